@@ -1,0 +1,185 @@
+/**
+ * Errors of drivers. What each means for retrying, logging and metrics is said by one table (`ERROR_POLICIES`), not by
+ * the places that catch them. `instanceof` fails across two copies of this package; `isDriverError` does not.
+ */
+
+/** Whether the call that failed took effect in the cloud. */
+export type Outcome = 'not-applied' | 'applied' | 'unknown';
+
+export type DriverErrorCode =
+  | 'quota'
+  | 'capacity'
+  | 'throttled'
+  | 'not-found'
+  | 'conflict'
+  | 'configuration'
+  | 'auth'
+  | 'transient'
+  | 'timeout'
+  | 'instance-failed'
+  | 'keyscan'
+  | 'aborted'
+  | 'unexpected';
+
+export interface DriverErrorOptions {
+  /** Default: what is usual for the code. */
+  readonly outcome?: Outcome;
+  readonly cause?: unknown;
+  /** Milliseconds after which the cloud wants to be asked again. */
+  readonly retryAfterMs?: number | undefined;
+}
+
+export class DriverError extends Error {
+  readonly code: DriverErrorCode;
+  readonly outcome: Outcome;
+  readonly retryAfterMs: number | undefined;
+
+  constructor(code: DriverErrorCode, message: string, options: DriverErrorOptions = {}) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause });
+    this.name = new.target.name;
+    this.code = code;
+    this.outcome = options.outcome ?? ERROR_POLICIES[code].outcome;
+    this.retryAfterMs = options.retryAfterMs;
+  }
+}
+
+/** What an error means to whoever called the driver. */
+export interface ErrorPolicy {
+  /** Outcome unless the error says otherwise. */
+  readonly outcome: Outcome;
+  /** What a launch does: try again at once, with back-off, when there is room, or not. */
+  readonly retry: 'at-once' | 'back-off' | 'when-room' | 'never';
+  /** Whether the failure uses up one of `launch-retries`. */
+  readonly countsAsAttempt: boolean;
+  /** Whether the label goes out of service, with the error as the reason. */
+  readonly disablesLabel: boolean;
+  /** `<result>` of the metric `nodepool.launch.<result>`. */
+  readonly metric: string;
+  readonly log: 'info' | 'warn' | 'error';
+}
+
+function policy(outcome: Outcome, retry: ErrorPolicy['retry'], metric: string, log: ErrorPolicy['log']): ErrorPolicy {
+  return {
+    outcome,
+    retry,
+    countsAsAttempt: retry === 'at-once' || retry === 'back-off',
+    disablesLabel: false,
+    metric,
+    log,
+  };
+}
+
+export const ERROR_POLICIES: Readonly<Record<DriverErrorCode, ErrorPolicy>> = {
+  quota: policy('not-applied', 'when-room', 'error.quota', 'info'),
+  capacity: policy('not-applied', 'back-off', 'error.capacity', 'warn'),
+  throttled: { ...policy('not-applied', 'back-off', 'error.throttled', 'info'), countsAsAttempt: false },
+  'not-found': policy('not-applied', 'at-once', 'error.notfound', 'warn'),
+  conflict: policy('not-applied', 'back-off', 'error.conflict', 'warn'),
+  configuration: {
+    ...policy('not-applied', 'never', 'error.configuration', 'error'),
+    disablesLabel: true,
+  },
+  auth: policy('not-applied', 'back-off', 'error.auth', 'error'),
+  transient: policy('unknown', 'back-off', 'error.transient', 'warn'),
+  timeout: policy('unknown', 'at-once', 'error.timeout', 'warn'),
+  'instance-failed': policy('applied', 'at-once', 'error.status', 'warn'),
+  keyscan: policy('applied', 'at-once', 'error.keyscan', 'warn'),
+  aborted: { ...policy('unknown', 'never', 'error.aborted', 'info'), countsAsAttempt: false },
+  unexpected: policy('unknown', 'back-off', 'error.unknown', 'error'),
+};
+
+/** More than the account may have. Never a failure of the request by itself. */
+export class QuotaError extends DriverError {
+  constructor(message: string, options?: DriverErrorOptions) {
+    super('quota', message, options);
+  }
+}
+
+/** The cloud has no room for it at the moment, in this zone or at all. */
+export class CapacityError extends DriverError {
+  constructor(message: string, options?: DriverErrorOptions) {
+    super('capacity', message, options);
+  }
+}
+
+/** Too many calls; see `retryAfterMs`. */
+export class ThrottledError extends DriverError {
+  constructor(message: string, options?: DriverErrorOptions) {
+    super('throttled', message, options);
+  }
+}
+
+/** What the call is about does not exist. A success for a deletion. */
+export class NotFoundError extends DriverError {
+  constructor(message: string, options?: DriverErrorOptions) {
+    super('not-found', message, options);
+  }
+}
+
+/** The resource is in a state in which this cannot be done now. */
+export class ConflictError extends DriverError {
+  constructor(message: string, options?: DriverErrorOptions) {
+    super('conflict', message, options);
+  }
+}
+
+/** The cloud refuses for good what the configuration asks for: unknown flavor, image, network. */
+export class ConfigurationError extends DriverError {
+  constructor(message: string, options?: DriverErrorOptions) {
+    super('configuration', message, options);
+  }
+}
+
+/** Credentials are refused. */
+export class AuthError extends DriverError {
+  constructor(message: string, options?: DriverErrorOptions) {
+    super('auth', message, options);
+  }
+}
+
+/** A failure that may well be over at the next try: 5xx, connection cut. */
+export class TransientError extends DriverError {
+  constructor(message: string, options?: DriverErrorOptions) {
+    super('transient', message, options);
+  }
+}
+
+/** No answer in time. */
+export class TimeoutError extends DriverError {
+  constructor(message: string, options?: DriverErrorOptions) {
+    super('timeout', message, options);
+  }
+}
+
+/** The instance exists and will never be usable. */
+export class InstanceFailedError extends DriverError {
+  constructor(message: string, options?: DriverErrorOptions) {
+    super('instance-failed', message, options);
+  }
+}
+
+/** Nobody can log into the instance, or its host keys could not be gathered. */
+export class KeyScanError extends DriverError {
+  constructor(message: string, options?: DriverErrorOptions) {
+    super('keyscan', message, options);
+  }
+}
+
+/** The caller does not want the result any more. */
+export class AbortedError extends DriverError {
+  constructor(message: string, options?: DriverErrorOptions) {
+    super('aborted', message, options);
+  }
+}
+
+/** Narrows an unknown error, also one that comes from another copy of this package. */
+export function isDriverError(error: unknown): error is DriverError {
+  return error instanceof Error && 'code' in error && 'outcome' in error && String(error.code) in ERROR_POLICIES;
+}
+
+/** Whatever a driver threw, as a `DriverError`. */
+export function toDriverError(error: unknown): DriverError {
+  if (isDriverError(error)) return error;
+  const message = error instanceof Error ? error.message : String(error);
+  return new DriverError('unexpected', message, { cause: error });
+}

@@ -1,0 +1,74 @@
+/** Configuration of a provider as the launcher and the frameworks see it. Drivers extend these with their own fields. */
+
+import type { DiskImageConfig } from '../config/types.js';
+import type { JsonObject } from '../model/json.js';
+import type { Connection } from './api.js';
+
+export interface ProviderConfig<L extends LabelConfig = LabelConfig> {
+  readonly name: string;
+  /** Name of the driver, as in the configuration. */
+  readonly driver: string;
+  /** Lower is served first. */
+  readonly priority: number;
+  /** Requests handled at once; Infinity: unlimited. */
+  readonly maxConcurrency: number;
+  readonly launchRetries: number;
+  readonly launchTimeoutMs: number;
+  /** Until login answers. */
+  readonly bootTimeoutMs: number;
+  /** API calls per second; Infinity: unlimited. */
+  readonly callsPerSecond: number;
+  readonly pools: ReadonlyMap<string, PoolConfig<L>>;
+  /** Disk images that builders upload to this provider, by name. */
+  readonly diskImages: ReadonlyMap<string, ProviderDiskImage>;
+  /** Format that the cloud wants, for the disk images. */
+  readonly imageFormat: string | undefined;
+  /** The section as it was read; two configurations are the same when these are. */
+  readonly section: JsonObject;
+}
+
+export interface PoolConfig<L extends LabelConfig = LabelConfig> {
+  readonly name: string;
+  /** Lower is served first; the provider's unless set. */
+  readonly priority: number;
+  /** Infinity: unlimited; 0 or less: the pool is disabled. */
+  readonly maxServers: number;
+  /** Further limits by resource name (`cores`, `ram` in MiB, `volumes`, `volume-gb`, …). */
+  readonly limits: Readonly<Record<string, number>>;
+  readonly nodeAttributes: JsonObject;
+  readonly availabilityZones: readonly string[];
+  readonly labels: ReadonlyMap<string, L>;
+}
+
+export type ImageReference =
+  | { readonly kind: 'diskimage'; readonly name: string }
+  | { readonly kind: 'cloud-image'; readonly name: string };
+
+export interface LabelConfig {
+  readonly name: string;
+  readonly image: ImageReference;
+  readonly connection: Connection;
+  /** Wait for the login and gather host keys before the node is ready. */
+  readonly hostKeyChecking: boolean;
+  /** Log the console when login never answers. */
+  readonly consoleLog: boolean;
+}
+
+export interface ProviderDiskImage {
+  readonly name: string;
+  readonly pause: boolean;
+  readonly metadata: Readonly<Record<string, string>>;
+}
+
+/** What a driver gets to make a provider's configuration from its section. */
+export interface ProviderConfigContext {
+  /** The disk images of the file, parents merged. */
+  readonly diskImages: ReadonlyMap<string, DiskImageConfig>;
+  /** Names of the top-level labels. */
+  readonly labels: ReadonlySet<string>;
+  /**
+   * Reports what is wrong, at a place below the section, e.g. `['pools', 0, 'labels', 1, 'cloud-image']`. Any number of
+   * problems can be reported; the configuration is refused when there is one.
+   */
+  problem(path: readonly (string | number)[], problem: { readonly expected: string; readonly hint?: string }): void;
+}

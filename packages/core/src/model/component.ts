@@ -1,0 +1,27 @@
+/** The component registry, `/nodepool/components/<kind>/<host><sequence>`: who is there. Field names as in the JSON. */
+
+export const COMPONENT_KINDS = ['launcher', 'pool', 'builder'] as const;
+export type ComponentKind = (typeof COMPONENT_KINDS)[number];
+export type ComponentState = 'initializing' | 'running' | 'paused' | 'stopped';
+
+export interface ComponentData {
+  readonly hostname: string;
+  readonly kind: ComponentKind;
+  readonly state: ComponentState;
+  readonly version: string;
+  readonly model_api: number;
+}
+
+/** One provider pool served by a launcher: how requestors learn which labels exist. */
+export interface PoolComponentData extends ComponentData {
+  readonly kind: 'pool';
+  /** `<fqdn>-PoolWorker.<provider>-<pool>-<uuid hex>`; what goes into `declined_by`. */
+  readonly id: string;
+  /** Name of the pool. */
+  readonly name: string;
+  readonly provider_name: string;
+  readonly supported_labels: readonly string[];
+  /** Lower is served first. */
+  readonly priority: number;
+  readonly paused: boolean;
+}

@@ -1,0 +1,49 @@
+/** Disk image builds and their uploads: `/nodepool/images/<image>/builds/…`. Field names are those of the JSON. */
+
+import type { ExternalId } from './node.js';
+
+export const BUILD_STATES = ['building', 'ready', 'deleting', 'failed'] as const;
+export type BuildState = (typeof BUILD_STATES)[number];
+export const UPLOAD_STATES = ['uploading', 'ready', 'deleting', 'failed'] as const;
+export type UploadState = (typeof UPLOAD_STATES)[number];
+
+export interface ImageBuildData {
+  readonly state: BuildState;
+  /** Unix seconds. */
+  readonly state_time: number;
+  /** Host name of the builder. */
+  readonly builder: string | null;
+  /** Id of the builder, kept in its `builder_id.txt`. */
+  readonly builder_id: string | null;
+  /** Sorted; comma-separated in the JSON. */
+  readonly formats: readonly string[];
+  readonly username: string | null;
+  readonly python_path: string | null;
+  readonly shell_type: string | null;
+}
+
+export interface ImageBuild extends ImageBuildData {
+  readonly image: string;
+  /** uuid4 as 32 hex digits; old data: a ten-digit sequence. */
+  readonly id: string;
+}
+
+export interface ImageUploadData {
+  readonly state: UploadState;
+  /** Unix seconds. */
+  readonly state_time: number;
+  readonly external_id: ExternalId | null;
+  readonly external_name: string | null;
+  readonly format: string | null;
+  readonly username: string | null;
+  readonly python_path: string | null;
+  readonly shell_type: string | null;
+}
+
+export interface ImageUpload extends ImageUploadData {
+  readonly image: string;
+  readonly build: string;
+  readonly provider: string;
+  /** Ten-digit sequence. */
+  readonly id: string;
+}

@@ -1,0 +1,35 @@
+/** Chance only through this, so that a simulation can replay it. */
+import { randomBytes } from 'node:crypto';
+
+export interface RandomSource {
+  /** Uniform in [0, 1). */
+  next(): number;
+  /** 32 hexadecimal digits, formed as a version 4 uuid without dashes. */
+  uuidHex(): string;
+}
+
+export const systemRandom: RandomSource = {
+  next: () => Math.random(),
+  uuidHex: () => uuidHexOf(randomBytes(16)),
+};
+
+/** The same numbers for the same seed (mulberry32). */
+export function seededRandom(seed: number): RandomSource {
+  let state = seed >>> 0;
+  const nextUint32 = (): number => {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
+    return (mixed ^ (mixed >>> 14)) >>> 0;
+  };
+  return {
+    next: () => nextUint32() / 2 ** 32,
+    uuidHex: () => uuidHexOf(Buffer.from(Uint32Array.of(nextUint32(), nextUint32(), nextUint32(), nextUint32()).buffer)),
+  };
+}
+
+function uuidHexOf(bytes: Buffer): string {
+  bytes[6] = ((bytes[6] ?? 0) & 0x0f) | 0x40;
+  bytes[8] = ((bytes[8] ?? 0) & 0x3f) | 0x80;
+  return bytes.toString('hex');
+}

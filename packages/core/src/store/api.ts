@@ -1,0 +1,219 @@
+/**
+ * The domain's records in ZooKeeper: nodes, requests, images, components. Reads come from cached trees and are as old as
+ * the last event; every decision is confirmed by a versioned write or a fenced transaction.
+ *
+ * Errors: a write whose version or lock does not hold any more rejects with `LostOwnershipError`: re-read, and stop.
+ * Everything else is the ZooKeeper client's error.
+ */
+
+import type { CallOptions, HeldLock, ZooKeeper } from '@nodepool/zookeeper';
+import type { ComponentData, ComponentKind, PoolComponentData } from '../model/component.js';
+import type { ImageBuild, ImageUpload } from '../model/image.js';
+import type { Node, NodeData } from '../model/node.js';
+import type { NodeRequest, NodeRequestData } from '../model/request.js';
+
+/** All records of one ensemble. */
+export interface Store {
+  readonly zooKeeper: ZooKeeper;
+  readonly nodes: NodeStore;
+  readonly requests: RequestStore;
+  readonly images: ImageStore;
+  readonly components: ComponentStore;
+  /** True while every cache mirrors the server. */
+  readonly complete: boolean;
+  /** Makes the root znodes if missing, starts the caches. */
+  start(): void;
+  /** Resolves once `complete`. */
+  ready(options?: CallOptions): Promise<void>;
+  /** Called on every change of `complete`. Returns how to stop listening. */
+  onComplete(listener: (complete: boolean) => void): () => void;
+  close(): void;
+}
+
+/** A change of one record, told synchronously and in order. `undefined`: was or is not there (or is corrupt, see `corrupt`). */
+export interface Change<E> {
+  readonly id: string;
+  readonly before: E | undefined;
+  readonly after: E | undefined;
+}
+
+/** A record that cannot be read: where, and why. */
+export interface CorruptRecord {
+  readonly path: string;
+  readonly reason: string;
+  readonly version: number;
+}
+
+export interface NodeEntry {
+  readonly id: string;
+  readonly node: Node;
+  /** Version of the znode, for versioned writes. */
+  readonly version: number;
+  /** Whether anybody contends for the lock. */
+  readonly locked: boolean;
+}
+
+export interface NodeStore {
+  readonly size: number;
+  get(id: string): NodeEntry | undefined;
+  all(): Iterable<NodeEntry>;
+  /** Indexes; cheap with 10,000 nodes. In the order of ids. */
+  inState(state: Node['state']): Iterable<NodeEntry>;
+  allocatedTo(requestId: string): readonly NodeEntry[];
+  /** Nodes that are `ready`, unlocked and allocated to nobody, oldest first. */
+  available(query: { readonly label: string; readonly provider: string; readonly pool: string }): Iterable<NodeEntry>;
+  ofProvider(provider: string): Iterable<NodeEntry>;
+  corrupt(): Iterable<CorruptRecord>;
+  onChange(listener: (change: Change<NodeEntry>) => void): () => void;
+
+  /** Reads past the cache. */
+  read(id: string, options?: CallOptions): Promise<NodeEntry | undefined>;
+  /** Ids of all records, read past the cache. */
+  readIds(options?: CallOptions): Promise<readonly string[]>;
+
+  /** Makes records (without locks) in one transaction; their ids in order. */
+  create(nodes: readonly NodeData[], options?: CallOptions): Promise<readonly string[]>;
+  /**
+   * Locks a node that nobody contends for and, if given, changes it, in one transaction. Undefined: somebody was faster
+   * (the lock is taken, or the record changed or went). With `from`, of that version only; else of the cache's.
+   */
+  tryLock(
+    id: string,
+    options?: { readonly change?: Partial<NodeData>; readonly from?: NodeEntry } & CallOptions,
+  ): Promise<NodeHandle | undefined>;
+  /** As `tryLock`, for several: all or none. */
+  tryLockAll(
+    nodes: readonly { readonly id: string; readonly change?: Partial<NodeData>; readonly from?: NodeEntry }[],
+    options?: CallOptions,
+  ): Promise<readonly NodeHandle[] | undefined>;
+  /** Waits in line for the lock (the CLI does; daemons use `tryLock`). The node is read again under the lock. */
+  lock(id: string, options?: CallOptions): Promise<NodeHandle>;
+}
+
+/** A node whose lock we hold. */
+export interface NodeHandle {
+  readonly id: string;
+  /** As it was last read or written under the lock. */
+  readonly node: Node;
+  readonly lock: HeldLock;
+  /** Versioned and fenced write; sets `state_time` when `state` changes. Writes of one handle are applied in order. */
+  update(change: Partial<NodeData>, options?: CallOptions): Promise<void>;
+  /** Gives the lock up, with a last change in the same transaction. */
+  release(change?: Partial<NodeData>, options?: CallOptions): Promise<void>;
+  /**
+   * Removes the record and its lock in one transaction. When others contend for the lock, it first becomes `deleted`, so
+   * that whoever gets the lock in between knows.
+   */
+  remove(options?: CallOptions): Promise<void>;
+}
+
+export interface RequestEntry {
+  readonly id: string;
+  readonly request: NodeRequest;
+  readonly version: number;
+  readonly locked: boolean;
+}
+
+export interface RequestStore {
+  readonly size: number;
+  get(id: string): RequestEntry | undefined;
+  all(): Iterable<RequestEntry>;
+  inState(state: NodeRequest['state']): Iterable<RequestEntry>;
+  corrupt(): Iterable<CorruptRecord>;
+  onChange(listener: (change: Change<RequestEntry>) => void): () => void;
+  /** Lock directories whose request is gone, unlocked: ids. */
+  orphanedLocks(): Iterable<string>;
+
+  read(id: string, options?: CallOptions): Promise<RequestEntry | undefined>;
+  /** Puts a request; resolves with its id. Persistent unless `ephemeral`. Priority 0 to 999. */
+  submit(
+    request: NodeRequestData,
+    options: { readonly priority: number; readonly ephemeral?: boolean } & CallOptions,
+  ): Promise<string>;
+  /** Removes a request; a missing one is fine. */
+  remove(id: string, options?: CallOptions): Promise<void>;
+  /** Removes the lock directories of requests that are gone, those that are still contended for excepted. */
+  removeOrphanedLocks(ids: readonly string[], options?: CallOptions): Promise<void>;
+
+  /**
+   * Takes a request that nobody contends for: locks it, makes it `pending` (a lost pending one stays so), makes the
+   * records of nodes to launch, and locks and allocates ready nodes to reuse, all in one transaction. Undefined: somebody
+   * was faster with the request or with one of the nodes.
+   */
+  accept(
+    entry: RequestEntry,
+    nodes: { readonly create: readonly NodeData[]; readonly reuse: readonly NodeEntry[] },
+    options?: CallOptions,
+  ): Promise<AcceptedRequest | undefined>;
+}
+
+export interface AcceptedRequest {
+  readonly request: RequestHandle;
+  /** Ids of the records made, in order. State `init`, not locked yet: `NodeStore.tryLockAll` does, and starts them. */
+  readonly created: readonly string[];
+  /** In the order of `reuse`. */
+  readonly reused: readonly NodeHandle[];
+}
+
+/** A request whose lock we hold. */
+export interface RequestHandle {
+  readonly id: string;
+  readonly request: NodeRequest;
+  readonly lock: HeldLock;
+  /** Makes records of further nodes for the request (fenced by its lock); their ids in order. */
+  createNodes(nodes: readonly NodeData[], options?: CallOptions): Promise<readonly string[]>;
+  /**
+   * Hands out in one transaction: every node gets its change, state `ready` and is unlocked; the request becomes
+   * `fulfilled` with `nodes` in this order and is unlocked. Rejects with `RequestGoneError` when it was withdrawn.
+   */
+  fulfil(nodes: readonly { readonly handle: NodeHandle; readonly change?: Partial<NodeData> }[], options?: CallOptions): Promise<void>;
+  /**
+   * Gives the request back with a change (declined, failed, or none) and unlocks it; nodes to keep for others are
+   * deallocated and unlocked in the same transaction.
+   */
+  release(
+    change: Partial<NodeRequestData>,
+    deallocate?: readonly { readonly handle: NodeHandle; readonly change?: Partial<NodeData> }[],
+    options?: CallOptions,
+  ): Promise<void>;
+}
+
+export interface ImageStore {
+  builds(image: string): readonly ImageBuild[];
+  uploads(query: { readonly image?: string; readonly provider?: string }): Iterable<ImageUpload>;
+  images(): Iterable<string>;
+  /** The `ready` upload with the newest `state_time`; nodes use that. */
+  newestReadyUpload(image: string, provider: string): ImageUpload | undefined;
+  paused(image: string): boolean;
+  buildRequested(image: string): boolean;
+  corrupt(): Iterable<CorruptRecord>;
+  /** Called after every change of what this answers for the image. */
+  onChange(listener: (image: string) => void): () => void;
+}
+
+export interface ComponentEntry {
+  /** Path of the znode. */
+  readonly path: string;
+  readonly component: ComponentData | PoolComponentData;
+}
+
+export interface ComponentStore {
+  /** True while the registry is known completely: decisions about who is there are only taken then. */
+  readonly complete: boolean;
+  all(kind?: ComponentKind): Iterable<ComponentEntry>;
+  pools(): Iterable<PoolComponentData>;
+  onChange(listener: (change: Change<ComponentEntry>) => void): () => void;
+  /** Registers a component of this process; it is registered again with each new session, until `close`. */
+  register<C extends ComponentData>(component: C): ComponentHandle<C>;
+}
+
+export interface ComponentHandle<C extends ComponentData> {
+  readonly component: C;
+  /** Resolves once it is registered. */
+  registered(options?: CallOptions): Promise<void>;
+  update(change: Partial<C>): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** Names of znodes of ours; `nodes/`, `requests/`, `requests-lock/`, `images/`, `components/` below it. */
+export const NODEPOOL_ROOT = '/nodepool';
