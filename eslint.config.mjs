@@ -1,9 +1,18 @@
 // Type-aware linting for every TypeScript file of the workspace.
+import { existsSync } from 'node:fs';
 import js from '@eslint/js';
 import tseslint from 'typescript-eslint';
 
+// Tests have a project of their own, which the nearest tsconfig.json does not name. Run in a package's folder, eslint needs
+// that package's only.
+const TEST_PROJECTS = existsSync('tsconfig.test.json')
+  ? ['tsconfig.test.json']
+  : ['packages/*/tsconfig.test.json', 'tooling/*/tsconfig.test.json'];
+
 export default tseslint.config(
-  { ignores: ['**/dist/**', '**/dist-test/**', '**/node_modules/**', '**/site/**', '**/*.cjs', '**/*.mjs', '**/*.js'] },
+  {
+    ignores: ['**/dist/**', '**/dist-test/**', '**/node_modules/**', '**/site/**', '**/*.cjs', '**/*.mjs', '**/*.js'],
+  },
   js.configs.recommended,
   tseslint.configs.strictTypeChecked,
   {
@@ -17,11 +26,18 @@ export default tseslint.config(
       '@typescript-eslint/no-unnecessary-condition': ['error', { allowConstantLoopConditions: true }],
       '@typescript-eslint/no-unused-vars': ['error', { argsIgnorePattern: '^_', varsIgnorePattern: '^_' }],
       '@typescript-eslint/require-await': 'off',
-      'no-restricted-globals': ['error', { name: 'setTimeout', message: 'Use a Clock.' }, { name: 'setInterval', message: 'Use a Clock.' }],
+      'no-restricted-globals': [
+        'error',
+        { name: 'setTimeout', message: 'Use a Clock.' },
+        { name: 'setInterval', message: 'Use a Clock.' },
+      ],
     },
   },
   {
     files: ['**/test/**/*.ts'],
+    languageOptions: {
+      parserOptions: { projectService: false, project: TEST_PROJECTS, tsconfigRootDir: process.cwd() },
+    },
     rules: {
       '@typescript-eslint/no-non-null-assertion': 'off',
       '@typescript-eslint/no-unsafe-assignment': 'off',

@@ -16,7 +16,10 @@ export interface HeldLock {
   /** Our contender. */
   readonly contender: string;
   readonly session: Session;
-  /** Aborts with the loss of the session, or when the contender was removed by somebody else's hand or by `release`. */
+  /**
+   * Aborts with the loss of the session, by `release` and `released`, and, with `watchContender`, when somebody else
+   * removed the contender.
+   */
   readonly lost: AbortSignal;
   /** Fails a transaction unless the lock is still ours at the moment it is applied. */
   readonly fence: TransactionOp;
@@ -33,6 +36,11 @@ export interface HeldLock {
 export interface LockOptions {
   /** Written into the contender for people to read. Kazoo writes `<host>-<pid>`. */
   readonly identifier?: string;
+  /**
+   * Notices when somebody else removes the contender while the lock is held, at the price of one read: `lost` then
+   * aborts. Default false: `fence` notices it when it matters. For locks that are held for long.
+   */
+  readonly watchContender?: boolean;
 }
 
 /**
@@ -40,7 +48,11 @@ export interface LockOptions {
  * `<32 hex digits>__lock__<sequence>`; the lowest sequence among the children whose name contains `__lock__` holds it.
  */
 export interface LockRecipe {
-  /** Waits in line. Rejects with the signal's reason or at the deadline, leaving no contender behind. */
+  /**
+   * Waits in line. Rejects with the signal's reason or at the deadline, leaving no contender behind. Without `timeoutMs`
+   * there is no limit to the waiting in line, only to each call that it takes. A missing directory is made, with its
+   * parents.
+   */
   acquire(path: string, options?: LockOptions & CallOptions): Promise<HeldLock>;
   /**
    * Takes the lock only if nobody contends for it: in one transaction, so that a lost attempt leaves nothing behind.
@@ -48,7 +60,11 @@ export interface LockRecipe {
    * Rejects when one of `ops` fails (then nothing was taken; `operationIndex` is relative to `ops`).
    *
    * How: an empty lock directory is deleted and made again in the transaction (deletion fails when it has children),
-   * a missing one is made. `exists` (e.g. from a cache) says which to try first; the other is tried on a miss.
+   * a missing one is made, with its parents. `exists` (e.g. from a cache; default true) says which to try first; the other
+   * is tried on a miss. So any child of the directory counts as contending.
+   *
+   * When the outcome of the transaction is unknown (`OutcomeUnknownError`), the lock is given up if it was taken, as soon
+   * as the connection allows, but `ops` may have been applied: read again.
    */
   tryAcquire(
     path: string,
@@ -56,7 +72,8 @@ export interface LockRecipe {
   ): Promise<{ readonly lock: HeldLock; readonly results: readonly TransactionResult[] } | undefined>;
   /**
    * As `tryAcquire`, for several locks at once: all or none. `ops` come before or after the locks' own operations
-   * without a guaranteed order between the two groups, but in order among themselves; a lock's directory may be below a znode that `before` creates.
+   * without a guaranteed order between the two groups, but in order among themselves; a lock's directory may be below a znode
+   * that `before` creates. The `operationIndex` of an error counts through `before` and on through `after`.
    */
   tryAcquireAll(
     locks: readonly { readonly path: string; readonly exists?: boolean }[],

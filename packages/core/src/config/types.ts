@@ -1,5 +1,6 @@
 /** The configuration file, read: defaults filled in, units converted, references resolved. */
 
+import type { Driver } from '../driver/api.js';
 import type { ProviderConfig } from '../driver/provider-config.js';
 
 export interface NodepoolConfig {
@@ -23,6 +24,8 @@ export interface NodepoolConfig {
   readonly tenantLimits: ReadonlyMap<string, Readonly<Record<string, number>>>;
   /** Short names of driver packages. */
   readonly drivers: ReadonlyMap<string, string>;
+  /** The drivers that were loaded for `providers`, by their name there. */
+  readonly loadedDrivers: ReadonlyMap<string, Driver>;
 }
 
 export interface ZooKeeperConfig {

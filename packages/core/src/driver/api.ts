@@ -115,6 +115,21 @@ export interface Provider extends ProviderNotifications {
   getAvailabilityZones?(pool: string, call: Call): Promise<readonly string[]>;
   /** Last lines of the instance's console, for the log when its login never answers. */
   getConsoleLog?(externalId: ExternalId, label: { readonly pool: string; readonly label: string }, call: Call): Promise<string | undefined>;
+
+  /** What is in progress, for the stack dump. */
+  inspect?(): readonly WorkInProgress[];
+}
+
+/** A launch or a deletion in progress. */
+export interface WorkInProgress {
+  readonly kind: 'create' | 'delete';
+  readonly nodeId: string;
+  readonly externalId: ExternalId | undefined;
+  readonly state: string;
+  readonly ageMs: number;
+  /** What it waits for, e.g. `call`, `listing`, and for how long. */
+  readonly waitingFor: string;
+  readonly waitingMs: number;
 }
 
 /** What a driver may know of a request, e.g. for templates in the configuration. */

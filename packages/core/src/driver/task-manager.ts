@@ -1,4 +1,4 @@
-/** Remote calls as tasks: one after another, at the configured rate. */
+/** Remote calls as tasks: one after another, at the configured rate. Implementation: `task-queue.ts`. */
 
 import type { Call } from './api.js';
 

@@ -101,8 +101,8 @@ export interface NodeHandle {
   /** Gives the lock up, with a last change in the same transaction. */
   release(change?: Partial<NodeData>, options?: CallOptions): Promise<void>;
   /**
-   * Removes the record and its lock in one transaction. When others contend for the lock, it first becomes `deleted`, so
-   * that whoever gets the lock in between knows.
+   * Removes the record and its lock in one transaction. When others contend for the lock, it becomes `deleted` instead
+   * and the lock is given up, so that whoever gets the lock knows; it is removed by the next one who tries.
    */
   remove(options?: CallOptions): Promise<void>;
 }
@@ -121,7 +121,10 @@ export interface RequestStore {
   inState(state: NodeRequest['state']): Iterable<RequestEntry>;
   corrupt(): Iterable<CorruptRecord>;
   onChange(listener: (change: Change<RequestEntry>) => void): () => void;
-  /** Lock directories whose request is gone, unlocked: ids. */
+  /**
+   * Lock directories whose request is gone, unlocked: ids. When one appears because its last contender went, a change
+   * with neither `before` nor `after` is told.
+   */
   orphanedLocks(): Iterable<string>;
 
   read(id: string, options?: CallOptions): Promise<RequestEntry | undefined>;
@@ -166,7 +169,10 @@ export interface RequestHandle {
    * Hands out in one transaction: every node gets its change, state `ready` and is unlocked; the request becomes
    * `fulfilled` with `nodes` in this order and is unlocked. Rejects with `RequestGoneError` when it was withdrawn.
    */
-  fulfil(nodes: readonly { readonly handle: NodeHandle; readonly change?: Partial<NodeData> }[], options?: CallOptions): Promise<void>;
+  fulfil(
+    nodes: readonly { readonly handle: NodeHandle; readonly change?: Partial<NodeData> }[],
+    options?: CallOptions,
+  ): Promise<void>;
   /**
    * Gives the request back with a change (declined, failed, or none) and unlocks it; nodes to keep for others are
    * deallocated and unlocked in the same transaction.

@@ -23,3 +23,31 @@ export class RequestGoneError extends Error {
     this.name = 'RequestGoneError';
   }
 }
+
+/** The record is there but cannot be read, so nothing can be decided about it. */
+export class CorruptRecordError extends Error {
+  readonly code = 'corrupt-record';
+  constructor(
+    readonly path: string,
+    readonly reason: string,
+  ) {
+    super(`${path}: ${reason}. Repair or remove it by hand; until then it is left alone`);
+    this.name = 'CorruptRecordError';
+  }
+}
+
+/** What was to be done in one transaction is more than a ZooKeeper server accepts in one. Nothing was done. */
+export class TransactionTooLargeError extends Error {
+  readonly code = 'transaction-too-large';
+  constructor(
+    readonly bytes: number,
+    readonly limit: number,
+    readonly operations: number,
+  ) {
+    super(
+      `a transaction of ${operations} operations needs ${bytes} bytes, but a ZooKeeper server accepts ${limit} ` +
+        `(jute.maxbuffer): ask for fewer nodes in one request, or keep less data in their records`,
+    );
+    this.name = 'TransactionTooLargeError';
+  }
+}

@@ -1,0 +1,37 @@
+/** What commands get to work with; tests give them something else than the process. */
+
+import type { Clock, RandomSource, Store } from '@nodepool/core';
+
+export interface Output {
+  /** A line (or several) of the result, on stdout. */
+  print(text: string): void;
+  /** A line about what is going on, on stderr. */
+  note(text: string): void;
+}
+
+export type ListFormat = 'pretty' | 'json';
+
+/** For commands that only need the console. */
+export interface ConsoleContext {
+  readonly out: Output;
+}
+
+/** For commands that look into ZooKeeper. The store is complete. */
+export interface StoreContext extends ConsoleContext {
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly random: RandomSource;
+  /** Aborts when the user interrupts the command. */
+  readonly interrupted: AbortSignal;
+}
+
+/** Exit codes, as scripts know them. */
+export const ExitCode = { done: 0, refused: 1, usage: 2 } as const;
+
+/** The command is refused, or failed in a foreseen way: the message says what to do. Exit code 1. */
+export class RefusedError extends Error {
+  constructor(message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.name = 'RefusedError';
+  }
+}

@@ -1,0 +1,16 @@
+/** `nodepool config-validate`: every problem of the configuration in one run. */
+
+import { formatProblem, type LoadResult } from '@nodepool/core';
+import { RefusedError, type ConsoleContext } from '../command-context.js';
+
+/** Prints the problems. Throws `RefusedError` when there are any. */
+export function configValidate({ out }: ConsoleContext, result: LoadResult): void {
+  if (result.ok) {
+    for (const warning of result.warnings) out.note(`warning: ${formatProblem(warning)}`);
+    out.print('the configuration is valid');
+    return;
+  }
+  for (const problem of result.problems) out.print(formatProblem(problem));
+  const { length } = result.problems;
+  throw new RefusedError(`the configuration has ${length} problem${length === 1 ? '' : 's'}`);
+}

@@ -1,0 +1,51 @@
+/** `nodepool delete ID`: has a launcher delete a node. */
+
+import type { Store } from '@nodepool/core';
+import type { StoreContext } from '../command-context.js';
+import { lockNode } from '../lock-node.js';
+import { parseNodeId } from '../node-id.js';
+import { waitUntil } from '../wait.js';
+
+export interface DeleteOptions {
+  /** Wait until the node is gone. */
+  readonly now: boolean;
+}
+
+/** Rejects with `RefusedError` when the node is busy or is not there. */
+export async function deleteNode(context: StoreContext, nodeId: string, options: DeleteOptions): Promise<void> {
+  const { store, out } = context;
+  const id = parseNodeId(nodeId);
+  const handle = await lockNode(context, id);
+  const { provider } = handle.node;
+  await handle.release({ state: 'deleting' });
+  if (!options.now) {
+    out.note(`node ${id} will be deleted by a launcher of provider ${provider ?? '(none)'}`);
+    return;
+  }
+  if (!isServed(store, provider)) {
+    out.note(`no launcher that serves provider ${provider ?? '(none)'} is registered: the node stays until one is`);
+  }
+  await waitUntilGone(context, [id]);
+  out.note(`node ${id} is gone`);
+}
+
+/** Resolves once none of these nodes is left; says what it waits for. */
+export async function waitUntilGone({ store, out, interrupted }: StoreContext, ids: readonly string[]): Promise<void> {
+  let said = '';
+  const look = (): true | undefined => {
+    const left = ids.flatMap((id) => store.nodes.get(id) ?? []);
+    if (left.length === 0) return true;
+    const waitingFor = left
+      .map((entry) => `${entry.id} (${entry.node.state}${entry.locked ? ', a launcher is at it' : ''})`)
+      .join(', ');
+    if (waitingFor !== said) out.note(`waiting until the cloud has deleted: ${waitingFor}`);
+    said = waitingFor;
+    return undefined;
+  };
+  await waitUntil(look, (listener) => store.nodes.onChange(listener), interrupted);
+}
+
+function isServed(store: Store, provider: string | null): boolean {
+  for (const pool of store.components.pools()) if (pool.provider_name === provider) return true;
+  return false;
+}

@@ -1,0 +1,80 @@
+/** `nodepool drivers`: the driver packages that are installed, and who uses them. */
+
+import { DRIVER_API, makeRecordList, type InstalledDriver, type ListColumn, type NodepoolConfig } from '@nodepool/core';
+import type { ConsoleContext, ListFormat } from '../command-context.js';
+import { printList } from '../print-list.js';
+
+interface DriverRow {
+  readonly name: string;
+  readonly package: string | null;
+  readonly version: string | null;
+  readonly api: number | null;
+  readonly providers: readonly string[];
+  readonly error: string | null;
+}
+
+const COLUMNS: readonly ListColumn<DriverRow>[] = [
+  { field: 'name', header: 'Driver', value: (row) => row.name },
+  { field: 'package', header: 'Package', value: (row) => row.package },
+  { field: 'version', header: 'Version', value: (row) => row.version },
+  { field: 'api', header: `API (here: ${DRIVER_API})`, value: (row) => row.api },
+  { field: 'providers', header: 'Providers', value: (row) => row.providers },
+  { field: 'error', header: 'Error', value: (row) => row.error },
+];
+
+/** Lists what is installed, and what the configuration wants and cannot have. */
+export function drivers(
+  { out }: ConsoleContext,
+  installed: readonly InstalledDriver[],
+  config: Pick<NodepoolConfig, 'providers' | 'brokenProviders' | 'drivers'> | undefined,
+  options: { readonly format: ListFormat },
+): void {
+  const users = providersByDriver(config);
+  const rows: DriverRow[] = installed.map((driver) => {
+    const names = namesOf(driver, config?.drivers);
+    const providers = names.flatMap((name) => users.get(name)?.providers ?? []);
+    for (const name of names) users.delete(name);
+    const { name, version, api = null, error, warnings } = driver;
+    const problem = error?.message ?? (warnings.length > 0 ? warnings.join('; ') : null);
+    return { name, package: driver.package, version, api, providers, error: problem };
+  });
+  for (const [name, { providers, reason }] of users) {
+    rows.push({
+      name,
+      package: null,
+      version: null,
+      api: null,
+      providers,
+      error: reason ?? 'not found among the installed packages',
+    });
+  }
+  printList(out, makeRecordList(COLUMNS, 'all', rows), options.format);
+}
+
+interface DriverUse {
+  readonly providers: string[];
+  reason: string | undefined;
+}
+
+function providersByDriver(
+  config: Pick<NodepoolConfig, 'providers' | 'brokenProviders'> | undefined,
+): Map<string, DriverUse> {
+  const users = new Map<string, DriverUse>();
+  const use = (driver: string, provider: string, reason?: string): void => {
+    const known = users.get(driver) ?? { providers: [], reason };
+    known.providers.push(provider);
+    users.set(driver, known);
+  };
+  for (const provider of config?.providers.values() ?? []) use(provider.driver, provider.name);
+  for (const [name, { driver, reason }] of config?.brokenProviders ?? []) use(driver, name, reason);
+  return users;
+}
+
+/** What a configuration may call the driver: its short name when it is one of ours, its package, or an alias of that. */
+function namesOf(driver: InstalledDriver, aliases: ReadonlyMap<string, string> | undefined): readonly string[] {
+  const names = new Set([driver.package]);
+  const ours = '@nodepool/driver-';
+  if (driver.package.startsWith(ours)) names.add(driver.package.slice(ours.length));
+  for (const [alias, target] of aliases ?? []) if (target === driver.package) names.add(alias);
+  return [...names];
+}

@@ -1,0 +1,33 @@
+/** Takes the lock of a node for a command. */
+
+import type { NodeHandle } from '@nodepool/core';
+import { RefusedError, type StoreContext } from './command-context.js';
+import { startDeadline } from './wait.js';
+
+const LOCK_TIMEOUT_MS = 5000;
+
+/** Waits five seconds for the lock. Rejects with `RefusedError` when the node is busy or does not exist. */
+export async function lockNode({ store, clock, interrupted }: StoreContext, id: string): Promise<NodeHandle> {
+  if ((await store.nodes.read(id, { signal: interrupted })) === undefined) {
+    throw new RefusedError(`there is no node ${id}; \`nodepool list\` shows those that there are`);
+  }
+  const busy = new RefusedError(
+    `node ${id} is busy: somebody has held its lock for ${LOCK_TIMEOUT_MS / 1000} s; try again when it is unlocked, ` +
+      'see `nodepool list --detail`',
+  );
+  const deadline = startDeadline(clock, LOCK_TIMEOUT_MS, busy);
+  try {
+    return await store.nodes.lock(id, { signal: AbortSignal.any([interrupted, deadline.signal]) });
+  } catch (error) {
+    interrupted.throwIfAborted();
+    deadline.signal.throwIfAborted();
+    if (isGone(error)) throw new RefusedError(`node ${id} was removed in this moment`, { cause: error });
+    throw error;
+  } finally {
+    deadline.cancel();
+  }
+}
+
+function isGone(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && (error.code === 'lost-ownership' || error.code === 'no-node');
+}

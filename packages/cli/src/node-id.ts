@@ -1,0 +1,11 @@
+/** Ids of nodes as people type them. */
+
+import { RefusedError } from './command-context.js';
+
+/** The ten-digit id; leading zeros may be left out. Throws `RefusedError`. */
+export function parseNodeId(text: string): string {
+  if (!/^\d{1,10}$/.test(text)) {
+    throw new RefusedError(`${JSON.stringify(text)} is not the id of a node: ids are numbers, see \`nodepool list\``);
+  }
+  return text.padStart(10, '0');
+}

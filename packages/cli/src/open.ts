@@ -1,0 +1,97 @@
+/** Opens what commands work with: the configuration, the log, ZooKeeper. */
+
+import { hostname } from 'node:os';
+import {
+  connectToZooKeeper,
+  DriverLoadError,
+  formatProblem,
+  loadConfig,
+  openStore,
+  setUpLogging,
+  silentLogger,
+  systemClock,
+  systemRandom,
+  type DiscoverDriver,
+  type LoadResult,
+  type Logger,
+  type NodepoolConfig,
+} from '@nodepool/core';
+import { RefusedError, type StoreContext } from './command-context.js';
+import type { CommonOptions, ProcessIo } from './process-io.js';
+
+const CONNECT_TIMEOUT_MS = 10_000;
+const READ_TIMEOUT_MS = 30_000;
+
+/** Reads the configuration, drivers included. */
+export function readConfig(
+  options: CommonOptions,
+  io: ProcessIo,
+  discoverDriver?: DiscoverDriver,
+): Promise<LoadResult> {
+  return loadConfig({ file: options.config, secureFile: options.secure, env: io.env, discoverDriver });
+}
+
+/**
+ * Runs a command on the store of the configured ensemble, and closes everything after it. Rejects with `RefusedError`
+ * when the configuration is wrong, and with what the store and the command reject with.
+ */
+export async function withStore(
+  options: CommonOptions,
+  io: ProcessIo,
+  command: (context: StoreContext) => Promise<void> | void,
+): Promise<void> {
+  await withLog(options, async (log) => {
+    const config = await configOf(options, io);
+    const clock = io.clock ?? systemClock;
+    const connect = io.connect ?? connectToZooKeeper;
+    const { out, interrupted, random = systemRandom } = io;
+    const zooKeeper = await connect(config.zookeeper, {
+      clock,
+      log,
+      timeoutMs: CONNECT_TIMEOUT_MS,
+      signal: interrupted,
+    });
+    const store = openStore(zooKeeper, { clock, random, log, identifier: `${hostname()}-${process.pid}` });
+    try {
+      store.start();
+      await store.ready({ timeoutMs: READ_TIMEOUT_MS, signal: interrupted });
+      await command({ store, clock, random, out, interrupted });
+    } finally {
+      store.close();
+      await zooKeeper.close();
+    }
+  });
+}
+
+/** Without `-d` and `-l` nothing is logged: what matters is said by the command. */
+async function withLog(options: CommonOptions, work: (log: Logger) => Promise<void>): Promise<void> {
+  const { loggingConfig, debug = false } = options;
+  if (loggingConfig === undefined && !debug) {
+    await work(silentLogger);
+    return;
+  }
+  const log = await setUpLogging({ file: loggingConfig, debug, name: 'nodepool.cli' });
+  try {
+    await work(log);
+  } finally {
+    await log.close();
+  }
+}
+
+async function configOf(options: CommonOptions, io: ProcessIo): Promise<NodepoolConfig> {
+  const result = await readConfig(options, io, withoutDriver);
+  if (result.ok) return result.config;
+  const problems = result.problems.map((problem) => `  ${formatProblem(problem)}`);
+  throw new RefusedError(`the configuration cannot be used:\n${problems.join('\n')}`);
+}
+
+/** Commands that only look into ZooKeeper do not wait for the SDKs of clouds. */
+const withoutDriver: DiscoverDriver = (name) =>
+  Promise.reject(
+    new DriverLoadError({
+      reason: 'not-installed',
+      driver: name,
+      problem: 'drivers are not loaded by this command',
+      remedy: 'nothing to do',
+    }),
+  );

@@ -1,0 +1,25 @@
+/** What the program gets from the process that it runs in; tests give it something else. */
+
+import type { Clock, ConnectOptions, RandomSource, ZooKeeperConfig } from '@nodepool/core';
+import type { ZooKeeper } from '@nodepool/zookeeper';
+import type { Output } from './command-context.js';
+
+export interface ProcessIo {
+  readonly out: Output;
+  readonly env: Readonly<Record<string, string | undefined>>;
+  /** Aborts with the first SIGINT or SIGTERM. */
+  readonly interrupted: AbortSignal;
+  /** Default: the system's. */
+  readonly clock?: Clock;
+  readonly random?: RandomSource;
+  /** Default: `connectToZooKeeper` of `@nodepool/core`. */
+  readonly connect?: (config: ZooKeeperConfig, options: ConnectOptions) => Promise<ZooKeeper>;
+}
+
+/** Options that every command has. */
+export interface CommonOptions {
+  readonly config: string;
+  readonly secure?: string;
+  readonly loggingConfig?: string;
+  readonly debug?: boolean;
+}

@@ -1,0 +1,201 @@
+/** The command line: commands, their options, their help. What a command needs is loaded when it runs. */
+
+import { createRequire } from 'node:module';
+import { Command, CommanderError, InvalidArgumentError, Option } from 'commander';
+import { ExitCode, type ListFormat, type StoreContext } from './command-context.js';
+import type * as ConfigValidate from './commands/config-validate.js';
+import type * as Delete from './commands/delete.js';
+import type * as Hold from './commands/hold.js';
+import type * as LabelList from './commands/label-list.js';
+import type * as List from './commands/list.js';
+import type * as Request from './commands/request.js';
+import type * as RequestList from './commands/request-list.js';
+import type * as RunDrivers from './run-drivers.js';
+import type * as Open from './open.js';
+import type { CommonOptions, ProcessIo } from './process-io.js';
+import { sayFailure } from './say-failure.js';
+
+const load = createRequire(__filename);
+
+/** Runs the command line; resolves with the exit code, never rejects. */
+export async function run(args: readonly string[], io: ProcessIo): Promise<number> {
+  const program = makeProgram(io);
+  try {
+    await program.parseAsync(args, { from: 'user' });
+    return ExitCode.done;
+  } catch (error) {
+    if (error instanceof CommanderError) return error.exitCode === 0 ? ExitCode.done : ExitCode.usage;
+    sayFailure(
+      io.out,
+      isAborted(error) && io.interrupted.aborted ? io.interrupted.reason : error,
+      program.opts<CommonOptions>().debug === true,
+    );
+    return ExitCode.refused;
+  }
+}
+
+/** What a ZooKeeper call that was waiting rejects with when the command is interrupted. */
+function isAborted(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && error.code === 'aborted';
+}
+
+function makeProgram(io: ProcessIo): Command {
+  const program = new Command('nodepool')
+    .description('Looks into a running Nodepool, and lends it a hand.')
+    .version(versionOf(), '--version', 'print the version')
+    .option('-c, --config <file>', 'configuration file', '/etc/nodepool/nodepool.yaml')
+    .option('-s, --secure <file>', 'secure configuration file, merged over the other')
+    .option('-l, --logging-config <file>', 'logging configuration, YAML or JSON')
+    .option('-d, --debug', 'log everything to stderr, and show the stacks of errors')
+    .exitOverride()
+    .configureOutput({
+      writeOut: (text) => io.out.print(text.trimEnd()),
+      writeErr: (text) => io.out.note(text.trimEnd()),
+    });
+  const onStore = (command: (context: StoreContext) => Promise<void> | void): Promise<void> => {
+    const { withStore } = load('./open.js') as typeof Open;
+    return withStore(program.opts<CommonOptions>(), io, command);
+  };
+  addLists(program, onStore);
+  addNodeCommands(program, onStore);
+  addRequest(program, onStore);
+  addConfigCommands(program, io);
+  example(program, 'nodepool -c nodepool.yaml list --detail');
+  return program;
+}
+
+type OnStore = (command: (context: StoreContext) => Promise<void> | void) => Promise<void>;
+
+interface FormatOption {
+  readonly format: ListFormat;
+}
+
+function addLists(program: Command, onStore: OnStore): void {
+  const list = program
+    .command('list')
+    .description('list the nodes')
+    .option('--detail', 'all columns', false)
+    .addOption(formatOption())
+    .action((options: FormatOption & { detail: boolean }) =>
+      onStore((context) => (load('./commands/list.js') as typeof List).list(context, options)),
+    );
+  example(list, 'nodepool list --detail');
+  const requests = program
+    .command('request-list')
+    .description('list the node requests, in the order in which they are served')
+    .addOption(formatOption())
+    .action((options: FormatOption) =>
+      onStore((context) => (load('./commands/request-list.js') as typeof RequestList).requestList(context, options)),
+    );
+  example(requests, 'nodepool request-list --format json');
+  const labels = program
+    .command('label-list')
+    .description('list the labels that running launchers serve')
+    .addOption(formatOption())
+    .action((options: FormatOption) =>
+      onStore((context) => (load('./commands/label-list.js') as typeof LabelList).labelList(context, options)),
+    );
+  example(labels, 'nodepool label-list');
+}
+
+function addNodeCommands(program: Command, onStore: OnStore): void {
+  const remove = program
+    .command('delete')
+    .description('have a launcher delete a node; refused while somebody has its lock')
+    .argument('<id>', 'id of the node')
+    .option('--now', 'wait until the node is gone', false)
+    .action((id: string, options: { now: boolean }) =>
+      onStore((context) => (load('./commands/delete.js') as typeof Delete).deleteNode(context, id, options)),
+    );
+  example(remove, 'nodepool delete 0000000042 --now');
+  const hold = program
+    .command('hold')
+    .description('keep a node for somebody to look at; refused while somebody has its lock')
+    .argument('<id>', 'id of the node')
+    .option('--comment <text>', 'why it is held, for others to read')
+    .action((id: string, options: { comment?: string }) =>
+      onStore((context) => (load('./commands/hold.js') as typeof Hold).hold(context, id, { comment: options.comment })),
+    );
+  example(hold, 'nodepool hold 0000000042 --comment "disk is full, ask Ada"');
+}
+
+interface RequestCliOptions extends FormatOption {
+  readonly count: number;
+  readonly priority: number;
+  readonly tenant?: string;
+  readonly provider?: string;
+  readonly timeout?: number;
+  readonly hold?: number;
+}
+
+function addRequest(program: Command, onStore: OnStore): void {
+  const request = program
+    .command('request')
+    .description('ask for nodes as a requestor does, show them, keep them until interrupted, give them back')
+    .argument('<label...>', 'labels of the nodes, all in one request')
+    .option('--count <n>', 'nodes of each label', wholeNumber(1, 1000), 1)
+    .option('--priority <n>', '0 to 999, lower is served first', wholeNumber(0, 999), 200)
+    .option('--tenant <name>', 'tenant whose limits count')
+    .option('--provider <name>', 'only nodes of this provider')
+    .option('--timeout <seconds>', 'withdraw the request when it is not fulfilled by then', seconds)
+    .option('--hold <seconds>', 'give the nodes back after this time, for scripts', seconds)
+    .addOption(formatOption())
+    .action((labels: string[], { tenant, provider, timeout, hold, ...options }: RequestCliOptions) =>
+      onStore((context) =>
+        (load('./commands/request.js') as typeof Request).request(context, labels, {
+          ...options,
+          tenant,
+          provider,
+          timeout,
+          hold,
+        }),
+      ),
+    );
+  example(request, 'nodepool request debian-12 debian-12-large --timeout 600 --hold 60');
+}
+
+function addConfigCommands(program: Command, io: ProcessIo): void {
+  const validate = program
+    .command('config-validate')
+    .description('check the configuration; says every problem, with place and reason')
+    .action(async () => {
+      const { readConfig } = load('./open.js') as typeof Open;
+      const result = await readConfig(program.opts<CommonOptions>(), io);
+      (load('./commands/config-validate.js') as typeof ConfigValidate).configValidate(io, result);
+    });
+  example(validate, 'nodepool -c nodepool.yaml -s secure.yaml config-validate');
+  const drivers = program
+    .command('drivers')
+    .description('list the installed drivers, the providers that use them, and why one cannot be used')
+    .addOption(formatOption())
+    .action((options: FormatOption) =>
+      (load('./run-drivers.js') as typeof RunDrivers).runDrivers(program.opts<CommonOptions>(), io, options),
+    );
+  example(drivers, 'nodepool drivers');
+}
+
+function formatOption(): Option {
+  return new Option('--format <form>', 'form of the list').choices(['pretty', 'json']).default('pretty');
+}
+
+function example(command: Command, text: string): void {
+  command.addHelpText('after', `\nExample:\n  $ ${text}`);
+}
+
+function wholeNumber(least: number, most: number): (text: string) => number {
+  return (text) => {
+    const value = Number(text);
+    if (/^\d+$/.test(text) && value >= least && value <= most) return value;
+    throw new InvalidArgumentError(`Expected a whole number from ${least} to ${most}.`);
+  };
+}
+
+function seconds(text: string): number {
+  const value = Number(text);
+  if (text.trim() !== '' && value >= 0 && Number.isFinite(value)) return value;
+  throw new InvalidArgumentError('Expected a number of seconds, 0 or more.');
+}
+
+function versionOf(): string {
+  return (load('../package.json') as { readonly version: string }).version;
+}

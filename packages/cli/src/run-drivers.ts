@@ -1,0 +1,29 @@
+/** Gathers what `nodepool drivers` lists. */
+
+import { dirname, resolve } from 'node:path';
+import { defaultDriverFolders, formatProblem, listInstalledDrivers } from '@nodepool/core';
+import type { ListFormat } from './command-context.js';
+import { drivers } from './commands/drivers.js';
+import { readConfig } from './open.js';
+import type { CommonOptions, ProcessIo } from './process-io.js';
+
+/** Without a usable configuration the installed drivers are listed all the same. */
+export async function runDrivers(
+  options: CommonOptions,
+  io: ProcessIo,
+  list: { readonly format: ListFormat },
+): Promise<void> {
+  const result = await readConfig(options, io);
+  if (!result.ok) {
+    io.out.note('the configuration cannot be used, so nobody knows which providers use the drivers:');
+    for (const problem of result.problems) io.out.note(`  ${formatProblem(problem)}`);
+  }
+  const config = result.ok ? result.config : undefined;
+  const configFolder = dirname(resolve(options.config));
+  const installed = await listInstalledDrivers({
+    aliases: config?.drivers ?? new Map(),
+    configFolder,
+    folders: defaultDriverFolders(configFolder),
+  });
+  drivers(io, installed, config, list);
+}

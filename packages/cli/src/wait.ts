@@ -1,0 +1,45 @@
+/** Waiting for something to become true in the store, by its events, and the end of patience. */
+
+import { abortReason, type Clock } from '@nodepool/core';
+
+/** A signal that aborts with `reason` after a while, unless `cancel` comes first. */
+export function startDeadline(
+  clock: Clock,
+  delayMs: number,
+  reason: Error,
+): { readonly signal: AbortSignal; cancel(): void } {
+  const controller = new AbortController();
+  const timer = clock.schedule(delayMs, () => controller.abort(reason));
+  return { signal: controller.signal, cancel: () => timer.cancel() };
+}
+
+/**
+ * Resolves with what `look` answers once that is not undefined. `look` is called now, and after each event.
+ * Rejects with the signal's reason when it aborts first, and with what `look` throws.
+ */
+export function waitUntil<T>(
+  look: () => T | undefined,
+  subscribe: (listener: () => void) => () => void,
+  signal: AbortSignal,
+): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const settle = (finish: () => void): void => {
+      unsubscribe();
+      signal.removeEventListener('abort', onAbort);
+      finish();
+    };
+    const onAbort = (): void => settle(() => reject(abortReason(signal)));
+    const check = (): void => {
+      try {
+        const found = look();
+        if (found !== undefined) settle(() => resolve(found));
+      } catch (error) {
+        settle(() => reject(error instanceof Error ? error : new Error(String(error))));
+      }
+    };
+    const unsubscribe = subscribe(check);
+    signal.addEventListener('abort', onAbort, { once: true });
+    if (signal.aborted) onAbort();
+    else check();
+  });
+}

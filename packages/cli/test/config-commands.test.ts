@@ -1,0 +1,135 @@
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { run } from '../src/index.js';
+import { CapturedOutput } from './console.js';
+
+let folder: string;
+
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'nodepool-cli-'));
+});
+
+afterEach(() => rm(folder, { recursive: true }));
+
+async function cli(config: string, ...args: string[]): Promise<{ code: number; out: CapturedOutput }> {
+  const file = join(folder, 'nodepool.yaml');
+  await writeFile(file, config);
+  const out = new CapturedOutput();
+  const code = await run(['-c', file, ...args], { out, env: {}, interrupted: new AbortController().signal });
+  return { code, out };
+}
+
+/** Installs a driver package beside the configuration file. */
+async function install(name: string, manifest: Record<string, unknown>, code: string): Promise<void> {
+  const place = join(folder, 'node_modules', name);
+  await mkdir(place, { recursive: true });
+  await writeFile(
+    join(place, 'package.json'),
+    JSON.stringify({ name, version: '1.2.3', main: 'index.cjs', ...manifest }),
+  );
+  await writeFile(join(place, 'index.cjs'), code);
+}
+
+const GOOD_DRIVER = `
+exports.driver = {
+  name: 'toy',
+  schema: { type: 'object' },
+  getProviderConfig: (section) => ({ name: section.name, driver: section.driver, pools: new Map(), diskImages: new Map() }),
+  getProvider: () => { throw new Error('not in this test'); },
+};
+`;
+
+const CONFIG = `
+zookeeper-servers: [{host: localhost}]
+labels: []
+providers:
+  - {name: cloud-a, driver: toy}
+  - {name: cloud-b, driver: '@acme/missing'}
+`;
+
+describe('nodepool config-validate', () => {
+  it('exits with 0 for a valid configuration', async () => {
+    const { code, out } = await cli('zookeeper-servers: [{host: localhost}]\n', 'config-validate');
+    expect([code, out.printed]).toEqual([0, 'the configuration is valid']);
+  });
+
+  it('names every problem with its place, and exits with 1', async () => {
+    const { code, out } = await cli(
+      'zookeeper-servers: [{host: localhost}]\ncolour: red\nmax-hold-age: soon\n',
+      'config-validate',
+    );
+    expect(code).toBe(1);
+    const places = out.printed.split('\n').map((line) => /nodepool\.yaml:(\d+):/.exec(line)?.[1]);
+    expect(places).toEqual(['2', '3']);
+    expect(out.noted).toContain('nodepool: the configuration has 2 problems');
+  });
+
+  it('names a file that is not there', async () => {
+    const out = new CapturedOutput();
+    const missing = join(folder, 'missing.yaml');
+    const code = await run(['-c', missing, 'config-validate'], {
+      out,
+      env: {},
+      interrupted: new AbortController().signal,
+    });
+    expect(code).toBe(1);
+    expect(out.printed).toContain(missing);
+    expect(out.printed).toContain('ENOENT');
+  });
+
+  it('warns of providers whose driver does not work', async () => {
+    const { code, out } = await cli(CONFIG, 'config-validate');
+    expect(code).toBe(0);
+    expect(out.noted).toMatch(/warning: .*providers\[1\]\.driver/);
+  });
+});
+
+describe('nodepool drivers', () => {
+  it('lists what is installed with its users, and what is wanted and missing with the reason', async () => {
+    await install('@nodepool/driver-toy', { nodepool: { driver: 'toy', api: 1 } }, GOOD_DRIVER);
+    await install('@acme/old', { nodepool: { driver: 'old', api: 99 } }, GOOD_DRIVER);
+    const { code, out } = await cli(CONFIG, 'drivers', '--format', 'json');
+    expect(code).toBe(0);
+    const rows: unknown[] = JSON.parse(out.printed);
+    expect(rows).toContainEqual(
+      expect.objectContaining({
+        name: 'toy',
+        package: '@nodepool/driver-toy',
+        version: '1.2.3',
+        api: 1,
+        providers: ['cloud-a'],
+      }),
+    );
+    expect(rows).toContainEqual(
+      expect.objectContaining({ name: 'old', api: 99, providers: [], error: expect.stringMatching(/99/) }),
+    );
+    expect(rows).toContainEqual({
+      name: '@acme/missing',
+      package: null,
+      version: null,
+      api: null,
+      providers: ['cloud-b'],
+      error: expect.stringContaining('@acme/missing'),
+    });
+  });
+
+  it('lists what is installed even without a usable configuration', async () => {
+    await install('@nodepool/driver-toy', { nodepool: { driver: 'toy', api: 1 } }, GOOD_DRIVER);
+    const { code, out } = await cli('colour: red', 'drivers');
+    expect(code).toBe(0);
+    expect(out.printed).toContain('@nodepool/driver-toy');
+    expect(out.noted).toContain('the configuration cannot be used');
+  });
+});
+
+describe('ZooKeeper that cannot be reached', () => {
+  it('is told before anything is connected when its TLS files cannot be read', async () => {
+    const config =
+      'zookeeper-servers: [{host: localhost}]\nzookeeper-tls: {cert: /nonexistent/c, key: /nonexistent/k, ca: /nonexistent/a}\n';
+    const { code, out } = await cli(config, 'list');
+    expect(code).toBe(1);
+    expect(out.noted).toMatch(/nodepool: zookeeper-tls\.cert: cannot read \/nonexistent\/c: ENOENT.*PEM file/);
+  });
+});

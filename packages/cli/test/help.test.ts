@@ -1,0 +1,53 @@
+import { describe, expect, it } from '@jest/globals';
+import { run } from '../src/index.js';
+import { CapturedOutput } from './console.js';
+
+async function cli(...args: string[]): Promise<{ code: number; out: CapturedOutput }> {
+  const out = new CapturedOutput();
+  const code = await run(args, { out, env: {}, interrupted: new AbortController().signal });
+  return { code, out };
+}
+
+const COMMANDS = ['list', 'request-list', 'label-list', 'delete', 'hold', 'request', 'config-validate', 'drivers'];
+
+describe('the help', () => {
+  it('names every command and the common options', async () => {
+    const { code, out } = await cli('--help');
+    expect(code).toBe(0);
+    for (const command of COMMANDS) expect(out.printed).toContain(`\n  ${command}`);
+    for (const option of ['-c, --config', '-s, --secure', '-l, --logging-config', '-d, --debug', '--version']) {
+      expect(out.printed).toContain(option);
+    }
+  });
+
+  it.each(COMMANDS)('of %s shows an example', async (command) => {
+    const { code, out } = await cli(command, '--help');
+    expect(code).toBe(0);
+    expect(out.printed).toMatch(new RegExp(`Example:\n {2}\\$ nodepool .*${command}`));
+  });
+});
+
+describe('a command line that makes no sense', () => {
+  it.each([
+    [['lsit'], 'unknown command'],
+    [['list', '--colour'], "unknown option '--colour'"],
+    [['list', '--format', 'xml'], 'Allowed choices are pretty, json'],
+    [['delete'], "missing required argument 'id'"],
+    [['request'], "missing required argument 'label'"],
+    [['request', 'small', '--count', '0'], 'whole number from 1 to 1000'],
+    [['request', 'small', '--priority', '1000'], 'whole number from 0 to 999'],
+    [['request', 'small', '--hold', 'long'], 'number of seconds'],
+    [['request', 'small', '--timeout', '-1'], 'number of seconds'],
+    [[], 'Usage: nodepool'],
+  ])('%j: says why and exits with 2', async (args, why) => {
+    const { code, out } = await cli(...args);
+    expect(out.noted).toContain(why);
+    expect(code).toBe(2);
+  });
+});
+
+it('tells its version', async () => {
+  const { code, out } = await cli('--version');
+  expect(code).toBe(0);
+  expect(out.printed).toMatch(/^\d+\.\d+\.\d+$/);
+});

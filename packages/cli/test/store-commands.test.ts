@@ -1,0 +1,257 @@
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { World } from './world.js';
+
+let world: World;
+
+beforeEach(async () => {
+  world = new World();
+  await world.start();
+});
+
+afterEach(() => world.stop());
+
+describe('nodepool list', () => {
+  it('shows the nodes as a table, with a lock as a lock', async () => {
+    const free = await world.node({});
+    const locked = await world.node({ state: 'building', type: ['small', 'big'] });
+    await world.finish(world.store.nodes.lock(locked));
+    const { code, out } = await world.run('list');
+    expect(code).toBe(0);
+    const lines = out.printed.split('\n');
+    expect(lines[1]).toMatch(
+      /^\| ID +\| Provider \| Label +\| Server ID \| Public IPv4 \| IPv6 \| State +\| Age +\| Locked +\|$/,
+    );
+    expect(lines[3]).toContain(
+      `| ${free} | cloud    | small     | server-1  | 192.0.2.7   |      | ready    | 00:00:00:00 | unlocked |`,
+    );
+    expect(lines[4]).toContain('| building | 00:00:00:00 | locked   |');
+  });
+
+  it('shows more with --detail, and all of it as JSON', async () => {
+    await world.node({ comment: 'mine', connection_port: { token: 'hush' } });
+    expect((await world.run('list')).out.printed).not.toContain('mine');
+    expect((await world.run('list', '--detail')).out.printed).toContain('mine');
+    const json = (await world.run('list', '--detail', '--format', 'json')).out.printed;
+    expect(JSON.parse(json)).toEqual([
+      expect.objectContaining({ label: ['small'], comment: 'mine', connection_port: null }),
+    ]);
+    expect(json).not.toContain('hush');
+  });
+
+  it('says which records it cannot show', async () => {
+    await world.finish(world.store.zooKeeper.create('/nodepool/nodes/0000000099', Buffer.from('{"state":')));
+    const { code, out } = await world.run('list');
+    expect(code).toBe(0);
+    expect(out.noted).toContain('not listed: /nodepool/nodes/0000000099 cannot be read');
+  });
+});
+
+describe('nodepool request-list and label-list', () => {
+  it('show what there is', async () => {
+    await world.pool(['small', 'big']);
+    const request = world.cli('request', 'small', 'big');
+    await world.until(() => request.out.noted.includes('requested'));
+    expect(JSON.parse((await world.run('request-list', '--format', 'json')).out.printed)).toEqual([
+      expect.objectContaining({ state: 'requested', node_types: ['small', 'big'], requestor: 'nodepool-cli' }),
+    ]);
+    expect((await world.run('label-list')).out.printed.split('\n')).toEqual([
+      '+-------+',
+      '| Label |',
+      '+-------+',
+      '| big   |',
+      '| small |',
+      '+-------+',
+    ]);
+    request.interrupt();
+    await world.until(() => request.code !== undefined);
+  });
+});
+
+describe('nodepool delete', () => {
+  it('leaves the node to a launcher, unlocked and with the state deleting', async () => {
+    const id = await world.node({});
+    const { code, out } = await world.run('delete', id);
+    expect(code).toBe(0);
+    expect(out.noted).toContain(`node ${id} will be deleted by a launcher of provider cloud`);
+    await world.until(() => world.stateOf(id) === 'deleting');
+    await world.until(() => world.store.nodes.get(id)?.locked === false);
+  });
+
+  it('takes an id without its leading zeros', async () => {
+    const id = await world.node({});
+    expect((await world.run('delete', String(Number(id)))).code).toBe(0);
+    await world.until(() => world.stateOf(id) === 'deleting');
+  });
+
+  it('says so when the node is busy for five seconds, and leaves it alone', async () => {
+    const id = await world.node({});
+    await world.finish(world.store.nodes.lock(id));
+    const running = world.cli('delete', id);
+    await world.until(() => world.cliClients.length === 1);
+    while (running.code === undefined) await world.clock.advance(1000);
+    expect(running.code).toBe(1);
+    expect(running.out.noted).toMatch(new RegExp(`nodepool: node ${id} is busy: .*5 s; try again`));
+    expect(world.stateOf(id)).toBe('ready');
+    // Its own place in the line is gone, too.
+    expect([...world.server.dump().keys()].filter((path) => path.includes('__lock__'))).toHaveLength(1);
+  });
+
+  it.each(['0000009999', 'server-1', '../requests', ''])('refuses what is no node: %j', async (id) => {
+    const { code, out } = await world.run('delete', id);
+    expect(code).toBe(1);
+    expect(out.noted).toMatch(/there is no node|is not the id of a node/);
+  });
+
+  it('--now waits until the node is gone, and tells what it waits for', async () => {
+    await world.pool(['small']);
+    const id = await world.node({});
+    const running = world.cli('delete', '--now', id);
+    await world.until(() => running.out.noted.includes(`waiting until the cloud has deleted: ${id} (deleting)`));
+    expect(running.code).toBeUndefined();
+    await world.remove(id);
+    await world.until(() => running.code !== undefined);
+    expect(running.code).toBe(0);
+    expect(running.out.noted).toContain(`node ${id} is gone`);
+  });
+
+  it('--now says when no launcher is there to do it, and can be interrupted', async () => {
+    const id = await world.node({});
+    const running = world.cli('delete', '--now', id);
+    await world.until(() => running.out.noted.includes('waiting until'));
+    expect(running.out.noted).toContain('no launcher that serves provider cloud is registered');
+    running.interrupt();
+    await world.until(() => running.code !== undefined);
+    expect(running.code).toBe(1);
+    expect(running.out.noted).toContain('nodepool: interrupted by SIGINT');
+  });
+});
+
+describe('nodepool hold', () => {
+  it('holds the node, with the reason for others to read', async () => {
+    const id = await world.node({});
+    expect((await world.run('hold', id, '--comment', 'ask Ada')).code).toBe(0);
+    await world.until(() => world.stateOf(id) === 'hold');
+    expect(world.store.nodes.get(id)?.node.comment).toBe('ask Ada');
+    await world.until(() => world.store.nodes.get(id)?.locked === false);
+  });
+
+  it('keeps a comment that is there when none is given', async () => {
+    const id = await world.node({ comment: 'earlier' });
+    await world.run('hold', id);
+    await world.until(() => world.stateOf(id) === 'hold');
+    expect(world.store.nodes.get(id)?.node.comment).toBe('earlier');
+  });
+
+  it('refuses a node that is being deleted', async () => {
+    const id = await world.node({ state: 'deleting' });
+    const { code, out } = await world.run('hold', id);
+    expect(code).toBe(1);
+    expect(out.noted).toContain(`node ${id} cannot be held`);
+    expect(world.stateOf(id)).toBe('deleting');
+    await world.until(() => world.store.nodes.get(id)?.locked === false);
+  });
+});
+
+describe('nodepool request', () => {
+  it('gets nodes, shows them, holds them in use, gives them back used, and waits until they are gone', async () => {
+    await world.pool(['small', 'big']);
+    const running = world.cli('request', 'small', 'big', '--tenant', 't1', '--priority', '100');
+    await world.until(() => world.store.requests.size === 1);
+    const [entry] = world.store.requests.all();
+    expect(entry?.id).toMatch(/^100-/);
+    expect(entry?.request).toMatchObject({ node_types: ['small', 'big'], tenant_name: 't1', reuse: true });
+    const [small, big] = await world.fulfil();
+    await world.until(() => running.out.noted.includes('holding the nodes until interrupted'));
+    expect(running.out.noted).toMatch(/requested\n.*pending\n.*fulfilled/);
+    const rows = running.out.printed.split('\n').slice(3, 5);
+    expect(rows[0]).toContain(`| ${small} | cloud    | small | 192.0.2.9`);
+    expect(rows[1]).toContain(`| ${big} | cloud    | big   | 192.0.2.9`);
+    await world.until(() => world.store.requests.size === 0);
+    for (const id of [small!, big!])
+      expect(world.store.nodes.get(id)).toMatchObject({ locked: true, node: { state: 'in-use' } });
+    running.interrupt();
+    await world.until(() => world.stateOf(big!) === 'used');
+    await world.remove(small!);
+    expect(running.code).toBeUndefined();
+    await world.remove(big!);
+    await world.until(() => running.code !== undefined);
+    expect(running.code).toBe(0);
+    expect(running.out.noted).toContain('all nodes are gone');
+  });
+
+  it('asks for --count nodes of each label in one request, and gives them back after --hold seconds', async () => {
+    const running = world.cli('request', 'small', '--count', '2', '--hold', '60', '--format', 'json');
+    const ids = await world.fulfil();
+    expect(ids).toHaveLength(2);
+    await world.until(() => running.out.noted.includes('holding the nodes for 60 s'));
+    expect(JSON.parse(running.out.printed)).toEqual(ids.map((id) => expect.objectContaining({ id, label: ['small'] })));
+    await world.clock.advance(59_000);
+    expect(world.stateOf(ids[0]!)).toBe('in-use');
+    await world.clock.advance(1000);
+    await world.until(() => world.stateOf(ids[0]!) === 'used');
+    for (const id of ids) await world.remove(id);
+    await world.until(() => running.code !== undefined);
+    expect(running.code).toBe(0);
+  });
+
+  it('says that nobody serves a label', async () => {
+    await world.pool(['big']);
+    const running = world.cli('request', 'small', 'big');
+    await world.until(() => running.out.noted.includes('requested'));
+    expect(running.out.noted).toContain('no registered pool serves small at the moment');
+    running.interrupt();
+    await world.until(() => running.code !== undefined);
+  });
+
+  it('fails when the request fails, saying who declined, and takes it away', async () => {
+    const running = world.cli('request', 'small');
+    await world.until(() => world.store.requests.size === 1);
+    const [entry] = world.store.requests.all();
+    const accepted = (await world.finish(world.store.requests.accept(entry!, { create: [], reuse: [] })))!;
+    await world.finish(accepted.request.release({ state: 'failed', declined_by: ['pool-a'] }));
+    await world.until(() => running.code !== undefined);
+    expect(running.code).toBe(1);
+    expect(running.out.noted).toMatch(/nodepool: request .* failed: declined by pool-a/);
+    await world.until(() => world.store.requests.size === 0);
+  });
+
+  it('withdraws the request at its timeout', async () => {
+    const running = world.cli('request', 'small', '--timeout', '30');
+    await world.until(() => running.out.noted.includes('requested'));
+    await world.clock.advance(30_000);
+    await world.until(() => running.code !== undefined);
+    expect(running.code).toBe(1);
+    expect(running.out.noted).toContain('was not fulfilled within 30 s; it is withdrawn');
+    await world.until(() => world.store.requests.size === 0);
+  });
+
+  it('withdraws the request when it is interrupted', async () => {
+    const running = world.cli('request', 'small');
+    await world.until(() => running.out.noted.includes('requested'));
+    running.interrupt();
+    await world.until(() => running.code !== undefined);
+    expect(running.code).toBe(1);
+    await world.until(() => world.store.requests.size === 0);
+  });
+
+  it('stops when the session that holds the locks is lost', async () => {
+    const running = world.cli('request', 'small');
+    const [id] = await world.fulfil();
+    await world.until(() => running.out.noted.includes('holding the nodes'));
+    world.server.expireSession(world.cliClients[0]!);
+    while (running.code === undefined) await world.clock.advance(1000);
+    expect(running.code).toBe(1);
+    expect(running.out.noted).toContain('the locks of the nodes are lost');
+    expect(world.stateOf(id!)).toBe('in-use');
+  });
+});
+
+describe('a configuration that cannot be used', () => {
+  it('is told with all its problems, and nothing is connected', async () => {
+    await world.writeConfig('zookeeper-servers: []\ncolour: red\n');
+    const { code, out } = await world.run('list');
+    expect(code).toBe(1);
+    expect(out.noted).toMatch(/the configuration cannot be used:\n {2}.*nodepool\.yaml:.*\n {2}.*nodepool\.yaml:/);
+    expect(world.cliClients).toEqual([]);
+  });
+});

@@ -1,0 +1,204 @@
+/** A simulated ensemble with a launcher's store on it, and the command line pointed at it. */
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { openStore, seededRandom, type NodeData, type PoolComponentData, type Store } from '@nodepool/core';
+import { SimulatedZooKeeperServer, VirtualClock, type ZooKeeper } from '@nodepool/zookeeper';
+import { run } from '../src/index.js';
+import { CapturedOutput } from './console.js';
+
+const CONFIG = `
+zookeeper-servers: [{host: localhost, port: 2181}]
+labels: [{name: small}]
+providers: []
+`;
+
+/** A command line that runs. */
+export class RunningCli {
+  readonly out = new CapturedOutput();
+  code: number | undefined;
+  private readonly interruption = new AbortController();
+
+  constructor(world: World, args: readonly string[]) {
+    const { out, clock } = this.parts(world);
+    void run(['-c', world.configFile, ...args], {
+      out,
+      env: {},
+      clock,
+      random: seededRandom(7),
+      interrupted: this.interruption.signal,
+      connect: async () => {
+        const client = world.server.connect({ sessionTimeoutMs: 12_000 });
+        world.cliClients.push(client);
+        await client.connected();
+        return client;
+      },
+    }).then((code) => (this.code = code));
+  }
+
+  /** As Ctrl-C. */
+  interrupt(): void {
+    this.interruption.abort(new Error('interrupted by SIGINT'));
+  }
+
+  private parts(world: World): { out: CapturedOutput; clock: VirtualClock } {
+    return { out: this.out, clock: world.clock };
+  }
+}
+
+export class World {
+  readonly clock = new VirtualClock();
+  readonly server = new SimulatedZooKeeperServer({ clock: this.clock });
+  readonly cliClients: ZooKeeper[] = [];
+  /** The store of a launcher. */
+  readonly store: Store;
+  configFile = '';
+  private folder = '';
+  private readonly client: ZooKeeper;
+
+  constructor() {
+    this.client = this.server.connect({ sessionTimeoutMs: 12_000 });
+    this.store = openStore(this.client, { clock: this.clock, random: seededRandom(1), identifier: 'launcher-1' });
+  }
+
+  async start(): Promise<void> {
+    this.folder = await mkdtemp(join(tmpdir(), 'nodepool-cli-'));
+    this.configFile = join(this.folder, 'nodepool.yaml');
+    await this.writeConfig(CONFIG);
+    this.store.start();
+    await this.until(() => this.store.complete);
+  }
+
+  async writeConfig(text: string): Promise<void> {
+    await writeFile(this.configFile, text);
+  }
+
+  async stop(): Promise<void> {
+    this.store.close();
+    await this.finish(this.client.close());
+    await rm(this.folder, { recursive: true });
+  }
+
+  cli(...args: string[]): RunningCli {
+    return new RunningCli(this, args);
+  }
+
+  /** Runs a command to its end, in no time of the clock. */
+  async run(...args: string[]): Promise<RunningCli> {
+    const running = this.cli(...args);
+    await this.until(() => running.code !== undefined);
+    return running;
+  }
+
+  /** Lets everything happen that needs no time on the clock, until the condition holds. */
+  async until(condition: () => boolean): Promise<void> {
+    while (!condition()) await this.clock.advance(0);
+  }
+
+  /** What a promise gives, with everything happening that it needs. */
+  async finish<T>(promise: Promise<T>): Promise<T> {
+    let settled = false;
+    const settle = (): void => void (settled = true);
+    promise.then(settle, settle);
+    await this.until(() => settled);
+    return promise;
+  }
+
+  async node(data: Partial<NodeData>): Promise<string> {
+    const [id] = await this.finish(
+      this.store.nodes.create([nodeData({ state_time: this.clock.now() / 1000, ...data })]),
+    );
+    return id!;
+  }
+
+  async pool(labels: readonly string[]): Promise<void> {
+    const component: PoolComponentData = {
+      hostname: 'host',
+      kind: 'pool',
+      state: 'running',
+      version: '1',
+      model_api: 0,
+      id: 'host-PoolWorker.cloud-main-1',
+      name: 'main',
+      provider_name: 'cloud',
+      supported_labels: labels,
+      priority: 100,
+      paused: false,
+    };
+    await this.finish(this.store.components.register(component).registered());
+  }
+
+  /** Does what a launcher does: answers the only request with one node per label. */
+  async fulfil(): Promise<readonly string[]> {
+    await this.until(() => this.store.requests.size === 1);
+    const [entry] = this.store.requests.all();
+    const nodes = entry!.request.node_types.map((label) =>
+      nodeData({
+        state: 'init',
+        type: [label],
+        provider: 'cloud',
+        pool: 'main',
+        allocated_to: entry!.id,
+        public_ipv4: '192.0.2.9',
+      }),
+    );
+    const accepted = (await this.finish(this.store.requests.accept(entry!, { create: nodes, reuse: [] })))!;
+    const handles = (await this.finish(this.store.nodes.tryLockAll(accepted.created.map((id) => ({ id })))))!;
+    await this.finish(accepted.request.fulfil(handles.map((handle) => ({ handle }))));
+    return accepted.created;
+  }
+
+  /** Does what a launcher does: removes a node whose instance is gone. */
+  async remove(id: string): Promise<void> {
+    await this.until(() => this.store.nodes.get(id)?.locked === false);
+    const handle = (await this.finish(this.store.nodes.tryLock(id)))!;
+    await this.finish(handle.remove());
+  }
+
+  /** The state of a node in ZooKeeper. */
+  stateOf(id: string): string | undefined {
+    return this.store.nodes.get(id)?.node.state;
+  }
+}
+
+function nodeData(data: Partial<NodeData>): NodeData {
+  return {
+    state: 'ready',
+    state_time: 0,
+    created_time: null,
+    provider: 'cloud',
+    pool: 'main',
+    launcher: null,
+    type: ['small'],
+    allocated_to: null,
+    external_id: 'server-1',
+    hostname: null,
+    cloud: null,
+    region: null,
+    az: null,
+    host_id: null,
+    interface_ip: null,
+    public_ipv4: '192.0.2.7',
+    private_ipv4: null,
+    public_ipv6: null,
+    connection_type: 'ssh',
+    connection_port: 22,
+    username: 'zuul',
+    python_path: null,
+    shell_type: null,
+    host_keys: [],
+    image_id: null,
+    attributes: null,
+    resources: null,
+    slot: null,
+    driver_data: null,
+    tenant_name: null,
+    requestor: null,
+    comment: null,
+    hold_job: null,
+    hold_expiration: null,
+    user_data: null,
+    progress: null,
+    ...data,
+  };
+}

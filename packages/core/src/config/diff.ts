@@ -1,0 +1,78 @@
+/** What is different between two configurations. */
+
+import { isDeepStrictEqual } from 'node:util';
+import type { ProviderConfig } from '../driver/provider-config.js';
+import type { NodepoolConfig } from './types.js';
+
+export interface NameChanges {
+  readonly added: readonly string[];
+  readonly removed: readonly string[];
+  readonly changed: readonly string[];
+}
+
+export interface ConfigDiff {
+  /** Nothing is different. */
+  readonly empty: boolean;
+  /** Changed: the section, the driver, or a disk image that it uses. */
+  readonly providers: NameChanges;
+  readonly brokenProviders: NameChanges;
+  readonly labels: NameChanges;
+  readonly diskImages: NameChanges;
+  readonly tenantLimits: NameChanges;
+  readonly zookeeper: boolean;
+  readonly webapp: boolean;
+  /** The builder's directories, log retention, hold age, driver names. */
+  readonly settings: boolean;
+}
+
+/** Compares configurations; the names are sorted. */
+export function diffConfig(before: NodepoolConfig, after: NodepoolConfig): ConfigDiff {
+  const diskImages = changes(before.diskImages, after.diskImages, isDeepStrictEqual);
+  const changedImages = new Set([...diskImages.added, ...diskImages.removed, ...diskImages.changed]);
+  const parts = {
+    providers: changes(before.providers, after.providers, (a, b) => sameProvider(a, b, changedImages)),
+    brokenProviders: changes(before.brokenProviders, after.brokenProviders, isDeepStrictEqual),
+    labels: changes(before.labels, after.labels, isDeepStrictEqual),
+    diskImages,
+    tenantLimits: changes(before.tenantLimits, after.tenantLimits, isDeepStrictEqual),
+  };
+  const flags = {
+    zookeeper: !isDeepStrictEqual(before.zookeeper, after.zookeeper),
+    webapp: !isDeepStrictEqual(before.webapp, after.webapp),
+    settings: !isDeepStrictEqual(settingsOf(before), settingsOf(after)),
+  };
+  const nothing = Object.values(parts).every(isEmpty) && Object.values(flags).every((flag) => !flag);
+  return { empty: nothing, ...parts, ...flags };
+}
+
+function isEmpty(names: NameChanges): boolean {
+  return names.added.length === 0 && names.removed.length === 0 && names.changed.length === 0;
+}
+
+function changes<T>(
+  before: ReadonlyMap<string, T>,
+  after: ReadonlyMap<string, T>,
+  same: (a: T, b: T) => boolean,
+): NameChanges {
+  const changed: string[] = [];
+  for (const [name, value] of after) {
+    const old = before.get(name);
+    if (old !== undefined && !same(old, value)) changed.push(name);
+  }
+  return {
+    added: [...after.keys()].filter((name) => !before.has(name)).sort(),
+    removed: [...before.keys()].filter((name) => !after.has(name)).sort(),
+    changed: changed.sort(),
+  };
+}
+
+function sameProvider(a: ProviderConfig, b: ProviderConfig, changedImages: ReadonlySet<string>): boolean {
+  if (a.driver !== b.driver || !isDeepStrictEqual(a.section, b.section)) return false;
+  for (const name of b.diskImages.keys()) if (changedImages.has(name)) return false;
+  return true;
+}
+
+function settingsOf(config: NodepoolConfig): unknown {
+  const { elementsDir, imagesDir, buildLogDir, buildLogRetention, maxHoldAgeMs, drivers } = config;
+  return { elementsDir, imagesDir, buildLogDir, buildLogRetention, maxHoldAgeMs, drivers };
+}

@@ -1,0 +1,56 @@
+/** Collects problems while a configuration is read, each at its place, none twice. */
+
+import type { ConfigDocument } from './document.js';
+import { describeValue, formatPath, type ConfigProblem, type KeyPath } from './problems.js';
+
+export interface ProblemText {
+  readonly expected: string;
+  /** Instead of the value that is there. */
+  readonly found?: string | undefined;
+  readonly hint?: string | undefined;
+  /** Point at the key rather than at the value. */
+  readonly at?: 'key' | 'value';
+}
+
+export class ProblemReport {
+  private readonly byIdentity = new Map<string, ConfigProblem>();
+  /** Paths of which the value is known to be wrong, so that further complaints would only confuse. */
+  private readonly settled = new Set<string>();
+
+  get size(): number {
+    return this.byIdentity.size;
+  }
+
+  /** In the order of the files' lines. */
+  list(): ConfigProblem[] {
+    const problems = [...this.byIdentity.values()];
+    const files = [...new Set(problems.map((problem) => problem.file))];
+    return problems.sort(
+      (a, b) => files.indexOf(a.file) - files.indexOf(b.file) || a.line - b.line || a.column - b.column,
+    );
+  }
+
+  add(problem: ConfigProblem): void {
+    const identity = JSON.stringify([problem.file, problem.path, problem.expected]);
+    if (!this.byIdentity.has(identity)) this.byIdentity.set(identity, problem);
+  }
+
+  /** Adds a problem after which nothing more needs to be said about its value. */
+  settle(problem: ConfigProblem): void {
+    this.settled.add(JSON.stringify([problem.file, problem.path]));
+    this.add(problem);
+  }
+
+  at(document: ConfigDocument, path: KeyPath, text: ProblemText): void {
+    const position = document.position(path, text.at);
+    const formatted = formatPath(path);
+    if (this.settled.has(JSON.stringify([position.file, formatted]))) return;
+    this.add({
+      ...position,
+      path: formatted,
+      expected: text.expected,
+      found: text.found ?? describeValue(document.valueAt(path), document.isSecret(path)),
+      hint: text.hint,
+    });
+  }
+}

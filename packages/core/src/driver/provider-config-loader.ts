@@ -1,0 +1,213 @@
+/** Reads what providers of every driver have in common; a driver adds its own fields to that. */
+
+import type { JsonObject } from '../model/json.js';
+import type { Connection } from './api.js';
+import type {
+  ImageReference,
+  LabelConfig,
+  PoolConfig,
+  ProviderConfig,
+  ProviderConfigContext,
+  ProviderDiskImage,
+} from './provider-config.js';
+import {
+  DEFAULT_DRIVER,
+  DEFAULT_LAUNCH_RETRIES,
+  DEFAULT_LAUNCH_TIMEOUT_SECONDS,
+  DEFAULT_PRIORITY,
+  type ProviderDefaults,
+} from './schema.js';
+import {
+  booleanAt,
+  entriesAt,
+  millisecondsAt,
+  numberAt,
+  objectAt,
+  stringAt,
+  stringsAt,
+  textsAt,
+  type Entry,
+} from './section.js';
+
+/** What a label is made from. */
+export interface LabelSource {
+  readonly section: JsonObject;
+  readonly poolSection: JsonObject;
+  readonly providerSection: JsonObject;
+  /** The entry of the provider's `diskimages` or `cloud-images` that the label uses. */
+  readonly imageSection: JsonObject;
+  /** Where the label is, for `ProviderConfigContext.problem`. */
+  readonly path: readonly (string | number)[];
+}
+
+/** What a pool is made from. */
+export interface PoolSource {
+  readonly section: JsonObject;
+  readonly providerSection: JsonObject;
+  readonly path: readonly (string | number)[];
+}
+
+export interface CommonProviderOptions<L extends LabelConfig, P extends PoolConfig<L>> {
+  readonly defaults: ProviderDefaults;
+  /** See `ProviderConfig.imageFormat`. */
+  readonly imageFormat?: string | undefined;
+  /** Key of an entry of `diskimages` that holds the image's properties. Default `meta`. */
+  readonly imageMetadataKey?: string;
+  /** Adds the driver's fields to a label. */
+  readonly loadLabel: (label: LabelConfig, source: LabelSource) => L;
+  /** Adds the driver's fields to a pool. */
+  readonly loadPool: (pool: PoolConfig<L>, source: PoolSource) => P;
+}
+
+/** A provider's configuration, with the driver's own labels and pools. */
+export interface CommonProvider<L extends LabelConfig, P extends PoolConfig<L>> extends ProviderConfig<L> {
+  readonly pools: ReadonlyMap<string, P>;
+}
+
+const DEFAULT_PORTS: Readonly<Record<string, number>> = { ssh: 22, winrm: 5986 };
+
+/** Keys of a pool that limit a resource, and the name of the resource. */
+const POOL_LIMITS: readonly (readonly [key: string, resource: string])[] = [
+  ['max-cores', 'cores'],
+  ['max-ram', 'ram'],
+  ['max-volumes', 'volumes'],
+  ['max-volume-gb', 'volume-gb'],
+];
+
+/**
+ * Reads the common part of a provider's section that has passed a schema made by `providerSchema`. Whether names refer
+ * to something is checked, and reported, for every driver alike by who calls the driver; a label whose image is nowhere
+ * is left out here.
+ */
+export function loadCommonProvider<L extends LabelConfig, P extends PoolConfig<L>>(
+  section: JsonObject,
+  context: ProviderConfigContext,
+  options: CommonProviderOptions<L, P>,
+): CommonProvider<L, P> {
+  const { defaults } = options;
+  const priority = numberAt(section, 'priority') ?? DEFAULT_PRIORITY;
+  const pools = entriesAt(section, 'pools').map((pool) => loadPool(pool, section, priority, context, options));
+  const launchTimeoutSeconds = defaults.launchTimeoutSeconds ?? DEFAULT_LAUNCH_TIMEOUT_SECONDS;
+  return {
+    name: stringAt(section, 'name') ?? '',
+    driver: stringAt(section, 'driver') ?? DEFAULT_DRIVER,
+    priority,
+    maxConcurrency: unlimitedWhenNegative(numberAt(section, 'max-concurrency') ?? -1),
+    launchRetries: numberAt(section, 'launch-retries') ?? defaults.launchRetries ?? DEFAULT_LAUNCH_RETRIES,
+    launchTimeoutMs: millisecondsAt(section, 'launch-timeout') ?? launchTimeoutSeconds * 1000,
+    bootTimeoutMs: millisecondsAt(section, 'boot-timeout') ?? defaults.bootTimeoutSeconds * 1000,
+    callsPerSecond: callsPerSecond(section, defaults),
+    pools: new Map(pools.map((pool) => [pool.name, pool])),
+    diskImages: loadDiskImages(section, context, options.imageMetadataKey ?? 'meta'),
+    imageFormat: options.imageFormat,
+    section,
+  };
+}
+
+function unlimitedWhenNegative(value: number): number {
+  return value < 0 ? Infinity : value;
+}
+
+function callsPerSecond(section: JsonObject, defaults: ProviderDefaults): number {
+  const rate = numberAt(section, 'rate') ?? numberAt(section, 'rate-limit') ?? defaults.rate ?? 0;
+  if (rate <= 0) return Infinity;
+  return defaults.rateUnit === 'calls-per-second' ? rate : 1 / rate;
+}
+
+/** The image's own properties over those that it has in every cloud. */
+function loadDiskImages(
+  section: JsonObject,
+  context: ProviderConfigContext,
+  metadataKey: string,
+): Map<string, ProviderDiskImage> {
+  const images = new Map<string, ProviderDiskImage>();
+  for (const entry of entriesAt(section, 'diskimages')) {
+    const metadata = { ...context.diskImages.get(entry.name)?.metadata, ...textsAt(entry.section, metadataKey) };
+    images.set(entry.name, { name: entry.name, pause: booleanAt(entry.section, 'pause') ?? false, metadata });
+  }
+  return images;
+}
+
+function loadPool<L extends LabelConfig, P extends PoolConfig<L>>(
+  entry: Entry,
+  providerSection: JsonObject,
+  priority: number,
+  context: ProviderConfigContext,
+  options: CommonProviderOptions<L, P>,
+): P {
+  const { section } = entry;
+  const path = ['pools', entry.index];
+  const limits: Record<string, number> = {};
+  for (const [key, resource] of POOL_LIMITS) {
+    const limit = numberAt(section, key);
+    if (limit !== undefined) limits[resource] = limit;
+  }
+  const pool: PoolConfig<L> = {
+    name: entry.name,
+    priority: numberAt(section, 'priority') ?? priority,
+    maxServers: numberAt(section, 'max-servers') ?? Infinity,
+    limits,
+    nodeAttributes: objectAt(section, 'node-attributes') ?? {},
+    availabilityZones: stringsAt(section, 'availability-zones') ?? [],
+    labels: loadLabels(entry, providerSection, path, context, options),
+  };
+  return options.loadPool(pool, { section, providerSection, path });
+}
+
+function loadLabels<L extends LabelConfig, P extends PoolConfig<L>>(
+  pool: Entry,
+  providerSection: JsonObject,
+  poolPath: readonly (string | number)[],
+  context: ProviderConfigContext,
+  options: CommonProviderOptions<L, P>,
+): Map<string, L> {
+  const labels = new Map<string, L>();
+  for (const { index, name, section } of entriesAt(pool.section, 'labels')) {
+    const found = imageOf(section, providerSection);
+    if (found === undefined) continue;
+    const label: LabelConfig = {
+      name,
+      image: found.reference,
+      connection: connectionOf(found, context),
+      hostKeyChecking:
+        booleanAt(section, 'host-key-checking') ??
+        booleanAt(pool.section, 'host-key-checking') ??
+        booleanAt(providerSection, 'host-key-checking') ??
+        true,
+      consoleLog: booleanAt(section, 'console-log') ?? false,
+    };
+    const path = [...poolPath, 'labels', index];
+    const source = { section, poolSection: pool.section, providerSection, imageSection: found.section, path };
+    labels.set(name, options.loadLabel(label, source));
+  }
+  return labels;
+}
+
+interface FoundImage {
+  readonly reference: ImageReference;
+  readonly section: JsonObject;
+}
+
+function imageOf(label: JsonObject, provider: JsonObject): FoundImage | undefined {
+  const diskImage = stringAt(label, 'diskimage');
+  const reference: ImageReference =
+    diskImage === undefined
+      ? { kind: 'cloud-image', name: stringAt(label, 'cloud-image') ?? '' }
+      : { kind: 'diskimage', name: diskImage };
+  const list = reference.kind === 'diskimage' ? 'diskimages' : 'cloud-images';
+  const section = entriesAt(provider, list).find((entry) => entry.name === reference.name)?.section;
+  return section === undefined ? undefined : { reference, section };
+}
+
+/** A disk image brings its user, Python and shell along, unless the provider's entry says otherwise. */
+function connectionOf({ reference, section }: FoundImage, context: ProviderConfigContext): Connection {
+  const built = reference.kind === 'diskimage' ? context.diskImages.get(reference.name) : undefined;
+  const type = stringAt(section, 'connection-type') ?? 'ssh';
+  return {
+    type,
+    port: numberAt(section, 'connection-port') ?? DEFAULT_PORTS[type] ?? 22,
+    username: stringAt(section, 'username') ?? built?.username ?? null,
+    pythonPath: stringAt(section, 'python-path') ?? built?.pythonPath ?? 'auto',
+    shellType: stringAt(section, 'shell-type') ?? built?.shellType ?? null,
+  };
+}

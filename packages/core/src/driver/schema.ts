@@ -1,0 +1,230 @@
+/**
+ * Schema of a provider: the keys that every driver has, with those of one driver. The reference page of the driver is
+ * generated from it, so every property has a `description` and, where there is one, a `default`.
+ */
+
+import type { JsonObject } from '../model/json.js';
+import type { JsonSchema } from './api.js';
+
+/** The keys that a driver adds to a kind of section. A key of the same name as a common one replaces that. */
+export interface SchemaPart {
+  readonly properties?: Readonly<Record<string, JsonSchema>>;
+  readonly required?: readonly string[];
+  /** Common keys that this driver does not have. */
+  readonly without?: readonly string[];
+  /** What else must hold, e.g. `{oneOf: [{required: ['a']}, {required: ['b']}]}`. */
+  readonly rules?: readonly JsonSchema[];
+}
+
+export interface ProviderSchemaParts {
+  readonly description?: string;
+  /** Shown as the defaults of the common keys; `loadCommonProvider` gets the same. */
+  readonly defaults: ProviderDefaults;
+  readonly provider?: SchemaPart;
+  readonly pool?: SchemaPart;
+  readonly label?: SchemaPart;
+  /** Absent: the driver has no disk images. */
+  readonly diskImage?: SchemaPart;
+  /** Absent: the driver has no cloud images. */
+  readonly cloudImage?: SchemaPart;
+}
+
+/** What differs from driver to driver among the common keys. */
+export interface ProviderDefaults {
+  readonly bootTimeoutSeconds: number;
+  /** Default 3600. */
+  readonly launchTimeoutSeconds?: number;
+  /** Default 3. */
+  readonly launchRetries?: number;
+  /** Default of `rate`, in its unit; absent: unlimited. */
+  readonly rate?: number;
+  /** What `rate` counts. */
+  readonly rateUnit: 'calls-per-second' | 'seconds-between-calls';
+}
+
+export const DEFAULT_LAUNCH_TIMEOUT_SECONDS = 3600;
+export const DEFAULT_LAUNCH_RETRIES = 3;
+export const DEFAULT_PRIORITY = 100;
+/** Existing files leave the driver of their OpenStack clouds out. */
+export const DEFAULT_DRIVER = 'openstack';
+
+const name: JsonObject = { type: 'string', minLength: 1 };
+
+/** Composes the schema of a driver's provider sections. */
+export function providerSchema(parts: ProviderSchemaParts): JsonSchema {
+  const label = section(
+    labelProperties(parts),
+    ['name'],
+    parts.label,
+    imageRules(parts),
+    'A label that the pool serves.',
+  );
+  const pool = section(poolProperties(label), ['name'], parts.pool, [], 'A part of the provider with its own limits.');
+  const lists: Record<string, JsonSchema> = {
+    pools: { type: 'array', items: pool, description: 'Pools of nodes. A builder needs none.' },
+  };
+  if (parts.diskImage !== undefined) lists['diskimages'] = listOfDiskImages(parts.diskImage);
+  if (parts.cloudImage !== undefined) lists['cloud-images'] = listOfCloudImages(parts.cloudImage);
+  const properties = { ...providerProperties(parts.defaults), ...lists };
+  return section(properties, ['name'], parts.provider, [], parts.description ?? 'A provider.');
+}
+
+function section(
+  common: Readonly<Record<string, JsonSchema>>,
+  required: readonly string[],
+  part: SchemaPart = {},
+  rules: readonly JsonSchema[],
+  description: string,
+): JsonSchema {
+  const without = new Set(part.without);
+  const kept = Object.entries(common).filter(([key]) => !without.has(key));
+  const allRules = [...rules, ...(part.rules ?? [])];
+  return {
+    type: 'object',
+    description,
+    properties: { ...Object.fromEntries(kept), ...part.properties },
+    required: [...new Set([...required, ...(part.required ?? [])])],
+    additionalProperties: false,
+    ...(allRules.length === 0 ? {} : { allOf: allRules }),
+  };
+}
+
+function providerProperties(defaults: ProviderDefaults): Record<string, JsonSchema> {
+  const rate = {
+    type: ['number', 'string'],
+    minimum: 0,
+    pattern: '^[0-9]*\\.?[0-9]+([eE][-+]?[0-9]+)?$',
+    description: rateDescription(defaults.rateUnit),
+    ...(defaults.rate === undefined ? {} : { default: defaults.rate }),
+  };
+  return {
+    name: { ...name, description: 'Name of the provider.' },
+    driver: { ...name, default: DEFAULT_DRIVER, description: 'Name of the driver.' },
+    'max-concurrency': {
+      type: ['integer', 'null'],
+      default: -1,
+      description: 'Requests handled at once. 0: none; negative: unlimited.',
+    },
+    priority: {
+      type: ['integer', 'null'],
+      default: DEFAULT_PRIORITY,
+      description: 'Providers with a lower number are used first.',
+    },
+    'launch-retries': {
+      type: 'integer',
+      minimum: 0,
+      default: defaults.launchRetries ?? DEFAULT_LAUNCH_RETRIES,
+      description: 'Attempts to launch a node before the request is given up.',
+    },
+    'launch-timeout': {
+      type: 'number',
+      minimum: 0,
+      default: defaults.launchTimeoutSeconds ?? DEFAULT_LAUNCH_TIMEOUT_SECONDS,
+      description: 'Longest time until the cloud says that a node runs, seconds.',
+    },
+    'boot-timeout': {
+      type: 'number',
+      minimum: 0,
+      default: defaults.bootTimeoutSeconds,
+      description: 'Longest time from then until one can log in, seconds.',
+    },
+    rate,
+  };
+}
+
+function rateDescription(unit: ProviderDefaults['rateUnit']): string {
+  return unit === 'calls-per-second'
+    ? 'API calls per second. 0: unlimited.'
+    : 'Seconds between two API calls; may be a fraction. 0: unlimited.';
+}
+
+function poolProperties(label: JsonSchema): Record<string, JsonSchema> {
+  return {
+    name: { ...name, description: 'Name of the pool.' },
+    'max-servers': {
+      type: 'integer',
+      description: 'Nodes of this pool at once. Absent: unlimited; 0 or less: the pool is disabled.',
+    },
+    priority: {
+      type: ['integer', 'null'],
+      description: "Pools with a lower number are used first. Default: the provider's.",
+    },
+    'node-attributes': { type: ['object', 'null'], description: 'Attributes that every node of the pool gets.' },
+    'host-key-checking': {
+      type: 'boolean',
+      default: true,
+      description: 'Whether a node is ready only when one can log in, and its host keys are known.',
+    },
+    'use-internal-ip': {
+      type: 'boolean',
+      default: false,
+      description: 'Whether nodes are reached at their private addresses.',
+    },
+    labels: { type: 'array', items: label, description: 'Labels that the pool serves.' },
+  };
+}
+
+function labelProperties(parts: ProviderSchemaParts): Record<string, JsonSchema> {
+  const properties: Record<string, JsonSchema> = {
+    name: { ...name, description: 'Name of a label in the top-level `labels`.' },
+    'host-key-checking': { type: 'boolean', description: "Default: the pool's." },
+  };
+  if (parts.diskImage !== undefined) {
+    properties['diskimage'] = { ...name, description: 'Name of an image in `diskimages` of the provider.' };
+  }
+  if (parts.cloudImage !== undefined) {
+    properties['cloud-image'] = { ...name, description: 'Name of an image in `cloud-images` of the provider.' };
+  }
+  return properties;
+}
+
+/** Every label has one image. */
+function imageRules(parts: ProviderSchemaParts): JsonSchema[] {
+  const keys = [
+    ...(parts.diskImage === undefined ? [] : ['diskimage']),
+    ...(parts.cloudImage === undefined ? [] : ['cloud-image']),
+  ];
+  if (keys.length === 0) return [];
+  return keys.length === 1 ? [{ required: keys }] : [{ oneOf: keys.map((key) => ({ required: [key] })) }];
+}
+
+const connectionProperties: Record<string, JsonSchema> = {
+  'connection-type': {
+    type: 'string',
+    minLength: 1,
+    default: 'ssh',
+    description: 'How to log in: `ssh`, `winrm`, `network_cli`, …',
+  },
+  'connection-port': {
+    type: 'integer',
+    minimum: 1,
+    maximum: 65_535,
+    description: 'Port to log in at. Default: 22, and 5986 for `winrm`.',
+  },
+};
+
+function listOfDiskImages(part: SchemaPart): JsonSchema {
+  const properties = {
+    name: { ...name, description: 'Name of a disk image in the top-level `diskimages`.' },
+    pause: { type: 'boolean', default: false, description: 'The image is not uploaded to this provider.' },
+    ...connectionProperties,
+  };
+  const items = section(properties, ['name'], part, [], 'A built image that this provider gets.');
+  return { type: 'array', items, description: 'Built images that this provider gets.' };
+}
+
+function listOfCloudImages(part: SchemaPart): JsonSchema {
+  const properties = {
+    name: { ...name, description: 'Name of the image in this file.' },
+    ...connectionProperties,
+    username: { type: 'string', description: 'User to log in as.' },
+    'python-path': {
+      type: 'string',
+      default: 'auto',
+      description: 'Python interpreter on the node; `auto` lets Ansible find it.',
+    },
+    'shell-type': { type: 'string', description: 'Shell on the node, as Ansible calls it.' },
+  };
+  const items = section(properties, ['name'], part, [], 'An image that is in the cloud already.');
+  return { type: 'array', items, description: 'Images that are in the cloud already.' };
+}

@@ -1,0 +1,170 @@
+/** The state machines of the simple framework: one call each, then listings until the effect shows. */
+
+import type { JsonValue } from '../../model/json.js';
+import { isJsonObject } from '../../model/json.js';
+import type { ExternalId } from '../../model/node.js';
+import type { Call } from '../api.js';
+import { DriverError, InstanceFailedError, toDriverError, TransientError } from '../errors.js';
+import type { Advance, CreateRequest, MachineCall, StateMachine } from '../state-machine-api.js';
+import { AttemptLookup, ListingPatience } from '../state-machine/attempt-lookup.js';
+import { PendingCall } from '../state-machine/pending-call.js';
+
+type CreateState = 'start' | 'creating' | 'looking-up' | 'waiting' | 'complete';
+
+/** How long an instance that was created may be missing in the cloud's list: a minute, and three listings. */
+const CREATED_PATIENCE = { settleRounds: 3, settleMs: 60_000 };
+
+/** Creates an instance and waits until the cloud lists it as ready. */
+export class SimpleCreateMachine implements StateMachine {
+  state: CreateState = 'start';
+  externalId: ExternalId | undefined;
+  private readonly creation = new PendingCall<ExternalId>();
+  private readonly lookup: AttemptLookup;
+  private readonly patience = new ListingPatience(CREATED_PATIENCE);
+  /** Why the attempt is looked up; undefined: the machine was made from a saved one. */
+  private doubt: DriverError | undefined;
+  private asked = false;
+
+  constructor(
+    request: CreateRequest,
+    saved: JsonValue,
+    private readonly create: (call: Call) => Promise<ExternalId>,
+  ) {
+    this.lookup = new AttemptLookup(request.tags.nodepool_launch_attempt);
+    this.externalId = request.externalId ?? undefined;
+    if (this.externalId !== undefined) this.state = 'waiting';
+    else if (isJsonObject(saved) && saved.state !== 'start') this.state = 'looking-up';
+  }
+
+  get complete(): boolean {
+    return this.state === 'complete';
+  }
+
+  advance(call: MachineCall): Advance {
+    switch (this.state) {
+      case 'start':
+        this.state = 'creating';
+        return this.creation.start((async () => this.create(call))());
+      case 'creating':
+        return this.creation.underway ?? this.created(call);
+      case 'looking-up':
+        return this.lookUp(call);
+      case 'waiting':
+        return this.wait(call);
+      case 'complete':
+        return { next: 'complete' };
+    }
+  }
+
+  save(): JsonValue {
+    return { state: this.state };
+  }
+
+  private created(call: MachineCall): Advance {
+    try {
+      this.externalId = this.creation.take();
+    } catch (error) {
+      const failure = toDriverError(error);
+      if (failure.outcome === 'not-applied') throw failure;
+      call.log.warn('the outcome of a creation is unknown; looking for its instance', { error: failure });
+      this.doubt = failure;
+      this.state = 'looking-up';
+      return this.lookUp(call);
+    }
+    this.state = 'waiting';
+    return this.wait(call);
+  }
+
+  private lookUp(call: MachineCall): Advance {
+    const result = this.lookup.check(call);
+    if (result.found === 'unknown') return result.advance;
+    if (result.found === 'nothing') throw this.notCreated();
+    this.externalId = result.instance.externalId;
+    this.state = 'waiting';
+    this.asked = true;
+    return this.wait(call);
+  }
+
+  private notCreated(): DriverError {
+    const { doubt } = this;
+    if (doubt === undefined) {
+      return new TransientError('the creation that an earlier process began has left no instance', {
+        outcome: 'not-applied',
+      });
+    }
+    const options = { outcome: 'not-applied', cause: doubt, retryAfterMs: doubt.retryAfterMs } as const;
+    return new DriverError(doubt.code, `${doubt.message}; the cloud lists no instance of the attempt`, options);
+  }
+
+  private wait(call: MachineCall): Advance {
+    const { externalId } = this;
+    // A listing from before the creation says nothing.
+    if (externalId === undefined || call.listing === undefined || !this.asked) {
+      this.asked = true;
+      return { next: 'listing' };
+    }
+    const instance = call.listing.byExternalId(externalId);
+    if (instance === undefined) {
+      if (this.patience.missedIn(call.listing))
+        throw new InstanceFailedError(`${named(externalId)} is not in the cloud's list`);
+      return { next: 'listing' };
+    }
+    this.patience.reset();
+    if (instance.failed !== undefined) throw new InstanceFailedError(`${named(externalId)} failed: ${instance.failed}`);
+    if (instance.deleted) throw new InstanceFailedError(`${named(externalId)} was deleted while it was being created`);
+    if (!instance.ready) return { next: 'listing' };
+    this.state = 'complete';
+    return { next: 'complete', instance };
+  }
+}
+
+/** Deletes an instance and waits until the cloud lists it no more. Can begin anew at any time, so it saves nothing. */
+export class SimpleDeleteMachine implements StateMachine {
+  state: 'start' | 'deleting' | 'waiting' | 'complete' = 'start';
+  private readonly deletion = new PendingCall<void>();
+
+  constructor(
+    readonly externalId: ExternalId,
+    private readonly remove: (call: Call) => Promise<void>,
+  ) {}
+
+  get complete(): boolean {
+    return this.state === 'complete';
+  }
+
+  advance(call: MachineCall): Advance {
+    switch (this.state) {
+      case 'start':
+        this.state = 'deleting';
+        return this.deletion.start((async () => this.remove(call))());
+      case 'deleting':
+        return this.deletion.underway ?? this.deleted();
+      case 'waiting':
+        return this.wait(call);
+      case 'complete':
+        return { next: 'complete' };
+    }
+  }
+
+  save(): null {
+    return null;
+  }
+
+  /** A `NotFoundError` is thrown on: the framework takes it for success. */
+  private deleted(): Advance {
+    this.deletion.take();
+    this.state = 'waiting';
+    return { next: 'listing' };
+  }
+
+  private wait(call: MachineCall): Advance {
+    const instance = call.listing?.byExternalId(this.externalId);
+    if (call.listing === undefined || (instance !== undefined && !instance.deleted)) return { next: 'listing' };
+    this.state = 'complete';
+    return { next: 'complete' };
+  }
+}
+
+function named(externalId: ExternalId): string {
+  return `instance ${typeof externalId === 'string' ? externalId : JSON.stringify(externalId)}`;
+}

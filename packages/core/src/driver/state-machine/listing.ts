@@ -1,0 +1,75 @@
+/** A complete list of a cloud's instances, indexed as far as somebody asks. */
+
+import { isJsonObject, type JsonValue } from '../../model/json.js';
+import type { ExternalId } from '../../model/node.js';
+import type { Instance } from '../api.js';
+import { DriverError } from '../errors.js';
+import type { Listing } from '../state-machine-api.js';
+
+/** A string that is the same for equal external ids, whatever the order of an object's fields. */
+export function externalIdKey(externalId: ExternalId): string {
+  return typeof externalId === 'string' ? externalId : canonicalJson(externalId);
+}
+
+function canonicalJson(value: JsonValue): string {
+  if (Array.isArray(value)) return `[${value.map(canonicalJson).join(',')}]`;
+  if (!isJsonObject(value)) return JSON.stringify(value);
+  const fields = Object.keys(value).sort();
+  return `{${fields.map((field) => `${JSON.stringify(field)}:${canonicalJson(value[field] ?? null)}`).join(',')}}`;
+}
+
+/** The indexes are made at the first question, so that a listing costs nothing that nobody needs. */
+export class IndexedListing implements Listing {
+  private ids: Map<string, Instance> | undefined;
+  private readonly tags = new Map<string, Map<string, Instance[]>>();
+
+  constructor(
+    readonly round: number,
+    readonly askedAt: number,
+    readonly instances: readonly Instance[],
+  ) {}
+
+  byExternalId(externalId: ExternalId): Instance | undefined {
+    this.ids ??= new Map(this.instances.map((instance) => [externalIdKey(instance.externalId), instance]));
+    return this.ids.get(externalIdKey(externalId));
+  }
+
+  byTag(tag: string, value: string): readonly Instance[] {
+    let index = this.tags.get(tag);
+    if (index === undefined) {
+      index = this.indexByTag(tag);
+      this.tags.set(tag, index);
+    }
+    return index.get(value) ?? [];
+  }
+
+  private indexByTag(tag: string): Map<string, Instance[]> {
+    const index = new Map<string, Instance[]>();
+    for (const instance of this.instances) {
+      const value = instance.tags[tag];
+      if (value === undefined) continue;
+      const others = index.get(value);
+      if (others === undefined) index.set(value, [instance]);
+      else others.push(instance);
+    }
+    return index;
+  }
+}
+
+/** What a driver listed, checked as far as the framework relies on it. */
+export function checkInstances(listed: unknown): readonly Instance[] {
+  if (!Array.isArray(listed)) throw nonsense(`${typeof listed} instead of an array`);
+  const broken = listed.findIndex((instance) => !isInstance(instance));
+  if (broken >= 0) throw nonsense(`something without external id or tags at index ${broken}`);
+  return listed as readonly Instance[];
+}
+
+function isInstance(value: unknown): value is Instance {
+  if (!isJsonObject(value)) return false;
+  const { externalId, tags } = value;
+  return (typeof externalId === 'string' || isJsonObject(externalId)) && isJsonObject(tags);
+}
+
+function nonsense(what: string): DriverError {
+  return new DriverError('unexpected', `the driver's list of instances is ${what}; this is a defect of the driver`);
+}

@@ -1,0 +1,246 @@
+/** One state machine in progress: advanced when what it waits for has happened, until it ends, one way or the other. */
+
+import type { Logger } from '../../observe/logger.js';
+import { abortReason, type Clock, type Timer } from '../../runtime/clock.js';
+import type { Call, Instance, WorkInProgress } from '../api.js';
+import { AbortedError, DriverError, TimeoutError, toDriverError } from '../errors.js';
+import type { Advance, Listing, MachineCall, StateMachine } from '../state-machine-api.js';
+import type { TimerQueue } from '../timer-queue.js';
+import type { ListingFeed, ListingWaiter } from './listing-feed.js';
+import { ProgressSaver } from './progress-saver.js';
+
+/** What shall be done with a machine. */
+export interface MachineWork {
+  /** What it is in words, for errors, e.g. `launch of node 0000000001`. */
+  readonly name: string;
+  readonly kind: 'create' | 'delete';
+  readonly nodeId: string;
+  /** Called once, when the work begins. */
+  readonly makeMachine: () => StateMachine;
+  readonly call: Call;
+  /** What would have to be saved now; undefined: nothing yet. Asked whenever the machine has begun to wait in a new state. */
+  readonly progress?: (machine: StateMachine) => (() => Promise<void>) | undefined;
+  /** What has kept the machine from its end so far, for the error at the deadline. */
+  readonly obstacle?: () => DriverError | undefined;
+}
+
+type WaitingFor = 'nothing' | 'call' | 'listing' | 'delay' | 'save';
+
+export type MachineResult = { readonly instance: Instance | undefined } | { readonly error: unknown };
+
+export interface RunEnvironment {
+  readonly clock: Clock;
+  readonly timers: TimerQueue;
+  readonly feed: ListingFeed;
+}
+
+/** A machine that is advanced so often without having to wait is paused, so that others get their turn. */
+const STEPS_WITHOUT_WAITING = 100;
+
+export class MachineRun implements MachineCall, ListingWaiter {
+  readonly deadline: number;
+  readonly log: Logger;
+  private readonly controller = new AbortController();
+  private readonly startedAt: number;
+  private waitingSince: number;
+  private waitingFor: WaitingFor = 'nothing';
+  private ended = false;
+  /** Since the process last had its turn. */
+  private steps = 0;
+  private delay: Timer | undefined;
+  private deadlineTimer: Timer | undefined;
+  private turn: Timer | undefined;
+  private saver: ProgressSaver | undefined;
+  private savedState: string | undefined;
+  private pendingSave: (() => Promise<void>) | undefined;
+
+  /** `onEnd` is told once, when the machine is never touched again. */
+  constructor(
+    private readonly env: RunEnvironment,
+    private readonly work: MachineWork,
+    private readonly machine: StateMachine,
+    private readonly onEnd: (result: MachineResult) => void,
+  ) {
+    this.deadline = work.call.deadline;
+    this.log = work.call.log;
+    this.startedAt = env.clock.monotonic();
+    this.waitingSince = this.startedAt;
+  }
+
+  get signal(): AbortSignal {
+    return this.controller.signal;
+  }
+
+  get listing(): Listing | undefined {
+    return this.env.feed.latest;
+  }
+
+  start(): void {
+    this.work.call.signal.addEventListener('abort', this.onAbort, { once: true });
+    this.deadlineTimer = this.env.timers.schedule(this.deadline, this.onDeadline);
+    this.step();
+  }
+
+  /** Ends the machine where it stands. */
+  abort(reason: Error): void {
+    const message = `${this.work.name} was aborted ${this.place()}: ${reason.message}`;
+    this.fail(new AbortedError(message, { cause: reason }));
+  }
+
+  /** For the feed: there is a fresh listing. */
+  listed(): void {
+    this.steps = 0;
+    this.step();
+  }
+
+  inspect(): WorkInProgress {
+    const now = this.env.clock.monotonic();
+    return {
+      kind: this.work.kind,
+      nodeId: this.work.nodeId,
+      externalId: this.machine.externalId,
+      state: this.machine.state,
+      ageMs: now - this.startedAt,
+      waitingFor: this.waitingFor,
+      waitingMs: now - this.waitingSince,
+    };
+  }
+
+  private readonly step = (): void => {
+    if (this.ended) return;
+    this.delay = undefined;
+    try {
+      // A machine whose calls are always over at once would never let go of the process.
+      if (++this.steps > STEPS_WITHOUT_WAITING) this.pause(1);
+      else this.obey(this.machine.advance(this));
+    } catch (error) {
+      this.fail(toDriverError(error));
+    }
+  };
+
+  private obey(advance: Advance): void {
+    switch (advance.next) {
+      case 'call':
+        this.waitFor('call');
+        // Most calls take a while, some are over at once: only what still waits in the clock's next turn is saved.
+        this.turn ??= this.env.timers.schedule(this.env.clock.monotonic(), this.onTurn);
+        advance.settled.then(this.step, this.step);
+        return;
+      case 'listing':
+        this.waitFor('listing');
+        this.env.feed.wait(this);
+        this.saveProgress();
+        return;
+      case 'delay':
+        this.pause(delayOf(advance.ms));
+        this.saveProgress();
+        return;
+      case 'complete':
+        this.complete(advance.instance);
+        return;
+      default:
+        throw this.nonsense(`asks for ${JSON.stringify(advance)} next`);
+    }
+  }
+
+  private pause(ms: number): void {
+    this.steps = 0;
+    this.waitFor('delay');
+    this.delay = this.env.timers.schedule(this.env.clock.monotonic() + ms, this.step);
+  }
+
+  private complete(instance: Instance | undefined): void {
+    if (this.work.kind === 'create' && instance?.ready !== true) {
+      throw this.nonsense(
+        `is complete ${instance === undefined ? 'without an instance' : 'although its instance is not ready'}`,
+      );
+    }
+    this.turn?.cancel();
+    const saving = this.saver?.close();
+    if (saving === undefined) {
+      this.end({ instance });
+      return;
+    }
+    this.waitFor('save');
+    void saving.then(() => this.end({ instance }));
+  }
+
+  private readonly onTurn = (): void => {
+    this.turn = undefined;
+    this.steps = 0;
+    try {
+      this.saveProgress();
+    } catch (error) {
+      this.fail(toDriverError(error));
+    }
+  };
+
+  private saveProgress(): void {
+    const { progress } = this.work;
+    if (progress === undefined || this.ended || this.machine.state === this.savedState) return;
+    const save = progress(this.machine);
+    if (save === undefined) return;
+    this.savedState = this.machine.state;
+    this.pendingSave = save;
+    this.saver ??= new ProgressSaver(
+      async () => this.pendingSave?.(),
+      (error) => this.failToSave(error),
+    );
+    this.saver.request();
+  }
+
+  /** The error is given as it is: it may say that the node belongs to somebody else now. */
+  private failToSave(error: unknown): void {
+    if (this.ended) this.log.debug('progress was not saved; nobody waits for it any more', { error });
+    else this.fail(error);
+  }
+
+  private readonly onAbort = (): void => this.abort(abortReason(this.work.call.signal));
+
+  private readonly onDeadline = (): void => {
+    const age = Math.round(this.env.clock.monotonic() - this.startedAt);
+    const cause = this.work.obstacle?.() ?? (this.waitingFor === 'listing' ? this.env.feed.lastError : undefined);
+    const reason = cause === undefined ? '' : `; the last failure was: ${cause.message}`;
+    this.fail(new TimeoutError(`${this.work.name} did not end within ${age} ms, ${this.place()}${reason}`, { cause }));
+  };
+
+  private place(): string {
+    const what = this.waitingFor === 'nothing' ? '' : `, waiting for a ${this.waitingFor}`;
+    return `in state "${this.machine.state}"${what}`;
+  }
+
+  private waitFor(what: WaitingFor): void {
+    this.waitingFor = what;
+    this.waitingSince = this.env.clock.monotonic();
+  }
+
+  private nonsense(what: string): DriverError {
+    return new DriverError(
+      'unexpected',
+      `${this.work.name}: the state machine ${what}; this is a defect of the driver`,
+    );
+  }
+
+  private fail(error: unknown): void {
+    if (this.ended) return;
+    this.end({ error });
+    this.controller.abort(error);
+  }
+
+  private end(result: MachineResult): void {
+    if (this.ended) return;
+    this.ended = true;
+    this.work.call.signal.removeEventListener('abort', this.onAbort);
+    this.deadlineTimer?.cancel();
+    this.delay?.cancel();
+    this.turn?.cancel();
+    void this.saver?.close();
+    this.env.feed.cancel(this);
+    this.onEnd(result);
+  }
+}
+
+function delayOf(ms: number): number {
+  if (Number.isNaN(ms)) throw new DriverError('unexpected', 'a state machine asks for a delay that is not a number');
+  return Math.max(ms, 1);
+}

@@ -1,0 +1,57 @@
+/** A remote call that a state machine has under way. */
+
+import { DriverError } from '../errors.js';
+import type { Advance } from '../state-machine-api.js';
+
+type State<T> =
+  | { readonly kind: 'none' }
+  | { readonly kind: 'underway'; readonly advance: Advance }
+  | { readonly kind: 'resolved'; readonly value: T }
+  | { readonly kind: 'rejected'; readonly error: unknown };
+
+/**
+ * Keeps the promise of a call for a machine, which must return at once: `start` it in one step, return what `start` gives,
+ * and `take` its result in the next.
+ */
+export class PendingCall<T> {
+  private state: State<T> = { kind: 'none' };
+
+  /** True once the call has ended and its result was not taken yet. */
+  get settled(): boolean {
+    return this.state.kind === 'resolved' || this.state.kind === 'rejected';
+  }
+
+  /** Watches the call; gives what `advance` shall return. */
+  start(call: Promise<T>): Advance {
+    if (this.state.kind === 'underway') {
+      throw new DriverError('unexpected', 'a machine started a call while another one was under way');
+    }
+    const settled = call.then(
+      (value) => {
+        this.state = { kind: 'resolved', value };
+      },
+      (error: unknown) => {
+        this.state = { kind: 'rejected', error };
+      },
+    );
+    const advance: Advance = { next: 'call', settled };
+    this.state = { kind: 'underway', advance };
+    return advance;
+  }
+
+  /** What `advance` shall return as long as the call is under way; undefined when none is. */
+  get underway(): Advance | undefined {
+    return this.state.kind === 'underway' ? this.state.advance : undefined;
+  }
+
+  /** The result of a settled call, once; throws what the call rejected with. */
+  take(): T {
+    const { state } = this;
+    if (state.kind !== 'resolved' && state.kind !== 'rejected') {
+      throw new DriverError('unexpected', 'a machine asked for the result of a call that has not ended');
+    }
+    this.state = { kind: 'none' };
+    if (state.kind === 'rejected') throw state.error;
+    return state.value;
+  }
+}

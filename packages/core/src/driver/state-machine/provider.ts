@@ -1,0 +1,260 @@
+/** A provider that does its work by the state machines of a driver's adapter. */
+
+import { sleep } from '../../runtime/clock.js';
+import type { Node } from '../../model/node.js';
+import type {
+  Call,
+  Instance,
+  LeakRound,
+  NodeCleanup,
+  NodeRequestHandler,
+  Provider,
+  ProviderContext,
+  Readiness,
+  RequestInfo,
+  Resource,
+  WorkInProgress,
+} from '../api.js';
+import { ConfigurationError, DriverError, toDriverError } from '../errors.js';
+import type { ImageManager } from '../images.js';
+import type { LabelConfig, PoolConfig, ProviderConfig } from '../provider-config.js';
+import type { Adapter } from '../state-machine-api.js';
+import { TimerQueue } from '../timer-queue.js';
+import { GuardedCalls } from './guarded-calls.js';
+import { checkInstances } from './listing.js';
+import { ListingFeed } from './listing-feed.js';
+import { MachineRunner } from './machine-runner.js';
+import { NodeCleanups } from './node-cleanups.js';
+import { StateMachineRequestHandler } from './request-handler.js';
+
+const DEFAULT_LIST_INTERVAL_MS = 1000;
+
+/** Leaked resources that are deleted at the same time. */
+const LEAK_DELETIONS = 10;
+
+/** An adapter that needs longer to stop is left behind. */
+const STOP_TIMEOUT_MS = 10_000;
+
+/** What exists from `start` on. */
+interface Works {
+  readonly context: ProviderContext;
+  readonly runner: MachineRunner;
+  readonly cleanups: NodeCleanups;
+  readonly calls: GuardedCalls;
+}
+
+export class StateMachineProvider<L extends LabelConfig, P extends ProviderConfig<L>> implements Provider {
+  readonly images?: ImageManager;
+  readonly getQuotaLimits?: NonNullable<Provider['getQuotaLimits']>;
+  readonly getQuotaForLabel?: NonNullable<Provider['getQuotaForLabel']>;
+  readonly getAvailabilityZones?: NonNullable<Provider['getAvailabilityZones']>;
+  readonly getConsoleLog?: NonNullable<Provider['getConsoleLog']>;
+  private works: Works | undefined;
+  private startCalled = false;
+  private stopped = false;
+  private ended: Promise<void> | undefined;
+
+  constructor(
+    readonly config: P,
+    private readonly adapter: Adapter<L>,
+  ) {
+    if (adapter.images !== undefined) this.images = adapter.images;
+    // What the adapter does not have, the provider does not have either.
+    const limits = adapter.getQuotaLimits?.bind(adapter);
+    if (limits !== undefined) this.getQuotaLimits = (call) => this.call('reading the quota', call, limits);
+    const need = adapter.getQuotaForLabel?.bind(adapter);
+    if (need !== undefined) {
+      this.getQuotaForLabel = (pool, label, call) =>
+        this.call(`reading what label ${label} needs`, call, (guarded) => need(this.label(pool, label), guarded));
+    }
+    const zones = adapter.getAvailabilityZones?.bind(adapter);
+    if (zones !== undefined) {
+      this.getAvailabilityZones = (pool, call) =>
+        this.call('listing the availability zones', call, (guarded) => zones(this.pool(pool), guarded));
+    }
+    const consoleLog = adapter.getConsoleLog?.bind(adapter);
+    if (consoleLog !== undefined) {
+      this.getConsoleLog = (externalId, { pool, label }, call) =>
+        this.call('reading the console', call, (guarded) => consoleLog(externalId, this.label(pool, label), guarded));
+    }
+  }
+
+  async start(context: ProviderContext): Promise<void> {
+    if (this.stopped) throw new DriverError('aborted', `provider ${this.config.name} was stopped`);
+    try {
+      this.startCalled = true;
+      await this.adapter.start?.(context);
+    } catch (error) {
+      throw toDriverError(error);
+    }
+    this.works ??= this.setUp(context);
+    this.haltIfStopped();
+  }
+
+  stop(): void {
+    this.stopped = true;
+    this.haltIfStopped();
+  }
+
+  async join(): Promise<void> {
+    this.ended ??= this.end();
+    await this.ended;
+  }
+
+  labelReady(pool: string, label: string): Readiness {
+    try {
+      return this.adapter.labelReady?.(this.label(pool, label)) ?? { ready: true };
+    } catch (error) {
+      return { ready: false, reason: toDriverError(error).message };
+    }
+  }
+
+  getRequestHandler(pool: string, request: RequestInfo): NodeRequestHandler {
+    const { runner } = this.started();
+    const { adapter, config } = this;
+    return new StateMachineRequestHandler({ provider: config.name, pool: this.pool(pool), request, adapter, runner });
+  }
+
+  async cleanupNode(cleanup: NodeCleanup): Promise<void> {
+    this.started().cleanups.start(cleanup);
+  }
+
+  async waitForNodeCleanup(nodeId: string): Promise<void> {
+    await this.started().cleanups.wait(nodeId);
+  }
+
+  nodeDeletedNotification(node: Pick<Node, 'id'>): void {
+    this.works?.cleanups.forget(node.id);
+  }
+
+  async cleanupLeakedResources(round: LeakRound, call: Call): Promise<void> {
+    const ours = await this.call('listing the resources', call, async (guarded) => {
+      const listed = await this.adapter.listResources(guarded);
+      return listed.filter((resource) => resource.tags.nodepool_provider_name === this.config.name);
+    });
+    if (ours.length === 0) return;
+    await this.deleteAll(await round.leaked(ours), call);
+  }
+
+  async listNodes(call: Call): Promise<readonly Instance[]> {
+    return this.call('listing the instances', call, async (guarded) =>
+      checkInstances(await this.adapter.listInstances(guarded)),
+    );
+  }
+
+  /** Machines in progress, for the stack dump. */
+  inspect(): WorkInProgress[] {
+    return this.works?.runner.inspect() ?? [];
+  }
+
+  private setUp(context: ProviderContext): Works {
+    const { clock, random, tasks } = context;
+    const { adapter, config } = this;
+    const log = context.log.with({ provider: config.name });
+    const timers = new TimerQueue(clock);
+    const feed = new ListingFeed({
+      clock,
+      random,
+      timers,
+      log,
+      intervalMs: adapter.listIntervalMs ?? DEFAULT_LIST_INTERVAL_MS,
+      listInstances: (call) => adapter.listInstances(call),
+    });
+    const runner = new MachineRunner({ clock, timers, feed });
+    const cleanups = new NodeCleanups({
+      provider: config.name,
+      runner,
+      random,
+      tasks,
+      makeDeletion: (externalId, saved, cleanup) => adapter.getDeleteStateMachine(externalId, saved, cleanup.log),
+    });
+    return { context, runner, cleanups, calls: new GuardedCalls(timers) };
+  }
+
+  private haltIfStopped(): void {
+    if (!this.stopped) return;
+    this.works?.runner.stop();
+    this.works?.calls.stop();
+  }
+
+  /** Everything has ended with `stop`, but for the adapter itself. */
+  private async end(): Promise<void> {
+    const { adapter, works } = this;
+    if (!this.startCalled || adapter.stop === undefined) return;
+    const settled = (async () => adapter.stop?.())();
+    if (works === undefined) {
+      await settled;
+      return;
+    }
+    const { clock, log } = works.context;
+    const controller = new AbortController();
+    const fields = { provider: this.config.name };
+    const late = sleep(clock, STOP_TIMEOUT_MS, controller.signal).then(
+      () => log.warn('the driver did not stop in time and is left behind', fields),
+      () => undefined,
+    );
+    try {
+      await Promise.race([settled, late]);
+    } catch (error) {
+      log.error('the driver failed to stop', error, fields);
+    } finally {
+      controller.abort();
+    }
+  }
+
+  private async deleteAll(leaked: readonly Resource[], call: Call): Promise<void> {
+    const failures: DriverError[] = [];
+    const queue = leaked.values();
+    const worker = async (): Promise<void> => {
+      for (const resource of queue) {
+        const failure = await this.deleteLeaked(resource, call);
+        if (failure !== undefined) failures.push(failure);
+      }
+    };
+    await Promise.all(Array.from({ length: Math.min(LEAK_DELETIONS, leaked.length) }, worker));
+    const [first] = failures;
+    if (first === undefined) return;
+    const message = `${failures.length} of ${leaked.length} leaked resources of provider ${this.config.name} could not be deleted`;
+    throw new DriverError(first.code, `${message}; the first: ${first.message}`, {
+      cause: first,
+      retryAfterMs: first.retryAfterMs,
+    });
+  }
+
+  private async deleteLeaked(resource: Resource, call: Call): Promise<DriverError | undefined> {
+    const { kind, name } = resource;
+    try {
+      await this.call(`deleting leaked ${kind} ${name}`, call, (guarded) =>
+        this.adapter.deleteResource(resource, guarded),
+      );
+      call.log.info('a leaked resource was deleted', { kind, name, external_id: resource.externalId });
+      return undefined;
+    } catch (error) {
+      const failure = toDriverError(error);
+      if (failure.code === 'not-found') return undefined;
+      call.log.warn('a leaked resource could not be deleted', { kind, name, error: failure });
+      return failure;
+    }
+  }
+
+  private async call<T>(what: string, call: Call, work: (guarded: Call) => Promise<T>): Promise<T> {
+    return this.started().calls.make(`${what} of provider ${this.config.name}`, call, work);
+  }
+
+  private started(): Works {
+    if (this.works !== undefined) return this.works;
+    throw new DriverError('unexpected', `provider ${this.config.name} was not started`, { outcome: 'not-applied' });
+  }
+
+  private pool(name: string): PoolConfig<L> {
+    const pool = this.config.pools.get(name);
+    if (pool !== undefined) return pool;
+    throw new ConfigurationError(`provider ${this.config.name} has no pool ${name}`);
+  }
+
+  private label(pool: string, name: string): L {
+    const label = this.pool(pool).labels.get(name);
+    if (label !== undefined) return label;
+    throw new ConfigurationError(`label ${name} is not in pool ${pool} of provider ${this.config.name}`);
+  }
+}

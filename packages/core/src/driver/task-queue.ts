@@ -1,0 +1,241 @@
+/** The task manager: a queue of remote calls that respects a rate and a number of calls at once. */
+
+import type { Logger } from '../observe/logger.js';
+import { abortReason, type Clock, type Timer } from '../runtime/clock.js';
+import type { ApiCall, Call } from './api.js';
+import { AbortedError, TimeoutError, toDriverError, type DriverError } from './errors.js';
+import { RateLimiter } from './rate-limiter.js';
+import type { Task, TaskManager } from './task-manager.js';
+import { TimerQueue } from './timer-queue.js';
+
+export interface TaskManagerOptions {
+  readonly clock: Clock;
+  /** More than 0, may be fractional; Infinity: as fast as tasks end. */
+  readonly callsPerSecond: number;
+  /** Told of every remote call that ended. */
+  readonly onApiCall: (call: ApiCall) => void;
+  readonly log: Logger;
+  /** Calls under way at the same time. Default 1. */
+  readonly concurrency?: number;
+  /** Milliseconds that one call may take, once it has begun: the others wait behind it. Default 120,000. */
+  readonly callTimeoutMs?: number;
+}
+
+export function createTaskManager(options: TaskManagerOptions): TaskManager {
+  return new TaskQueue(options);
+}
+
+const DEFAULT_CALL_TIMEOUT_MS = 120_000;
+
+/** A call that was given up and has not ended keeps its place for so long: its client may not bear a second one beside it. */
+const ABANDON_AFTER_MS = 10_000;
+
+class TaskQueue implements TaskManager {
+  private readonly timers: TimerQueue;
+  private readonly limiter: RateLimiter;
+  private readonly concurrency: number;
+  private readonly callTimeoutMs: number;
+  private readonly waiting = new Set<Job>();
+  private running = 0;
+  private turn: Timer | undefined;
+  private stopped = false;
+  private joiners: (() => void)[] = [];
+
+  constructor(private readonly options: TaskManagerOptions) {
+    this.timers = new TimerQueue(options.clock);
+    this.limiter = new RateLimiter(options.clock, options.callsPerSecond);
+    this.concurrency = options.concurrency ?? 1;
+    this.callTimeoutMs = options.callTimeoutMs ?? DEFAULT_CALL_TIMEOUT_MS;
+  }
+
+  get queueLength(): number {
+    return this.waiting.size;
+  }
+
+  async submit<T>(task: Task<T>, call: Call): Promise<T> {
+    const name = nameOf(task);
+    this.admit(name, call);
+    return new Promise<T>((resolve, reject) => {
+      const { clock } = this.options;
+      const job = new Job({ clock, timers: this.timers }, name, call, reject, async (signal) => {
+        resolve(await this.timed(task, signal));
+      });
+      job.watch(() => this.drop(job));
+      this.waiting.add(job);
+      this.pump();
+    });
+  }
+
+  /** Throws when the call comes too late. */
+  private admit(name: string, { signal, deadline }: Call): void {
+    const outcome = 'not-applied';
+    if (this.stopped) throw new AbortedError(`${name}: the task manager was stopped`, { outcome });
+    if (signal.aborted) throw new AbortedError(`${name} was aborted`, { outcome, cause: abortReason(signal) });
+    if (deadline > this.options.clock.monotonic()) return;
+    throw new TimeoutError(`${name}: its deadline had passed before it was submitted`, { outcome });
+  }
+
+  stop(): void {
+    this.stopped = true;
+    this.endIfIdle();
+  }
+
+  async join(): Promise<void> {
+    if (this.idle()) return;
+    await new Promise<void>((resolve) => this.joiners.push(resolve));
+  }
+
+  /** Starts what may start now; sees to it that the rest starts in its time. */
+  private pump(): void {
+    for (const job of this.waiting) {
+      if (this.running >= this.concurrency || this.turn !== undefined) return;
+      const delay = this.limiter.delayMs();
+      if (delay > 0) {
+        this.turn = this.timers.schedule(this.options.clock.monotonic() + delay, () => {
+          this.turn = undefined;
+          this.pump();
+        });
+        return;
+      }
+      this.waiting.delete(job);
+      this.limiter.take();
+      this.start(job);
+    }
+    this.endIfIdle();
+  }
+
+  private start(job: Job): void {
+    this.running += 1;
+    let abandon: Timer | undefined;
+    let released = false;
+    const release = (): void => {
+      if (released) return;
+      released = true;
+      abandon?.cancel();
+      this.running -= 1;
+      this.pump();
+    };
+    job.start(this.callTimeoutMs, release, () => {
+      abandon = this.timers.schedule(this.options.clock.monotonic() + ABANDON_AFTER_MS, () => {
+        this.options.log.warn('a remote call goes on although it was given up', { call: job.name });
+        release();
+      });
+    });
+  }
+
+  /** A job that was given up before its turn. */
+  private drop(job: Job): void {
+    this.waiting.delete(job);
+    if (this.waiting.size > 0) return;
+    this.turn?.cancel();
+    this.turn = undefined;
+    this.endIfIdle();
+  }
+
+  private async timed<T>(task: Task<T>, signal: AbortSignal): Promise<T> {
+    const startedAt = this.options.clock.monotonic();
+    let status: string | undefined = 'ok';
+    try {
+      return await task.main(signal);
+    } catch (error) {
+      const { code } = toDriverError(error);
+      status = code === 'timeout' || code === 'aborted' ? undefined : code;
+      throw error;
+    } finally {
+      const { service, method, operation } = task;
+      const durationMs = this.options.clock.monotonic() - startedAt;
+      this.options.onApiCall({ service, method, operation, durationMs, status });
+    }
+  }
+
+  private idle(): boolean {
+    return this.running === 0 && this.waiting.size === 0;
+  }
+
+  private endIfIdle(): void {
+    if (!this.stopped || !this.idle()) return;
+    const joiners = this.joiners;
+    this.joiners = [];
+    for (const resolve of joiners) resolve();
+  }
+}
+
+function nameOf(task: Task<unknown>): string {
+  return `${task.service} ${task.method} ${task.operation}`;
+}
+
+/** One submitted task, until its caller has an answer and its call has ended. */
+class Job {
+  private readonly controller = new AbortController();
+  private state: 'waiting' | 'running' | 'ended' = 'waiting';
+  private timer: Timer | undefined;
+  private onGivenUp: () => void = () => undefined;
+
+  constructor(
+    private readonly env: { readonly clock: Clock; readonly timers: TimerQueue },
+    readonly name: string,
+    private readonly call: Call,
+    private readonly reject: (error: unknown) => void,
+    private readonly work: (signal: AbortSignal) => Promise<void>,
+  ) {}
+
+  /** Gives the job up when its call's signal aborts or its deadline passes. */
+  watch(onGivenUp: () => void): void {
+    this.onGivenUp = onGivenUp;
+    this.call.signal.addEventListener('abort', this.onAbort, { once: true });
+    this.limit(this.call.deadline);
+  }
+
+  /** Begins the call, which may take so many milliseconds from now on, if the deadline does not come first. */
+  start(timeoutMs: number, onSettled: () => void, onGivenUp: () => void): void {
+    this.state = 'running';
+    this.onGivenUp = onGivenUp;
+    this.limit(Math.min(this.call.deadline, this.env.clock.monotonic() + timeoutMs));
+    void this.run(onSettled);
+  }
+
+  private limit(at: number): void {
+    const since = this.env.clock.monotonic();
+    this.timer?.cancel();
+    this.timer = this.env.timers.schedule(at, () => {
+      const after = Math.round(this.env.clock.monotonic() - since);
+      const what = this.state === 'waiting' ? 'was not begun' : 'had no answer';
+      this.giveUp(new TimeoutError(`${this.name} ${what} within ${after} ms`, { outcome: this.outcome() }));
+    });
+  }
+
+  private async run(onSettled: () => void): Promise<void> {
+    try {
+      await this.work(this.controller.signal);
+      this.end();
+    } catch (error) {
+      this.end();
+      this.reject(error);
+    }
+    onSettled();
+  }
+
+  private readonly onAbort = (): void => {
+    const options = { outcome: this.outcome(), cause: abortReason(this.call.signal) };
+    this.giveUp(new AbortedError(`${this.name} was aborted (${this.state})`, options));
+  };
+
+  private giveUp(error: DriverError): void {
+    if (this.state === 'ended') return;
+    this.end();
+    this.reject(error);
+    this.controller.abort(error);
+    this.onGivenUp();
+  }
+
+  /** A task that waits was not sent; of one that runs nobody knows. */
+  private outcome(): 'not-applied' | 'unknown' {
+    return this.state === 'waiting' ? 'not-applied' : 'unknown';
+  }
+
+  private end(): void {
+    this.state = 'ended';
+    this.timer?.cancel();
+    this.call.signal.removeEventListener('abort', this.onAbort);
+  }
+}

@@ -1,0 +1,81 @@
+/**
+ * JSON objects as the texts of their members, so that a record can be written back with some members changed and every
+ * other one left to the letter. Parsing and printing the whole would not do that: requestors keep 64 and 128 bit
+ * integers in their records (tracing ids), which a JavaScript number cannot hold.
+ */
+
+/** Name to JSON text of each member, in the order of the object. */
+export type JsonMembers = Map<string, string>;
+
+const QUOTE = 0x22;
+const COMMA = 0x2c;
+const BACKSLASH = 0x5c;
+const OPEN_BRACKET = 0x5b;
+const CLOSE_BRACKET = 0x5d;
+const OPEN_BRACE = 0x7b;
+const CLOSE_BRACE = 0x7d;
+
+/** Splits the text of an object that `JSON.parse` has accepted. A name that occurs twice has its last value, as there. */
+export function membersOf(text: string): JsonMembers {
+  const members: JsonMembers = new Map();
+  let at = skipSpace(text, text.indexOf('{') + 1);
+  while (at < text.length && text.charCodeAt(at) !== CLOSE_BRACE) {
+    const nameEnd = endOfString(text, at);
+    const start = skipSpace(text, text.indexOf(':', nameEnd) + 1);
+    const end = endOfValue(text, start);
+    members.set(String(JSON.parse(text.slice(at, nameEnd))), text.slice(start, end));
+    at = skipSpace(text, end);
+    if (text.charCodeAt(at) === COMMA) at = skipSpace(text, at + 1);
+  }
+  return members;
+}
+
+/** The object as text, spaced as the other programs do. */
+export function textOf(members: JsonMembers): string {
+  let text = '';
+  for (const [name, value] of members) {
+    text += `${text === '' ? '' : ', '}${JSON.stringify(name)}: ${value}`;
+  }
+  return `{${text}}`;
+}
+
+function skipSpace(text: string, from: number): number {
+  let at = from;
+  while (at < text.length && isSpace(text.charCodeAt(at))) at += 1;
+  return at;
+}
+
+function isSpace(code: number): boolean {
+  return code === 0x20 || code === 0x0a || code === 0x0d || code === 0x09;
+}
+
+/** Index after the string that begins at `start`. */
+function endOfString(text: string, start: number): number {
+  let at = start + 1;
+  while (at < text.length && text.charCodeAt(at) !== QUOTE) {
+    at += text.charCodeAt(at) === BACKSLASH ? 2 : 1;
+  }
+  return at + 1;
+}
+
+/** Index after the value that begins at `start`. */
+function endOfValue(text: string, start: number): number {
+  let depth = 0;
+  let at = start;
+  while (at < text.length) {
+    const code = text.charCodeAt(at);
+    if (code === QUOTE) {
+      at = endOfString(text, at);
+      if (depth === 0) return at;
+      continue;
+    }
+    if (code === OPEN_BRACE || code === OPEN_BRACKET) depth += 1;
+    else if (code === CLOSE_BRACE || code === CLOSE_BRACKET) {
+      if (depth === 0) return at;
+      depth -= 1;
+      if (depth === 0) return at + 1;
+    } else if (depth === 0 && (code === COMMA || isSpace(code))) return at;
+    at += 1;
+  }
+  return at;
+}

@@ -1,0 +1,63 @@
+/** Fetches one host key of an ssh server: a key exchange for one algorithm, ended as soon as the key is there. */
+
+import type { Socket } from 'node:net';
+import { Client, type Algorithms, type ServerHostKeyAlgorithm } from 'ssh2';
+
+/** Kinds of keys, each with its algorithms, the best first. An RSA key serves several, and is one key. */
+const KEY_KINDS: readonly (readonly ServerHostKeyAlgorithm[])[] = [
+  ['ssh-ed25519'],
+  ['ecdsa-sha2-nistp256'],
+  ['ecdsa-sha2-nistp384'],
+  ['ecdsa-sha2-nistp521'],
+  ['rsa-sha2-512', 'rsa-sha2-256', 'ssh-rsa'],
+  ['ssh-dss'],
+];
+
+/** Old ones too: network devices have nothing else, and nothing secret is sent. */
+const OLD_ALGORITHMS: Algorithms = {
+  kex: appended('diffie-hellman-group-exchange-sha1', 'diffie-hellman-group14-sha1', 'diffie-hellman-group1-sha1'),
+  cipher: appended('aes256-cbc', 'aes192-cbc', 'aes128-cbc', '3des-cbc'),
+  hmac: appended('hmac-md5'),
+};
+
+function appended<A>(...algorithms: A[]): Record<'append' | 'prepend' | 'remove', A[]> {
+  return { append: algorithms, prepend: [], remove: [] };
+}
+
+/** One algorithm per key that a server has, of those that it offers. */
+export function algorithmPerKey(offered: readonly string[]): readonly ServerHostKeyAlgorithm[] {
+  const has = new Set(offered);
+  return KEY_KINDS.map((algorithms) => algorithms.find((algorithm) => has.has(algorithm))).filter(
+    (algorithm) => algorithm !== undefined,
+  );
+}
+
+/** The key as `<type> <base64>`. The caller closes the connection. */
+export function fetchHostKey(socket: Socket, algorithm: ServerHostKeyAlgorithm): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const client = new Client();
+    client.on('error', reject);
+    client.connect({
+      sock: socket,
+      username: 'nodepool',
+      readyTimeout: 0,
+      algorithms: { ...OLD_ALGORITHMS, serverHostKey: [algorithm] },
+      hostVerifier: (key: Buffer) => {
+        try {
+          resolve(`${keyType(key)} ${key.toString('base64')}`);
+        } catch (error) {
+          reject(error instanceof Error ? error : new Error(String(error)));
+        }
+        return false;
+      },
+    });
+  });
+}
+
+/** A public key begins with the name of its type (RFC 4253, section 6.6). */
+function keyType(key: Buffer): string {
+  const length = key.length < 4 ? 0 : key.readUInt32BE(0);
+  const type = key.toString('latin1', 4, 4 + length);
+  if (!/^[a-z0-9@.-]{1,64}$/.test(type)) throw new Error('the server sent a host key of no type');
+  return type;
+}

@@ -1,0 +1,84 @@
+/** What is logged, in which form, and where to: the model of a logging configuration, and how names find their rules. */
+
+import type { LogRotation } from './log-file.js';
+
+/** In the order of severity. */
+export const LOG_LEVELS = ['debug', 'info', 'warn', 'error'] as const;
+export type LogLevel = (typeof LOG_LEVELS)[number];
+/** From which level on lines are written; `off`: none. */
+export type LogThreshold = LogLevel | 'off';
+/** Thresholds and levels as numbers to compare. */
+export const SEVERITY: Readonly<Record<LogThreshold, number>> = { debug: 0, info: 1, warn: 2, error: 3, off: 4 };
+/** `text`: lines as Python's logging writes them; `json`: one object per line. */
+export type LogFormat = 'text' | 'json';
+
+export type LogDestination =
+  | {
+      readonly kind: 'console';
+      readonly stream: 'stdout' | 'stderr';
+      readonly threshold: LogThreshold;
+      readonly format: LogFormat;
+    }
+  | {
+      readonly kind: 'file';
+      /** Lines are appended; the folder must exist. */
+      readonly file: string;
+      readonly threshold: LogThreshold;
+      readonly format: LogFormat;
+      /** Undefined: the file grows without end. */
+      readonly rotation: LogRotation | undefined;
+    };
+
+/** What holds for a logger and those below it (`a.b` is below `a`), unless they have a rule of their own. */
+export interface LoggerRule {
+  /** Undefined: as the logger above. */
+  readonly threshold: LogThreshold | undefined;
+  /** Written to in addition to those of the loggers above. */
+  readonly destinations: readonly LogDestination[];
+  /** False: the destinations of the loggers above are not used. */
+  readonly propagate: boolean;
+}
+
+export interface LoggingConfig {
+  /** The rule of everything; its `propagate` means nothing. */
+  readonly root: LoggerRule;
+  /** By name of the logger. */
+  readonly loggers: ReadonlyMap<string, LoggerRule>;
+}
+
+/** Everything from this level on, to one console. */
+export function consoleLogging(
+  threshold: LogThreshold,
+  format: LogFormat = 'text',
+  stream: 'stdout' | 'stderr' = 'stderr',
+): LoggingConfig {
+  const destination: LogDestination = { kind: 'console', stream, threshold: 'debug', format };
+  return { root: { threshold, destinations: [destination], propagate: false }, loggers: new Map() };
+}
+
+/** What the rules say for one logger. */
+export interface EffectiveRule {
+  readonly threshold: LogThreshold;
+  readonly destinations: readonly LogDestination[];
+}
+
+/** Follows a name upwards (`a.b.c`, `a.b`, `a`, root): the nearest threshold, and all destinations up to where `propagate` is false. */
+export function effectiveRule(config: LoggingConfig, name: string): EffectiveRule {
+  let threshold: LogThreshold | undefined;
+  const destinations = new Set<LogDestination>();
+  let propagating = true;
+  for (const rule of rulesUpwards(config, name)) {
+    threshold ??= rule.threshold;
+    if (propagating) for (const destination of rule.destinations) destinations.add(destination);
+    propagating &&= rule.propagate;
+  }
+  return { threshold: threshold ?? 'info', destinations: [...destinations] };
+}
+
+function* rulesUpwards(config: LoggingConfig, name: string): Iterable<LoggerRule> {
+  for (let rest = name; rest !== ''; rest = rest.slice(0, Math.max(0, rest.lastIndexOf('.')))) {
+    const rule = config.loggers.get(rest);
+    if (rule !== undefined) yield rule;
+  }
+  yield config.root;
+}

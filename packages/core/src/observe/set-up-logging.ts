@@ -1,0 +1,22 @@
+/** What every program does with `-l FILE` and `-d`. */
+
+import { createLogger, type LoggerOptions, type RootLogger } from './create-logger.js';
+import { consoleLogging } from './logging-config.js';
+import { loadLoggingConfig } from './logging-file.js';
+
+export interface LoggingSetup extends Omit<LoggerOptions, 'config'> {
+  /** `-l FILE`. */
+  readonly file: string | undefined;
+  /** `-d`: everything, to the console; a file that says more about logging wins. */
+  readonly debug: boolean;
+}
+
+/** The logger of a program. Rejects with `LoggingConfigError` or `LogFileError`. */
+export async function setUpLogging(setup: LoggingSetup): Promise<RootLogger> {
+  if (setup.file === undefined)
+    return createLogger({ ...setup, config: consoleLogging(setup.debug ? 'debug' : 'info') });
+  const { config, notices } = await loadLoggingConfig(setup.file);
+  const log = createLogger({ ...setup, config });
+  for (const notice of notices) log.warn('Part of the logging configuration has no effect', { notice });
+  return log;
+}

@@ -1,0 +1,175 @@
+/**
+ * Transactions on records whose locks we hold: fenced by the locks, versioned, announced to the caches, and with a
+ * definite outcome for as long as the session lives.
+ */
+
+import {
+  isZooKeeperError,
+  type CallOptions,
+  type TransactionOp,
+  type TransactionResult,
+  type WriteExpectation,
+  type ZooKeeper,
+} from '@nodepool/zookeeper';
+import type { Caches, Written } from './caches.js';
+import { LostOwnershipError } from './errors.js';
+import type { Owned, Step } from './owned-record.js';
+import { checkTransactionSize } from './transaction-size.js';
+
+/** Operations of a transaction, with the step that each one is for. */
+interface Plan {
+  readonly steps: readonly Step[];
+  readonly ops: TransactionOp[];
+  readonly owners: Step[];
+  readonly paths: string[];
+}
+
+/**
+ * All steps in one transaction. When the answer is lost, the server is asked what became of it, so an abort by
+ * `options.signal` or a time-out leaves no doubt either: it resolves if the transaction was applied after all.
+ *
+ * Rejects with `LostOwnershipError` when a lock or a version does not hold; when the session was lost before the outcome
+ * could be found out, the same: the record may hold what we wrote, but is not ours any more.
+ */
+export async function commit(
+  zooKeeper: ZooKeeper,
+  caches: Caches,
+  steps: readonly Step[],
+  options?: CallOptions,
+): Promise<void> {
+  const plan = planOf(steps);
+  checkTransactionSize(plan.ops);
+  for (;;) {
+    for (const { record } of steps) throwIfLost(record);
+    const expectation = caches.expect(plan.paths);
+    try {
+      applied(plan, await zooKeeper.transaction(plan.ops, options), expectation);
+      return;
+    } catch (error) {
+      expectation.unknown();
+      if (!isZooKeeperError(error, 'outcome-unknown')) throw ownershipError(plan, error);
+      if (await wasApplied(zooKeeper, steps, error)) {
+        appliedUnseen(steps);
+        return;
+      }
+      options?.signal?.throwIfAborted();
+    }
+  }
+}
+
+/** Whether an error says that what we knew of a record does not hold any more. */
+export function isStale(error: unknown): boolean {
+  return isZooKeeperError(error, 'bad-version') || isZooKeeperError(error, 'no-node');
+}
+
+function planOf(steps: readonly Step[]): Plan {
+  const plan: Plan = { steps, ops: [], owners: [], paths: [] };
+  for (const step of steps) {
+    const { record, write, release } = step;
+    const add = (op: TransactionOp): void => {
+      plan.ops.push(op);
+      plan.owners.push(step);
+    };
+    if (!release) add(record.lock.fence);
+    if (write === 'check') add({ type: 'check', path: record.path, version: record.version });
+    else if (write !== 'none') {
+      add({ type: 'set', path: record.path, data: write.data, version: record.version });
+      plan.paths.push(record.path);
+    }
+    // After the record: who sees the lock free shall find the record as we leave it.
+    if (release) add(record.lock.releaseOp);
+  }
+  return plan;
+}
+
+/** Takes over what the server answered; the caches know it before the caller does. */
+function applied(plan: Plan, results: readonly TransactionResult[], expectation: WriteExpectation): void {
+  const written: Written[] = [];
+  results.forEach((result, index) => {
+    const step = plan.owners[index];
+    if (result.type !== 'set' || step === undefined || typeof step.write === 'string') return;
+    step.write.written(result.stat.version);
+    written.push({ path: step.record.path, node: { data: step.write.data, stat: result.stat } });
+  });
+  for (const { record, release } of plan.steps) if (release) record.lock.released();
+  expectation.applied(written);
+}
+
+/** It was applied, but its answer was lost: a version is one higher after each write. The caches read for themselves. */
+function appliedUnseen(steps: readonly Step[]): void {
+  for (const { record, write, release } of steps) {
+    if (typeof write !== 'string') write.written(record.version + 1);
+    if (release) record.lock.released();
+  }
+}
+
+/**
+ * Asks the server what became of a write whose answer was lost (`cause`), again and again for as long as the lock is
+ * ours; then rejects with `LostOwnershipError`.
+ */
+export async function askUntilLost<T>(
+  record: Owned,
+  cause: unknown,
+  ask: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
+  for (;;) {
+    throwIfLost(record, cause);
+    try {
+      return await ask(record.lock.lost);
+    } catch (error) {
+      throwIfLost(record, cause);
+      if (!isZooKeeperError(error, 'timeout') && !isZooKeeperError(error, 'connection-lost')) throw error;
+    }
+  }
+}
+
+/** Throws `LostOwnershipError` when the lock is known to be lost. */
+export function throwIfLost({ path, lock }: Owned, cause?: unknown): void {
+  if (lock.lost.aborted) throw new LostOwnershipError(path, cause ?? lock.lost.reason);
+}
+
+/** Whether a transaction was applied whose answer was lost. */
+async function wasApplied(zooKeeper: ZooKeeper, steps: readonly Step[], cause: unknown): Promise<boolean> {
+  const release = steps.find((step) => step.release);
+  if (release !== undefined) {
+    const { contender } = release.record.lock;
+    // Nobody but us removes our contender while the session lives.
+    return askUntilLost(release.record, cause, async (signal) => {
+      await zooKeeper.sync(contender, { signal });
+      return (await zooKeeper.exists(contender, { signal })) === undefined;
+    });
+  }
+  const write = steps.find((step) => typeof step.write !== 'string');
+  // Nothing was to be written: what was to be found out is found out by asking again.
+  if (write === undefined) return false;
+  return askUntilLost(write.record, cause, (signal) => wasWritten(zooKeeper, write, signal, cause));
+}
+
+async function wasWritten(
+  zooKeeper: ZooKeeper,
+  { record, write }: Step,
+  signal: AbortSignal,
+  cause: unknown,
+): Promise<boolean> {
+  try {
+    await zooKeeper.sync(record.path, { signal });
+    const { data, stat } = await zooKeeper.get(record.path, { signal });
+    if (stat.version === record.version) return false;
+    if (stat.version === record.version + 1 && typeof write !== 'string' && isEqual(data, write.data)) return true;
+  } catch (error) {
+    if (!isZooKeeperError(error, 'no-node')) throw error;
+  }
+  throw new LostOwnershipError(record.path, cause);
+}
+
+function ownershipError(plan: Plan, error: unknown): unknown {
+  const lost = isStale(error) || isZooKeeperError(error, 'session-lost');
+  if (!lost) return error;
+  const index = isZooKeeperError(error) ? error.operationIndex : undefined;
+  const owner = index === undefined ? undefined : plan.owners[index];
+  return new LostOwnershipError((owner ?? plan.steps[0])?.record.path ?? '', error);
+}
+
+function isEqual(a: Uint8Array, b: Uint8Array): boolean {
+  return Buffer.compare(a, b) === 0;
+}

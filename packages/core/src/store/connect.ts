@@ -1,0 +1,103 @@
+/** From the ZooKeeper section of a configuration to a connected client. */
+
+import { readFile } from 'node:fs/promises';
+import { createSecureContext } from 'node:tls';
+import { connect, isZooKeeperError, type ZooKeeper } from '@nodepool/zookeeper';
+import type { ZooKeeperConfig } from '../config/types.js';
+import { reasonOf } from '../observe/error-text.js';
+import type { Logger } from '../observe/logger.js';
+import type { Clock } from '../runtime/clock.js';
+
+export interface ConnectOptions {
+  readonly clock: Clock;
+  /** Is told of what goes wrong with connections. */
+  readonly log: Logger;
+  /** Milliseconds until it is given up. Default: never, the ensemble may come up later. */
+  readonly timeoutMs?: number;
+  readonly signal?: AbortSignal;
+}
+
+/** There is no session: no server could be reached in time, or none accepted us. */
+export class ZooKeeperUnreachableError extends Error {
+  readonly code = 'zookeeper-unreachable';
+  constructor(servers: readonly string[], timeoutMs: number, cause: unknown) {
+    const why = cause === undefined ? '' : `: ${reasonOf(cause)}`;
+    super(
+      `ZooKeeper (${servers.join(', ')}) did not answer within ${timeoutMs / 1000} s${why}; ` +
+        'check zookeeper-servers and zookeeper-tls in the configuration, and that the servers run and can be reached from here',
+      { cause },
+    );
+    this.name = 'ZooKeeperUnreachableError';
+  }
+}
+
+/** A file of `zookeeper-tls` cannot be used. */
+export class TlsFilesError extends Error {
+  readonly code = 'tls-files';
+  constructor(what: string, reason: string, cause: unknown) {
+    super(
+      `${what}: ${reason}; ZooKeeper needs a client certificate, its key and the CA, each as a PEM file that this user can read`,
+      {
+        cause,
+      },
+    );
+    this.name = 'TlsFilesError';
+  }
+}
+
+/**
+ * A client with a session. Rejects with `TlsFilesError`, `ZooKeeperUnreachableError`, the signal's reason, or a
+ * `ZooKeeperError`; then nothing stays open.
+ */
+export async function connectToZooKeeper(config: ZooKeeperConfig, options: ConnectOptions): Promise<ZooKeeper> {
+  const { tls } = config;
+  if (tls !== undefined) await checkTlsFiles(tls);
+  const zooKeeper = connect({
+    servers: config.servers,
+    ...(config.chroot === '' ? {} : { chroot: config.chroot }),
+    sessionTimeoutMs: config.sessionTimeoutMs,
+    // By path: the client reads the files for each connection, so that renewed certificates are taken up.
+    ...(tls === undefined ? {} : { tls: { ca: tls.caFile, cert: tls.certFile, key: tls.keyFile } }),
+    clock: options.clock,
+  });
+  const log = options.log.named('nodepool.zookeeper');
+  zooKeeper.on('warning', (warning) => log.warn('ZooKeeper connection', { reason: warning.message }));
+  try {
+    await zooKeeper.connected({
+      timeoutMs: options.timeoutMs ?? Infinity,
+      ...(options.signal === undefined ? {} : { signal: options.signal }),
+    });
+    return zooKeeper;
+  } catch (error) {
+    await zooKeeper.close();
+    options.signal?.throwIfAborted();
+    if (options.timeoutMs === undefined || !isZooKeeperError(error, 'timeout')) throw error;
+    throw new ZooKeeperUnreachableError(config.servers, options.timeoutMs, error.cause);
+  }
+}
+
+async function checkTlsFiles(tls: NonNullable<ZooKeeperConfig['tls']>): Promise<void> {
+  const [cert, key, ca] = await Promise.all([
+    readPem('cert', tls.certFile),
+    readPem('key', tls.keyFile),
+    readPem('ca', tls.caFile),
+  ]);
+  try {
+    createSecureContext({ cert, key, ca });
+  } catch (error) {
+    const files = `${tls.certFile}, ${tls.keyFile}, ${tls.caFile}`;
+    throw new TlsFilesError(`zookeeper-tls (${files})`, `cannot be used together: ${reasonOf(error)}`, error);
+  }
+}
+
+async function readPem(option: string, file: string): Promise<Buffer> {
+  let pem: Buffer;
+  try {
+    pem = await readFile(file);
+  } catch (error) {
+    throw new TlsFilesError(`zookeeper-tls.${option}`, `cannot read ${file}: ${reasonOf(error)}`, error);
+  }
+  if (!pem.includes('-----BEGIN '))
+    throw new TlsFilesError(`zookeeper-tls.${option}`, `${file} is not a PEM file`, undefined);
+  return pem;
+}

@@ -1,0 +1,104 @@
+/** Indexes over entries, kept up to date change by change and iterated in the order of ids. */
+
+const NO_KEYS: readonly string[] = [];
+
+/** Entries by keys that are computed from them. */
+export class Index<E extends { readonly id: string }> {
+  private readonly byKey = new Map<string, SortedIds>();
+
+  /** `keysOf` depends on nothing but the entry. */
+  constructor(private readonly keysOf: (entry: E) => readonly string[]) {}
+
+  update(before: E | undefined, after: E | undefined): void {
+    const id = (after ?? before)?.id;
+    if (id === undefined) return;
+    const keysBefore = before === undefined ? NO_KEYS : this.keysOf(before);
+    const keysAfter = after === undefined ? NO_KEYS : this.keysOf(after);
+    for (const key of keysBefore) {
+      if (!keysAfter.includes(key)) this.remove(key, id);
+    }
+    for (const key of keysAfter) {
+      if (!keysBefore.includes(key)) this.add(key, id);
+    }
+  }
+
+  /** Ids as they are now; later changes do not show in it. */
+  ids(key: string): readonly string[] {
+    return this.byKey.get(key)?.snapshot() ?? NO_KEYS;
+  }
+
+  /** Entries with this key at the time of the call, without those that lose it before the iteration reaches them. */
+  *select(key: string, entries: ReadonlyMap<string, E>): Iterable<E> {
+    for (const id of this.ids(key)) {
+      const entry = entries.get(id);
+      if (entry !== undefined && this.keysOf(entry).includes(key)) yield entry;
+    }
+  }
+
+  private add(key: string, id: string): void {
+    let ids = this.byKey.get(key);
+    if (ids === undefined) {
+      ids = new SortedIds();
+      this.byKey.set(key, ids);
+    }
+    ids.add(id);
+  }
+
+  private remove(key: string, id: string): void {
+    const ids = this.byKey.get(key);
+    if (ids === undefined) return;
+    ids.remove(id);
+    if (ids.size === 0) this.byKey.delete(key);
+  }
+}
+
+/** A sorted set. A snapshot costs nothing until the next change, which then copies. */
+class SortedIds {
+  private ids: string[] = [];
+  private shared = false;
+
+  get size(): number {
+    return this.ids.length;
+  }
+
+  snapshot(): readonly string[] {
+    this.shared = true;
+    return this.ids;
+  }
+
+  add(id: string): void {
+    const at = this.position(id);
+    if (this.ids[at] === id) return;
+    this.own();
+    this.ids.splice(at, 0, id);
+  }
+
+  remove(id: string): void {
+    const at = this.position(id);
+    if (this.ids[at] !== id) return;
+    this.own();
+    this.ids.splice(at, 1);
+  }
+
+  private own(): void {
+    if (!this.shared) return;
+    this.ids = this.ids.slice();
+    this.shared = false;
+  }
+
+  /** Index of the id, or where it belongs. */
+  private position(id: string): number {
+    let low = 0;
+    let high = this.ids.length;
+    // New ids are the highest.
+    const last = this.ids[high - 1];
+    if (last === undefined || last < id) return high;
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      const other = this.ids[middle];
+      if (other !== undefined && other < id) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  }
+}

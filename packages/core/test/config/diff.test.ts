@@ -1,0 +1,61 @@
+/** What of a configuration is different after a change of its file. */
+
+import { describe, expect, it } from '@jest/globals';
+import { diffConfig, type ConfigDiff } from '../../src/index.js';
+import { configOf } from './files.js';
+
+const BEFORE = `
+labels: [{name: a}, {name: b}]
+diskimages: [{name: noble, parent: base}, {name: jammy}, {name: base}]
+providers:
+  - {name: one, cloud: x, diskimages: [{name: noble}]}
+  - {name: two, cloud: x, diskimages: [{name: jammy}]}
+tenant-resource-limits: [{tenant-name: t, max-cores: 1}]
+`;
+
+async function diff(...replacements: (readonly [string, string])[]): Promise<ConfigDiff> {
+  const after = replacements.reduce((text, [from, to]) => text.replace(from, to), BEFORE);
+  return diffConfig(await configOf(BEFORE), await configOf(after));
+}
+
+const none = { added: [], removed: [], changed: [] };
+
+describe('the difference of two configurations', () => {
+  it('is empty when only the writing differs', async () => {
+    expect((await diff(['cloud: x,', '"cloud": "x", '])).empty).toBe(true);
+  });
+
+  it('names providers that came, went, and changed', async () => {
+    const changed = await diff(['name: one, cloud: x', 'name: one, cloud: y'], ['name: two', 'name: three']);
+    expect(changed).toMatchObject({
+      empty: false,
+      providers: { added: ['three'], removed: ['two'], changed: ['one'] },
+    });
+    expect(changed.labels).toEqual(none);
+  });
+
+  it('names a provider whose disk image changed, were it through a parent', async () => {
+    const changed = await diff(['{name: base}', '{name: base, elements: [vm]}']);
+    expect(changed.diskImages).toEqual({ ...none, changed: ['base', 'noble'] });
+    expect(changed.providers).toEqual({ ...none, changed: ['one'] });
+  });
+
+  it('names labels, tenants and what concerns the whole process', async () => {
+    const changed = await diff(
+      ['{name: b}', '{name: b, min-ready: 1}, {name: c}'],
+      ['max-cores: 1', 'max-cores: 2'],
+      ['\nlabels', '\nwebapp: {port: 1}\nmax-hold-age: 3\nzookeeper-servers: [{host: h}]\nlabels'],
+    );
+    expect(changed).toEqual({
+      empty: false,
+      providers: none,
+      brokenProviders: none,
+      labels: { added: ['c'], removed: [], changed: ['b'] },
+      diskImages: none,
+      tenantLimits: { ...none, changed: ['t'] },
+      zookeeper: true,
+      webapp: true,
+      settings: true,
+    });
+  });
+});

@@ -1,0 +1,87 @@
+/** Loading by Node.js itself, whose treatment of modules jest replaces: both kinds of modules, as sites have them. */
+
+import { execFile } from 'node:child_process';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { promisify } from 'node:util';
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { transformSync } from '@swc/core';
+import { DRIVER_BODY, Site } from './site.js';
+
+const SOURCES = join(__dirname, '..', '..', 'src');
+
+let site: Site;
+
+beforeEach(() => {
+  site = new Site();
+  compile('driver/discovery/discovery.ts', new Set());
+});
+
+afterEach(() => site.remove());
+
+/** Compiles the file and what it imports of ours into the site. */
+function compile(file: string, done: Set<string>): void {
+  if (done.has(file)) return;
+  done.add(file);
+  const { code } = transformSync(readFileSync(join(SOURCES, file), 'utf8'), {
+    filename: file,
+    jsc: { target: 'es2022', parser: { syntax: 'typescript' } },
+    module: { type: 'commonjs', ignoreDynamic: true },
+  });
+  const output = join(site.path, 'core', file.replace(/\.ts$/, '.js'));
+  mkdirSync(dirname(output), { recursive: true });
+  writeFileSync(output, code);
+  for (const [, relative] of code.matchAll(/require\("(\.[^"]+)\.js"\)/g)) {
+    compile(join(dirname(file), `${relative ?? ''}.ts`), done);
+  }
+}
+
+/** Loads a driver in a process of its own; gives its name, or what went wrong. */
+async function load(name: string): Promise<string> {
+  const program = `
+    const { loadDriver } = require('./core/driver/discovery/discovery.js');
+    loadDriver(${JSON.stringify(name)}, { aliases: new Map(), configFolder: process.cwd(), folders: [process.cwd()] }).then(
+      (loaded) => console.log(loaded.driver.name),
+      (error) => console.log(error.reason + ': ' + error.message),
+    );`;
+  const { stdout } = await promisify(execFile)(process.execPath, ['-e', program], { cwd: site.path });
+  return stdout.trim();
+}
+
+function esModule(folder: string, exports: unknown, code: string): void {
+  const manifest = { name: '@acme/esm', type: 'module', nodepool: { driver: 'esm', api: 1 }, exports };
+  site.package(folder, manifest, 'lib/main.js', code);
+}
+
+describe('Node.js loads a driver', () => {
+  const body = DRIVER_BODY.replace('NAME', 'esm');
+
+  it('that is a CommonJS package', async () => {
+    site.driver('node_modules/@nodepool/driver-x', '@nodepool/driver-x', 'x');
+    expect(await load('x')).toBe('x');
+  });
+
+  it.each<[string, unknown]>([
+    ['any condition', './lib/main.js'],
+    ['the condition `import` only', { '.': { types: './lib/main.d.ts', import: './lib/main.js' } }],
+    ['nested conditions', { '.': { browser: './no.js', node: { import: ['./lib/main.js'] } } }],
+  ])('that is an ES module, exported for %s', async (_what, exports) => {
+    esModule('node_modules/@acme/esm', exports, `export default ${body};`);
+    expect(await load('@acme/esm')).toBe('esm');
+  });
+
+  it('that is an ES module which awaits something while it loads', async () => {
+    esModule('node_modules/@acme/esm', './lib/main.js', `await null; export const driver = ${body};`);
+    expect(await load('@acme/esm')).toBe('esm');
+  });
+
+  it('that is an ES module at a path', async () => {
+    esModule('drivers/esm', './lib/main.js', `export const driver = ${body};`);
+    expect(await load('./drivers/esm')).toBe('esm');
+  });
+
+  it('not when an ES module fails, and tells why', async () => {
+    esModule('node_modules/@acme/esm', './lib/main.js', 'await null; throw new Error("no cloud today");');
+    expect(await load('@acme/esm')).toMatch(/^broken: .*no cloud today/);
+  });
+});

@@ -1,0 +1,161 @@
+/** A launch that goes on in another process, from what was saved at any of its steps. */
+
+import { VirtualClock } from '@nodepool/zookeeper';
+import { describe, expect, it } from '@jest/globals';
+import { type Driver, type JsonValue, type StateMachine } from '../../src/index.js';
+import { Bench } from './bench.js';
+import { TinyCloud } from './tiny-cloud.js';
+import { driverOf, machineAdapter, machineDriver, simpleDriver } from './tiny-drivers.js';
+
+/** A driver whose machines tell what they would save after every step. */
+function recording(cloud: TinyCloud, onStep: (machine: StateMachine) => void): Driver {
+  const adapter = machineAdapter(cloud);
+  return driverOf({
+    ...adapter,
+    getCreateStateMachine: (request, saved) => {
+      const machine = adapter.getCreateStateMachine(request, saved);
+      const advance = machine.advance.bind(machine);
+      machine.advance = (call) => {
+        const next = advance(call);
+        onStep(machine);
+        return next;
+      };
+      return machine;
+    },
+  });
+}
+
+const STEPS = ['creating', 'booting', 'attaching', 'checking'];
+
+describe('a launch on state machines', () => {
+  it('goes through all the steps that are tried below', async () => {
+    const clock = new VirtualClock();
+    const states = new Set<string>();
+    const bench = await new Bench(
+      clock,
+      recording(new TinyCloud(clock), (machine) => states.add(machine.state)),
+    ).start();
+    await bench.finish(bench.launch());
+    expect([...states]).toEqual([...STEPS, 'complete']);
+  });
+
+  it.each(STEPS)('goes on in another process that has what was saved in state %s, without a twin', async (state) => {
+    const clock = new VirtualClock();
+    const cloud = new TinyCloud(clock);
+    let saved: { text: string; externalId: StateMachine['externalId'] } | undefined;
+    const killed = new AbortController();
+    const first = await new Bench(
+      clock,
+      recording(cloud, (machine) => {
+        if (machine.state !== state || saved !== undefined) return;
+        saved = { text: JSON.stringify(machine.save()), externalId: machine.externalId };
+        // The call under way reaches the cloud; its answer reaches nobody.
+        clock.schedule(8, () => killed.abort(new Error('killed')));
+      }),
+    ).start();
+    await expect(first.finish(first.launch({ signal: killed.signal }))).rejects.toMatchObject({ code: 'aborted' });
+
+    const second = await new Bench(clock, machineDriver(cloud)).start();
+    const instance = await second.finish(
+      second.launch({
+        saved: JSON.parse(saved!.text) as JsonValue,
+        externalId: saved!.externalId ?? null,
+      }),
+    );
+    expect(instance).toMatchObject({ externalId: 'i-1', interfaceIp: '192.0.2.1' });
+    expect(cloud.calls.create).toBe(1);
+    expect(cloud.existing).toEqual(['i-1']);
+  });
+
+  it('saves when the external id is known, then each further state that it waits in', async () => {
+    const clock = new VirtualClock();
+    const bench = await new Bench(clock, machineDriver(new TinyCloud(clock))).start();
+    await bench.finish(bench.launch());
+    expect(bench.saves).toEqual(
+      ['booting', 'attaching', 'checking'].map((state) => ({ externalId: 'i-1', machine: { state } })),
+    );
+  });
+
+  it('writes one state at a time, and of those that came meanwhile the last', async () => {
+    const clock = new VirtualClock();
+    const bench = await new Bench(clock, machineDriver(new TinyCloud(clock))).start();
+    const written: unknown[] = [];
+    let underway = 0;
+    const launch = bench.launch({
+      save: ({ machine }) =>
+        new Promise((resolve) => {
+          expect(++underway).toBe(1);
+          clock.schedule(6000, () => {
+            underway -= 1;
+            written.push(machine);
+            resolve();
+          });
+        }),
+    });
+    await bench.finish(launch);
+    // `attaching` came and went while the first write was under way.
+    expect(written).toEqual([{ state: 'booting' }, { state: 'checking' }]);
+    expect(underway).toBe(0);
+  });
+
+  it('saves nothing for an instance that is ready at once', async () => {
+    const clock = new VirtualClock();
+    const cloud = new TinyCloud(clock);
+    const instance = { externalId: 'i-1', ready: true, deleted: false, tags: {} };
+    const adapter = machineAdapter(cloud, {
+      getCreateStateMachine: () => {
+        let steps = 0;
+        return {
+          state: 'start',
+          externalId: 'i-1',
+          complete: false,
+          save: () => ({}),
+          advance: () => (++steps < 3 ? { next: 'call', settled: Promise.resolve() } : { next: 'complete', instance }),
+        };
+      },
+    });
+    const bench = await new Bench(clock, driverOf(adapter)).start();
+    await bench.finish(bench.launch());
+    expect(bench.saves).toEqual([]);
+  });
+
+  it('fails with the error of the save: somebody else may own the node now', async () => {
+    const clock = new VirtualClock();
+    const cloud = new TinyCloud(clock);
+    const bench = await new Bench(clock, machineDriver(cloud)).start();
+    const lost = new Error('the lock is lost');
+    const launch = bench.launch({ save: () => Promise.reject(lost) });
+    await expect(bench.finish(launch)).rejects.toBe(lost);
+    await clock.advance(60_000);
+    expect(cloud.calls.attach).toBe(0);
+  });
+});
+
+describe('a launch on the simple framework', () => {
+  it.each([
+    ['the create call was under way', { state: 'creating' }, null],
+    ['the instance was known', { state: 'waiting' }, 'i-1'],
+    ['only the external id was kept', null, 'i-1'],
+  ])('goes on in another process when %s', async (_when, saved, externalId) => {
+    const clock = new VirtualClock();
+    const cloud = new TinyCloud(clock);
+    const killed = new AbortController();
+    const first = await new Bench(clock, simpleDriver(cloud)).start();
+    const launch = first.launch({ signal: killed.signal });
+    await clock.advance(100);
+    killed.abort();
+    await expect(first.finish(launch)).rejects.toMatchObject({ code: 'aborted' });
+    const second = await new Bench(clock, simpleDriver(cloud)).start();
+    expect(await second.finish(second.launch({ saved, externalId }))).toMatchObject({ externalId: 'i-1' });
+    expect(cloud.existing).toEqual(['i-1']);
+  });
+
+  it('makes no second instance under an attempt of which nothing is found', async () => {
+    const clock = new VirtualClock();
+    const cloud = new TinyCloud(clock);
+    const bench = await new Bench(clock, simpleDriver(cloud)).start();
+    const launch = bench.launch({ saved: { state: 'creating' } });
+    await expect(bench.finish(launch)).rejects.toMatchObject({ code: 'transient', outcome: 'not-applied' });
+    expect(cloud.calls.create).toBe(0);
+  });
+});

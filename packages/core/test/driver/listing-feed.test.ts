@@ -1,0 +1,128 @@
+/** Machines that wait for the cloud's list share it, and cost nothing when there are none. */
+
+import { VirtualClock } from '@nodepool/zookeeper';
+import { describe, expect, it } from '@jest/globals';
+import { AuthError, ThrottledError, TransientError, externalIdKey } from '../../src/index.js';
+import { Bench } from './bench.js';
+import { TinyCloud } from './tiny-cloud.js';
+import { driverOf, machineAdapter, machineDriver, simpleDriver } from './tiny-drivers.js';
+
+function listings(cloud: TinyCloud): number[] {
+  return cloud.log.filter(({ operation }) => operation === 'list').map(({ at }) => at);
+}
+
+describe('the shared list of instances', () => {
+  it.each([
+    ['state machines', machineDriver],
+    ['the simple framework', simpleDriver],
+  ])('is asked for once per round by 200 launches on %s', async (_name, driver) => {
+    const clock = new VirtualClock();
+    const cloud = new TinyCloud(clock);
+    const bench = await new Bench(clock, driver(cloud)).start();
+    const launches = Array.from({ length: 200 }, () => bench.launch());
+    const instances = [];
+    for (const launch of launches) instances.push(await bench.finish(launch));
+    expect(new Set(instances.map(({ externalId }) => externalId)).size).toBe(200);
+    const times = listings(cloud);
+    expect(times.length).toBeLessThanOrEqual(Math.ceil(clock.monotonic() / 1000) + 1);
+    const gaps = times.slice(1).map((at, index) => at - times[index]!);
+    expect(Math.min(...gaps)).toBeGreaterThanOrEqual(1000);
+  });
+
+  it('is not asked for, and no timer is set, while nothing is in progress', async () => {
+    const clock = new VirtualClock();
+    const cloud = new TinyCloud(clock);
+    const bench = await new Bench(clock, machineDriver(cloud)).start();
+    expect(clock.pending).toBe(0);
+    await bench.finish(bench.launch());
+    const count = cloud.calls.list;
+    expect(clock.pending).toBe(0);
+    await clock.advance(60_000);
+    expect(cloud.calls.list).toBe(count);
+  });
+
+  it('is given up when the last machine that waits for it is aborted', async () => {
+    const clock = new VirtualClock();
+    const cloud = new TinyCloud(clock, { latencyMs: 100 });
+    const bench = await new Bench(clock, machineDriver(cloud)).start();
+    const controller = new AbortController();
+    const launch = bench.launch({ signal: controller.signal });
+    await clock.runUntil(() => cloud.calls.list === 1);
+    controller.abort();
+    await expect(bench.finish(launch)).rejects.toMatchObject({ code: 'aborted' });
+    await clock.settle();
+    expect(clock.pending).toBe(0);
+  });
+
+  it('respects the interval that the adapter asks for', async () => {
+    const clock = new VirtualClock();
+    const cloud = new TinyCloud(clock, { bootMs: 60_000 });
+    const bench = await new Bench(clock, driverOf(machineAdapter(cloud, { listIntervalMs: 15_000 }))).start();
+    await bench.finish(bench.launch());
+    const times = listings(cloud);
+    expect(Math.min(...times.slice(1).map((at, index) => at - times[index]!))).toBeGreaterThanOrEqual(15_000);
+  });
+
+  it.each([
+    ['throttling', new ThrottledError('slow down')],
+    ['refused credentials', new AuthError('the token has expired')],
+    ['a failure of the cloud', new TransientError('503')],
+    ['a failure of the driver', new TypeError('undefined is not iterable')],
+  ])('survives %s: it is asked for again, more and more slowly, and no launch fails', async (_what, error) => {
+    const clock = new VirtualClock();
+    const cloud = new TinyCloud(clock);
+    cloud.failNext('list', ...Array.from({ length: 5 }, () => ({ kind: 'refuse', error }) as const));
+    const bench = await new Bench(clock, machineDriver(cloud)).start();
+    await bench.finish(bench.launch());
+    const times = listings(cloud);
+    const gaps = times.slice(1, 6).map((at, index) => at - times[index]!);
+    expect(gaps[4]).toBeGreaterThan(4 * gaps[0]!);
+  });
+
+  it('waits as long as a throttling cloud says', async () => {
+    const clock = new VirtualClock();
+    const cloud = new TinyCloud(clock);
+    cloud.failNext('list', { kind: 'refuse', error: new ThrottledError('slow down', { retryAfterMs: 90_000 }) });
+    const bench = await new Bench(clock, machineDriver(cloud)).start();
+    await bench.finish(bench.launch());
+    const [first, second] = listings(cloud);
+    expect(second! - first!).toBeGreaterThanOrEqual(90_000);
+  });
+
+  it('is asked for again when it never comes', async () => {
+    const clock = new VirtualClock();
+    const cloud = new TinyCloud(clock);
+    cloud.failNext('list', { kind: 'hang' });
+    const bench = await new Bench(clock, machineDriver(cloud)).start();
+    expect(await bench.finish(bench.launch())).toMatchObject({ externalId: 'i-1' });
+  });
+
+  it.each([
+    ['undefined', undefined],
+    ['no array', { instances: [] }],
+    ['an instance without an id', [{ tags: {} }]],
+    ['null', [null]],
+  ])('is not believed when it is %s', async (_what, nonsense) => {
+    const clock = new VirtualClock();
+    const cloud = new TinyCloud(clock);
+    let calls = 0;
+    const adapter = machineAdapter(cloud, {
+      listInstances: async (call) => {
+        calls += 1;
+        return calls === 1 ? (nonsense as never) : cloud.list(call.signal);
+      },
+    });
+    const bench = await new Bench(clock, driverOf(adapter)).start();
+    expect(await bench.finish(bench.launch())).toMatchObject({ externalId: 'i-1' });
+  });
+});
+
+describe('the key of an external id', () => {
+  it('is the same for equal objects, whatever the order of their fields', () => {
+    expect(externalIdKey({ zone: 'a', name: 'x', deep: { b: [1, null], a: 2 } })).toBe(
+      externalIdKey({ deep: { a: 2, b: [1, null] }, name: 'x', zone: 'a' }),
+    );
+    expect(externalIdKey({ name: 'x' })).not.toBe(externalIdKey({ name: 'y' }));
+    expect(externalIdKey('x')).toBe('x');
+  });
+});

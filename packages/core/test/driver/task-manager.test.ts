@@ -1,0 +1,229 @@
+/** Remote calls as tasks, and their rate. */
+
+import { VirtualClock } from '@nodepool/zookeeper';
+import { describe, expect, it } from '@jest/globals';
+import {
+  BaseTaskManagerProvider,
+  QuotaError,
+  RateLimiter,
+  createTaskManager,
+  silentLogger,
+  sleep,
+  type ApiCall,
+  type Call,
+  type Task,
+  type TaskManager,
+} from '../../src/index.js';
+import { watch } from './bench.js';
+import { tinyConfig } from './tiny-drivers.js';
+
+class Stage {
+  readonly clock = new VirtualClock();
+  readonly calls: ApiCall[] = [];
+  readonly events: string[] = [];
+  readonly manager: TaskManager;
+
+  constructor(callsPerSecond = Infinity, concurrency = 1) {
+    this.manager = createTaskManager({
+      clock: this.clock,
+      callsPerSecond,
+      concurrency,
+      onApiCall: (call) => this.calls.push(call),
+      log: silentLogger,
+    });
+  }
+
+  call(changes: Partial<Call> = {}): Call {
+    return { signal: new AbortController().signal, deadline: Infinity, log: silentLogger, ...changes };
+  }
+
+  task(name: string, ms = 10): Task<string> {
+    return {
+      service: 'compute',
+      method: 'GET',
+      operation: name,
+      main: async (signal) => {
+        this.events.push(`${name} starts at ${this.clock.monotonic()}`);
+        await sleep(this.clock, ms, signal);
+        return name;
+      },
+    };
+  }
+}
+
+describe('a task manager', () => {
+  it('runs tasks one after another, in order, and gives each caller its result', async () => {
+    const stage = new Stage();
+    const results = ['a', 'b', 'c'].map((name) => watch(stage.manager.submit(stage.task(name), stage.call())));
+    expect(stage.manager.queueLength).toBe(2);
+    await stage.clock.advance(100);
+    expect(await Promise.all(results.map(({ promise }) => promise))).toEqual(['a', 'b', 'c']);
+    expect(stage.events).toEqual(['a starts at 0', 'b starts at 10', 'c starts at 20']);
+  });
+
+  it('starts them at the configured rate', async () => {
+    const stage = new Stage(4);
+    for (const name of ['a', 'b', 'c']) watch(stage.manager.submit(stage.task(name), stage.call()));
+    await stage.clock.advance(2000);
+    expect(stage.events).toEqual(['a starts at 0', 'b starts at 250', 'c starts at 500']);
+  });
+
+  it('runs as many at once as it is allowed', async () => {
+    const stage = new Stage(Infinity, 2);
+    for (const name of ['a', 'b', 'c']) watch(stage.manager.submit(stage.task(name), stage.call()));
+    await stage.clock.advance(100);
+    expect(stage.events).toEqual(['a starts at 0', 'b starts at 0', 'c starts at 10']);
+  });
+
+  it('gives the error of a task to its caller as it is, and goes on', async () => {
+    const stage = new Stage();
+    const error = new QuotaError('full');
+    const failing = watch(
+      stage.manager.submit({ ...stage.task('a'), main: () => Promise.reject(error) }, stage.call()),
+    );
+    const throwing = watch(
+      stage.manager.submit(
+        {
+          ...stage.task('b'),
+          main: () => {
+            throw error;
+          },
+        },
+        stage.call(),
+      ),
+    );
+    const next = watch(stage.manager.submit(stage.task('c'), stage.call()));
+    await stage.clock.advance(100);
+    await expect(failing.promise).rejects.toBe(error);
+    await expect(throwing.promise).rejects.toBe(error);
+    expect(await next.promise).toBe('c');
+  });
+
+  it('skips a task that is aborted while it waits, as not applied', async () => {
+    const stage = new Stage();
+    const controller = new AbortController();
+    watch(stage.manager.submit(stage.task('a'), stage.call()));
+    const waiting = watch(stage.manager.submit(stage.task('b'), stage.call({ signal: controller.signal })));
+    controller.abort();
+    await expect(waiting.promise).rejects.toMatchObject({ code: 'aborted', outcome: 'not-applied' });
+    await stage.clock.advance(100);
+    expect(stage.events).toEqual(['a starts at 0']);
+    expect(stage.manager.queueLength).toBe(0);
+  });
+
+  it('gives up at the deadline: not applied while it waits, unknown while it runs', async () => {
+    const stage = new Stage();
+    const running = watch(stage.manager.submit(stage.task('a', 1000), stage.call({ deadline: 50 })));
+    const waiting = watch(stage.manager.submit(stage.task('b'), stage.call({ deadline: 40 })));
+    const late = watch(stage.manager.submit(stage.task('c'), stage.call({ deadline: 0 })));
+    await stage.clock.advance(2000);
+    await expect(running.promise).rejects.toMatchObject({ code: 'timeout', outcome: 'unknown' });
+    await expect(waiting.promise).rejects.toMatchObject({ code: 'timeout', outcome: 'not-applied' });
+    await expect(late.promise).rejects.toMatchObject({ code: 'timeout', outcome: 'not-applied' });
+    expect(stage.events).toEqual(['a starts at 0']);
+  });
+
+  it('is not blocked by a call that never ends, although its caller could wait', async () => {
+    const stage = new Stage();
+    const slow = watch(stage.manager.submit(stage.task('a', 1e9), stage.call()));
+    const next = watch(stage.manager.submit(stage.task('b'), stage.call()));
+    await stage.clock.advance(200_000);
+    await expect(slow.promise).rejects.toMatchObject({ code: 'timeout', outcome: 'unknown' });
+    expect(await next.promise).toBe('b');
+  });
+
+  it('is not blocked for ever by a task that ignores its signal', async () => {
+    const stage = new Stage();
+    const stuck = { ...stage.task('a'), main: () => new Promise<string>(() => undefined) };
+    const given = watch(stage.manager.submit(stuck, stage.call({ deadline: 50 })));
+    const next = watch(stage.manager.submit(stage.task('b'), stage.call()));
+    await stage.clock.advance(60_000);
+    await expect(given.promise).rejects.toMatchObject({ code: 'timeout' });
+    expect(await next.promise).toBe('b');
+  });
+
+  it('tells of every remote call', async () => {
+    const stage = new Stage();
+    watch(stage.manager.submit(stage.task('list'), stage.call()));
+    watch(
+      stage.manager.submit(
+        { ...stage.task('create'), main: () => Promise.reject(new QuotaError('full')) },
+        stage.call(),
+      ),
+    );
+    watch(stage.manager.submit(stage.task('wait', 1e6), stage.call({ deadline: 100 })));
+    await stage.clock.advance(1000);
+    expect(stage.calls).toEqual([
+      { service: 'compute', method: 'GET', operation: 'list', durationMs: 10, status: 'ok' },
+      { service: 'compute', method: 'GET', operation: 'create', durationMs: 0, status: 'quota' },
+      { service: 'compute', method: 'GET', operation: 'wait', durationMs: 90, status: undefined },
+    ]);
+  });
+
+  it('drains when it stops: accepts nothing more, runs what waits, ends', async () => {
+    const stage = new Stage(1);
+    const accepted = ['a', 'b'].map((name) => watch(stage.manager.submit(stage.task(name), stage.call())));
+    stage.manager.stop();
+    const joined = watch(stage.manager.join());
+    await expect(stage.manager.submit(stage.task('c'), stage.call())).rejects.toMatchObject({ code: 'aborted' });
+    await stage.clock.advance(500);
+    expect(joined.settled).toBe(false);
+    await stage.clock.advance(2000);
+    expect(await Promise.all(accepted.map(({ promise }) => promise))).toEqual(['a', 'b']);
+    await joined.promise;
+    expect(stage.clock.pending).toBe(0);
+  });
+
+  it('ends at once when nothing waits', async () => {
+    const stage = new Stage(1);
+    stage.manager.stop();
+    await stage.manager.join();
+    expect(stage.clock.pending).toBe(0);
+  });
+});
+
+describe('a rate limiter', () => {
+  it('spaces calls evenly, also fractions of a call per second, and does not save up while nobody calls', async () => {
+    const clock = new VirtualClock();
+    const limiter = new RateLimiter(clock, 0.5);
+    await clock.advance(60_000);
+    const times: number[] = [];
+    for (let index = 0; index < 3; index += 1) watch(limiter.acquire().then(() => times.push(clock.monotonic())));
+    expect(limiter.queueLength).toBe(2);
+    await clock.advance(10_000);
+    expect(times).toEqual([60_000, 62_000, 64_000]);
+    expect(clock.pending).toBe(0);
+  });
+
+  it('costs nothing without a limit', async () => {
+    const clock = new VirtualClock();
+    const limiter = new RateLimiter(clock, Infinity);
+    for (let index = 0; index < 100; index += 1) await limiter.acquire();
+    expect(limiter.delayMs()).toBe(0);
+    expect(clock.pending).toBe(0);
+  });
+
+  it('does not lose the turns of those who are aborted', async () => {
+    const clock = new VirtualClock();
+    const limiter = new RateLimiter(clock, 1);
+    const controller = new AbortController();
+    await limiter.acquire();
+    const aborted = Array.from({ length: 9 }, () => watch(limiter.acquire(controller.signal)));
+    const patient = watch(limiter.acquire());
+    controller.abort();
+    for (const { promise } of aborted) await expect(promise).rejects.toMatchObject({ code: 'aborted' });
+    await clock.advance(1000);
+    expect(patient.settled).toBe(true);
+    await expect(limiter.acquire(controller.signal)).rejects.toMatchObject({ code: 'aborted' });
+  });
+
+  it.each([0, -1, NaN])('refuses a rate of %p', (rate) => {
+    expect(() => new RateLimiter(new VirtualClock(), rate)).toThrow(RangeError);
+  });
+});
+
+describe('a provider with a task manager', () => {
+  it('has none before it starts', () => {
+    expect(() => new BaseTaskManagerProvider(tinyConfig()).tasks).toThrow('provider tiny was not started');
+  });
+});

@@ -1,0 +1,67 @@
+/** Many timers on one. */
+
+import { VirtualClock } from '@nodepool/zookeeper';
+import { describe, expect, it } from '@jest/globals';
+import { seededRandom } from '../../src/index.js';
+import { TimerQueue } from '../../src/driver/timer-queue.js';
+
+describe('a timer queue', () => {
+  it('runs timers in the order of their times, equal ones in the order in which they were set, on one timer', async () => {
+    const clock = new VirtualClock();
+    const queue = new TimerQueue(clock);
+    const ran: string[] = [];
+    for (const [name, at] of [['c', 30], ['a', 10], ['b1', 20], ['b2', 20]] as const) queue.schedule(at, () => ran.push(name)); // prettier-ignore
+    expect(clock.pending).toBeLessThanOrEqual(1);
+    await clock.advance(15);
+    expect(ran).toEqual(['a']);
+    await clock.advance(100);
+    expect(ran).toEqual(['a', 'b1', 'b2', 'c']);
+    expect(clock.pending).toBe(0);
+  });
+
+  it('runs what was not cancelled, at its time, whatever is set and cancelled meanwhile (seed 7)', async () => {
+    const clock = new VirtualClock();
+    const queue = new TimerQueue(clock);
+    const random = seededRandom(7);
+    const expected = new Map<number, number>();
+    const ran = new Map<number, number>();
+    const timers = Array.from({ length: 2000 }, (_, id) => {
+      const at = random.next() * 10_000;
+      expected.set(id, at);
+      return queue.schedule(at, () => {
+        ran.set(id, clock.monotonic());
+        const victim = Math.floor(random.next() * 2000);
+        if (ran.has(victim)) return;
+        timers[victim]?.cancel();
+        expected.delete(victim);
+      });
+    });
+    await clock.advance(20_000);
+    expect([...ran.keys()].sort()).toEqual([...expected.keys()].sort());
+    for (const [id, at] of ran) expect(Math.abs(at - expected.get(id)!)).toBeLessThan(0.01);
+    expect(queue.size).toBe(0);
+    expect(clock.pending).toBe(0);
+  });
+
+  it('holds no timer of the clock when everything was cancelled, and none for what never happens', () => {
+    const clock = new VirtualClock();
+    const queue = new TimerQueue(clock);
+    const timers = [5, 1, 3].map((at) => queue.schedule(at, () => undefined));
+    for (const timer of timers) timer.cancel();
+    queue.schedule(Infinity, () => undefined);
+    expect(clock.pending).toBe(0);
+  });
+
+  it('runs what is set for the past or from within a timer in a later turn', async () => {
+    const clock = new VirtualClock();
+    const queue = new TimerQueue(clock);
+    const ran: string[] = [];
+    queue.schedule(-5, () => {
+      queue.schedule(0, () => ran.push('inner'));
+      ran.push('outer');
+    });
+    expect(ran).toEqual([]);
+    await clock.advance(0);
+    expect(ran).toEqual(['outer', 'inner']);
+  });
+});

@@ -1,0 +1,51 @@
+/** A create call of which nobody knows whether it took effect. */
+
+import { VirtualClock } from '@nodepool/zookeeper';
+import { describe, expect, it } from '@jest/globals';
+import { CapacityError } from '../../src/index.js';
+import { Bench } from './bench.js';
+import { TinyCloud } from './tiny-cloud.js';
+import { machineDriver, simpleDriver } from './tiny-drivers.js';
+
+describe.each([
+  ['state machines', machineDriver],
+  ['the simple framework', simpleDriver],
+])('a launch on %s whose create call has an unknown outcome', (_name, driver) => {
+  it('goes on with the instance that the call made', async () => {
+    const clock = new VirtualClock();
+    const cloud = new TinyCloud(clock);
+    cloud.failNext('create', { kind: 'lose-answer' });
+    const bench = await new Bench(clock, driver(cloud)).start();
+    expect(await bench.finish(bench.launch())).toMatchObject({ externalId: 'i-1' });
+    expect(cloud.existing).toEqual(['i-1']);
+    expect(cloud.calls.create).toBe(1);
+  });
+
+  it('finds the instance although the list lags and the call took effect late', async () => {
+    const clock = new VirtualClock();
+    const cloud = new TinyCloud(clock, { lagMs: 3000 });
+    cloud.failNext('create', { kind: 'late-effect', ms: 3000 });
+    const bench = await new Bench(clock, driver(cloud)).start();
+    expect(await bench.finish(bench.launch())).toMatchObject({ externalId: 'i-1' });
+    expect(cloud.calls.create).toBe(1);
+  });
+
+  it('fails, as not applied, when the cloud does not show the instance for a while', async () => {
+    const clock = new VirtualClock();
+    const cloud = new TinyCloud(clock);
+    cloud.failNext('create', { kind: 'late-effect', ms: 120_000 });
+    const bench = await new Bench(clock, driver(cloud)).start();
+    await expect(bench.finish(bench.launch())).rejects.toMatchObject({ outcome: 'not-applied' });
+    expect(cloud.calls).toMatchObject({ create: 1 });
+    expect(cloud.calls.list).toBeGreaterThanOrEqual(3);
+  });
+
+  it('does not search when the cloud has refused', async () => {
+    const clock = new VirtualClock();
+    const cloud = new TinyCloud(clock);
+    cloud.failNext('create', { kind: 'refuse', error: new CapacityError('no host is free') });
+    const bench = await new Bench(clock, driver(cloud)).start();
+    await expect(bench.finish(bench.launch())).rejects.toMatchObject({ code: 'capacity' });
+    expect(cloud.calls.list).toBe(0);
+  });
+});

@@ -1,0 +1,191 @@
+/**
+ * The cloud, as the state-machine framework wants to see it. This is the heart of a driver, and all of it: locks, records,
+ * retries, quota, time-outs and the search for leaks are done by the framework and the launcher.
+ */
+
+import {
+  isDriverError,
+  QuotaInformation,
+  RateLimiter,
+  type Adapter,
+  type Call,
+  type CreateRequest,
+  type ExternalId,
+  type Instance,
+  type JsonValue,
+  type PoolConfig,
+  type ProviderContext,
+  type Readiness,
+  type Resource,
+  type StateMachine,
+  type DriverError,
+} from '@nodepool/core';
+import type { ExampleCloudApi } from './client.js';
+import { HttpClient } from './client-http.js';
+import { InProcessClient } from './client-in-process.js';
+import type { ExampleCloud } from './cloud/cloud.js';
+import { localCloud } from './cloud/registry.js';
+import type { CloudDescription, InstanceSpec } from './cloud/types.js';
+import type { ExampleLabel, ExampleProvider } from './config.js';
+import { CreateMachine } from './create-machine.js';
+import { DeleteMachine } from './delete-machine.js';
+import { ExampleImages, imageId } from './images.js';
+import { instanceOf } from './instance.js';
+import { allPages } from './pages.js';
+
+const START_TIMEOUT_MS = 30_000;
+
+export class ExampleAdapter implements Adapter<ExampleLabel> {
+  readonly images = new ExampleImages(
+    () => this.api,
+    (timeoutMs, log) => this.ownCall(timeoutMs, log),
+  );
+  private readonly stopped = new AbortController();
+  private context: ProviderContext | undefined;
+  private client: ExampleCloudApi | undefined;
+  private description: CloudDescription | undefined;
+
+  /** `cloud`: to use instead of what the configuration says. */
+  constructor(
+    private readonly config: ExampleProvider,
+    private readonly cloud: ExampleCloud | undefined,
+  ) {}
+
+  /**
+   * Called once, before everything else; here is where a connection is made. It asks the cloud for something, so that a
+   * wrong endpoint or wrong credentials show now and not with the first request. When it rejects it is called again later.
+   */
+  async start(context: ProviderContext): Promise<void> {
+    this.context = context;
+    this.client = this.connect(context);
+    await this.describe(this.ownCall(START_TIMEOUT_MS, context.log));
+  }
+
+  /** Called last. The example cloud itself stays: instances outlive the launcher, and this provider. */
+  stop(): void {
+    this.stopped.abort(new Error('the provider was stopped'));
+  }
+
+  /**
+   * A machine for one attempt to make one instance. The tags go into the very call that makes it: an instance without
+   * them, even for a moment, is one that nobody finds when the launcher dies in that moment.
+   */
+  getCreateStateMachine(request: CreateRequest<ExampleLabel>, saved: JsonValue): StateMachine {
+    return new CreateMachine(this.api, specOf(request), {
+      attempt: request.tags.nodepool_launch_attempt,
+      useInternalIp: request.label.useInternalIp,
+      saved,
+      externalId: request.externalId,
+    });
+  }
+
+  getDeleteStateMachine(externalId: ExternalId): StateMachine {
+    return new DeleteMachine(this.api, externalId);
+  }
+
+  /** All instances, also those of others: core sorts out what is ours by the tags, and counts the others for the quota. */
+  async listInstances(call: Call): Promise<readonly Instance[]> {
+    const instances = await allPages((marker) => this.api.listInstances(marker, call));
+    return instances.map(instanceOf);
+  }
+
+  /** Everything that a dead launcher or builder could have left behind. Here that is instances and images. */
+  async listResources(call: Call): Promise<readonly Resource[]> {
+    const instances = await allPages((marker) => this.api.listInstances(marker, call));
+    const images = await allPages((marker) => this.api.listImages(marker, call));
+    return [
+      ...instances.map(({ id, name, tags }) => ({ kind: 'instance', externalId: id, name, tags })),
+      ...images.map(({ id, name, tags }) => ({ kind: 'image', externalId: id, name, tags })),
+    ];
+  }
+
+  /** Deletes one of those. That it is gone already is a success. */
+  async deleteResource({ kind, externalId }: Resource, call: Call): Promise<void> {
+    try {
+      if (kind === 'image') await this.api.deleteImage(imageId(externalId), call);
+      else await this.api.deleteInstance(imageId(externalId), call);
+    } catch (error) {
+      if (!isNotFound(error)) throw error;
+    }
+  }
+
+  /** What the account may have in total. What is in use is not subtracted: core knows that better. */
+  async getQuotaLimits(call: Call): Promise<QuotaInformation> {
+    const { quota } = await this.describe(call);
+    return QuotaInformation.limit(quota);
+  }
+
+  /** What one instance of a label takes of that. */
+  getQuotaForLabel(label: ExampleLabel): Promise<QuotaInformation> {
+    const { cores, ram } = this.sizeOf(label) ?? { cores: 1, ram: 0 };
+    return Promise.resolve(QuotaInformation.use({ instances: 1, cores, ram }));
+  }
+
+  getAvailabilityZones(pool: PoolConfig<ExampleLabel>): Promise<readonly string[]> {
+    const configured = pool.availabilityZones;
+    return Promise.resolve(configured.length > 0 ? configured : (this.description?.zones ?? []));
+  }
+
+  /** Whether the cloud has what a label needs. A pool does not take requests for labels that are not ready. */
+  labelReady(label: ExampleLabel): Readiness {
+    if (this.sizeOf(label) !== undefined) return { ready: true };
+    const sizes = (this.description?.sizes ?? []).map(({ name }) => name).join(', ');
+    return { ready: false, reason: `the cloud has no size "${label.size ?? ''}"; it has: ${sizes}` };
+  }
+
+  async getConsoleLog(externalId: ExternalId, _label: ExampleLabel, call: Call): Promise<string | undefined> {
+    return typeof externalId === 'string' ? this.api.consoleOf(externalId, call) : undefined;
+  }
+
+  private get api(): ExampleCloudApi {
+    if (this.client === undefined) throw new Error(`provider ${this.config.name} was not started`);
+    return this.client;
+  }
+
+  private connect(context: ProviderContext): ExampleCloudApi {
+    const { name, endpoint, cloudSettings, callsPerSecond } = this.config;
+    const { clock, onApiCall } = context;
+    const limiter = callsPerSecond === Infinity ? undefined : new RateLimiter(clock, callsPerSecond);
+    const callContext = { clock, onApiCall, limiter };
+    if (this.cloud === undefined && endpoint !== undefined) return new HttpClient(endpoint, callContext);
+    return new InProcessClient(this.cloud ?? localCloud(name, context, cloudSettings), callContext);
+  }
+
+  private async describe(call: Call): Promise<CloudDescription> {
+    this.description = await this.api.describe(call);
+    return this.description;
+  }
+
+  private sizeOf(label: ExampleLabel): { readonly cores: number; readonly ram: number } | undefined {
+    if (label.size === undefined) return { cores: label.cores, ram: label.ram };
+    return this.description?.sizes.find(({ name }) => name === label.size);
+  }
+
+  /** A call of the adapter's own, which ends when the provider is stopped. */
+  private ownCall(timeoutMs: number, log: Call['log']): Call {
+    const now = this.context?.clock.monotonic() ?? 0;
+    return { signal: this.stopped.signal, deadline: now + timeoutMs, log };
+  }
+}
+
+function specOf({
+  hostname,
+  label,
+  availabilityZone,
+  imageExternalId,
+  tags,
+}: CreateRequest<ExampleLabel>): InstanceSpec {
+  return {
+    name: hostname,
+    zone: availabilityZone ?? null,
+    size: label.size ?? null,
+    cores: label.size === undefined ? label.cores : null,
+    ram: label.size === undefined ? label.ram : null,
+    image: imageExternalId === undefined ? label.cloudImage : imageId(imageExternalId),
+    tags: { ...tags },
+  };
+}
+
+function isNotFound(error: unknown): error is DriverError {
+  return isDriverError(error) && error.code === 'not-found';
+}

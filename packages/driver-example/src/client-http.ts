@@ -1,0 +1,186 @@
+/** The client of an example cloud that is a process of its own (`nodepool-example-cloud`). */
+
+import { isDriverError, TransientError, type Call } from '@nodepool/core';
+import { Readable } from 'node:stream';
+import { Caller, nameOf, OPERATIONS, type CallContext, type ExampleCloudApi, type Operation } from './client.js';
+import {
+  CloudError,
+  type CloudDescription,
+  type CloudImage,
+  type CloudInstance,
+  type ImageSpec,
+  type InstanceSpec,
+  type Page,
+} from './cloud/types.js';
+import { driverErrorOfStatus } from './errors.js';
+import { readConsole, readDescription, readError, readImage, readInstance, readPage, WireError } from './wire.js';
+
+/** An answer that is longer is refused rather than kept in memory. */
+const MAX_ANSWER_BYTES = 16 * 2 ** 20;
+
+/** Failures in which no byte of the call has left this machine, so the cloud cannot have done anything. */
+const NEVER_SENT = new Set([
+  'ECONNREFUSED',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'UND_ERR_CONNECT_TIMEOUT',
+]);
+
+interface Payload {
+  readonly type: 'application/json' | 'application/octet-stream';
+  readonly body: string | Readable;
+}
+
+export class HttpClient implements ExampleCloudApi {
+  private readonly caller: Caller;
+  private readonly base: string;
+
+  /** `endpoint`: e.g. `http://127.0.0.1:8480`. */
+  constructor(endpoint: string, context: CallContext) {
+    this.caller = new Caller(context);
+    this.base = `${endpoint.replace(/\/+$/, '')}/v1`;
+  }
+
+  describe(call: Call): Promise<CloudDescription> {
+    return this.request(OPERATIONS.describe, call, '/cloud', readDescription);
+  }
+
+  createInstance(spec: InstanceSpec, call: Call): Promise<CloudInstance> {
+    return this.request(OPERATIONS.createInstance, call, '/instances', readInstance, json(spec));
+  }
+
+  deleteInstance(id: string, call: Call): Promise<CloudInstance> {
+    return this.request(OPERATIONS.deleteInstance, call, `/instances/${encodeURIComponent(id)}`, readInstance);
+  }
+
+  listInstances(marker: string | null, call: Call): Promise<Page<CloudInstance>> {
+    return this.request(OPERATIONS.listInstances, call, `/instances${from(marker)}`, (value) =>
+      readPage(value, readInstance),
+    );
+  }
+
+  consoleOf(id: string, call: Call): Promise<string> {
+    return this.request(OPERATIONS.consoleOf, call, `/instances/${encodeURIComponent(id)}/console`, readConsole);
+  }
+
+  createImage(spec: ImageSpec, call: Call): Promise<CloudImage> {
+    return this.request(OPERATIONS.createImage, call, '/images', readImage, json(spec));
+  }
+
+  putImageData(id: string, data: Readable, call: Call): Promise<CloudImage> {
+    const payload: Payload = { type: 'application/octet-stream', body: data };
+    return this.request(OPERATIONS.putImageData, call, `/images/${encodeURIComponent(id)}/data`, readImage, payload);
+  }
+
+  async deleteImage(id: string, call: Call): Promise<void> {
+    await this.request(OPERATIONS.deleteImage, call, `/images/${encodeURIComponent(id)}`, () => null);
+  }
+
+  listImages(marker: string | null, call: Call): Promise<Page<CloudImage>> {
+    return this.request(OPERATIONS.listImages, call, `/images${from(marker)}`, (value) => readPage(value, readImage));
+  }
+
+  private request<T>(
+    kind: Operation,
+    call: Call,
+    path: string,
+    read: (value: unknown) => T,
+    payload?: Payload,
+  ): Promise<T> {
+    return this.caller.run(kind, call, () =>
+      this.caller.bounded(kind, call, async (signal) => {
+        try {
+          return await this.exchange(kind, path, read, payload, signal);
+        } catch (error) {
+          throw this.explain(kind, error);
+        }
+      }),
+    );
+  }
+
+  private async exchange<T>(
+    kind: Operation,
+    path: string,
+    read: (value: unknown) => T,
+    payload: Payload | undefined,
+    signal: AbortSignal,
+  ): Promise<T> {
+    const response = await fetch(this.base + path, {
+      method: kind.method,
+      signal,
+      redirect: 'error',
+      ...bodyOf(payload),
+    });
+    const text = await textOf(response);
+    if (response.ok) return read(JSON.parse(text));
+    throw readError(parsed(text)) ?? driverErrorOfStatus(nameOf(kind), response.status, retryAfterMs(response));
+  }
+
+  /** Errors of the connection and of the answer's form. What the cloud itself says passes. */
+  private explain(kind: Operation, error: unknown): unknown {
+    if (isDriverError(error) || error instanceof CloudError) return error;
+    if (error instanceof SyntaxError || error instanceof WireError) {
+      return new TransientError(`${nameOf(kind)}: ${this.base} gave an unreadable answer: ${error.message}`, {
+        cause: error,
+      });
+    }
+    const code = connectionCodeOf(error);
+    if (code !== undefined && NEVER_SENT.has(code)) {
+      const message = `${nameOf(kind)}: cannot connect to ${this.base} (${code}); is nodepool-example-cloud running there?`;
+      return new TransientError(message, { cause: error, outcome: 'not-applied' });
+    }
+    const message = `${nameOf(kind)}: the connection to ${this.base} broke before the answer came (${code ?? String(error)})`;
+    return new TransientError(message, { cause: error, outcome: 'unknown' });
+  }
+}
+
+function json(value: object): Payload {
+  return { type: 'application/json', body: JSON.stringify(value) };
+}
+
+function from(marker: string | null): string {
+  return marker === null ? '' : `?marker=${encodeURIComponent(marker)}`;
+}
+
+function bodyOf(payload: Payload | undefined): RequestInit {
+  if (payload === undefined) return {};
+  const headers = { 'content-type': payload.type };
+  if (typeof payload.body === 'string') return { headers, body: payload.body };
+  return { headers, body: Readable.toWeb(payload.body), duplex: 'half' };
+}
+
+async function textOf(response: Response): Promise<string> {
+  if (response.body === null) return '';
+  const decoder = new TextDecoder();
+  let text = '';
+  let bytes = 0;
+  for await (const piece of response.body as AsyncIterable<Uint8Array>) {
+    bytes += piece.byteLength;
+    if (bytes > MAX_ANSWER_BYTES) throw new SyntaxError(`it is longer than ${MAX_ANSWER_BYTES} bytes`);
+    text += decoder.decode(piece, { stream: true });
+  }
+  return text + decoder.decode();
+}
+
+/** Undefined: it is no JSON. */
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+function retryAfterMs(response: Response): number | undefined {
+  const seconds = Number(response.headers.get('retry-after') ?? NaN);
+  return Number.isFinite(seconds) && seconds >= 0 ? seconds * 1000 : undefined;
+}
+
+/** The code of the system's or undici's error, which `fetch` hides among the causes. */
+function connectionCodeOf(error: unknown): string | undefined {
+  if (typeof error !== 'object' || error === null) return undefined;
+  if ('code' in error && typeof error.code === 'string') return error.code;
+  return 'cause' in error ? connectionCodeOf(error.cause) : undefined;
+}

@@ -1,0 +1,63 @@
+/** The client of an example cloud that lives in this process. */
+
+import type { Call } from '@nodepool/core';
+import type { Readable } from 'node:stream';
+import { Caller, OPERATIONS, type CallContext, type ExampleCloudApi, type Operation } from './client.js';
+import type { ExampleCloud } from './cloud/cloud.js';
+import type { Answer } from './cloud/gate.js';
+import type { CloudDescription, CloudImage, CloudInstance, ImageSpec, InstanceSpec, Page } from './cloud/types.js';
+
+export class InProcessClient implements ExampleCloudApi {
+  private readonly caller: Caller;
+
+  constructor(
+    private readonly cloud: ExampleCloud,
+    context: CallContext,
+  ) {
+    this.caller = new Caller(context);
+  }
+
+  describe(call: Call): Promise<CloudDescription> {
+    return this.ask(OPERATIONS.describe, call, () => this.cloud.describe());
+  }
+
+  createInstance(spec: InstanceSpec, call: Call): Promise<CloudInstance> {
+    return this.ask(OPERATIONS.createInstance, call, () => this.cloud.createInstance(spec));
+  }
+
+  deleteInstance(id: string, call: Call): Promise<CloudInstance> {
+    return this.ask(OPERATIONS.deleteInstance, call, () => this.cloud.deleteInstance(id));
+  }
+
+  listInstances(marker: string | null, call: Call): Promise<Page<CloudInstance>> {
+    return this.ask(OPERATIONS.listInstances, call, () => this.cloud.listInstances(marker));
+  }
+
+  consoleOf(id: string, call: Call): Promise<string> {
+    return this.ask(OPERATIONS.consoleOf, call, () => this.cloud.consoleOf(id));
+  }
+
+  createImage(spec: ImageSpec, call: Call): Promise<CloudImage> {
+    return this.ask(OPERATIONS.createImage, call, () => this.cloud.createImage(spec));
+  }
+
+  putImageData(id: string, data: Readable, call: Call): Promise<CloudImage> {
+    return this.ask(OPERATIONS.putImageData, call, () => this.cloud.putImageData(id, data));
+  }
+
+  async deleteImage(id: string, call: Call): Promise<void> {
+    await this.ask(OPERATIONS.deleteImage, call, () => this.cloud.deleteImage(id));
+  }
+
+  listImages(marker: string | null, call: Call): Promise<Page<CloudImage>> {
+    return this.ask(OPERATIONS.listImages, call, () => this.cloud.listImages(marker));
+  }
+
+  /** An answer that is there at once needs no deadline. */
+  private ask<T>(kind: Operation, call: Call, ask: () => Answer<T>): Promise<T> {
+    return this.caller.run(kind, call, () => {
+      const answer = ask();
+      return answer instanceof Promise ? this.caller.bounded(kind, call, () => answer) : answer;
+    });
+  }
+}

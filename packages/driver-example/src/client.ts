@@ -1,0 +1,124 @@
+/**
+ * The narrow API through which this driver uses its cloud: what it needs and nothing else.
+ *
+ * Every driver has this file. It keeps the cloud's SDK (here: an object, or HTTP) out of the rest of the driver, gives
+ * every call its deadline, turns every failure into an error that core understands, and reports every call for the metrics.
+ * Tests can put anything in its place.
+ */
+
+import { AbortedError, TimeoutError, type ApiCall, type Call, type Clock, type RateLimiter } from '@nodepool/core';
+import type { Readable } from 'node:stream';
+import type { CloudDescription, CloudImage, CloudInstance, ImageSpec, InstanceSpec, Page } from './cloud/types.js';
+import { driverErrorOf, statusOf } from './errors.js';
+
+/**
+ * The cloud. All calls reject with `DriverError`s, with an outcome; with `AbortedError` and `TimeoutError` as the call's
+ * signal and deadline say.
+ */
+export interface ExampleCloudApi {
+  describe(call: Call): Promise<CloudDescription>;
+  /** Resolves once the cloud has accepted it; it may still be `building`. */
+  createInstance(spec: InstanceSpec, call: Call): Promise<CloudInstance>;
+  /** Resolves with the instance, `deleting` or `deleted`. */
+  deleteInstance(id: string, call: Call): Promise<CloudInstance>;
+  /** One page; `marker` is the `next` of the page before, null for the first. */
+  listInstances(marker: string | null, call: Call): Promise<Page<CloudInstance>>;
+  consoleOf(id: string, call: Call): Promise<string>;
+  createImage(spec: ImageSpec, call: Call): Promise<CloudImage>;
+  /** Streams an image's data; resolves once the cloud has verified them. */
+  putImageData(id: string, data: Readable, call: Call): Promise<CloudImage>;
+  deleteImage(id: string, call: Call): Promise<void>;
+  listImages(marker: string | null, call: Call): Promise<Page<CloudImage>>;
+}
+
+/** What both implementations need from core. */
+export interface CallContext {
+  readonly clock: Clock;
+  readonly onApiCall: (call: ApiCall) => void;
+  /** Spaces the calls, as the configured rate says. Absent: there is no limit. */
+  readonly limiter?: RateLimiter | undefined;
+}
+
+/** A kind of call, for messages and metrics. */
+export interface Operation {
+  readonly service: 'instances' | 'images' | 'cloud';
+  readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE';
+  readonly operation: string;
+}
+
+/** All calls that there are. */
+export const OPERATIONS = {
+  describe: { service: 'cloud', method: 'GET', operation: 'describe' },
+  createInstance: { service: 'instances', method: 'POST', operation: 'create' },
+  deleteInstance: { service: 'instances', method: 'DELETE', operation: 'delete' },
+  listInstances: { service: 'instances', method: 'GET', operation: 'list' },
+  consoleOf: { service: 'instances', method: 'GET', operation: 'console' },
+  createImage: { service: 'images', method: 'POST', operation: 'create' },
+  putImageData: { service: 'images', method: 'PUT', operation: 'upload' },
+  deleteImage: { service: 'images', method: 'DELETE', operation: 'delete' },
+  listImages: { service: 'images', method: 'GET', operation: 'list' },
+} as const satisfies Record<keyof ExampleCloudApi, Operation>;
+
+/** Makes calls: waits for their turn, reports them, translates their errors. */
+export class Caller {
+  constructor(private readonly context: CallContext) {}
+
+  /** Makes the call with `ask`, whose answer may be there at once. */
+  async run<T>(kind: Operation, call: Call, ask: () => T | Promise<T>): Promise<T> {
+    const { clock, onApiCall, limiter } = this.context;
+    if (limiter !== undefined) await this.bounded(kind, call, (signal) => limiter.acquire(signal), 'not-applied');
+    if (call.signal.aborted) throw abortedError(kind, call.signal, 'not-applied');
+    const startedAt = clock.monotonic();
+    try {
+      const answer = ask();
+      const result = answer instanceof Promise ? await answer : answer;
+      onApiCall({ ...kind, durationMs: clock.monotonic() - startedAt, status: 200 });
+      return result;
+    } catch (error) {
+      onApiCall({ ...kind, durationMs: clock.monotonic() - startedAt, status: statusOf(error) });
+      throw driverErrorOf(nameOf(kind), error);
+    }
+  }
+
+  /**
+   * Ends the waiting for `start` when the call's signal aborts or its deadline passes; `start` gets a signal that aborts
+   * then. A call that was sent by then has an unknown outcome.
+   */
+  bounded<T>(
+    kind: Operation,
+    call: Call,
+    start: (signal: AbortSignal) => Promise<T>,
+    outcome: 'not-applied' | 'unknown' = 'unknown',
+  ): Promise<T> {
+    const { clock } = this.context;
+    return new Promise<T>((resolve, reject) => {
+      const controller = new AbortController();
+      const giveUp = (error: Error): void => {
+        release();
+        reject(error);
+        controller.abort(error);
+      };
+      const onAbort = (): void => {
+        giveUp(abortedError(kind, call.signal, outcome));
+      };
+      const timer = clock.schedule(Math.max(0, call.deadline - clock.monotonic()), () => {
+        giveUp(new TimeoutError(`${nameOf(kind)}: no answer before the deadline`, { outcome }));
+      });
+      const release = (): void => {
+        timer.cancel();
+        call.signal.removeEventListener('abort', onAbort);
+      };
+      call.signal.addEventListener('abort', onAbort, { once: true });
+      start(controller.signal).then(resolve, reject).finally(release);
+    });
+  }
+}
+
+/** e.g. `example cloud, instances: create`. */
+export function nameOf({ service, operation }: Operation): string {
+  return `example cloud, ${service}: ${operation}`;
+}
+
+function abortedError(kind: Operation, signal: AbortSignal, outcome: 'not-applied' | 'unknown'): AbortedError {
+  return new AbortedError(`${nameOf(kind)}: nobody waits for it any more`, { cause: signal.reason, outcome });
+}

@@ -1,0 +1,138 @@
+/** The example cloud: a cloud without computers. It keeps instances and images, in memory, on a clock and a random source. */
+
+import type { Clock, RandomSource } from '@nodepool/core';
+import { Gate, type Answer } from './gate.js';
+import { ImageStore } from './images.js';
+import { InstanceStore, type Usage } from './instances.js';
+import { DEFAULT_SETTINGS, type CloudSettings } from './settings.js';
+import {
+  CloudError,
+  type CloudDescription,
+  type CloudImage,
+  type CloudInstance,
+  type ImageSpec,
+  type InstanceSpec,
+  type Page,
+} from './types.js';
+
+export interface ExampleCloudOptions {
+  readonly clock: Clock;
+  readonly random: RandomSource;
+  /** Default for each: `DEFAULT_SETTINGS`. */
+  readonly settings?: Partial<CloudSettings>;
+}
+
+/**
+ * The cloud itself, as its callers reach it through a `client`. Calls answer at once or with a promise (see `Answer`), and
+ * refuse with `CloudError`. A call takes effect even when its caller does not wait for the answer.
+ */
+export class ExampleCloud {
+  private readonly gate: Gate;
+  private readonly instances: InstanceStore;
+  private readonly images: ImageStore;
+  private settings: CloudSettings;
+
+  constructor({ clock, random, settings }: ExampleCloudOptions) {
+    this.settings = { ...DEFAULT_SETTINGS, ...settings };
+    this.gate = new Gate(clock, random, this.settings);
+    this.instances = new InstanceStore(clock, random, this.gate, this.settings);
+    this.images = new ImageStore(random);
+  }
+
+  /** Applies to what happens from now on. */
+  configure(settings: Partial<CloudSettings>): void {
+    this.settings = { ...this.settings, ...settings };
+    this.gate.configure(this.settings);
+    this.instances.configure(this.settings);
+  }
+
+  describe(): Answer<CloudDescription> {
+    return this.gate.serve({ write: false }, () => {
+      const { zones, sizes, quota } = this.settings;
+      const { instances, cores, ram } = quota;
+      return { zones, sizes, quota: { instances: written(instances), cores: written(cores), ram: written(ram) } };
+    });
+  }
+
+  createInstance(spec: InstanceSpec): Answer<CloudInstance> {
+    return this.gate.serve({ write: true, error: 'create-errors' }, () =>
+      this.instances.create(spec, (image) => {
+        this.checkImage(image);
+      }),
+    );
+  }
+
+  /** The instance, `deleting` or `deleted`. A missing one is `not-found`. */
+  deleteInstance(id: string): Answer<CloudInstance> {
+    return this.gate.serve({ write: true, error: 'delete-errors' }, () => this.instances.delete(id));
+  }
+
+  listInstances(marker: string | null, limit = this.settings.pageSize): Answer<Page<CloudInstance>> {
+    return this.gate.serve({ write: false, error: 'list-errors' }, () =>
+      this.instances.list(marker, Math.min(limit, this.settings.pageSize)),
+    );
+  }
+
+  consoleOf(id: string): Answer<string> {
+    return this.gate.serve({ write: false }, () => this.instances.console(id));
+  }
+
+  createImage(spec: ImageSpec): Answer<CloudImage> {
+    return this.gate.serve({ write: true }, () => this.images.create(spec));
+  }
+
+  /** Takes an image's data and verifies them. */
+  async putImageData(id: string, data: AsyncIterable<Uint8Array>): Promise<CloudImage> {
+    this.gate.admit();
+    const image = await this.images.receive(id, data, () => this.gate.happens('upload-errors'));
+    this.gate.mayLoseAnswer();
+    return image;
+  }
+
+  deleteImage(id: string): Answer<null> {
+    return this.gate.serve({ write: true, error: 'delete-errors' }, () => {
+      if (!this.images.delete(id)) throw new CloudError('not-found', `there is no image ${id}`);
+      return null;
+    });
+  }
+
+  listImages(marker: string | null, limit = this.settings.pageSize): Answer<Page<CloudImage>> {
+    return this.gate.serve({ write: false, error: 'list-errors' }, () =>
+      this.images.list(marker, Math.min(limit, this.settings.pageSize)),
+    );
+  }
+
+  /** What exists, at once and without faults: for whoever watches the cloud from outside, e.g. a test. */
+  existingInstances(): readonly CloudInstance[] {
+    return this.instances.existing();
+  }
+
+  usage(): Usage {
+    return this.instances.usage();
+  }
+
+  /** Takes an instance away, as a host that breaks down does. False: there is none. */
+  destroyInstance(id: string): boolean {
+    return this.instances.destroy(id);
+  }
+
+  /** Stops what listens. */
+  close(): void {
+    this.instances.close();
+  }
+
+  private checkImage(image: string): void {
+    const uploaded = this.images.get(image);
+    if (uploaded?.state === 'ready') return;
+    if (uploaded !== undefined) throw new CloudError('not-found', `image ${image} is not ready`);
+    if (image.startsWith('img-')) throw new CloudError('not-found', `there is no image ${image}`);
+    const names = this.settings.publicImages;
+    if (names === undefined || names.includes(image)) return;
+    throw new CloudError('invalid', `there is no public image ${image}; images: ${names.join(', ')}`);
+  }
+}
+
+/** A limit as the API writes it. */
+function written(limit: number): number {
+  return limit === Infinity ? -1 : limit;
+}

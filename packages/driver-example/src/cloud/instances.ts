@@ -1,0 +1,201 @@
+/**
+ * The instances of the example cloud. What state an instance is in follows from the time, so a thousand of them need no
+ * timers; only ssh servers are started and stopped.
+ */
+
+import type { Clock, RandomSource } from '@nodepool/core';
+import { AddressPool } from './addresses.js';
+import type { Gate } from './gate.js';
+import { InstanceRecord, type Plan } from './instance-record.js';
+import type { CloudSettings } from './settings.js';
+import { CloudError, type CloudInstance, type InstanceSpec, type Page } from './types.js';
+
+/** How much of the quota is taken. */
+export interface Usage {
+  readonly instances: number;
+  readonly cores: number;
+  readonly ram: number;
+}
+
+export class InstanceStore {
+  private readonly records = new Map<string, InstanceRecord>();
+  /** Those that are being deleted, or are gone and still listed. */
+  private readonly leaving = new Set<InstanceRecord>();
+  private readonly addresses = new AddressPool();
+  private readonly idPrefix: string;
+  private made = 0;
+  private readonly used = { instances: 0, cores: 0, ram: 0 };
+
+  constructor(
+    private readonly clock: Clock,
+    random: RandomSource,
+    private readonly gate: Gate,
+    private settings: CloudSettings,
+  ) {
+    // Ids are never used again, not even by a cloud that was started anew.
+    this.idPrefix = `i-${random.uuidHex().slice(0, 8)}`;
+  }
+
+  configure(settings: CloudSettings): void {
+    this.settings = settings;
+  }
+
+  usage(): Usage {
+    this.sweep();
+    return { ...this.used };
+  }
+
+  /** `imageReady` says why the image cannot be used, by throwing. */
+  create(spec: InstanceSpec, imageReady: (image: string) => void): CloudInstance {
+    this.sweep();
+    const zone = this.zoneOf(spec);
+    const { cores, ram } = this.sizeOf(spec);
+    imageReady(spec.image);
+    this.checkQuota(cores, ram);
+    if (this.gate.happens('capacity-errors'))
+      throw new CloudError('no-capacity', `zone ${zone} has no room at the moment`);
+    const address = this.addresses.take();
+    if (address === undefined) throw new CloudError('no-capacity', 'the cloud has no addresses left');
+
+    this.made += 1;
+    const id = `${this.idPrefix}-${String(this.made).padStart(6, '0')}`;
+    const place = { zone, cores, ram, address, ssh: this.settings.ssh };
+    const record = new InstanceRecord(id, this.made, spec, place, this.plan());
+    this.records.set(id, record);
+    this.used.instances += 1;
+    this.used.cores += cores;
+    this.used.ram += ram;
+    record.boot(this.clock);
+    return record.describe(this.clock.monotonic());
+  }
+
+  /** Starts the deletion; says in which state the instance is then. Throws `not-found` when it is gone. */
+  delete(id: string): CloudInstance {
+    this.sweep();
+    const now = this.clock.monotonic();
+    const record = this.present(id, now);
+    if (record.goneAt === Infinity) this.startLeaving(record, now, this.gate.draw(this.settings.deleteTimeMs));
+    const description = record.describe(now);
+    this.sweep();
+    return record.goneAt <= now ? { ...description, state: 'deleted' } : description;
+  }
+
+  /** Takes an instance away at once, as a host that breaks down does. False: there is none. */
+  destroy(id: string): boolean {
+    this.sweep();
+    const now = this.clock.monotonic();
+    const record = this.records.get(id);
+    if (record === undefined || record.goneAt <= now) return false;
+    this.startLeaving(record, now, 0);
+    this.sweep();
+    return true;
+  }
+
+  /** One page of what listings show at the moment. */
+  list(marker: string | null, limit: number): Page<CloudInstance> {
+    this.sweep();
+    const now = this.clock.monotonic();
+    const after = marker === null ? 0 : Number(marker);
+    if (!Number.isInteger(after)) throw new CloudError('invalid', `marker ${marker ?? ''} is none that a listing gave`);
+    const items: CloudInstance[] = [];
+    let last = after;
+    for (const record of this.records.values()) {
+      if (record.sequence <= after || !record.listed(now)) continue;
+      if (items.length === limit) return { items, next: String(last) };
+      items.push(record.describe(now));
+      last = record.sequence;
+    }
+    return { items, next: null };
+  }
+
+  /** All that exist, without the lag of listings. */
+  existing(): CloudInstance[] {
+    this.sweep();
+    const now = this.clock.monotonic();
+    const present = [...this.records.values()].filter((record) => record.goneAt > now);
+    return present.map((record) => record.describe(now));
+  }
+
+  console(id: string): string {
+    this.sweep();
+    const now = this.clock.monotonic();
+    return this.present(id, now).console(now);
+  }
+
+  close(): void {
+    for (const record of this.records.values()) record.shutDown();
+  }
+
+  private present(id: string, now: number): InstanceRecord {
+    const record = this.records.get(id);
+    if (record === undefined || record.goneAt <= now) throw new CloudError('not-found', `there is no instance ${id}`);
+    return record;
+  }
+
+  private zoneOf(spec: InstanceSpec): string {
+    const { zones } = this.settings;
+    const zone = spec.zone ?? zones[0];
+    if (zone !== undefined && zones.includes(zone)) return zone;
+    throw new CloudError('invalid', `there is no zone ${spec.zone ?? ''}; zones: ${zones.join(', ')}`);
+  }
+
+  private sizeOf(spec: InstanceSpec): { cores: number; ram: number } {
+    if (spec.size === null) return { cores: spec.cores ?? 1, ram: spec.ram ?? 1024 };
+    const size = this.settings.sizes.find(({ name }) => name === spec.size);
+    if (size !== undefined) return size;
+    const names = this.settings.sizes.map(({ name }) => name).join(', ');
+    throw new CloudError('invalid', `there is no size ${spec.size}; sizes: ${names}`);
+  }
+
+  private checkQuota(cores: number, ram: number): void {
+    const { quota } = this.settings;
+    this.checkLimit('instances', this.used.instances + 1, quota.instances);
+    this.checkLimit('cores', this.used.cores + cores, quota.cores);
+    this.checkLimit('ram', this.used.ram + ram, quota.ram);
+  }
+
+  private checkLimit(resource: string, wanted: number, limit: number): void {
+    if (wanted > limit) throw new CloudError('quota', `quota exceeded: ${wanted} ${resource}, of ${limit}`);
+  }
+
+  private plan(): Plan {
+    const now = this.clock.monotonic();
+    const bootedAt = now + this.gate.draw(this.settings.bootTimeMs);
+    const stuck = this.gate.happens('stuck-instances');
+    const fails = !stuck && this.gate.happens('failed-instances');
+    return {
+      createdAt: now,
+      readyAt: stuck || fails ? Infinity : bootedAt,
+      failsAt: fails ? bootedAt : Infinity,
+      listedFrom: now + this.gate.draw(this.settings.listLagMs),
+    };
+  }
+
+  private startLeaving(record: InstanceRecord, now: number, takesMs: number): void {
+    record.goneAt = now + takesMs;
+    record.listedUntil = record.goneAt + this.gate.draw(this.settings.listLagMs);
+    record.shutDown();
+    this.leaving.add(record);
+  }
+
+  /** Frees what the gone ones had. */
+  private sweep(): void {
+    if (this.leaving.size === 0) return;
+    const now = this.clock.monotonic();
+    for (const record of this.leaving) {
+      if (record.goneAt <= now && !record.freed) this.free(record);
+      if (record.listedUntil <= now) {
+        this.leaving.delete(record);
+        this.records.delete(record.id);
+      }
+    }
+  }
+
+  private free(record: InstanceRecord): void {
+    record.freed = true;
+    this.used.instances -= 1;
+    this.used.cores -= record.place.cores;
+    this.used.ram -= record.place.ram;
+    this.addresses.giveBack(record.place.address);
+  }
+}

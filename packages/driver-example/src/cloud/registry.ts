@@ -1,0 +1,29 @@
+/** The example clouds that live in this process: each survives the providers that use it, as a real cloud does. */
+
+import type { Clock, RandomSource } from '@nodepool/core';
+import { ExampleCloud } from './cloud.js';
+import type { CloudSettings } from './settings.js';
+
+/** By clock, so that every simulation has clouds of its own. */
+const clouds = new WeakMap<Clock, Map<string, ExampleCloud>>();
+
+/** The cloud of that name, made if it is the first time that somebody asks; it has these settings from now on. */
+export function localCloud(
+  name: string,
+  { clock, random }: { readonly clock: Clock; readonly random: RandomSource },
+  settings: CloudSettings,
+): ExampleCloud {
+  let byName = clouds.get(clock);
+  if (byName === undefined) {
+    byName = new Map();
+    clouds.set(clock, byName);
+  }
+  let cloud = byName.get(name);
+  if (cloud === undefined) {
+    cloud = new ExampleCloud({ clock, random, settings });
+    byName.set(name, cloud);
+  } else {
+    cloud.configure(settings);
+  }
+  return cloud;
+}

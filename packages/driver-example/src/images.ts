@@ -1,0 +1,104 @@
+/**
+ * Disk images: what the builder calls to bring a built image into the cloud and to remove old ones.
+ *
+ * Files are large: they are streamed, and the cloud gets the checksums that the builder computed, so that a damaged upload
+ * never becomes an image that nodes are made from.
+ */
+
+import {
+  isDriverError,
+  NotFoundError,
+  type Call,
+  type ExternalId,
+  type ImageManager,
+  type ImageUploadRequest,
+  type ListedImage,
+} from '@nodepool/core';
+import { createReadStream } from 'node:fs';
+import { stat } from 'node:fs/promises';
+import { Readable } from 'node:stream';
+import type { ExampleCloudApi } from './client.js';
+import type { CloudImage } from './cloud/types.js';
+import { allPages } from './pages.js';
+
+/** What is given to tidying up after an upload that nobody waits for any more. */
+const DISCARD_TIMEOUT_MS = 10_000;
+
+/** Gives calls that outlive the call that they belong to. */
+export type MakeCall = (timeoutMs: number, log: Call['log']) => Call;
+
+export class ExampleImages implements ImageManager {
+  /** `cloud` is asked for when it is needed: there is none before the provider is started. */
+  constructor(
+    private readonly cloud: () => ExampleCloudApi,
+    private readonly makeCall: MakeCall,
+  ) {}
+
+  async uploadImage(upload: ImageUploadRequest): Promise<ExternalId> {
+    const { size } = await stat(upload.file);
+    try {
+      return await this.upload(upload, size);
+    } catch (error) {
+      await this.discard(upload);
+      throw error;
+    }
+  }
+
+  async deleteImage(externalId: ExternalId, call: Call): Promise<void> {
+    try {
+      await this.cloud().deleteImage(imageId(externalId), call);
+    } catch (error) {
+      if (!isDriverError(error) || error.code !== 'not-found') throw error;
+    }
+  }
+
+  async listImages(call: Call): Promise<readonly ListedImage[]> {
+    const images = await allPages((marker) => this.cloud().listImages(marker, call));
+    return images.filter((image) => 'nodepool_provider_name' in image.tags).map(listedImage);
+  }
+
+  private async upload(upload: ImageUploadRequest, size: number): Promise<ExternalId> {
+    const { externalName, format, md5, sha256, tags, metadata } = upload;
+    const spec = { name: externalName, format, size, md5, sha256, tags, properties: metadata };
+    const { id } = await this.cloud().createImage(spec, upload);
+    const data = Readable.from(withProgress(upload, size), { objectMode: false });
+    try {
+      await this.cloud().putImageData(id, data, upload);
+    } finally {
+      data.destroy();
+    }
+    return id;
+  }
+
+  /** Removes what a failed upload left. Its id may not be known, when the answer got lost: its tag always is. */
+  private async discard(upload: ImageUploadRequest): Promise<void> {
+    const call = this.makeCall(DISCARD_TIMEOUT_MS, upload.log);
+    const ours = upload.tags['nodepool_upload_id'];
+    try {
+      for (const image of await this.listImages(call)) {
+        if (image.tags['nodepool_upload_id'] === ours) await this.deleteImage(image.externalId, call);
+      }
+    } catch (error) {
+      upload.log.warn('what is left of a failed upload was not removed; it will be found as leaked', { error });
+    }
+  }
+}
+
+async function* withProgress(upload: ImageUploadRequest, size: number): AsyncGenerator<Buffer> {
+  let sent = 0;
+  for await (const piece of createReadStream(upload.file, { signal: upload.signal }) as AsyncIterable<Buffer>) {
+    yield piece;
+    sent += piece.byteLength;
+    upload.progress(sent, size);
+  }
+}
+
+/** The id as this cloud writes it. */
+export function imageId(externalId: ExternalId): string {
+  if (typeof externalId === 'string') return externalId;
+  throw new NotFoundError(`${JSON.stringify(externalId)} is no id of an image of an example cloud`);
+}
+
+function listedImage({ id, name, tags, state, properties }: CloudImage): ListedImage {
+  return { externalId: id, name, tags, ready: state === 'ready', properties };
+}

@@ -1,0 +1,45 @@
+/** What the tests of this package share. */
+
+import { seededRandom, silentLogger, VirtualClock, type Call, type Clock } from '@nodepool/core';
+import { ExampleCloud } from '../src/cloud/cloud.js';
+import { readCloudSettings } from '../src/cloud/settings-reader.js';
+import type { ImageSpec, InstanceSpec } from '../src/cloud/types.js';
+import type { JsonObject } from '@nodepool/core';
+
+/** A cloud on a virtual clock, with settings as they are written in the configuration. */
+export function cloudWith(section: JsonObject = {}, seed = 1): { cloud: ExampleCloud; clock: VirtualClock } {
+  const clock = new VirtualClock();
+  const cloud = new ExampleCloud({ clock, random: seededRandom(seed), settings: readCloudSettings(section) });
+  return { cloud, clock };
+}
+
+/** A call with a deadline of a minute unless said otherwise. */
+export function callOn(
+  clock: Clock,
+  { timeoutMs = 60_000, signal = new AbortController().signal }: { timeoutMs?: number; signal?: Call['signal'] } = {},
+): Call {
+  return { signal, deadline: clock.monotonic() + timeoutMs, log: silentLogger };
+}
+
+export function instanceSpec(change: Partial<InstanceSpec> = {}): InstanceSpec {
+  return { name: 'np-1', zone: null, size: null, cores: 2, ram: 2048, image: 'debian', tags: {}, ...change };
+}
+
+export function imageSpec(change: Partial<ImageSpec> = {}): ImageSpec {
+  return { name: 'debian-1', format: 'raw', size: 3, md5: null, sha256: null, tags: {}, properties: {}, ...change };
+}
+
+/** Data that arrive in pieces. */
+export async function* pieces(...texts: string[]): AsyncGenerator<Uint8Array> {
+  for (const text of texts) yield Buffer.from(text);
+}
+
+/** What a call fails with. */
+export async function failureOf(call: () => unknown): Promise<unknown> {
+  try {
+    await call();
+  } catch (error) {
+    return error;
+  }
+  throw new Error('the call did not fail');
+}

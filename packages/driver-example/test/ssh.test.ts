@@ -1,0 +1,78 @@
+/** Instances that listen as ssh servers. */
+
+import { connect } from 'node:net';
+import { Client } from 'ssh2';
+import { afterEach, describe, expect, it } from '@jest/globals';
+import { scanNode, seededRandom, silentLogger, systemClock, type NodeLogin } from '@nodepool/core';
+import { ExampleCloud } from '../src/cloud/cloud.js';
+import { readCloudSettings } from '../src/cloud/settings-reader.js';
+import type { CloudInstance } from '../src/cloud/types.js';
+import { instanceSpec } from './helpers.js';
+
+describe('an instance with ssh', () => {
+  let cloud: ExampleCloud;
+
+  afterEach(() => {
+    cloud.close();
+  });
+
+  function openCloud(section: Parameters<typeof readCloudSettings>[0] = {}): void {
+    const settings = readCloudSettings({ ssh: true, ...section });
+    cloud = new ExampleCloud({ clock: systemClock, random: seededRandom(1), settings });
+  }
+
+  async function running(id: string): Promise<CloudInstance & { readonly sshPort: number }> {
+    for (;;) {
+      const instance = cloud.existingInstances().find((candidate) => candidate.id === id);
+      if (instance?.state === 'running' && instance.sshPort !== null) return { ...instance, sshPort: instance.sshPort };
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+  }
+
+  function login(port: number): NodeLogin {
+    const signal = new AbortController().signal;
+    return { host: '127.0.0.1', port, connectionType: 'ssh', signal, timeoutMs: 20_000, log: silentLogger };
+  }
+
+  it('runs once it listens, and has host keys of its own that can be gathered', async () => {
+    openCloud();
+    const created = await cloud.createInstance(instanceSpec());
+    expect(created).toMatchObject({ state: 'building', sshPort: null, publicIpv4: '127.0.0.1' });
+    const first = await running(created.id);
+    const second = await running((await cloud.createInstance(instanceSpec())).id);
+    const firstKeys = await scanNode(login(first.sshPort), { clock: systemClock });
+    const secondKeys = await scanNode(login(second.sshPort), { clock: systemClock });
+    const types = firstKeys.map((key) => key.split(' ')[0]);
+    expect(types.sort()).toEqual(['ecdsa-sha2-nistp256', 'ssh-ed25519']);
+    expect(firstKeys.some((key) => secondKeys.includes(key))).toBe(false);
+    expect(await scanNode(login(first.sshPort), { clock: systemClock })).toEqual(firstKeys);
+  });
+
+  it('does not listen any more when it is deleted, and ends its connections', async () => {
+    openCloud({ 'delete-time': 60 });
+    const { id, sshPort } = await running((await cloud.createInstance(instanceSpec())).id);
+    const socket = connect(sshPort, '127.0.0.1');
+    await new Promise((resolve) => socket.once('data', resolve));
+    // Whether it is closed or reset does not matter.
+    socket.on('error', () => undefined);
+    const ended = new Promise((resolve) => socket.once('close', resolve));
+    expect(await cloud.deleteInstance(id)).toMatchObject({ state: 'deleting', sshPort: null });
+    await ended;
+    const refused = await new Promise((resolve) => {
+      connect(sshPort, '127.0.0.1').once('error', resolve).once('connect', resolve);
+    });
+    expect(refused).toMatchObject({ code: 'ECONNREFUSED' });
+  });
+
+  it('lets nobody in', async () => {
+    openCloud();
+    const { sshPort } = await running((await cloud.createInstance(instanceSpec())).id);
+    const failure = await new Promise((resolve, reject) => {
+      const client = new Client();
+      client.once('ready', () => reject(new Error('the login succeeded')));
+      client.on('error', resolve);
+      client.connect({ host: '127.0.0.1', port: sshPort, username: 'root', password: 'root' });
+    });
+    expect(failure).toMatchObject({ level: 'client-authentication' });
+  });
+});

@@ -1,0 +1,105 @@
+/** Which nodes a request gets in a pool: ready ones, launches to go on with, and new ones. All in one zone. */
+
+import {
+  QuotaInformation,
+  type ImageUpload,
+  type LabelConfig,
+  type NodeEntry,
+  type NodeRequest,
+  type NodeRequestHandler,
+  type NodeStore,
+} from '@nodepool/core';
+
+/** What serves one label of the request. */
+export type Part =
+  | { readonly kind: 'ready'; readonly label: LabelConfig; readonly entry: NodeEntry }
+  | {
+      readonly kind: 'resume';
+      readonly label: LabelConfig;
+      readonly upload: ImageUpload | undefined;
+      readonly entry: NodeEntry;
+    }
+  | { readonly kind: 'launch'; readonly label: LabelConfig; readonly upload: ImageUpload | undefined };
+
+export interface Assignment {
+  /** In the order of the request's labels. */
+  readonly parts: readonly Part[];
+  readonly zone: string | undefined;
+  /** What is to be launched needs this. */
+  readonly need: QuotaInformation;
+}
+
+/** The pool, as far as an assignment depends on it. */
+export interface AssigningPool {
+  readonly providerName: string;
+  readonly poolName: string;
+  readonly nodes: NodeStore;
+  label(name: string): LabelConfig | undefined;
+  need(label: string): QuotaInformation;
+  upload(label: LabelConfig): ImageUpload | undefined;
+  /** Whether a ready node has been promised to another request in this moment. */
+  claimed(nodeId: string): boolean;
+  /** A zone for nodes that none determines; undefined: the cloud chooses. */
+  chooseZone(): string | undefined;
+}
+
+const RESUMABLE: ReadonlySet<string> = new Set(['init', 'building', 'testing']);
+
+/** Undefined when the pool does not have a label of the request (any more). */
+export function assign(request: NodeRequest, pool: AssigningPool, handler: NodeRequestHandler): Assignment | undefined {
+  const taken = new Set<string>();
+  const own = pool.nodes
+    .allocatedTo(request.id)
+    .filter(({ node, locked }) => !locked && node.provider === pool.providerName && node.pool === pool.poolName);
+  let zone = own.find(({ node }) => node.az !== null)?.node.az ?? undefined;
+  const parts: Part[] = [];
+  let need = QuotaInformation.use({});
+  for (const name of request.node_types) {
+    const label = pool.label(name);
+    if (label === undefined) return undefined;
+    const part = ownNode(own, label, pool, taken) ?? readyNode(request, pool, handler, label, zone, taken);
+    if (part === undefined) {
+      parts.push({ kind: 'launch', label, upload: pool.upload(label) });
+      need = need.add(pool.need(name));
+      continue;
+    }
+    taken.add(part.entry.id);
+    zone ??= part.entry.node.az ?? undefined;
+    parts.push(part);
+  }
+  return { parts, zone: zone ?? pool.chooseZone(), need };
+}
+
+/** A node that an earlier handler of this request had. */
+function ownNode(
+  own: readonly NodeEntry[],
+  label: LabelConfig,
+  pool: AssigningPool,
+  taken: ReadonlySet<string>,
+): Exclude<Part, { kind: 'launch' }> | undefined {
+  for (const entry of own) {
+    if (taken.has(entry.id) || !entry.node.type.includes(label.name)) continue;
+    if (entry.node.state === 'ready') return { kind: 'ready', label, entry };
+    if (RESUMABLE.has(entry.node.state)) return { kind: 'resume', label, upload: pool.upload(label), entry };
+  }
+  return undefined;
+}
+
+function readyNode(
+  request: NodeRequest,
+  pool: AssigningPool,
+  handler: NodeRequestHandler,
+  label: LabelConfig,
+  zone: string | undefined,
+  taken: ReadonlySet<string>,
+): Exclude<Part, { kind: 'launch' }> | undefined {
+  if (!request.reuse) return undefined;
+  const query = { label: label.name, provider: pool.providerName, pool: pool.poolName };
+  for (const entry of pool.nodes.available(query)) {
+    if (taken.has(entry.id) || pool.claimed(entry.id)) continue;
+    if (zone !== undefined && entry.node.az !== null && entry.node.az !== zone) continue;
+    if (handler.checkReusableNode?.(entry.node) === false) continue;
+    return { kind: 'ready', label, entry };
+  }
+  return undefined;
+}

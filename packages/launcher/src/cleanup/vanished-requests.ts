@@ -1,0 +1,59 @@
+/** Ready nodes that are allocated to a request which no longer exists are free again. */
+
+import type { NodeEntry } from '@nodepool/core';
+import type { LauncherContext } from '../context.js';
+
+export class VanishedRequests {
+  private readonly unsubscribe: (() => void)[];
+  private readonly inProgress = new Set<string>();
+
+  constructor(
+    private readonly context: LauncherContext,
+    /** Whether nodes of this provider are ours to care for. */
+    private readonly serves: (provider: string) => boolean,
+  ) {
+    const { store } = context;
+    this.unsubscribe = [
+      store.requests.onChange(({ id, after }) => {
+        if (after !== undefined) return;
+        for (const entry of store.nodes.allocatedTo(id)) this.consider(entry);
+      }),
+      store.nodes.onChange(({ after }) => {
+        if (after !== undefined) this.consider(after);
+      }),
+      store.onComplete((complete) => {
+        if (complete) this.considerAll();
+      }),
+    ];
+    if (store.complete) this.considerAll();
+  }
+
+  stop(): void {
+    for (const unsubscribe of this.unsubscribe) unsubscribe();
+  }
+
+  private considerAll(): void {
+    for (const entry of [...this.context.store.nodes.inState('ready')]) this.consider(entry);
+  }
+
+  private consider(entry: NodeEntry): void {
+    const { store, tasks, log } = this.context;
+    const { state, allocated_to: requestId, provider } = entry.node;
+    if (state !== 'ready' || entry.locked || requestId === null || !store.complete) return;
+    if (provider === null || !this.serves(provider) || store.requests.get(requestId) !== undefined) return;
+    if (this.inProgress.has(entry.id)) return;
+    this.inProgress.add(entry.id);
+    tasks.run(`deallocate node ${entry.id}`, async () => {
+      try {
+        // The cache of requests and that of nodes are two: only a fresh read tells that the request is gone.
+        if ((await store.requests.read(requestId)) !== undefined) return;
+        const handle = await store.nodes.tryLock(entry.id, { from: entry, change: { allocated_to: null } });
+        if (handle === undefined) return;
+        await handle.release();
+        log.info('Deallocated a ready node whose request is gone', { node_id: entry.id, node_request_id: requestId });
+      } finally {
+        this.inProgress.delete(entry.id);
+      }
+    });
+  }
+}

@@ -1,0 +1,34 @@
+/** What every part of the launcher gets to live with. */
+
+import type { Clock, Logger, RandomSource, Store, TaskSupervisor } from '@nodepool/core';
+
+export interface LauncherContext {
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly random: RandomSource;
+  readonly log: Logger;
+  /** Background work: named, and heard of when it fails. */
+  readonly tasks: TaskSupervisor;
+  /** Waits for logins and gathers host keys. */
+  readonly scanner: LoginScanner;
+  /** Full host name, the first part of our pools' ids. */
+  readonly hostname: string;
+  readonly version: string;
+}
+
+/** Waits until a node's login answers; resolves with its host keys (none for logins without). Rejects with a `DriverError`. */
+export interface LoginScanner {
+  scan(login: {
+    readonly host: string;
+    readonly port: number;
+    readonly connectionType: string;
+    readonly signal: AbortSignal;
+    readonly timeoutMs: number;
+    readonly log: Logger;
+  }): Promise<readonly string[]>;
+}
+
+/** Unix seconds, as records have them. */
+export function unixSeconds(context: Pick<LauncherContext, 'clock'>): number {
+  return context.clock.now() / 1000;
+}

@@ -1,0 +1,144 @@
+/**
+ * Deletes the nodes of one provider: in the cloud, then in ZooKeeper. Woken by changes of records; a deletion that the
+ * cloud refuses is tried again for ever, with back-off, one by one, holding up no other.
+ */
+
+import { LostOwnershipError, sleep, type Node, type NodeEntry, type NodeHandle, type Provider } from '@nodepool/core';
+import { isToBeDeleted } from './cleanup/deletable-nodes.js';
+import type { LauncherContext } from './context.js';
+import { unixSeconds } from './context.js';
+
+/** First and longest wait between attempts, milliseconds; how long one attempt may take. */
+const BACK_OFF_MS = { first: 1000, longest: 60_000 } as const;
+const ATTEMPT_TIMEOUT_MS = 600_000;
+
+export class Deletions {
+  private readonly inProgress = new Set<string>();
+  private readonly unsubscribe: (() => void)[];
+
+  constructor(
+    private readonly context: LauncherContext,
+    private readonly provider: Provider,
+    /** Aborts when the provider is stopped. */
+    private readonly signal: AbortSignal,
+  ) {
+    const { store } = context;
+    this.unsubscribe = [
+      store.nodes.onChange(({ after }) => {
+        if (after !== undefined) this.consider(after);
+      }),
+      // What is to be done with a node can depend on the request that it was made for.
+      store.requests.onChange(({ id, after }) => {
+        if (after?.locked === true) return;
+        for (const entry of store.nodes.allocatedTo(id)) this.consider(entry);
+      }),
+      store.onComplete((complete) => {
+        if (complete) this.considerAll();
+      }),
+    ];
+    if (store.complete) this.considerAll();
+  }
+
+  /** Number of deletions in progress. */
+  get size(): number {
+    return this.inProgress.size;
+  }
+
+  stop(): void {
+    for (const unsubscribe of this.unsubscribe) unsubscribe();
+  }
+
+  private considerAll(): void {
+    for (const entry of [...this.context.store.nodes.ofProvider(this.provider.config.name)]) this.consider(entry);
+  }
+
+  private consider(entry: NodeEntry): void {
+    const { store, tasks } = this.context;
+    if (entry.node.provider !== this.provider.config.name || this.signal.aborted || !store.complete) return;
+    if (this.inProgress.has(entry.id) || !isToBeDeleted(entry, store, this.provider.config)) return;
+    this.inProgress.add(entry.id);
+    tasks.run(`delete node ${entry.id}`, async () => {
+      try {
+        await this.delete(entry);
+      } finally {
+        this.inProgress.delete(entry.id);
+      }
+      // It may have changed while we were at it without getting its lock.
+      const now = store.nodes.get(entry.id);
+      if (now !== undefined && now.version !== entry.version) this.consider(now);
+    });
+  }
+
+  private async delete(entry: NodeEntry): Promise<void> {
+    const handle = await this.context.store.nodes.tryLock(entry.id, {
+      from: entry,
+      change: { state: 'deleting', progress: deletionProgress(this.context, entry.node) },
+    });
+    if (handle === undefined) return;
+    const log = this.context.log.with({ node_id: entry.id, provider: this.provider.config.name });
+    log.info('Deleting node', { was: entry.node.state });
+    try {
+      await this.deleteUntilGone(handle);
+      log.info('Deleted node');
+      this.provider.nodeDeletedNotification?.(handle.node);
+    } catch (error) {
+      if (handle.lock.lost.aborted || error instanceof LostOwnershipError) {
+        log.warn('Gave up the deletion: the node is not ours any more', { error });
+      } else if (this.signal.aborted) {
+        await handle.release();
+      } else {
+        throw error;
+      }
+    }
+  }
+
+  /** Returns once the cloud has confirmed that nothing of the node is left, and its record is removed. */
+  private async deleteUntilGone(handle: NodeHandle): Promise<void> {
+    const { clock, log } = this.context;
+    const provider = this.provider.config.name;
+    const signal = AbortSignal.any([this.signal, handle.lock.lost]);
+    for (let failures = 0; ; failures += 1) {
+      signal.throwIfAborted();
+      try {
+        await this.deleteInCloud(handle, signal);
+        await handle.remove();
+        return;
+      } catch (error) {
+        if (signal.aborted || error instanceof LostOwnershipError) throw error;
+        const waitMs = Math.min(BACK_OFF_MS.first * 2 ** failures, BACK_OFF_MS.longest);
+        const fields = { node_id: handle.id, provider, seconds: waitMs / 1000, error };
+        log.warn('Deleting a node failed; it is tried again', fields);
+        await sleep(clock, waitMs, signal);
+      }
+    }
+  }
+
+  private async deleteInCloud(handle: NodeHandle, signal: AbortSignal): Promise<void> {
+    const { clock, log } = this.context;
+    await this.provider.cleanupNode({
+      signal,
+      deadline: clock.monotonic() + ATTEMPT_TIMEOUT_MS,
+      log,
+      nodeId: handle.id,
+      pool: handle.node.pool,
+      externalId: handle.node.external_id,
+      saved: handle.node.progress?.machine ?? null,
+      save: ({ machine }) => {
+        const { progress } = handle.node;
+        return progress === null ? Promise.resolve() : handle.update({ progress: { ...progress, machine } });
+      },
+    });
+    await this.provider.waitForNodeCleanup(handle.id);
+  }
+}
+
+function deletionProgress(context: LauncherContext, node: Node): Node['progress'] {
+  const machine = node.progress?.kind === 'deletion' ? node.progress.machine : null;
+  return {
+    kind: 'deletion',
+    attempt: node.progress?.attempt ?? '',
+    number: 1,
+    started: unixSeconds(context),
+    machine,
+  };
+}

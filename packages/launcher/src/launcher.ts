@@ -1,0 +1,95 @@
+/**
+ * The launcher: registers itself, runs one runtime per configured provider, and follows changes of the configuration.
+ * What it does is decided below it (`pool-worker.ts`, `deletions.ts`, `cleanup/`).
+ */
+
+import type { ComponentData, ComponentHandle, NodepoolConfig, ProviderConfig } from '@nodepool/core';
+import { OrphanedLocks } from './cleanup/orphaned-locks.js';
+import { VanishedRequests } from './cleanup/vanished-requests.js';
+import type { LauncherContext } from './context.js';
+import { ProviderRuntime } from './provider-runtime.js';
+
+export class Launcher {
+  private readonly runtimes = new Map<string, ProviderRuntime>();
+  private component: ComponentHandle<ComponentData> | undefined;
+  private cleanups: { stop(): void }[] = [];
+  /** Configurations are applied one after another. */
+  private applying: Promise<void> = Promise.resolve();
+  private configured = false;
+  private stopped = false;
+
+  constructor(private readonly context: LauncherContext) {}
+
+  /** True once every configured provider serves its pools. */
+  get ready(): boolean {
+    if (!this.configured) return false;
+    for (const runtime of this.runtimes.values()) if (!runtime.ready) return false;
+    return true;
+  }
+
+  /** Joins the registry and starts to serve. The store must have been started. */
+  async start(config: NodepoolConfig): Promise<void> {
+    const { store, hostname, version } = this.context;
+    this.component = store.components.register<ComponentData>({
+      hostname,
+      kind: 'launcher',
+      state: 'running',
+      version,
+      model_api: 0,
+    });
+    this.cleanups = [
+      new OrphanedLocks(this.context),
+      new VanishedRequests(this.context, (provider) => this.runtimes.has(provider)),
+    ];
+    await this.apply(config);
+  }
+
+  /** Goes on with another configuration: only providers that differ are stopped and started. */
+  apply(config: NodepoolConfig): Promise<void> {
+    this.applying = this.applying.then(() => this.applyNow(config));
+    return this.applying;
+  }
+
+  /** Lets go of everything in progress, so that it can be taken up again, and leaves the registry. */
+  async stop(): Promise<void> {
+    this.stopped = true;
+    await this.applying;
+    for (const cleanup of this.cleanups) cleanup.stop();
+    await Promise.all([...this.runtimes.values()].map((runtime) => runtime.stop()));
+    await this.component?.close();
+    await this.context.tasks.idle();
+  }
+
+  private async applyNow(config: NodepoolConfig): Promise<void> {
+    if (this.stopped) return;
+    const outdated = [...this.runtimes].filter(([name, { provider }]) => {
+      const next = config.providers.get(name);
+      return next === undefined || !sameProvider(provider.config, next);
+    });
+    for (const [name, runtime] of outdated) {
+      this.runtimes.delete(name);
+      this.context.log.info('Stopping provider', { provider: name, removed: !config.providers.has(name) });
+      await runtime.stop();
+    }
+    for (const [name, { driver, reason }] of config.brokenProviders) {
+      this.context.log.error('The driver of the provider cannot be used', undefined, {
+        provider: name,
+        driver,
+        reason,
+      });
+    }
+    for (const [name, providerConfig] of config.providers) {
+      const driver = config.loadedDrivers.get(providerConfig.driver);
+      if (driver === undefined || this.runtimes.has(name)) continue;
+      this.context.log.info('Starting provider', { provider: name, driver: providerConfig.driver });
+      const onServing = (): void => this.context.log.info('Provider serves its pools', { provider: name });
+      this.runtimes.set(name, new ProviderRuntime(this.context, driver.getProvider(providerConfig), onServing));
+    }
+    this.configured = true;
+  }
+}
+
+/** Whether both say the same, disk images included. */
+function sameProvider(a: ProviderConfig, b: ProviderConfig): boolean {
+  return a.driver === b.driver && JSON.stringify(a.section) === JSON.stringify(b.section);
+}

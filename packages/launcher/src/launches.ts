@@ -1,0 +1,264 @@
+/**
+ * One launch: makes an instance for a node that we hold, through the provider's handler, as often as `launch-retries`
+ * allows, and waits until one can log in. Every attempt has an identity that is recorded before the cloud is asked.
+ */
+
+import {
+  AbortedError,
+  DriverError,
+  ERROR_POLICIES,
+  LostOwnershipError,
+  TimeoutError,
+  sleep,
+  toDriverError,
+  type ExternalId,
+  type ImageUpload,
+  type InstanceTags,
+  type LabelConfig,
+  type LaunchedInstance,
+  type Logger,
+  type NodeData,
+  type NodeHandle,
+  type NodeProgress,
+  type NodeRequestHandler,
+  type PoolConfig,
+  type Provider,
+} from '@nodepool/core';
+import { isZooKeeperError } from '@nodepool/zookeeper';
+import type { LauncherContext } from './context.js';
+import { unixSeconds } from './context.js';
+import { readyNode, remnantNode } from './node-record.js';
+
+/** First and longest wait between attempts, milliseconds. */
+const BACK_OFF_MS = { first: 1000, longest: 60_000 } as const;
+
+/** What a launch works on. */
+export interface LaunchJob {
+  readonly node: NodeHandle;
+  readonly provider: Provider;
+  readonly handler: NodeRequestHandler;
+  readonly pool: PoolConfig;
+  readonly label: LabelConfig;
+  readonly upload: ImageUpload | undefined;
+  /** An earlier process may have begun this attempt. */
+  readonly resumed: boolean;
+  /** Aborts when nobody wants the node any more, or when we may not work on it any more. */
+  readonly signal: AbortSignal;
+  readonly log: Logger;
+}
+
+/** The first attempt's identity, to be recorded before `launch`. */
+export function firstAttempt(context: LauncherContext): NodeProgress {
+  return {
+    kind: 'launch',
+    attempt: context.random.uuidHex(),
+    number: 1,
+    started: unixSeconds(context),
+    machine: null,
+  };
+}
+
+/**
+ * Resolves with the change that makes the node `ready` (not written yet: it goes into the hand-out's transaction).
+ * Rejects with the `DriverError` of the last attempt; what the cloud still has of it is for the node's deletion.
+ * The record must hold the attempt (`progress`) already.
+ */
+export async function launch(context: LauncherContext, job: LaunchJob): Promise<Partial<NodeData>> {
+  if (job.resumed) await adopt(context, job);
+  for (let failures = 0; ; failures += 1) {
+    const progress = job.node.node.progress;
+    if (progress === null) throw new DriverError('unexpected', `node ${job.node.id} has no launch attempt recorded`);
+    const attempt = new Attempt(context, job, progress);
+    try {
+      return await attempt.run();
+    } catch (error) {
+      // The record is not ours to write any more, or cannot be written: then neither is the instance ours to give up.
+      if (error instanceof LostOwnershipError || isZooKeeperError(error)) throw error;
+      const failure = job.signal.aborted ? aborted(job) : toDriverError(error);
+      const policy = ERROR_POLICIES[failure.code];
+      job.log[policy.log === 'error' ? 'warn' : policy.log]('Launch attempt failed', {
+        attempt: progress.number,
+        code: failure.code,
+        error: failure,
+      });
+      const exhausted = policy.countsAsAttempt && progress.number >= job.provider.config.launchRetries;
+      if (policy.retry === 'never' || policy.retry === 'when-room' || exhausted) throw failure;
+      await attempt.leaveRemnant();
+      if (policy.retry === 'back-off') {
+        const backOff = Math.min(BACK_OFF_MS.first * 2 ** failures, BACK_OFF_MS.longest);
+        await sleep(context.clock, failure.retryAfterMs ?? backOff, job.signal);
+      }
+      await job.node.update({
+        external_id: null,
+        progress: {
+          ...progress,
+          attempt: context.random.uuidHex(),
+          number: progress.number + (policy.countsAsAttempt ? 1 : 0),
+          machine: null,
+        },
+      });
+    }
+  }
+}
+
+/**
+ * An attempt of which nothing but its identity was saved may have an instance all the same: its creator died before it
+ * could say so. Looks for it; if there is none, a new identity makes sure that one that shows up later is told apart.
+ */
+async function adopt(context: LauncherContext, job: LaunchJob): Promise<void> {
+  const { progress, external_id: externalId } = job.node.node;
+  if (progress === null || progress.machine !== null || externalId !== null) return;
+  const deadline = context.clock.monotonic() + job.provider.config.launchTimeoutMs;
+  const instances = await job.provider.listNodes({ signal: job.signal, deadline, log: job.log });
+  const found = instances.find(({ tags, deleted }) => !deleted && tags.nodepool_launch_attempt === progress.attempt);
+  if (found !== undefined)
+    job.log.info('Adopted the instance of an interrupted launch', { external_id: found.externalId });
+  await job.node.update(
+    found === undefined
+      ? { progress: { ...progress, attempt: context.random.uuidHex() } }
+      : { external_id: found.externalId },
+  );
+}
+
+function aborted(job: LaunchJob): DriverError {
+  return new AbortedError(`the launch of node ${job.node.id} was given up`, { cause: job.signal.reason });
+}
+
+/** One attempt: create, then log in. */
+class Attempt {
+  private readonly deadline: number;
+  private externalId: ExternalId | null;
+
+  constructor(
+    private readonly context: LauncherContext,
+    private readonly job: LaunchJob,
+    private readonly progress: NodeProgress,
+  ) {
+    this.deadline = context.clock.monotonic() + job.provider.config.launchTimeoutMs;
+    this.externalId = job.node.node.external_id;
+  }
+
+  async run(): Promise<Partial<NodeData>> {
+    const instance = await this.withinDeadline((signal) => this.create(signal));
+    this.externalId = instance.externalId;
+    if (!this.job.label.hostKeyChecking) return readyNode(instance, []);
+    try {
+      return readyNode(instance, await this.logIn(instance));
+    } catch (error) {
+      if (!this.job.signal.aborted) await this.logConsole();
+      throw error;
+    }
+  }
+
+  /** Makes a record of its own for an instance that this attempt leaves behind, so that it is deleted come what may. */
+  async leaveRemnant(): Promise<void> {
+    const externalId = this.job.node.node.external_id ?? this.externalId;
+    if (externalId === null) return;
+    const { node } = this.job.node;
+    await this.context.store.nodes.create([remnantNode(node, externalId, unixSeconds(this.context))]);
+  }
+
+  /** The instance's console goes into the log, if the label wants that. */
+  private async logConsole(): Promise<void> {
+    const { provider, label, pool, log, signal } = this.job;
+    if (!label.consoleLog || this.externalId === null || provider.getConsoleLog === undefined) return;
+    try {
+      const where = { pool: pool.name, label: label.name };
+      const text = await provider.getConsoleLog(this.externalId, where, { signal, deadline: this.deadline, log });
+      if (text !== undefined) log.info('Console of an instance whose login never answered', { console: text });
+    } catch (error) {
+      log.warn('The console of the instance could not be read', { error });
+    }
+  }
+
+  private create(signal: AbortSignal): Promise<LaunchedInstance> {
+    const { node, handler, pool, label, upload, log } = this.job;
+    const tags: InstanceTags = {
+      nodepool_node_id: node.id,
+      nodepool_provider_name: this.job.provider.config.name,
+      nodepool_pool_name: pool.name,
+      nodepool_launch_attempt: this.progress.attempt,
+    };
+    return handler.launch({
+      signal,
+      deadline: this.deadline,
+      log,
+      nodeId: node.id,
+      hostname: node.node.hostname ?? `np${node.id}`,
+      pool: pool.name,
+      label: label.name,
+      availabilityZone: node.node.az ?? undefined,
+      imageExternalId: upload?.external_id ?? undefined,
+      tags,
+      saved: this.progress.machine,
+      externalId: this.externalId,
+      save: (progress) => {
+        this.externalId = progress.externalId;
+        return node.update({
+          external_id: progress.externalId,
+          progress: { ...this.progress, machine: progress.machine },
+        });
+      },
+    });
+  }
+
+  private async logIn(instance: LaunchedInstance): Promise<readonly string[]> {
+    const { label, provider, signal, log } = this.job;
+    const port = instance.connection?.port ?? label.connection.port;
+    const host = instance.interfaceIp;
+    if (typeof port !== 'number') return [];
+    if (host === undefined || host === '') {
+      throw new DriverError('instance-failed', 'the instance has no address, so nobody can log into it');
+    }
+    return this.context.scanner.scan({
+      host,
+      port,
+      connectionType: instance.connection?.type ?? label.connection.type,
+      signal,
+      timeoutMs: provider.config.bootTimeoutMs,
+      log,
+    });
+  }
+
+  /** Drivers shall keep to the deadline by themselves; one that does not holds up only its own launch. */
+  private withinDeadline<T>(work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+    const { clock } = this.context;
+    const { launchTimeoutMs } = this.job.provider.config;
+    const abandon = new AbortController();
+    return new Promise<T>((resolve, reject) => {
+      const finish = (): void => {
+        timer.cancel();
+        this.job.signal.removeEventListener('abort', onAbort);
+      };
+      const giveUp = (error: DriverError): void => {
+        finish();
+        abandon.abort(error);
+        reject(error);
+      };
+      const onAbort = (): void => giveUp(aborted(this.job));
+      const timer = clock.schedule(this.deadline - clock.monotonic(), () =>
+        giveUp(new TimeoutError(`the instance was not there after ${launchTimeoutMs / 1000} s (launch-timeout)`)),
+      );
+      this.job.signal.addEventListener('abort', onAbort, { once: true });
+      if (this.job.signal.aborted) {
+        onAbort();
+        return;
+      }
+      callSafely(() => work(abandon.signal)).then(
+        (value) => {
+          finish();
+          resolve(value);
+        },
+        (error: unknown) => {
+          finish();
+          reject(error instanceof Error ? error : toDriverError(error));
+        },
+      );
+    });
+  }
+}
+
+/** A driver may throw where it should reject. */
+async function callSafely<T>(work: () => Promise<T>): Promise<T> {
+  return work();
+}

@@ -1,0 +1,119 @@
+/** Contents of node records: what a launch begins with, and what it adds when the instance is there. */
+
+import type {
+  ExternalId,
+  ImageUpload,
+  LabelConfig,
+  LaunchedInstance,
+  NodeData,
+  NodeRequest,
+  PoolConfig,
+  Resources,
+} from '@nodepool/core';
+
+/** Where and for whom a node is made. */
+export interface NodePlan {
+  readonly provider: string;
+  readonly pool: PoolConfig;
+  readonly label: LabelConfig;
+  /** `id` of the pool component. */
+  readonly launcher: string;
+  readonly request: NodeRequest;
+  readonly resources: Resources;
+  /** The upload that a label with a disk image uses. */
+  readonly upload: ImageUpload | undefined;
+  readonly az: string | undefined;
+}
+
+/** The record of a node of which nothing exists yet. */
+export function plannedNode(plan: NodePlan, now: number): NodeData {
+  const { connection } = plan.label;
+  return {
+    state: 'init',
+    state_time: now,
+    created_time: now,
+    provider: plan.provider,
+    pool: plan.pool.name,
+    launcher: plan.launcher,
+    type: [plan.label.name],
+    allocated_to: plan.request.id,
+    external_id: null,
+    hostname: null,
+    cloud: null,
+    region: null,
+    az: plan.az ?? null,
+    host_id: null,
+    interface_ip: null,
+    public_ipv4: null,
+    private_ipv4: null,
+    public_ipv6: null,
+    connection_type: connection.type,
+    connection_port: connection.port,
+    username: connection.username,
+    python_path: connection.pythonPath,
+    shell_type: connection.shellType,
+    host_keys: [],
+    image_id: imageId(plan),
+    attributes: plan.pool.nodeAttributes,
+    resources: plan.resources,
+    slot: null,
+    driver_data: null,
+    tenant_name: plan.request.tenant_name,
+    requestor: plan.request.requestor,
+    comment: null,
+    hold_job: null,
+    hold_expiration: null,
+    user_data: null,
+    progress: null,
+  };
+}
+
+/** The znode path of the upload for a built image, else the name of the cloud's image. */
+function imageId(plan: NodePlan): string {
+  const { upload } = plan;
+  if (upload === undefined) return plan.label.image.name;
+  return `/nodepool/images/${upload.image}/builds/${upload.build}/providers/${upload.provider}/images/${upload.id}`;
+}
+
+/** The change that makes a node `ready`. */
+export function readyNode(instance: LaunchedInstance, hostKeys: readonly string[]): Partial<NodeData> {
+  const { connection } = instance;
+  const address = instance.interfaceIp ?? instance.publicIpv4 ?? instance.publicIpv6 ?? instance.privateIpv4;
+  return {
+    state: 'ready',
+    external_id: instance.externalId,
+    interface_ip: address ?? null,
+    public_ipv4: instance.publicIpv4 ?? null,
+    private_ipv4: instance.privateIpv4 ?? null,
+    public_ipv6: instance.publicIpv6 ?? null,
+    cloud: instance.cloud ?? null,
+    region: instance.region ?? null,
+    host_id: instance.hostId ?? null,
+    host_keys: hostKeys,
+    progress: null,
+    ...(instance.hostname === undefined ? {} : { hostname: instance.hostname }),
+    ...(instance.az === undefined ? {} : { az: instance.az }),
+    ...(instance.resources === undefined ? {} : { resources: instance.resources }),
+    ...(instance.driverData === undefined ? {} : { driver_data: instance.driverData }),
+    ...(instance.slot === undefined ? {} : { slot: instance.slot }),
+    ...(connection?.type === undefined ? {} : { connection_type: connection.type }),
+    ...(connection?.port === undefined ? {} : { connection_port: connection.port }),
+    ...(connection?.username === undefined ? {} : { username: connection.username }),
+    ...(connection?.pythonPath === undefined ? {} : { python_path: connection.pythonPath }),
+    ...(connection?.shellType === undefined ? {} : { shell_type: connection.shellType }),
+  };
+}
+
+/** A record whose only purpose is the deletion of an instance that a failed attempt has left. */
+export function remnantNode(of: NodeData, externalId: ExternalId, now: number): NodeData {
+  return {
+    ...of,
+    state: 'deleting',
+    state_time: now,
+    created_time: now,
+    allocated_to: null,
+    external_id: externalId,
+    comment: 'left by a failed launch attempt',
+    progress: null,
+  };
+}

@@ -1,0 +1,410 @@
+/**
+ * Serves one pool of a provider: decides about every request that the pool could serve, in the order of service, as
+ * soon as something changes that the decision depends on.
+ */
+
+import {
+  MIN_READY_REQUESTOR,
+  type Change,
+  type ImageUpload,
+  type LabelConfig,
+  type Logger,
+  type NodeData,
+  type NodeEntry,
+  type NodeHandle,
+  type NodeRequest,
+  type NodeRequestData,
+  type NodeRequestHandler,
+  type PoolConfig,
+  type Provider,
+  type RequestEntry,
+  type Timer,
+} from '@nodepool/core';
+import { assign, type AssigningPool, type Assignment } from './assignment.js';
+import type { Concurrency } from './concurrency.js';
+import type { LauncherContext } from './context.js';
+import { unixSeconds } from './context.js';
+import { LabelNeeds } from './label-needs.js';
+import { plannedNode } from './node-record.js';
+import { QuotaLedger, type Reservation } from './quota-ledger.js';
+import { RequestHandler, requestInfo, type HandlerPool, type Slot } from './request-handler.js';
+import { PoolRegistration } from './pool-registration.js';
+import { afterDecline, judge, type PoolAbilities } from './suitability.js';
+import { WaitingRequests } from './waiting-requests.js';
+
+/** After the cloud said that there is no room, nothing is launched for so long, unless a node of ours goes before. */
+const OUT_OF_ROOM_MS = 10_000;
+const ZONES_TIMEOUT_MS = 60_000;
+
+export class PoolWorker implements HandlerPool {
+  /** What goes into `declined_by`. */
+  readonly id: string;
+  private readonly waiting = new WaitingRequests();
+  private readonly handlers = new Map<string, RequestHandler | undefined>();
+  private readonly claimedNodes = new Set<string>();
+  private readonly ledger: QuotaLedger;
+  private readonly needs: LabelNeeds;
+  private readonly log: Logger;
+  private zones: readonly string[] = [];
+  private registration: PoolRegistration | undefined;
+  private unsubscribe: (() => void)[] = [];
+  private woken = false;
+  private stopped = false;
+  private outOfRoomTimer: Timer | undefined;
+  private readonly assigning: AssigningPool;
+  private readonly abilities: PoolAbilities;
+
+  constructor(
+    private readonly context: LauncherContext,
+    readonly provider: Provider,
+    readonly config: PoolConfig,
+    private readonly concurrency: Concurrency,
+    private readonly signal: AbortSignal,
+  ) {
+    const { name } = provider.config;
+    this.id = `${context.hostname}-PoolWorker.${name}-${config.name}-${context.random.uuidHex()}`;
+    this.log = context.log.with({ provider: name, pool: config.name });
+    this.ledger = new QuotaLedger(config);
+    this.needs = new LabelNeeds(context, provider, config, signal, () => this.reconsiderAll());
+    this.assigning = this.makeAssigning();
+    this.abilities = this.makeAbilities();
+  }
+
+  /** Resolves once the pool is registered and takes requests. */
+  async start(): Promise<void> {
+    const { store, hostname, version } = this.context;
+    await this.needs.load();
+    this.zones = await this.loadZones();
+    if (this.signal.aborted) return;
+    this.registration = new PoolRegistration(this.context, {
+      hostname,
+      kind: 'pool',
+      state: 'running',
+      version,
+      model_api: 0,
+      id: this.id,
+      name: this.config.name,
+      provider_name: this.provider.config.name,
+      supported_labels: [...this.config.labels.keys()],
+      priority: this.config.priority,
+      paused: false,
+    });
+    await this.registration.registered(this.signal);
+    this.unsubscribe = [
+      store.nodes.onChange((change) => this.onNode(change)),
+      store.requests.onChange((change) => this.onRequest(change)),
+      store.components.onChange(() => this.reconsiderAll()),
+      store.onComplete(() => this.reconsiderAll()),
+      this.concurrency.onFree(() => this.wake()),
+    ];
+    for (const entry of store.nodes.ofProvider(this.provider.config.name)) this.count(entry.id, entry);
+    this.reconsiderAll();
+    this.log.info('Pool serves requests', { labels: [...this.config.labels.keys()], id: this.id });
+  }
+
+  /** Requests in the hands of this pool. */
+  get requests(): number {
+    return this.handlers.size;
+  }
+
+  /** Takes no more requests, lets go of those in progress and leaves the registry. */
+  async stop(): Promise<void> {
+    this.stopped = true;
+    for (const unsubscribe of this.unsubscribe) unsubscribe();
+    this.outOfRoomTimer?.cancel();
+    for (const handler of this.handlers.values()) handler?.stop();
+    await this.registration?.close();
+  }
+
+  declined(request: NodeRequest): Partial<NodeRequestData> {
+    return afterDecline(request, this.id, this.context.store.components);
+  }
+
+  outOfRoom(): void {
+    this.outOfRoomTimer?.cancel();
+    this.outOfRoomTimer = this.context.clock.schedule(OUT_OF_ROOM_MS, () => {
+      this.clearOutOfRoom();
+      this.wake();
+    });
+  }
+
+  labelFailed(label: string, reason: string): void {
+    this.needs.failed(label, reason);
+  }
+
+  private clearOutOfRoom(): void {
+    this.outOfRoomTimer?.cancel();
+    this.outOfRoomTimer = undefined;
+  }
+
+  private onNode({ id, before, after }: Change<NodeEntry>): void {
+    const node = (after ?? before)?.node;
+    if (node?.provider !== this.provider.config.name) return;
+    if (after === undefined) this.clearOutOfRoom();
+    const freed = this.count(id, after);
+    const available = after?.node.state === 'ready' && after.node.allocated_to === null && !after.locked;
+    if (freed || available || after === undefined) this.wake();
+  }
+
+  private count(id: string, entry: NodeEntry | undefined): boolean {
+    if (entry !== undefined && entry.node.pool !== this.config.name) return false;
+    return this.ledger.record(id, entry);
+  }
+
+  private onRequest({ id, after }: Change<RequestEntry>): void {
+    if (after === undefined) this.handlers.get(id)?.withdrawn();
+    this.consider(id, after);
+  }
+
+  /** Everything that a decision depends on may have changed. */
+  private reconsiderAll(): void {
+    const { store } = this.context;
+    if (!this.decides()) return;
+    for (const state of ['requested', 'pending'] as const) {
+      for (const entry of [...store.requests.inState(state)]) this.consider(entry.id, entry);
+    }
+  }
+
+  /** Decisions are taken only while everything that they are based on is known completely. */
+  private decides(): boolean {
+    return !this.stopped && this.context.store.complete && this.context.store.components.complete;
+  }
+
+  private consider(id: string, entry: RequestEntry | undefined): void {
+    this.waiting.remove(id);
+    if (entry === undefined || entry.locked || this.handlers.has(id) || !this.decides()) return;
+    if (entry.request.state !== 'requested' && entry.request.state !== 'pending') return;
+    const { components } = this.context.store;
+    if (entry.request.state === 'pending' && this.belongsElsewhere(entry)) return;
+    const verdict = judge(entry.request, this.abilities, components);
+    switch (verdict.kind) {
+      case 'serve':
+        this.waiting.put(entry);
+        this.wake();
+        return;
+      case 'leave':
+        return;
+      case 'decline':
+        this.decline(entry, verdict.reason);
+    }
+  }
+
+  /** A lost request whose nodes are in another pool that is still served goes on there. */
+  private belongsElsewhere({ id }: RequestEntry): boolean {
+    const { nodes, components } = this.context.store;
+    const of = nodes.allocatedTo(id)[0]?.node;
+    if (of === undefined || (of.provider === this.provider.config.name && of.pool === this.config.name)) return false;
+    for (const pool of components.pools()) {
+      if (pool.provider_name === of.provider && pool.name === of.pool) return true;
+    }
+    return false;
+  }
+
+  private wake(): void {
+    if (this.woken || this.stopped) return;
+    this.woken = true;
+    // After everything that came with the same packet, so that the order of service is that of all of it.
+    queueMicrotask(() => {
+      this.woken = false;
+      this.serveWaiting();
+    });
+  }
+
+  private serveWaiting(): void {
+    let blocked = false;
+    for (let entry = this.waiting.first(); entry !== undefined && this.decides(); entry = this.waiting.first()) {
+      if (judge(entry.request, this.abilities, this.context.store.components).kind !== 'serve') {
+        this.consider(entry.id, entry);
+        continue;
+      }
+      if (!this.concurrency.available) break;
+      const taken = this.take(entry);
+      if (taken) continue;
+      if (entry.request.requestor !== MIN_READY_REQUESTOR) {
+        blocked = true;
+        break;
+      }
+      this.waiting.remove(entry.id);
+      this.decline(entry, 'there is no room, and nodes kept ready never wait for it');
+    }
+    this.registration?.blocked(blocked);
+  }
+
+  /** False when there is no room for the request. */
+  private take(entry: RequestEntry): boolean {
+    const handler = this.provider.getRequestHandler(this.config.name, requestInfo(entry.request));
+    const assignment = assign(entry.request, this.assigning, handler);
+    if (assignment === undefined) return false;
+    const launches = assignment.parts.some((part) => part.kind === 'launch');
+    if (launches && this.outOfRoomTimer !== undefined) return false;
+    const reservation = launches ? this.ledger.reserve(assignment.need) : { release: () => undefined };
+    if (reservation === undefined) return false;
+    this.waiting.remove(entry.id);
+    this.handlers.set(entry.id, undefined);
+    this.concurrency.begin();
+    for (const part of assignment.parts) if (part.kind !== 'launch') this.claimedNodes.add(part.entry.id);
+    this.context.tasks.run(`request ${entry.id}`, async () => {
+      try {
+        await this.serve(entry, assignment, handler, reservation);
+      } finally {
+        reservation.release();
+        for (const part of assignment.parts) if (part.kind !== 'launch') this.claimedNodes.delete(part.entry.id);
+        this.concurrency.end();
+        this.finished(entry.id);
+      }
+    });
+    return true;
+  }
+
+  private async serve(
+    entry: RequestEntry,
+    assignment: Assignment,
+    handler: NodeRequestHandler,
+    reservation: Reservation,
+  ): Promise<void> {
+    const { store } = this.context;
+    const accepted = await store.requests.accept(entry, {
+      create: assignment.parts.flatMap((part) => (part.kind === 'launch' ? [this.plan(entry, assignment, part)] : [])),
+      reuse: assignment.parts.flatMap((part) => (part.kind === 'ready' ? [part.entry] : [])),
+    });
+    reservation.release();
+    if (accepted === undefined) {
+      // Somebody was faster. Behind an answer to a read, the cache knows what there is to know.
+      await store.requests.read(entry.id);
+      return;
+    }
+    this.log.info('Accepted request', {
+      node_request_id: entry.id,
+      event_id: entry.request.event_id,
+      labels: entry.request.node_types,
+      launches: accepted.created.length,
+    });
+    const work = new RequestHandler(this.context, this, handler, accepted.request, slots(assignment, accepted.reused));
+    this.handlers.set(entry.id, work);
+    if (store.requests.get(entry.id) === undefined) work.withdrawn();
+    if (this.stopped) work.stop();
+    await work.run(accepted.created);
+  }
+
+  private plan(
+    entry: RequestEntry,
+    assignment: Assignment,
+    part: { label: LabelConfig; upload: ImageUpload | undefined },
+  ): NodeData {
+    return plannedNode(
+      {
+        provider: this.provider.config.name,
+        pool: this.config,
+        label: part.label,
+        launcher: this.id,
+        request: entry.request,
+        resources: this.needs.need(part.label.name).toResources(),
+        upload: part.upload,
+        az: assignment.zone,
+      },
+      unixSeconds(this.context),
+    );
+  }
+
+  private decline(entry: RequestEntry, reason: string): void {
+    const { store, tasks } = this.context;
+    this.handlers.set(entry.id, undefined);
+    tasks.run(`decline request ${entry.id}`, async () => {
+      try {
+        const accepted = await store.requests.accept(entry, { create: [], reuse: [] });
+        if (accepted === undefined) {
+          await store.requests.read(entry.id);
+          return;
+        }
+        const change = this.declined(accepted.request.request);
+        this.log.info(change.state === 'failed' ? 'Failed request' : 'Declined request', {
+          node_request_id: entry.id,
+          event_id: entry.request.event_id,
+          labels: entry.request.node_types,
+          reason,
+        });
+        await accepted.request.release(change);
+      } finally {
+        this.finished(entry.id);
+      }
+    });
+  }
+
+  private finished(requestId: string): void {
+    this.handlers.delete(requestId);
+    this.consider(requestId, this.context.store.requests.get(requestId));
+    this.wake();
+  }
+
+  private async loadZones(): Promise<readonly string[]> {
+    const { clock, log } = this.context;
+    const { provider, config, signal } = this;
+    if (config.availabilityZones.length > 0 || provider.getAvailabilityZones === undefined) {
+      return config.availabilityZones;
+    }
+    const call = { signal, deadline: clock.monotonic() + ZONES_TIMEOUT_MS, log };
+    try {
+      return await provider.getAvailabilityZones(config.name, call);
+    } catch (error) {
+      this.log.warn('The cloud does not tell its availability zones; it chooses them itself', { error });
+      return [];
+    }
+  }
+
+  private makeAssigning(): AssigningPool {
+    const { store, random } = this.context;
+    const providerName = this.provider.config.name;
+    return {
+      providerName,
+      poolName: this.config.name,
+      nodes: store.nodes,
+      label: (name) => this.config.labels.get(name),
+      need: (label) => this.needs.need(label),
+      upload: (label) => this.newestUpload(label),
+      claimed: (nodeId) => this.claimedNodes.has(nodeId),
+      chooseZone: () => this.zones[Math.floor(random.next() * this.zones.length)],
+    };
+  }
+
+  private makeAbilities(): PoolAbilities {
+    return {
+      id: this.id,
+      providerName: this.provider.config.name,
+      priority: this.config.priority,
+      disabled: this.config.maxServers <= 0,
+      hasLabel: (label) => this.config.labels.has(label),
+      obstacle: (labels) => this.obstacle(labels),
+    };
+  }
+
+  private obstacle(labels: readonly string[]): string | undefined {
+    let need = this.needs.need(labels[0] ?? '');
+    for (const [index, name] of labels.entries()) {
+      if (index > 0) need = need.add(this.needs.need(name));
+      const label = this.config.labels.get(name);
+      if (label?.image.kind === 'diskimage' && this.newestUpload(label) === undefined) {
+        return `disk image ${label.image.name} of label ${name} has no upload to this provider that is ready`;
+      }
+      const readiness = this.needs.readiness(name);
+      if (!readiness.ready) return `label ${name} cannot be served: ${readiness.reason}`;
+    }
+    return this.ledger.couldEverFit(need) ? undefined : 'the request is larger than the limits of the pool';
+  }
+
+  private newestUpload(label: LabelConfig): ImageUpload | undefined {
+    if (label.image.kind !== 'diskimage') return undefined;
+    return this.context.store.images.newestReadyUpload(label.image.name, this.provider.config.name);
+  }
+}
+
+/** The places of the request, those with a ready node filled. */
+function slots(assignment: Assignment, reused: readonly NodeHandle[]): Slot[] {
+  const ready = reused[Symbol.iterator]();
+  return assignment.parts.map((part) => ({
+    label: part.label,
+    upload: part.kind === 'ready' ? undefined : part.upload,
+    resume: part.kind === 'resume' ? part.entry : undefined,
+    node: part.kind === 'ready' ? ready.next().value : undefined,
+    launch: part.kind !== 'ready',
+  }));
+}

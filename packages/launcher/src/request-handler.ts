@@ -1,0 +1,273 @@
+/**
+ * Serves one accepted request: launches what is missing, hands out when everything is there. Withdrawn, failed, lost or
+ * stopped, it lets go of everything that it holds, each in its own way.
+ */
+
+import { setMaxListeners } from 'node:events';
+import {
+  LostOwnershipError,
+  NODEPOOL_ROOT,
+  RequestGoneError,
+  toDriverError,
+  type AcceptedRequest,
+  type ImageUpload,
+  type LabelConfig,
+  type Logger,
+  type NodeData,
+  type NodeEntry,
+  type NodeHandle,
+  type NodeRequestData,
+  type NodeRequestHandler,
+  type PoolConfig,
+  type Provider,
+  type RequestHandle,
+  type RequestInfo,
+  type NodeRequest,
+} from '@nodepool/core';
+import { isZooKeeperError } from '@nodepool/zookeeper';
+import type { LauncherContext } from './context.js';
+import { firstAttempt, launch } from './launches.js';
+
+/** A place of the request: a label, and the node that will serve it. */
+export interface Slot {
+  readonly label: LabelConfig;
+  readonly upload: ImageUpload | undefined;
+  /** The node, once we hold its record. */
+  node: NodeHandle | undefined;
+  /** The record of a launch to go on with. */
+  readonly resume: NodeEntry | undefined;
+  /** Launch, or go on with a launch. False: the node is ready. */
+  readonly launch: boolean;
+}
+
+/** What the handler needs from the pool that it works for. */
+export interface HandlerPool {
+  readonly provider: Provider;
+  readonly config: PoolConfig;
+  /** What the request becomes if this pool gives it up. */
+  declined(request: NodeRequest): Partial<NodeRequestData>;
+  /** The cloud said that there is no room, whatever we think. */
+  outOfRoom(): void;
+  /** The cloud refuses the label for good. */
+  labelFailed(label: string, reason: string): void;
+}
+
+/** Why the work on a request ends early. */
+type Ending = 'withdrawn' | 'lost' | 'stopped';
+
+/** A request as drivers see it. */
+export function requestInfo(request: NodeRequest): RequestInfo {
+  return {
+    id: request.id,
+    labels: request.node_types,
+    requestor: request.requestor,
+    requestorData: request.requestor_data,
+    relativePriority: request.relative_priority,
+    eventId: request.event_id,
+    createdTime: request.created_time,
+    tenantName: request.tenant_name,
+  };
+}
+
+export class RequestHandler {
+  /** Aborts when the work ends early; the reason says why. */
+  private readonly ending = new AbortController();
+  private end: Ending | undefined;
+  private readonly log: Logger;
+
+  constructor(
+    private readonly context: LauncherContext,
+    private readonly pool: HandlerPool,
+    private readonly driverHandler: NodeRequestHandler,
+    private readonly request: RequestHandle,
+    private readonly slots: readonly Slot[],
+  ) {
+    this.log = context.log.with({
+      node_request_id: request.id,
+      event_id: request.request.event_id,
+      provider: pool.provider.config.name,
+      pool: pool.config.name,
+    });
+    // One listener per node is no leak.
+    setMaxListeners(0, this.ending.signal);
+    request.lock.lost.addEventListener('abort', () => this.finishEarly('lost'), { once: true });
+    if (request.lock.lost.aborted) this.finishEarly('lost');
+  }
+
+  /** The requestor has deleted the request. */
+  withdrawn(): void {
+    this.finishEarly('withdrawn');
+  }
+
+  /** Let go of everything; somebody else, or we with another configuration, will go on. */
+  stop(): void {
+    this.finishEarly('stopped');
+  }
+
+  /**
+   * Resolves when the handler holds nothing any more. Rejects only when that could not be achieved.
+   * `created`: ids of the records that were made with the acceptance, one per slot without a node.
+   */
+  async run(created: AcceptedRequest['created']): Promise<void> {
+    try {
+      await this.lockNodes(created);
+      for (const { launch: toLaunch, node } of this.slots) {
+        if (!toLaunch && node !== undefined) this.driverHandler.nodeReusedNotification?.(node.node);
+      }
+      await this.fulfil(await this.launchAll());
+      this.log.info('Request fulfilled', { nodes: this.slots.map((slot) => slot.node?.id) });
+    } catch (error) {
+      await this.letGo(error);
+    }
+  }
+
+  /** Locks the records that were made with the acceptance, and those whose launch goes on; starts the former. */
+  private async lockNodes(created: AcceptedRequest['created']): Promise<void> {
+    const empty = this.slots.filter((slot) => slot.node === undefined);
+    if (empty.length === 0) return;
+    const ids = created[Symbol.iterator]();
+    const toLock = empty.map(({ resume }) => {
+      const progress = resume?.node.progress ?? firstAttempt(this.context);
+      const change = { state: 'building', progress } as const;
+      return resume === undefined ? { id: ids.next().value ?? '', change } : { id: resume.id, from: resume, change };
+    });
+    const handles = await this.context.store.nodes.tryLockAll(toLock);
+    if (handles === undefined) throw new LostOwnershipError(`${NODEPOOL_ROOT}/nodes/${toLock[0]?.id ?? ''}`);
+    for (const [index, slot] of empty.entries()) slot.node = handles[index];
+  }
+
+  /** The changes that make the nodes ready, in the order of the slots. */
+  private async launchAll(): Promise<Partial<NodeData>[]> {
+    let outstanding = this.slots.filter((slot) => slot.launch).length;
+    return Promise.all(
+      this.slots.map(async (slot): Promise<Partial<NodeData>> => {
+        const { node } = slot;
+        if (node === undefined) throw new LostOwnershipError(this.request.lock.path);
+        if (!slot.launch) return {};
+        const change = await launch(this.context, {
+          node,
+          provider: this.pool.provider,
+          handler: this.driverHandler,
+          pool: this.pool.config,
+          label: slot.label,
+          upload: slot.upload,
+          resumed: slot.resume !== undefined,
+          signal: this.ending.signal,
+          log: this.log.with({ node_id: node.id, label: slot.label.name }),
+        });
+        outstanding -= 1;
+        if (outstanding === 0) return change;
+        // Siblings are still on their way: what we have must not be lost with this process.
+        await node.update(change);
+        return {};
+      }),
+    );
+  }
+
+  private async fulfil(changes: readonly Partial<NodeData>[]): Promise<void> {
+    const nodes = this.slots.flatMap(({ node }, index) =>
+      node === undefined ? [] : [{ handle: node, change: changes[index] ?? {} }],
+    );
+    this.throwIfEnded();
+    await this.request.fulfil(nodes);
+  }
+
+  private throwIfEnded(): void {
+    if (this.end !== undefined) throw toDriverError(this.ending.signal.reason);
+  }
+
+  private finishEarly(end: Ending): void {
+    if (this.end !== undefined) return;
+    this.end = end;
+    this.ending.abort(new Error(ENDING_REASONS[end]));
+  }
+
+  /** Something did not work, or nobody wants it any more. Whatever happens, no lock stays behind. */
+  private async letGo(error: unknown): Promise<void> {
+    const end = error instanceof RequestGoneError ? 'withdrawn' : this.end;
+    // Siblings of a failed launch stop too; whatever they have made is deleted with their nodes.
+    this.finishEarly('stopped');
+    try {
+      await this.endWith(end, error);
+    } finally {
+      await this.request.lock.release();
+    }
+  }
+
+  private async endWith(end: Ending | undefined, error: unknown): Promise<void> {
+    if (end === 'lost' || this.request.lock.lost.aborted) {
+      this.log.warn('Lost the request with the session; whoever gets it goes on');
+    } else if (end === 'withdrawn') {
+      this.log.info('Request withdrawn');
+      await this.releaseNodes();
+    } else if (end === 'stopped') {
+      this.log.info('Let go of the request; it is taken up again');
+      await this.releaseForResumption();
+    } else if (error instanceof LostOwnershipError || isZooKeeperError(error)) {
+      // Nothing is wrong with the nodes: whoever takes the request up next goes on with them.
+      this.log.warn('Gave the request up, to take it up again: its records could not be written', { error });
+      await this.releaseForResumption();
+    } else {
+      await this.failed(error);
+    }
+  }
+
+  private async failed(error: unknown): Promise<void> {
+    const failure = toDriverError(error);
+    if (failure.code === 'quota') {
+      this.log.info('The cloud has no room for the request; it waits', { error: failure });
+      this.pool.outOfRoom();
+      await this.giveBack({ state: 'requested' }, 'aborted');
+      return;
+    }
+    if (failure.code === 'configuration') {
+      const refused = this.slots.find((slot) => slot.launch);
+      if (refused !== undefined) this.pool.labelFailed(refused.label.name, failure.message);
+    }
+    this.log.warn('Declining the request: its nodes could not be launched', { error: failure });
+    await this.giveBack(this.pool.declined(this.request.request));
+  }
+
+  /** Gives the request back; ready nodes stay for others, the rest is deleted. */
+  private async giveBack(change: Partial<NodeRequestData>, rest: 'failed' | 'aborted' = 'failed'): Promise<void> {
+    await this.releaseNodes(rest);
+    try {
+      await this.request.release(change);
+    } catch (error) {
+      if (!(error instanceof RequestGoneError)) throw error;
+      this.log.info('Request withdrawn');
+    }
+  }
+
+  /** Ready nodes become free for others, the rest is deleted. */
+  private async releaseNodes(rest: 'failed' | 'aborted' = 'aborted'): Promise<void> {
+    await this.eachNode((node) =>
+      node.release(node.node.state === 'ready' ? { allocated_to: null } : { state: rest, allocated_to: null }),
+    );
+  }
+
+  /** Nothing is changed: launches go on where they are, in other hands. */
+  private async releaseForResumption(): Promise<void> {
+    await this.eachNode((node) => node.release());
+  }
+
+  private async eachNode(release: (node: NodeHandle) => Promise<void>): Promise<void> {
+    await Promise.all(
+      this.slots.map(async ({ node }) => {
+        if (node === undefined || node.lock.lost.aborted) return;
+        try {
+          await release(node);
+        } catch (error) {
+          this.log.warn('A node could not be let go of properly', { node_id: node.id, error });
+          await node.lock.release();
+        }
+      }),
+    );
+  }
+}
+
+const ENDING_REASONS: Readonly<Record<Ending, string>> = {
+  withdrawn: 'the request was withdrawn',
+  lost: 'the lock of the request was lost with the session',
+  stopped: 'the provider pool stops working on the request',
+};

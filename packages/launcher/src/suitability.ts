@@ -1,0 +1,75 @@
+/** Whether a pool shall serve a request, leave it to others, or decline it; and what becomes of a declined one. */
+
+import type { ComponentStore, NodeRequest, NodeRequestData, PoolComponentData } from '@nodepool/core';
+
+export type Verdict =
+  /** Serve it as soon as there is room. */
+  | { readonly kind: 'serve' }
+  /** Others go first; asked again when the registry or the request changes. */
+  | { readonly kind: 'leave'; readonly reason: string }
+  | { readonly kind: 'decline'; readonly reason: string };
+
+/** What a pool says of itself. */
+export interface PoolAbilities {
+  readonly id: string;
+  readonly providerName: string;
+  readonly priority: number;
+  readonly disabled: boolean;
+  hasLabel(label: string): boolean;
+  /** Why the labels cannot be served, now or ever; undefined when they can. */
+  obstacle(labels: readonly string[]): string | undefined;
+}
+
+/** Decides for one pool. The registry must be complete. */
+export function judge(request: NodeRequest, pool: PoolAbilities, registry: ComponentStore): Verdict {
+  const others = (): PoolComponentData[] => candidates(request, registry).filter((other) => other.id !== pool.id);
+  if (request.declined_by.includes(pool.id)) {
+    // Pools that were to decide after this one may have gone since.
+    return everybodyDeclined(request.declined_by, registry)
+      ? { kind: 'decline', reason: 'every registered pool has declined' }
+      : { kind: 'leave', reason: 'declined by this pool' };
+  }
+  if (request.provider !== null && request.provider !== pool.providerName) {
+    const preferred = others().some((other) => other.provider_name === request.provider);
+    if (preferred) return { kind: 'leave', reason: `provider ${request.provider} is preferred` };
+  }
+  const missing = request.node_types.find((label) => !pool.hasLabel(label));
+  if (missing !== undefined) {
+    return others().length > 0
+      ? { kind: 'leave', reason: `this pool has no label ${missing}` }
+      : { kind: 'decline', reason: `no pool has all the labels; this one has no ${missing}` };
+  }
+  if (request.node_types.length === 0) return { kind: 'decline', reason: 'the request names no label' };
+  if (pool.disabled) return { kind: 'decline', reason: 'the pool is disabled (max-servers)' };
+  const obstacle = pool.obstacle(request.node_types);
+  if (obstacle !== undefined) return { kind: 'decline', reason: obstacle };
+  const ahead = others().find((other) => other.priority < pool.priority && !other.paused);
+  if (ahead !== undefined) return { kind: 'leave', reason: `pool ${ahead.id} has a higher priority` };
+  return { kind: 'serve' };
+}
+
+/** What a request becomes when this pool declines it. */
+export function afterDecline(
+  request: NodeRequest,
+  poolId: string,
+  registry: ComponentStore,
+): Pick<NodeRequestData, 'state' | 'declined_by'> {
+  const declinedBy = request.declined_by.includes(poolId) ? request.declined_by : [...request.declined_by, poolId];
+  const failed = registry.complete && everybodyDeclined(declinedBy, registry);
+  return { state: failed ? 'failed' : 'requested', declined_by: declinedBy };
+}
+
+function everybodyDeclined(declinedBy: readonly string[], registry: ComponentStore): boolean {
+  for (const pool of registry.pools()) if (!declinedBy.includes(pool.id)) return false;
+  return true;
+}
+
+/** Registered pools that have all the labels and have not declined. */
+function candidates(request: NodeRequest, registry: ComponentStore): PoolComponentData[] {
+  const found: PoolComponentData[] = [];
+  for (const pool of registry.pools()) {
+    if (request.declined_by.includes(pool.id)) continue;
+    if (request.node_types.every((label) => pool.supported_labels.includes(label))) found.push(pool);
+  }
+  return found;
+}

@@ -1,0 +1,39 @@
+/** Errors as the web endpoint tells them. */
+
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { Logger } from '@nodepool/core';
+import { answerFormat } from './negotiate.js';
+
+/** The query makes no sense: 400 with the message. */
+export class BadQueryError extends Error {
+  readonly statusCode = 400;
+  constructor(message: string) {
+    super(message);
+    this.name = 'BadQueryError';
+  }
+}
+
+/** Answers with a message, as JSON or as text. */
+export function sendError(request: FastifyRequest, reply: FastifyReply, status: number, message: string): FastifyReply {
+  void reply.code(status).header('Access-Control-Allow-Origin', '*');
+  if (answerFormat(request.headers.accept) === 'json') return reply.send({ statusCode: status, message });
+  return reply.type('text/plain; charset=UTF-8').send(`${message}\n`);
+}
+
+/** What the client did wrong is told to it; what went wrong here goes to the log. */
+export function errorHandler(
+  log: Logger,
+): (error: unknown, request: FastifyRequest, reply: FastifyReply) => FastifyReply {
+  return (error, request, reply) => {
+    const status = statusOf(error);
+    if (status < 500) return sendError(request, reply, status, error instanceof Error ? error.message : 'bad request');
+    log.error('A web request failed', error, { method: request.method, path: request.url.slice(0, 200) });
+    return sendError(request, reply, 500, 'internal error; see the log of the launcher');
+  };
+}
+
+function statusOf(error: unknown): number {
+  if (typeof error !== 'object' || error === null || !('statusCode' in error)) return 500;
+  const { statusCode } = error;
+  return typeof statusCode === 'number' && statusCode >= 400 && statusCode < 600 ? statusCode : 500;
+}

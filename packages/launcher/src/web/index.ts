@@ -1,0 +1,3 @@
+/** The launcher's web endpoint. */
+export type { WebContext, WebRoutes } from './context.js';
+export { createWebServer, type WebServer } from './server.js';

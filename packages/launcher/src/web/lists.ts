@@ -1,0 +1,108 @@
+/**
+ * `/node-list`, `/request-list` and `/label-list`: the lists of the command line, as JSON or as text table, with
+ * `?fields=a,b`. Answers are kept for a second. Names and headers are those of the existing Nodepool.
+ */
+
+import {
+  labelList,
+  nodeList,
+  requestList,
+  toJsonObjects,
+  toTable,
+  UnknownFieldError,
+  type ColumnChoice,
+  type RecordList,
+} from '@nodepool/core';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { AnswerCache } from './answer-cache.js';
+import type { WebContext, WebRoutes } from './context.js';
+import { BadQueryError } from './errors.js';
+import { answerFormat } from './negotiate.js';
+
+const LIFE_SECONDS = 1;
+const MAX_ANSWERS = 8;
+const MAX_FIELDS_LENGTH = 500;
+
+type Query = Readonly<Record<string, unknown>>;
+
+interface List {
+  readonly path: string;
+  /** Parameters besides `fields`. */
+  readonly parameters: readonly string[];
+  make(context: WebContext, columns: ColumnChoice, query: Query): RecordList;
+}
+
+const LISTS: readonly List[] = [
+  {
+    path: '/node-list',
+    parameters: ['node_id'],
+    make: ({ store, clock }, columns, query) =>
+      nodeList(store.nodes, { columns, now: clock.now(), nodeId: single(query, 'node_id') }),
+  },
+  { path: '/request-list', parameters: [], make: ({ store }, columns) => requestList(store.requests, { columns }) },
+  { path: '/label-list', parameters: [], make: ({ store }, columns) => labelList(store.components, { columns }) },
+];
+
+export const listRoutes: WebRoutes = (app, context) => {
+  const cache = new AnswerCache(context.clock, LIFE_SECONDS * 1000, MAX_ANSWERS);
+  app.addHook('onClose', async () => cache.clear());
+  for (const list of LISTS) {
+    app.get<{ Querystring: Query }>(list.path, (request, reply) => answer(list, context, cache, request, reply));
+  }
+};
+
+function answer(
+  list: List,
+  context: WebContext,
+  cache: AnswerCache,
+  request: FastifyRequest<{ Querystring: Query }>,
+  reply: FastifyReply,
+): FastifyReply {
+  const { query } = request;
+  const columns = columnsOf(query);
+  const format = answerFormat(request.headers.accept);
+  const question = JSON.stringify([list.path, format, columns, list.parameters.map((name) => single(query, name))]);
+  const { made, body } = cache.get(question, () => {
+    const listing = makeList(list, context, columns, query);
+    return format === 'json' ? JSON.stringify(toJsonObjects(listing)) : `${toTable(listing)}\n`;
+  });
+  reply.headers({
+    'Access-Control-Allow-Origin': '*',
+    'Cache-Control': `public, max-age=${LIFE_SECONDS}`,
+    'Last-Modified': new Date(made).toUTCString(),
+    Expires: new Date(made + LIFE_SECONDS * 1000).toUTCString(),
+    Vary: 'Accept',
+  });
+  if (isUnmodified(request.headers['if-modified-since'], made)) return reply.code(304).send();
+  return reply.type(format === 'json' ? 'application/json' : 'text/plain; charset=UTF-8').send(body);
+}
+
+function makeList(list: List, context: WebContext, columns: ColumnChoice, query: Query): RecordList {
+  try {
+    return list.make(context, columns, query);
+  } catch (error) {
+    if (error instanceof UnknownFieldError) throw new BadQueryError(`fields: ${error.message}`);
+    throw error;
+  }
+}
+
+function columnsOf(query: Query): ColumnChoice {
+  const fields = single(query, 'fields');
+  if (fields === undefined || fields === '') return 'all';
+  if (fields.length > MAX_FIELDS_LENGTH) throw new BadQueryError(`fields: longer than ${MAX_FIELDS_LENGTH} characters`);
+  return [...new Set(fields.split(',').map((field) => field.trim()))].sort();
+}
+
+/** A parameter that may be given once. */
+function single(query: Query, name: string): string | undefined {
+  const value = query[name];
+  if (value === undefined || typeof value === 'string') return value;
+  throw new BadQueryError(`${name}: given more than once; give it once, with commas between several values`);
+}
+
+/** HTTP dates have whole seconds. */
+function isUnmodified(since: string | undefined, made: number): boolean {
+  if (since === undefined) return false;
+  const time = Date.parse(since);
+  return !Number.isNaN(time) && Math.floor(made / 1000) * 1000 <= time;
+}

@@ -1,0 +1,65 @@
+/** The launcher's web endpoint: read only, for operators and monitoring. */
+
+import fastify, { type FastifyInstance } from 'fastify';
+import type { WebContext, WebRoutes } from './context.js';
+import { errorHandler, sendError } from './errors.js';
+import { listRoutes } from './lists.js';
+import { probeRoutes } from './probes.js';
+
+/** Every group of endpoints. */
+const ROUTES: readonly WebRoutes[] = [probeRoutes, listRoutes];
+
+const REQUEST_TIMEOUT_MS = 10_000;
+const MAX_BODY_BYTES = 1024;
+
+export interface WebServer {
+  /** Listens; port 0: any free one. Rejects with an error that names the address when it cannot. */
+  start(port: number, address: string): Promise<{ readonly port: number }>;
+  /** Ends requests in progress, and resolves once the port is free. Idempotent. */
+  stop(): Promise<void>;
+}
+
+/** Makes the endpoint; nothing listens before `start`. */
+export function createWebServer(context: WebContext): WebServer {
+  const app = makeApp(context);
+  let stopped: Promise<void> | undefined;
+  return {
+    start: (port, address) => listen(app, port, address),
+    stop: () => (stopped ??= Promise.resolve(app.close())),
+  };
+}
+
+function makeApp(context: WebContext): FastifyInstance {
+  const app = fastify({
+    logger: false,
+    bodyLimit: MAX_BODY_BYTES,
+    connectionTimeout: REQUEST_TIMEOUT_MS,
+    requestTimeout: REQUEST_TIMEOUT_MS,
+    forceCloseConnections: true,
+    routerOptions: { ignoreTrailingSlash: true },
+  });
+  const log = context.log.named('nodepool.web');
+  app.setErrorHandler(errorHandler(log));
+  app.setNotFoundHandler((request, reply) =>
+    request.method === 'GET' || request.method === 'HEAD'
+      ? sendError(request, reply, 404, 'there is no such page; see the manual for those that there are')
+      : sendError(request, reply, 405, 'this endpoint is read only: use GET'),
+  );
+  for (const routes of ROUTES) routes(app, { ...context, log });
+  return app;
+}
+
+async function listen(app: FastifyInstance, port: number, host: string): Promise<{ readonly port: number }> {
+  try {
+    await app.listen({ port, host });
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new Error(
+      `the web endpoint cannot listen on ${host} port ${port}: ${reason}; ` +
+        'choose others with `webapp: {listen_address, port}`, or start with --no-webapp',
+      { cause: error },
+    );
+  }
+  const address = app.server.address();
+  return { port: typeof address === 'object' && address !== null ? address.port : port };
+}

@@ -1,0 +1,377 @@
+/** What requestors and operators see of a launcher, told by ZooKeeper and the cloud alone. */
+
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { KeyScanError } from '@nodepool/core';
+import { readCloudSettings } from '@nodepool/driver-example';
+import { World, pool, provider } from './support/world.js';
+
+const NO_FAULTS = readCloudSettings({}).faults;
+
+let world: World;
+beforeEach(() => {
+  world = new World();
+});
+afterEach(async () => {
+  expect(await world.end()).toEqual([]);
+});
+
+const demo = (more = {}, poolMore = {}): ReturnType<typeof provider> =>
+  provider('demo', [pool('main', ['small', 'large'], poolMore)], more);
+
+async function fulfilled(id: string): Promise<string[]> {
+  await world.until(`request ${id} is fulfilled`, () => stateOf(id) === 'fulfilled');
+  return world.records('/nodepool/requests').get(id)?.nodes as string[];
+}
+
+function stateOf(id: string): unknown {
+  return world.records('/nodepool/requests').get(id)?.state;
+}
+
+async function submit(labels: string[], options = {}): Promise<string> {
+  return world.during(world.requestor.submit(labels, options));
+}
+
+describe('a launcher', () => {
+  it('tells the registry which labels its pools have', async () => {
+    await world.launcher([demo()]);
+    const [component] = world.records('/nodepool/components/pool').values();
+    expect(component).toMatchObject({
+      kind: 'pool',
+      state: 'running',
+      name: 'main',
+      provider_name: 'demo',
+      supported_labels: ['small', 'large'],
+      paused: false,
+      priority: 100,
+      model_api: 0,
+    });
+    expect(component?.id).toMatch(/^launcher1-PoolWorker\.demo-main-[0-9a-f]{32}$/);
+    expect([...world.records('/nodepool/components/launcher').values()]).toMatchObject([{ kind: 'launcher' }]);
+  });
+
+  it('hands out a node that is ready, unlocked and allocated to the request', async () => {
+    await world.launcher([demo()]);
+    const id = await submit(['small']);
+    const [node] = await fulfilled(id);
+    expect(world.nodes().get(node!)).toMatchObject({
+      state: 'ready',
+      type: ['small'],
+      allocated_to: id,
+      provider: 'demo',
+      pool: 'main',
+      username: 'root',
+      connection_type: 'ssh',
+      resources: { instances: 1 },
+      tenant_name: 'tenant',
+      requestor: 'zuul',
+    });
+    expect(world.lockHolders()).toEqual([]);
+    expect(world.cloud.existingInstances()).toHaveLength(1);
+  });
+
+  it('keeps what the requestor wrote into the request', async () => {
+    await world.launcher([demo()]);
+    const id = await submit(['small']);
+    await fulfilled(id);
+    expect(world.records('/nodepool/requests').get(id)).toMatchObject({
+      span_info: { trace: 1 },
+      requestor_data: { build_set_uuid: 'b' },
+      event_id: 'event',
+    });
+  });
+
+  it('hands out several nodes in the order of the labels', async () => {
+    await world.launcher([demo()]);
+    const nodes = await fulfilled(await submit(['small', 'large', 'small']));
+    expect(nodes.map((node) => world.nodes().get(node)?.type)).toEqual([['small'], ['large'], ['small']]);
+    expect(new Set(nodes).size).toBe(3);
+  });
+
+  it('deletes a returned node in the cloud and then in ZooKeeper', async () => {
+    await world.launcher([demo()]);
+    const id = await submit(['small', 'small']);
+    await fulfilled(id);
+    const taken = await world.during(world.requestor.take(id));
+    expect(world.cloud.existingInstances()).toHaveLength(2);
+    await world.during(world.requestor.giveBack(taken));
+    await world.until('the nodes are gone', () => world.nodes().size === 0);
+    expect(world.cloud.existingInstances()).toEqual([]);
+    await world.until('the lock of the request is gone', () => world.records('/nodepool/requests-lock').size === 0);
+  });
+
+  it('does not touch nodes that a requestor holds locked', async () => {
+    await world.launcher([demo()]);
+    const id = await submit(['small']);
+    await fulfilled(id);
+    const taken = await world.during(world.requestor.take(id));
+    await world.during(world.clock.advance(3_600_000));
+    expect(world.nodes().get(taken.ids[0]!)).toMatchObject({ state: 'in-use' });
+    await world.during(world.requestor.giveBack(taken));
+  });
+
+  it('takes back nodes of a requestor that died', async () => {
+    await world.launcher([demo()]);
+    const id = await submit(['small']);
+    await fulfilled(id);
+    const taken = await world.during(world.requestor.take(id));
+    await world.during(taken.locks[0]!.release());
+    await world.until('the node is gone', () => world.nodes().size === 0);
+    expect(world.cloud.existingInstances()).toEqual([]);
+  });
+
+  it('fails a request for a label that nobody has', async () => {
+    await world.launcher([demo()]);
+    const id = await submit(['small', 'unheard-of']);
+    await world.until('the request fails', () => stateOf(id) === 'failed');
+    expect(world.records('/nodepool/requests').get(id)?.declined_by).toHaveLength(1);
+    expect(world.cloud.existingInstances()).toEqual([]);
+  });
+
+  it('fails a request that is larger than its pool can ever be', async () => {
+    await world.launcher([demo({}, { 'max-servers': 2 })]);
+    const id = await submit(['small', 'small', 'small']);
+    await world.until('the request fails', () => stateOf(id) === 'failed');
+  });
+
+  it('never exceeds max-servers, and serves everybody in turn', async () => {
+    await world.launcher([demo({}, { 'max-servers': 2 })]);
+    const ids = await Promise.all([1, 2, 3, 4, 5].map(() => submit(['small'])));
+    for (let served = 0; served < ids.length; served += 1) {
+      await world.until('another request is fulfilled', () => ids.some((id) => stateOf(id) === 'fulfilled'));
+      expect(world.nodes().size).toBeLessThanOrEqual(2);
+      const next = ids.find((id) => stateOf(id) === 'fulfilled')!;
+      await world.during(world.requestor.giveBack(await world.during(world.requestor.take(next))));
+    }
+    await world.until('all nodes are gone', () => world.nodes().size === 0);
+  });
+
+  it('serves by priority, then relative priority, then age', async () => {
+    await world.launcher([demo({}, { 'max-servers': 1 })]);
+    const blocker = await submit(['small']);
+    await fulfilled(blocker);
+    const late = await submit(['small'], { priority: 300 });
+    const low = await submit(['small'], { relativePriority: 5 });
+    const first = await submit(['small'], { relativePriority: 1 });
+    const second = await submit(['small'], { relativePriority: 1 });
+    const high = await submit(['small'], { priority: 100 });
+    let holding = blocker;
+    for (const expected of [high, first, second, low, late]) {
+      await world.during(world.requestor.giveBack(await world.during(world.requestor.take(holding))));
+      await fulfilled(expected);
+      holding = expected;
+    }
+  });
+
+  it('follows a relative priority that changes while the request waits', async () => {
+    await world.launcher([demo({}, { 'max-servers': 1 })]);
+    const blocker = await submit(['small']);
+    await fulfilled(blocker);
+    const first = await submit(['small']);
+    const second = await submit(['small']);
+    await world.during(world.requestor.change(`/nodepool/requests/${second}`, { relative_priority: -1 }));
+    await world.during(world.requestor.giveBack(await world.during(world.requestor.take(blocker))));
+    await fulfilled(second);
+    expect(stateOf(first)).toBe('requested');
+  });
+
+  it('frees ready nodes of a request that went away, and gives them to the next one', async () => {
+    await world.launcher([demo()]);
+    const id = await submit(['small']);
+    const nodes = await fulfilled(id);
+    await world.during(world.requestor.withdraw(id));
+    await world.until('the node is free', () => world.nodes().get(nodes[0]!)?.allocated_to === null);
+    expect(await fulfilled(await submit(['small']))).toEqual(nodes);
+    expect(world.cloud.existingInstances()).toHaveLength(1);
+  });
+
+  it('launches new nodes for a request that wants no ready ones', async () => {
+    await world.launcher([demo()]);
+    const id = await submit(['small']);
+    const nodes = await fulfilled(id);
+    await world.during(world.requestor.withdraw(id));
+    await world.until('the node is free', () => world.nodes().get(nodes[0]!)?.allocated_to === null);
+    expect(await fulfilled(await submit(['small'], { reuse: false }))).not.toEqual(nodes);
+  });
+
+  it('stops launching for a request that is withdrawn, and leaves nothing behind', async () => {
+    world.cloud.configure({ bootTimeMs: [60_000, 60_000] });
+    await world.launcher([demo()]);
+    const id = await submit(['small', 'small']);
+    await world.until('the instances boot', () => world.cloud.existingInstances().length === 2);
+    await world.during(world.requestor.withdraw(id));
+    await world.until('the nodes are gone', () => world.nodes().size === 0);
+    expect(world.cloud.existingInstances()).toEqual([]);
+  });
+
+  it('prefers the pool with the higher priority', async () => {
+    const pools = [pool('second', ['small'], { priority: 200 }), pool('first', ['small'], { priority: 50 })];
+    await world.launcher([provider('demo', pools)]);
+    const [node] = await fulfilled(await submit(['small']));
+    expect(world.nodes().get(node!)?.pool).toBe('first');
+  });
+
+  it('leaves a request to the provider that it names, and serves it when there is no such provider', async () => {
+    await world.launcher([provider('a', [pool('main', ['small'])]), provider('b', [pool('main', ['small'])])]);
+    for (const name of ['a', 'b', 'a']) {
+      const [node] = await fulfilled(await submit(['small'], { provider: name, reuse: false }));
+      expect(world.nodes().get(node!)?.provider).toBe(name);
+    }
+    await fulfilled(await submit(['small'], { provider: 'no-such-provider' }));
+  });
+});
+
+describe('a launch that fails', () => {
+  it('is tried again, and what it left is deleted', async () => {
+    world.cloud.configure({ faults: { ...NO_FAULTS, 'create-errors': 1 } });
+    await world.launcher([demo({ 'launch-retries': 5 })]);
+    const id = await submit(['small']);
+    await world.until('a first attempt is made', () => (world.nodes().values().next().value?.progress as { number?: number } | null)?.number === 2);
+    world.cloud.configure({ faults: NO_FAULTS });
+    await fulfilled(id);
+    expect(world.cloud.existingInstances()).toHaveLength(1);
+  });
+
+  it('declines the request after launch-retries attempts', async () => {
+    let logins = 0;
+    world.scanner = {
+      scan: () => {
+        logins += 1;
+        return Promise.reject(new KeyScanError('nobody answers'));
+      },
+    };
+    await world.launcher([demo({ 'launch-retries': 3 }, { 'host-key-checking': true })]);
+    const id = await submit(['small']);
+    await world.until('the request fails', () => stateOf(id) === 'failed');
+    expect(logins).toBe(3);
+    await world.until('the nodes are gone', () => world.nodes().size === 0);
+    expect(world.cloud.existingInstances()).toEqual([]);
+  });
+
+  it('keeps ready siblings for others', async () => {
+    let logins = 0;
+    world.scanner = {
+      scan: () => {
+        logins += 1;
+        return logins === 1 ? Promise.resolve(['ssh-rsa A']) : Promise.reject(new KeyScanError('nobody answers'));
+      },
+    };
+    await world.launcher([demo({ 'launch-retries': 1 }, { 'host-key-checking': true })]);
+    const id = await submit(['small', 'small']);
+    await world.until('the request fails', () => stateOf(id) === 'failed');
+    await world.until('one node is left', () => world.nodes().size === 1);
+    expect([...world.nodes().values()]).toMatchObject([{ state: 'ready', allocated_to: null }]);
+  });
+
+  it('is given up at launch-timeout', async () => {
+    world.cloud.configure({ bootTimeMs: [1e9, 1e9] });
+    await world.launcher([demo({ 'launch-timeout': 30, 'launch-retries': 2 })]);
+    const id = await submit(['small']);
+    const before = world.clock.monotonic();
+    await world.until('the request fails', () => stateOf(id) === 'failed');
+    expect(world.clock.monotonic() - before).toBeGreaterThanOrEqual(60_000);
+    await world.until('the nodes are gone', () => world.nodes().size === 0);
+    expect(world.cloud.existingInstances()).toEqual([]);
+  });
+
+  it('waits, and fails nothing, when the cloud is over quota', async () => {
+    world.cloud.configure({ quota: { instances: 1, cores: Infinity, ram: Infinity } });
+    await world.launcher([demo()]);
+    const first = await submit(['small']);
+    await fulfilled(first);
+    const second = await submit(['small']);
+    await world.during(world.clock.advance(60_000));
+    expect(['requested', 'pending']).toContain(stateOf(second));
+    await world.during(world.requestor.giveBack(await world.during(world.requestor.take(first))));
+    await fulfilled(second);
+  });
+});
+
+describe('a launcher that goes', () => {
+  it('leaves launches that another one goes on with', async () => {
+    world.cloud.configure({ bootTimeMs: [60_000, 60_000] });
+    const first = await world.launcher([demo()]);
+    const id = await submit(['small', 'large']);
+    await world.until('the instances boot', () => world.cloud.existingInstances().length === 2);
+    const booting = world.cloud.existingInstances().map((instance) => instance.id);
+    await first.stop();
+    expect(stateOf(id)).toBe('pending');
+    expect(world.lockHolders()).toEqual([]);
+    await world.launcher([demo()], 'launcher2');
+    await fulfilled(id);
+    expect(world.cloud.existingInstances().map((instance) => instance.id)).toEqual(booting);
+  });
+
+  it('has its work taken over when it dies', async () => {
+    world.cloud.configure({ bootTimeMs: [60_000, 60_000] });
+    const first = await world.launcher([demo()]);
+    await world.launcher([demo()], 'launcher2');
+    const ids = await Promise.all([1, 2, 3, 4].map(() => submit(['small'])));
+    await world.until('the instances boot', () => world.cloud.existingInstances().length === 4);
+    world.server.partition(first.zk);
+    for (const id of ids) await fulfilled(id);
+    expect(world.cloud.existingInstances()).toHaveLength(4);
+    world.server.heal(first.zk);
+  });
+
+  it('abandons everything with its session and takes it up again with the next', async () => {
+    world.cloud.configure({ bootTimeMs: [60_000, 60_000] });
+    const { zk } = await world.launcher([demo()]);
+    const id = await submit(['small', 'small']);
+    await world.until('the instances boot', () => world.cloud.existingInstances().length === 2);
+    world.server.expireSession(zk);
+    await fulfilled(id);
+    expect(world.cloud.existingInstances()).toHaveLength(2);
+    expect(world.records('/nodepool/components/pool').size).toBe(1);
+  });
+
+  it('goes on with a deletion that it had begun', async () => {
+    await world.launcher([demo()]);
+    const id = await submit(['small']);
+    await fulfilled(id);
+    world.cloud.configure({ deleteTimeMs: [30_000, 30_000] });
+    const taken = await world.during(world.requestor.take(id));
+    await world.during(world.requestor.giveBack(taken));
+    await world.until('the deletion runs', () => [...world.nodes().values()].some(({ state }) => state === 'deleting'));
+    const { zk } = await world.launcher([demo()], 'launcher2');
+    world.server.expireSession(zk);
+    await world.until('the node is gone', () => world.nodes().size === 0);
+    expect(world.cloud.existingInstances()).toEqual([]);
+  });
+});
+
+describe('two launchers', () => {
+  it('share requests without doing anything twice', async () => {
+    world.cloud.configure({ bootTimeMs: [1000, 5000] });
+    await world.launcher([demo()]);
+    await world.launcher([provider('other', [pool('main', ['small'])])], 'launcher2');
+    const ids = await Promise.all(Array.from({ length: 40 }, () => submit(['small'])));
+    const handed: string[] = [];
+    for (const id of ids) handed.push(...(await fulfilled(id)));
+    expect(new Set(handed).size).toBe(40);
+    expect(world.cloud.existingInstances()).toHaveLength(40);
+  });
+});
+
+describe('a changed configuration', () => {
+  it('adds and removes providers without touching nodes in use', async () => {
+    const { launcher } = await world.launcher([demo()]);
+    const id = await submit(['small']);
+    await fulfilled(id);
+    const taken = await world.during(world.requestor.take(id));
+    await world.during(launcher.apply(world.config([provider('next', [pool('main', ['other'])])])));
+    const [node] = await fulfilled(await submit(['other']));
+    expect(world.nodes().get(node!)?.provider).toBe('next');
+    expect(world.nodes().get(taken.ids[0]!)?.state).toBe('in-use');
+    await world.until('only the new pool is registered', () => world.records('/nodepool/components/pool').size === 1);
+  });
+
+  it('lets launches in progress go on', async () => {
+    world.cloud.configure({ bootTimeMs: [60_000, 60_000] });
+    const { launcher } = await world.launcher([demo()]);
+    const id = await submit(['small']);
+    await world.until('the instance boots', () => world.cloud.existingInstances().length === 1);
+    await world.during(launcher.apply(world.config([demo({}, { 'max-servers': 7 })])));
+    await fulfilled(id);
+    expect(world.cloud.existingInstances()).toHaveLength(1);
+  });
+});

@@ -1,0 +1,179 @@
+/** A world to run launchers in: a simulated ZooKeeper, an example cloud and requestors, all on one virtual clock. */
+
+import {
+  TaskSupervisor,
+  openStore,
+  seededRandom,
+  silentLogger,
+  type JsonObject,
+  type NodepoolConfig,
+  type RandomSource,
+} from '@nodepool/core';
+import { ExampleCloud, exampleDriver } from '@nodepool/driver-example';
+import { SimulatedZooKeeperServer, VirtualClock, type ZooKeeper } from '@nodepool/zookeeper';
+import { Launcher } from '../../src/index.js';
+import type { LoginScanner } from '../../src/context.js';
+import { Requestor } from './requestor.js';
+
+/** Milliseconds of virtual time after which a test gives up. */
+const PATIENCE_MS = 600_000;
+
+export interface RunningLauncher {
+  readonly launcher: Launcher;
+  readonly zk: ZooKeeper;
+  /** What failed in the background, unheard of by anybody else. */
+  readonly failures: string[];
+  /** Stops it as an operator would. */
+  stop(): Promise<void>;
+}
+
+/** A pool section with these labels. */
+export function pool(name: string, labels: readonly string[], more: JsonObject = {}): JsonObject {
+  return {
+    name,
+    labels: labels.map((label) => ({ name: label, 'cloud-image': 'debian', size: 'small' })),
+    'host-key-checking': false,
+    ...more,
+  };
+}
+
+/** A provider section with these pools. */
+export function provider(name: string, pools: readonly JsonObject[], more: JsonObject = {}): JsonObject {
+  return { name, driver: 'example', 'cloud-images': [{ name: 'debian', username: 'root' }], pools, ...more };
+}
+
+export class World {
+  readonly clock = new VirtualClock();
+  readonly random: RandomSource;
+  readonly server: SimulatedZooKeeperServer;
+  readonly cloud: ExampleCloud;
+  readonly requestor: Requestor;
+  /** Logins that the launchers looked at; set `scanner` to change what they find. */
+  scanner: LoginScanner = { scan: () => Promise.resolve(['ssh-ed25519 AAAA']) };
+  private readonly launchers: RunningLauncher[] = [];
+  private readonly requestorClient: ZooKeeper;
+
+  constructor(settings: ConstructorParameters<typeof ExampleCloud>[0]['settings'] = {}) {
+    this.random = seededRandom(1);
+    this.server = new SimulatedZooKeeperServer({ clock: this.clock });
+    this.cloud = new ExampleCloud({ clock: this.clock, random: seededRandom(2), settings });
+    this.requestorClient = this.server.connect();
+    this.requestor = new Requestor(this.requestorClient, this.clock);
+  }
+
+  config(providers: readonly JsonObject[]): NodepoolConfig {
+    const driver = exampleDriver({ cloud: this.cloud });
+    const labels = new Set(['small', 'large', 'other']);
+    const problems: string[] = [];
+    const context = {
+      diskImages: new Map(),
+      labels,
+      problem: (path: readonly (string | number)[], { expected }: { expected: string }) => {
+        problems.push(`${path.join('.')}: ${expected}`);
+      },
+    };
+    const configs = providers.map((section) => driver.getProviderConfig(section, context));
+    if (problems.length > 0) throw new Error(problems.join('; '));
+    return {
+      webapp: { port: 0, listenAddress: '127.0.0.1' },
+      elementsDir: undefined,
+      imagesDir: undefined,
+      buildLogDir: '',
+      buildLogRetention: 7,
+      zookeeper: { servers: [], chroot: '', tls: undefined, sessionTimeoutMs: 10_000 },
+      labels: new Map(),
+      maxHoldAgeMs: Infinity,
+      diskImages: new Map(),
+      providers: new Map(configs.map((config) => [config.name, config])),
+      brokenProviders: new Map(),
+      tenantLimits: new Map(),
+      drivers: new Map(),
+      loadedDrivers: new Map([['example', driver]]),
+    };
+  }
+
+  /** Starts a launcher and waits until it serves. */
+  async launcher(providers: readonly JsonObject[], hostname = 'launcher1'): Promise<RunningLauncher> {
+    const zk = this.server.connect();
+    const store = openStore(zk, { clock: this.clock, random: this.random, identifier: hostname });
+    const failures: string[] = [];
+    const tasks = new TaskSupervisor(this.clock, (name, error) => failures.push(`${name}: ${String(error)}`));
+    const launcher = new Launcher({
+      store,
+      clock: this.clock,
+      random: this.random,
+      log: silentLogger,
+      tasks,
+      scanner: { scan: (login) => this.scanner.scan(login) },
+      hostname,
+      version: '0.0.0',
+    });
+    store.start();
+    await launcher.start(this.config(providers));
+    const running: RunningLauncher = {
+      launcher,
+      zk,
+      failures,
+      stop: async () => {
+        await this.during(launcher.stop());
+        store.close();
+        await this.during(zk.close());
+      },
+    };
+    this.launchers.push(running);
+    await this.until('the launcher serves its pools', () => launcher.ready);
+    return running;
+  }
+
+  /** Lets time pass until the condition holds. */
+  async until(what: string, condition: () => boolean): Promise<void> {
+    const deadline = this.clock.monotonic() + PATIENCE_MS;
+    while (!condition()) {
+      if (this.clock.monotonic() > deadline) throw new Error(`waited in vain until ${what}\n${this.describe()}`);
+      await this.clock.runNext();
+    }
+  }
+
+  /** Lets time pass until the promise settles. */
+  async during<T>(work: Promise<T>): Promise<T> {
+    let settled = false;
+    const done = work.finally(() => (settled = true));
+    done.catch(() => undefined);
+    await this.until('the work is done', () => settled);
+    return done;
+  }
+
+  /** Records below a path, as JSON, by the last part of their path. */
+  records(parent: string): Map<string, JsonObject> {
+    const found = new Map<string, JsonObject>();
+    for (const [path, { data }] of this.server.dump()) {
+      if (!path.startsWith(`${parent}/`) || path.slice(parent.length + 1).includes('/')) continue;
+      found.set(path.slice(parent.length + 1), JSON.parse(Buffer.from(data).toString()) as JsonObject);
+    }
+    return found;
+  }
+
+  nodes(): Map<string, JsonObject> {
+    return this.records('/nodepool/nodes');
+  }
+
+  /** Contenders for any lock, by path. */
+  lockHolders(): string[] {
+    return [...this.server.dump().keys()].filter((path) => path.includes('__lock__'));
+  }
+
+  /** Ends all that the test has started. */
+  async end(): Promise<string[]> {
+    for (const { stop } of this.launchers) await stop();
+    await this.during(this.requestorClient.close());
+    this.cloud.close();
+    return this.launchers.flatMap(({ failures }) => failures);
+  }
+
+  private describe(): string {
+    return [...this.server.dump()]
+      .map(([path, { data }]) => `${path} ${Buffer.from(data).toString()}`)
+      .concat(this.launchers.flatMap(({ failures }) => failures))
+      .join('\n');
+  }
+}

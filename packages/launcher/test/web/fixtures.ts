@@ -1,0 +1,148 @@
+/** A store with given records, for tests of the web endpoint, and a clock that is moved by hand. */
+import type { Clock, NodeEntry, PoolComponentData, RequestEntry, Store, Timer } from '@nodepool/core';
+
+export class HandClock implements Clock {
+  private time = Date.UTC(2026, 10, 20, 13, 0, 0);
+  private readonly timers = new Set<{ at: number; run: () => void }>();
+
+  now(): number {
+    return this.time;
+  }
+  monotonic(): number {
+    return this.time;
+  }
+  schedule(delayMs: number, run: () => void): Timer {
+    const timer = { at: this.time + delayMs, run };
+    this.timers.add(timer);
+    return { cancel: () => void this.timers.delete(timer) };
+  }
+  advance(ms: number): void {
+    this.time += ms;
+    for (const timer of [...this.timers]) {
+      if (timer.at > this.time) continue;
+      this.timers.delete(timer);
+      timer.run();
+    }
+  }
+  get pending(): number {
+    return this.timers.size;
+  }
+}
+
+export class Records {
+  nodes: NodeEntry[] = [];
+  requests: RequestEntry[] = [];
+  pools: PoolComponentData[] = [];
+  complete = true;
+  /** How often the nodes were listed. */
+  listed = 0;
+
+  /** As much of a store as the endpoint reads; anything else throws. */
+  asStore(): Store {
+    const parts = {
+      zooKeeper: { state: 'connected' },
+      nodes: {
+        all: () => {
+          this.listed += 1;
+          return this.nodes;
+        },
+        get: (id: string) => this.nodes.find((entry) => entry.id === id),
+      },
+      requests: { all: () => this.requests },
+      components: { pools: () => this.pools },
+    };
+    Object.defineProperty(parts, 'complete', { get: () => this.complete });
+    return parts as unknown as Store;
+  }
+}
+
+export function nodeEntry(id: string, node: Partial<NodeEntry['node']> = {}): NodeEntry {
+  const data: Partial<NodeEntry['node']> = {
+    state: 'ready',
+    state_time: Date.UTC(2026, 10, 20, 12, 0, 0) / 1000,
+    type: ['small'],
+  };
+  return { id, version: 0, locked: false, node: { ...emptyNode(id), ...data, ...node } };
+}
+
+export function requestEntry(id: string, labels: readonly string[]): RequestEntry {
+  return {
+    id,
+    version: 0,
+    locked: false,
+    request: {
+      id,
+      state: 'requested',
+      state_time: 0,
+      node_types: labels,
+      nodes: [],
+      declined_by: [],
+      reuse: true,
+      requestor: 'zuul',
+      requestor_data: null,
+      provider: null,
+      relative_priority: 0,
+      event_id: 'event',
+      created_time: null,
+      tenant_name: null,
+    },
+  };
+}
+
+export function pool(name: string, labels: readonly string[]): PoolComponentData {
+  return {
+    hostname: 'host',
+    kind: 'pool',
+    state: 'running',
+    version: '1',
+    model_api: 0,
+    id: `host-PoolWorker.cloud-${name}-0`,
+    name,
+    provider_name: 'cloud',
+    supported_labels: labels,
+    priority: 100,
+    paused: false,
+  };
+}
+
+function emptyNode(id: string): NodeEntry['node'] {
+  return {
+    id,
+    state: 'init',
+    state_time: 0,
+    created_time: null,
+    provider: 'cloud',
+    pool: 'main',
+    launcher: null,
+    type: [],
+    allocated_to: null,
+    external_id: 'server-1',
+    hostname: null,
+    cloud: null,
+    region: null,
+    az: null,
+    host_id: null,
+    interface_ip: null,
+    public_ipv4: '192.0.2.7',
+    private_ipv4: null,
+    public_ipv6: '',
+    connection_type: 'ssh',
+    connection_port: 22,
+    username: null,
+    python_path: null,
+    shell_type: null,
+    host_keys: [],
+    image_id: null,
+    attributes: null,
+    resources: null,
+    slot: null,
+    driver_data: null,
+    tenant_name: null,
+    requestor: null,
+    comment: null,
+    hold_job: null,
+    hold_expiration: null,
+    user_data: null,
+    progress: null,
+  };
+}

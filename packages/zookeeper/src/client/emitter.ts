@@ -1,0 +1,34 @@
+/** Events with typed arguments. */
+
+export class Emitter<Events extends { [E in keyof Events]: unknown[] }> {
+  private readonly listeners: { [E in keyof Events]?: Set<(...args: Events[E]) => void> } = {};
+
+  on<E extends keyof Events>(event: E, listener: (...args: Events[E]) => void): void {
+    (this.listeners[event] ??= new Set()).add(listener);
+  }
+
+  off<E extends keyof Events>(event: E, listener: (...args: Events[E]) => void): void {
+    this.listeners[event]?.delete(listener);
+  }
+
+  /** Calls the listeners in the order in which they were added. One that throws does not keep the others from it. */
+  emit<E extends keyof Events>(event: E, ...args: Events[E]): void {
+    const listeners = this.listeners[event];
+    if (listeners === undefined) return;
+    for (const listener of [...listeners]) callListener(listener, ...args);
+  }
+}
+
+/**
+ * Calls somebody else's function in the middle of our work. What it throws is a defect of its own: it becomes an
+ * uncaught exception of the process, as it does with the listener of any event, but does not leave ours half done.
+ */
+export function callListener<A extends unknown[]>(listener: (...args: A) => void, ...args: A): void {
+  try {
+    listener(...args);
+  } catch (error) {
+    process.nextTick(() => {
+      throw error;
+    });
+  }
+}

@@ -1,0 +1,85 @@
+/** Cuts the bytes of a connection into messages: each has its length, 32 bits, before it. */
+
+import { ZooKeeperError } from '../errors.js';
+
+const HEADER_BYTES = 4;
+/** A message is trusted to be as long as it says only as its bytes arrive. */
+const FIRST_ALLOCATION = 64 * 1024;
+
+/** Receives one message: the bytes of `buffer` from `start` up to `end`, valid only during the call. */
+export type FrameHandler = (buffer: Buffer, start: number, end: number) => void;
+
+export class FrameDecoder {
+  /** The beginning of a message whose end has not arrived. */
+  private partial: Buffer | undefined;
+  private filled = 0;
+
+  constructor(
+    private readonly maxFrameBytes: number,
+    private readonly onFrame: FrameHandler,
+  ) {}
+
+  /** Hands on every message that is complete with `chunk`. Throws (`protocol`) on a length that cannot be. */
+  push(chunk: Buffer): void {
+    let offset = this.partial === undefined ? 0 : this.completePartial(chunk);
+    while (offset < chunk.length) {
+      const available = chunk.length - offset;
+      const frameBytes = available < HEADER_BYTES ? undefined : this.frameLength(chunk, offset);
+      if (frameBytes === undefined || available < frameBytes) {
+        this.keep(chunk, offset, frameBytes ?? HEADER_BYTES);
+        return;
+      }
+      this.onFrame(chunk, offset + HEADER_BYTES, offset + frameBytes);
+      offset += frameBytes;
+    }
+  }
+
+  /** Takes what belongs to the partial message; the offset in `chunk` behind it. */
+  private completePartial(chunk: Buffer): number {
+    let offset = 0;
+    while (this.partial !== undefined && offset < chunk.length) {
+      const wanted = this.filled < HEADER_BYTES ? HEADER_BYTES : this.frameLength(this.partial, 0);
+      const count = Math.min(wanted - this.filled, chunk.length - offset);
+      const target = this.room(this.partial, count, wanted);
+      chunk.copy(target, this.filled, offset, offset + count);
+      this.filled += count;
+      offset += count;
+      if (this.filled >= HEADER_BYTES && this.filled === this.frameLength(target, 0)) {
+        const end = this.filled;
+        this.partial = undefined;
+        this.filled = 0;
+        this.onFrame(target, HEADER_BYTES, end);
+      }
+    }
+    return offset;
+  }
+
+  private keep(chunk: Buffer, offset: number, frameBytes: number): void {
+    const partial = Buffer.allocUnsafe(
+      Math.max(HEADER_BYTES, Math.min(frameBytes, FIRST_ALLOCATION), chunk.length - offset),
+    );
+    this.filled = chunk.copy(partial, 0, offset);
+    this.partial = partial;
+  }
+
+  private room(partial: Buffer, count: number, wanted: number): Buffer {
+    const needed = this.filled + count;
+    if (needed <= partial.length) return partial;
+    const larger = Buffer.allocUnsafe(Math.min(wanted, Math.max(needed, partial.length * 2)));
+    partial.copy(larger, 0, 0, this.filled);
+    this.partial = larger;
+    return larger;
+  }
+
+  /** Length of the message at `offset`, with its header. */
+  private frameLength(buffer: Buffer, offset: number): number {
+    const length = buffer.readInt32BE(offset);
+    if (length < 0 || length > this.maxFrameBytes) {
+      throw new ZooKeeperError(
+        'protocol',
+        `a message of ${length} bytes was announced; at most ${this.maxFrameBytes} are accepted (maxAnswerBytes)`,
+      );
+    }
+    return HEADER_BYTES + length;
+  }
+}

@@ -1,0 +1,190 @@
+/**
+ * The life of one connection: handshake, heartbeat, and the routing of what arrives. A link that failed is never used
+ * again.
+ */
+
+import type { WatchEvent } from '../api.js';
+import type { Clock, Timer } from '../clock.js';
+import { ConnectionLostError, type ZooKeeperError } from '../errors.js';
+import { describeEndpoint, type OpenWire, type Wire } from './connection.js';
+import { JuteReader } from './jute-reader.js';
+import type { TlsSettings } from './options.js';
+import type { Outlet } from './pipeline.js';
+import { pingFrame } from './operations.js';
+import { readConnectResponse, readWatchEvent, SpecialXid, type ConnectResponse } from './protocol.js';
+import { serverError, ServerCode } from './server-errors.js';
+import type { Endpoint } from './server-list.js';
+
+export interface LinkHandler {
+  /** The message that opens the session; asked for once the connection is there. */
+  connectRequest(): Buffer;
+  /** The server's answer to it. What is sent from here on are requests. `sentAt`: when it was asked (monotonic). */
+  onEstablished(link: Link, response: ConnectResponse, sentAt: number): void;
+  /** An answer to a request; returns when that was sent. May throw `protocol`. */
+  onAnswer(xid: number, code: number, reader: JuteReader): number;
+  /** The session is alive: a request that was sent at `sentAt` was answered. */
+  onAlive(sentAt: number): void;
+  /** The server has told of everything up to this transaction. */
+  onZxid(zxid: bigint): void;
+  onEvent(event: WatchEvent): void;
+  /** The oldest unanswered `setWatches` was answered. */
+  onWatchesSet(code: number): void;
+  /** It is over, for whatever reason; nothing is called any more. Not called after `close`. */
+  onDown(link: Link, error: ZooKeeperError): void;
+}
+
+export interface LinkSettings {
+  readonly endpoint: Endpoint;
+  readonly tls: TlsSettings | undefined;
+  readonly maxAnswerBytes: number;
+  readonly connectTimeoutMs: number;
+  readonly clock: Clock;
+  readonly openWire: OpenWire;
+}
+
+export class Link implements Outlet {
+  private readonly connection: Wire;
+  private readonly clock: Clock;
+  private readonly reader = new JuteReader();
+  private timer: Timer | undefined;
+  private over = false;
+  private established = false;
+  private connectSentAt = 0;
+  private lastSentAt = 0;
+  private lastReceivedAt = 0;
+  private pingSentAt: number | undefined;
+  private readTimeoutMs = 0;
+  private pingIntervalMs = 0;
+
+  constructor(
+    private readonly settings: LinkSettings,
+    private readonly handler: LinkHandler,
+  ) {
+    const { endpoint, tls, maxAnswerBytes, connectTimeoutMs, clock, openWire } = settings;
+    this.clock = clock;
+    this.connection = openWire(endpoint, tls, maxAnswerBytes, {
+      onOpen: () => this.opened(),
+      onFrame: (buffer, start, end) => this.received(buffer, start, end),
+      onEnd: (error) => this.down(error),
+    });
+    this.timer = clock.schedule(connectTimeoutMs, () => {
+      this.down(this.lost(`it did not confirm a session within ${Math.round(connectTimeoutMs)} ms`));
+    });
+  }
+
+  /** Of the server. */
+  get name(): string {
+    return describeEndpoint(this.settings.endpoint);
+  }
+
+  get bytesSent(): number {
+    return this.connection.bytesSent;
+  }
+
+  get bytesReceived(): number {
+    return this.connection.bytesReceived;
+  }
+
+  send(bytes: Buffer): void {
+    this.lastSentAt = this.clock.monotonic();
+    this.connection.send(bytes);
+  }
+
+  /** From now on pings, and counts as lost when the server is silent for two thirds of the session's timeout. */
+  startHeartbeat(sessionTimeoutMs: number): void {
+    this.readTimeoutMs = (sessionTimeoutMs * 2) / 3;
+    this.pingIntervalMs = sessionTimeoutMs / 3;
+    this.scheduleHeartbeat(this.pingIntervalMs);
+  }
+
+  /** Ends it without telling. Idempotent. */
+  close(): void {
+    this.over = true;
+    this.timer?.cancel();
+    this.connection.destroy();
+  }
+
+  private opened(): void {
+    this.connectSentAt = this.clock.monotonic();
+    this.send(this.handler.connectRequest());
+  }
+
+  private received(buffer: Buffer, start: number, end: number): void {
+    this.lastReceivedAt = this.clock.monotonic();
+    const reader = this.reader.reset(buffer, start, end);
+    if (this.established) {
+      this.route(reader);
+      return;
+    }
+    this.established = true;
+    this.timer?.cancel();
+    this.handler.onEstablished(this, readConnectResponse(reader), this.connectSentAt);
+  }
+
+  private route(reader: JuteReader): void {
+    const xid = reader.int();
+    const zxid = reader.long();
+    const code = reader.int();
+    switch (xid) {
+      case SpecialXid.event: {
+        const event = readWatchEvent(reader);
+        if (event !== undefined) this.handler.onEvent(event);
+        return;
+      }
+      case SpecialXid.ping:
+        if (this.pingSentAt !== undefined) this.handler.onAlive(this.pingSentAt);
+        this.pingSentAt = undefined;
+        return;
+      case SpecialXid.auth:
+        if (code !== ServerCode.ok) throw serverError(code, { operation: 'auth' });
+        return;
+      case SpecialXid.setWatches:
+        this.handler.onWatchesSet(code);
+        return;
+      default:
+        // Before the answer is handed on: it may be the last that is heard of this connection.
+        if (zxid > 0n) this.handler.onZxid(zxid);
+        this.handler.onAlive(this.handler.onAnswer(xid, code, reader));
+    }
+  }
+
+  private scheduleHeartbeat(delayMs: number): void {
+    this.timer = this.clock.schedule(delayMs, () => this.beat(false));
+  }
+
+  /**
+   * `suspected`: the server was found silent for too long a moment ago. When this process itself was held up, its answer
+   * lies in the socket unread; what is there is read before the second look.
+   */
+  private beat(suspected: boolean): void {
+    const now = this.clock.monotonic();
+    const silence = now - this.lastReceivedAt;
+    if (silence >= this.readTimeoutMs) {
+      if (suspected) {
+        this.down(this.lost(`it has been silent for ${Math.round(silence)} ms`));
+      } else {
+        this.timer = this.clock.schedule(0, () => this.beat(true));
+      }
+      return;
+    }
+    const idle = now - this.lastSentAt;
+    if (idle >= this.pingIntervalMs && this.pingSentAt === undefined) {
+      this.pingSentAt = now;
+      this.send(pingFrame());
+    }
+    const untilPing = this.pingSentAt === undefined ? this.lastSentAt + this.pingIntervalMs - now : Infinity;
+    const untilTimeout = this.lastReceivedAt + this.readTimeoutMs - now;
+    // Whole milliseconds: with fractions, a clock can come back a rounding error too early, for ever.
+    this.scheduleHeartbeat(Math.max(1, Math.ceil(Math.min(untilPing, untilTimeout))));
+  }
+
+  private down(error: ZooKeeperError): void {
+    if (this.over) return;
+    this.close();
+    this.handler.onDown(this, error);
+  }
+
+  private lost(reason: string): ConnectionLostError {
+    return new ConnectionLostError('connection-lost', `${this.name}: ${reason}`);
+  }
+}

@@ -1,0 +1,63 @@
+/** Paths of znodes: what is valid, and the chroot below which a client lives. */
+
+import { InvalidArgumentError } from '../errors.js';
+
+/**
+ * Characters that ZooKeeper does not allow (`PathUtils.validatePath`): controls, surrogates and private use, specials.
+ * Halves of a pair count as well: ZooKeeper looks at UTF-16 units.
+ */
+// eslint-disable-next-line no-control-regex -- control characters are what it is about
+const FORBIDDEN = /[\u0000-\u001f\u007f-\u009f\ud800-\uf8ff\ufff0-\uffff]/;
+const BAD_SEGMENT = /\/(?:\.{0,2})(?:\/|$)/;
+
+/** Throws `InvalidArgumentError` unless `path` may name a znode. `sequential`: a number will be appended to it. */
+export function validatePath(path: string, operation: string, sequential = false): void {
+  const problem = problemOf(path, sequential);
+  if (problem === undefined) return;
+  throw new InvalidArgumentError('invalid-argument', `${operation}: invalid path ${JSON.stringify(path)}: ${problem}`, {
+    operation,
+    path,
+  });
+}
+
+function problemOf(path: string, sequential: boolean): string | undefined {
+  if (path === '/') return undefined;
+  if (!path.startsWith('/')) return 'it must start with a slash';
+  if (BAD_SEGMENT.test(sequential ? `${path}0` : path)) {
+    return 'it must not end with a slash nor have empty, "." or ".." names in it';
+  }
+  if (FORBIDDEN.test(path)) return 'it has a character that ZooKeeper does not allow';
+  return undefined;
+}
+
+/** The parent of a path; undefined for the root. */
+export function parentPath(path: string): string | undefined {
+  if (path === '/') return undefined;
+  const slash = path.lastIndexOf('/');
+  return slash === 0 ? '/' : path.slice(0, slash);
+}
+
+/** Translates between the client's paths and the server's. */
+export class Chroot {
+  /** Without a slash at its end; empty when there is no chroot. */
+  private readonly prefix: string;
+
+  constructor(path: string) {
+    const trimmed = path.replace(/\/+$/, '');
+    if (trimmed !== '') validatePath(trimmed, 'chroot');
+    this.prefix = trimmed;
+  }
+
+  toServer(path: string): string {
+    if (this.prefix === '') return path;
+    return path === '/' ? this.prefix : this.prefix + path;
+  }
+
+  /** Undefined for a path that is not below the chroot. */
+  toClient(path: string): string | undefined {
+    if (this.prefix === '') return path;
+    if (!path.startsWith(this.prefix)) return undefined;
+    if (path.length === this.prefix.length) return '/';
+    return path.charCodeAt(this.prefix.length) === 0x2f ? path.slice(this.prefix.length) : undefined;
+  }
+}

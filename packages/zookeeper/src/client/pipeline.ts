@@ -1,0 +1,140 @@
+/**
+ * The calls of a client on their way: those that wait to be sent, and those that wait for their answers, which come in
+ * the order of the requests. What is issued within one turn of the event loop is sent as one piece.
+ */
+
+import type { ZooKeeperCounters } from '../api.js';
+import type { Clock } from '../clock.js';
+import { ConnectionLostError, ZooKeeperError } from '../errors.js';
+import type { PipelinedCall } from './call.js';
+import { Fifo } from './fifo.js';
+import type { JuteReader } from './jute-reader.js';
+
+/** Where messages go. */
+export interface Outlet {
+  /** Takes over the bytes. */
+  send(bytes: Buffer): void;
+}
+
+const XID_OFFSET = 4;
+const LAST_XID = 2 ** 31 - 1;
+
+export class Pipeline {
+  private readonly requests: Record<string, number> = {};
+  private writes = 0;
+  private readonly unsent = new Fifo<PipelinedCall>();
+  private readonly sent = new Fifo<PipelinedCall>();
+  private outlet: Outlet | undefined;
+  private lastXid = 0;
+  private flushPending = false;
+  private readonly flushNow = (): void => {
+    this.flush();
+  };
+
+  constructor(private readonly clock: Clock) {}
+
+  /** The part of the counters that is counted here. */
+  get counters(): Pick<ZooKeeperCounters, 'requests' | 'writes' | 'inFlight'> {
+    return { requests: { ...this.requests }, writes: this.writes, inFlight: this.sent.size };
+  }
+
+  /** Sends the call as soon as there is a connection. */
+  submit(call: PipelinedCall): void {
+    this.unsent.push(call);
+    if (this.outlet === undefined) {
+      // In a long outage calls come and are given up: those must not pile up.
+      while (this.unsent.peek()?.settled === true) this.unsent.shift();
+      return;
+    }
+    if (this.flushPending) return;
+    this.flushPending = true;
+    process.nextTick(this.flushNow);
+  }
+
+  /** There is a connection with a confirmed session: everything that waits is sent over it. */
+  attach(outlet: Outlet): void {
+    this.outlet = outlet;
+    this.flush();
+  }
+
+  /**
+   * The connection is gone. What was not sent stays; reads that were sent are sent again; writes that were sent are of
+   * unknown outcome.
+   */
+  detach(error: ZooKeeperError): void {
+    this.outlet = undefined;
+    const interrupted = this.sent.takeAll();
+    const waiting = this.unsent.takeAll();
+    // An answer that cannot be read may be what ended the connection. Asking for it again would end the next one.
+    if (error.code === 'protocol') interrupted[0]?.giveUp(error);
+    for (const call of interrupted) {
+      if (call.write || call.connectionBound) call.giveUp(lostError(call, error));
+      else call.sentAt = undefined;
+    }
+    for (const call of waiting) if (call.connectionBound) call.giveUp(lostError(call, error));
+    for (const call of interrupted) if (!call.settled) this.unsent.push(call);
+    for (const call of waiting) if (!call.settled) this.unsent.push(call);
+  }
+
+  /**
+   * Hands an answer to the call that it belongs to; when that was sent. Throws (`protocol`) when nothing was asked, or
+   * the answer is not the next one due, or cannot be read.
+   */
+  answer(xid: number, code: number, reader: JuteReader): number {
+    const call = this.sent.peek();
+    if (call === undefined) {
+      throw new ZooKeeperError('protocol', `the server answered request ${xid}, but nothing was asked`);
+    }
+    if (call.xid !== xid) {
+      const message = `the server answered request ${xid} where the answer to ${call.xid} (${call.name}) was due`;
+      throw new ZooKeeperError('protocol', message);
+    }
+    const sentAt = call.sentAt ?? 0;
+    call.answer(code, reader);
+    this.sent.shift();
+    return sentAt;
+  }
+
+  /** Fails everything: unless it is a write that was sent, with `error`. */
+  fail(error: ZooKeeperError): void {
+    this.outlet = undefined;
+    for (const call of this.sent.takeAll()) call.giveUp(error);
+    for (const call of this.unsent.takeAll()) call.giveUp(error);
+  }
+
+  private nextXid(): number {
+    this.lastXid = this.lastXid === LAST_XID ? 1 : this.lastXid + 1;
+    return this.lastXid;
+  }
+
+  private flush(): void {
+    this.flushPending = false;
+    const { outlet } = this;
+    if (outlet === undefined || this.unsent.size === 0) return;
+    const batch = this.unsent.takeAll();
+    const now = this.clock.monotonic();
+    let size = 0;
+    for (const call of batch) if (!call.settled) size += call.frame.length;
+    const bytes = Buffer.allocUnsafe(size);
+    let offset = 0;
+    for (const call of batch) {
+      if (call.settled) continue;
+      call.xid = this.nextXid();
+      call.sentAt = now;
+      bytes.set(call.frame, offset);
+      bytes.writeInt32BE(call.xid, offset + XID_OFFSET);
+      offset += call.frame.length;
+      this.sent.push(call);
+      this.requests[call.name] = (this.requests[call.name] ?? 0) + 1;
+      if (call.write) this.writes++;
+    }
+    if (size > 0) outlet.send(bytes);
+  }
+}
+
+function lostError(call: PipelinedCall, cause: ZooKeeperError): ConnectionLostError {
+  return new ConnectionLostError('connection-lost', `${call.name}: the connection was lost: ${cause.message}`, {
+    operation: call.name,
+    cause,
+  });
+}

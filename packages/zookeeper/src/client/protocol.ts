@@ -1,0 +1,144 @@
+/**
+ * Numbers and records of ZooKeeper's client protocol, as in `zookeeper.jute`, `ZooDefs.OpCode` and `ClientCnxn` of
+ * ZooKeeper 3.8.
+ */
+
+import type { Acl, CreateMode, Stat, WatchEvent } from '../api.js';
+import { InvalidArgumentError, ZooKeeperError } from '../errors.js';
+import type { JuteReader } from './jute-reader.js';
+import type { JuteWriter } from './jute-writer.js';
+
+export const Opcode = {
+  delete: 2,
+  exists: 3,
+  getData: 4,
+  setData: 5,
+  getAcl: 6,
+  setAcl: 7,
+  sync: 9,
+  ping: 11,
+  getChildren2: 12,
+  check: 13,
+  multi: 14,
+  create2: 15,
+  removeWatches: 18,
+  createContainer: 19,
+  createTtl: 21,
+  auth: 100,
+  setWatches: 101,
+  setWatches2: 105,
+  addWatch: 106,
+  closeSession: -11,
+  /** Type of a failed operation in the answer to a transaction. */
+  error: -1,
+} as const;
+
+/** Request numbers with a meaning of their own; all others are positive. */
+export const SpecialXid = { event: -1, ping: -2, auth: -4, setWatches: -8 } as const;
+
+/** Flags of a creation (`CreateMode`). */
+export const CREATE_FLAGS: Readonly<Record<CreateMode, number>> = {
+  persistent: 0,
+  ephemeral: 1,
+  'persistent-sequential': 2,
+  'ephemeral-sequential': 3,
+  container: 4,
+  'persistent-ttl': 5,
+  'persistent-sequential-ttl': 6,
+};
+
+export const ADD_WATCH_MODE = { persistent: 0, 'persistent-recursive': 1 } as const;
+
+/** `WatcherType.Any` of removeWatches. */
+export const ANY_WATCHER = 3;
+
+const EVENT_TYPES: Readonly<Record<number, WatchEvent['type']>> = {
+  1: 'created',
+  2: 'deleted',
+  3: 'changed',
+  4: 'children',
+};
+
+const PASSWORD_BYTES = 16;
+
+/** What a client proposes when a connection begins. Session id 0: a new session. */
+export interface ConnectRequest {
+  readonly lastZxid: bigint;
+  readonly timeoutMs: number;
+  readonly sessionId: bigint;
+  readonly password: Uint8Array;
+}
+
+/** `timeoutMs` of 0: the session expired. */
+export interface ConnectResponse {
+  readonly timeoutMs: number;
+  readonly sessionId: bigint;
+  readonly password: Uint8Array;
+}
+
+export const NO_SESSION = { sessionId: 0n, password: Buffer.alloc(PASSWORD_BYTES) } as const;
+
+/** Writes the whole message, its length included. */
+export function writeConnectRequest(writer: JuteWriter, request: ConnectRequest): void {
+  writer.int(0);
+  writer.int(0); // protocol version
+  writer.long(request.lastZxid);
+  writer.int(request.timeoutMs);
+  writer.long(request.sessionId);
+  writer.buffer(request.password);
+  writer.boolean(false); // a read-only server will not do
+  writer.intAt(0, writer.size - 4);
+}
+
+export function readConnectResponse(reader: JuteReader): ConnectResponse {
+  const version = reader.int();
+  if (version !== 0)
+    throw new ZooKeeperError('protocol', `the server speaks version ${version} of the protocol, not 0`);
+  return { timeoutMs: reader.int(), sessionId: reader.long(), password: reader.buffer() };
+}
+
+export function readStat(reader: JuteReader): Stat {
+  return {
+    czxid: reader.long(),
+    mzxid: reader.long(),
+    ctime: reader.longAsNumber(),
+    mtime: reader.longAsNumber(),
+    version: reader.int(),
+    cversion: reader.int(),
+    aversion: reader.int(),
+    ephemeralOwner: reader.long(),
+    dataLength: reader.int(),
+    numChildren: reader.int(),
+    pzxid: reader.long(),
+  };
+}
+
+/** Bytes of an ACL entry without its texts. */
+const ACL_BYTES = 12;
+
+export function readAcl(reader: JuteReader): Acl[] {
+  const count = reader.count('an access control list', ACL_BYTES);
+  const acl = new Array<Acl>(count);
+  for (let index = 0; index < count; index++) {
+    acl[index] = { permissions: reader.int(), scheme: reader.text(), id: reader.text() };
+  }
+  return acl;
+}
+
+export function writeAcl(writer: JuteWriter, acl: readonly Acl[]): void {
+  if (acl.length === 0) throw new InvalidArgumentError('invalid-argument', 'an access control list must not be empty');
+  writer.int(acl.length);
+  for (const entry of acl) {
+    writer.int(entry.permissions);
+    writer.text(entry.scheme);
+    writer.text(entry.id);
+  }
+}
+
+/** A change that the server tells of; the path is still below the chroot. Undefined: a kind that we do not know. */
+export function readWatchEvent(reader: JuteReader): WatchEvent | undefined {
+  const type = EVENT_TYPES[reader.int()];
+  reader.int(); // state of the session, which the connection itself tells better
+  const path = reader.text();
+  return type === undefined ? undefined : { type, path };
+}

@@ -1,0 +1,86 @@
+/** One session with the ensemble, and the clock that tells when it must be over. */
+
+import { setMaxListeners } from 'node:events';
+import type { Session } from '../api.js';
+import type { Clock, Timer } from '../clock.js';
+import { SessionLostError } from '../errors.js';
+
+export class ClientSession implements Session {
+  readonly id: bigint;
+  readonly password: Uint8Array;
+  timeoutMs: number;
+  /** Set by whoever holds the connection. */
+  confirmed = false;
+  private readonly controller = new AbortController();
+  /** When the newest request was sent that a server has answered since: it counted the timeout from then or later. */
+  private provenAt: number;
+  private timer: Timer | undefined;
+
+  /** `onExpired` is called once, when the session must have expired by our own clock; it must `end` the session. */
+  constructor(
+    made: { readonly id: bigint; readonly password: Uint8Array; readonly timeoutMs: number; readonly provenAt: number },
+    private readonly clock: Clock,
+    private readonly onExpired: (session: ClientSession, error: SessionLostError) => void,
+  ) {
+    this.id = made.id;
+    this.password = made.password;
+    this.timeoutMs = made.timeoutMs;
+    this.provenAt = made.provenAt;
+    // Everything that is bound to the session listens here; a warning at the eleventh listener would be a false one.
+    setMaxListeners(0, this.controller.signal);
+    this.schedule();
+  }
+
+  get lost(): AbortSignal {
+    return this.controller.signal;
+  }
+
+  /** As shown in the server's log. */
+  get name(): string {
+    return `0x${BigInt.asUintN(64, this.id).toString(16)}`;
+  }
+
+  /** A server answered a request that was sent at `sentAt` (monotonic). */
+  proveAlive(sentAt: number): void {
+    if (sentAt > this.provenAt) this.provenAt = sentAt;
+  }
+
+  /** Resumed at a server that may have negotiated another timeout. */
+  resume(timeoutMs: number, sentAt: number): void {
+    this.timeoutMs = timeoutMs;
+    this.proveAlive(sentAt);
+    this.timer?.cancel();
+    this.schedule();
+  }
+
+  /** Ends it. Idempotent. */
+  end(error: SessionLostError): void {
+    if (this.controller.signal.aborted) return;
+    this.confirmed = false;
+    this.timer?.cancel();
+    this.controller.abort(error);
+  }
+
+  private schedule(): void {
+    const left = this.provenAt + this.timeoutMs - this.clock.monotonic();
+    this.timer = this.clock.schedule(
+      Math.max(0, left),
+      () => {
+        this.check();
+      },
+      { background: true },
+    );
+  }
+
+  private check(): void {
+    if (this.provenAt + this.timeoutMs > this.clock.monotonic()) {
+      this.schedule();
+      return;
+    }
+    const error = new SessionLostError(
+      'session-lost',
+      `session ${this.name} is lost: no server has confirmed it for its timeout of ${this.timeoutMs} ms`,
+    );
+    this.onExpired(this, error);
+  }
+}

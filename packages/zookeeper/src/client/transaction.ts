@@ -1,0 +1,121 @@
+/** The request and the answer of a transaction (`multi`). */
+
+import type { CreateMode, TransactionOp, TransactionResult } from '../api.js';
+import { ZooKeeperError } from '../errors.js';
+import type { Operation } from './call.js';
+import type { JuteReader } from './jute-reader.js';
+import type { JuteWriter } from './jute-writer.js';
+import { beginFrame, createOpcode, finishFrame, writeCreation } from './operations.js';
+import { validatePath, type Chroot } from './paths.js';
+import { Opcode, readStat } from './protocol.js';
+import { serverError, ServerCode } from './server-errors.js';
+
+const ANY_VERSION = -1;
+
+/** Throws `InvalidArgumentError` when one of the operations is invalid. */
+export function transactionFrame(ops: readonly TransactionOp[], chroot: Chroot): Buffer {
+  for (const op of ops) validatePath(op.path, op.type, op.type === 'create' && isSequential(op.options?.mode));
+  const body = beginFrame(Opcode.multi);
+  for (const op of ops) writeOp(body, op, chroot.toServer(op.path));
+  writeHeader(body, Opcode.error, true);
+  return finishFrame();
+}
+
+/** The operation that reads the answer to `ops`. */
+export function transactionOperation(
+  ops: readonly TransactionOp[],
+  chroot: Chroot,
+): Operation<readonly TransactionResult[]> {
+  return { name: 'multi', write: true, read: (reader) => readResults(reader, ops, chroot) };
+}
+
+export function isSequential(mode: CreateMode | undefined): boolean {
+  return mode?.includes('sequential') === true;
+}
+
+function writeHeader(body: JuteWriter, type: number, done: boolean): void {
+  body.int(type);
+  body.boolean(done);
+  body.int(ANY_VERSION);
+}
+
+function writeOp(body: JuteWriter, op: TransactionOp, path: string): void {
+  switch (op.type) {
+    case 'create':
+      writeHeader(body, createOpcode(op.options?.mode), false);
+      writeCreation(body, path, op.data, op.options);
+      return;
+    case 'delete':
+      writeHeader(body, Opcode.delete, false);
+      body.text(path);
+      body.int(op.version ?? ANY_VERSION);
+      return;
+    case 'set':
+      writeHeader(body, Opcode.setData, false);
+      body.text(path);
+      body.buffer(op.data);
+      body.int(op.version ?? ANY_VERSION);
+      return;
+    case 'check':
+      writeHeader(body, Opcode.check, false);
+      body.text(path);
+      body.int(op.version ?? ANY_VERSION);
+  }
+}
+
+function readResults(reader: JuteReader, ops: readonly TransactionOp[], chroot: Chroot): TransactionResult[] {
+  const results: TransactionResult[] = [];
+  let failure: ZooKeeperError | undefined;
+  for (let index = 0; ; index++) {
+    const type = reader.int();
+    const done = reader.boolean();
+    reader.int(); // the error again
+    if (done) break;
+    const op = ops[index];
+    if (op === undefined) throw new ZooKeeperError('protocol', `more than ${ops.length} results of a transaction`);
+    if (type === Opcode.error) {
+      failure = earlier(failure, reader.int(), op, index);
+    } else {
+      results.push(readResult(reader, type, op, chroot));
+    }
+  }
+  if (failure !== undefined) throw failure;
+  if (results.length !== ops.length) {
+    throw new ZooKeeperError('protocol', `${results.length} results of a transaction of ${ops.length} operations`);
+  }
+  return results;
+}
+
+/**
+ * The operations before the one that failed are marked with code 0, those behind it as "runtime inconsistency": neither
+ * is the reason. (A server may say the latter only: then it is the error.)
+ */
+function earlier(
+  failure: ZooKeeperError | undefined,
+  code: number,
+  op: TransactionOp,
+  index: number,
+): ZooKeeperError | undefined {
+  if (code === ServerCode.ok) return failure;
+  if (failure !== undefined && failure.serverCode !== ServerCode.runtimeInconsistency) return failure;
+  if (failure !== undefined && code === ServerCode.runtimeInconsistency) return failure;
+  return serverError(code, { operation: op.type, path: op.path, operationIndex: index });
+}
+
+function readResult(reader: JuteReader, type: number, op: TransactionOp, chroot: Chroot): TransactionResult {
+  switch (op.type) {
+    case 'create': {
+      const created = reader.text();
+      const path = chroot.toClient(created) ?? created;
+      // Only the newer kinds of creation are answered with a stat.
+      const hasStat = type === Opcode.create2 || type === Opcode.createContainer || type === Opcode.createTtl;
+      return hasStat ? { type: 'create', path, stat: readStat(reader) } : { type: 'create', path };
+    }
+    case 'set':
+      return { type: 'set', stat: readStat(reader) };
+    case 'delete':
+      return { type: 'delete' };
+    case 'check':
+      return { type: 'check' };
+  }
+}

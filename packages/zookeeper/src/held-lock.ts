@@ -1,0 +1,204 @@
+/** A lock that is held, and the removal of contenders that must not stay. */
+
+import type { CallOptions, Session, TransactionOp, ZooKeeper } from './api.js';
+import { abortReason, sleep, type Clock } from './clock.js';
+import { isZooKeeperError, NoNodeError, ZooKeeperError } from './errors.js';
+import type { HeldLock } from './recipes-api.js';
+
+/** Waiting time before the removal of a contender is tried again after an error that waiting may cure. */
+const RETRY_MS = 1000;
+
+/**
+ * Removes contenders for as long as it takes: until they are gone, or the session that owns them is. Every removal is
+ * counted until then.
+ */
+export class ContenderRemovals {
+  private running = 0;
+  private idleWaiters: (() => void)[] = [];
+
+  constructor(
+    private readonly zk: ZooKeeper,
+    private readonly clock: Clock,
+    private readonly onWarning: (error: Error) => void,
+  ) {}
+
+  /** Removals in progress. */
+  get count(): number {
+    return this.running;
+  }
+
+  /** Resolves once none is in progress. */
+  async idle(): Promise<void> {
+    if (this.running > 0) await new Promise<void>((resolve) => this.idleWaiters.push(resolve));
+  }
+
+  /** Deletes one contender. Never rejects. */
+  remove(contender: string, session: Session): Promise<void> {
+    return this.persistently(session, (options) => this.deleteIfThere(contender, options));
+  }
+
+  /** Finds and deletes what a creation of unknown outcome left in a lock directory, if anything. Never rejects. */
+  removeByPrefix(directory: string, prefix: string, session: Session): Promise<void> {
+    return this.persistently(session, async (options) => {
+      const contender = await findContender(this.zk, directory, prefix, options);
+      if (contender !== undefined) await this.deleteIfThere(contender, options);
+    });
+  }
+
+  private async deleteIfThere(path: string, options: CallOptions): Promise<void> {
+    try {
+      await this.zk.delete(path, options);
+    } catch (error) {
+      if (!isZooKeeperError(error, 'no-node')) throw error;
+    }
+  }
+
+  private async persistently(session: Session, attempt: (options: CallOptions) => Promise<void>): Promise<void> {
+    this.running++;
+    const options: CallOptions = { signal: session.lost };
+    try {
+      while (!isOver(session)) {
+        try {
+          await attempt(options);
+          return;
+        } catch (error) {
+          if (isOver(session)) return;
+          if (!isTransient(error)) this.onWarning(asError(error));
+        }
+        await sleep(this.clock, RETRY_MS, session.lost).catch(() => undefined);
+      }
+    } finally {
+      this.running--;
+      if (this.running === 0) {
+        const waiters = this.idleWaiters;
+        this.idleWaiters = [];
+        for (const resolve of waiters) resolve();
+      }
+    }
+  }
+}
+
+/**
+ * The path of the contender that a creation of unknown outcome made in a lock directory; undefined when it made none.
+ */
+export async function findContender(
+  zk: ZooKeeper,
+  directory: string,
+  prefix: string,
+  options: CallOptions,
+): Promise<string | undefined> {
+  // A server that the client moved to may lag behind the one that took the creation.
+  await zk.sync(directory, options);
+  try {
+    const { children } = await zk.children(directory, options);
+    const name = children.find((child) => child.startsWith(prefix));
+    return name === undefined ? undefined : `${directory}/${name}`;
+  } catch (error) {
+    if (isZooKeeperError(error, 'no-node')) return undefined;
+    throw error;
+  }
+}
+
+/** A function, because it changes while something is awaited. */
+function isOver(session: Session): boolean {
+  return session.lost.aborted;
+}
+
+function isTransient(error: unknown): boolean {
+  return (
+    isZooKeeperError(error, 'connection-lost') ||
+    isZooKeeperError(error, 'outcome-unknown') ||
+    isZooKeeperError(error, 'timeout')
+  );
+}
+
+function asError(error: unknown): Error {
+  return error instanceof Error ? error : new Error(String(error));
+}
+
+/** The locks that hang on one session: it gets one listener, however many they are. */
+export class LocksOfSessions {
+  private readonly bySession = new WeakMap<Session, Set<ContenderLock>>();
+
+  add(lock: ContenderLock): void {
+    const { session } = lock;
+    let locks = this.bySession.get(session);
+    if (locks === undefined) {
+      const members = new Set<ContenderLock>();
+      locks = members;
+      this.bySession.set(session, locks);
+      session.lost.addEventListener(
+        'abort',
+        () => {
+          const reason = abortReason(session.lost);
+          for (const member of [...members]) member.end(reason);
+        },
+        { once: true },
+      );
+    }
+    locks.add(lock);
+  }
+
+  delete(lock: ContenderLock): void {
+    this.bySession.get(lock.session)?.delete(lock);
+  }
+}
+
+/** A lock that is ours because our contender is the first in line. */
+export class ContenderLock implements HeldLock {
+  readonly fence: TransactionOp;
+  readonly releaseOp: TransactionOp;
+  private controller: AbortController | undefined;
+  /** Why it is over, if it is. */
+  private endedBy: Error | undefined;
+  private releasing: Promise<void> | undefined;
+
+  constructor(
+    readonly path: string,
+    readonly contender: string,
+    readonly session: Session,
+    private readonly locks: LocksOfSessions,
+    private readonly removals: ContenderRemovals,
+  ) {
+    this.fence = { type: 'check', path: contender, version: 0 };
+    this.releaseOp = { type: 'delete', path: contender };
+    if (session.lost.aborted) this.endedBy = abortReason(session.lost);
+    else locks.add(this);
+  }
+
+  get lost(): AbortSignal {
+    // Made when somebody asks: most locks are held for a moment, by somebody who relies on the fence.
+    if (this.controller === undefined) {
+      this.controller = new AbortController();
+      if (this.endedBy !== undefined) this.controller.abort(this.endedBy);
+    }
+    return this.controller.signal;
+  }
+
+  released(): void {
+    this.end(new ZooKeeperError('aborted', `the lock ${this.path} was released`, { path: this.path }));
+  }
+
+  release(): Promise<void> {
+    if (this.releasing === undefined) {
+      const gone = this.endedBy !== undefined;
+      this.released();
+      this.releasing = gone ? Promise.resolve() : this.removals.remove(this.contender, this.session);
+    }
+    return this.releasing;
+  }
+
+  /** It is no longer ours. Idempotent. */
+  end(reason: Error): void {
+    if (this.endedBy !== undefined) return;
+    this.endedBy = reason;
+    this.locks.delete(this);
+    this.controller?.abort(reason);
+  }
+
+  /** Somebody removed our contender. */
+  taken(): void {
+    const message = `the lock ${this.path} was lost: somebody removed ${this.contender}`;
+    this.end(new NoNodeError('no-node', message, { path: this.contender }));
+  }
+}

@@ -1,0 +1,173 @@
+/** Takes free locks in one transaction, so that an attempt that loses leaves nothing behind. */
+
+import type { CallOptions, Session, TransactionOp, TransactionResult, ZooKeeper } from './api.js';
+import { parentPath } from './client/paths.js';
+import { OutcomeUnknownError, ZooKeeperError } from './errors.js';
+import type { ContenderRemovals } from './held-lock.js';
+import { makePath } from './make-path.js';
+
+/** One lock to take. `exists`: whether the directory is thought to be there. */
+interface Attempt {
+  readonly path: string;
+  readonly prefix: string;
+  exists: boolean;
+}
+
+interface TransactionLockOptions extends CallOptions {
+  readonly before?: readonly TransactionOp[];
+  readonly after?: readonly TransactionOp[];
+}
+
+export interface TakenLocks {
+  readonly session: Session;
+  /** Paths of the contenders, in the order of the locks. */
+  readonly contenders: readonly string[];
+  readonly before: readonly TransactionResult[];
+  readonly after: readonly TransactionResult[];
+}
+
+/** Directories that come and go between attempts are in use by others. */
+const MAX_ATTEMPTS = 5;
+
+/** Undefined: somebody contends for one of the locks. See `LockRecipe.tryAcquireAll`. */
+export async function tryAcquireLocks(
+  zk: ZooKeeper,
+  removals: ContenderRemovals,
+  locks: readonly Attempt[],
+  data: Uint8Array,
+  options: TransactionLockOptions,
+): Promise<TakenLocks | undefined> {
+  for (let count = 0; count < MAX_ATTEMPTS; count++) {
+    const session = zk.session?.confirmed === true ? zk.session : await zk.connected(options);
+    const plan = new Plan(locks, data, options);
+    let results: readonly TransactionResult[];
+    try {
+      results = await zk.transaction(plan.ops, options);
+    } catch (error) {
+      if (!(error instanceof ZooKeeperError)) throw error;
+      if (error.code === 'outcome-unknown') giveUpAll(removals, locks, session);
+      const verdict = plan.judge(error);
+      if (verdict === 'contended') return undefined;
+      if (verdict === 'failed') throw plan.rebased(error);
+      await correct(zk, verdict, options);
+      if (locks.length > 1 && (await lookAtAll(zk, locks, options))) return undefined;
+      continue;
+    }
+    const taken = plan.read(session, results);
+    if (zk.session === session) return taken;
+    throw sessionChanged(zk, removals, taken);
+  }
+  return undefined;
+}
+
+/** What is to be done about a lock whose directory is not as it was thought to be. */
+interface Correction {
+  readonly lock: Attempt;
+  readonly because: 'missing' | 'there' | 'no-parent';
+}
+
+/** The operations of one attempt, and which of them means what. */
+class Plan {
+  readonly ops: readonly TransactionOp[];
+  /** For each operation of the locks: its lock, and what it does. */
+  private readonly steps: { readonly lock: Attempt; readonly does: 'delete' | 'make' | 'contend' }[] = [];
+  private readonly before: readonly TransactionOp[];
+  private readonly after: readonly TransactionOp[];
+
+  constructor(locks: readonly Attempt[], data: Uint8Array, { before = [], after = [] }: TransactionLockOptions) {
+    this.before = before;
+    this.after = after;
+    const ops = [...before];
+    for (const lock of locks) {
+      if (lock.exists) {
+        ops.push({ type: 'delete', path: lock.path });
+        this.steps.push({ lock, does: 'delete' });
+      }
+      ops.push({ type: 'create', path: lock.path });
+      this.steps.push({ lock, does: 'make' });
+      ops.push({ type: 'create', path: `${lock.path}/${lock.prefix}`, data, options: { mode: 'ephemeral-sequential' } });
+      this.steps.push({ lock, does: 'contend' });
+    }
+    this.ops = [...ops, ...after];
+  }
+
+  /** What the failure of the transaction means. */
+  judge({ code, operationIndex }: ZooKeeperError): 'contended' | 'failed' | Correction {
+    const step = operationIndex === undefined ? undefined : this.steps[operationIndex - this.before.length];
+    if (step === undefined) return 'failed';
+    const { lock, does } = step;
+    if (does === 'delete') {
+      if (code === 'not-empty') return 'contended';
+      if (code === 'no-node') return { lock, because: 'missing' };
+    } else if (does === 'make') {
+      if (code === 'node-exists') return { lock, because: 'there' };
+      if (code === 'no-node') return { lock, because: 'no-parent' };
+    }
+    return 'failed';
+  }
+
+  /** The error with an index that counts through the caller's operations only. */
+  rebased(error: ZooKeeperError): ZooKeeperError {
+    const { operationIndex: index } = error;
+    const behind = this.before.length + this.steps.length;
+    if (index === undefined || index < this.before.length) return error;
+    const rebased = index < behind ? undefined : index - this.steps.length;
+    const { code, message, operation, path, serverCode } = error;
+    const details = { operation, path, serverCode, operationIndex: rebased, cause: error };
+    const copy: unknown = Reflect.construct(error.constructor, [code, message, details]);
+    return copy instanceof ZooKeeperError ? copy : error;
+  }
+
+  read(session: Session, results: readonly TransactionResult[]): TakenLocks {
+    const contenders: string[] = [];
+    this.steps.forEach(({ does }, index) => {
+      const result = results[this.before.length + index];
+      if (does === 'contend' && result?.type === 'create') contenders.push(result.path);
+    });
+    return {
+      session,
+      contenders,
+      before: results.slice(0, this.before.length),
+      after: results.slice(results.length - this.after.length),
+    };
+  }
+}
+
+async function correct(
+  zk: ZooKeeper,
+  { lock, because }: Correction,
+  options: CallOptions,
+): Promise<void> {
+  if (because === 'no-parent') {
+    const parent = parentPath(lock.path);
+    if (parent !== undefined && parent !== '/') await makePath(zk, parent, callOptions(options));
+  }
+  lock.exists = because === 'there';
+}
+
+/** Where one expectation was wrong, others may be. True: one of the locks is contended for. */
+async function lookAtAll(zk: ZooKeeper, locks: readonly Attempt[], options: CallOptions): Promise<boolean> {
+  const stats = await Promise.all(locks.map(({ path }) => zk.exists(path, callOptions(options))));
+  locks.forEach((lock, index) => {
+    lock.exists = stats[index] !== undefined;
+  });
+  return stats.some((stat) => stat !== undefined && stat.numChildren > 0);
+}
+
+function callOptions({ signal, timeoutMs }: CallOptions): CallOptions {
+  return { ...(signal === undefined ? {} : { signal }), ...(timeoutMs === undefined ? {} : { timeoutMs }) };
+}
+
+/** The transaction may have been applied: whatever it left is removed. */
+function giveUpAll(removals: ContenderRemovals, locks: readonly Attempt[], session: Session): void {
+  for (const { path, prefix } of locks) void removals.removeByPrefix(path, prefix, session);
+}
+
+/** The transaction waited for a connection and was applied in another session than it was meant for, or that is gone. */
+function sessionChanged(zk: ZooKeeper, removals: ContenderRemovals, taken: TakenLocks): OutcomeUnknownError {
+  const { session } = zk;
+  if (session !== undefined) for (const contender of taken.contenders) void removals.remove(contender, session);
+  const cause: unknown = taken.session.lost.reason;
+  const message = 'the session was lost while locks were taken; they are given up, but the transaction was applied';
+  return new OutcomeUnknownError('outcome-unknown', message, { operation: 'multi', cause });
+}

@@ -1,0 +1,99 @@
+/** What the simulated server is asked and what it answers, without the bytes. */
+
+import type { Acl, CreateMode, Stat, TransactionOp } from '../api.js';
+
+/** A request; paths are the server's. `version` -1 = any. */
+export type Request =
+  | {
+      readonly type: 'create';
+      readonly path: string;
+      readonly data: Uint8Array;
+      readonly mode: CreateMode;
+      readonly acl: readonly Acl[];
+      readonly ttlMs: number;
+    }
+  | { readonly type: 'delete'; readonly path: string; readonly version: number }
+  | { readonly type: 'set'; readonly path: string; readonly data: Uint8Array; readonly version: number }
+  | { readonly type: 'check'; readonly path: string; readonly version: number }
+  | { readonly type: 'setAcl'; readonly path: string; readonly acl: readonly Acl[]; readonly version: number }
+  | { readonly type: 'multi'; readonly ops: readonly WriteRequest[] }
+  | { readonly type: 'exists' | 'get' | 'children'; readonly path: string; readonly watch: boolean }
+  | { readonly type: 'getAcl' | 'sync'; readonly path: string }
+  | { readonly type: 'addWatch'; readonly path: string; readonly recursive: boolean }
+  | { readonly type: 'removeWatches'; readonly path: string }
+  | ({ readonly type: 'setWatches' } & WatchesToRestore)
+  | { readonly type: 'ping' | 'auth' | 'close' };
+
+/** Operations that a transaction may hold. */
+export type WriteRequest = Extract<Request, { type: TransactionOp['type'] }>;
+
+/** What a client watched before it lost its connection (`SetWatches2`). */
+export interface WatchesToRestore {
+  /** The newest transaction that the client knows of. */
+  readonly sinceZxid: bigint;
+  readonly data: readonly string[];
+  readonly exist: readonly string[];
+  readonly children: readonly string[];
+  readonly persistent: readonly string[];
+  readonly recursive: readonly string[];
+}
+
+/** Result of one write; `create` has a path and a stat, `set` a stat. */
+export interface WriteResult {
+  readonly path: string;
+  readonly stat: Stat | undefined;
+}
+
+export type AnswerValue =
+  | { readonly type: 'none' }
+  | { readonly type: 'path'; readonly path: string }
+  | { readonly type: 'created'; readonly path: string; readonly stat: Stat }
+  | { readonly type: 'stat'; readonly stat: Stat }
+  | { readonly type: 'data'; readonly data: Uint8Array; readonly stat: Stat }
+  | { readonly type: 'children'; readonly children: readonly string[]; readonly stat: Stat }
+  | { readonly type: 'acl'; readonly acl: readonly Acl[]; readonly stat: Stat }
+  | { readonly type: 'multi'; readonly ops: readonly WriteRequest[]; readonly results: readonly WriteResult[] }
+  /** The transaction failed with `serverCode` at `index` of `count` operations. */
+  | { readonly type: 'multi-failed'; readonly count: number; readonly index: number; readonly serverCode: number };
+
+/** One change of a znode, for the watches. */
+export interface Change {
+  readonly type: 'created' | 'deleted' | 'changed';
+  readonly path: string;
+}
+
+/** Codes of `KeeperException.Code` that the simulation answers with. */
+export const Refusal = {
+  unimplemented: -6,
+  badArguments: -8,
+  noNode: -101,
+  noAuth: -102,
+  badVersion: -103,
+  noChildrenForEphemerals: -108,
+  nodeExists: -110,
+  notEmpty: -111,
+  invalidAcl: -114,
+  noWatcher: -121,
+} as const;
+
+/** The server refuses a request, which took no effect. */
+export class RefusedError extends Error {
+  constructor(readonly serverCode: number) {
+    super(`refused with code ${serverCode}`);
+    this.name = 'RefusedError';
+  }
+}
+
+/** Whether a request can change data, so that the loss of its answer leaves its outcome unknown. */
+export function isWrite(request: Request): boolean {
+  switch (request.type) {
+    case 'create':
+    case 'delete':
+    case 'set':
+    case 'setAcl':
+    case 'multi':
+      return true;
+    default:
+      return false;
+  }
+}

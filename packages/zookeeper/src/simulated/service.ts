@@ -1,0 +1,208 @@
+/** What the simulated server does with requests: the znodes, the watches, and the numbering of transactions. */
+
+import type { Clock, Timer } from '../clock.js';
+import { Refusal, RefusedError, type AnswerValue, type Change, type Request, type WriteResult } from './messages.js';
+import { ServerWatches, type EventSink } from './watch-table.js';
+import { ZnodeTree, type DumpedZnode, type WriteContext } from './znode-tree.js';
+
+type ReadRequest = Exclude<
+  Request,
+  { type: 'create' | 'delete' | 'set' | 'check' | 'multi' | 'setAcl' }
+>;
+
+export type CommitListener = (changes: readonly Change[], zxid: bigint) => void;
+
+/** Znodes as they were at some time. */
+export interface DataSnapshot {
+  readonly tree: ZnodeTree;
+  readonly zxid: bigint;
+}
+
+const CONTAINER_CHECK_MS = 60_000;
+
+export class ZnodeService {
+  private tree: ZnodeTree;
+  private watches = new ServerWatches();
+  private zxid = 0n;
+  private cleaner: Timer | undefined;
+  private readonly commitListeners = new Set<CommitListener>();
+
+  constructor(
+    private readonly clock: Clock,
+    private readonly options: { readonly ttlNodes?: boolean; readonly containerCheckMs?: number },
+  ) {
+    this.tree = new ZnodeTree({ ttlNodes: options.ttlNodes ?? false });
+  }
+
+  get lastZxid(): bigint {
+    return this.zxid;
+  }
+
+  dump(): ReadonlyMap<string, DumpedZnode> {
+    return this.tree.dump();
+  }
+
+  onCommit(listener: CommitListener): () => void {
+    this.commitListeners.add(listener);
+    return () => this.commitListeners.delete(listener);
+  }
+
+  snapshot(): DataSnapshot {
+    return { tree: this.tree.copy(), zxid: this.zxid };
+  }
+
+  restore(snapshot: DataSnapshot): void {
+    this.tree = snapshot.tree.copy();
+    this.zxid = snapshot.zxid;
+  }
+
+  /** As a server forgets all watches when it goes down. */
+  stop(): void {
+    this.cleaner?.cancel();
+    this.cleaner = undefined;
+    this.watches = new ServerWatches();
+  }
+
+  start(): void {
+    this.scheduleCleaning();
+  }
+
+  forgetWatches(sink: EventSink): void {
+    this.watches.removeSink(sink);
+  }
+
+  /** Creating a session is a transaction. */
+  countTransaction(): void {
+    this.zxid++;
+  }
+
+  endSession(sessionId: bigint): void {
+    const changes: Change[] = [];
+    this.tree.removeEphemerals(this.nextContext(sessionId), changes);
+    this.committed(changes);
+  }
+
+  /** Applies a request of a session; its watches are set for `sink`. Throws `RefusedError`, having changed nothing. */
+  handle(sink: EventSink, sessionId: bigint, request: Request): AnswerValue {
+    switch (request.type) {
+      case 'create':
+      case 'delete':
+      case 'set':
+      case 'check': {
+        const changes: Change[] = [];
+        const result = this.tree.write(request, this.nextContext(sessionId), changes);
+        this.committed(changes);
+        return writeAnswer(result, request.type);
+      }
+      case 'multi': {
+        const changes: Change[] = [];
+        const results = this.tree.writeAll(request.ops, this.nextContext(sessionId), changes);
+        if (!Array.isArray(results)) return { type: 'multi-failed', count: request.ops.length, ...results };
+        this.committed(changes);
+        return { type: 'multi', ops: request.ops, results };
+      }
+      case 'setAcl':
+        this.zxid++;
+        return { type: 'stat', stat: this.tree.setAcl(request.path, request.acl, request.version) };
+      default:
+        return this.handleRead(sink, request);
+    }
+  }
+
+  private handleRead(sink: EventSink, request: ReadRequest): AnswerValue {
+    switch (request.type) {
+      case 'exists': {
+        if (request.watch) this.watches.watchData(request.path, sink);
+        const stat = this.tree.stat(request.path);
+        if (stat === undefined) throw new RefusedError(Refusal.noNode);
+        return { type: 'stat', stat };
+      }
+      case 'get': {
+        const node = this.tree.read(request.path);
+        if (request.watch) this.watches.watchData(request.path, sink);
+        return { type: 'data', ...node };
+      }
+      case 'children': {
+        const node = this.tree.children(request.path);
+        if (request.watch) this.watches.watchChildren(request.path, sink);
+        return { type: 'children', ...node };
+      }
+      case 'getAcl':
+        return { type: 'acl', ...this.tree.acl(request.path) };
+      case 'sync':
+        return { type: 'path', path: request.path };
+      case 'addWatch':
+        this.watches.add(request.path, sink, request.recursive);
+        return { type: 'none' };
+      case 'removeWatches':
+        if (!this.watches.remove(request.path, sink)) throw new RefusedError(Refusal.noWatcher);
+        return { type: 'none' };
+      case 'setWatches':
+        this.restoreWatches(sink, request);
+        return { type: 'none' };
+      case 'ping':
+      case 'auth':
+      case 'close':
+        return { type: 'none' };
+    }
+  }
+
+  /** As `DataTree.setWatches`: one-shot watches whose change was missed fire at once, the others are set. */
+  private restoreWatches(sink: EventSink, request: Extract<Request, { type: 'setWatches' }>): void {
+    const { sinceZxid } = request;
+    for (const path of request.data) {
+      const stat = this.tree.stat(path);
+      if (stat === undefined) sink.sendEvent({ type: 'deleted', path });
+      else if (stat.mzxid > sinceZxid) sink.sendEvent({ type: 'changed', path });
+      else this.watches.watchData(path, sink);
+    }
+    for (const path of request.exist) {
+      if (this.tree.stat(path) !== undefined) sink.sendEvent({ type: 'created', path });
+      else this.watches.watchData(path, sink);
+    }
+    for (const path of request.children) {
+      const stat = this.tree.stat(path);
+      if (stat === undefined) sink.sendEvent({ type: 'deleted', path });
+      else if (stat.pzxid > sinceZxid) sink.sendEvent({ type: 'children', path });
+      else this.watches.watchChildren(path, sink);
+    }
+    for (const path of request.persistent) this.watches.add(path, sink, false);
+    for (const path of request.recursive) this.watches.add(path, sink, true);
+  }
+
+  private nextContext(sessionId: bigint): WriteContext {
+    // A transaction that is refused has a number as well.
+    this.zxid++;
+    return { zxid: this.zxid, now: Math.floor(this.clock.now()), sessionId };
+  }
+
+  private committed(changes: readonly Change[]): void {
+    if (changes.length === 0) return;
+    for (const change of changes) this.watches.tell(change);
+    for (const listener of this.commitListeners) listener(changes, this.zxid);
+    this.scheduleCleaning();
+  }
+
+  private scheduleCleaning(): void {
+    if (this.cleaner !== undefined || !this.tree.hasExpirable) return;
+    const clean = (): void => {
+      this.cleaner = undefined;
+      this.clean();
+      this.scheduleCleaning();
+    };
+    this.cleaner = this.clock.schedule(this.options.containerCheckMs ?? CONTAINER_CHECK_MS, clean, { background: true });
+  }
+
+  private clean(): void {
+    for (const path of this.tree.expired(Math.floor(this.clock.now()))) {
+      const changes: Change[] = [];
+      this.tree.unlink(path, this.nextContext(0n), changes);
+      this.committed(changes);
+    }
+  }
+}
+
+function writeAnswer({ path, stat }: WriteResult, type: 'create' | 'delete' | 'set' | 'check'): AnswerValue {
+  if (stat === undefined) return { type: 'none' };
+  return type === 'create' ? { type: 'created', path, stat } : { type: 'stat', stat };
+}

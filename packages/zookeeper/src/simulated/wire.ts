@@ -1,0 +1,236 @@
+/** The server's side of the client protocol: requests from bytes, answers to bytes. See `client/protocol.ts`. */
+
+import type { CreateMode, Stat, WatchEvent } from '../api.js';
+import type { JuteReader } from '../client/jute-reader.js';
+import { JuteWriter } from '../client/jute-writer.js';
+import { CREATE_FLAGS, Opcode, readAcl, SpecialXid, writeAcl, type ConnectResponse } from '../client/protocol.js';
+import { ZooKeeperError } from '../errors.js';
+import type { AnswerValue, Request, WriteRequest, WriteResult } from './messages.js';
+
+/** What a client proposes when a connection begins; `sessionId` 0n: a new session. */
+export interface Hello {
+  readonly lastZxid: bigint;
+  readonly timeoutMs: number;
+  readonly sessionId: bigint;
+  readonly password: Buffer;
+}
+
+/** One for all: nothing waits between its reset and `finish`. */
+const writer = new JuteWriter();
+const MODES = new Map(Object.entries(CREATE_FLAGS).map(([mode, flags]) => [flags, mode as CreateMode]));
+const EVENT_TYPES = { created: 1, deleted: 2, changed: 3, children: 4, 'watch-removed': -2 } as const;
+const SYNC_CONNECTED = 3;
+const RUNTIME_INCONSISTENCY = -2;
+/** `OpCode.create`, of the time before stats were part of the answer. */
+const PLAIN_CREATE = 1;
+
+export function readHello(reader: JuteReader): Hello {
+  reader.int(); // protocol version
+  return { lastZxid: reader.long(), timeoutMs: reader.int(), sessionId: reader.long(), password: reader.buffer() };
+}
+
+/** Throws `ZooKeeperError` (`protocol`) when it cannot be understood. */
+export function readRequest(reader: JuteReader): { readonly xid: number; readonly request: Request } {
+  const xid = reader.int();
+  const opcode = reader.int();
+  return { xid, request: readBody(reader, opcode) };
+}
+
+function readBody(reader: JuteReader, opcode: number): Request {
+  switch (opcode) {
+    case Opcode.ping:
+      return { type: 'ping' };
+    case Opcode.auth:
+      return { type: 'auth' };
+    case Opcode.closeSession:
+      return { type: 'close' };
+    case Opcode.exists:
+      return { type: 'exists', path: reader.text(), watch: reader.boolean() };
+    case Opcode.getData:
+      return { type: 'get', path: reader.text(), watch: reader.boolean() };
+    case Opcode.getChildren2:
+      return { type: 'children', path: reader.text(), watch: reader.boolean() };
+    case Opcode.getAcl:
+      return { type: 'getAcl', path: reader.text() };
+    case Opcode.setAcl:
+      return { type: 'setAcl', path: reader.text(), acl: readAcl(reader), version: reader.int() };
+    case Opcode.sync:
+      return { type: 'sync', path: reader.text() };
+    case Opcode.addWatch:
+      return { type: 'addWatch', path: reader.text(), recursive: reader.int() === 1 };
+    case Opcode.removeWatches:
+      return { type: 'removeWatches', path: reader.text() };
+    case Opcode.setWatches:
+    case Opcode.setWatches2:
+      return readWatches(reader, opcode === Opcode.setWatches2);
+    case Opcode.multi:
+      return { type: 'multi', ops: readOps(reader) };
+    default:
+      return readWrite(reader, opcode);
+  }
+}
+
+function readWatches(reader: JuteReader, withPersistent: boolean): Request {
+  return {
+    type: 'setWatches',
+    sinceZxid: reader.long(),
+    data: reader.texts(),
+    exist: reader.texts(),
+    children: reader.texts(),
+    persistent: withPersistent ? reader.texts() : [],
+    recursive: withPersistent ? reader.texts() : [],
+  };
+}
+
+function readOps(reader: JuteReader): WriteRequest[] {
+  const ops: WriteRequest[] = [];
+  for (;;) {
+    const opcode = reader.int();
+    const done = reader.boolean();
+    reader.int(); // the error, of no meaning here
+    if (done) return ops;
+    ops.push(readWrite(reader, opcode));
+  }
+}
+
+function readWrite(reader: JuteReader, opcode: number): WriteRequest {
+  switch (opcode) {
+    case Opcode.create2:
+    case Opcode.createContainer:
+    case Opcode.createTtl: {
+      const path = reader.text();
+      const data = reader.buffer();
+      const acl = readAcl(reader);
+      const mode = MODES.get(reader.int()) ?? 'persistent';
+      return { type: 'create', path, data, acl, mode, ttlMs: opcode === Opcode.createTtl ? Number(reader.long()) : 0 };
+    }
+    case Opcode.delete:
+      return { type: 'delete', path: reader.text(), version: reader.int() };
+    case Opcode.setData:
+      return { type: 'set', path: reader.text(), data: reader.buffer(), version: reader.int() };
+    case Opcode.check:
+      return { type: 'check', path: reader.text(), version: reader.int() };
+    default:
+      throw new ZooKeeperError('protocol', `the simulated server does not know requests of type ${opcode}`);
+  }
+}
+
+export function connectResponse({ timeoutMs, sessionId, password }: ConnectResponse): Buffer {
+  writer.reset();
+  writer.int(0); // protocol version
+  writer.int(timeoutMs);
+  writer.long(sessionId);
+  writer.buffer(password);
+  writer.boolean(false); // read-only
+  return writer.take();
+}
+
+export function eventMessage(event: WatchEvent): Buffer {
+  header(SpecialXid.event, -1n, 0);
+  writer.int(EVENT_TYPES[event.type]);
+  writer.int(SYNC_CONNECTED);
+  writer.text(event.path);
+  return writer.take();
+}
+
+export function refusalMessage(xid: number, zxid: bigint, serverCode: number): Buffer {
+  header(xid, zxid, serverCode);
+  return writer.take();
+}
+
+export function answerMessage(xid: number, zxid: bigint, value: AnswerValue): Buffer {
+  header(xid, zxid, 0);
+  switch (value.type) {
+    case 'none':
+      break;
+    case 'path':
+      writer.text(value.path);
+      break;
+    case 'created':
+      writer.text(value.path);
+      writeStat(value.stat);
+      break;
+    case 'stat':
+      writeStat(value.stat);
+      break;
+    case 'data':
+      writer.buffer(value.data);
+      writeStat(value.stat);
+      break;
+    case 'children':
+      writer.texts(value.children);
+      writeStat(value.stat);
+      break;
+    case 'acl':
+      writeAcl(writer, value.acl);
+      writeStat(value.stat);
+      break;
+    case 'multi':
+      value.ops.forEach((op, index) => writeResult(op, value.results[index]));
+      opHeader(Opcode.error, true, -1);
+      break;
+    case 'multi-failed':
+      writeFailures(value.count, value.index, value.serverCode);
+      break;
+  }
+  return writer.take();
+}
+
+function header(xid: number, zxid: bigint, serverCode: number): void {
+  writer.reset();
+  writer.int(xid);
+  writer.long(zxid);
+  writer.int(serverCode);
+}
+
+function opHeader(opcode: number, done: boolean, error: number): void {
+  writer.int(opcode);
+  writer.boolean(done);
+  writer.int(error);
+}
+
+function writeResult(op: WriteRequest, result: WriteResult | undefined): void {
+  switch (op.type) {
+    case 'create': {
+      // A creation of the plain kind is answered without a stat when it is part of a transaction.
+      const withStat = op.mode === 'container' || op.ttlMs > 0;
+      opHeader(withStat ? Opcode.createContainer : PLAIN_CREATE, false, 0);
+      writer.text(result?.path ?? op.path);
+      if (withStat && result?.stat !== undefined) writeStat(result.stat);
+      return;
+    }
+    case 'set':
+      opHeader(Opcode.setData, false, 0);
+      if (result?.stat !== undefined) writeStat(result.stat);
+      return;
+    case 'delete':
+      opHeader(Opcode.delete, false, 0);
+      return;
+    case 'check':
+      opHeader(Opcode.check, false, 0);
+  }
+}
+
+/** What comes before the operation that failed is marked as well, and what comes behind it as inconsistent. */
+function writeFailures(count: number, failed: number, serverCode: number): void {
+  for (let index = 0; index < count; index++) {
+    const code = index < failed ? 0 : index === failed ? serverCode : RUNTIME_INCONSISTENCY;
+    opHeader(Opcode.error, false, code);
+    writer.int(code);
+  }
+  opHeader(Opcode.error, true, -1);
+}
+
+function writeStat(stat: Stat): void {
+  writer.long(stat.czxid);
+  writer.long(stat.mzxid);
+  writer.long(BigInt(stat.ctime));
+  writer.long(BigInt(stat.mtime));
+  writer.int(stat.version);
+  writer.int(stat.cversion);
+  writer.int(stat.aversion);
+  writer.long(stat.ephemeralOwner);
+  writer.int(stat.dataLength);
+  writer.int(stat.numChildren);
+  writer.long(stat.pzxid);
+}

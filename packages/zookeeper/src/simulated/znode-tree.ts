@@ -1,0 +1,371 @@
+/**
+ * The znodes of the simulated server, with the rules of ZooKeeper 3.8 (`PrepRequestProcessor`, `DataTree`,
+ * `DataNode.copyStat`): what is refused, and what every write does to the numbers of a znode and of its parent.
+ */
+
+import { OPEN_ACL, Permission, type Acl, type Stat } from '../api.js';
+import { parentPath } from '../client/paths.js';
+import { Refusal, RefusedError, type Change, type WriteRequest, type WriteResult } from './messages.js';
+
+/** `EphemeralType`: containers and TTL nodes are marked in the field of the owner. */
+const CONTAINER_OWNER = -(2n ** 63n);
+const TTL_OWNER_MARK = -(2n ** 56n);
+/** The server's own znodes, which cannot be deleted. */
+const SPECIAL_PATHS: ReadonlySet<string> = new Set(['/', '/zookeeper', '/zookeeper/config', '/zookeeper/quota']);
+
+interface Znode {
+  data: Uint8Array;
+  acl: readonly Acl[];
+  readonly czxid: bigint;
+  mzxid: bigint;
+  pzxid: bigint;
+  readonly ctime: number;
+  mtime: number;
+  version: number;
+  aversion: number;
+  /** How many children were ever created: what sequence numbers are made of. */
+  creations: number;
+  readonly owner: bigint;
+  readonly ttlMs: number;
+  readonly children: Set<string>;
+}
+
+/** Who writes, and when. */
+export interface WriteContext {
+  readonly zxid: bigint;
+  readonly now: number;
+  readonly sessionId: bigint;
+}
+
+/** A znode as a checker sees it. */
+export interface DumpedZnode {
+  readonly data: Uint8Array;
+  readonly stat: Stat;
+}
+
+export class ZnodeTree {
+  private readonly nodes: Map<string, Znode>;
+  private readonly ephemerals: Map<bigint, Set<string>>;
+  /** Undoes the transaction in progress, last step first. */
+  private journal: (() => void)[] | undefined;
+  /** Containers and TTL nodes: what the clean-up looks at. */
+  private readonly expirable: Set<string>;
+
+  constructor(
+    private readonly settings: { readonly ttlNodes: boolean },
+    from?: ZnodeTree,
+  ) {
+    this.nodes = new Map();
+    this.ephemerals = new Map();
+    this.expirable = new Set(from?.expirable);
+    if (from === undefined) {
+      for (const path of SPECIAL_PATHS) this.link(path, freshNode(new Uint8Array(), OPEN_ACL, { zxid: 0n, now: 0 }, 0n, 0));
+      return;
+    }
+    for (const [path, node] of from.nodes) this.nodes.set(path, { ...node, children: new Set(node.children) });
+    for (const [owner, paths] of from.ephemerals) this.ephemerals.set(owner, new Set(paths));
+  }
+
+  /** An independent copy. */
+  copy(): ZnodeTree {
+    return new ZnodeTree(this.settings, this);
+  }
+
+  stat(path: string): Stat | undefined {
+    const node = this.nodes.get(path);
+    return node === undefined ? undefined : statOf(node);
+  }
+
+  read(path: string): { readonly data: Uint8Array; readonly stat: Stat } {
+    const node = this.permitted(path, Permission.read);
+    return { data: node.data.slice(), stat: statOf(node) };
+  }
+
+  children(path: string): { readonly children: readonly string[]; readonly stat: Stat } {
+    const node = this.permitted(path, Permission.read);
+    return { children: [...node.children], stat: statOf(node) };
+  }
+
+  acl(path: string): { readonly acl: readonly Acl[]; readonly stat: Stat } {
+    const node = this.permitted(path, Permission.read | Permission.admin);
+    return { acl: node.acl, stat: statOf(node) };
+  }
+
+  setAcl(path: string, acl: readonly Acl[], version: number): Stat {
+    const node = this.permitted(path, Permission.admin);
+    if (acl.length === 0) throw new RefusedError(Refusal.invalidAcl);
+    checkVersion(node.aversion, version);
+    node.acl = acl;
+    node.aversion++;
+    return statOf(node);
+  }
+
+  /** Applies one write and appends what it changed to `changes`. Throws `RefusedError`, having changed nothing. */
+  write(request: WriteRequest, context: WriteContext, changes: Change[]): WriteResult {
+    switch (request.type) {
+      case 'create':
+        return this.create(request, context, changes);
+      case 'delete':
+        this.delete(request, context, changes);
+        return { path: request.path, stat: undefined };
+      case 'set':
+        return this.set(request, context, changes);
+      case 'check':
+        checkVersion(this.permitted(request.path, Permission.read).version, request.version);
+        return { path: request.path, stat: undefined };
+    }
+  }
+
+  /** Applies all writes, or none: then says which is the first that is refused, and why. */
+  writeAll(
+    requests: readonly WriteRequest[],
+    context: WriteContext,
+    changes: Change[],
+  ): WriteResult[] | { readonly index: number; readonly serverCode: number } {
+    const results: WriteResult[] = [];
+    const journal: (() => void)[] = [];
+    this.journal = journal;
+    try {
+      for (const request of requests) results.push(this.write(request, context, changes));
+      return results;
+    } catch (error) {
+      if (!(error instanceof RefusedError)) throw error;
+      this.journal = undefined;
+      for (const undo of journal.reverse()) undo();
+      changes.length = 0;
+      return { index: results.length, serverCode: error.serverCode };
+    } finally {
+      this.journal = undefined;
+    }
+  }
+
+  /** Whether there are containers or TTL nodes. */
+  get hasExpirable(): boolean {
+    return this.expirable.size > 0;
+  }
+
+  /** Removes the ephemeral znodes of a session that ended. */
+  removeEphemerals(context: WriteContext, changes: Change[]): void {
+    for (const path of [...(this.ephemerals.get(context.sessionId) ?? [])]) this.unlink(path, context, changes);
+  }
+
+  /** Paths of the containers and TTL nodes that the server would remove now, children first. */
+  expired(now: number): string[] {
+    const paths: string[] = [];
+    for (const path of this.expirable) {
+      const node = this.nodes.get(path);
+      if (node === undefined || node.children.size > 0) continue;
+      const due = node.owner === CONTAINER_OWNER ? node.creations > 0 : now - node.mtime > node.ttlMs;
+      if (due) paths.push(path);
+    }
+    return paths;
+  }
+
+  /** Removes a znode without children, whatever its version. */
+  unlink(path: string, context: WriteContext, changes: Change[]): void {
+    const node = this.nodes.get(path);
+    const parent = this.nodes.get(parentPath(path) ?? '');
+    if (node === undefined || parent === undefined) return;
+    const name = nameOf(path);
+    this.remember(() => {
+      this.link(path, node);
+    });
+    this.rememberParent(parent);
+    this.nodes.delete(path);
+    this.ephemerals.get(node.owner)?.delete(path);
+    this.expirable.delete(path);
+    parent.children.delete(name);
+    parent.pzxid = context.zxid;
+    changes.push({ type: 'deleted', path });
+  }
+
+  /** Every znode by path, sorted. */
+  dump(): Map<string, DumpedZnode> {
+    const paths = [...this.nodes.keys()].sort();
+    const dumped = new Map<string, DumpedZnode>();
+    for (const path of paths) {
+      const node = this.nodes.get(path);
+      if (node !== undefined) dumped.set(path, { data: node.data.slice(), stat: statOf(node) });
+    }
+    return dumped;
+  }
+
+  private create(
+    request: Extract<WriteRequest, { type: 'create' }>,
+    context: WriteContext,
+    changes: Change[],
+  ): WriteResult {
+    const { mode } = request;
+    const parentName = parentPath(request.path);
+    if (parentName === undefined) throw new RefusedError(Refusal.nodeExists);
+    if (mode.endsWith('-ttl') && !this.settings.ttlNodes) throw new RefusedError(Refusal.unimplemented);
+    if (request.acl.length === 0) throw new RefusedError(Refusal.invalidAcl);
+    const parent = this.permitted(parentName, Permission.create);
+    const sequential = mode.includes('-sequential');
+    const path = sequential ? request.path + sequenceDigits(parent.creations) : request.path;
+    if (this.nodes.has(path)) throw new RefusedError(Refusal.nodeExists);
+    // Session ids of the simulation are positive; the marks of containers and TTL nodes are negative.
+    if (parent.owner > 0n) throw new RefusedError(Refusal.noChildrenForEphemerals);
+    const node = freshNode(request.data, request.acl, context, ownerOf(request, context.sessionId), request.ttlMs);
+    this.rememberParent(parent);
+    this.remember(() => {
+      this.drop(path);
+    });
+    parent.creations++;
+    parent.pzxid = context.zxid;
+    this.link(path, node);
+    changes.push({ type: 'created', path });
+    return { path, stat: statOf(node) };
+  }
+
+  private delete(
+    request: Extract<WriteRequest, { type: 'delete' }>,
+    context: WriteContext,
+    changes: Change[],
+  ): void {
+    const parent = parentPath(request.path);
+    if (parent === undefined || SPECIAL_PATHS.has(request.path)) throw new RefusedError(Refusal.badArguments);
+    this.permitted(parent, Permission.delete);
+    const node = this.existing(request.path);
+    checkVersion(node.version, request.version);
+    if (node.children.size > 0) throw new RefusedError(Refusal.notEmpty);
+    this.unlink(request.path, context, changes);
+  }
+
+  private set(
+    request: Extract<WriteRequest, { type: 'set' }>,
+    context: WriteContext,
+    changes: Change[],
+  ): WriteResult {
+    const node = this.permitted(request.path, Permission.write);
+    checkVersion(node.version, request.version);
+    const { data, mzxid, mtime, version } = node;
+    this.remember(() => {
+      Object.assign(node, { data, mzxid, mtime, version });
+    });
+    node.data = request.data;
+    node.mzxid = context.zxid;
+    node.mtime = context.now;
+    node.version = version + 1;
+    changes.push({ type: 'changed', path: request.path });
+    return { path: request.path, stat: statOf(node) };
+  }
+
+  private existing(path: string): Znode {
+    const node = this.nodes.get(path);
+    if (node === undefined) throw new RefusedError(Refusal.noNode);
+    return node;
+  }
+
+  /** Only `world:anyone` is known; entries of other schemes match nobody. */
+  private permitted(path: string, anyOf: number): Znode {
+    const node = this.existing(path);
+    if (node.acl === OPEN_ACL) return node;
+    const allowed = node.acl.some((entry) => entry.scheme === 'world' && (entry.permissions & anyOf) !== 0);
+    if (!allowed) throw new RefusedError(Refusal.noAuth);
+    return node;
+  }
+
+  private link(path: string, node: Znode): void {
+    this.nodes.set(path, node);
+    const parent = parentPath(path);
+    if (parent !== undefined) this.nodes.get(parent)?.children.add(nameOf(path));
+    if (node.ttlMs > 0 || node.owner === CONTAINER_OWNER) this.expirable.add(path);
+    else if (node.owner !== 0n) {
+      const owned = this.ephemerals.get(node.owner);
+      if (owned === undefined) this.ephemerals.set(node.owner, new Set([path]));
+      else owned.add(path);
+    }
+  }
+
+  private drop(path: string): void {
+    const node = this.nodes.get(path);
+    this.nodes.delete(path);
+    this.nodes.get(parentPath(path) ?? '')?.children.delete(nameOf(path));
+    this.expirable.delete(path);
+    if (node !== undefined) this.ephemerals.get(node.owner)?.delete(path);
+  }
+
+  private remember(undo: () => void): void {
+    this.journal?.push(undo);
+  }
+
+  private rememberParent(parent: Znode): void {
+    const { pzxid, creations } = parent;
+    this.remember(() => {
+      parent.pzxid = pzxid;
+      parent.creations = creations;
+    });
+  }
+}
+
+function freshNode(
+  data: Uint8Array,
+  acl: readonly Acl[],
+  { zxid, now }: { readonly zxid: bigint; readonly now: number },
+  owner: bigint,
+  ttlMs: number,
+): Znode {
+  return {
+    data,
+    acl,
+    czxid: zxid,
+    mzxid: zxid,
+    pzxid: zxid,
+    ctime: now,
+    mtime: now,
+    version: 0,
+    aversion: 0,
+    creations: 0,
+    owner,
+    ttlMs,
+    children: new Set(),
+  };
+}
+
+function statOf(node: Znode): Stat {
+  const numChildren = node.children.size;
+  return {
+    czxid: node.czxid,
+    mzxid: node.mzxid,
+    ctime: node.ctime,
+    mtime: node.mtime,
+    version: node.version,
+    // Creations and deletions; of those created, all but the present children were deleted.
+    cversion: node.creations * 2 - numChildren,
+    aversion: node.aversion,
+    // The marks of containers and TTL nodes are not shown to clients.
+    ephemeralOwner: node.owner > 0n ? node.owner : 0n,
+    dataLength: node.data.length,
+    numChildren,
+    pzxid: node.pzxid,
+  };
+}
+
+function ownerOf(request: Extract<WriteRequest, { type: 'create' }>, sessionId: bigint): bigint {
+  switch (request.mode) {
+    case 'ephemeral':
+    case 'ephemeral-sequential':
+      return sessionId;
+    case 'container':
+      return CONTAINER_OWNER;
+    case 'persistent-ttl':
+    case 'persistent-sequential-ttl':
+      return TTL_OWNER_MARK + BigInt(request.ttlMs);
+    case 'persistent':
+    case 'persistent-sequential':
+      return 0n;
+  }
+}
+
+function checkVersion(actual: number, expected: number): void {
+  if (expected !== -1 && expected !== actual) throw new RefusedError(Refusal.badVersion);
+}
+
+function sequenceDigits(count: number): string {
+  return String(count).padStart(10, '0');
+}
+
+function nameOf(path: string): string {
+  return path.slice(path.lastIndexOf('/') + 1);
+}

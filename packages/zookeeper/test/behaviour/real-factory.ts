@@ -1,0 +1,122 @@
+/** A real server, reached through a relay per client that can be cut. */
+
+import { once } from 'node:events';
+import { createConnection, createServer, type AddressInfo, type Server, type Socket } from 'node:net';
+import { zooKeeperForTests, type ZooKeeperForTests } from '@nodepool/dev-zookeeper';
+import { connect, systemClock, type ZooKeeper } from '../../src/index.js';
+import type { TestClientOptions, ZooKeeperFactory } from './harness.js';
+
+/** Sessions of at least two ticks: short enough to wait for the end of one. */
+const TICK_MS = 500;
+
+export class RealFactory implements ZooKeeperFactory {
+  readonly clock = systemClock;
+  private zooKeeper: ZooKeeperForTests | undefined;
+  private readonly relays = new Map<ZooKeeper, Relay>();
+
+  async start(): Promise<void> {
+    this.zooKeeper = await zooKeeperForTests({ tickTime: TICK_MS });
+  }
+
+  async stop(): Promise<void> {
+    for (const relay of this.relays.values()) relay.close();
+    await this.zooKeeper?.stop();
+  }
+
+  /** `host:port/chroot`, past the relays. */
+  get servers(): string {
+    if (this.zooKeeper === undefined) throw new Error('start it first');
+    return this.zooKeeper.servers;
+  }
+
+  async connect(options: TestClientOptions = {}): Promise<ZooKeeper> {
+    const slash = this.servers.indexOf('/');
+    const [address = ''] = this.servers.slice(0, slash).split(',');
+    const relay = new Relay(address);
+    await relay.listening;
+    const chroot = this.servers.slice(slash) + (options.chroot ?? '');
+    const client = connect({
+      ...options,
+      servers: relay.address,
+      chroot,
+      reconnectDelayMs: [20, 100],
+    });
+    this.relays.set(client, relay);
+    return client;
+  }
+
+  expire(client: ZooKeeper): Promise<void> {
+    const relay = this.relayOf(client);
+    return new Promise((resolve) => {
+      const onLost = (): void => {
+        client.off('lost', onLost);
+        relay.open = true;
+        resolve();
+      };
+      client.on('lost', onLost);
+      relay.open = false;
+      relay.cut();
+    });
+  }
+
+  disconnect(client: ZooKeeper): Promise<void> {
+    this.relayOf(client).cut();
+    return Promise.resolve();
+  }
+
+  private relayOf(client: ZooKeeper): Relay {
+    const relay = this.relays.get(client);
+    if (relay === undefined) throw new Error('not a client of this factory');
+    return relay;
+  }
+}
+
+/** Hands bytes on between one client and the server. */
+class Relay {
+  open = true;
+  readonly listening: Promise<unknown>;
+  private readonly server: Server;
+  private readonly sockets = new Set<Socket>();
+
+  constructor(target: string) {
+    const colon = target.lastIndexOf(':');
+    this.server = createServer((socket) => {
+      if (!this.open) {
+        socket.destroy();
+        return;
+      }
+      this.join(socket, createConnection(Number(target.slice(colon + 1)), target.slice(0, colon)));
+    });
+    this.server.listen(0, '127.0.0.1');
+    this.listening = once(this.server, 'listening');
+  }
+
+  get address(): string {
+    return `127.0.0.1:${(this.server.address() as AddressInfo).port}`;
+  }
+
+  cut(): void {
+    for (const socket of this.sockets) socket.destroy();
+  }
+
+  close(): void {
+    this.cut();
+    this.server.close();
+  }
+
+  private join(one: Socket, other: Socket): void {
+    for (const [from, to] of [
+      [one, other],
+      [other, one],
+    ] as const) {
+      from.setNoDelay(true);
+      this.sockets.add(from);
+      from.on('data', (chunk) => to.write(chunk));
+      from.on('error', () => from.destroy());
+      from.on('close', () => {
+        this.sockets.delete(from);
+        to.destroy();
+      });
+    }
+  }
+}

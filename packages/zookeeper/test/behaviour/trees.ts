@@ -1,0 +1,297 @@
+/** Behaviour of cached trees on any ZooKeeper. */
+
+import { describe, expect, it } from '@jest/globals';
+import {
+  cachedTree,
+  isZooKeeperError,
+  type CachedTree,
+  type CachedTreeSettings,
+  type TreeNode,
+  type ZooKeeper,
+} from '../../src/index.js';
+import { bytes, Collector, textOf, type Bench } from './harness.js';
+import { seeded } from './seeded.js';
+
+export function describeTrees(bench: Bench): void {
+  describeMirror(bench);
+  describeWrites(bench);
+  describeStorms(bench);
+}
+
+interface WatchedTree {
+  readonly tree: CachedTree;
+  readonly log: Collector<string>;
+}
+
+function mirror(bench: Bench, zk: ZooKeeper, root: string, settings: CachedTreeSettings = {}): WatchedTree {
+  const log = new Collector<string>();
+  const tree = cachedTree(
+    zk,
+    root,
+    {
+      onPut: (node, before) => log.add(`${before === undefined ? 'new' : 'put'} ${node.path} ${textOf(node.data)}`.trim()),
+      onRemove: (node) => log.add(`removed ${node.path}`),
+      onComplete: (complete) => log.add(`complete: ${String(complete)}`),
+    },
+    { clock: bench.factory.clock, ...settings },
+  );
+  return { tree, log };
+}
+
+function describeMirror(bench: Bench): void {
+  describe('cached trees', () => {
+    it('read what is there, then follow every change', async () => {
+      await bench.zk.create(bench.path('a'), bytes('1'));
+      await bench.zk.create(bench.path('a/b'), bytes('2'));
+      const { tree, log } = mirror(bench, await bench.client(), bench.root);
+      await tree.ready();
+      expect([...log.items].sort()).toEqual([
+        'complete: true',
+        `new ${bench.root}`,
+        `new ${bench.path('a')} 1`,
+        `new ${bench.path('a/b')} 2`,
+      ]);
+      await bench.zk.set(bench.path('a'), bytes('1b'));
+      await log.atLeast(5);
+      await bench.zk.create(bench.path('c'), bytes('3'));
+      await log.atLeast(6);
+      await bench.zk.delete(bench.path('a/b'));
+      await log.atLeast(7);
+      expect(log.items.slice(4)).toEqual([
+        `put ${bench.path('a')} 1b`,
+        `new ${bench.path('c')} 3`,
+        `removed ${bench.path('a/b')}`,
+      ]);
+      expect([...tree.children(bench.root)].sort()).toEqual(['a', 'c']);
+      expect(tree.children(bench.path('a')).size).toBe(0);
+      expect(tree.get(bench.path('a'))?.stat).toMatchObject({ version: 1, dataLength: 2 });
+      tree.close();
+    });
+
+    it('are complete without a root, and see it come and go', async () => {
+      const { tree, log } = mirror(bench, bench.zk, bench.path('later'));
+      await tree.ready();
+      expect(log.items).toEqual(['complete: true']);
+      await bench.zk.create(bench.path('later'), bytes('x'));
+      await bench.zk.create(bench.path('later/child'));
+      await log.atLeast(3);
+      await bench.zk.delete(bench.path('later/child'));
+      await bench.zk.delete(bench.path('later'));
+      await log.atLeast(5);
+      expect(log.items.slice(1)).toEqual([
+        `new ${bench.path('later')} x`,
+        `new ${bench.path('later/child')}`,
+        `removed ${bench.path('later/child')}`,
+        `removed ${bench.path('later')}`,
+      ]);
+      tree.close();
+    });
+
+    it('keep the presence only of what is not wanted, and read nothing for it', async () => {
+      await bench.zk.create(bench.path('n'), bytes('data'));
+      await bench.zk.create(bench.path('n/lock'), bytes('not wanted'));
+      const client = await bench.client();
+      const { tree, log } = mirror(bench, client, bench.root, { wantsData: (path) => !path.includes('/lock') });
+      await tree.ready();
+      const reads = client.counters.requests['get'];
+      await bench.zk.create(bench.path('n/lock/contender'), bytes('x'));
+      await bench.zk.set(bench.path('n/lock/contender'), bytes('y'));
+      await bench.zk.create(bench.path('n/z'), bytes('last'));
+      await log.atLeast(6);
+      expect([...tree.children(bench.path('n/lock'))]).toEqual(['contender']);
+      expect(tree.get(bench.path('n/lock'))?.data).toHaveLength(0);
+      expect(client.counters.requests['get']).toBe((reads ?? 0) + 1);
+      tree.close();
+    });
+
+    it('are incomplete while there is no connection, and tell only what changed meanwhile', async () => {
+      for (const name of ['same', 'changed', 'gone']) await bench.zk.create(bench.path(name), bytes('1'));
+      const client = await bench.client();
+      const { tree, log } = mirror(bench, client, bench.root);
+      await tree.ready();
+      const before = log.items.length;
+      const suspended = new Promise<void>((resolve) => client.on('state', (state) => state === 'suspended' && resolve()));
+      const resumed = bench.reconnect(client);
+      await suspended;
+      expect(tree.complete).toBe(false);
+      await bench.zk.transaction([
+        { type: 'set', path: bench.path('changed'), data: bytes('2') },
+        { type: 'delete', path: bench.path('gone') },
+        { type: 'create', path: bench.path('fresh'), data: bytes('3') },
+      ]);
+      await resumed;
+      await tree.ready();
+      await log.atLeast(before + 5);
+      expect([...log.items.slice(before)].sort()).toEqual([
+        'complete: false',
+        'complete: true',
+        `new ${bench.path('fresh')} 3`,
+        `put ${bench.path('changed')} 2`,
+        `removed ${bench.path('gone')}`,
+      ]);
+      tree.close();
+    });
+
+    it('go on in the next session', async () => {
+      const client = await bench.client({ sessionTimeoutMs: 2000 });
+      const { tree, log } = mirror(bench, client, bench.root);
+      await tree.ready();
+      await bench.expire(client);
+      await bench.zk.create(bench.path('a'));
+      await tree.ready();
+      await log.atLeast(5);
+      expect(tree.get(bench.path('a'))).toBeDefined();
+      tree.close();
+    });
+
+    it('stop when closed', async () => {
+      const { tree, log } = mirror(bench, bench.zk, bench.root);
+      await tree.ready();
+      tree.close();
+      await bench.zk.create(bench.path('a'));
+      await bench.zk.sync(bench.root);
+      expect(log.items).toEqual([`new ${bench.root}`, 'complete: true', 'complete: false']);
+    });
+
+    it('give up waiting at the deadline', async () => {
+      const { tree } = mirror(bench, bench.zk, bench.root);
+      tree.close();
+      await expect(tree.ready({ timeoutMs: 10 })).rejects.toMatchObject({ code: 'timeout' });
+    });
+  });
+}
+
+function describeWrites(bench: Bench): void {
+  describe('cached trees and writes of their own client', () => {
+    it('take what was written instead of reading it', async () => {
+      const path = bench.path('a');
+      const client = await bench.client();
+      const { tree, log } = mirror(bench, client, bench.root);
+      await tree.ready();
+      const reads = client.counters.requests['get'];
+
+      const creation = tree.expect([path]);
+      const { stat } = await client.create(path, bytes('1'));
+      creation.applied([{ path, node: { data: bytes('1'), stat } }]);
+      expect(tree.get(path)).toMatchObject({ stat });
+
+      const change = tree.expect([path]);
+      const changed = await client.set(path, bytes('2'), { version: 0 });
+      change.applied([{ path, node: { data: bytes('2'), stat: changed } }]);
+      expect(tree.get(path)?.stat.version).toBe(1);
+
+      const deletion = tree.expect([path]);
+      await client.delete(path, { version: 1 });
+      deletion.applied([{ path, node: undefined }]);
+      expect(tree.get(path)).toBeUndefined();
+
+      await client.sync(bench.root);
+      expect(client.counters.requests['get']).toBe(reads);
+      expect(log.items.slice(2)).toEqual([`new ${path} 1`, `put ${path} 2`, `removed ${path}`]);
+      tree.close();
+    });
+
+    it('read again what was not written after all', async () => {
+      const path = bench.path('a');
+      await bench.zk.create(path, bytes('1'));
+      const client = await bench.client();
+      const { tree, log } = mirror(bench, client, bench.root);
+      await tree.ready();
+      const expectation = tree.expect([path]);
+      await bench.zk.set(path, bytes('theirs'));
+      await client.sync(path);
+      await expect(client.set(path, bytes('ours'), { version: 0 })).rejects.toMatchObject({ code: 'bad-version' });
+      expectation.unknown();
+      await log.atLeast(4);
+      expect(textOf(tree.get(path)!.data)).toBe('theirs');
+      tree.close();
+    });
+
+    it('read an announced path that was not touched but that somebody else changed', async () => {
+      const [one, two] = [bench.path('one'), bench.path('two')];
+      await bench.zk.create(one, bytes('1'));
+      await bench.zk.create(two, bytes('1'));
+      const client = await bench.client();
+      const { tree, log } = mirror(bench, client, bench.root);
+      await tree.ready();
+      const before = log.items.length;
+      const expectation = tree.expect([one, two]);
+      await bench.zk.set(two, bytes('theirs'));
+      await client.sync(two);
+      const stat = await client.set(one, bytes('ours'));
+      expectation.applied([{ path: one, node: { data: bytes('ours'), stat } }]);
+      await log.atLeast(before + 2);
+      expect([textOf(tree.get(one)!.data), textOf(tree.get(two)!.data)]).toEqual(['ours', 'theirs']);
+      tree.close();
+    });
+  });
+}
+
+/** What a tree must be equal to in the end. */
+async function contentOf(zk: ZooKeeper, path: string): Promise<string[]> {
+  const { data, stat } = await zk.get(path);
+  const { children } = await zk.children(path);
+  const below = await Promise.all([...children].sort().map((name) => contentOf(zk, `${path}/${name}`)));
+  return [`${path} ${textOf(data)} ${stat.czxid} ${stat.mzxid} ${stat.version}`, ...below.flat()].sort();
+}
+
+function contentOfTree(tree: CachedTree, path: string): string[] {
+  const node: TreeNode | undefined = tree.get(path);
+  const below = [...tree.children(path)].map((name) => contentOfTree(tree, `${path}/${name}`));
+  const own = node === undefined ? [] : [`${path} ${textOf(node.data)} ${node.stat.czxid} ${node.stat.mzxid} ${node.stat.version}`];
+  return [...own, ...below.flat()].sort();
+}
+
+/** One random operation, announced to the tree or not. */
+async function strike(client: ZooKeeper, tree: CachedTree, path: string, random: () => number): Promise<void> {
+  const expected = random() < 0.5 ? tree.expect([path]) : undefined;
+  const data = bytes(String(Math.floor(random() * 1e6)));
+  const kind = random();
+  try {
+    if (kind < 0.4) {
+      const { stat } = await client.create(path, data);
+      expected?.applied([{ path, node: { data, stat } }]);
+    } else if (kind < 0.75) {
+      const stat = await client.set(path, data);
+      expected?.applied([{ path, node: { data, stat } }]);
+    } else {
+      await client.delete(path);
+      expected?.applied([{ path, node: undefined }]);
+    }
+  } catch (error) {
+    if (!isZooKeeperError(error)) throw error;
+    expected?.unknown();
+  }
+}
+
+function describeStorms(bench: Bench): void {
+  describe('cached trees in a storm of operations', () => {
+    const storm = async (client: ZooKeeper, tree: CachedTree, random: () => number): Promise<void> => {
+      const pick = (): string => {
+        const parent = `n${Math.floor(random() * 6)}`;
+        return bench.path(random() < 0.5 ? parent : `${parent}/m${Math.floor(random() * 3)}`);
+      };
+      for (let round = 0; round < 60; round++) {
+        const operations = Array.from({ length: 1 + Math.floor(random() * 6) }, () => strike(client, tree, pick(), random));
+        await Promise.all(operations);
+        if (random() < 0.04) await bench.reconnect(client);
+      }
+    };
+
+    it.each([1, 2, 3, 4, 5, 6])('are equal to the server afterwards (seed %d)', async (seed) => {
+      const random = seeded(seed);
+      const clients = await Promise.all([bench.client(), bench.client(), bench.client()]);
+      const pairs = clients.map((client) => ({ client, tree: mirror(bench, client, bench.root).tree }));
+      await Promise.all(pairs.map(({ client, tree }) => storm(client, tree, random)));
+      await bench.zk.sync(bench.root);
+      const truth = await contentOf(bench.zk, bench.root);
+      for (const { client, tree } of pairs) {
+        await tree.ready();
+        // Everything that was under way when the storm ended has been answered after this.
+        for (let turn = 0; turn < 3; turn++) await client.sync(bench.root);
+        expect(contentOfTree(tree, bench.root)).toEqual(truth);
+        tree.close();
+      }
+    });
+  });
+}

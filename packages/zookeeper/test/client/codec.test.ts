@@ -1,0 +1,149 @@
+/** The serialisation format, and the cutting of bytes into messages. */
+
+import { describe, expect, it } from '@jest/globals';
+import fc from 'fast-check';
+import { FrameDecoder } from '../../src/client/frame-decoder.js';
+import { JuteReader } from '../../src/client/jute-reader.js';
+import { JuteWriter } from '../../src/client/jute-writer.js';
+import { message } from './fake-server.js';
+
+const SEED = 20261;
+
+function written(write: (writer: JuteWriter) => void): Buffer {
+  const writer = new JuteWriter();
+  write(writer);
+  return writer.take();
+}
+
+describe('the serialisation format', () => {
+  it('reads what it wrote', () => {
+    const values = fc.tuple(
+      fc.integer({ min: -(2 ** 31), max: 2 ** 31 - 1 }),
+      fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n }),
+      fc.boolean(),
+      fc.uint8Array({ maxLength: 40_000 }),
+      fc.array(fc.string({ unit: 'grapheme' })),
+      fc.maxSafeInteger(),
+    );
+    fc.assert(
+      fc.property(values, ([int, long, boolean, bytes, texts, time]) => {
+        const reader = new JuteReader().reset(
+          written((writer) => {
+            writer.int(int);
+            writer.long(long);
+            writer.boolean(boolean);
+            writer.buffer(bytes);
+            writer.texts(texts);
+            writer.long(BigInt(time));
+          }),
+        );
+        expect([reader.int(), reader.long(), reader.boolean()]).toEqual([int, long, boolean]);
+        expect(Buffer.compare(reader.buffer(), bytes)).toBe(0);
+        expect([reader.texts(), reader.longAsNumber(), reader.remaining]).toEqual([texts, time, 0]);
+      }),
+      { seed: SEED },
+    );
+  });
+
+  it('takes a missing byte string, text or vector for an empty one', () => {
+    const reader = new JuteReader().reset(Buffer.alloc(12, 0xff));
+    expect([reader.buffer().length, reader.text(), reader.texts()]).toEqual([0, '', []]);
+  });
+
+  it('hands out bytes that do not change with the buffer that they came in', () => {
+    const bytes = written((writer) => writer.buffer(Buffer.from('abc')));
+    const value = new JuteReader().reset(bytes).buffer();
+    bytes.fill(0);
+    expect(value.toString()).toBe('abc');
+  });
+
+  it('never reads outside of a message, whatever is in it', () => {
+    fc.assert(
+      fc.property(fc.uint8Array({ maxLength: 64 }), fc.array(fc.nat(5), { maxLength: 20 }), (bytes, steps) => {
+        // Readable texts on both sides, which must not appear.
+        const around = Buffer.concat([Buffer.alloc(64, 'a'), bytes, Buffer.alloc(64, 'z')]);
+        const reader = new JuteReader().reset(around, 64, 64 + bytes.length);
+        const reads = [
+          () => reader.int(),
+          () => reader.long(),
+          () => reader.boolean(),
+          () => reader.buffer(),
+          () => reader.text(),
+          () => reader.texts(),
+        ];
+        try {
+          for (const step of steps) reads[step]?.();
+        } catch (error) {
+          expect(error).toMatchObject({ code: 'protocol' });
+        }
+        expect(reader.remaining).toBeGreaterThanOrEqual(0);
+      }),
+      { seed: SEED },
+    );
+  });
+
+  it.each([
+    ['negative', -2],
+    ['larger than the message', 5],
+    ['huge', 2 ** 31 - 1],
+  ])('refuses a %s length', (_what, length) => {
+    const bytes = written((writer) => {
+      writer.int(length);
+      writer.int(0);
+    });
+    for (const read of ['buffer', 'text', 'texts'] as const) {
+      expect(() => new JuteReader().reset(bytes)[read]()).toThrow(expect.objectContaining({ code: 'protocol' }));
+    }
+  });
+});
+
+describe('messages', () => {
+  it('come out whole, in whatever pieces they arrive', () => {
+    const bodies = fc.array(fc.uint8Array({ maxLength: 200_000 }), { maxLength: 6 });
+    fc.assert(
+      fc.property(bodies, fc.array(fc.integer({ min: 1, max: 90_000 }), { minLength: 1 }), (sent, pieceSizes) => {
+        const received: Buffer[] = [];
+        const decoder = new FrameDecoder(1_000_000, (bytes, start, end) =>
+          received.push(Buffer.from(bytes.subarray(start, end))),
+        );
+        const stream = Buffer.concat(sent.map((body) => Buffer.concat([header(body.length), body])));
+        for (let offset = 0, piece = 0; offset < stream.length; piece++) {
+          const size = pieceSizes[piece % pieceSizes.length]!;
+          decoder.push(stream.subarray(offset, offset + size));
+          offset += size;
+        }
+        expect(received.length).toBe(sent.length);
+        for (const [index, body] of sent.entries()) expect(Buffer.compare(received[index]!, body)).toBe(0);
+      }),
+      { seed: SEED, numRuns: 60 },
+    );
+  });
+
+  it('come out whole when they arrive byte by byte', () => {
+    const received: string[] = [];
+    const decoder = new FrameDecoder(100, (bytes, start, end) => received.push(bytes.toString('utf8', start, end)));
+    const stream = Buffer.concat(
+      ['', 'one', 'another'].map((text) => Buffer.concat([header(text.length), Buffer.from(text)])),
+    );
+    for (const byte of stream) decoder.push(Buffer.of(byte));
+    expect(received).toEqual(['', 'one', 'another']);
+  });
+
+  it.each([-1, 101, 2 ** 31 - 1])('of %d bytes are refused when 100 are allowed', (length) => {
+    const decoder = new FrameDecoder(100, () => undefined);
+    expect(() => decoder.push(header(length))).toThrow(expect.objectContaining({ code: 'protocol' }));
+    const inPieces = new FrameDecoder(100, () => undefined);
+    inPieces.push(header(length).subarray(0, 3));
+    expect(() => inPieces.push(header(length).subarray(3))).toThrow(expect.objectContaining({ code: 'protocol' }));
+  });
+
+  it('are written with their length', () => {
+    expect(message((writer) => writer.text('ab')).toString('hex')).toBe('00000006000000026162');
+  });
+});
+
+function header(length: number): Buffer {
+  const bytes = Buffer.alloc(4);
+  bytes.writeInt32BE(length);
+  return bytes;
+}

@@ -1,0 +1,136 @@
+/** Deadlines and the life of a session, on a clock that the test moves. */
+
+import { describe, expect, it } from '@jest/globals';
+import { AbortGroups, Deadlines, type AbortGroup, type Pending } from '../../src/client/pending.js';
+import { ClientSession } from '../../src/client/session.js';
+import { SessionLostError } from '../../src/index.js';
+import { ManualClock } from './helpers.js';
+
+class Waiting implements Pending {
+  settled = false;
+  deadline = 0;
+  abortGroup: AbortGroup | undefined;
+  outcome = 'waits';
+
+  timedOut(): void {
+    this.settle('timed out');
+  }
+
+  aborted(reason: Error): void {
+    this.settle(reason.message);
+  }
+
+  settle(outcome: string): void {
+    this.settled = true;
+    this.outcome = outcome;
+    this.abortGroup?.delete(this);
+  }
+}
+
+describe('deadlines', () => {
+  it('end what waits, each at its time, whatever their order', () => {
+    const clock = new ManualClock();
+    const deadlines = new Deadlines(clock);
+    const [long, short, later] = [new Waiting(), new Waiting(), new Waiting()];
+    deadlines.add(long, 100);
+    deadlines.add(short, 10);
+    clock.advance(9);
+    deadlines.add(later, 10);
+    expect([long.outcome, short.outcome, later.outcome]).toEqual(['waits', 'waits', 'waits']);
+    clock.advance(1);
+    expect([long.outcome, short.outcome, later.outcome]).toEqual(['waits', 'timed out', 'waits']);
+    clock.advance(9);
+    expect([long.outcome, later.outcome]).toEqual(['waits', 'timed out']);
+    clock.advance(81);
+    expect(long.outcome).toBe('timed out');
+  });
+
+  it('leave alone what is settled, and keep no timer when nothing is left', () => {
+    const clock = new ManualClock();
+    const deadlines = new Deadlines(clock);
+    const all = Array.from({ length: 1000 }, () => new Waiting());
+    for (const waiting of all) deadlines.add(waiting, 50);
+    expect(clock.pending).toBe(1);
+    for (const waiting of all) waiting.settle('answered');
+    clock.advance(50);
+    expect(new Set(all.map(({ outcome }) => outcome))).toEqual(new Set(['answered']));
+    expect(clock.pending).toBe(0);
+  });
+});
+
+describe('an abort signal', () => {
+  it('ends everything that waits under it, and nothing else', () => {
+    const groups = new AbortGroups();
+    const [controller, other] = [new AbortController(), new AbortController()];
+    const [one, two, answered, elsewhere] = [new Waiting(), new Waiting(), new Waiting(), new Waiting()];
+    for (const waiting of [one, two, answered]) groups.add(waiting, controller.signal);
+    groups.add(elsewhere, other.signal);
+    answered.settle('answered');
+    controller.abort(new Error('enough'));
+    expect([one, two, answered, elsewhere].map(({ outcome }) => outcome)).toEqual([
+      'enough',
+      'enough',
+      'answered',
+      'waits',
+    ]);
+  });
+
+  it('can be used again after everything under it was settled', () => {
+    const groups = new AbortGroups();
+    const controller = new AbortController();
+    const [first, second] = [new Waiting(), new Waiting()];
+    groups.add(first, controller.signal);
+    first.settle('answered');
+    groups.add(second, controller.signal);
+    controller.abort(new Error('enough'));
+    expect([first.outcome, second.outcome]).toEqual(['answered', 'enough']);
+  });
+});
+
+describe('a session', () => {
+  function session(clock: ManualClock): { session: ClientSession; losses: SessionLostError[] } {
+    const losses: SessionLostError[] = [];
+    const made = new ClientSession(
+      { id: -1n, password: Buffer.alloc(16), timeoutMs: 1000, provenAt: clock.monotonic() },
+      clock,
+      (expired, error) => {
+        losses.push(error);
+        expired.end(error);
+      },
+    );
+    return { session: made, losses };
+  }
+
+  it('is lost when its timeout has passed since the last request that was answered had been sent', () => {
+    const clock = new ManualClock();
+    const { session: made, losses } = session(clock);
+    clock.advance(900);
+    // Sent at 500, answered only now: the server counts from some moment in between, the earliest is what is safe.
+    made.proveAlive(500);
+    clock.advance(599);
+    expect(made.lost.aborted).toBe(false);
+    clock.advance(1);
+    expect([made.lost.aborted, losses.length]).toEqual([true, 1]);
+    expect(made.lost.reason).toBe(losses[0]);
+    expect(losses[0]?.message).toContain('0xffffffffffffffff');
+  });
+
+  it('is counted anew with another timeout when it is resumed', () => {
+    const clock = new ManualClock();
+    const { session: made } = session(clock);
+    clock.advance(900);
+    made.resume(500, 900);
+    clock.advance(499);
+    expect(made.lost.aborted).toBe(false);
+    clock.advance(1);
+    expect(made.lost.aborted).toBe(true);
+  });
+
+  it('that was ended is not lost again', () => {
+    const clock = new ManualClock();
+    const { session: made, losses } = session(clock);
+    made.end(new SessionLostError('session-lost', 'first'));
+    clock.advance(5000);
+    expect([losses.length, clock.pending, (made.lost.reason as Error).message]).toEqual([0, 0, 'first']);
+  });
+});

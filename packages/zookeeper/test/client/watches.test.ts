@@ -1,0 +1,118 @@
+/** The bookkeeping of watches where the server's cannot be relied on. */
+
+import { describe, expect, it } from '@jest/globals';
+import type { WatchEvent, WatchListener } from '../../src/index.js';
+import { WatchRegistry } from '../../src/client/watches.js';
+
+function registry(): { watches: WatchRegistry; asked: string[] } {
+  const asked: string[] = [];
+  const watches = new WatchRegistry({
+    addWatch: (path, mode) => asked.push(`add ${mode} ${path}`),
+    removeWatches: (path) => asked.push(`remove ${path}`),
+  });
+  watches.connect();
+  return { watches, asked };
+}
+
+function log(): { told: string[]; tell: (event: WatchEvent) => void; listener: WatchListener } {
+  const told: string[] = [];
+  const tell = (event: WatchEvent): void => void told.push(`${event.type} ${event.path}`);
+  return { told, tell, listener: { onEvent: tell } };
+}
+
+describe('watches', () => {
+  it('of both persistent kinds at one path are asked for as the wider one, and both are served', () => {
+    const { watches, asked } = registry();
+    const [flat, deep] = [log(), log()];
+    watches.addPersistent('/a', 'persistent', flat.listener);
+    watches.addPersistent('/a', 'persistent-recursive', deep.listener);
+    expect(asked).toEqual(['add persistent /a', 'add persistent-recursive /a']);
+    watches.dispatch({ type: 'created', path: '/a/b' });
+    watches.dispatch({ type: 'changed', path: '/a/b' });
+    watches.dispatch({ type: 'changed', path: '/a' });
+    expect(flat.told).toEqual(['children /a', 'changed /a']);
+    expect(deep.told).toEqual(['created /a/b', 'changed /a/b', 'changed /a']);
+  });
+
+  it('at the server go with their last listener', () => {
+    const { watches, asked } = registry();
+    const first = watches.addPersistent('/a', 'persistent', log().listener);
+    const second = watches.addPersistent('/a', 'persistent', log().listener);
+    asked.length = 0;
+    first.close();
+    expect(asked).toEqual([]);
+    second.close();
+    second.close();
+    expect(asked).toEqual(['remove /a']);
+  });
+
+  it('told once rely on a persistent one at their path, which stays until they were told', () => {
+    const { watches, asked } = registry();
+    const once = log();
+    const watch = watches.addPersistent('/a', 'persistent', log().listener);
+    asked.length = 0;
+    const unpin = watches.pin('/a');
+    watch.close();
+    watches.addOneShot('data', '/a', once.tell);
+    unpin?.();
+    expect(asked).toEqual([]);
+    watches.dispatch({ type: 'changed', path: '/a' });
+    expect([once.told, asked]).toEqual([['changed /a'], ['remove /a']]);
+    expect(watches.pin('/a')).toBeUndefined();
+  });
+
+  it('of a read that failed do not keep a persistent one', () => {
+    const { watches, asked } = registry();
+    const watch = watches.addPersistent('/a', 'persistent', log().listener);
+    const unpin = watches.pin('/a');
+    watch.close();
+    asked.length = 0;
+    unpin?.();
+    expect(asked).toEqual(['remove /a']);
+  });
+
+  it('are set again in portions that a server accepts', () => {
+    const { watches } = registry();
+    const paths = Array.from({ length: 5000 }, (_, index) => `/a-path-of-fifty-characters-and-some-more-so/${index}`);
+    for (const path of paths) watches.addOneShot('data', path, () => undefined);
+    watches.addPersistent('/p', 'persistent', log().listener);
+    const batches = watches.connect();
+    expect(batches.length).toBeGreaterThan(1);
+    expect(batches.flatMap((batch) => batch.paths.data)).toEqual(paths);
+    expect(batches.flatMap((batch) => batch.paths.persistent)).toEqual(['/p']);
+    for (const { paths: portion } of batches) expect(JSON.stringify(portion.data).length).toBeLessThan(150_000);
+  });
+
+  it('told once at the path of a persistent one are set again as well, so that they are told of what was missed', () => {
+    const { watches } = registry();
+    watches.addPersistent('/a', 'persistent-recursive', log().listener);
+    watches.addOneShot('child', '/a', log().tell);
+    expect(watches.connect().map(({ paths }) => [paths.child, paths.recursive])).toEqual([[['/a'], ['/a']]]);
+  });
+
+  it('go on being told when a listener throws, which is not lost either', async () => {
+    const { watches } = registry();
+    const { told, listener } = log();
+    const thrown = new Promise((resolve) => {
+      // The uncaught exception of a process is what it becomes; here the next tick that throws is looked at.
+      const nextTick = process.nextTick;
+      process.nextTick = ((callback: () => void) => {
+        process.nextTick = nextTick;
+        try {
+          callback();
+        } catch (error) {
+          resolve(error);
+        }
+      }) as typeof process.nextTick;
+    });
+    watches.addPersistent('/a', 'persistent', {
+      onEvent: () => {
+        throw new Error('a defect');
+      },
+    });
+    watches.addPersistent('/a', 'persistent', listener);
+    watches.dispatch({ type: 'changed', path: '/a' });
+    expect(told).toEqual(['changed /a']);
+    expect(await thrown).toMatchObject({ message: 'a defect' });
+  });
+});

@@ -1,0 +1,130 @@
+/** Cached trees under faults of every kind: in the end, and in what they told, equal to the server. */
+import { describe, expect, it } from '@jest/globals';
+import {
+  cachedTree,
+  isZooKeeperError,
+  SimulatedZooKeeperServer,
+  VirtualClock,
+  type CachedTree,
+  type ZooKeeper,
+} from '../../src/index.js';
+import { seeded } from '../behaviour/seeded.js';
+
+const ROOT = '/root';
+const SEEDS = Array.from({ length: 60 }, (_, index) => index + 1);
+
+interface Mirror {
+  readonly client: ZooKeeper;
+  readonly tree: CachedTree;
+  /** What the listener was told, added up. */
+  readonly told: Map<string, string>;
+}
+
+const wantsData = (path: string): boolean => !path.includes('lock');
+const textOf = (data: Uint8Array): string => Buffer.from(data).toString();
+
+function mirrorOf(server: SimulatedZooKeeperServer, clock: VirtualClock): Mirror {
+  const client = server.connect({ sessionTimeoutMs: 8000, operationTimeoutMs: 20_000 });
+  const told = new Map<string, string>();
+  const tree = cachedTree(
+    client,
+    ROOT,
+    {
+      onPut: (node, before) => {
+        expect(before === undefined ? undefined : textOf(before.data)).toBe(told.get(node.path));
+        told.set(node.path, textOf(node.data));
+      },
+      onRemove: (node) => {
+        expect(told.delete(node.path)).toBe(true);
+      },
+    },
+    { clock, wantsData, onWarning: () => undefined },
+  );
+  return { client, tree, told };
+}
+
+async function operate({ client, tree }: Mirror, random: () => number): Promise<void> {
+  const parent = `${ROOT}/n${Math.floor(random() * 5)}`;
+  const path = random() < 0.4 ? parent : `${parent}/${random() < 0.5 ? 'lock' : 'child'}`;
+  const expected = random() < 0.6 ? tree.expect([path]) : undefined;
+  const data = Buffer.from(String(Math.floor(random() * 1e6)));
+  const kind = random();
+  try {
+    if (kind < 0.45) {
+      const { stat } = await client.create(path, data);
+      expected?.applied([{ path, node: { data, stat } }]);
+    } else if (kind < 0.75) {
+      const stat = await client.set(path, data);
+      expected?.applied([{ path, node: { data, stat } }]);
+      const node = tree.get(path);
+      if (expected !== undefined && tree.complete && wantsData(path) && node !== undefined) {
+        expect(node.stat.mzxid).toBeGreaterThanOrEqual(stat.mzxid);
+      }
+    } else {
+      await client.delete(path);
+      expected?.applied([{ path, node: undefined }]);
+    }
+  } catch (error) {
+    if (!isZooKeeperError(error)) throw error;
+    expected?.unknown();
+  }
+}
+
+function doHarm(server: SimulatedZooKeeperServer, { client }: Mirror, random: () => number): void {
+  const kind = random();
+  if (kind < 0.25) server.disconnect(client);
+  else if (kind < 0.4) server.partition(client, random() < 0.5 ? 'cut' : 'silent');
+  else if (kind < 0.65) server.heal(client);
+  else if (kind < 0.75) server.expireSession(client);
+  else if (kind < 0.85) server.loseNextWrite(client, random() < 0.5 ? 'before-applied' : 'after-applied');
+  else if (kind < 0.95) server.setLag(client, Math.floor(random() * 300));
+  else server.restart();
+}
+
+describe('cached trees under faults', () => {
+  it.each(SEEDS)('are equal to the server once there is quiet (seed %d)', async (seed) => {
+    const random = seeded(seed);
+    const clock = new VirtualClock();
+    const server = new SimulatedZooKeeperServer({ clock, latencyMs: () => Math.floor(random() * 8) });
+    const mirrors = [mirrorOf(server, clock), mirrorOf(server, clock), mirrorOf(server, clock)];
+    const operations: Promise<void>[] = [];
+    const [first] = mirrors;
+    operations.push(first!.client.create(ROOT).then(() => undefined));
+    let snapshot = server.snapshot();
+    for (let round = 0; round < 150; round++) {
+      for (const mirror of mirrors) {
+        const count = Math.floor(random() * 4);
+        for (let index = 0; index < count; index++) operations.push(operate(mirror, random));
+        if (random() < 0.06) doHarm(server, mirror, random);
+      }
+      if (round === 50) snapshot = server.snapshot();
+      if (round === 100 && seed % 5 === 0) server.restore(snapshot);
+      await clock.advance(Math.floor(random() * 400));
+    }
+    for (const { client } of mirrors) {
+      server.heal(client);
+      server.setLag(client, 0);
+    }
+    await clock.advance(60_000);
+    await Promise.all(operations);
+    await clock.advance(10_000);
+
+    const truth = new Map<string, string>();
+    for (const [path, { data }] of server.dump()) {
+      if (path.startsWith(ROOT)) truth.set(path, wantsData(path) ? textOf(data) : '');
+    }
+    for (const { client, tree, told } of mirrors) {
+      expect(tree.complete).toBe(true);
+      expect([...told].sort()).toEqual([...truth].sort());
+      for (const path of truth.keys()) {
+        expect(textOf(tree.get(path)!.data)).toBe(truth.get(path));
+        const names = [...truth.keys()].filter((other) => other.slice(0, other.lastIndexOf('/')) === path);
+        expect([...tree.children(path)].sort()).toEqual(names.map((name) => name.slice(path.length + 1)).sort());
+      }
+      tree.close();
+      const closed = client.close();
+      await clock.advance(1000);
+      await closed;
+    }
+  });
+});

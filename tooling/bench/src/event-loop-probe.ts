@@ -1,0 +1,22 @@
+/**
+ * Loaded into the launcher with `--require`: writes the delay of its event loop into the file that
+ * `NODEPOOL_EVENT_LOOP_FILE` names, when the process ends. Milliseconds.
+ */
+
+import { writeFileSync } from 'node:fs';
+import { monitorEventLoopDelay } from 'node:perf_hooks';
+
+const NANOSECONDS = 1e6;
+const RESOLUTION_MS = 1;
+
+const file = process.env['NODEPOOL_EVENT_LOOP_FILE'];
+if (file !== undefined) {
+  const histogram = monitorEventLoopDelay({ resolution: RESOLUTION_MS });
+  histogram.enable();
+  process.once('exit', () => {
+    histogram.disable();
+    // The histogram measures the distance of two ticks of a timer; what is above the timer's period is delay.
+    const delay = (nanoseconds: number): number => Math.max(0, nanoseconds / NANOSECONDS - RESOLUTION_MS);
+    writeFileSync(file, JSON.stringify({ p99: delay(histogram.percentile(99)), max: delay(histogram.max) }));
+  });
+}

@@ -1,0 +1,118 @@
+/** What is measured of the launcher. Durations in milliseconds. */
+
+import type { FinishedRequest, HeldNode } from '@nodepool/harness';
+import { sleep, systemClock } from '@nodepool/zookeeper';
+import { LABEL, type Bed } from './bed.js';
+import { cpuSeconds } from './process-facts.js';
+
+const WARM_UP_REQUESTS = 20;
+const IDLE_SETTLE_MS = 3000;
+const IDLE_MEASURED_MS = 10_000;
+
+/** One request after the other on an idle launcher: each until it is fulfilled, and the transactions of a node's life. */
+export async function singleRequests(
+  bed: Bed,
+  count: number,
+  signal: AbortSignal,
+): Promise<{ readonly medianMs: number; readonly transactionsPerLife: number }> {
+  for (let i = 0; i < WARM_UP_REQUESTS; i++) await life(bed, signal);
+  const durations: number[] = [];
+  const transactions = await transactionsOfLauncher(bed, async () => {
+    for (let i = 0; i < count; i++) durations.push(await life(bed, signal));
+  });
+  return { medianMs: median(durations), transactionsPerLife: transactions / count };
+}
+
+/** Requests all at once; then their nodes used and released all at once. */
+export async function burst(
+  bed: Bed,
+  count: number,
+  signal: AbortSignal,
+): Promise<{ readonly fulfilledMs: number; readonly deletedMs: number; readonly transactionsPerLife: number }> {
+  let fulfilledMs = 0;
+  let deletedMs = 0;
+  const transactions = await transactionsOfLauncher(bed, async () => {
+    const began = systemClock.monotonic();
+    const requests = await requestAll(bed, count);
+    fulfilledMs = systemClock.monotonic() - began;
+    const nodes = (await Promise.all(requests.map((request) => bed.requestor.take(request)))).flat();
+    await Promise.all(nodes.map((node) => bed.requestor.giveBack(node)));
+    const released = systemClock.monotonic();
+    await bed.clean(signal);
+    deletedMs = systemClock.monotonic() - released;
+  });
+  return { fulfilledMs, deletedMs, transactionsPerLife: transactions / count };
+}
+
+/** Requests all at once to a launcher that can have fewer nodes than that; every node is given back at once. */
+export async function throughBottleneck(bed: Bed, count: number, signal: AbortSignal): Promise<number> {
+  const began = systemClock.monotonic();
+  await Promise.all(
+    Array.from({ length: count }, async () => {
+      const { finished } = await bed.requestor.submit([LABEL]);
+      await giveAllBack(bed, await bed.requestor.take(fulfilled(await finished)));
+    }),
+  );
+  const took = systemClock.monotonic() - began;
+  await bed.clean(signal);
+  return took;
+}
+
+/** Share of one core that the launcher uses while nothing happens to that many ready nodes. */
+export async function idleShare(bed: Bed, count: number, signal: AbortSignal): Promise<number> {
+  const requests = await requestAll(bed, count);
+  // Nobody takes the nodes: the launcher keeps them ready for others.
+  await Promise.all(requests.map((request) => bed.requestor.remove(request.id)));
+  await sleep(systemClock, IDLE_SETTLE_MS, signal);
+  const nodes = (await bed.zooKeeper.children('/nodepool/nodes')).children.length;
+  if (nodes !== count) throw new Error(`there should be ${count} ready nodes, and there are ${nodes}`);
+  const before = cpuSeconds(bed.launcher.pid);
+  const began = systemClock.monotonic();
+  await sleep(systemClock, IDLE_MEASURED_MS, signal);
+  const seconds = (systemClock.monotonic() - began) / 1000;
+  return (cpuSeconds(bed.launcher.pid) - before) / seconds;
+}
+
+/** One request, from its being put to its nodes' being gone. Returns how long it took until it was fulfilled. */
+async function life(bed: Bed, signal: AbortSignal): Promise<number> {
+  const began = systemClock.monotonic();
+  const { finished } = await bed.requestor.submit([LABEL]);
+  const request = fulfilled(await finished);
+  const took = systemClock.monotonic() - began;
+  await giveAllBack(bed, await bed.requestor.take(request));
+  await bed.clean(signal);
+  return took;
+}
+
+async function requestAll(bed: Bed, count: number): Promise<FinishedRequest[]> {
+  return await Promise.all(
+    Array.from({ length: count }, async () => fulfilled(await (await bed.requestor.submit([LABEL])).finished)),
+  );
+}
+
+async function giveAllBack(bed: Bed, nodes: readonly HeldNode[]): Promise<void> {
+  await Promise.all(nodes.map((node) => bed.requestor.giveBack(node)));
+}
+
+function fulfilled(request: FinishedRequest): FinishedRequest {
+  if (request.state !== 'fulfilled') throw new Error(`request ${request.id} is ${request.state}`);
+  return request;
+}
+
+/**
+ * Transactions that the server applied during `work`, without those of the requestor: the launcher's, since nobody else is
+ * there. Counted by zxid, of which every write, also a refused one, takes one.
+ */
+async function transactionsOfLauncher(bed: Bed, work: () => Promise<void>): Promise<number> {
+  const [zxid, own] = [await bed.lastTransaction(), bed.zooKeeper.counters.writes];
+  await work();
+  return (await bed.lastTransaction()) - zxid - (bed.zooKeeper.counters.writes - own);
+}
+
+function median(values: readonly number[]): number {
+  const sorted = [...values].sort((a, b) => a - b);
+  const middle = sorted.length / 2;
+  const [low, high] = [sorted[Math.ceil(middle) - 1], sorted[Math.floor(middle)]];
+  if (low === undefined || high === undefined) throw new Error('no median of nothing');
+  return (low + high) / 2;
+}

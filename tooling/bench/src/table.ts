@@ -1,0 +1,34 @@
+/** A table for a terminal. */
+
+export interface Row {
+  readonly what: string;
+  readonly measured: string;
+  readonly target: string;
+  /** Of the existing implementation; `-` where nobody has measured it. */
+  readonly existing: string;
+  /** Whether the target is met; undefined where there is none. */
+  readonly met: boolean | undefined;
+}
+
+const HEADINGS = ['measurement', 'measured', 'target', 'existing', ''] as const;
+
+/** The rows under headings, in columns; the first column is aligned to the left. */
+export function renderTable(rows: readonly Row[]): string {
+  const lines = [
+    HEADINGS,
+    ...rows.map((row) => [row.what, row.measured, row.target, row.existing, verdict(row.met)] as const),
+  ];
+  const widths = HEADINGS.map((_, column) => Math.max(...lines.map((line) => line[column]?.length ?? 0)));
+  const render = (line: readonly string[]): string =>
+    line
+      .map((cell, column) => (column === 0 ? cell.padEnd(widths[0] ?? 0) : cell.padStart(widths[column] ?? 0)))
+      .join('  ')
+      .trimEnd();
+  const rule = '-'.repeat(widths.reduce((sum, width) => sum + width + 2, -2));
+  return [render(lines[0] ?? []), rule, ...lines.slice(1).map(render)].join('\n');
+}
+
+function verdict(met: boolean | undefined): string {
+  if (met === undefined) return '';
+  return met ? 'met' : 'MISSED';
+}

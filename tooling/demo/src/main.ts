@@ -1,0 +1,50 @@
+/**
+ * The demonstration: a ZooKeeper, a launcher with the example driver, one request on its way, and then everything to look
+ * around in until it is interrupted. `--once` ends after the show. The exit status is 0 only if it all happened.
+ */
+
+import { parseArgs } from 'node:util';
+import { Narrator } from './narrator.js';
+import { playShow } from './show.js';
+import { Stage } from './stage.js';
+
+async function main(): Promise<void> {
+  const { values } = parseArgs({ options: { once: { type: 'boolean', default: false } } });
+  const interrupted = interruption();
+  const narrator = new Narrator((line) => process.stdout.write(`${line}\n`));
+  let stage: Stage | undefined;
+  try {
+    stage = await Stage.build(narrator, interrupted);
+    await playShow(stage, narrator, interrupted);
+    if (!values.once) {
+      narrator.text(stage.whereToLook());
+      await stage.untilInterrupted(interrupted);
+    }
+  } catch (error) {
+    if (!interrupted.aborted) {
+      process.stderr.write(`\nThe demonstration failed: ${error instanceof Error ? error.message : String(error)}\n`);
+      process.exitCode = 1;
+    } else if (values.once) {
+      process.exitCode = 130;
+    }
+  } finally {
+    if (stage !== undefined) {
+      narrator.say('stopping');
+      await stage.clear();
+    }
+  }
+}
+
+/** Aborts with the first SIGINT or SIGTERM; the second one ends the process, and with it all that it has started. */
+function interruption(): AbortSignal {
+  const controller = new AbortController();
+  const interrupt = (): void => {
+    if (controller.signal.aborted) process.exit(130);
+    controller.abort(new Error('interrupted'));
+  };
+  process.on('SIGINT', interrupt);
+  process.on('SIGTERM', interrupt);
+  return controller.signal;
+}
+
+void main();

@@ -1,0 +1,110 @@
+/** Sees the states that a requestor's requests, and the nodes for them, go through. */
+
+import { isZooKeeperError, type PersistentWatch, type WatchEvent, type ZooKeeper } from '@nodepool/zookeeper';
+
+const ROOT = '/nodepool';
+const RECORD = /^\/nodepool\/(requests|nodes)\/([^/]+)$/;
+
+/** What a record that was removed is said to be. */
+export const GONE = 'gone';
+
+/** A record, and the states that were seen of it, in order. */
+export interface Sighting {
+  readonly kind: 'request' | 'node';
+  readonly id: string;
+  readonly states: readonly string[];
+}
+
+interface Record {
+  readonly kind: 'request' | 'node';
+  readonly id: string;
+  readonly states: string[];
+}
+
+export class Observer {
+  private readonly records = new Map<string, Record>();
+  private readonly waiting = new Set<() => void>();
+  private readonly watch: PersistentWatch;
+  private failure: Error | undefined;
+
+  /** `onState` is told of every new state. */
+  constructor(
+    private readonly zooKeeper: ZooKeeper,
+    private readonly requestor: string,
+    private readonly onState: (sighting: Sighting) => void,
+  ) {
+    this.watch = zooKeeper.watch(ROOT, 'persistent-recursive', { onEvent: (event) => this.event(event) });
+  }
+
+  close(): void {
+    this.watch.close();
+  }
+
+  /** Resolves once the record has been seen in the state. */
+  async seen(kind: Sighting['kind'], id: string, state: string, signal: AbortSignal): Promise<void> {
+    const key = `/nodepool/${kind}s/${id}`;
+    const done = (): boolean => this.records.get(key)?.states.includes(state) === true;
+    if (done()) return;
+    let check = (): void => undefined;
+    try {
+      await new Promise<void>((resolve, reject) => {
+        check = () => {
+          if (this.failure !== undefined) reject(this.failure);
+          else if (done()) resolve();
+        };
+        this.waiting.add(check);
+        signal.addEventListener('abort', () => reject(new Error(`${kind} ${id} is not ${state}`)), { once: true });
+      });
+    } finally {
+      this.waiting.delete(check);
+    }
+  }
+
+  /** Those of the states that the record was not seen in. */
+  missed(kind: Sighting['kind'], id: string, states: readonly string[]): readonly string[] {
+    const seen = this.records.get(`/nodepool/${kind}s/${id}`)?.states ?? [];
+    return states.filter((state) => !seen.includes(state));
+  }
+
+  private event(event: WatchEvent): void {
+    const [, group, id] = RECORD.exec(event.path) ?? [];
+    if (group === undefined || id === undefined) return;
+    const kind = group === 'requests' ? 'request' : 'node';
+    if (event.type === 'deleted') {
+      const record = this.records.get(event.path);
+      if (record !== undefined) this.enter(record, GONE);
+    } else if (event.type === 'created' || event.type === 'changed') {
+      this.read(kind, id, event.path);
+    }
+  }
+
+  private read(kind: Record['kind'], id: string, path: string): void {
+    this.zooKeeper.get(path).then(
+      ({ data }) => {
+        const fields = JSON.parse(Buffer.from(data).toString('utf8')) as { readonly [field: string]: unknown };
+        if (!this.records.has(path) && !this.isOurs(kind, fields)) return;
+        const record = this.records.get(path) ?? { kind, id, states: [] };
+        this.records.set(path, record);
+        this.enter(record, String(fields['state']));
+      },
+      (error: unknown) => {
+        // A record may go between its change and our reading it; its removal is an event of its own.
+        if (isZooKeeperError(error, 'no-node')) return;
+        this.failure = new Error(`cannot read ${path}`, { cause: error });
+        for (const check of this.waiting) check();
+      },
+    );
+  }
+
+  private isOurs(kind: Record['kind'], fields: { readonly [field: string]: unknown }): boolean {
+    if (kind === 'request') return fields['requestor'] === this.requestor;
+    return this.records.has(`/nodepool/requests/${String(fields['allocated_to'])}`);
+  }
+
+  private enter(record: Record, state: string): void {
+    if (record.states.at(-1) === state) return;
+    record.states.push(state);
+    this.onState(record);
+    for (const check of this.waiting) check();
+  }
+}

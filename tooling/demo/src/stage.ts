@@ -1,0 +1,116 @@
+/** What the demonstration plays on: a ZooKeeper, a launcher, and a connection to see and to ask with. */
+
+import { mkdtempSync, readFileSync } from 'node:fs';
+import { rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join, relative } from 'node:path';
+import { freePorts, startZooKeeper, type RunningZooKeeper } from '@nodepool/dev-zookeeper';
+import {
+  configFileOf,
+  labelsOffered,
+  programPath,
+  requestorPath,
+  startLauncher,
+  type Program,
+} from '@nodepool/harness';
+import { connect, type ZooKeeper } from '@nodepool/zookeeper';
+import type { Narrator } from './narrator.js';
+
+const EXAMPLE_CONFIG = join(__dirname, '..', '..', '..', 'docs', 'examples', 'nodepool.yaml');
+const START_DEADLINE_MS = 60_000;
+
+/** The label that the show asks for. */
+export const LABEL = 'debian';
+
+export class Stage {
+  private constructor(
+    private readonly server: RunningZooKeeper,
+    readonly zooKeeper: ZooKeeper,
+    readonly launcher: Program,
+    private readonly folder: string,
+    private readonly webappPort: number,
+  ) {}
+
+  /** Starts everything; resolves once the launcher offers its labels. Leaves nothing behind when it rejects. */
+  static async build(narrator: Narrator, interrupted: AbortSignal): Promise<Stage> {
+    const folder = mkdtempSync(join(tmpdir(), 'nodepool-demo-'));
+    const undo: (() => Promise<unknown>)[] = [() => rm(folder, { recursive: true, force: true })];
+    try {
+      const server = await startZooKeeper();
+      undo.push(() => server.stop());
+      narrator.say(`ZooKeeper serves at ${server.servers}`);
+      interrupted.throwIfAborted();
+      const zooKeeper = connect({ servers: server.servers });
+      undo.push(() => zooKeeper.close());
+      await zooKeeper.connected({ signal: interrupted, timeoutMs: START_DEADLINE_MS });
+      const [webappPort = 0] = await freePorts(1);
+      const config = exampleConfigText(server.servers, webappPort);
+      const launcher = await startLauncher({ folder, config });
+      undo.push(() => launcher.stop());
+      narrator.say(`nodepool-launcher runs (process ${launcher.pid}) with ${configFileOf({ folder })}`);
+      await launcher.while('registers its pools', START_DEADLINE_MS, (signal) =>
+        labelsOffered(zooKeeper, [LABEL], AbortSignal.any([signal, interrupted])),
+      );
+      narrator.say(`it offers the label ${LABEL}`);
+      return new Stage(server, zooKeeper, launcher, folder, webappPort);
+    } catch (error) {
+      for (const step of undo.reverse()) await step();
+      throw error;
+    }
+  }
+
+  /** For the reader: addresses, and commands to paste into another terminal. */
+  whereToLook(): string {
+    const nodepool = `node ${relative(process.cwd(), programPath('nodepool'))} -c ${configFileOf({ folder: this.folder })}`;
+    const requestor = `${relative(process.cwd(), requestorPath())} --zookeeper ${this.server.servers}`;
+    return `
+Everything stays up until you press Ctrl-C. Look around:
+
+  status page        http://127.0.0.1:${this.webappPort}/
+  metrics            http://127.0.0.1:${this.webappPort}/metrics
+  launcher's log     tail -f ${this.launcher.logFile}
+  nodes              ${nodepool} list
+  requests           ${nodepool} request-list
+  ask for two nodes  ${nodepool} request ${LABEL} ${LABEL}
+  ask as Zuul does   ${requestor} --labels ${LABEL} --requests 10 --parallel 10 --hold 2 --verbose
+                     (with Debian's python3-kazoo)
+`;
+  }
+
+  /** Resolves when interrupted; rejects when the launcher ends before. */
+  async untilInterrupted(interrupted: AbortSignal): Promise<void> {
+    const interruption = new Promise<void>((resolve) => {
+      if (interrupted.aborted) resolve();
+      interrupted.addEventListener('abort', () => resolve(), { once: true });
+    });
+    const ended = this.launcher.exited.then((): never => {
+      throw new Error(`the launcher ended by itself; its log ends with\n${this.launcher.logTail()}`);
+    });
+    await Promise.race([interruption, ended]);
+    // The launcher is about to be stopped, and its end no news any more.
+    ended.catch(() => undefined);
+  }
+
+  /** Ends everything and removes what it wrote. */
+  async clear(): Promise<void> {
+    await this.launcher.stop();
+    await this.zooKeeper.close();
+    await this.server.stop();
+    await rm(this.folder, { recursive: true, force: true });
+  }
+}
+
+/** The example configuration with the ports that are free on this machine. */
+function exampleConfigText(zooKeeperServer: string, webappPort: number): string {
+  const zooKeeperPort = zooKeeperServer.slice(zooKeeperServer.lastIndexOf(':') + 1);
+  return replaced(
+    replaced(readFileSync(EXAMPLE_CONFIG, 'utf8'), 'port: 2181', `port: ${zooKeeperPort}`),
+    'port: 8005',
+    `port: ${webappPort}`,
+  );
+}
+
+function replaced(text: string, what: string, by: string): string {
+  if (!text.includes(what)) throw new Error(`${EXAMPLE_CONFIG} has no line with "${what}" to put another port into`);
+  return text.replace(what, by);
+}

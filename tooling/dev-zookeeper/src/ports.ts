@@ -1,0 +1,39 @@
+/** Free TCP ports of the loopback interface. */
+
+import { randomInt } from 'node:crypto';
+import { createServer, type Server } from 'node:net';
+
+/**
+ * Below the range from which the kernel takes the ports of outgoing connections. Inside it, a client that keeps trying
+ * to reach a stopped server would sooner or later take the server's port, or connect to itself.
+ */
+const LOWEST = 15_000;
+const HIGHEST = 32_000;
+const ATTEMPTS = 200;
+
+/** `count` different ports on which nobody listens at this moment. */
+export async function freePorts(count: number): Promise<number[]> {
+  const held: Server[] = [];
+  const ports: number[] = [];
+  try {
+    for (let attempt = 0; ports.length < count; attempt++) {
+      if (attempt === ATTEMPTS) throw new Error(`no ${count} free ports between ${LOWEST} and ${HIGHEST}`);
+      const port = randomInt(LOWEST, HIGHEST);
+      const server = await listen(port);
+      if (server === undefined) continue;
+      held.push(server);
+      ports.push(port);
+    }
+  } finally {
+    await Promise.all(held.map((server) => new Promise((resolve) => server.close(resolve))));
+  }
+  return ports;
+}
+
+function listen(port: number): Promise<Server | undefined> {
+  return new Promise((resolve) => {
+    const server = createServer();
+    server.once('error', () => resolve(undefined));
+    server.listen(port, '127.0.0.1', () => resolve(server));
+  });
+}

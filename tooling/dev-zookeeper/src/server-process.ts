@@ -1,0 +1,170 @@
+/** One ZooKeeper server: its folder, its process, and a watchdog that ends it when this process dies. */
+
+import { spawn, type ChildProcess } from 'node:child_process';
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { connect } from 'node:net';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { classPath } from './installation.js';
+
+/** What one server is made from. */
+export interface ServerSetup {
+  /** Folder of this server alone. */
+  readonly folder: string;
+  /** Removed by the watchdog when this process dies. */
+  readonly baseFolder: string;
+  /** 1, 2, … */
+  readonly id: number;
+  readonly clientPort: number;
+  /** Lines of zoo.cfg. */
+  readonly settings: Readonly<Record<string, string | number>>;
+  readonly javaHeap: string;
+}
+
+/**
+ * $1: the log; $2: the folder to remove; the rest: the server's command. Standard input is a pipe from the parent that
+ * ends when the parent does, however it dies. The server must not hold it, nor outlive it.
+ */
+const WATCHDOG = `
+log=$1; base=$2; shift 2
+exec 3<&0
+"$@" </dev/null >>"$log" 2>&1 3<&- &
+server=$!
+echo "$server"
+(read -r _ <&3; kill -KILL "$server"; rm -rf "$base") >/dev/null 2>&1 &
+watchdog=$!
+wait "$server"
+code=$?
+kill "$watchdog"
+exit "$code"
+`;
+
+const LOGGING = `log4j.rootLogger=INFO, console
+log4j.appender.console=org.apache.log4j.ConsoleAppender
+log4j.appender.console.layout=org.apache.log4j.PatternLayout
+log4j.appender.console.layout.ConversionPattern=%d{ISO8601} %p %c{1}: %m%n
+`;
+
+const PROBE_INTERVAL_MS = 25;
+const PROBE_TIMEOUT_MS = 1000;
+const LOG_TAIL_LINES = 25;
+
+export class ServerProcess {
+  readonly id: number;
+  readonly clientPort: number;
+  private child: ChildProcess | undefined;
+  private javaPid: number | undefined;
+  private exited: Promise<void> = Promise.resolve();
+
+  private constructor(
+    private readonly setup: ServerSetup,
+    private readonly command: readonly string[],
+  ) {
+    this.id = setup.id;
+    this.clientPort = setup.clientPort;
+  }
+
+  /** Writes the server's files; does not start it. */
+  static async prepare(setup: ServerSetup): Promise<ServerProcess> {
+    const dataFolder = join(setup.folder, 'data');
+    await mkdir(dataFolder, { recursive: true });
+    const settings = { ...setup.settings, dataDir: dataFolder, clientPort: setup.clientPort };
+    const lines = Object.entries(settings).map(([key, value]) => `${key}=${value}\n`);
+    const configuration = join(setup.folder, 'zoo.cfg');
+    await Promise.all([
+      writeFile(configuration, lines.join('')),
+      writeFile(join(setup.folder, 'log4j.properties'), LOGGING),
+      writeFile(join(dataFolder, 'myid'), `${setup.id}\n`),
+    ]);
+    return new ServerProcess(setup, [
+      'java',
+      `-Xmx${setup.javaHeap}`,
+      '-XX:+UseSerialGC',
+      '-Dzookeeper.jmx.log4j.disable=true',
+      '-cp',
+      classPath(setup.folder),
+      'org.apache.zookeeper.server.quorum.QuorumPeerMain',
+      configuration,
+    ]);
+  }
+
+  /** Starts the process; resolves with the state of things at once, not with its readiness. */
+  async start(): Promise<void> {
+    if (this.child !== undefined) throw new Error(`server ${this.id} runs already`);
+    const child = spawn('/bin/sh', ['-c', WATCHDOG, 'sh', this.logFile, this.setup.baseFolder, ...this.command], {
+      detached: true,
+      stdio: ['pipe', 'pipe', 'ignore'],
+    });
+    this.child = child;
+    this.exited = new Promise((resolve) => {
+      child.once('close', () => {
+        this.child = undefined;
+        this.javaPid = undefined;
+        resolve();
+      });
+    });
+    this.javaPid = await firstNumber(child);
+  }
+
+  /** Sends a signal to the server; `SIGKILL`, `SIGTERM` and the like wait until it is gone. */
+  async signal(name: NodeJS.Signals): Promise<void> {
+    if (this.javaPid === undefined) return;
+    process.kill(this.javaPid, name);
+    if (name !== 'SIGSTOP' && name !== 'SIGCONT') await this.exited;
+  }
+
+  /** Resolves with the server's answer to a four-letter word. */
+  fourLetterWord(word: string): Promise<string> {
+    return new Promise((resolve, reject) => {
+      const socket = connect(this.clientPort, '127.0.0.1', () => socket.end(word));
+      let answer = '';
+      socket.setEncoding('utf8');
+      socket.setTimeout(PROBE_TIMEOUT_MS, () => socket.destroy(new Error(`server ${this.id} does not answer ${word}`)));
+      socket.on('data', (text: string) => (answer += text));
+      socket.once('error', reject);
+      socket.once('close', () => resolve(answer));
+    });
+  }
+
+  /** Resolves once the server serves clients. Rejects, with the end of its log, when it ends or takes too long. */
+  async ready(deadline: number): Promise<void> {
+    let lastProblem: unknown;
+    // There is no event to wait for: the server says nothing when it becomes ready.
+    while (performance.now() < deadline && this.child !== undefined) {
+      try {
+        const answer = await this.fourLetterWord('srvr');
+        if (/^Mode: /m.test(answer)) return;
+        lastProblem = new Error(`it says: ${answer.trim()}`);
+      } catch (error) {
+        lastProblem = error;
+      }
+      await delay(PROBE_INTERVAL_MS);
+    }
+    const what = this.child === undefined ? 'ended' : 'did not become ready in time';
+    throw new Error(`ZooKeeper server ${this.id} ${what}; its log ends with:\n${await this.logTail()}`, {
+      cause: lastProblem,
+    });
+  }
+
+  async logTail(): Promise<string> {
+    const text = await readFile(this.logFile, 'utf8').catch((error: unknown) => `(no log: ${String(error)})`);
+    return text.trimEnd().split('\n').slice(-LOG_TAIL_LINES).join('\n');
+  }
+
+  private get logFile(): string {
+    return join(this.setup.folder, 'server.log');
+  }
+}
+
+/** The number that the child prints first; undefined when it ends without. */
+function firstNumber(child: ChildProcess): Promise<number | undefined> {
+  return new Promise((resolve, reject) => {
+    let text = '';
+    child.once('error', reject);
+    child.once('close', () => resolve(undefined));
+    child.stdout?.setEncoding('utf8').on('data', (chunk: string) => {
+      text += chunk;
+      if (text.includes('\n')) resolve(Number.parseInt(text, 10));
+    });
+  });
+}

@@ -1,0 +1,106 @@
+/** Launchers that share a ZooKeeper and a cloud, and what is left when one of them goes. */
+
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { conditionMet, type Program } from '@nodepool/harness';
+import { Site } from './site.js';
+
+const DEADLINE_MS = 60_000;
+
+describe('two launchers', () => {
+  let site: Site;
+  let endpoint: string;
+
+  beforeEach(async () => {
+    site = await Site.start();
+    endpoint = await site.cloud(['boot-time=2']);
+  });
+
+  afterEach(async () => {
+    await site.stop();
+  });
+
+  const launcher = (): Promise<Program> => site.launcher({ providers: [{ endpoint }] });
+
+  /** Resolves once at least `count` nodes exist, that is: while their instances boot. */
+  async function nodesExist(witness: Program, count: number): Promise<void> {
+    await witness.while('launches nodes', DEADLINE_MS, (signal) =>
+      conditionMet(site.zooKeeper, '/nodepool/nodes', signal, async () => {
+        const { children } = await site.zooKeeper.children('/nodepool/nodes');
+        return children.length >= count;
+      }),
+    );
+  }
+
+  it('serve the requests between them, and hand no node out twice', async () => {
+    await launcher();
+    await launcher();
+
+    const { exitCode, summary } = await site.ask(
+      ...['--labels', 'debian', '--parallel', '20', '--requests', '50', '--wait-deleted'],
+    );
+
+    expect(summary).toMatchObject({ outcomes: { fulfilled: 50 }, problems: [], nodes: 50 });
+    expect(exitCode).toBe(0);
+  });
+
+  it('lose no request when one of them is killed while instances boot', async () => {
+    const first = await launcher();
+    const requestor = await site.requestor(
+      '--labels',
+      'debian',
+      '--parallel',
+      '20',
+      '--requests',
+      '20',
+      '--wait-deleted',
+    );
+    await nodesExist(first, 20);
+    const second = await launcher();
+    await first.kill();
+
+    const { exitCode, summary } = await requestor.result;
+
+    expect(summary).toMatchObject({ outcomes: { fulfilled: 20 }, problems: [], nodes: 20 });
+    expect(exitCode).toBe(0);
+    await site.clean(second);
+    expect(await site.instances(endpoint)).toEqual([]);
+  });
+
+  it('lose no request when one of them is asked to end while instances boot', async () => {
+    const first = await launcher();
+    const requestor = await site.requestor(
+      '--labels',
+      'debian',
+      '--parallel',
+      '20',
+      '--requests',
+      '20',
+      '--wait-deleted',
+    );
+    await nodesExist(first, 20);
+    const second = await launcher();
+
+    expect(await first.stop()).toEqual({ code: 0, signal: null });
+    const { exitCode, summary } = await requestor.result;
+
+    expect(summary).toMatchObject({ outcomes: { fulfilled: 20 }, problems: [], nodes: 20 });
+    expect(exitCode).toBe(0);
+    await site.clean(second);
+    expect(await site.instances(endpoint)).toEqual([]);
+  });
+
+  it('may be the same one, killed and started again', async () => {
+    const killed = await launcher();
+    const requestor = await site.requestor('--labels', 'debian,debian', '--wait-deleted');
+    await nodesExist(killed, 2);
+    await killed.kill();
+    const started = await launcher();
+
+    const { exitCode, summary } = await requestor.result;
+
+    expect(summary).toMatchObject({ outcomes: { fulfilled: 1 }, problems: [], nodes: 2 });
+    expect(exitCode).toBe(0);
+    await site.clean(started);
+    expect(await site.instances(endpoint)).toEqual([]);
+  });
+});

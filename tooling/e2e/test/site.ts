@@ -1,0 +1,149 @@
+/** A site as an operator has it: a ZooKeeper, a cloud, launchers; and requestors that ask them for nodes. */
+
+import { rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect } from '@jest/globals';
+import { freePorts, startZooKeeper, type RunningZooKeeper } from '@nodepool/dev-zookeeper';
+import {
+  exampleConfig,
+  labelsOffered,
+  noNodesLeft,
+  Program,
+  programPath,
+  registeredPools,
+  startLauncher,
+  type ExampleProvider,
+  type ZooKeeperAddress,
+} from '@nodepool/harness';
+import { connect, type ZooKeeper } from '@nodepool/zookeeper';
+import { startRequestor, type RequestorResult, type RunningRequestor } from './python-requestor.js';
+
+export const LABELS = ['debian', 'fedora'] as const;
+
+/** What configurations and logs are kept in, by test, until the next run: they say why a test failed. */
+const LOGS = join(__dirname, '..', 'logs');
+/** Short, so that what a killed launcher held is soon free. */
+const SESSION_TIMEOUT_S = 4;
+const START_DEADLINE_MS = 60_000;
+const CLEAN_DEADLINE_MS = 90_000;
+
+export interface LauncherSetup {
+  readonly providers?: readonly ExampleProvider[];
+  readonly minReady?: Readonly<Record<string, number>>;
+}
+
+export class Site {
+  private readonly programs: Program[] = [];
+  private started = 0;
+
+  private constructor(
+    private readonly server: RunningZooKeeper,
+    private readonly folder: string,
+    /** For launchers and requestors. */
+    readonly address: ZooKeeperAddress,
+    /** For the tests to look at what is there. */
+    readonly zooKeeper: ZooKeeper,
+  ) {}
+
+  /** Starts a ZooKeeper; with `tls`, launchers and requestors must come with a client certificate. */
+  static async start(options: { readonly tls?: boolean } = {}): Promise<Site> {
+    // Short ticks, so that the sessions of the dead end soon.
+    const server = await startZooKeeper({ tls: options.tls ?? false, tickTime: 500 });
+    const folder = join(LOGS, nameOfThisTest());
+    rmSync(folder, { recursive: true, force: true });
+    const address: ZooKeeperAddress =
+      server.tls === undefined || server.tlsServers === undefined
+        ? { servers: server.servers }
+        : { servers: server.tlsServers, tls: server.tls };
+    const zooKeeper = connect({ servers: server.servers });
+    await zooKeeper.connected({ timeoutMs: START_DEADLINE_MS });
+    return new Site(server, folder, address, zooKeeper);
+  }
+
+  /** Ends everything. */
+  async stop(): Promise<void> {
+    await Promise.all(this.programs.map((program) => program.kill()));
+    await this.zooKeeper.close();
+    await this.server.stop();
+  }
+
+  /** Starts a launcher with the labels `LABELS`; resolves once it offers them. */
+  async launcher(setup: LauncherSetup = {}): Promise<Program> {
+    const [webappPort = 0] = await freePorts(1);
+    const before = await registeredPools(this.zooKeeper);
+    const launcher = await startLauncher({
+      name: this.nextName('launcher'),
+      folder: this.folder,
+      config: exampleConfig({
+        zooKeeper: this.address,
+        sessionTimeout: SESSION_TIMEOUT_S,
+        webappPort,
+        labels: LABELS,
+        ...setup,
+      }),
+    });
+    this.programs.push(launcher);
+    await launcher.while('registers its pools', START_DEADLINE_MS, async (signal) => {
+      await labelsOffered(this.zooKeeper, LABELS, signal, before);
+    });
+    return launcher;
+  }
+
+  /** Starts an example cloud that outlives launchers; resolves with its address. */
+  async cloud(settings: readonly string[] = []): Promise<string> {
+    const [port = 0] = await freePorts(1);
+    const name = this.nextName('cloud');
+    const cloud = await Program.start({
+      name,
+      command: process.execPath,
+      args: [
+        programPath('nodepool-example-cloud'),
+        '--port',
+        String(port),
+        ...settings.flatMap((setting) => ['--set', setting]),
+      ],
+      logFile: join(this.folder, `${name}.log`),
+    });
+    this.programs.push(cloud);
+    return `http://127.0.0.1:${port}`;
+  }
+
+  /** Starts a requestor and lets it run. */
+  async requestor(...args: readonly string[]): Promise<RunningRequestor> {
+    const requestor = await startRequestor(this.address, join(this.folder, `${this.nextName('requestor')}.log`), args);
+    this.programs.push(requestor.program);
+    return requestor;
+  }
+
+  /** Runs a requestor to its end. */
+  async ask(...args: readonly string[]): Promise<RequestorResult> {
+    return await (
+      await this.requestor(...args)
+    ).result;
+  }
+
+  /** Resolves once no record of a node is left. */
+  async clean(launcher: Program): Promise<void> {
+    await launcher.while('deletes all nodes', CLEAN_DEADLINE_MS, (signal) => noNodesLeft(this.zooKeeper, signal));
+  }
+
+  /** Names of the instances that an example cloud has; those that are gone do not count. */
+  async instances(endpoint: string): Promise<string[]> {
+    const answer = await fetch(`${endpoint}/v1/instances`, { signal: AbortSignal.timeout(START_DEADLINE_MS) });
+    const page = (await answer.json()) as {
+      readonly items: readonly { readonly name: string; readonly state: string }[];
+    };
+    return page.items.filter(({ state }) => state !== 'deleted').map(({ name }) => name);
+  }
+
+  private nextName(kind: string): string {
+    this.started += 1;
+    return `${kind}-${this.started}`;
+  }
+}
+
+/** As a name of a folder. */
+function nameOfThisTest(): string {
+  const { currentTestName, testPath = '' } = expect.getState();
+  return (currentTestName ?? testPath.slice(testPath.lastIndexOf('/') + 1)).replaceAll(/[^A-Za-z0-9]+/g, '-');
+}

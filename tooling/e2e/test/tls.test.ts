@@ -1,0 +1,26 @@
+/** A ZooKeeper that admits only clients with a certificate. */
+
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { Site } from './site.js';
+
+describe('with a ZooKeeper that demands client certificates', () => {
+  let site: Site;
+
+  beforeAll(async () => {
+    site = await Site.start({ tls: true });
+  });
+
+  afterAll(async () => {
+    await site.stop();
+  });
+
+  it('a launcher with the certificate of its configuration serves requests', async () => {
+    expect(site.address.tls).toBeDefined();
+    await site.launcher();
+
+    const { exitCode, summary } = await site.ask('--labels', 'debian,fedora', '--wait-deleted');
+
+    expect(summary).toMatchObject({ outcomes: { fulfilled: 1 }, problems: [], nodes: 2 });
+    expect(exitCode).toBe(0);
+  });
+});

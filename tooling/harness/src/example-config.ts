@@ -1,0 +1,79 @@
+/** Configurations of a launcher with the example driver, as `nodepool.yaml` says them. */
+
+/** Where ZooKeeper is: `host:port,…` and an optional chroot, as clients take it. */
+export interface ZooKeeperAddress {
+  readonly servers: string;
+  /** Paths of PEM files, for mutual TLS. */
+  readonly tls?: { readonly ca: string; readonly cert: string; readonly key: string } | undefined;
+}
+
+export interface ExampleProvider {
+  /** Default `example`. */
+  readonly name?: string;
+  /** Address of an example cloud that runs by itself; else it runs inside the launcher. */
+  readonly endpoint?: string;
+  /** Settings of the cloud inside the launcher, as the driver's schema has them, e.g. `{'boot-time': 2}`. */
+  readonly cloud?: Readonly<Record<string, unknown>>;
+  /** Default: no limit. */
+  readonly maxServers?: number;
+  /** Whether a node is ready only when its ssh server answers. Default false. */
+  readonly hostKeyChecking?: boolean;
+  /** Further keys of the provider's section, e.g. `{'launch-retries': 1}`. */
+  readonly more?: Readonly<Record<string, unknown>>;
+}
+
+export interface ExampleConfigOptions {
+  readonly zooKeeper: ZooKeeperAddress;
+  /** Seconds; default as the launcher's. */
+  readonly sessionTimeout?: number;
+  /** Port of the web endpoint, on the loopback interface. */
+  readonly webappPort: number;
+  /** Names of the labels; every provider offers all of them. */
+  readonly labels: readonly string[];
+  /** Nodes to keep ready, by label. Default none. */
+  readonly minReady?: Readonly<Record<string, number>>;
+  /** Default: one with the defaults above. */
+  readonly providers?: readonly ExampleProvider[];
+}
+
+/** The value to write as `nodepool.yaml`. */
+export function exampleConfig(options: ExampleConfigOptions): object {
+  const { tls } = options.zooKeeper;
+  return {
+    webapp: { port: options.webappPort, listen_address: '127.0.0.1' },
+    'zookeeper-servers': zooKeeperServers(options.zooKeeper.servers),
+    ...(tls === undefined ? {} : { 'zookeeper-tls': { ca: tls.ca, cert: tls.cert, key: tls.key } }),
+    ...(options.sessionTimeout === undefined ? {} : { 'zookeeper-timeout': options.sessionTimeout }),
+    labels: options.labels.map((name) => ({ name, 'min-ready': options.minReady?.[name] ?? 0 })),
+    providers: (options.providers ?? [{}]).map((provider) => providerSection(provider, options.labels)),
+  };
+}
+
+function providerSection(provider: ExampleProvider, labels: readonly string[]): object {
+  return {
+    name: provider.name ?? 'example',
+    driver: 'example',
+    ...(provider.endpoint === undefined ? { cloud: provider.cloud ?? {} } : { endpoint: provider.endpoint }),
+    ...provider.more,
+    'cloud-images': labels.map((name) => ({ name, username: 'zuul' })),
+    pools: [
+      {
+        name: 'main',
+        ...(provider.maxServers === undefined ? {} : { 'max-servers': provider.maxServers }),
+        'host-key-checking': provider.hostKeyChecking ?? false,
+        labels: labels.map((name) => ({ name, 'cloud-image': name })),
+      },
+    ],
+  };
+}
+
+function zooKeeperServers(text: string): object[] {
+  const slash = text.indexOf('/');
+  const chroot = slash < 0 ? undefined : text.slice(slash);
+  const servers = slash < 0 ? text : text.slice(0, slash);
+  return servers.split(',').map((server) => {
+    const colon = server.lastIndexOf(':');
+    const port = Number(server.slice(colon + 1));
+    return { host: server.slice(0, colon), port, ...(chroot === undefined ? {} : { chroot }) };
+  });
+}

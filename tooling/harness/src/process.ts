@@ -1,0 +1,177 @@
+/**
+ * A program in a process of its own: started, stopped and buried without leaving anything behind, with what it said kept
+ * in a file for whoever has to find out why it failed.
+ */
+
+import { spawn, type ChildProcess } from 'node:child_process';
+import { closeSync, existsSync, mkdirSync, openSync, readFileSync } from 'node:fs';
+import { dirname } from 'node:path';
+import { systemClock } from '@nodepool/zookeeper';
+
+export interface ProgramOptions {
+  /** For messages, e.g. `launcher 1`. */
+  readonly name: string;
+  readonly command: string;
+  readonly args: readonly string[];
+  /** Gets what the program writes to its standard output and its standard error. Appended to. */
+  readonly logFile: string;
+  /** Added to the environment of this process; undefined takes a variable out. */
+  readonly env?: Readonly<Record<string, string | undefined>>;
+  readonly cwd?: string;
+}
+
+/** How a process ended: one of the two is not null. */
+export interface Exit {
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
+}
+
+/** How long `stop` waits for a process to end by itself. */
+const DEFAULT_GRACE_MS = 15_000;
+
+/** util-linux's `setpriv` asks the kernel to kill the child when this process dies, however it dies. */
+const SETPRIV = '/usr/bin/setpriv';
+
+const alive = new Set<ChildProcess>();
+let buriesAtExit = false;
+
+export class Program {
+  /** Resolves when the process has ended, however it did. Never rejects. */
+  readonly exited: Promise<Exit>;
+  private ended: Exit | undefined;
+
+  private constructor(
+    readonly name: string,
+    readonly pid: number,
+    readonly logFile: string,
+    private readonly child: ChildProcess,
+  ) {
+    this.exited = new Promise((resolve) => {
+      child.once('exit', (code, signal) => {
+        alive.delete(child);
+        this.ended = { code, signal };
+        resolve(this.ended);
+      });
+    });
+  }
+
+  /** Starts a program. A command that does not exist ends at once, or makes this reject. */
+  static async start(options: ProgramOptions): Promise<Program> {
+    mkdirSync(dirname(options.logFile), { recursive: true });
+    const log = openSync(options.logFile, 'a');
+    try {
+      const [command, args] = existsSync(SETPRIV)
+        ? [SETPRIV, ['--pdeathsig', 'KILL', '--', options.command, ...options.args]]
+        : [options.command, [...options.args]];
+      const child = spawn(command, args, {
+        // A process group of its own: an interrupt from the terminal reaches only this process, which stops the
+        // others in order.
+        detached: true,
+        stdio: ['ignore', log, log],
+        env: { ...process.env, ...options.env },
+        ...(options.cwd === undefined ? {} : { cwd: options.cwd }),
+      });
+      await new Promise<void>((resolve, reject) => {
+        child.once('spawn', resolve);
+        child.once('error', (cause) =>
+          reject(new Error(`cannot start ${options.name}: ${options.command}: ${cause.message}`, { cause })),
+        );
+      });
+      if (child.pid === undefined) throw new Error(`cannot start ${options.name}: it has no process id`);
+      remember(child);
+      return new Program(options.name, child.pid, options.logFile, child);
+    } finally {
+      closeSync(log);
+    }
+  }
+
+  /** How it ended; undefined while it runs. */
+  get exit(): Exit | undefined {
+    return this.ended;
+  }
+
+  /** Sends a signal. False when the process has ended. */
+  signal(signal: NodeJS.Signals): boolean {
+    return this.ended === undefined && this.child.kill(signal);
+  }
+
+  /** Resolves when the process has ended by itself. Kills it, and rejects with the end of its log, after `timeoutMs`. */
+  async ends(timeoutMs: number): Promise<Exit> {
+    const overdue = new AbortController();
+    const timer = systemClock.schedule(timeoutMs, () => {
+      if (this.signal('SIGKILL')) overdue.abort();
+    });
+    const exit = await this.exited;
+    timer.cancel();
+    if (overdue.signal.aborted) throw new Error(`${this.name} did not end within ${timeoutMs} ms\n${this.lastWords()}`);
+    return exit;
+  }
+
+  /** Asks the process to end, and kills it when it has not after `graceMs`. Idempotent. */
+  async stop(graceMs = DEFAULT_GRACE_MS): Promise<Exit> {
+    const deadline = systemClock.schedule(graceMs, () => this.signal('SIGKILL'));
+    this.signal('SIGTERM');
+    try {
+      return await this.exited;
+    } finally {
+      deadline.cancel();
+    }
+  }
+
+  /** Kills the process as a crash of the machine would. */
+  async kill(): Promise<Exit> {
+    this.signal('SIGKILL');
+    return await this.exited;
+  }
+
+  /** The last lines of what it said. */
+  logTail(lines = 40): string {
+    const text = existsSync(this.logFile) ? readFileSync(this.logFile, 'utf8') : '';
+    return text.trimEnd().split('\n').slice(-lines).join('\n');
+  }
+
+  /**
+   * Resolves as `work` does, but rejects, with the end of the log, when the process ends before, when `work` fails, or
+   * when `timeoutMs` have passed. `work` gets a signal that aborts when it is not waited for any more.
+   */
+  async while<T>(what: string, timeoutMs: number, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+    const over = new AbortController();
+    const timer = systemClock.schedule(timeoutMs, () => over.abort(new Error(`not within ${timeoutMs} ms`)));
+    const givenUp = new Promise<never>((_, reject) => {
+      over.signal.addEventListener('abort', () => reject(over.signal.reason as Error), { once: true });
+    });
+    const ended = this.exited.then((exit): never => {
+      throw new Error(`the process ended: ${describeExit(exit)}`);
+    });
+    try {
+      return await Promise.race([work(over.signal), ended, givenUp]);
+    } catch (cause) {
+      const reason = cause instanceof Error ? cause.message : String(cause);
+      throw new Error(`${this.name}: ${what}: ${reason}\n${this.lastWords()}`, { cause });
+    } finally {
+      timer.cancel();
+      // Whoever lost the race is heard of by nobody, on purpose: the race has been decided.
+      givenUp.catch(() => undefined);
+      ended.catch(() => undefined);
+      if (!over.signal.aborted) over.abort(new Error('no longer waited for'));
+    }
+  }
+
+  private lastWords(): string {
+    return `--- last lines of its log, ${this.logFile}\n${this.logTail()}`;
+  }
+}
+
+/** `exit status 1`, `SIGKILL`. */
+export function describeExit(exit: Exit): string {
+  return exit.signal ?? `exit status ${exit.code ?? 'unknown'}`;
+}
+
+function remember(child: ChildProcess): void {
+  alive.add(child);
+  if (buriesAtExit) return;
+  buriesAtExit = true;
+  process.once('exit', () => {
+    for (const survivor of alive) survivor.kill('SIGKILL');
+  });
+}

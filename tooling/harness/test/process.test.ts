@@ -1,0 +1,136 @@
+/** Programs in processes of their own. */
+
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { Program } from '@nodepool/harness';
+
+const LONG_MS = 30_000;
+
+describe('a program', () => {
+  let folder: string;
+  let logFile: string;
+  const started: Program[] = [];
+
+  beforeEach(() => {
+    folder = mkdtempSync(join(tmpdir(), 'nodepool-harness-'));
+    logFile = join(folder, 'program.log');
+  });
+
+  afterEach(async () => {
+    await Promise.all(started.splice(0).map((program) => program.kill()));
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  async function start(script: string, env: Record<string, string> = {}): Promise<Program> {
+    const program = await Program.start({
+      name: 'the program',
+      command: process.execPath,
+      args: ['-e', script],
+      logFile,
+      env,
+    });
+    started.push(program);
+    return program;
+  }
+
+  /** Resolves once the program has written the line. */
+  async function says(program: Program, line: string): Promise<void> {
+    await program.while(`says ${line}`, LONG_MS, async (signal) => {
+      while (!program.logTail().includes(line)) {
+        signal.throwIfAborted();
+        await new Promise((resolve) => setImmediate(resolve));
+      }
+    });
+  }
+
+  it('leaves what it writes in its log, and tells how it ended', async () => {
+    const program = await start('console.log(process.env.GREETING); console.error("oh"); process.exit(3)', {
+      GREETING: 'hello',
+    });
+
+    expect(await program.ends(LONG_MS)).toEqual({ code: 3, signal: null });
+    expect(program.exit).toEqual({ code: 3, signal: null });
+    expect(program.logTail()).toBe('hello\noh');
+    expect(program.logTail(1)).toBe('oh');
+  });
+
+  it('is asked to end before it is made to', async () => {
+    const program = await start(
+      'process.on("SIGTERM", () => process.exit(7)); setInterval(() => {}, 1000); console.log("up")',
+    );
+    await says(program, 'up');
+
+    expect(await program.stop()).toEqual({ code: 7, signal: null });
+    expect(await program.stop()).toEqual({ code: 7, signal: null });
+  });
+
+  it('is killed when it does not end when asked', async () => {
+    const program = await start('process.on("SIGTERM", () => {}); setInterval(() => {}, 1000); console.log("up")');
+    await says(program, 'up');
+
+    expect(await program.stop(0)).toEqual({ code: null, signal: 'SIGKILL' });
+  });
+
+  it('is killed when it does not end in time, and its last words are reported', async () => {
+    const program = await start('console.log("busy"); setInterval(() => {}, 1000)');
+    await says(program, 'busy');
+
+    await expect(program.ends(0)).rejects.toThrow(/the program did not end within 0 ms[^]*busy/);
+    expect(program.exit).toEqual({ code: null, signal: 'SIGKILL' });
+  });
+
+  it('that ends while something is waited for makes the wait fail, with its last words', async () => {
+    const program = await start('console.log("out of paper"); process.exit(1)');
+    const forever = (): Promise<never> => new Promise<never>(() => undefined);
+
+    await expect(program.while('prints', LONG_MS, forever)).rejects.toThrow(
+      /the program: prints: the process ended: exit status 1[^]*out of paper/,
+    );
+  });
+
+  it('that does not bring about in time what is waited for makes the wait fail, and the work is told to stop', async () => {
+    const program = await start('setInterval(() => {}, 1000)');
+    let told: AbortSignal | undefined;
+    const forever = (signal: AbortSignal): Promise<never> => {
+      told = signal;
+      return new Promise<never>(() => undefined);
+    };
+
+    await expect(program.while('prints', 0, forever)).rejects.toThrow(/prints: not within 0 ms/);
+    expect(told?.aborted).toBe(true);
+  });
+
+  const withPdeathsig = existsSync('/usr/bin/setpriv') ? it : it.skip;
+  withPdeathsig('dies with the process that started it, however that one dies', async () => {
+    const parent = await start(`
+      const { Program } = require(${JSON.stringify(join(__dirname, '..'))});
+      Program.start({
+        name: 'child',
+        command: process.execPath,
+        args: ['-e', 'setInterval(() => {}, 1000)'],
+        logFile: ${JSON.stringify(join(folder, 'child.log'))},
+      }).then((child) => {
+        console.log('child ' + child.pid + '.');
+        process.kill(process.pid, 'SIGKILL');
+      });
+    `);
+    expect(await parent.ends(LONG_MS)).toEqual({ code: null, signal: 'SIGKILL' });
+
+    const pid = /^child (\d+)\.$/m.exec(parent.logTail())?.[1];
+    expect(pid).toBeDefined();
+    const deadline = performance.now() + LONG_MS;
+    while (isAlive(pid!) && performance.now() < deadline) await new Promise((resolve) => setImmediate(resolve));
+    expect(isAlive(pid!)).toBe(false);
+  });
+});
+
+/** Neither gone nor waiting to be buried. */
+function isAlive(pid: string): boolean {
+  try {
+    return !/^\d+ \(.*\) Z/.test(readFileSync(`/proc/${pid}/stat`, 'utf8'));
+  } catch {
+    return false;
+  }
+}
