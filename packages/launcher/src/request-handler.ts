@@ -73,6 +73,7 @@ export class RequestHandler {
   /** Aborts when the work ends early; the reason says why. */
   private readonly ending = new AbortController();
   private end: Ending | undefined;
+  private launches: Promise<Partial<NodeData>>[] = [];
   private readonly log: Logger;
 
   constructor(
@@ -139,29 +140,28 @@ export class RequestHandler {
   /** The changes that make the nodes ready, in the order of the slots. */
   private async launchAll(): Promise<Partial<NodeData>[]> {
     let outstanding = this.slots.filter((slot) => slot.launch).length;
-    return Promise.all(
-      this.slots.map(async (slot): Promise<Partial<NodeData>> => {
-        const { node } = slot;
-        if (node === undefined) throw new LostOwnershipError(this.request.lock.path);
-        if (!slot.launch) return {};
-        const change = await launch(this.context, {
-          node,
-          provider: this.pool.provider,
-          handler: this.driverHandler,
-          pool: this.pool.config,
-          label: slot.label,
-          upload: slot.upload,
-          resumed: slot.resume !== undefined,
-          signal: this.ending.signal,
-          log: this.log.with({ node_id: node.id, label: slot.label.name }),
-        });
-        outstanding -= 1;
-        if (outstanding === 0) return change;
-        // Siblings are still on their way: what we have must not be lost with this process.
-        await node.update(change);
-        return {};
-      }),
-    );
+    this.launches = this.slots.map(async (slot): Promise<Partial<NodeData>> => {
+      const { node } = slot;
+      if (node === undefined) throw new LostOwnershipError(this.request.lock.path);
+      if (!slot.launch) return {};
+      const change = await launch(this.context, {
+        node,
+        provider: this.pool.provider,
+        handler: this.driverHandler,
+        pool: this.pool.config,
+        label: slot.label,
+        upload: slot.upload,
+        resumed: slot.resume !== undefined,
+        signal: this.ending.signal,
+        log: this.log.with({ node_id: node.id, label: slot.label.name }),
+      });
+      outstanding -= 1;
+      if (outstanding === 0) return change;
+      // Siblings are still on their way: what we have must not be lost with this process.
+      await node.update(change);
+      return {};
+    });
+    return Promise.all(this.launches);
   }
 
   private async fulfil(changes: readonly Partial<NodeData>[]): Promise<void> {
@@ -187,6 +187,8 @@ export class RequestHandler {
     const end = error instanceof RequestGoneError ? 'withdrawn' : this.end;
     // Siblings of a failed launch stop too; whatever they have made is deleted with their nodes.
     this.finishEarly('stopped');
+    // They end at once; what they are writing just now decides what becomes of their nodes.
+    await Promise.allSettled(this.launches);
     try {
       await this.endWith(end, error);
     } finally {

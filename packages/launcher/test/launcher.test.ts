@@ -27,6 +27,10 @@ function stateOf(id: string): unknown {
   return world.records('/nodepool/requests').get(id)?.state;
 }
 
+async function submitEach(count: number, labels: string[]): Promise<string[]> {
+  return world.during(Promise.all(Array.from({ length: count }, () => world.requestor.submit(labels))));
+}
+
 async function submit(labels: string[], options = {}): Promise<string> {
   return world.during(world.requestor.submit(labels, options));
 }
@@ -104,7 +108,7 @@ describe('a launcher', () => {
     const id = await submit(['small']);
     await fulfilled(id);
     const taken = await world.during(world.requestor.take(id));
-    await world.during(world.clock.advance(3_600_000));
+    await world.clock.advance(3_600_000);
     expect(world.nodes().get(taken.ids[0]!)).toMatchObject({ state: 'in-use' });
     await world.during(world.requestor.giveBack(taken));
   });
@@ -135,7 +139,7 @@ describe('a launcher', () => {
 
   it('never exceeds max-servers, and serves everybody in turn', async () => {
     await world.launcher([demo({}, { 'max-servers': 2 })]);
-    const ids = await Promise.all([1, 2, 3, 4, 5].map(() => submit(['small'])));
+    const ids = await submitEach(5, ['small']);
     for (let served = 0; served < ids.length; served += 1) {
       await world.until('another request is fulfilled', () => ids.some((id) => stateOf(id) === 'fulfilled'));
       expect(world.nodes().size).toBeLessThanOrEqual(2);
@@ -225,7 +229,10 @@ describe('a launch that fails', () => {
     world.cloud.configure({ faults: { ...NO_FAULTS, 'create-errors': 1 } });
     await world.launcher([demo({ 'launch-retries': 5 })]);
     const id = await submit(['small']);
-    await world.until('a first attempt is made', () => (world.nodes().values().next().value?.progress as { number?: number } | null)?.number === 2);
+    await world.until(
+      'a first attempt is made',
+      () => (world.nodes().values().next().value?.progress as { number?: number } | null)?.number === 2,
+    );
     world.cloud.configure({ faults: NO_FAULTS });
     await fulfilled(id);
     expect(world.cloud.existingInstances()).toHaveLength(1);
@@ -279,7 +286,7 @@ describe('a launch that fails', () => {
     const first = await submit(['small']);
     await fulfilled(first);
     const second = await submit(['small']);
-    await world.during(world.clock.advance(60_000));
+    await world.clock.advance(60_000);
     expect(['requested', 'pending']).toContain(stateOf(second));
     await world.during(world.requestor.giveBack(await world.during(world.requestor.take(first))));
     await fulfilled(second);
@@ -305,7 +312,7 @@ describe('a launcher that goes', () => {
     world.cloud.configure({ bootTimeMs: [60_000, 60_000] });
     const first = await world.launcher([demo()]);
     await world.launcher([demo()], 'launcher2');
-    const ids = await Promise.all([1, 2, 3, 4].map(() => submit(['small'])));
+    const ids = await submitEach(4, ['small']);
     await world.until('the instances boot', () => world.cloud.existingInstances().length === 4);
     world.server.partition(first.zk);
     for (const id of ids) await fulfilled(id);
@@ -344,7 +351,7 @@ describe('two launchers', () => {
     world.cloud.configure({ bootTimeMs: [1000, 5000] });
     await world.launcher([demo()]);
     await world.launcher([provider('other', [pool('main', ['small'])])], 'launcher2');
-    const ids = await Promise.all(Array.from({ length: 40 }, () => submit(['small'])));
+    const ids = await submitEach(40, ['small']);
     const handed: string[] = [];
     for (const id of ids) handed.push(...(await fulfilled(id)));
     expect(new Set(handed).size).toBe(40);

@@ -40,9 +40,18 @@ export class Observer {
     this.watch.close();
   }
 
+  /** What the requestor has written itself was seen, even if somebody was so fast that it cannot be read any more. */
+  wrote(kind: Sighting['kind'], id: string, state: string): void {
+    const path = `${ROOT}/${kind}s/${id}`;
+    if (this.records.has(path)) return;
+    const record: Record = { kind, id, states: [] };
+    this.records.set(path, record);
+    this.enter(record, state);
+  }
+
   /** Resolves once the record has been seen in the state. */
   async seen(kind: Sighting['kind'], id: string, state: string, signal: AbortSignal): Promise<void> {
-    const key = `/nodepool/${kind}s/${id}`;
+    const key = `${ROOT}/${kind}s/${id}`;
     const done = (): boolean => this.records.get(key)?.states.includes(state) === true;
     if (done()) return;
     let check = (): void => undefined;
@@ -62,7 +71,7 @@ export class Observer {
 
   /** Those of the states that the record was not seen in. */
   missed(kind: Sighting['kind'], id: string, states: readonly string[]): readonly string[] {
-    const seen = this.records.get(`/nodepool/${kind}s/${id}`)?.states ?? [];
+    const seen = this.records.get(`${ROOT}/${kind}s/${id}`)?.states ?? [];
     return states.filter((state) => !seen.includes(state));
   }
 
@@ -98,7 +107,7 @@ export class Observer {
 
   private isOurs(kind: Record['kind'], fields: { readonly [field: string]: unknown }): boolean {
     if (kind === 'request') return fields['requestor'] === this.requestor;
-    return this.records.has(`/nodepool/requests/${String(fields['allocated_to'])}`);
+    return this.records.has(`${ROOT}/requests/${String(fields['allocated_to'])}`);
   }
 
   private enter(record: Record, state: string): void {

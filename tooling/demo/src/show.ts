@@ -28,6 +28,7 @@ async function play(stage: Stage, narrator: Narrator, signal: AbortSignal): Prom
     await requestor.start();
     narrator.say(`asking for a node with the label ${LABEL}, as a requestor does`);
     const { id, finished } = await requestor.submit([LABEL]);
+    observer.wrote('request', id, 'requested');
     const request = await raceAgainst(signal, finished);
     if (request.state !== 'fulfilled') throw new Error(`request ${id} failed`);
     const [node] = await requestor.take(request);
@@ -38,7 +39,7 @@ async function play(stage: Stage, narrator: Narrator, signal: AbortSignal): Prom
     await requestor.giveBack(node);
     await observer.seen('node', node.id, GONE, signal);
     const missed = [
-      ...observer.missed('request', id, ['pending', 'fulfilled', GONE]),
+      ...observer.missed('request', id, ['requested', 'pending', 'fulfilled', GONE]),
       ...observer.missed('node', node.id, ['building', 'ready', 'in-use', 'used', 'deleting', GONE]),
     ];
     if (missed.length > 0) throw new Error(`these states were not seen: ${missed.join(', ')}`);

@@ -15,6 +15,7 @@ import { seeded } from './seeded.js';
 export function describeTrees(bench: Bench): void {
   describeMirror(bench);
   describeWrites(bench);
+  describeLateOutcomes(bench);
   describeStorms(bench);
 }
 
@@ -222,6 +223,44 @@ function describeWrites(bench: Bench): void {
       expectation.applied([{ path: one, node: { data: bytes('ours'), stat } }]);
       await log.atLeast(before + 2);
       expect([textOf(tree.get(one)!.data), textOf(tree.get(two)!.data)]).toEqual(['ours', 'theirs']);
+      tree.close();
+    });
+  });
+}
+
+function describeLateOutcomes(bench: Bench): void {
+  describe('cached trees that are told late of writes', () => {
+    it('do not go back to an older one', async () => {
+      const path = bench.path('a');
+      const { stat: first } = await bench.zk.create(path, bytes('0'));
+      const client = await bench.client();
+      const { tree, log } = mirror(bench, client, bench.root);
+      await tree.ready();
+      const [one, two] = [tree.expect([path]), tree.expect([path])];
+      const before = log.items.length;
+      const stats = await Promise.all([client.set(path, bytes('1'), { version: first.version }), client.set(path, bytes('2'))]);
+      two.applied([{ path, node: { data: bytes('2'), stat: stats[1] } }]);
+      one.applied([{ path, node: { data: bytes('1'), stat: stats[0] } }]);
+      await client.sync(path);
+      expect(log.items.slice(before)).toEqual([`put ${path} 2`]);
+      tree.close();
+    });
+
+    it('do not bring back what somebody else deleted since', async () => {
+      const path = bench.path('a');
+      const client = await bench.client();
+      const { tree, log } = mirror(bench, client, bench.root);
+      await tree.ready();
+      const before = log.items.length;
+      const [one, two] = [tree.expect([path]), tree.expect([path])];
+      const { stat } = await client.create(path, bytes('ours'));
+      await bench.zk.delete(path);
+      await client.sync(path);
+      one.applied([{ path, node: { data: bytes('ours'), stat } }]);
+      await expect(client.set(path, bytes('too late'))).rejects.toMatchObject({ code: 'no-node' });
+      two.unknown();
+      await client.sync(path);
+      expect(log.items.slice(before)).toEqual([]);
       tree.close();
     });
   });

@@ -23,6 +23,15 @@ interface Mirror {
 const wantsData = (path: string): boolean => !path.includes('lock');
 const textOf = (data: Uint8Array): string => Buffer.from(data).toString();
 
+/** Every znode below the root, as a tree should have it. */
+function truthOf(server: SimulatedZooKeeperServer): Map<string, string> {
+  const truth = new Map<string, string>();
+  for (const [path, { data }] of server.dump()) {
+    if (path.startsWith(ROOT)) truth.set(path, wantsData(path) ? textOf(data) : '');
+  }
+  return truth;
+}
+
 function mirrorOf(server: SimulatedZooKeeperServer, clock: VirtualClock): Mirror {
   const client = server.connect({ sessionTimeoutMs: 8000, operationTimeoutMs: 20_000 });
   const told = new Map<string, string>();
@@ -109,10 +118,7 @@ describe('cached trees under faults', () => {
     await Promise.all(operations);
     await clock.advance(10_000);
 
-    const truth = new Map<string, string>();
-    for (const [path, { data }] of server.dump()) {
-      if (path.startsWith(ROOT)) truth.set(path, wantsData(path) ? textOf(data) : '');
-    }
+    const truth = truthOf(server);
     for (const { client, tree, told } of mirrors) {
       expect(tree.complete).toBe(true);
       expect([...told].sort()).toEqual([...truth].sort());
@@ -124,6 +130,50 @@ describe('cached trees under faults', () => {
       tree.close();
       const closed = client.close();
       await clock.advance(1000);
+      await closed;
+    }
+  });
+});
+
+describe('cached trees that are being loaded', () => {
+  it('miss nothing that is made or removed at any moment of it', async () => {
+    for (let moment = 0; moment <= 40; moment++) {
+      const clock = new VirtualClock();
+      const server = new SimulatedZooKeeperServer({ clock, latencyMs: 3 });
+      const writers = Array.from({ length: 4 }, () => server.connect());
+      await clock.advance(100);
+      const setUp = writers[0]!.transaction(
+        ['', '/a', '/a/lock', '/a/lock/one', '/a/lock/two', '/a/child', '/b'].map((name) => ({
+          type: 'create',
+          path: ROOT + name,
+          data: Buffer.from(name),
+        })),
+      );
+      await clock.advance(100);
+      await setUp;
+
+      const writes: Promise<unknown>[] = [];
+      const write = (...operations: (() => Promise<unknown>)[]): void => {
+        for (const operation of operations) writes.push(operation());
+      };
+      const [one, two, three, four] = writers;
+      clock.schedule(moment, () => {
+        write(
+          () => one!.delete(`${ROOT}/a/lock/one`),
+          () => two!.create(`${ROOT}/a/lock/three`),
+          () => three!.delete(`${ROOT}/a/child`),
+          () => four!.create(`${ROOT}/b/child`, Buffer.from('new')),
+          () => four!.set(`${ROOT}/b`, Buffer.from('changed')),
+        );
+      });
+      const { client, tree, told } = mirrorOf(server, clock);
+      await clock.advance(100);
+      await Promise.all(writes);
+      expect(tree.complete).toBe(true);
+      expect({ moment, told: [...told].sort() }).toEqual({ moment, told: [...truthOf(server)].sort() });
+      tree.close();
+      const closed = Promise.all([client, ...writers].map((each) => each.close()));
+      await clock.advance(100);
       await closed;
     }
   });

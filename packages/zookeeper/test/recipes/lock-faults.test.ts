@@ -164,6 +164,17 @@ describe('a lock that is tried', () => {
     expect(await settled(otherLocks.tryAcquire('/lock'))).toBeDefined();
   });
 
+  it('is given up when it was only taken in the next session', async () => {
+    const attempt = locks.tryAcquire('/lock');
+    server.partition(client);
+    await clock.advance(15_000);
+    server.heal(client);
+    await expect(settled(attempt)).rejects.toMatchObject({ code: 'outcome-unknown' });
+    await settled(locks.idle());
+    expect([...server.dump().keys()]).toContain('/lock');
+    expect(contenders()).toEqual([]);
+  });
+
   it('is given up at the deadline while there is no connection, without a trace', async () => {
     server.partition(client);
     const attempt = locks.tryAcquire('/lock', { timeoutMs: 1000 });
