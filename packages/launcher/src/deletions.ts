@@ -4,7 +4,7 @@
  */
 
 import { LostOwnershipError, sleep, type Node, type NodeEntry, type NodeHandle, type Provider } from '@nodepool/core';
-import { isToBeDeleted } from './cleanup/deletable-nodes.js';
+import { isToBeDeleted, isUnfinished } from './cleanup/deletable-nodes.js';
 import type { LauncherContext } from './context.js';
 import { unixSeconds } from './context.js';
 
@@ -70,6 +70,7 @@ export class Deletions {
   }
 
   private async delete(entry: NodeEntry): Promise<void> {
+    if (!(await this.isAbandoned(entry))) return;
     const handle = await this.context.store.nodes.tryLock(entry.id, {
       from: entry,
       change: { state: 'deleting', progress: deletionProgress(this.context, entry.node) },
@@ -90,6 +91,18 @@ export class Deletions {
         throw error;
       }
     }
+  }
+
+  /**
+   * A launch that is just being begun looks like an abandoned one for as long as the news of its request is under way.
+   * Behind the answer to a read, the caches know what there is to know.
+   */
+  private async isAbandoned({ id, node }: NodeEntry): Promise<boolean> {
+    if (!isUnfinished(node) || node.allocated_to === null) return true;
+    const { store } = this.context;
+    await store.requests.read(node.allocated_to);
+    const now = store.nodes.get(id);
+    return now !== undefined && isToBeDeleted(now, store, this.provider.config);
   }
 
   /** Returns once the cloud has confirmed that nothing of the node is left, and its record is removed. */

@@ -48,7 +48,7 @@ export function unknownState(raw: RawField, states: readonly string[]): string {
 }
 
 /** Start of a text that may be long. */
-export function abbreviated(long: string): string {
+function abbreviated(long: string): string {
   return long.length > 60 ? `${long.slice(0, 57)}...` : long;
 }
 

@@ -2,7 +2,6 @@
  * Records to and from the JSON of their znodes. What we do not know, or do not change, is written back to the letter.
  */
 
-import { abbreviated } from './codec-fields.js';
 import { membersOf, textOf, type JsonMembers } from './codec-json.js';
 import { isJsonObject, type JsonObject } from './json.js';
 
@@ -104,9 +103,12 @@ export function parseObject(data: Uint8Array): { readonly text: string; readonly
   try {
     parsed = JSON.parse(text);
   } catch (error) {
-    return `it is not JSON (${error instanceof Error ? error.message : String(error)})`;
+    // Not the whole message: it quotes the data, which may hold credentials.
+    const position = error instanceof Error ? /position \d+/.exec(error.message)?.[0] : undefined;
+    return `it is not JSON (${position === undefined ? '' : `at ${position} of `}${text.length} characters)`;
   }
-  return isJsonObject(parsed) ? { text, object: parsed } : `it is ${abbreviated(text)}; expected a JSON object`;
+  if (isJsonObject(parsed)) return { text, object: parsed };
+  return `it is JSON, but ${Array.isArray(parsed) ? 'a list' : typeof parsed}; expected a JSON object`;
 }
 
 /** An object that was handed back as it was read is not a change: what it was read from says more. */

@@ -3,7 +3,10 @@
  * the last event; every decision is confirmed by a versioned write or a fenced transaction.
  *
  * Errors: a write whose version or lock does not hold any more rejects with `LostOwnershipError`: re-read, and stop.
- * Everything else is the ZooKeeper client's error.
+ * A record that is there but cannot be read rejects with `CorruptRecordError`, more than a server accepts in one
+ * transaction with `TransactionTooLargeError`. Everything else is the ZooKeeper client's error. A creation, or taking a
+ * lock, whose answer was lost rejects with `OutcomeUnknownError`: no lock is kept, and records that were made or changed
+ * nevertheless show in the caches. Writes under a lock find out by themselves what became of them.
  */
 
 import type { CallOptions, HeldLock, ZooKeeper } from '@nodepool/zookeeper';

@@ -104,6 +104,12 @@ export function placeOfNode(path: string): RecordPlace | undefined {
   return path[rest] === '/' && isContender(path) ? { kind: 'contender', id } : undefined;
 }
 
+/** Id of the request that a path is the record of; undefined: of none. */
+export function requestOf(path: string): string | undefined {
+  const start = REQUESTS_ROOT.length + 1;
+  return path.length > start && !path.includes('/', start) ? path.slice(start) : undefined;
+}
+
 /** What a path below `/nodepool/requests-lock` names; undefined: nothing that we know. */
 export function placeOfRequestLock(path: string): RecordPlace | undefined {
   const start = REQUEST_LOCKS_ROOT.length + 1;

@@ -22,6 +22,7 @@ import {
   nodeLockPath,
   placeOfRequestLock,
   requestLockPath,
+  requestOf,
   requestPath,
 } from './paths.js';
 import { RecordTable, isCorrupt } from './record-table.js';
@@ -201,16 +202,16 @@ export class RequestRecords implements RequestStore {
     const { caches } = this.context;
     caches.add({
       root: REQUESTS_ROOT,
-      wantsData: (path) => path !== REQUESTS_ROOT,
+      wantsData: (path) => requestOf(path) !== undefined,
       onPut: (znode) => {
-        if (znode.path === REQUESTS_ROOT) return;
-        const id = nameOf(znode.path);
+        const id = requestOf(znode.path);
+        if (id === undefined) return;
         this.table.put(id, znode);
         this.orphans.update(id);
       },
       onRemove: ({ path }) => {
-        if (path === REQUESTS_ROOT) return;
-        const id = nameOf(path);
+        const id = requestOf(path);
+        if (id === undefined) return;
         this.table.remove(id);
         this.updateOrphan(id);
       },

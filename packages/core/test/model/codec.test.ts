@@ -177,12 +177,21 @@ describe('a znode that holds no record', () => {
     ['is empty', new Uint8Array(), 'empty'],
     ['is not text', Uint8Array.of(0x7b, 0xff, 0xfe), 'UTF-8'],
     ['is not JSON', bytes('{"state": "ready"'), 'not JSON'],
-    ['is not an object', bytes('["ready"]'), '["ready"]; expected a JSON object'],
+    ['is not an object', bytes('["ready"]'), 'a list; expected a JSON object'],
     ['has no state', bytes('{}'), '"state" is missing; expected one of: init'],
     ['has an unknown state', bytes('{"state": "dreaming"}'), '"state" is "dreaming"; expected one of: init'],
     ['has a state of the wrong type', bytes('{"state": {}}'), '"state" is {}'],
   ])('is told as such when it %s', (_, data, reason) => {
     expect(nodeCodec.decode(data, node, 0)).toEqual({ ok: false, reason: expect.stringContaining(reason) });
+  });
+
+  it('is told as such without quoting it, as it may hold credentials', () => {
+    const decoded = nodeCodec.decode(bytes('{"connection_port": {"token": "secret" "x"}}'), node, 0);
+    expect(decoded).toEqual({
+      ok: false,
+      reason: expect.stringMatching(/not JSON \(at position \d+ of 44 characters\)/),
+    });
+    expect(JSON.stringify(decoded)).not.toContain('secret');
   });
 
   it('never throws, whatever the bytes', () => {

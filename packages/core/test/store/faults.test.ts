@@ -134,6 +134,49 @@ describe.each(OPERATIONS)('%s', (_, operate) => {
   });
 });
 
+describe('a write that is aborted', () => {
+  it.each([0, 1, 2, 3])('%d ms after it was begun has resolved if, and only if, it was applied', async (ms) => {
+    const { node } = await begin();
+    const abort = new AbortController();
+    const update = node.update({ comment: 'written' }, { signal: abort.signal }).then(
+      () => true,
+      () => false,
+    );
+    if (ms > 0) await simulation.clock.advance(ms);
+    abort.abort(new Error('enough'));
+    const resolved = await simulation.run(update);
+    await simulation.settled();
+    const comment = resolved ? 'written' : null;
+    expect(simulation.json(`/nodepool/nodes/${node.id}`)).toMatchObject({ comment });
+    await simulation.run(node.update({ hostname: 'next' }));
+    expect(simulation.json(`/nodepool/nodes/${node.id}`)).toMatchObject({ comment, hostname: 'next' });
+  });
+});
+
+describe('taking something when the session ends', () => {
+  it.each([0, 1, 2, 3])('%d ms after it was begun keeps no lock', async (ms) => {
+    const [id] = await simulation.run(store.nodes.create([nodeData()]));
+    const entry = await submitted(simulation, store);
+    for (const take of [
+      () => store.nodes.tryLock(given(id), { change: { state: 'deleting' } }),
+      () => store.requests.accept(entry, { create: [nodeData({ state: 'init' })], reuse: [] }),
+    ]) {
+      const taken = take().then(
+        (handle) => handle,
+        () => undefined,
+      );
+      if (ms > 0) await simulation.clock.advance(ms);
+      simulation.server.expireSession(zooKeeper);
+      const handle = await simulation.run(taken);
+      await simulation.clock.advance(30_000);
+      const lock = handle === undefined ? undefined : 'request' in handle ? handle.request.lock : handle.lock;
+      expect(lock?.lost.aborted ?? true).toBe(true);
+      expect(simulation.contenders()).toEqual([]);
+      simulation.expectMirrored(store);
+    }
+  });
+});
+
 describe('taking something while the connection is lost', () => {
   it.each(['before-applied', 'after-applied'] as const)('leaves no lock behind, %s', async (when) => {
     const [id] = await simulation.run(store.nodes.create([nodeData()]));

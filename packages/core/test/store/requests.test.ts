@@ -75,6 +75,15 @@ describe('submitting a request', () => {
   });
 });
 
+describe('a znode below a request', () => {
+  it('is no request', async () => {
+    const { id } = await submitted(simulation, store);
+    await simulation.put(`/nodepool/requests/${id}/lock`, '');
+    expect([...store.requests.all()].map((entry) => entry.id)).toEqual([id]);
+    expect([...store.requests.corrupt()]).toEqual([]);
+  });
+});
+
 describe('accepting a request', () => {
   it('locks it, makes its nodes and takes ready ones in one transaction', async () => {
     const [ready] = await simulation.run(store.nodes.create([nodeData()]));

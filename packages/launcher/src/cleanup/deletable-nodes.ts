@@ -1,6 +1,6 @@
 /** Which nodes are to be deleted: those that were used, failed or given up, and those whose owner died. */
 
-import type { NodeEntry, ProviderConfig, RequestEntry, Store } from '@nodepool/core';
+import type { Node, NodeEntry, ProviderConfig, RequestEntry, Store } from '@nodepool/core';
 
 /** True when a launcher that serves the node's provider shall delete it now. Only an unlocked node ever is. */
 export function isToBeDeleted(entry: NodeEntry, store: Store, provider: ProviderConfig): boolean {
@@ -21,6 +21,11 @@ export function isToBeDeleted(entry: NodeEntry, store: Store, provider: Provider
     case 'hold':
       return false;
   }
+}
+
+/** Whether the launch of the node has not ended. */
+export function isUnfinished({ state }: Pick<Node, 'state'>): boolean {
+  return state === 'init' || state === 'building' || state === 'testing';
 }
 
 /** A launch whose request still waits goes on, in the hands of whoever takes the request over, unless nobody here could. */

@@ -165,7 +165,7 @@ describe('a lock that is tried', () => {
   });
 
   it('is given up when it was only taken in the next session', async () => {
-    const attempt = locks.tryAcquire('/lock');
+    const attempt = locks.tryAcquire('/lock', { exists: false });
     server.partition(client);
     await clock.advance(15_000);
     server.heal(client);
