@@ -3,7 +3,15 @@
  * cloud refuses is tried again for ever, with back-off, one by one, holding up no other.
  */
 
-import { LostOwnershipError, sleep, type Node, type NodeEntry, type NodeHandle, type Provider } from '@nodepool/core';
+import {
+  LostOwnershipError,
+  linkSignals,
+  sleep,
+  type Node,
+  type NodeEntry,
+  type NodeHandle,
+  type Provider,
+} from '@nodepool/core';
 import { isToBeDeleted, isUnfinished } from './cleanup/deletable-nodes.js';
 import type { LauncherContext } from './context.js';
 import { unixSeconds } from './context.js';
@@ -107,9 +115,17 @@ export class Deletions {
 
   /** Returns once the cloud has confirmed that nothing of the node is left, and its record is removed. */
   private async deleteUntilGone(handle: NodeHandle): Promise<void> {
+    const { signal, unlink } = linkSignals(this.signal, handle.lock.lost);
+    try {
+      await this.keepDeleting(handle, signal);
+    } finally {
+      unlink();
+    }
+  }
+
+  private async keepDeleting(handle: NodeHandle, signal: AbortSignal): Promise<void> {
     const { clock, log } = this.context;
     const provider = this.provider.config.name;
-    const signal = AbortSignal.any([this.signal, handle.lock.lost]);
     for (let failures = 0; ; failures += 1) {
       signal.throwIfAborted();
       try {

@@ -5,6 +5,7 @@
 
 import {
   MIN_READY_REQUESTOR,
+  type AcceptedRequest,
   type Change,
   type ImageUpload,
   type LabelConfig,
@@ -35,6 +36,8 @@ import { WaitingRequests } from './waiting-requests.js';
 /** After the cloud said that there is no room, nothing is launched for so long, unless a node of ours goes before. */
 const OUT_OF_ROOM_MS = 10_000;
 const ZONES_TIMEOUT_MS = 60_000;
+/** Requests whose records are being written at a time: enough to keep ZooKeeper busy, few enough to leave others a turn. */
+const MAX_ACCEPTING = 64;
 
 export class PoolWorker implements HandlerPool {
   /** What goes into `declined_by`. */
@@ -48,6 +51,7 @@ export class PoolWorker implements HandlerPool {
   private zones: readonly string[] = [];
   private registration: PoolRegistration | undefined;
   private unsubscribe: (() => void)[] = [];
+  private accepting = 0;
   private woken = false;
   private stopped = false;
   private outOfRoomTimer: Timer | undefined;
@@ -217,7 +221,7 @@ export class PoolWorker implements HandlerPool {
         this.consider(entry.id, entry);
         continue;
       }
-      if (!this.concurrency.available) break;
+      if (!this.concurrency.available || this.accepting >= MAX_ACCEPTING) break;
       const taken = this.take(entry);
       if (taken) continue;
       if (entry.request.requestor !== MIN_READY_REQUESTOR) {
@@ -242,13 +246,10 @@ export class PoolWorker implements HandlerPool {
     this.waiting.remove(entry.id);
     this.handlers.set(entry.id, undefined);
     this.concurrency.begin();
-    for (const part of assignment.parts) if (part.kind !== 'launch') this.claimedNodes.add(part.entry.id);
     this.context.tasks.run(`request ${entry.id}`, async () => {
       try {
-        await this.serve(entry, assignment, handler, reservation);
+        await (await this.accept(entry, assignment, handler, reservation))?.run();
       } finally {
-        reservation.release();
-        for (const part of assignment.parts) if (part.kind !== 'launch') this.claimedNodes.delete(part.entry.id);
         this.concurrency.end();
         this.finished(entry.id);
       }
@@ -256,23 +257,47 @@ export class PoolWorker implements HandlerPool {
     return true;
   }
 
-  private async serve(
+  /** Takes the request, and holds what it gets; undefined when somebody else was faster. */
+  private async accept(
     entry: RequestEntry,
     assignment: Assignment,
     handler: NodeRequestHandler,
     reservation: Reservation,
-  ): Promise<void> {
-    const { store } = this.context;
-    const accepted = await store.requests.accept(entry, {
-      create: assignment.parts.flatMap((part) => (part.kind === 'launch' ? [this.plan(entry, assignment, part)] : [])),
-      reuse: assignment.parts.flatMap((part) => (part.kind === 'ready' ? [part.entry] : [])),
-    });
-    reservation.release();
-    if (accepted === undefined) {
-      // Somebody was faster. Behind an answer to a read, the cache knows what there is to know.
-      await store.requests.read(entry.id);
-      return;
+  ): Promise<RequestHandler | undefined> {
+    const claimed = assignment.parts.flatMap((part) => (part.kind === 'launch' ? [] : [part.entry.id]));
+    for (const id of claimed) this.claimedNodes.add(id);
+    this.accepting += 1;
+    try {
+      const accepted = await this.context.store.requests.accept(entry, {
+        create: assignment.parts.flatMap((part) =>
+          part.kind === 'launch' ? [this.plan(entry, assignment, part)] : [],
+        ),
+        reuse: assignment.parts.flatMap((part) => (part.kind === 'ready' ? [part.entry] : [])),
+      });
+      // From here on, the records count.
+      reservation.release();
+      if (accepted === undefined) {
+        // Behind the answer to a read, the cache knows what there is to know.
+        await this.context.store.requests.read(entry.id);
+        return undefined;
+      }
+      const work = this.handle(entry, accepted, assignment, handler);
+      await work.lockNodes(accepted.created);
+      return work;
+    } finally {
+      reservation.release();
+      for (const id of claimed) this.claimedNodes.delete(id);
+      this.accepting -= 1;
+      this.wake();
     }
+  }
+
+  private handle(
+    entry: RequestEntry,
+    accepted: AcceptedRequest,
+    assignment: Assignment,
+    handler: NodeRequestHandler,
+  ): RequestHandler {
     this.log.info('Accepted request', {
       node_request_id: entry.id,
       event_id: entry.request.event_id,
@@ -281,9 +306,9 @@ export class PoolWorker implements HandlerPool {
     });
     const work = new RequestHandler(this.context, this, handler, accepted.request, slots(assignment, accepted.reused));
     this.handlers.set(entry.id, work);
-    if (store.requests.get(entry.id) === undefined) work.withdrawn();
+    if (this.context.store.requests.get(entry.id) === undefined) work.withdrawn();
     if (this.stopped) work.stop();
-    await work.run(accepted.created);
+    return work;
   }
 
   private plan(

@@ -73,6 +73,7 @@ export class RequestHandler {
   /** Aborts when the work ends early; the reason says why. */
   private readonly ending = new AbortController();
   private end: Ending | undefined;
+  private lockFailure: { readonly error: unknown } | undefined;
   private launches: Promise<Partial<NodeData>>[] = [];
   private readonly log: Logger;
 
@@ -106,12 +107,21 @@ export class RequestHandler {
   }
 
   /**
-   * Resolves when the handler holds nothing any more. Rejects only when that could not be achieved.
-   * `created`: ids of the records that were made with the acceptance, one per slot without a node.
+   * Locks the records that were made with the acceptance, and those whose launch goes on; starts the former. To be
+   * called before `run`. `created`: the ids, one per slot without a node. Never rejects: `run` deals with a failure.
    */
-  async run(created: AcceptedRequest['created']): Promise<void> {
+  async lockNodes(created: AcceptedRequest['created']): Promise<void> {
     try {
-      await this.lockNodes(created);
+      await this.lockEmptySlots(created);
+    } catch (error) {
+      this.lockFailure = { error };
+    }
+  }
+
+  /** Resolves when the handler holds nothing any more. Rejects only when that could not be achieved. */
+  async run(): Promise<void> {
+    try {
+      if (this.lockFailure !== undefined) throw this.lockFailure.error;
       for (const { launch: toLaunch, node } of this.slots) {
         if (!toLaunch && node !== undefined) this.driverHandler.nodeReusedNotification?.(node.node);
       }
@@ -122,8 +132,7 @@ export class RequestHandler {
     }
   }
 
-  /** Locks the records that were made with the acceptance, and those whose launch goes on; starts the former. */
-  private async lockNodes(created: AcceptedRequest['created']): Promise<void> {
+  private async lockEmptySlots(created: AcceptedRequest['created']): Promise<void> {
     const empty = this.slots.filter((slot) => slot.node === undefined);
     if (empty.length === 0) return;
     const ids = created[Symbol.iterator]();

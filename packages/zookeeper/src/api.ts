@@ -194,10 +194,7 @@ export interface ZooKeeper {
   ): Promise<{ readonly path: string; readonly stat: Stat }>;
   delete(path: string, options?: { version?: number } & CallOptions): Promise<void>;
   /** Undefined when there is no such znode. `watch` is told once of the next creation, change or deletion. */
-  exists(
-    path: string,
-    options?: { watch?: (event: WatchEvent) => void } & CallOptions,
-  ): Promise<Stat | undefined>;
+  exists(path: string, options?: { watch?: (event: WatchEvent) => void } & CallOptions): Promise<Stat | undefined>;
   get(
     path: string,
     options?: { watch?: (event: WatchEvent) => void } & CallOptions,

@@ -148,7 +148,7 @@ class WatchedTree implements CachedTree {
   private onEvent({ type, path }: WatchEvent): void {
     if (this.closed) return;
     if (type === 'deleted') {
-      this.deletedInLoad.add(path);
+      if (this.walk !== undefined) this.deletedInLoad.add(path);
       this.expectations.noteEvent(path, type);
       this.reads.deleted(path);
       this.resolveRetry(path);
@@ -172,6 +172,7 @@ class WatchedTree implements CachedTree {
       wantsData: this.wantsData,
       onRead: (path, result) => this.read(path, result),
       onPresent: (path) => {
+        // The list that it was found in may be older than the event of its deletion.
         if (!this.deletedInLoad.has(path)) this.present(path);
       },
       onChildren: (path, names) => this.listed(path, names),
@@ -251,20 +252,21 @@ class WatchedTree implements CachedTree {
   }
 
   /** Children as the server lists them; those that this load has not seen otherwise and that are not there are gone. */
-  private listed(path: string, names: readonly string[]): readonly string[] {
+  private listed(path: string, names: readonly string[]): void {
     const known = this.nodes.children(path);
-    if (known.size > 0) {
-      const listed = new Set(names);
-      for (const name of [...known]) {
-        const child = childPath(path, name);
-        if (!listed.has(name) && this.nodes.get(child)?.generation !== this.generation) this.remove(child);
-      }
+    if (known.size === 0) return;
+    const listed = new Set(names);
+    for (const name of [...known]) {
+      const child = childPath(path, name);
+      if (!listed.has(name) && this.nodes.get(child)?.generation !== this.generation) this.remove(child);
     }
-    const children = names.map((name) => childPath(path, name));
-    return this.deletedInLoad.size === 0 ? children : children.filter((child) => !this.deletedInLoad.has(child));
   }
 
-  private applied(path: string, node: { readonly data: Uint8Array; readonly stat: Stat } | undefined, since: number): void {
+  private applied(
+    path: string,
+    node: { readonly data: Uint8Array; readonly stat: Stat } | undefined,
+    since: number,
+  ): void {
     const { mustRead, gone } = this.expectations.settle(path, 'applied');
     if (this.closed) return;
     if (mustRead || since !== this.generation) this.reads.request(path);
@@ -335,7 +337,5 @@ class WatchedTree implements CachedTree {
 
 /** Transaction numbers can come again when a server was set back to an older state. */
 function isSame(node: CachedNode, data: Uint8Array, stat: Stat): boolean {
-  return (
-    node.stat.mzxid === stat.mzxid && node.stat.czxid === stat.czxid && Buffer.compare(node.data, data) === 0
-  );
+  return node.stat.mzxid === stat.mzxid && node.stat.czxid === stat.czxid && Buffer.compare(node.data, data) === 0;
 }

@@ -85,7 +85,12 @@ class Plan {
       }
       ops.push({ type: 'create', path: lock.path });
       this.steps.push({ lock, does: 'make' });
-      ops.push({ type: 'create', path: `${lock.path}/${lock.prefix}`, data, options: { mode: 'ephemeral-sequential' } });
+      ops.push({
+        type: 'create',
+        path: `${lock.path}/${lock.prefix}`,
+        data,
+        options: { mode: 'ephemeral-sequential' },
+      });
       this.steps.push({ lock, does: 'contend' });
     }
     this.ops = [...ops, ...after];
@@ -133,11 +138,7 @@ class Plan {
   }
 }
 
-async function correct(
-  zk: ZooKeeper,
-  { lock, because }: Correction,
-  options: CallOptions,
-): Promise<void> {
+async function correct(zk: ZooKeeper, { lock, because }: Correction, options: CallOptions): Promise<void> {
   if (because === 'no-parent') {
     const parent = parentPath(lock.path);
     if (parent !== undefined && parent !== '/') await makePath(zk, parent, callOptions(options));

@@ -113,7 +113,11 @@ class ZooKeeperLocks implements Locks {
     const taken = await tryAcquireLocks(this.zk, this.background, attempts, this.dataOf(options), options);
     if (taken === undefined) return undefined;
     const { session, contenders, before, after } = taken;
-    return { locks: contenders.map((contender, index) => this.held(locks[index]?.path ?? '', contender, session, options)), before, after };
+    return {
+      locks: contenders.map((contender, index) => this.held(locks[index]?.path ?? '', contender, session, options)),
+      before,
+      after,
+    };
   }
 
   private newPrefix(): string {

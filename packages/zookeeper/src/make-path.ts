@@ -13,7 +13,8 @@ export async function makePath(zk: ZooKeeper, path: string, options: CallOptions
     } catch (error) {
       if (isZooKeeperError(error, 'node-exists')) return;
       const parent = parentPath(path);
-      if (isZooKeeperError(error, 'no-node') && parent !== undefined && parent !== '/') await makePath(zk, parent, options);
+      if (isZooKeeperError(error, 'no-node') && parent !== undefined && parent !== '/')
+        await makePath(zk, parent, options);
       // It does not matter which of two attempts made it. An aborted call is of unknown outcome as well.
       else if (!isZooKeeperError(error, 'outcome-unknown') || options.signal?.aborted === true) throw error;
     }

@@ -77,7 +77,8 @@ export interface LockRecipe {
    */
   tryAcquireAll(
     locks: readonly { readonly path: string; readonly exists?: boolean }[],
-    options?: LockOptions & CallOptions & { readonly before?: readonly TransactionOp[]; readonly after?: readonly TransactionOp[] },
+    options?: LockOptions &
+      CallOptions & { readonly before?: readonly TransactionOp[]; readonly after?: readonly TransactionOp[] },
   ): Promise<
     | {
         readonly locks: readonly HeldLock[];
@@ -147,7 +148,12 @@ export interface CachedTree {
 
 export interface WriteExpectation {
   /** The write was applied: what the paths now hold (undefined: removed). Paths that were announced but are not named were not touched. */
-  applied(nodes: readonly { readonly path: string; readonly node: { readonly data: Uint8Array; readonly stat: Stat } | undefined }[]): void;
+  applied(
+    nodes: readonly {
+      readonly path: string;
+      readonly node: { readonly data: Uint8Array; readonly stat: Stat } | undefined;
+    }[],
+  ): void;
   /** It was not applied, or nobody knows: events that came meanwhile are read as usual, all paths are read again. */
   unknown(): void;
 }

@@ -41,7 +41,11 @@ export class TreeReads {
   }
 
   /** Reads now. `onRead` is not called when the read becomes void: then `onFailure` is, without an error. */
-  read(path: string, onRead: (path: string, result: ReadResult) => void, onFailure: (path: string, error?: unknown) => void): void {
+  read(
+    path: string,
+    onRead: (path: string, result: ReadResult) => void,
+    onFailure: (path: string, error?: unknown) => void,
+  ): void {
     this.issue(this.readsOf(path), onRead, onFailure, true);
   }
 

@@ -3,6 +3,7 @@
 import type { ZooKeeper } from './api.js';
 import { isZooKeeperError } from './errors.js';
 import { Fifo } from './client/fifo.js';
+import { childPath } from './tree-nodes.js';
 import type { ReadResult, TreeReads } from './tree-reads.js';
 
 /** What a walk finds out, for the tree. */
@@ -11,8 +12,7 @@ export interface WalkHandler {
   onRead(path: string, result: ReadResult): void;
   /** A znode whose data is not wanted is there. */
   onPresent(path: string): void;
-  /** Returns the children that are to be visited. */
-  onChildren(path: string, names: readonly string[]): readonly string[];
+  onChildren(path: string, names: readonly string[]): void;
   /** The request could not be answered; `retry` makes it again. */
   onFailure(path: string, error: unknown, retry: () => void): void;
   onDone(): void;
@@ -86,7 +86,9 @@ export class TreeWalk {
   private list(path: string): void {
     this.zk.children(path).then(
       ({ children }) => {
-        if (!this.abandoned) this.done(this.handler.onChildren(path, children));
+        if (this.abandoned) return;
+        this.handler.onChildren(path, children);
+        this.done(children.map((name) => childPath(path, name)));
       },
       (error: unknown) => {
         if (!isZooKeeperError(error, 'no-node')) {

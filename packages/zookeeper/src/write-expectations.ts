@@ -30,7 +30,8 @@ export class WriteExpectations {
 
   announce(path: string): void {
     const account = this.accounts.get(path);
-    if (account === undefined) this.accounts.set(path, { open: 1, events: 0, applied: 0, doubtful: false, gone: false });
+    if (account === undefined)
+      this.accounts.set(path, { open: 1, events: 0, applied: 0, doubtful: false, gone: false });
     else account.open++;
   }
 

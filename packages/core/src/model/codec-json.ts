@@ -23,7 +23,7 @@ export function membersOf(text: string): JsonMembers {
     const nameEnd = endOfString(text, at);
     const start = skipSpace(text, text.indexOf(':', nameEnd) + 1);
     const end = endOfValue(text, start);
-    members.set(String(JSON.parse(text.slice(at, nameEnd))), text.slice(start, end));
+    members.set(nameOf(text.slice(at, nameEnd)), text.slice(start, end));
     at = skipSpace(text, end);
     if (text.charCodeAt(at) === COMMA) at = skipSpace(text, at + 1);
   }
@@ -32,11 +32,16 @@ export function membersOf(text: string): JsonMembers {
 
 /** The object as text, spaced as the other programs do. */
 export function textOf(members: JsonMembers): string {
-  let text = '';
-  for (const [name, value] of members) {
-    text += `${text === '' ? '' : ', '}${JSON.stringify(name)}: ${value}`;
-  }
-  return `{${text}}`;
+  const texts: string[] = [];
+  for (const [name, value] of members) texts.push(`${quoted(name)}: ${value}`);
+  return `{${texts.join(', ')}}`;
+}
+
+/** Names that need no escapes; quoting the others takes longer. */
+const PLAIN_NAME = /^[\w-]*$/;
+
+function quoted(name: string): string {
+  return PLAIN_NAME.test(name) ? `"${name}"` : JSON.stringify(name);
 }
 
 function skipSpace(text: string, from: number): number {
@@ -49,13 +54,23 @@ function isSpace(code: number): boolean {
   return code === 0x20 || code === 0x0a || code === 0x0d || code === 0x09;
 }
 
+/** What a string of JSON says. */
+function nameOf(json: string): string {
+  return json.includes('\\') ? String(JSON.parse(json)) : json.slice(1, -1);
+}
+
 /** Index after the string that begins at `start`. */
 function endOfString(text: string, start: number): number {
-  let at = start + 1;
-  while (at < text.length && text.charCodeAt(at) !== QUOTE) {
-    at += text.charCodeAt(at) === BACKSLASH ? 2 : 1;
-  }
-  return at + 1;
+  let end = text.indexOf('"', start + 1);
+  while (end !== -1 && isEscaped(text, end)) end = text.indexOf('"', end + 1);
+  return end === -1 ? text.length : end + 1;
+}
+
+/** Whether an odd number of backslashes precedes. */
+function isEscaped(text: string, at: number): boolean {
+  let start = at;
+  while (text.charCodeAt(start - 1) === BACKSLASH) start -= 1;
+  return (at - start) % 2 === 1;
 }
 
 /** Index after the value that begins at `start`. */

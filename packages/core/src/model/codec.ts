@@ -73,10 +73,9 @@ export function recordCodec<I extends object, D extends Stated>(shape: RecordSha
     },
 
     change(source, change) {
-      const before = new Map<string, unknown>(Object.entries(source.value));
       const members = membersOf(source.text);
       for (const [name, value] of Object.entries(change)) {
-        if (isField.has(name) && !isSameObject(value, before.get(name))) assign(members, name, value);
+        if (isField.has(name) && !isSameObject(value, Reflect.get(source.value, name))) assign(members, name, value);
       }
       shape.finish?.(members);
       const text = textOf(members);

@@ -24,7 +24,8 @@ export function seededRandom(seed: number): RandomSource {
   };
   return {
     next: () => nextUint32() / 2 ** 32,
-    uuidHex: () => uuidHexOf(Buffer.from(Uint32Array.of(nextUint32(), nextUint32(), nextUint32(), nextUint32()).buffer)),
+    uuidHex: () =>
+      uuidHexOf(Buffer.from(Uint32Array.of(nextUint32(), nextUint32(), nextUint32(), nextUint32()).buffer)),
   };
 }
 

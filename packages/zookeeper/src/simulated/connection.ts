@@ -47,8 +47,16 @@ export class SimulatedConnection implements Wire, EventSink {
     const decoder = new FrameDecoder(MAX_REQUEST_BYTES, (buffer, start, end) => {
       if (!this.over && !this.serverGone) server.onFrame(this, buffer, start, end);
     });
-    this.up = new Channel(clock, () => delays.up(), (bytes) => decoder.push(bytes));
-    this.down = new Channel(clock, () => delays.down(), (message) => this.deliver(message));
+    this.up = new Channel(
+      clock,
+      () => delays.up(),
+      (bytes) => decoder.push(bytes),
+    );
+    this.down = new Channel(
+      clock,
+      () => delays.down(),
+      (message) => this.deliver(message),
+    );
     this.down.push(OPENED);
   }
 

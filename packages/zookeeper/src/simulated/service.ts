@@ -5,10 +5,7 @@ import { Refusal, RefusedError, type AnswerValue, type Change, type Request, typ
 import { ServerWatches, type EventSink } from './watch-table.js';
 import { ZnodeTree, type DumpedZnode, type WriteContext } from './znode-tree.js';
 
-type ReadRequest = Exclude<
-  Request,
-  { type: 'create' | 'delete' | 'set' | 'check' | 'multi' | 'setAcl' }
->;
+type ReadRequest = Exclude<Request, { type: 'create' | 'delete' | 'set' | 'check' | 'multi' | 'setAcl' }>;
 
 export type CommitListener = (changes: readonly Change[], zxid: bigint) => void;
 
@@ -190,7 +187,9 @@ export class ZnodeService {
       this.clean();
       this.scheduleCleaning();
     };
-    this.cleaner = this.clock.schedule(this.options.containerCheckMs ?? CONTAINER_CHECK_MS, clean, { background: true });
+    this.cleaner = this.clock.schedule(this.options.containerCheckMs ?? CONTAINER_CHECK_MS, clean, {
+      background: true,
+    });
   }
 
   private clean(): void {

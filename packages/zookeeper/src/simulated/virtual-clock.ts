@@ -149,7 +149,9 @@ export class VirtualClock implements Clock {
     this.time = time;
     this.ranAtThisTime++;
     if (this.ranAtThisTime > MAX_AT_ONCE) {
-      throw new Error(`${MAX_AT_ONCE} timers ran while the virtual clock stood at ${time} ms: they schedule each other for ever`);
+      throw new Error(
+        `${MAX_AT_ONCE} timers ran while the virtual clock stood at ${time} ms: they schedule each other for ever`,
+      );
     }
   }
 

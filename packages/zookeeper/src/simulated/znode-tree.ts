@@ -59,7 +59,8 @@ export class ZnodeTree {
     this.ephemerals = new Map();
     this.expirable = new Set(from?.expirable);
     if (from === undefined) {
-      for (const path of SPECIAL_PATHS) this.link(path, freshNode(new Uint8Array(), OPEN_ACL, { zxid: 0n, now: 0 }, 0n, 0));
+      for (const path of SPECIAL_PATHS)
+        this.link(path, freshNode(new Uint8Array(), OPEN_ACL, { zxid: 0n, now: 0 }, 0n, 0));
       return;
     }
     for (const [path, node] of from.nodes) this.nodes.set(path, { ...node, children: new Set(node.children) });
@@ -218,11 +219,7 @@ export class ZnodeTree {
     return { path, stat: statOf(node) };
   }
 
-  private delete(
-    request: Extract<WriteRequest, { type: 'delete' }>,
-    context: WriteContext,
-    changes: Change[],
-  ): void {
+  private delete(request: Extract<WriteRequest, { type: 'delete' }>, context: WriteContext, changes: Change[]): void {
     const parent = parentPath(request.path);
     if (parent === undefined || SPECIAL_PATHS.has(request.path)) throw new RefusedError(Refusal.badArguments);
     this.permitted(parent, Permission.delete);
@@ -232,11 +229,7 @@ export class ZnodeTree {
     this.unlink(request.path, context, changes);
   }
 
-  private set(
-    request: Extract<WriteRequest, { type: 'set' }>,
-    context: WriteContext,
-    changes: Change[],
-  ): WriteResult {
+  private set(request: Extract<WriteRequest, { type: 'set' }>, context: WriteContext, changes: Change[]): WriteResult {
     const node = this.permitted(request.path, Permission.write);
     checkVersion(node.version, request.version);
     const { data, mzxid, mtime, version } = node;

@@ -129,16 +129,19 @@ function describeWaiting(bench: Bench, locksOf: (zk: ZooKeeper) => Locks): void 
 
 function describeTrying(bench: Bench, locksOf: (zk: ZooKeeper) => Locks): void {
   describe('locks that are tried', () => {
-    it.each([undefined, true, false])('are taken when free, whether or not the directory exists (told: %s)', async (exists) => {
-      const locks = locksOf(bench.zk);
-      const options = exists === undefined ? {} : { exists };
-      for (let round = 0; round < 3; round++) {
-        const taken = await locks.tryAcquire(bench.path('a/lock'), options);
-        expect(taken?.lock.contender).toMatch(/__lock__0000000000$/);
-        await bench.zk.transaction([taken!.lock.fence]);
-        await taken?.lock.release();
-      }
-    });
+    it.each([undefined, true, false])(
+      'are taken when free, whether or not the directory exists (told: %s)',
+      async (exists) => {
+        const locks = locksOf(bench.zk);
+        const options = exists === undefined ? {} : { exists };
+        for (let round = 0; round < 3; round++) {
+          const taken = await locks.tryAcquire(bench.path('a/lock'), options);
+          expect(taken?.lock.contender).toMatch(/__lock__0000000000$/);
+          await bench.zk.transaction([taken!.lock.fence]);
+          await taken?.lock.release();
+        }
+      },
+    );
 
     it('are not taken when somebody contends, and leave nothing behind', async () => {
       const held = await locksOf(bench.zk).acquire(bench.path('lock'));
@@ -193,7 +196,9 @@ function describeTrying(bench: Bench, locksOf: (zk: ZooKeeper) => Locks): void {
 
     it('are made below a znode that the same transaction makes', async () => {
       const path = bench.path('node');
-      const taken = await locksOf(bench.zk).tryAcquireAll([{ path: `${path}/lock` }], { before: [{ type: 'create', path }] });
+      const taken = await locksOf(bench.zk).tryAcquireAll([{ path: `${path}/lock` }], {
+        before: [{ type: 'create', path }],
+      });
       expect(taken?.locks).toHaveLength(1);
     });
 

@@ -27,7 +27,9 @@ function describeEphemerals(bench: Bench): void {
       const owner = await bench.client(SHORT_SESSION);
       await owner.create(bench.path('e-'), undefined, { mode: 'ephemeral-sequential' });
       const events = new Collector<string>();
-      await bench.zk.exists(bench.path('e-0000000000'), { watch: (event) => events.add(`${event.type} ${event.path}`) });
+      await bench.zk.exists(bench.path('e-0000000000'), {
+        watch: (event) => events.add(`${event.type} ${event.path}`),
+      });
       await bench.expire(owner);
       expect(await events.atLeast(1)).toEqual([`deleted ${bench.path('e-0000000000')}`]);
     });
@@ -41,7 +43,9 @@ function describeEphemerals(bench: Bench): void {
 
     it('cannot have children', async () => {
       await bench.zk.create(bench.path('e'), undefined, { mode: 'ephemeral' });
-      await expect(bench.zk.create(bench.path('e/child'))).rejects.toMatchObject({ code: 'no-children-for-ephemerals' });
+      await expect(bench.zk.create(bench.path('e/child'))).rejects.toMatchObject({
+        code: 'no-children-for-ephemerals',
+      });
     });
 
     it('may be deleted by anybody', async () => {

@@ -1,6 +1,11 @@
 /** The simulated server, with a virtual clock that runs on by itself as fast as it can. */
 
-import { SimulatedZooKeeperServer, VirtualClock, type SimulatedServerOptions, type ZooKeeper } from '../../src/index.js';
+import {
+  SimulatedZooKeeperServer,
+  VirtualClock,
+  type SimulatedServerOptions,
+  type ZooKeeper,
+} from '../../src/index.js';
 import type { TestClientOptions, ZooKeeperFactory } from './harness.js';
 
 export class SimulatedFactory implements ZooKeeperFactory {

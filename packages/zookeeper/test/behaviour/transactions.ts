@@ -71,7 +71,9 @@ export function describeTransactions(bench: Bench): void {
       const { zk } = bench;
       await zk.create(bench.path('dir'));
       await zk.create(bench.path('dir/child'));
-      await expect(zk.transaction([{ type: 'delete', path: bench.path('dir') }])).rejects.toMatchObject({ code: 'not-empty' });
+      await expect(zk.transaction([{ type: 'delete', path: bench.path('dir') }])).rejects.toMatchObject({
+        code: 'not-empty',
+      });
       await zk.transaction([
         { type: 'delete', path: bench.path('dir/child') },
         { type: 'delete', path: bench.path('dir') },

@@ -30,7 +30,8 @@ function mirror(bench: Bench, zk: ZooKeeper, root: string, settings: CachedTreeS
     zk,
     root,
     {
-      onPut: (node, before) => log.add(`${before === undefined ? 'new' : 'put'} ${node.path} ${textOf(node.data)}`.trim()),
+      onPut: (node, before) =>
+        log.add(`${before === undefined ? 'new' : 'put'} ${node.path} ${textOf(node.data)}`.trim()),
       onRemove: (node) => log.add(`removed ${node.path}`),
       onComplete: (complete) => log.add(`complete: ${String(complete)}`),
     },
@@ -111,7 +112,9 @@ function describeMirror(bench: Bench): void {
       const { tree, log } = mirror(bench, client, bench.root);
       await tree.ready();
       const before = log.items.length;
-      const suspended = new Promise<void>((resolve) => client.on('state', (state) => state === 'suspended' && resolve()));
+      const suspended = new Promise<void>((resolve) =>
+        client.on('state', (state) => state === 'suspended' && resolve()),
+      );
       const resumed = bench.reconnect(client);
       await suspended;
       expect(tree.complete).toBe(false);
@@ -238,7 +241,10 @@ function describeLateOutcomes(bench: Bench): void {
       await tree.ready();
       const [one, two] = [tree.expect([path]), tree.expect([path])];
       const before = log.items.length;
-      const stats = await Promise.all([client.set(path, bytes('1'), { version: first.version }), client.set(path, bytes('2'))]);
+      const stats = await Promise.all([
+        client.set(path, bytes('1'), { version: first.version }),
+        client.set(path, bytes('2')),
+      ]);
       two.applied([{ path, node: { data: bytes('2'), stat: stats[1] } }]);
       one.applied([{ path, node: { data: bytes('1'), stat: stats[0] } }]);
       await client.sync(path);
@@ -277,7 +283,10 @@ async function contentOf(zk: ZooKeeper, path: string): Promise<string[]> {
 function contentOfTree(tree: CachedTree, path: string): string[] {
   const node: TreeNode | undefined = tree.get(path);
   const below = [...tree.children(path)].map((name) => contentOfTree(tree, `${path}/${name}`));
-  const own = node === undefined ? [] : [`${path} ${textOf(node.data)} ${node.stat.czxid} ${node.stat.mzxid} ${node.stat.version}`];
+  const own =
+    node === undefined
+      ? []
+      : [`${path} ${textOf(node.data)} ${node.stat.czxid} ${node.stat.mzxid} ${node.stat.version}`];
   return [...own, ...below.flat()].sort();
 }
 
@@ -311,7 +320,9 @@ function describeStorms(bench: Bench): void {
         return bench.path(random() < 0.5 ? parent : `${parent}/m${Math.floor(random() * 3)}`);
       };
       for (let round = 0; round < 60; round++) {
-        const operations = Array.from({ length: 1 + Math.floor(random() * 6) }, () => strike(client, tree, pick(), random));
+        const operations = Array.from({ length: 1 + Math.floor(random() * 6) }, () =>
+          strike(client, tree, pick(), random),
+        );
         await Promise.all(operations);
         if (random() < 0.04) await bench.reconnect(client);
       }

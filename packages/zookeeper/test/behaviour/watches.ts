@@ -124,7 +124,12 @@ function describePersistent(bench: Bench): void {
       await bench.zk.set(bench.root, bytes('1'));
       await bench.zk.set(bench.root, bytes('2'));
       expect(once.items).toEqual([`children ${bench.root}`, `changed ${bench.root}`]);
-      expect(log.items).toEqual(['reset', `created ${bench.path('a')}`, `changed ${bench.root}`, `changed ${bench.root}`]);
+      expect(log.items).toEqual([
+        'reset',
+        `created ${bench.path('a')}`,
+        `changed ${bench.root}`,
+        `changed ${bench.root}`,
+      ]);
     });
 
     it('are told nothing after they were closed', async () => {

@@ -42,7 +42,9 @@ function describeCreation(bench: Bench): void {
       for (const prefix of ['n-', 'n-', '', 'm-']) {
         paths.push((await bench.zk.create(bench.path(prefix), undefined, { mode })).path);
       }
-      expect(paths).toEqual(['n-0000000000', 'n-0000000001', '0000000002', 'm-0000000003'].map((name) => bench.path(name)));
+      expect(paths).toEqual(
+        ['n-0000000000', 'n-0000000001', '0000000002', 'm-0000000003'].map((name) => bench.path(name)),
+      );
     });
 
     it('counts plain creations and deleted znodes in sequence numbers as well', async () => {
@@ -87,7 +89,9 @@ function describeCreation(bench: Bench): void {
 
     it('refuses TTL znodes when the server has them disabled', async () => {
       const options = { mode: 'persistent-ttl', ttlMs: 1000 } as const;
-      await expect(bench.zk.create(bench.path('ttl'), undefined, options)).rejects.toMatchObject({ code: 'unimplemented' });
+      await expect(bench.zk.create(bench.path('ttl'), undefined, options)).rejects.toMatchObject({
+        code: 'unimplemented',
+      });
     });
 
     it.each(['', 'a', '/a/', '//', '/a//b', '/a/../b', '/a/.', '/a\u0000b'])('rejects the path %j', async (path) => {
@@ -162,12 +166,13 @@ function describeReadsAndWrites(bench: Bench): void {
     it('answers calls in the order in which they were issued', async () => {
       const order: number[] = [];
       const calls = Array.from({ length: 50 }, (_, index) =>
-        (index % 3 === 0 ? bench.zk.create(bench.path(`n${index}`)) : bench.zk.exists(bench.path(`n${index - 1}`))).then(
-          (result) => {
-            order.push(index);
-            return result;
-          },
-        ),
+        (index % 3 === 0
+          ? bench.zk.create(bench.path(`n${index}`))
+          : bench.zk.exists(bench.path(`n${index - 1}`))
+        ).then((result) => {
+          order.push(index);
+          return result;
+        }),
       );
       const results = await Promise.all(calls);
       expect(order).toEqual(calls.map((_, index) => index));
@@ -254,7 +259,9 @@ function describeAccess(bench: Bench): void {
       const stat = await bench.zk.setAcl(bench.path('a'), acl, { version: 0 });
       expect(stat).toMatchObject({ aversion: 1, version: 0 });
       expect(await bench.zk.getAcl(bench.path('a'))).toEqual({ acl, stat });
-      await expect(bench.zk.setAcl(bench.path('a'), acl, { version: 0 })).rejects.toMatchObject({ code: 'bad-version' });
+      await expect(bench.zk.setAcl(bench.path('a'), acl, { version: 0 })).rejects.toMatchObject({
+        code: 'bad-version',
+      });
     });
 
     it('refuses what the list does not allow', async () => {

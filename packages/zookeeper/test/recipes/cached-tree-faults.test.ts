@@ -136,47 +136,50 @@ describe('cached trees under faults', () => {
 });
 
 describe('cached trees that are being loaded', () => {
-  it.each(['before', 'after'])('miss nothing that is made or removed at any moment, %s their own reads', async (when) => {
-    for (let moment = 0; moment <= 40; moment++) {
-      const clock = new VirtualClock();
-      const server = new SimulatedZooKeeperServer({ clock, latencyMs: 3 });
-      const writers = Array.from({ length: 4 }, () => server.connect());
-      await clock.advance(100);
-      const setUp = writers[0]!.transaction(
-        ['', '/a', '/a/lock', '/a/lock/one', '/a/lock/two', '/a/child', '/b'].map((name) => ({
-          type: 'create',
-          path: ROOT + name,
-          data: Buffer.from(name),
-        })),
-      );
-      await clock.advance(100);
-      await setUp;
-
-      const writes: Promise<unknown>[] = [];
-      const write = (...operations: (() => Promise<unknown>)[]): void => {
-        for (const operation of operations) writes.push(operation());
-      };
-      const [one, two, three, four] = writers;
-      const atOnce = (): void => {
-        write(
-          () => one!.delete(`${ROOT}/a/lock/one`),
-          () => two!.create(`${ROOT}/a/lock/three`),
-          () => three!.delete(`${ROOT}/a/child`),
-          () => four!.create(`${ROOT}/b/child`, Buffer.from('new')),
-          () => four!.set(`${ROOT}/b`, Buffer.from('changed')),
+  it.each(['before', 'after'])(
+    'miss nothing that is made or removed at any moment, %s their own reads',
+    async (when) => {
+      for (let moment = 0; moment <= 40; moment++) {
+        const clock = new VirtualClock();
+        const server = new SimulatedZooKeeperServer({ clock, latencyMs: 3 });
+        const writers = Array.from({ length: 4 }, () => server.connect());
+        await clock.advance(100);
+        const setUp = writers[0]!.transaction(
+          ['', '/a', '/a/lock', '/a/lock/one', '/a/lock/two', '/a/child', '/b'].map((name) => ({
+            type: 'create',
+            path: ROOT + name,
+            data: Buffer.from(name),
+          })),
         );
-      };
-      // Of two requests that are sent in the same millisecond, the one that was sent first arrives first.
-      clock.schedule(moment, when === 'before' ? atOnce : () => clock.schedule(0, atOnce));
-      const { client, tree, told } = mirrorOf(server, clock);
-      await clock.advance(100);
-      await Promise.all(writes);
-      expect(tree.complete).toBe(true);
-      expect({ moment, told: [...told].sort() }).toEqual({ moment, told: [...truthOf(server)].sort() });
-      tree.close();
-      const closed = Promise.all([client, ...writers].map((each) => each.close()));
-      await clock.advance(100);
-      await closed;
-    }
-  });
+        await clock.advance(100);
+        await setUp;
+
+        const writes: Promise<unknown>[] = [];
+        const write = (...operations: (() => Promise<unknown>)[]): void => {
+          for (const operation of operations) writes.push(operation());
+        };
+        const [one, two, three, four] = writers;
+        const atOnce = (): void => {
+          write(
+            () => one!.delete(`${ROOT}/a/lock/one`),
+            () => two!.create(`${ROOT}/a/lock/three`),
+            () => three!.delete(`${ROOT}/a/child`),
+            () => four!.create(`${ROOT}/b/child`, Buffer.from('new')),
+            () => four!.set(`${ROOT}/b`, Buffer.from('changed')),
+          );
+        };
+        // Of two requests that are sent in the same millisecond, the one that was sent first arrives first.
+        clock.schedule(moment, when === 'before' ? atOnce : () => clock.schedule(0, atOnce));
+        const { client, tree, told } = mirrorOf(server, clock);
+        await clock.advance(100);
+        await Promise.all(writes);
+        expect(tree.complete).toBe(true);
+        expect({ moment, told: [...told].sort() }).toEqual({ moment, told: [...truthOf(server)].sort() });
+        tree.close();
+        const closed = Promise.all([client, ...writers].map((each) => each.close()));
+        await clock.advance(100);
+        await closed;
+      }
+    },
+  );
 });

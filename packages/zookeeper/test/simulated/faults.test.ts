@@ -205,7 +205,13 @@ describe('a server', () => {
       expect(zxid).toBe(server.lastZxid);
       seen.push(changes.map(({ type, path }) => `${type} ${path}`).join(', '));
     });
-    await after(0, client.transaction([{ type: 'create', path: '/a' }, { type: 'create', path: '/a/b' }]));
+    await after(
+      0,
+      client.transaction([
+        { type: 'create', path: '/a' },
+        { type: 'create', path: '/a/b' },
+      ]),
+    );
     stop();
     await after(0, client.create('/c'));
     expect(seen).toEqual(['created /a, created /a/b']);

@@ -6,7 +6,13 @@ describe('VirtualClock', () => {
   it('runs timers in the order of their times, equal ones in the order of scheduling', async () => {
     const clock = new VirtualClock();
     const ran: string[] = [];
-    for (const [delay, name] of [[20, 'c'], [10, 'a'], [20, 'd'], [10, 'b'], [0, 'now']] as const) {
+    for (const [delay, name] of [
+      [20, 'c'],
+      [10, 'a'],
+      [20, 'd'],
+      [10, 'b'],
+      [0, 'now'],
+    ] as const) {
       clock.schedule(delay, () => ran.push(`${name}@${clock.monotonic()}`));
     }
     await clock.advance(15);
