@@ -7,6 +7,7 @@ export * from './model/request.js';
 export * from './runtime/abort.js';
 export * from './runtime/clock.js';
 export * from './runtime/random.js';
+export * from './runtime/slots.js';
 export * from './runtime/tasks.js';
 export * from './observe/create-logger.js';
 export * from './observe/error-text.js';

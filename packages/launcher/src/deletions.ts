@@ -4,6 +4,7 @@
  */
 
 import {
+  Slots,
   LostOwnershipError,
   linkSignals,
   sleep,
@@ -19,9 +20,12 @@ import { unixSeconds } from './context.js';
 /** First and longest wait between attempts, milliseconds; how long one attempt may take. */
 const BACK_OFF_MS = { first: 1000, longest: 60_000 } as const;
 const ATTEMPT_TIMEOUT_MS = 600_000;
+/** Nodes that are being locked at a time: a thousand that come back at once shall not take the memory of a thousand. */
+const LOCKING = 64;
 
 export class Deletions {
   private readonly inProgress = new Set<string>();
+  private readonly locking = new Slots(LOCKING);
   private readonly unsubscribe: (() => void)[];
 
   constructor(
@@ -68,6 +72,8 @@ export class Deletions {
     tasks.run(`delete node ${entry.id}`, async () => {
       try {
         await this.delete(entry);
+      } catch (error) {
+        if (!this.signal.aborted) throw error;
       } finally {
         this.inProgress.delete(entry.id);
       }
@@ -78,11 +84,7 @@ export class Deletions {
   }
 
   private async delete(entry: NodeEntry): Promise<void> {
-    if (!(await this.isAbandoned(entry))) return;
-    const handle = await this.context.store.nodes.tryLock(entry.id, {
-      from: entry,
-      change: { state: 'deleting', progress: deletionProgress(this.context, entry.node) },
-    });
+    const handle = await this.locking.run(this.signal, () => this.take(entry));
     if (handle === undefined) return;
     const log = this.context.log.with({ node_id: entry.id, provider: this.provider.config.name });
     log.info('Deleting node', { was: entry.node.state });
@@ -99,6 +101,15 @@ export class Deletions {
         throw error;
       }
     }
+  }
+
+  /** Locks the node if it still is to be deleted. */
+  private async take(entry: NodeEntry): Promise<NodeHandle | undefined> {
+    if (!(await this.isAbandoned(entry))) return undefined;
+    return this.context.store.nodes.tryLock(entry.id, {
+      from: entry,
+      change: { state: 'deleting', progress: deletionProgress(this.context, entry.node) },
+    });
   }
 
   /**

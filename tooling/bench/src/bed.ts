@@ -9,7 +9,7 @@ import { connect, lockRecipe, type ZooKeeper } from '@nodepool/zookeeper';
 import { peakResidentBytes } from './process-facts.js';
 
 export const LABEL = 'bench';
-const DEADLINE_MS = 300_000;
+const DEADLINE_MS = 120_000;
 
 export interface BedOptions {
   /** Folder of ZooKeeper's data. */

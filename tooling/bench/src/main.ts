@@ -95,7 +95,13 @@ async function main(): Promise<void> {
     const letters = scenario.letters.split(' ');
     if (wanted.length > 0 && !wanted.some((letter) => letters.includes(letter))) continue;
     process.stderr.write(`${scenario.what} …\n`);
-    await runScenario(scenario, bedOptions, run);
+    try {
+      await runScenario(scenario, bedOptions, run);
+    } catch (error) {
+      // The others can still be measured.
+      process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`);
+      process.exitCode = 1;
+    }
   }
   run.rows.push(...launcherRows(run.launchers));
   process.stdout.write(`\nZooKeeper's data in ${bedOptions.dataFolder}\n\n${renderTable(run.rows)}\n`);

@@ -2,7 +2,7 @@
 
 import type { Clock } from '../runtime/clock.js';
 import { scanWith, type NodeLogin } from './scan-node.js';
-import { Slots } from './slots.js';
+import { Slots } from '../runtime/slots.js';
 
 export interface NodeScannerOptions {
   readonly clock: Clock;

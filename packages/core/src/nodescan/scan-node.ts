@@ -15,7 +15,7 @@ import { abortReason, sleep, type Clock } from '../runtime/clock.js';
 import { withConnection, type Endpoint } from './connection.js';
 import { algorithmPerKey, fetchHostKey } from './host-key.js';
 import { readHostKeyAlgorithms } from './server-hello.js';
-import { Slots } from './slots.js';
+import { Slots } from '../runtime/slots.js';
 
 /** Where to log in, and until when somebody wants to know. */
 export interface NodeLogin extends Endpoint {

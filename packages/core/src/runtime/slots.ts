@@ -1,6 +1,6 @@
 /** A number of places that callers share, in the order in which they ask. */
 
-import { abortReason } from '../runtime/clock.js';
+import { abortReason } from './clock.js';
 
 export class Slots {
   private taken = 0;
