@@ -21,7 +21,7 @@ import { unixSeconds } from './context.js';
 const BACK_OFF_MS = { first: 1000, longest: 60_000 } as const;
 const ATTEMPT_TIMEOUT_MS = 600_000;
 /** Nodes that are being locked at a time: a thousand that come back at once shall not take the memory of a thousand. */
-const LOCKING = 64;
+const LOCKING = 32;
 
 export class Deletions {
   private readonly inProgress = new Set<string>();
@@ -73,13 +73,23 @@ export class Deletions {
       try {
         await this.delete(entry);
       } catch (error) {
-        if (!this.signal.aborted) throw error;
+        if (this.signal.aborted) return;
+        this.reconsiderLater(entry.id);
+        throw error;
       } finally {
         this.inProgress.delete(entry.id);
       }
       // It may have changed while we were at it without getting its lock.
       const now = store.nodes.get(entry.id);
       if (now !== undefined && now.version !== entry.version) this.consider(now);
+    });
+  }
+
+  /** After a failure that says nothing about when to try again. */
+  private reconsiderLater(nodeId: string): void {
+    this.context.clock.schedule(BACK_OFF_MS.longest, () => {
+      const entry = this.context.store.nodes.get(nodeId);
+      if (entry !== undefined) this.consider(entry);
     });
   }
 
@@ -126,11 +136,11 @@ export class Deletions {
 
   /** Returns once the cloud has confirmed that nothing of the node is left, and its record is removed. */
   private async deleteUntilGone(handle: NodeHandle): Promise<void> {
-    const { signal, unlink } = linkSignals(this.signal, handle.lock.lost);
+    const link = linkSignals(this.signal, handle.lock.lost);
     try {
-      await this.keepDeleting(handle, signal);
+      await this.keepDeleting(handle, link.signal);
     } finally {
-      unlink();
+      link.unlink();
     }
   }
 

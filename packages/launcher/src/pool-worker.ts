@@ -36,8 +36,10 @@ import { WaitingRequests } from './waiting-requests.js';
 /** After the cloud said that there is no room, nothing is launched for so long, unless a node of ours goes before. */
 const OUT_OF_ROOM_MS = 10_000;
 const ZONES_TIMEOUT_MS = 60_000;
+/** After an error that says nothing about when to try again, a request is left alone for so long. */
+const DEFER_MS = 10_000;
 /** Requests whose records are being written at a time: enough to keep ZooKeeper busy, few enough to leave others a turn. */
-const MAX_ACCEPTING = 64;
+const MAX_ACCEPTING = 32;
 
 export class PoolWorker implements HandlerPool {
   /** What goes into `declined_by`. */
@@ -52,6 +54,8 @@ export class PoolWorker implements HandlerPool {
   private registration: PoolRegistration | undefined;
   private unsubscribe: (() => void)[] = [];
   private accepting = 0;
+  /** Requests that could not be dealt with, until they are looked at again. */
+  private readonly deferred = new Map<string, Timer>();
   private woken = false;
   private stopped = false;
   private outOfRoomTimer: Timer | undefined;
@@ -116,6 +120,7 @@ export class PoolWorker implements HandlerPool {
     this.stopped = true;
     for (const unsubscribe of this.unsubscribe) unsubscribe();
     this.outOfRoomTimer?.cancel();
+    for (const timer of this.deferred.values()) timer.cancel();
     for (const handler of this.handlers.values()) handler?.stop();
     await this.registration?.close();
   }
@@ -176,7 +181,8 @@ export class PoolWorker implements HandlerPool {
 
   private consider(id: string, entry: RequestEntry | undefined): void {
     this.waiting.remove(id);
-    if (entry === undefined || entry.locked || this.handlers.has(id) || !this.decides()) return;
+    if (entry === undefined || entry.locked || this.handlers.has(id) || this.deferred.has(id)) return;
+    if (!this.decides()) return;
     if (entry.request.state !== 'requested' && entry.request.state !== 'pending') return;
     const { components } = this.context.store;
     if (entry.request.state === 'pending' && this.belongsElsewhere(entry)) return;
@@ -249,6 +255,9 @@ export class PoolWorker implements HandlerPool {
     this.context.tasks.run(`request ${entry.id}`, async () => {
       try {
         await (await this.accept(entry, assignment, handler, reservation))?.run();
+      } catch (error) {
+        this.defer(entry.id);
+        throw error;
       } finally {
         this.concurrency.end();
         this.finished(entry.id);
@@ -349,10 +358,23 @@ export class PoolWorker implements HandlerPool {
           reason,
         });
         await accepted.request.release(change);
+      } catch (error) {
+        this.defer(entry.id);
+        throw error;
       } finally {
         this.finished(entry.id);
       }
     });
+  }
+
+  /** What failed would fail again at once. */
+  private defer(requestId: string): void {
+    if (this.stopped) return;
+    const timer = this.context.clock.schedule(DEFER_MS, () => {
+      this.deferred.delete(requestId);
+      this.consider(requestId, this.context.store.requests.get(requestId));
+    });
+    this.deferred.set(requestId, timer);
   }
 
   private finished(requestId: string): void {

@@ -123,6 +123,20 @@ describe('a launcher', () => {
     expect(world.cloud.existingInstances()).toEqual([]);
   });
 
+  it('never takes a launch that it has just begun for an abandoned one', async () => {
+    for (let seed = 1; seed <= 20; seed += 1) {
+      await world.end();
+      world = new World(seed, (random) => Math.floor(random.next() * 5));
+      await world.launcher([demo()]);
+      const deleted = new Set<string>();
+      world.server.onCommit(() => {
+        for (const [id, { state }] of world.nodes()) if (state === 'deleting') deleted.add(id);
+      });
+      for (const id of await submitEach(5, ['small'])) await fulfilled(id);
+      expect([...deleted]).toEqual([]);
+    }
+  });
+
   it('fails a request for a label that nobody has', async () => {
     await world.launcher([demo()]);
     const id = await submit(['small', 'unheard-of']);

@@ -8,7 +8,7 @@ import { monitorEventLoopDelay } from 'node:perf_hooks';
 
 const NANOSECONDS = 1e6;
 /** A finer one would wake the idle process so often that the measurement is most of what it measures. */
-const RESOLUTION_MS = 10;
+const RESOLUTION_MS = 20;
 
 const file = process.env['NODEPOOL_EVENT_LOOP_FILE'];
 if (file !== undefined) {

@@ -3,6 +3,9 @@
 import type { NodeEntry } from '@nodepool/core';
 import type { LauncherContext } from '../context.js';
 
+/** After a failure that says nothing about when to try again. */
+const RETRY_MS = 60_000;
+
 export class VanishedRequests {
   private readonly unsubscribe: (() => void)[];
   private readonly inProgress = new Set<string>();
@@ -37,7 +40,7 @@ export class VanishedRequests {
   }
 
   private consider(entry: NodeEntry): void {
-    const { store, tasks, log } = this.context;
+    const { store, tasks, log, clock } = this.context;
     const { state, allocated_to: requestId, provider } = entry.node;
     if (state !== 'ready' || entry.locked || requestId === null || !store.complete) return;
     if (provider === null || !this.serves(provider) || store.requests.get(requestId) !== undefined) return;
@@ -51,6 +54,9 @@ export class VanishedRequests {
         if (handle === undefined) return;
         await handle.release();
         log.info('Deallocated a ready node whose request is gone', { node_id: entry.id, node_request_id: requestId });
+      } catch (error) {
+        clock.schedule(RETRY_MS, () => this.considerAll());
+        throw error;
       } finally {
         this.inProgress.delete(entry.id);
       }

@@ -53,10 +53,12 @@ export class World {
   private readonly launchers: RunningLauncher[] = [];
   private readonly requestorClient: ZooKeeper;
 
-  constructor(settings: ConstructorParameters<typeof ExampleCloud>[0]['settings'] = {}) {
-    this.random = seededRandom(1);
-    this.server = new SimulatedZooKeeperServer({ clock: this.clock });
-    this.cloud = new ExampleCloud({ clock: this.clock, random: seededRandom(2), settings });
+  /** `latencyMs`: of messages to and from ZooKeeper. */
+  constructor(seed = 1, latencyMs: (random: RandomSource) => number = () => 0) {
+    this.random = seededRandom(seed);
+    const network = seededRandom(seed);
+    this.server = new SimulatedZooKeeperServer({ clock: this.clock, latencyMs: () => latencyMs(network) });
+    this.cloud = new ExampleCloud({ clock: this.clock, random: seededRandom(2) });
     this.requestorClient = this.server.connect();
     this.requestor = new Requestor(this.requestorClient, this.clock);
   }
