@@ -25,17 +25,16 @@ import { assign, type AssigningPool, type Assignment } from './assignment.js';
 import type { Concurrency } from './concurrency.js';
 import type { LauncherContext } from './context.js';
 import { unixSeconds } from './context.js';
-import { LabelNeeds } from './label-needs.js';
 import { plannedNode } from './node-record.js';
 import { QuotaLedger, type Reservation } from './quota-ledger.js';
 import { RequestHandler, requestInfo, type HandlerPool, type Slot } from './request-handler.js';
+import { PoolLabels } from './pool-labels.js';
 import { PoolRegistration } from './pool-registration.js';
 import { afterDecline, judge, type PoolAbilities } from './suitability.js';
 import { WaitingRequests } from './waiting-requests.js';
 
 /** After the cloud said that there is no room, nothing is launched for so long, unless a node of ours goes before. */
 const OUT_OF_ROOM_MS = 10_000;
-const ZONES_TIMEOUT_MS = 60_000;
 /** After an error that says nothing about when to try again, a request is left alone for so long. */
 const DEFER_MS = 10_000;
 /** Requests whose records are being written at a time: enough to keep ZooKeeper busy, few enough to leave others a turn. */
@@ -48,9 +47,8 @@ export class PoolWorker implements HandlerPool {
   private readonly handlers = new Map<string, RequestHandler | undefined>();
   private readonly claimedNodes = new Set<string>();
   private readonly ledger: QuotaLedger;
-  private readonly needs: LabelNeeds;
+  private readonly labels: PoolLabels;
   private readonly log: Logger;
-  private zones: readonly string[] = [];
   private registration: PoolRegistration | undefined;
   private unsubscribe: (() => void)[] = [];
   private accepting = 0;
@@ -73,7 +71,7 @@ export class PoolWorker implements HandlerPool {
     this.id = `${context.hostname}-PoolWorker.${name}-${config.name}-${context.random.uuidHex()}`;
     this.log = context.log.with({ provider: name, pool: config.name });
     this.ledger = new QuotaLedger(config);
-    this.needs = new LabelNeeds(context, provider, config, signal, () => this.reconsiderAll());
+    this.labels = new PoolLabels(context, provider, config, signal, this.log, () => this.reconsiderAll());
     this.assigning = this.makeAssigning();
     this.abilities = this.makeAbilities();
   }
@@ -81,8 +79,7 @@ export class PoolWorker implements HandlerPool {
   /** Resolves once the pool is registered and takes requests. */
   async start(): Promise<void> {
     const { store, hostname, version } = this.context;
-    await this.needs.load();
-    this.zones = await this.loadZones();
+    await this.labels.load();
     if (this.signal.aborted) return;
     this.registration = new PoolRegistration(this.context, {
       hostname,
@@ -138,7 +135,7 @@ export class PoolWorker implements HandlerPool {
   }
 
   labelFailed(label: string, reason: string): void {
-    this.needs.failed(label, reason);
+    this.labels.failed(label, reason);
   }
 
   private clearOutOfRoom(): void {
@@ -332,7 +329,7 @@ export class PoolWorker implements HandlerPool {
         label: part.label,
         launcher: this.id,
         request: entry.request,
-        resources: this.needs.need(part.label.name).toResources(),
+        resources: this.labels.need(part.label.name).toResources(),
         upload: part.upload,
         az: assignment.zone,
       },
@@ -383,33 +380,18 @@ export class PoolWorker implements HandlerPool {
     this.wake();
   }
 
-  private async loadZones(): Promise<readonly string[]> {
-    const { clock, log } = this.context;
-    const { provider, config, signal } = this;
-    if (config.availabilityZones.length > 0 || provider.getAvailabilityZones === undefined) {
-      return config.availabilityZones;
-    }
-    const call = { signal, deadline: clock.monotonic() + ZONES_TIMEOUT_MS, log };
-    try {
-      return await provider.getAvailabilityZones(config.name, call);
-    } catch (error) {
-      this.log.warn('The cloud does not tell its availability zones; it chooses them itself', { error });
-      return [];
-    }
-  }
-
   private makeAssigning(): AssigningPool {
-    const { store, random } = this.context;
+    const { store } = this.context;
     const providerName = this.provider.config.name;
     return {
       providerName,
       poolName: this.config.name,
       nodes: store.nodes,
-      label: (name) => this.config.labels.get(name),
-      need: (label) => this.needs.need(label),
-      upload: (label) => this.newestUpload(label),
+      label: (name) => this.labels.label(name),
+      need: (label) => this.labels.need(label),
+      upload: (label) => this.labels.upload(label),
       claimed: (nodeId) => this.claimedNodes.has(nodeId),
-      chooseZone: () => this.zones[Math.floor(random.next() * this.zones.length)],
+      chooseZone: () => this.labels.chooseZone(),
     };
   }
 
@@ -424,23 +406,12 @@ export class PoolWorker implements HandlerPool {
     };
   }
 
+  /** Why the labels cannot be served together, now or ever. */
   private obstacle(labels: readonly string[]): string | undefined {
-    let need = this.needs.need(labels[0] ?? '');
-    for (const [index, name] of labels.entries()) {
-      if (index > 0) need = need.add(this.needs.need(name));
-      const label = this.config.labels.get(name);
-      if (label?.image.kind === 'diskimage' && this.newestUpload(label) === undefined) {
-        return `disk image ${label.image.name} of label ${name} has no upload to this provider that is ready`;
-      }
-      const readiness = this.needs.readiness(name);
-      if (!readiness.ready) return `label ${name} cannot be served: ${readiness.reason}`;
-    }
+    const obstacle = this.labels.obstacle(labels);
+    if (obstacle !== undefined) return obstacle;
+    const need = labels.map((label) => this.labels.need(label)).reduce((sum, each) => sum.add(each));
     return this.ledger.couldEverFit(need) ? undefined : 'the request is larger than the limits of the pool';
-  }
-
-  private newestUpload(label: LabelConfig): ImageUpload | undefined {
-    if (label.image.kind !== 'diskimage') return undefined;
-    return this.context.store.images.newestReadyUpload(label.image.name, this.provider.config.name);
   }
 }
 

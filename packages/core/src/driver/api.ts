@@ -114,7 +114,11 @@ export interface Provider extends ProviderNotifications {
   /** Availability zones to choose from, in the pool's order; empty: the cloud chooses. */
   getAvailabilityZones?(pool: string, call: Call): Promise<readonly string[]>;
   /** Last lines of the instance's console, for the log when its login never answers. */
-  getConsoleLog?(externalId: ExternalId, label: { readonly pool: string; readonly label: string }, call: Call): Promise<string | undefined>;
+  getConsoleLog?(
+    externalId: ExternalId,
+    label: { readonly pool: string; readonly label: string },
+    call: Call,
+  ): Promise<string | undefined>;
 
   /** What is in progress, for the stack dump. */
   inspect?(): readonly WorkInProgress[];

@@ -41,8 +41,7 @@ export interface PoolConfig<L extends LabelConfig = LabelConfig> {
 }
 
 export type ImageReference =
-  | { readonly kind: 'diskimage'; readonly name: string }
-  | { readonly kind: 'cloud-image'; readonly name: string };
+  { readonly kind: 'diskimage'; readonly name: string } | { readonly kind: 'cloud-image'; readonly name: string };
 
 export interface LabelConfig {
   readonly name: string;
