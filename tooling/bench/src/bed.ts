@@ -53,10 +53,15 @@ export class Bed {
     });
     const requestor = new Requestor(zooKeeper, lockRecipe(zooKeeper), 'bench');
     const bed = new Bed(server, folder, zooKeeper, launcher, requestor);
-    await launcher.while('registers its pools', DEADLINE_MS, async (signal) => {
-      await labelsOffered(zooKeeper, [LABEL], signal);
-      await requestor.start();
-    });
+    try {
+      await bed.measure('registers its pools', async (signal) => {
+        await labelsOffered(zooKeeper, [LABEL], signal);
+        await requestor.start();
+      });
+    } catch (error) {
+      await bed.clear();
+      throw error;
+    }
     return bed;
   }
 
