@@ -16,13 +16,15 @@ export interface BedOptions {
   readonly dataFolder: string;
   /** Default: no limit. */
   readonly maxServers?: number;
+  /** Whether the launcher measures the delay of its event loop, which keeps even an idle one from sleeping. Default true. */
+  readonly eventLoopProbe?: boolean;
 }
 
 /** What is known of a launcher after its end. */
 export interface LauncherFacts {
   readonly peakResidentBytes: number;
-  /** Milliseconds. */
-  readonly eventLoopDelay: { readonly p99: number; readonly max: number };
+  /** Milliseconds; undefined when it was not measured. */
+  readonly eventLoopDelay: { readonly p99: number; readonly max: number } | undefined;
 }
 
 export class Bed {
@@ -48,7 +50,7 @@ export class Bed {
         labels: [LABEL],
         providers: [options.maxServers === undefined ? {} : { maxServers: options.maxServers }],
       }),
-      nodeArgs: ['--require', join(__dirname, 'event-loop-probe.js')],
+      nodeArgs: options.eventLoopProbe === false ? [] : ['--require', join(__dirname, 'event-loop-probe.js')],
       env: { NODEPOOL_EVENT_LOOP_FILE: join(folder, 'event-loop.json') },
     });
     const requestor = new Requestor(zooKeeper, lockRecipe(zooKeeper), 'bench');
@@ -94,7 +96,7 @@ export class Bed {
     const file = join(this.folder, 'event-loop.json');
     const eventLoopDelay = existsSync(file)
       ? (JSON.parse(readFileSync(file, 'utf8')) as LauncherFacts['eventLoopDelay'])
-      : { p99: Number.NaN, max: Number.NaN };
+      : undefined;
     rmSync(this.folder, { recursive: true, force: true });
     return { peakResidentBytes: peak, eventLoopDelay };
   }

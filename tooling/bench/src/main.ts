@@ -23,6 +23,7 @@ interface Scenario {
   readonly letters: string;
   readonly what: string;
   readonly maxServers?: number;
+  readonly eventLoopProbe?: boolean;
   measure(bed: Bed, signal: AbortSignal): Promise<Row[]>;
 }
 
@@ -64,6 +65,7 @@ const SCENARIOS: readonly Scenario[] = [
   {
     letters: 'e',
     what: '1,000 ready nodes, and nothing to do for 10 s',
+    eventLoopProbe: false,
     measure: async (bed, signal) => [
       row(
         'e  1,000 idle ready nodes, share of a core over 10 s',
@@ -108,8 +110,8 @@ async function main(): Promise<void> {
 }
 
 async function runScenario(scenario: Scenario, options: BedOptions, run: Run): Promise<void> {
-  const { maxServers } = scenario;
-  const bed = await Bed.make({ ...options, ...(maxServers === undefined ? {} : { maxServers }) });
+  const { maxServers, eventLoopProbe = true } = scenario;
+  const bed = await Bed.make({ ...options, eventLoopProbe, ...(maxServers === undefined ? {} : { maxServers }) });
   let facts: LauncherFacts | undefined;
   try {
     run.rows.push(...(await bed.measure(scenario.what, (signal) => scenario.measure(bed, signal))));
@@ -122,8 +124,8 @@ async function runScenario(scenario: Scenario, options: BedOptions, run: Run): P
 function launcherRows(launchers: readonly LauncherFacts[]): Row[] {
   if (launchers.length === 0) return [];
   const memory = Math.max(...launchers.map((facts) => facts.peakResidentBytes));
-  const p99 = Math.max(...launchers.map((facts) => facts.eventLoopDelay.p99));
-  const longest = Math.max(...launchers.map((facts) => facts.eventLoopDelay.max));
+  const p99 = Math.max(...launchers.map((facts) => facts.eventLoopDelay?.p99 ?? 0));
+  const longest = Math.max(...launchers.map((facts) => facts.eventLoopDelay?.max ?? 0));
   return [
     row('f  launcher, most memory resident in any of these', memory, 150 * MEBIBYTE, mebibytes, '-'),
     row('i  launcher, delay of its event loop, worst p99 of these', p99, undefined, milliseconds, '-'),

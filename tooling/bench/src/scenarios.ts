@@ -6,7 +6,7 @@ import { LABEL, type Bed } from './bed.js';
 import { cpuSeconds } from './process-facts.js';
 
 const WARM_UP_REQUESTS = 20;
-const IDLE_SETTLE_MS = 3000;
+const IDLE_SETTLE_MS = 12_000;
 const IDLE_MEASURED_MS = 10_000;
 
 /** One request after the other on an idle launcher: each until it is fulfilled, and the transactions of a node's life. */
