@@ -40,6 +40,12 @@ export interface Acl {
   readonly id: string;
 }
 
+/** Who the server takes a client for, in one scheme, e.g. `digest` and the user's name, or `ip` and the address. */
+export interface Identity {
+  readonly scheme: string;
+  readonly user: string;
+}
+
 /** Everybody may do everything: the default at creation. */
 export const OPEN_ACL: readonly Acl[] = [{ permissions: Permission.all, scheme: 'world', id: 'anyone' }];
 
@@ -84,7 +90,17 @@ export interface WatchEvent {
 export interface WatchListener {
   onEvent(event: WatchEvent): void;
   onReset?(): void;
+  /**
+   * The server refuses to set the watch, which is closed by that; other watches and calls are not affected. Servers
+   * older than 3.6 do so with code `unimplemented`. Without this method it becomes a `warning` of the client.
+   */
+  onError?(error: ZooKeeperError): void;
 }
+
+/**
+ * What a one-shot watch waits for: `data`: set by `exists` and `get`; `children`: set by `children`; `any`: either.
+ */
+export type WatchKind = 'data' | 'children' | 'any';
 
 export interface PersistentWatch {
   readonly path: string;
@@ -120,6 +136,12 @@ export interface Session {
    * effect that relies on a lock of this session.
    */
   readonly confirmed: boolean;
+  /**
+   * True when it was made at a server that only serves reads, because that has lost the rest of its ensemble (option
+   * `readOnly`). Writes then fail with code `not-read-only`. Never changes: as soon as a server is found that takes
+   * writes, this session is lost and replaced by one there.
+   */
+  readonly readOnly: boolean;
 }
 
 export interface ZooKeeperEvents {
@@ -150,6 +172,18 @@ export type TransactionResult =
   | { readonly type: 'set'; readonly stat: Stat }
   | { readonly type: 'check' };
 
+/** One read of a transaction of reads. Paths are relative to the chroot. */
+export interface ReadOp {
+  readonly type: 'get' | 'children';
+  readonly path: string;
+}
+
+/** Result of the read at the same index; one that fails does not fail the others. */
+export type ReadResult =
+  | { readonly type: 'get'; readonly data: Uint8Array; readonly stat: Stat }
+  | { readonly type: 'children'; readonly children: readonly string[] }
+  | { readonly type: 'error'; readonly error: ZooKeeperError };
+
 /** Numbers for metrics; all are totals since the client was made unless said otherwise. */
 export interface ZooKeeperCounters {
   /** Requests sent, by kind; a transaction counts once, under `multi`. Pings are not counted. */
@@ -161,6 +195,10 @@ export interface ZooKeeperCounters {
   readonly bytesReceived: number;
   /** Requests without an answer at this moment. */
   readonly inFlight: number;
+  /** Calls that are not answered at this moment, sent or not: what `maxPendingCalls` limits. */
+  readonly pendingCalls: number;
+  /** Bytes of their requests: what `maxPendingBytes` limits. */
+  readonly pendingBytes: number;
   readonly connects: number;
 }
 
@@ -169,6 +207,7 @@ export interface ZooKeeperCounters {
  * - the server's answer as a subclass (`NoNodeError`, `NodeExistsError`, `BadVersionError`, `NotEmptyError`, …),
  * - `ConnectionLostError`: the call was not sent, or it only reads: it took no effect,
  * - `OutcomeUnknownError`: a write was sent and its answer was lost: it may have taken effect,
+ * - `OverloadedError`: too many calls wait for their answers; it was not sent,
  * - `SessionLostError`, `ClosedError`, `TimeoutError`, `InvalidArgumentError`.
  *
  * A call that is issued while the client is `connecting` or `suspended` waits for the connection until its deadline,
@@ -179,6 +218,13 @@ export interface ZooKeeper {
   /** The present session; undefined until the first one, and between the loss of one and the next. */
   readonly session: Session | undefined;
   readonly counters: ZooKeeperCounters;
+  /**
+   * False while the calls that wait for their answers are more than half of what is allowed (`maxPendingCalls`,
+   * `maxPendingBytes`). Calls are accepted until all of it is used, then refused with `OverloadedError`.
+   */
+  readonly writable: boolean;
+  /** Resolves once `writable` is true, at once if it is. Rejects when closed, aborted, or at the deadline. */
+  drained(options?: CallOptions): Promise<void>;
 
   on<E extends keyof ZooKeeperEvents>(event: E, listener: (...args: ZooKeeperEvents[E]) => void): this;
   off<E extends keyof ZooKeeperEvents>(event: E, listener: (...args: ZooKeeperEvents[E]) => void): this;
@@ -214,7 +260,44 @@ export interface ZooKeeper {
   getAcl(path: string, options?: CallOptions): Promise<{ readonly acl: readonly Acl[]; readonly stat: Stat }>;
   setAcl(path: string, acl: readonly Acl[], options?: { version?: number } & CallOptions): Promise<Stat>;
 
-  /** Adds a persistent watch; returns at once, `onReset` tells when it is set. */
+  /**
+   * Reads all as of one moment: no change comes between them. A read that fails does so by itself, in its result.
+   * Servers 3.6 and newer; older ones reject it with code `unimplemented`.
+   */
+  readTransaction(ops: readonly ReadOp[], options?: CallOptions): Promise<readonly ReadResult[]>;
+  /** Number of all znodes below a path, at any depth. Servers 3.6 and newer; older ones: code `unimplemented`. */
+  countDescendants(path: string, options?: CallOptions): Promise<number>;
+  /**
+   * Paths of this session's ephemeral znodes that start with `prefix` (default `/`). Servers 3.6 and newer; older ones:
+   * code `unimplemented`.
+   */
+  ephemerals(prefix?: string, options?: CallOptions): Promise<readonly string[]>;
+  /** Who the server takes this client for. Servers 3.7 and newer; older ones reject it with code `unimplemented`. */
+  whoAmI(options?: CallOptions): Promise<readonly Identity[]>;
+  /**
+   * Adds credentials, e.g. of scheme `digest` and `user:password`, for this connection and all that follow. Calls that
+   * are made afterwards have them. Rejects with code `auth-failed` when the server does not take them: it then closes
+   * the connection, and the client makes another one without them. A caller that gives up waiting does not take them
+   * back.
+   */
+  addAuth(scheme: string, auth: string | Uint8Array, options?: CallOptions): Promise<void>;
+  /**
+   * Replaces the list of servers (see `ClientOptions.servers`), without a chroot or with the same one. The session stays
+   * the same. When the server that is connected to is not in the new list, it is left for one that is, after what was
+   * sent to it is answered. Throws `InvalidArgumentError` when the list is wrong.
+   */
+  updateServers(servers: string | readonly string[]): void;
+
+  /**
+   * Removes one-shot watches at a path: all of a kind (default `any`), or those of one `listener`. Each listener is told
+   * `watch-removed` before this resolves. Rejects with code `no-watcher` when there is none. A persistent watch is
+   * removed by its own `close`.
+   */
+  removeWatches(
+    path: string,
+    options?: { readonly kind?: WatchKind; readonly listener?: (event: WatchEvent) => void } & CallOptions,
+  ): Promise<void>;
+  /** Adds a persistent watch; returns at once, `onReset` tells when it is set. Servers 3.6 and newer; see `onError`. */
   watch(path: string, mode: PersistentWatch['mode'], listener: WatchListener): PersistentWatch;
 
   /** Ends the session (its ephemerals go at once) and rejects what is pending with `ClosedError`. Idempotent. */

@@ -8,7 +8,7 @@
 
 import type { CallOptions, PersistentWatch, Stat, WatchEvent, ZooKeeper } from './api.js';
 import { systemClock, type Clock, type Timer } from './clock.js';
-import { isZooKeeperError } from './errors.js';
+import { isZooKeeperError, type ZooKeeperError } from './errors.js';
 import { Patience, untilAborted } from './patience.js';
 import type { CachedTree, CachedTreeOptions, TreeListener, TreeNode, WriteExpectation } from './recipes-api.js';
 import { CachedNode, childPath, TreeNodes } from './tree-nodes.js';
@@ -71,6 +71,8 @@ class WatchedTree implements CachedTree {
   private retries = new Map<string, Timer>();
   private waiters: (() => void)[] = [];
   private closed = false;
+  /** Why it will never be complete. */
+  private failure: ZooKeeperError | undefined;
 
   constructor(
     private readonly zk: ZooKeeper,
@@ -85,6 +87,7 @@ class WatchedTree implements CachedTree {
     this.watch = zk.watch(root, 'persistent-recursive', {
       onEvent: (event) => this.onEvent(event),
       onReset: () => this.load(),
+      onError: (error) => this.fail(error),
     });
   }
 
@@ -92,6 +95,7 @@ class WatchedTree implements CachedTree {
     const patience = new Patience(this.clock, `the mirror of ${this.root}`, options);
     try {
       while (!this.complete) {
+        if (this.failure !== undefined) throw this.failure;
         const completed = new Promise<void>((resolve) => this.waiters.push(resolve));
         await untilAborted(completed, [patience.signal]);
       }
@@ -314,10 +318,23 @@ class WatchedTree implements CachedTree {
     if (complete === this.complete) return;
     this.complete = complete;
     this.tell(() => this.listener.onComplete?.(complete));
-    if (!complete) return;
+    if (complete) this.wake();
+  }
+
+  private wake(): void {
     const { waiters } = this;
     this.waiters = [];
     for (const resolve of waiters) resolve();
+  }
+
+  /** The server does not let it be watched: what is here is what was seen last. */
+  private fail(error: ZooKeeperError): void {
+    this.failure = error;
+    this.loaded = false;
+    this.forgetLoad();
+    this.updateComplete();
+    this.warn(error);
+    this.wake();
   }
 
   /** What a listener throws must not keep the tree from being right. */

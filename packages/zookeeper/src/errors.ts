@@ -16,6 +16,7 @@ export type ZooKeeperErrorCode =
   | 'no-watcher'
   | 'quota-exceeded'
   | 'throttled'
+  | 'overloaded'
   | 'session-moved'
   | 'connection-lost'
   | 'outcome-unknown'
@@ -76,6 +77,8 @@ export class SessionLostError extends ZooKeeperError {}
 export class ClosedError extends ZooKeeperError {}
 /** The deadline passed before the call was sent, or while a read waited for its answer. */
 export class TimeoutError extends ZooKeeperError {}
+/** More calls wait for their answers than the client's options allow. It was not sent. */
+export class OverloadedError extends ZooKeeperError {}
 export class InvalidArgumentError extends ZooKeeperError {}
 
 /** Narrows an unknown error to one of this package's, also when it comes from another copy of it. */

@@ -5,6 +5,13 @@ import { abortReason, sleep, type Clock } from './clock.js';
 import { isZooKeeperError, NoNodeError, ZooKeeperError } from './errors.js';
 import type { HeldLock } from './recipes-api.js';
 
+/**
+ * Why the `lost` of every released lock aborts. One for all, without a stack: locks come and go by the thousand, and
+ * making an error for each is what their release would mostly cost.
+ */
+const RELEASED = new ZooKeeperError('aborted', 'the lock was released');
+RELEASED.stack = `${RELEASED.name}: ${RELEASED.message}`;
+
 /** Waiting time before the removal of a contender is tried again after an error that waiting may cure. */
 const RETRY_MS = 1000;
 
@@ -176,7 +183,7 @@ export class ContenderLock implements HeldLock {
   }
 
   released(): void {
-    this.end(new ZooKeeperError('aborted', `the lock ${this.path} was released`, { path: this.path }));
+    this.end(RELEASED);
   }
 
   release(): Promise<void> {

@@ -132,7 +132,7 @@ export interface CachedTreeOptions {
 export interface CachedTree {
   readonly root: string;
   readonly complete: boolean;
-  /** Resolves once complete. */
+  /** Resolves once complete. Rejects when it never will be, because the server is too old to be watched (before 3.6). */
   ready(options?: CallOptions): Promise<void>;
   get(path: string): TreeNode | undefined;
   /** Names of the children of a path, unordered; empty when unknown. */

@@ -19,6 +19,7 @@ export interface ServerSetup {
   /** Lines of zoo.cfg. */
   readonly settings: Readonly<Record<string, string | number>>;
   readonly javaHeap: string;
+  readonly javaOptions: readonly string[];
 }
 
 /**
@@ -81,6 +82,7 @@ export class ServerProcess {
       `-Xmx${setup.javaHeap}`,
       '-XX:+UseSerialGC',
       '-Dzookeeper.jmx.log4j.disable=true',
+      ...setup.javaOptions,
       '-cp',
       classPath(setup.folder),
       'org.apache.zookeeper.server.quorum.QuorumPeerMain',

@@ -17,6 +17,8 @@ export interface StartOptions {
   readonly tickTime?: number;
   /** As in `java -Xmx`. Default `384m`. */
   readonly javaHeap?: string;
+  /** Further options of java, e.g. `-Dreadonlymode.enabled=true`, which has no line in zoo.cfg. */
+  readonly javaOptions?: readonly string[];
   /** Folder for the data. Default: a new one in /dev/shm if there is room, else in the temporary folder. */
   readonly parentFolder?: string;
   /** Further lines of zoo.cfg. A key that ZooKeeper does not know becomes the Java property `zookeeper.<key>`. */
@@ -114,6 +116,7 @@ class Ensemble implements RunningZooKeeper {
               ...options.settings,
             },
             javaHeap: options.javaHeap ?? '384m',
+            javaOptions: options.javaOptions ?? [],
           }),
         ),
       );

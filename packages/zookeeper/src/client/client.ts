@@ -5,12 +5,15 @@ import type {
   CallOptions,
   ConnectionState,
   CreateOptions,
+  Identity,
   PersistentWatch,
+  ReadOp,
+  ReadResult,
   Session,
   Stat,
   TransactionOp,
   TransactionResult,
-  WatchEvent,
+  WatchKind,
   WatchListener,
   ZooKeeper,
   ZooKeeperCounters,
@@ -19,22 +22,24 @@ import type {
 import { abortReason } from '../clock.js';
 import { InvalidArgumentError, ZooKeeperError } from '../errors.js';
 import { Call, type Operation } from './call.js';
-import { ConnectedWaiter } from './connected-waiter.js';
 import type { OpenWire } from './connection.js';
 import { Emitter } from './emitter.js';
-import { Fifo } from './fifo.js';
 import type { Link } from './link.js';
+import { Load } from './load.js';
 import * as op from './operations.js';
 import { resolveOptions, type ClientOptions, type Settings } from './options.js';
 import { validatePath } from './paths.js';
-import { AbortGroups, Deadlines } from './pending.js';
+import { AbortGroups, Deadlines, type Pending } from './pending.js';
 import { Pipeline } from './pipeline.js';
 import { Opcode } from './protocol.js';
-import { serverError, ServerCode } from './server-errors.js';
+import { readTransactionFrame, readTransactionOperation } from './read-transaction.js';
+import { ServerCode } from './server-errors.js';
 import { SessionKeeper } from './session-keeper.js';
 import type { ClientSession } from './session.js';
 import { isSequential, transactionFrame, transactionOperation } from './transaction.js';
-import { WatchRegistry, type OneShotKind, type OneShotListener, type Registration } from './watches.js';
+import { Waiters } from './waiters.js';
+import { WatchSync } from './watch-sync.js';
+import type { OneShotKind, OneShotListener } from './watches.js';
 
 interface WatchOptions extends CallOptions {
   readonly watch?: OneShotListener;
@@ -58,24 +63,29 @@ export function connectThrough(openWire: OpenWire, options: ClientOptions): ZooK
 
 class ZooKeeperClient implements ZooKeeper {
   private readonly emitter = new Emitter<ZooKeeperEvents>();
-  private readonly deadlines: Deadlines;
   private readonly abortGroups = new AbortGroups();
+  private readonly deadlines: Deadlines;
+  private readonly load: Load;
   private readonly pipeline: Pipeline;
   private readonly keeper: SessionKeeper;
-  private readonly watches: WatchRegistry;
-  private readonly waiters = new Set<ConnectedWaiter>();
-  /** What each `setWatches` that was not answered yet sets, in their order. */
-  private settingWatches = new Fifo<readonly Registration[]>();
-  private watchEvents = 0;
+  private readonly watches: WatchSync;
+  private readonly sessionWaiters: Waiters<Session>;
+  private readonly drainWaiters: Waiters<void>;
   private closedBy: ZooKeeperError | undefined;
   private readonly lastProblem = (): Error | undefined => this.keeper.lastProblem;
 
   constructor(private readonly settings: Settings) {
-    this.deadlines = new Deadlines(settings.clock);
-    this.pipeline = new Pipeline(settings.clock);
-    this.watches = new WatchRegistry({
-      addWatch: (path, mode, registration) => this.addWatch(path, mode, registration),
-      removeWatches: (path) => this.removeWatches(path),
+    const { clock, maxPendingCalls, maxPendingBytes, chroot } = settings;
+    this.deadlines = new Deadlines(clock);
+    this.load = new Load(maxPendingCalls, maxPendingBytes, () => this.drainWaiters.resolve());
+    this.pipeline = new Pipeline(clock, this.load);
+    this.sessionWaiters = this.waiters('connected', 'no ZooKeeper server confirmed a session');
+    this.drainWaiters = this.waiters('drained', 'too many calls still wait for their answers');
+    this.watches = new WatchSync(chroot, {
+      lastZxid: () => this.keeper.lastZxid,
+      call: (operation, path, frame, options) => this.call(operation, path, frame, options),
+      background: (operation, path, frame, onAnswer) => this.backgroundCall(operation, path, frame, onAnswer),
+      warn: (error) => this.emitter.emit('warning', error),
     });
     this.keeper = new SessionKeeper(settings, {
       onUp: (link, session, fresh) => this.up(link, session, fresh),
@@ -83,6 +93,7 @@ class ZooKeeperClient implements ZooKeeper {
         this.watches.disconnected();
         this.pipeline.detach(error);
       },
+      onLeave: (whenIdle) => this.pipeline.leave(whenIdle),
       onState: (state) => this.emitter.emit('state', state),
       onLost: (session, error) => {
         this.watches.dropOneShots();
@@ -91,8 +102,8 @@ class ZooKeeperClient implements ZooKeeper {
       onClosed: (error) => this.closed(error),
       onWarning: (error) => this.emitter.emit('warning', error),
       onAnswer: (xid, code, reader) => this.pipeline.answer(xid, code, reader),
-      onEvent: (event) => this.told(event),
-      onWatchesSet: (code) => this.watchesSet(code),
+      onEvent: (event) => this.watches.told(event),
+      onWatchesSet: (code) => this.watches.wasSet(code),
     });
     this.keeper.start();
   }
@@ -107,7 +118,11 @@ class ZooKeeperClient implements ZooKeeper {
 
   get counters(): ZooKeeperCounters {
     const { connects, bytesSent, bytesReceived } = this.keeper;
-    return { ...this.pipeline.counters, watchEvents: this.watchEvents, bytesSent, bytesReceived, connects };
+    return { ...this.pipeline.counters, watchEvents: this.watches.events, bytesSent, bytesReceived, connects };
+  }
+
+  get writable(): boolean {
+    return this.load.moderate;
   }
 
   on<E extends keyof ZooKeeperEvents>(event: E, listener: (...args: ZooKeeperEvents[E]) => void): this {
@@ -120,21 +135,18 @@ class ZooKeeperClient implements ZooKeeper {
     return this;
   }
 
-  connected(options: CallOptions = {}): Promise<Session> {
-    return new Promise((resolve, reject) => {
-      const { session } = this.keeper;
-      const refusal = this.refusal(options.signal);
-      if (refusal !== undefined) {
-        reject(refusal);
-      } else if (session?.confirmed === true) {
-        resolve(session);
-      } else {
-        const timeoutMs = this.timeoutOf(options);
-        const waiter = new ConnectedWaiter(timeoutMs, this.lastProblem, this.waiters, resolve, reject);
-        this.deadlines.add(waiter, timeoutMs);
-        if (options.signal !== undefined) this.abortGroups.add(waiter, options.signal);
-      }
-    });
+  async connected(options: CallOptions = {}): Promise<Session> {
+    const { session } = this.keeper;
+    const refusal = this.refusal(options.signal);
+    if (refusal !== undefined) throw refusal;
+    if (session?.confirmed === true) return session;
+    return this.sessionWaiters.wait(this.timeoutOf(options), options.signal);
+  }
+
+  async drained(options: CallOptions = {}): Promise<void> {
+    const refusal = this.refusal(options.signal);
+    if (refusal !== undefined) throw refusal;
+    if (!this.writable) await this.drainWaiters.wait(this.timeoutOf(options), options.signal);
   }
 
   async create(path: string, data?: Uint8Array, options?: CreateOptions & CallOptions): Promise<op.Created> {
@@ -183,6 +195,56 @@ class ZooKeeperClient implements ZooKeeper {
     return this.call(op.SET_ACL, path, frame, options);
   }
 
+  async readTransaction(ops: readonly ReadOp[], options?: CallOptions): Promise<readonly ReadResult[]> {
+    const frame = readTransactionFrame(ops, this.settings.chroot);
+    return this.call(readTransactionOperation(ops), undefined, frame, options);
+  }
+
+  async countDescendants(path: string, options?: CallOptions): Promise<number> {
+    const frame = op.pathFrame(Opcode.getAllChildrenNumber, this.serverPath('countDescendants', path));
+    return this.call(op.COUNT_DESCENDANTS, path, frame, options);
+  }
+
+  async ephemerals(prefix = '/', options?: CallOptions): Promise<readonly string[]> {
+    const { chroot } = this.settings;
+    const frame = op.pathFrame(Opcode.getEphemerals, this.serverPath('ephemerals', prefix));
+    const paths = await this.call(op.GET_EPHEMERALS, prefix, frame, options);
+    return paths.map((path) => chroot.toClient(path)).filter((path) => path !== undefined);
+  }
+
+  async whoAmI(options?: CallOptions): Promise<readonly Identity[]> {
+    return this.call(op.WHO_AM_I, undefined, op.emptyFrame(Opcode.whoAmI), options);
+  }
+
+  addAuth(scheme: string, auth: string | Uint8Array, options?: CallOptions): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const frame = op.authFrame(scheme, Buffer.from(auth));
+      const refusal = this.refusal(options?.signal) ?? this.tooLarge(op.AUTH.name, undefined, frame);
+      if (refusal !== undefined) {
+        reject(refusal);
+        return;
+      }
+      const timeoutMs = this.timeoutOf(options);
+      const call = new Call(op.AUTH, undefined, frame, timeoutMs, this.lastProblem, undefined, resolve, reject);
+      this.limit(call, timeoutMs, options?.signal);
+      this.keeper.addAuth(call);
+    });
+  }
+
+  updateServers(servers: string | readonly string[]): void {
+    this.keeper.updateServers(this.settings.parseServers(servers));
+  }
+
+  async removeWatches(
+    path: string,
+    options?: { readonly kind?: WatchKind; readonly listener?: OneShotListener } & CallOptions,
+  ): Promise<void> {
+    validatePath(path, 'removeWatches');
+    const refusal = this.refusal(options?.signal);
+    if (refusal !== undefined) throw refusal;
+    return this.watches.removeOneShots(path, options?.kind ?? 'any', options?.listener, options);
+  }
+
   watch(path: string, mode: PersistentWatch['mode'], listener: WatchListener): PersistentWatch {
     validatePath(path, 'watch');
     return this.watches.addPersistent(path, mode, listener);
@@ -221,14 +283,13 @@ class ZooKeeperClient implements ZooKeeper {
     const listener = options?.watch;
     if (listener === undefined)
       return this.call(operation, path, op.watchableFrame(opcode, serverPath, false), options);
-    const unpin = this.watches.pin(path);
+    const read = this.watches.watchingRead(path, listener);
     const onSettled = (code: number | undefined): void => {
-      if (code === ServerCode.ok) this.watches.addOneShot(kind, path, listener);
-      else if (code === ServerCode.noNode && operation.mayBeAbsent === true)
-        this.watches.addOneShot('exist', path, listener);
-      unpin?.();
+      if (code === ServerCode.ok) read.done(kind);
+      else if (code === ServerCode.noNode && operation.mayBeAbsent === true) read.done('exist');
+      else read.done(undefined);
     };
-    const frame = op.watchableFrame(opcode, serverPath, unpin === undefined);
+    const frame = op.watchableFrame(opcode, serverPath, read.askServer);
     return this.call(operation, path, frame, options, onSettled);
   }
 
@@ -240,19 +301,26 @@ class ZooKeeperClient implements ZooKeeper {
     onSettled?: (code: number | undefined) => void,
   ): Promise<T> {
     return new Promise((resolve, reject) => {
-      const refusal = this.refusal(options?.signal) ?? this.tooLarge(operation.name, path, frame);
+      const refusal =
+        this.refusal(options?.signal) ??
+        this.tooLarge(operation.name, path, frame) ??
+        this.load.refusal(frame.length, operation.name, path);
       if (refusal !== undefined) {
         onSettled?.(undefined);
         reject(refusal);
         return;
       }
       const timeoutMs = this.timeoutOf(options);
-      const call = new Call(operation, path, frame, timeoutMs, this.lastProblem, resolve, reject);
+      const call = new Call(operation, path, frame, timeoutMs, this.lastProblem, this.load, resolve, reject);
       call.onSettled = onSettled;
-      this.deadlines.add(call, timeoutMs);
-      if (options?.signal !== undefined) this.abortGroups.add(call, options.signal);
+      this.limit(call, timeoutMs, options?.signal);
       this.pipeline.submit(call);
     });
+  }
+
+  private limit(call: Pending, timeoutMs: number, signal: AbortSignal | undefined): void {
+    this.deadlines.add(call, timeoutMs);
+    if (signal !== undefined) this.abortGroups.add(call, signal);
   }
 
   /** A request whose deadline is that of the connection. */
@@ -260,10 +328,10 @@ class ZooKeeperClient implements ZooKeeper {
     operation: Operation<void>,
     path: string,
     frame: Buffer,
-    onAnswer: (error: Error | undefined) => void,
+    onAnswer: (error?: Error) => void,
   ): void {
-    const onSuccess = (): void => onAnswer(undefined);
-    this.pipeline.submit(new Call(operation, path, frame, Infinity, this.lastProblem, onSuccess, onAnswer));
+    const onSuccess = (): void => onAnswer();
+    this.pipeline.submit(new Call(operation, path, frame, Infinity, this.lastProblem, this.load, onSuccess, onAnswer));
   }
 
   private tooLarge(name: string, path: string | undefined, frame: Buffer): InvalidArgumentError | undefined {
@@ -278,67 +346,24 @@ class ZooKeeperClient implements ZooKeeper {
   }
 
   private up(link: Link, session: ClientSession, fresh: boolean): void {
-    this.settingWatches = new Fifo();
-    for (const { paths, registrations } of this.watches.connect()) {
-      this.settingWatches.push(registrations);
-      link.send(op.setWatchesFrame(this.keeper.lastZxid, this.onServer(paths)));
-    }
+    this.watches.connected(link);
     this.pipeline.attach(link);
     this.emitter.emit('state', 'connected');
     this.emitter.emit(fresh ? 'session' : 'resumed', session);
-    for (const waiter of [...this.waiters]) waiter.connected(session);
-  }
-
-  private onServer(paths: op.WatchPaths): op.WatchPaths {
-    const toServer = (path: string): string => this.settings.chroot.toServer(path);
-    return {
-      data: paths.data.map(toServer),
-      exist: paths.exist.map(toServer),
-      child: paths.child.map(toServer),
-      persistent: paths.persistent.map(toServer),
-      recursive: paths.recursive.map(toServer),
-    };
-  }
-
-  private watchesSet(code: number): void {
-    const registrations = this.settingWatches.shift() ?? [];
-    if (code === ServerCode.ok) this.watches.wasSet(registrations);
-    else this.emitter.emit('warning', serverError(code, { operation: 'setWatches' }));
-  }
-
-  private told(event: WatchEvent): void {
-    this.watchEvents++;
-    const path = this.settings.chroot.toClient(event.path);
-    if (path !== undefined) this.watches.dispatch({ type: event.type, path });
-  }
-
-  private addWatch(path: string, mode: PersistentWatch['mode'], registration: Registration): void {
-    const frame = op.addWatchFrame(this.settings.chroot.toServer(path), mode);
-    this.backgroundCall(op.ADD_WATCH, path, frame, (error) => {
-      if (error === undefined) this.watches.wasSet([registration]);
-      else this.warnUnlessDisconnected(error);
-    });
-  }
-
-  private removeWatches(path: string): void {
-    const frame = op.removeWatchesFrame(this.settings.chroot.toServer(path));
-    this.backgroundCall(op.REMOVE_WATCHES, path, frame, (error) => {
-      if (error !== undefined) this.warnUnlessDisconnected(error);
-    });
-  }
-
-  /** The next connection sets the watches that there are then: the loss of this one is no problem. */
-  private warnUnlessDisconnected(error: Error): void {
-    const expected = error instanceof ZooKeeperError && (error.code === 'connection-lost' || error.code === 'closed');
-    if (!expected) this.emitter.emit('warning', error);
+    this.sessionWaiters.resolve(session);
   }
 
   private closed(error: ZooKeeperError): void {
     this.closedBy = error;
     this.watches.disconnected();
+    this.sessionWaiters.fail(error);
+    this.drainWaiters.fail(error);
     this.pipeline.fail(error);
-    for (const waiter of [...this.waiters]) waiter.fail(error);
     this.deadlines.clear();
     this.watches.dropOneShots();
+  }
+
+  private waiters<T>(operation: string, complaint: string): Waiters<T> {
+    return new Waiters({ operation, complaint }, this.lastProblem, this.deadlines, this.abortGroups);
   }
 }

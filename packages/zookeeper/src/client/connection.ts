@@ -2,10 +2,12 @@
 
 import { connect as connectTcp, isIP, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
+import { systemClock } from '../clock.js';
 import { ConnectionLostError, ZooKeeperError } from '../errors.js';
 import { FrameDecoder, type FrameHandler } from './frame-decoder.js';
 import type { TlsSettings } from './options.js';
 import type { Endpoint } from './server-list.js';
+import { explainTlsError, tlsMaterialError, type TlsContext } from './tls-errors.js';
 
 export interface ConnectionHandler {
   /** The connection is made (with TLS: and encrypted). */
@@ -40,6 +42,8 @@ export class Connection implements Wire {
   bytesSent = 0;
   bytesReceived = 0;
   private readonly socket: Socket;
+  /** Undefined: plain TCP. */
+  private readonly tlsContext: Omit<TlsContext, 'now'> | undefined;
   private ended = false;
 
   /** Throws when the TLS material cannot be read. */
@@ -49,7 +53,13 @@ export class Connection implements Wire {
     maxFrameBytes: number,
     private readonly handler: ConnectionHandler,
   ) {
-    this.socket = openSocket(endpoint, tls);
+    if (tls === undefined) {
+      this.socket = connectTcp({ host: endpoint.ip, port: endpoint.port });
+    } else {
+      const { socket, context } = openTls(endpoint, tls);
+      this.socket = socket;
+      this.tlsContext = context;
+    }
     const decoder = new FrameDecoder(maxFrameBytes, (buffer, start, end) => {
       // Bytes that follow what ended the connection are of no interest.
       if (!this.ended) this.handler.onFrame(buffer, start, end);
@@ -57,7 +67,7 @@ export class Connection implements Wire {
     this.socket.setNoDelay(true);
     this.socket.once(tls === undefined ? 'connect' : 'secureConnect', () => this.opened());
     this.socket.on('data', (chunk: Buffer) => this.received(decoder, chunk));
-    this.socket.on('error', (error: Error) => this.end(this.lost(error.message, error)));
+    this.socket.on('error', (error: Error) => this.end(this.lost(this.explain(error), error)));
     this.socket.once('close', () => this.end(this.lost('the server closed the connection')));
   }
 
@@ -101,17 +111,30 @@ export class Connection implements Wire {
     this.handler.onEnd(error);
   }
 
+  private explain(error: Error): string {
+    if (this.tlsContext === undefined) return error.message;
+    return explainTlsError(error, { ...this.tlsContext, now: systemClock.now() });
+  }
+
   private lost(reason: string, cause?: unknown): ConnectionLostError {
     return new ConnectionLostError('connection-lost', `${describeEndpoint(this.endpoint)}: ${reason}`, { cause });
   }
 }
 
-function openSocket({ ip, host, port }: Endpoint, tls: TlsSettings | undefined): Socket {
-  if (tls === undefined) return connectTcp({ host: ip, port });
+function openTls(
+  { ip, host, port }: Endpoint,
+  tls: TlsSettings,
+): { readonly socket: Socket; readonly context: Omit<TlsContext, 'now'> } {
+  const material = tls.material();
   // An address is no server name; then the certificate is compared with the address itself.
   const servername = tls.servername ?? (isIP(host) === 0 ? host : undefined);
   const name = servername === undefined ? {} : { servername };
-  return connectTls({ ...tls.material(), host: ip, port, ...name, rejectUnauthorized: true });
+  try {
+    const socket = connectTls({ ...material, host: ip, port, ...name, rejectUnauthorized: true });
+    return { socket, context: { expectedName: servername ?? ip, certificate: material.cert } };
+  } catch (error) {
+    throw tlsMaterialError(error);
+  }
 }
 
 /** E.g. `zk1.example.org:2281 (192.0.2.1)`. */

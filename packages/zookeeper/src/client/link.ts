@@ -12,7 +12,6 @@ import type { TlsSettings } from './options.js';
 import type { Outlet } from './pipeline.js';
 import { pingFrame } from './operations.js';
 import { readConnectResponse, readWatchEvent, SpecialXid, type ConnectResponse } from './protocol.js';
-import { serverError, ServerCode } from './server-errors.js';
 import type { Endpoint } from './server-list.js';
 
 export interface LinkHandler {
@@ -27,7 +26,9 @@ export interface LinkHandler {
   /** The server has told of everything up to this transaction. */
   onZxid(zxid: bigint): void;
   onEvent(event: WatchEvent): void;
-  /** The oldest unanswered `setWatches` was answered. */
+  /** The oldest unanswered credential was answered. May throw. */
+  onAuth(code: number, reader: JuteReader): void;
+  /** The oldest unanswered `setWatches` was answered. May throw. */
   onWatchesSet(code: number): void;
   /** It is over, for whatever reason; nothing is called any more. Not called after `close`. */
   onDown(link: Link, error: ZooKeeperError): void;
@@ -75,6 +76,10 @@ export class Link implements Outlet {
   /** Of the server. */
   get name(): string {
     return describeEndpoint(this.settings.endpoint);
+  }
+
+  get endpoint(): Endpoint {
+    return this.settings.endpoint;
   }
 
   get bytesSent(): number {
@@ -136,7 +141,7 @@ export class Link implements Outlet {
         this.pingSentAt = undefined;
         return;
       case SpecialXid.auth:
-        if (code !== ServerCode.ok) throw serverError(code, { operation: 'auth' });
+        this.handler.onAuth(code, reader);
         return;
       case SpecialXid.setWatches:
         this.handler.onWatchesSet(code);

@@ -1,18 +1,18 @@
 /** Every kind of request: how it is written, and how its answer is read. */
 
-import type { Acl, CreateMode, CreateOptions, PersistentWatch, Stat } from '../api.js';
+import type { Acl, CreateMode, CreateOptions, Identity, PersistentWatch, Stat, WatchKind } from '../api.js';
 import { OPEN_ACL } from '../api.js';
 import { InvalidArgumentError } from '../errors.js';
 import type { Operation } from './call.js';
 import { JuteWriter } from './jute-writer.js';
 import {
   ADD_WATCH_MODE,
-  ANY_WATCHER,
   CREATE_FLAGS,
   Opcode,
   readAcl,
   readStat,
   SpecialXid,
+  WATCHER_TYPE,
   writeAcl,
   writeConnectRequest,
   type ConnectRequest,
@@ -68,6 +68,28 @@ export const GET_ACL: Operation<{ acl: readonly Acl[]; stat: Stat }> = {
   read: (reader) => ({ acl: readAcl(reader), stat: readStat(reader) }),
 };
 export const SET_ACL: Operation<Stat> = { name: 'setAcl', write: true, read: readStat };
+/** Bytes of an identity without its texts. */
+const IDENTITY_BYTES = 8;
+export const WHO_AM_I: Operation<readonly Identity[]> = {
+  name: 'whoAmI',
+  write: false,
+  read: (reader) => {
+    const count = reader.count('a list of identities', IDENTITY_BYTES);
+    return Array.from({ length: count }, () => ({ scheme: reader.text(), user: reader.text() }));
+  },
+};
+export const GET_EPHEMERALS: Operation<readonly string[]> = {
+  name: 'getEphemerals',
+  write: false,
+  read: (reader) => reader.texts(),
+};
+export const COUNT_DESCENDANTS: Operation<number> = {
+  name: 'getAllChildrenNumber',
+  write: false,
+  read: (reader) => reader.int(),
+};
+/** Not a request of the pipeline: it is sent when a connection begins, and when it is new. */
+export const AUTH: Operation<void> = { name: 'auth', write: false, read: () => undefined };
 export const ADD_WATCH: Operation<void> = {
   name: 'addWatch',
   write: false,
@@ -80,12 +102,12 @@ export const REMOVE_WATCHES: Operation<void> = {
   connectionBound: true,
   read: () => undefined,
 };
-export const CLOSE_SESSION: Operation<void> = {
-  name: 'closeSession',
-  write: false,
-  connectionBound: true,
-  read: () => undefined,
-};
+
+/** A request without anything. */
+export function emptyFrame(opcode: number): Buffer {
+  begin(opcode);
+  return finish();
+}
 
 /** A request of nothing but a path. */
 export function pathFrame(opcode: number, path: string): Buffer {
@@ -136,16 +158,15 @@ export function addWatchFrame(path: string, mode: PersistentWatch['mode']): Buff
   return finish();
 }
 
-export function removeWatchesFrame(path: string): Buffer {
+export function removeWatchesFrame(path: string, kind: WatchKind): Buffer {
   const body = begin(Opcode.removeWatches);
   body.text(path);
-  body.int(ANY_WATCHER);
+  body.int(WATCHER_TYPE[kind]);
   return finish();
 }
 
 export function closeSessionFrame(): Buffer {
-  begin(Opcode.closeSession);
-  return finish();
+  return emptyFrame(Opcode.closeSession);
 }
 
 export function pingFrame(): Buffer {

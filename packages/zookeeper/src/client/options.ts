@@ -45,6 +45,18 @@ export interface ClientOptions {
   /** Largest answer. Default 16777216. */
   readonly maxAnswerBytes?: number;
   /**
+   * How many calls may wait for their answers, and how many bytes their requests may have: more are refused with
+   * `OverloadedError`. From half of it on `writable` is false. Default 100000 calls and 67108864 bytes.
+   */
+  readonly maxPendingCalls?: number;
+  readonly maxPendingBytes?: number;
+  /**
+   * Whether a new session may be one at a server that only serves reads because it has lost the rest of its ensemble
+   * (and is configured to do so: `readonlymode.enabled`). Then a server that takes writes is looked for in the
+   * background. See `Session.readOnly`. Default false.
+   */
+  readonly readOnly?: boolean;
+  /**
    * Waiting time after all servers failed: from the first to the second value, doubled each time, of which a random
    * part (half at least) is taken. Default 100 to 2000.
    */
@@ -66,11 +78,17 @@ export interface Settings {
   readonly chroot: Chroot;
   readonly sessionTimeoutMs: number;
   readonly operationTimeoutMs: number;
-  readonly connectTimeoutMs: number;
+  /** Undefined: depends on the number of servers. */
+  readonly connectTimeoutMs: number | undefined;
   readonly tls: TlsSettings | undefined;
   readonly auth: readonly { readonly scheme: string; readonly auth: Uint8Array }[];
   readonly maxPacketBytes: number;
   readonly maxAnswerBytes: number;
+  readonly maxPendingCalls: number;
+  readonly maxPendingBytes: number;
+  readonly readOnly: boolean;
+  /** A new list of servers. Throws `InvalidArgumentError`, also when it has another chroot. */
+  parseServers(servers: string | readonly string[]): readonly ServerAddress[];
   readonly firstReconnectDelayMs: number;
   readonly lastReconnectDelayMs: number;
   readonly clock: Clock;
@@ -82,34 +100,47 @@ const DEFAULT_PORT = 2181;
 const DEFAULT_TLS_PORT = 2281;
 const JUTE_MAX_BUFFER = 0xfffff;
 const MAX_ANSWER_BYTES = 16 * 1024 * 1024;
+const MAX_PENDING_CALLS = 100_000;
+const MAX_PENDING_BYTES = 64 * 1024 * 1024;
 /** Timeouts travel as 32-bit integers. */
 const LONGEST_MS = 2 ** 31 - 1;
 
 /** Throws `InvalidArgumentError` naming the option that is wrong. */
 export function resolveOptions(options: ClientOptions, openWire: OpenWire = openConnection): Settings {
-  const { servers, chroot } = parseServers(
-    options.servers,
-    options.tls === undefined ? DEFAULT_PORT : DEFAULT_TLS_PORT,
-  );
+  const defaultPort = options.tls === undefined ? DEFAULT_PORT : DEFAULT_TLS_PORT;
+  const { servers, chroot: chrootOfServers } = parseServers(options.servers, defaultPort);
+  const chroot = new Chroot(options.chroot ?? chrootOfServers);
   const sessionTimeoutMs = positive('sessionTimeoutMs', options.sessionTimeoutMs ?? 10_000);
   const [first, last] = options.reconnectDelayMs ?? [100, 2000];
   const { random } = options;
   return {
     servers,
-    chroot: new Chroot(options.chroot ?? chroot),
+    chroot,
+    parseServers: (text) => newServers(text, defaultPort, chroot),
     sessionTimeoutMs,
     operationTimeoutMs: positive('operationTimeoutMs', options.operationTimeoutMs ?? 30_000),
-    connectTimeoutMs: positive('connectTimeoutMs', options.connectTimeoutMs ?? sessionTimeoutMs / (servers.length + 1)),
+    connectTimeoutMs:
+      options.connectTimeoutMs === undefined ? undefined : positive('connectTimeoutMs', options.connectTimeoutMs),
     tls: options.tls === undefined ? undefined : tlsSettings(options.tls),
     auth: (options.auth ?? []).map(({ scheme, auth }) => ({ scheme, auth: Buffer.from(auth) })),
     maxPacketBytes: positive('maxPacketBytes', options.maxPacketBytes ?? JUTE_MAX_BUFFER),
     maxAnswerBytes: positive('maxAnswerBytes', options.maxAnswerBytes ?? MAX_ANSWER_BYTES),
+    maxPendingCalls: positive('maxPendingCalls', options.maxPendingCalls ?? MAX_PENDING_CALLS),
+    maxPendingBytes: positive('maxPendingBytes', options.maxPendingBytes ?? MAX_PENDING_BYTES),
+    readOnly: options.readOnly ?? false,
     firstReconnectDelayMs: positive('reconnectDelayMs', first),
     lastReconnectDelayMs: positive('reconnectDelayMs', last),
     clock: options.clock ?? systemClock,
     random: random === undefined ? Math.random : () => random.next(),
     openWire,
   };
+}
+
+function newServers(text: string | readonly string[], defaultPort: number, chroot: Chroot): readonly ServerAddress[] {
+  const parsed = parseServers(text, defaultPort);
+  if (parsed.chroot === '' || new Chroot(parsed.chroot).toServer('/') === chroot.toServer('/')) return parsed.servers;
+  const message = `servers: the chroot cannot be changed from ${chroot.toServer('/')} to ${parsed.chroot}; leave it out`;
+  throw new InvalidArgumentError('invalid-argument', message);
 }
 
 function positive(name: string, value: number): number {

@@ -9,6 +9,7 @@ import { ConnectionLostError, ZooKeeperError } from '../errors.js';
 import type { PipelinedCall } from './call.js';
 import { Fifo } from './fifo.js';
 import type { JuteReader } from './jute-reader.js';
+import type { Load } from './load.js';
 
 /** Where messages go. */
 export interface Outlet {
@@ -27,19 +28,33 @@ export class Pipeline {
   private outlet: Outlet | undefined;
   private lastXid = 0;
   private flushPending = false;
+  /** Told when everything that was sent is answered, and nothing more is sent until then. */
+  private onIdle: (() => void) | undefined;
   private readonly flushNow = (): void => {
     this.flush();
   };
 
-  constructor(private readonly clock: Clock) {}
+  /** A call counts as `load` until it is settled; once it was sent, until it is answered or its connection is lost. */
+  constructor(
+    private readonly clock: Clock,
+    private readonly load: Load,
+  ) {}
 
   /** The part of the counters that is counted here. */
-  get counters(): Pick<ZooKeeperCounters, 'requests' | 'writes' | 'inFlight'> {
-    return { requests: { ...this.requests }, writes: this.writes, inFlight: this.sent.size };
+  get counters(): Pick<ZooKeeperCounters, 'requests' | 'writes' | 'inFlight' | 'pendingCalls' | 'pendingBytes'> {
+    const { calls: pendingCalls, bytes: pendingBytes } = this.load;
+    return {
+      requests: { ...this.requests },
+      writes: this.writes,
+      inFlight: this.sent.size,
+      pendingCalls,
+      pendingBytes,
+    };
   }
 
   /** Sends the call as soon as there is a connection. */
   submit(call: PipelinedCall): void {
+    this.load.add(call.frame.length);
     this.unsent.push(call);
     if (this.outlet === undefined) {
       // In a long outage calls come and are given up: those must not pile up.
@@ -54,7 +69,18 @@ export class Pipeline {
   /** There is a connection with a confirmed session: everything that waits is sent over it. */
   attach(outlet: Outlet): void {
     this.outlet = outlet;
+    this.onIdle = undefined;
     this.flush();
+  }
+
+  /**
+   * Sends nothing more over the present connection, and calls `onIdle` once everything that was sent is answered, unless
+   * the connection is lost before.
+   */
+  leave(onIdle: () => void): void {
+    this.outlet = undefined;
+    if (this.sent.size === 0) onIdle();
+    else this.onIdle = onIdle;
   }
 
   /**
@@ -63,12 +89,14 @@ export class Pipeline {
    */
   detach(error: ZooKeeperError): void {
     this.outlet = undefined;
+    this.onIdle = undefined;
     const interrupted = this.sent.takeAll();
     const waiting = this.unsent.takeAll();
     // An answer that cannot be read may be what ended the connection. Asking for it again would end the next one.
     if (error.code === 'protocol') interrupted[0]?.giveUp(error);
     for (const call of interrupted) {
       if (call.write || call.connectionBound) call.giveUp(lostError(call, error));
+      if (call.settled) this.load.remove(call.frame.length);
       else call.sentAt = undefined;
     }
     for (const call of waiting) if (call.connectionBound) call.giveUp(lostError(call, error));
@@ -92,14 +120,26 @@ export class Pipeline {
     const sentAt = call.sentAt ?? 0;
     call.answer(code, reader);
     this.sent.shift();
+    this.load.remove(call.frame.length);
+    if (this.onIdle !== undefined && this.sent.size === 0) this.becomeIdle();
     return sentAt;
   }
 
   /** Fails everything: unless it is a write that was sent, with `error`. */
   fail(error: ZooKeeperError): void {
     this.outlet = undefined;
-    for (const call of this.sent.takeAll()) call.giveUp(error);
+    this.onIdle = undefined;
+    for (const call of this.sent.takeAll()) {
+      call.giveUp(error);
+      this.load.remove(call.frame.length);
+    }
     for (const call of this.unsent.takeAll()) call.giveUp(error);
+  }
+
+  private becomeIdle(): void {
+    const { onIdle } = this;
+    this.onIdle = undefined;
+    onIdle?.();
   }
 
   private nextXid(): number {

@@ -15,6 +15,7 @@ export const Opcode = {
   setData: 5,
   getAcl: 6,
   setAcl: 7,
+  getChildren: 8,
   sync: 9,
   ping: 11,
   getChildren2: 12,
@@ -24,10 +25,14 @@ export const Opcode = {
   removeWatches: 18,
   createContainer: 19,
   createTtl: 21,
+  multiRead: 22,
   auth: 100,
   setWatches: 101,
+  getEphemerals: 103,
+  getAllChildrenNumber: 104,
   setWatches2: 105,
   addWatch: 106,
+  whoAmI: 107,
   closeSession: -11,
   /** Type of a failed operation in the answer to a transaction. */
   error: -1,
@@ -49,8 +54,8 @@ export const CREATE_FLAGS: Readonly<Record<CreateMode, number>> = {
 
 export const ADD_WATCH_MODE = { persistent: 0, 'persistent-recursive': 1 } as const;
 
-/** `WatcherType.Any` of removeWatches. */
-export const ANY_WATCHER = 3;
+/** `WatcherType` of removeWatches. */
+export const WATCHER_TYPE = { children: 1, data: 2, any: 3 } as const;
 
 const EVENT_TYPES: Readonly<Record<number, WatchEvent['type']>> = {
   1: 'created',
@@ -60,6 +65,8 @@ const EVENT_TYPES: Readonly<Record<number, WatchEvent['type']>> = {
 };
 
 const PASSWORD_BYTES = 16;
+/** Of what makes no sense, in errors. */
+const SHOWN_CHARACTERS = 100;
 
 /** What a client proposes when a connection begins. Session id 0: a new session. */
 export interface ConnectRequest {
@@ -67,6 +74,8 @@ export interface ConnectRequest {
   readonly timeoutMs: number;
   readonly sessionId: bigint;
   readonly password: Uint8Array;
+  /** Whether a server that only serves reads will do. Others refuse the connection. */
+  readonly readOnly: boolean;
 }
 
 /** `timeoutMs` of 0: the session expired. */
@@ -74,6 +83,8 @@ export interface ConnectResponse {
   readonly timeoutMs: number;
   readonly sessionId: bigint;
   readonly password: Uint8Array;
+  /** The server only serves reads: it has lost the others of its ensemble. */
+  readonly readOnly: boolean;
 }
 
 export const NO_SESSION = { sessionId: 0n, password: Buffer.alloc(PASSWORD_BYTES) } as const;
@@ -86,7 +97,7 @@ export function writeConnectRequest(writer: JuteWriter, request: ConnectRequest)
   writer.int(request.timeoutMs);
   writer.long(request.sessionId);
   writer.buffer(request.password);
-  writer.boolean(false); // a read-only server will not do
+  writer.boolean(request.readOnly);
   writer.intAt(0, writer.size - 4);
 }
 
@@ -94,7 +105,13 @@ export function readConnectResponse(reader: JuteReader): ConnectResponse {
   const version = reader.int();
   if (version !== 0)
     throw new ZooKeeperError('protocol', `the server speaks version ${version} of the protocol, not 0`);
-  return { timeoutMs: reader.int(), sessionId: reader.long(), password: reader.buffer() };
+  return {
+    timeoutMs: reader.int(),
+    sessionId: reader.long(),
+    password: reader.buffer(),
+    // Servers older than 3.4 do not know of it.
+    readOnly: reader.remaining > 0 && reader.boolean(),
+  };
 }
 
 export function readStat(reader: JuteReader): Stat {
@@ -140,5 +157,11 @@ export function readWatchEvent(reader: JuteReader): WatchEvent | undefined {
   const type = EVENT_TYPES[reader.int()];
   reader.int(); // state of the session, which the connection itself tells better
   const path = reader.text();
-  return type === undefined ? undefined : { type, path };
+  if (type === undefined) return undefined;
+  // Whoever looks for the parents of a path relies on it.
+  if (!path.startsWith('/')) {
+    const shown = JSON.stringify(path.slice(0, SHOWN_CHARACTERS));
+    throw new ZooKeeperError('protocol', `the server told of a change of ${shown}, which is no path`);
+  }
+  return { type, path };
 }

@@ -49,7 +49,7 @@ function invalid(entry: string, reason: string): InvalidArgumentError {
 
 /** Goes round the servers in an order of its own, so that many clients spread over them. */
 export class ServerList {
-  private readonly servers: ServerAddress[];
+  private servers: ServerAddress[];
   private next = 0;
 
   constructor(
@@ -61,6 +61,18 @@ export class ServerList {
 
   get size(): number {
     return this.servers.length;
+  }
+
+  /** From now on these, those that are new to it first. */
+  replace(servers: readonly ServerAddress[]): void {
+    const fresh = servers.filter((server) => !this.has(server));
+    const known = servers.filter((server) => this.has(server));
+    this.servers = [...shuffled(fresh, this.random), ...shuffled(known, this.random)];
+    this.next = 0;
+  }
+
+  has({ host, port }: ServerAddress): boolean {
+    return this.servers.some((server) => server.host === host && server.port === port);
   }
 
   /** The next server in line. */

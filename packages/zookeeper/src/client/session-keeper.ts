@@ -6,11 +6,16 @@
 import type { ConnectionState, WatchEvent } from '../api.js';
 import { sleep } from '../clock.js';
 import { ClosedError, ConnectionLostError, SessionLostError, ZooKeeperError } from '../errors.js';
+import type { Call } from './call.js';
+import { Credentials } from './credentials.js';
+import { ForsakenSessions } from './forsaken-sessions.js';
 import type { JuteReader } from './jute-reader.js';
-import { Link, type LinkHandler } from './link.js';
+import { Link, type LinkHandler, type LinkSettings } from './link.js';
 import { authFrame, closeSessionFrame, connectFrame } from './operations.js';
 import type { Settings } from './options.js';
 import { NO_SESSION, type ConnectResponse } from './protocol.js';
+import { seekReadWriteServer } from './read-write-scout.js';
+import { resolveServer } from './resolution.js';
 import { ServerList, type Endpoint, type ServerAddress } from './server-list.js';
 import { ClientSession } from './session.js';
 
@@ -20,6 +25,8 @@ export interface KeeperHandler {
   onUp(link: Link, session: ClientSession, fresh: boolean): void;
   /** The connection is gone. */
   onDown(error: ZooKeeperError): void;
+  /** The connection shall be left: `whenIdle` is to be called once what was sent is answered, unless it ends before. */
+  onLeave(whenIdle: () => void): void;
   onState(state: ConnectionState): void;
   onLost(session: ClientSession, error: SessionLostError): void;
   /** It gave up for good. Nothing is called after this. */
@@ -46,6 +53,12 @@ export class SessionKeeper {
   connects = 0;
   private finishedBytes = { sent: 0, received: 0 };
   private readonly servers: ServerList;
+  private readonly credentials: Credentials;
+  private readonly forsaken = new ForsakenSessions();
+  /** Ends the search for a server that takes writes. */
+  private scouting: AbortController | undefined;
+  /** The present connection is left on purpose. */
+  private leaving = false;
   private readonly stop = new AbortController();
   private loop: Promise<void> = Promise.resolve();
   private link: Link | undefined;
@@ -60,6 +73,7 @@ export class SessionKeeper {
     private readonly handler: KeeperHandler,
   ) {
     this.servers = new ServerList(settings.servers, settings.random);
+    this.credentials = new Credentials(settings.auth.map(({ scheme, auth }) => authFrame(scheme, auth)));
   }
 
   get bytesSent(): number {
@@ -77,6 +91,21 @@ export class SessionKeeper {
         new ZooKeeperError('server-error', 'the ZooKeeper client failed; this is a defect', { cause: error }),
       );
     });
+  }
+
+  /** See `ZooKeeper.addAuth`. */
+  addAuth(call: Call<void>): void {
+    this.credentials.add(call);
+  }
+
+  /** See `ZooKeeper.updateServers`. */
+  updateServers(servers: readonly ServerAddress[]): void {
+    this.servers.replace(servers);
+    const { link } = this;
+    if (link === undefined || this.leaving || this.state === 'closed' || this.servers.has(link.endpoint)) return;
+    this.leaving = true;
+    if (this.up) this.handler.onLeave(() => this.leave(link));
+    else this.leave(link);
   }
 
   /** Ends the session at the server if it can be reached. Resolves when nothing of it is left. */
@@ -101,12 +130,15 @@ export class SessionKeeper {
   private shutDown(error: ZooKeeperError): void {
     if (this.state === 'closed') return;
     this.stop.abort(error);
+    this.stopScouting();
+    this.forsaken.stop();
     const { session } = this;
     this.session = undefined;
     this.state = 'closed';
     session?.end(
       new SessionLostError('session-lost', `session ${session.name} ended: ${error.message}`, { cause: error }),
     );
+    this.credentials.fail(error);
     this.handler.onClosed(error);
     this.handler.onState('closed');
   }
@@ -117,7 +149,7 @@ export class SessionKeeper {
       this.onSessionClosed = resolve;
     });
     link.send(closeSessionFrame());
-    const timer = this.settings.clock.schedule(this.settings.connectTimeoutMs, () => this.onSessionClosed?.());
+    const timer = this.settings.clock.schedule(this.connectTimeoutMs, () => this.onSessionClosed?.());
     await answered;
     timer.cancel();
   }
@@ -147,51 +179,44 @@ export class SessionKeeper {
   }
 
   private async resolve(server: ServerAddress): Promise<readonly Endpoint[]> {
-    const name = `${server.host}:${server.port}`;
-    const { connectTimeoutMs, clock } = this.settings;
-    const enough = new AbortController();
-    const stop = AbortSignal.any([enough.signal, this.stop.signal]);
-    const tooLate = sleep(clock, connectTimeoutMs, stop).then(() => {
-      throw new Error(`no answer within ${Math.round(connectTimeoutMs)} ms`);
-    });
     try {
-      return await Promise.race([this.servers.resolve(server), tooLate]);
+      return await resolveServer(this.servers, server, this.connectTimeoutMs, this.settings.clock, this.stop.signal);
     } catch (error) {
-      if (this.stop.signal.aborted) return [];
-      const reason = error instanceof Error ? error.message : String(error);
-      this.problem(
-        new ConnectionLostError('connection-lost', `${name}: its name cannot be resolved: ${reason}`, { cause: error }),
-      );
+      if (!this.stop.signal.aborted) this.problem(asZooKeeperError(error));
       return [];
-    } finally {
-      enough.abort();
-      tooLate.catch(() => undefined);
     }
+  }
+
+  private get connectTimeoutMs(): number {
+    return this.settings.connectTimeoutMs ?? this.settings.sessionTimeoutMs / (this.servers.size + 1);
+  }
+
+  private linkSettings(endpoint: Endpoint): LinkSettings {
+    const { tls, maxAnswerBytes, clock, openWire } = this.settings;
+    return { endpoint, tls, maxAnswerBytes, connectTimeoutMs: this.connectTimeoutMs, clock, openWire };
   }
 
   /** One connection, from its beginning to its end. True when the next one deserves no delay. */
   private async serve(endpoint: Endpoint): Promise<boolean> {
-    const { tls, maxAnswerBytes, connectTimeoutMs, clock, openWire } = this.settings;
+    const { clock } = this.settings;
     const connectsBefore = this.connects;
     const startedAt = clock.monotonic();
     const over = new Promise<void>((resolve) => {
       this.linkOver = resolve;
     });
     try {
-      this.link = new Link({ endpoint, tls, maxAnswerBytes, connectTimeoutMs, clock, openWire }, this.linkHandler);
+      this.link = new Link(this.linkSettings(endpoint), this.linkHandler);
     } catch (error) {
       // The files of a certificate may be in the middle of being renewed.
-      this.problem(
-        error instanceof ZooKeeperError
-          ? error
-          : new ZooKeeperError('invalid-argument', String(error), { cause: error }),
-      );
+      this.problem(asZooKeeperError(error));
       return false;
     }
     const hadSession = this.session !== undefined;
     await over;
     const expired = hadSession && this.session === undefined;
-    return expired || (this.connects > connectsBefore && clock.monotonic() - startedAt >= STABLE_AFTER_MS);
+    const left = this.leaving;
+    this.leaving = false;
+    return expired || left || (this.connects > connectsBefore && clock.monotonic() - startedAt >= STABLE_AFTER_MS);
   }
 
   private readonly linkHandler: LinkHandler = {
@@ -200,7 +225,9 @@ export class SessionKeeper {
       const { sessionId, password } =
         session === undefined ? NO_SESSION : { sessionId: session.id, password: session.password };
       const { sessionTimeoutMs: timeoutMs } = this.settings;
-      return connectFrame({ lastZxid: this.lastZxid, timeoutMs, sessionId, password });
+      // A session that can write is not taken to a server that cannot confirm it, because it lost touch with the others.
+      const readOnly = this.settings.readOnly && session?.readOnly !== false;
+      return connectFrame({ lastZxid: this.lastZxid, timeoutMs, sessionId, password, readOnly });
     },
     onEstablished: (link, response, sentAt) => this.established(link, response, sentAt),
     onAnswer: (xid, code, reader) => {
@@ -214,6 +241,9 @@ export class SessionKeeper {
     },
     onEvent: (event) => {
       if (this.state !== 'closed') this.handler.onEvent(event);
+    },
+    onAuth: (code, reader) => {
+      if (this.state !== 'closed') this.credentials.answered(code, reader);
     },
     onWatchesSet: (code) => {
       if (this.state !== 'closed') this.handler.onWatchesSet(code);
@@ -231,22 +261,78 @@ export class SessionKeeper {
     if (session !== undefined && response.sessionId !== session.id) {
       throw new ZooKeeperError('protocol', `${link.name} answered with another session than ${session.name}`);
     }
+    const { sessionId: id, password, timeoutMs, readOnly } = response;
+    if (readOnly && (session?.readOnly === false || !this.settings.readOnly)) {
+      throw new ZooKeeperError('not-read-only', `${link.name} only serves reads at present`);
+    }
+    if (session?.readOnly === true && !readOnly) {
+      const message = `session ${session.name} only served reads; ${link.name} takes writes`;
+      this.lose(session, new SessionLostError('session-lost', message));
+      return;
+    }
     session?.resume(response.timeoutMs, sentAt);
-    const { sessionId: id, password, timeoutMs } = response;
     const present =
       session ??
-      new ClientSession({ id, password, timeoutMs, provenAt: sentAt }, this.settings.clock, (expired, error) =>
-        this.lose(expired, error),
-      );
+      new ClientSession({ id, password, timeoutMs, readOnly, provenAt: sentAt }, this.settings.clock, this.onExpired);
     this.session = present;
     present.confirmed = true;
     this.up = true;
     this.connects++;
     this.lastProblem = undefined;
     link.startHeartbeat(response.timeoutMs);
-    for (const { scheme, auth } of this.settings.auth) link.send(authFrame(scheme, auth));
+    this.credentials.connected(link);
     this.state = 'connected';
+    if (readOnly) this.startScouting();
+    else this.forsaken.closeAll(this.linkSettings(link.endpoint));
     this.handler.onUp(link, present, session === undefined);
+  }
+
+  /** No server confirmed it in time. It may live on at the servers. */
+  private readonly onExpired = (session: ClientSession, error: SessionLostError): void => {
+    if (this.session === session && !session.readOnly) this.forsaken.add(session);
+    this.lose(session, error);
+  };
+
+  private startScouting(): void {
+    this.stopScouting();
+    const scouting = new AbortController();
+    this.scouting = scouting;
+    const { settings, servers, linkHandler: handler } = this;
+    const linkSettings = (endpoint: Endpoint): LinkSettings => this.linkSettings(endpoint);
+    const onFound: LinkHandler['onEstablished'] = (link, response, sentAt) => this.moveTo(link, response, sentAt);
+    void seekReadWriteServer({ settings, servers, linkSettings, handler, onFound }, scouting.signal);
+  }
+
+  private stopScouting(): void {
+    this.scouting?.abort();
+    this.scouting = undefined;
+  }
+
+  /** Takes the connection and the session of a server that takes writes, instead of one that does not. */
+  private moveTo(link: Link, response: ConnectResponse, sentAt: number): void {
+    const { session, linkOver } = this;
+    if (session === undefined) return;
+    // The loop goes on waiting, now for the end of this connection.
+    this.linkOver = () => undefined;
+    const message = `session ${session.name} only served reads; ${link.name} takes writes and has made another`;
+    this.lose(session, new SessionLostError('session-lost', message));
+    this.linkOver = linkOver;
+    // A listener may have closed the client.
+    if (this.stop.signal.aborted) {
+      link.close();
+      linkOver();
+      return;
+    }
+    this.link = link;
+    this.leaving = false;
+    this.established(link, response, sentAt);
+  }
+
+  /** The link is not wanted any more. */
+  private leave(link: Link): void {
+    if (this.link !== link) return;
+    this.detach(new ConnectionLostError('connection-lost', `${link.name} is not in the list of servers any more`));
+    this.dropLink();
   }
 
   /** The link ended by itself. */
@@ -277,6 +363,8 @@ export class SessionKeeper {
   private detach(error: ZooKeeperError): void {
     if (!this.up) return;
     this.up = false;
+    this.credentials.disconnected();
+    this.stopScouting();
     const { session } = this;
     if (session !== undefined) session.confirmed = false;
     this.state = session === undefined ? 'connecting' : 'suspended';
@@ -300,4 +388,10 @@ export class SessionKeeper {
     this.lastProblem = error;
     this.handler.onWarning(error);
   }
+}
+
+function asZooKeeperError(error: unknown): ZooKeeperError {
+  return error instanceof ZooKeeperError
+    ? error
+    : new ZooKeeperError('invalid-argument', String(error), { cause: error });
 }

@@ -8,6 +8,7 @@ import { SessionLostError } from '../errors.js';
 export class ClientSession implements Session {
   readonly id: bigint;
   readonly password: Uint8Array;
+  readonly readOnly: boolean;
   timeoutMs: number;
   /** Set by whoever holds the connection. */
   confirmed = false;
@@ -18,12 +19,19 @@ export class ClientSession implements Session {
 
   /** `onExpired` is called once, when the session must have expired by our own clock; it must `end` the session. */
   constructor(
-    made: { readonly id: bigint; readonly password: Uint8Array; readonly timeoutMs: number; readonly provenAt: number },
+    made: {
+      readonly id: bigint;
+      readonly password: Uint8Array;
+      readonly timeoutMs: number;
+      readonly provenAt: number;
+      readonly readOnly?: boolean;
+    },
     private readonly clock: Clock,
     private readonly onExpired: (session: ClientSession, error: SessionLostError) => void,
   ) {
     this.id = made.id;
     this.password = made.password;
+    this.readOnly = made.readOnly ?? false;
     this.timeoutMs = made.timeoutMs;
     this.provenAt = made.provenAt;
     // Everything that is bound to the session listens here; a warning at the eleventh listener would be a false one.

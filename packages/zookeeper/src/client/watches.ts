@@ -6,7 +6,8 @@
  * from its events, and so are two kinds of persistent watches at one path.
  */
 
-import type { PersistentWatch, WatchEvent, WatchListener } from '../api.js';
+import type { PersistentWatch, WatchEvent, WatchKind, WatchListener } from '../api.js';
+import type { ZooKeeperError } from '../errors.js';
 import { callListener } from './emitter.js';
 import type { WatchPaths } from './operations.js';
 import { parentPath } from './paths.js';
@@ -16,10 +17,13 @@ export type OneShotListener = (event: WatchEvent) => void;
 /** What a one-shot watch waits for: `data` and `child` of a znode that is there, `exist` of one that is not. */
 export type OneShotKind = 'data' | 'exist' | 'child';
 
-/** How the registry asks the server. Answers come back through `wasSet`. */
+/** How the registry asks the server. Answers come back through `wasSet` and `refused`. */
 export interface WatchPort {
   addWatch(path: string, mode: PersistentWatch['mode'], registration: Registration): void;
   removeWatches(path: string): void;
+  /** Sets one that is told once, without reading anything. */
+  setOneShot(kind: OneShotKind, path: string): void;
+  warn(error: ZooKeeperError): void;
 }
 
 /** A listener with its watch. */
@@ -35,7 +39,23 @@ interface Entry {
   readonly registrations: Set<Registration>;
   /** Reads that rely on it instead of a one-shot watch of their own. */
   pins: number;
+  /** It is not set: the server refused it. */
+  refused: boolean;
 }
+
+/** A read that leaves a one-shot watch, on its way. */
+export interface WatchingRead {
+  /** Whether the server must be asked for a watch; otherwise a persistent one serves. */
+  readonly askServer: boolean;
+  /** It was answered, and leaves the watch: or not (undefined), because it failed. Call it once. */
+  done(kind: OneShotKind | undefined): void;
+}
+
+const KINDS_OF: Readonly<Record<WatchKind, readonly OneShotKind[]>> = {
+  data: ['data', 'exist'],
+  children: ['child'],
+  any: ['data', 'exist', 'child'],
+};
 
 /** Servers limit the length of a request; so does ours when watches are set again. */
 const BATCH_BYTES = 128 * 1024;
@@ -47,28 +67,65 @@ export class WatchRegistry {
     child: new Map(),
   };
   private readonly entries = new Map<string, Entry>();
+  /** Reads on their way that ask the server for a watch, by path. */
+  private readonly asking = new Map<string, number>();
   private connected = false;
 
   constructor(private readonly port: WatchPort) {}
 
-  addOneShot(kind: OneShotKind, path: string, listener: OneShotListener): void {
-    const listeners = this.oneShots[kind].get(path);
-    if (listeners === undefined) this.oneShots[kind].set(path, new Set([listener]));
-    else listeners.add(listener);
+  /** A read begins that will leave a one-shot watch of `listener`. */
+  watchingRead(path: string, listener: OneShotListener): WatchingRead {
+    const entry = this.entries.get(path);
+    if (entry === undefined) {
+      this.asking.set(path, (this.asking.get(path) ?? 0) + 1);
+      return {
+        askServer: true,
+        done: (kind) => {
+          this.noLongerAsking(path);
+          if (kind !== undefined) this.addOneShot(kind, path, listener);
+        },
+      };
+    }
+    entry.pins++;
+    return {
+      askServer: false,
+      done: (kind) => {
+        entry.pins--;
+        if (kind !== undefined) {
+          this.addOneShot(kind, path, listener);
+          if (entry.refused && this.connected) this.port.setOneShot(kind, path);
+        }
+        this.removeIfUnused(path);
+      },
+    };
   }
 
   /**
-   * Asks whether a one-shot watch at `path` can be served from a persistent watch. If so, that stays until the returned
-   * function is called. Undefined: the server must be asked for a watch.
+   * Removes listeners that wait to be told once, and tells them so. What must be removed at the server then; undefined
+   * if nothing. `none`: there was no such listener.
    */
-  pin(path: string): (() => void) | undefined {
-    const entry = this.entries.get(path);
-    if (entry === undefined) return undefined;
-    entry.pins++;
-    return () => {
-      entry.pins--;
-      this.removeIfUnused(path);
-    };
+  removeOneShots(path: string, kind: WatchKind, listener: OneShotListener | undefined): WatchKind | 'none' | undefined {
+    const removed = new Set<OneShotListener>();
+    const emptied = new Set<WatchKind>();
+    for (const from of KINDS_OF[kind]) {
+      const listeners = this.oneShots[from].get(path);
+      if (listeners === undefined) continue;
+      for (const one of [...listeners]) {
+        if ((listener !== undefined && one !== listener) || !listeners.delete(one)) continue;
+        removed.add(one);
+        emptied.add(from === 'child' ? 'children' : 'data');
+      }
+      if (listeners.size === 0) this.oneShots[from].delete(path);
+    }
+    if (removed.size === 0) return 'none';
+    for (const one of removed) callListener(one, { type: 'watch-removed', path });
+    const shared = !this.connected || this.entries.has(path) || this.asking.has(path);
+    this.removeIfUnused(path);
+    // What others rely on, or are about to, stays at the server: an event without a listener harms nobody.
+    if (shared) return undefined;
+    for (const one of [...emptied]) if (this.waitsFor(one, path)) emptied.delete(one);
+    if (emptied.size === 2) return 'any';
+    return [...emptied][0];
   }
 
   addPersistent(path: string, mode: PersistentWatch['mode'], listener: WatchListener): PersistentWatch {
@@ -76,7 +133,7 @@ export class WatchRegistry {
     const registration: Registration = { watch, listener, open: true };
     let entry = this.entries.get(path);
     if (entry === undefined) {
-      entry = { mode, registrations: new Set(), pins: 0 };
+      entry = { mode, registrations: new Set(), pins: 0, refused: false };
       this.entries.set(path, entry);
     }
     if (mode === 'persistent-recursive') entry.mode = mode;
@@ -89,6 +146,24 @@ export class WatchRegistry {
   wasSet(registrations: readonly Registration[]): void {
     for (const { open, listener } of registrations) {
       if (open && listener.onReset !== undefined) callListener(() => listener.onReset?.());
+    }
+  }
+
+  /** The server does not set these: they are closed, and their owners told. */
+  refused(registrations: readonly Registration[], error: ZooKeeperError): void {
+    for (const registration of registrations) {
+      if (!registration.open) continue;
+      registration.open = false;
+      const { path } = registration.watch;
+      const entry = this.entries.get(path);
+      entry?.registrations.delete(registration);
+      if (entry?.registrations.size === 0) {
+        entry.refused = true;
+        this.entries.delete(path);
+      }
+      const { listener } = registration;
+      if (listener.onError === undefined) this.port.warn(error);
+      else callListener(() => listener.onError?.(error));
     }
   }
 
@@ -165,6 +240,22 @@ export class WatchRegistry {
     this.tellPersistent(ofParent);
   }
 
+  private addOneShot(kind: OneShotKind, path: string, listener: OneShotListener): void {
+    const listeners = this.oneShots[kind].get(path);
+    if (listeners === undefined) this.oneShots[kind].set(path, new Set([listener]));
+    else listeners.add(listener);
+  }
+
+  private noLongerAsking(path: string): void {
+    const left = (this.asking.get(path) ?? 1) - 1;
+    if (left === 0) this.asking.delete(path);
+    else this.asking.set(path, left);
+  }
+
+  private waitsFor(kind: WatchKind, path: string): boolean {
+    return KINDS_OF[kind].some((one) => this.oneShots[one].has(path));
+  }
+
   private tellPersistent(event: WatchEvent): void {
     if (this.entries.size === 0) return;
     const { type } = event;
@@ -198,7 +289,7 @@ export class WatchRegistry {
   private removeIfUnused(path: string): void {
     const entry = this.entries.get(path);
     if (entry === undefined || entry.pins > 0 || entry.registrations.size > 0) return;
-    if (this.oneShots.data.has(path) || this.oneShots.exist.has(path) || this.oneShots.child.has(path)) return;
+    if (this.waitsFor('any', path)) return;
     this.entries.delete(path);
     if (this.connected) this.port.removeWatches(path);
   }

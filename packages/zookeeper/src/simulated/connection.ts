@@ -5,6 +5,7 @@ import type { ConnectionHandler, Wire } from '../client/connection.js';
 import { FrameDecoder } from '../client/frame-decoder.js';
 import type { Clock } from '../clock.js';
 import { ConnectionLostError, ZooKeeperError } from '../errors.js';
+import { LOCAL_IDENTITY, type Identity } from './access.js';
 import { Channel } from './channel.js';
 import type { EventSink } from './watch-table.js';
 import { eventMessage } from './wire.js';
@@ -26,12 +27,16 @@ export interface Delays {
 const MAX_REQUEST_BYTES = 16 * 1024 * 1024;
 /** Goes before the server's first message. */
 const OPENED = Buffer.alloc(0);
+/** Comes behind its last. */
+const CLOSED = Buffer.alloc(0);
 
 export class SimulatedConnection implements Wire, EventSink {
   bytesSent = 0;
   bytesReceived = 0;
   /** Of the session that was made or resumed on it; the server's business. */
   sessionId: bigint | undefined;
+  /** As what its client is known; the server's business. */
+  identities: readonly Identity[] = [LOCAL_IDENTITY];
   private readonly up: Channel<Buffer>;
   private readonly down: Channel<Buffer>;
   private held = false;
@@ -104,6 +109,13 @@ export class SimulatedConnection implements Wire, EventSink {
     this.server.onDown(this);
   }
 
+  /** As `closeByServer`, but what was answered still arrives. */
+  closeAfterReplies(): void {
+    this.serverGone = true;
+    this.server.onDown(this);
+    this.down.push(CLOSED);
+  }
+
   /** Breaks it: what is under way is lost, both ends are told. Idempotent. */
   cut(reason: string): void {
     if (this.over) return;
@@ -115,6 +127,10 @@ export class SimulatedConnection implements Wire, EventSink {
     try {
       if (message === OPENED) {
         this.client.onOpen();
+        return;
+      }
+      if (message === CLOSED) {
+        this.cut('the server closed the connection');
         return;
       }
       this.bytesReceived += message.length;

@@ -1,6 +1,6 @@
 /** What the simulated server is asked and what it answers, without the bytes. */
 
-import type { Acl, CreateMode, Stat, TransactionOp } from '../api.js';
+import type { Acl, CreateMode, Identity, ReadOp, Stat, TransactionOp, WatchKind } from '../api.js';
 
 /** A request; paths are the server's. `version` -1 = any. */
 export type Request =
@@ -20,9 +20,13 @@ export type Request =
   | { readonly type: 'exists' | 'get' | 'children'; readonly path: string; readonly watch: boolean }
   | { readonly type: 'getAcl' | 'sync'; readonly path: string }
   | { readonly type: 'addWatch'; readonly path: string; readonly recursive: boolean }
-  | { readonly type: 'removeWatches'; readonly path: string }
+  | { readonly type: 'removeWatches'; readonly path: string; readonly kind: WatchKind }
   | ({ readonly type: 'setWatches' } & WatchesToRestore)
-  | { readonly type: 'ping' | 'auth' | 'close' };
+  | { readonly type: 'auth'; readonly scheme: string; readonly auth: Uint8Array }
+  | { readonly type: 'multiRead'; readonly ops: readonly ReadOp[] }
+  | { readonly type: 'ephemerals'; readonly path: string }
+  | { readonly type: 'countDescendants'; readonly path: string }
+  | { readonly type: 'ping' | 'whoAmI' | 'close' };
 
 /** Operations that a transaction may hold. */
 export type WriteRequest = Extract<Request, { type: TransactionOp['type'] }>;
@@ -47,6 +51,10 @@ export interface WriteResult {
 export type AnswerValue =
   | { readonly type: 'none' }
   | { readonly type: 'path'; readonly path: string }
+  | { readonly type: 'paths'; readonly paths: readonly string[] }
+  | { readonly type: 'count'; readonly count: number }
+  | { readonly type: 'identities'; readonly identities: readonly Identity[] }
+  | { readonly type: 'reads'; readonly results: readonly ReadAnswer[] }
   | { readonly type: 'created'; readonly path: string; readonly stat: Stat }
   | { readonly type: 'stat'; readonly stat: Stat }
   | { readonly type: 'data'; readonly data: Uint8Array; readonly stat: Stat }
@@ -56,10 +64,19 @@ export type AnswerValue =
   /** The transaction failed with `serverCode` at `index` of `count` operations. */
   | { readonly type: 'multi-failed'; readonly count: number; readonly index: number; readonly serverCode: number };
 
+/** Result of one read of a transaction of reads. */
+export type ReadAnswer =
+  | Extract<AnswerValue, { readonly type: 'data' | 'children' }>
+  | { readonly type: 'refused'; readonly serverCode: number };
+
 /** One change of a znode, for the watches. */
 export interface Change {
   readonly type: 'created' | 'deleted' | 'changed';
   readonly path: string;
+  /** Of the znode, or of the one that was deleted: who may hear of it. */
+  readonly acl: readonly Acl[];
+  /** Of its parent: who may hear that the list of children changed. */
+  readonly parentAcl: readonly Acl[];
 }
 
 /** Codes of `KeeperException.Code` that the simulation answers with. */
@@ -73,6 +90,8 @@ export const Refusal = {
   nodeExists: -110,
   notEmpty: -111,
   invalidAcl: -114,
+  authFailed: -115,
+  notReadOnly: -119,
   noWatcher: -121,
 } as const;
 

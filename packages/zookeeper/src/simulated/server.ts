@@ -8,10 +8,12 @@ import type { ZooKeeper } from '../api.js';
 import type { Clock } from '../clock.js';
 import { connectThrough } from '../client/client.js';
 import type { ConnectionHandler, OpenWire, Wire } from '../client/connection.js';
+import type { ClientOptions } from '../client/options.js';
 import { JuteReader } from '../client/jute-reader.js';
 import { ConnectionLostError, InvalidArgumentError } from '../errors.js';
+import { authenticate } from './access.js';
 import { SimulatedConnection, type Delays, type ServerEnd } from './connection.js';
-import { isWrite, RefusedError, type AnswerValue, type Request } from './messages.js';
+import { isWrite, Refusal, RefusedError, type AnswerValue, type Request } from './messages.js';
 import { ZnodeService, type CommitListener, type DataSnapshot } from './service.js';
 import { SessionTable, type ServerSession, type SessionRecord } from './session-table.js';
 import { answerMessage, connectResponse, readHello, readRequest, refusalMessage } from './wire.js';
@@ -33,12 +35,17 @@ export interface SimulatedServerOptions {
 }
 
 /** Options of a client of the simulated server; see `ClientOptions`. */
-export interface SimulatedClientOptions {
+export interface SimulatedClientOptions extends Pick<
+  ClientOptions,
+  'readOnly' | 'maxPacketBytes' | 'maxPendingCalls' | 'maxPendingBytes'
+> {
   /** Must exist before anything is created below it. */
   readonly chroot?: string;
   readonly sessionTimeoutMs?: number;
   readonly operationTimeoutMs?: number;
   readonly reconnectDelayMs?: readonly [number, number];
+  /** The schemes `digest` and `ip` are known. */
+  readonly auth?: readonly { readonly scheme: string; readonly auth: string | Uint8Array }[];
   /** Of the client's process; see `PausableClock`. Default: the server's. */
   readonly clock?: Clock;
   /** Default: always in the middle. */
@@ -57,7 +64,8 @@ interface PlannedLoss {
 
 /** What lies between one client and the server. */
 interface Path {
-  connection: SimulatedConnection | undefined;
+  /** Usually one; more while the client closes an old session, or looks for a server that takes writes. */
+  readonly connections: Set<SimulatedConnection>;
   partition: 'cut' | 'silent' | undefined;
   lagMs: number;
   loss: PlannedLoss | undefined;
@@ -75,6 +83,7 @@ export class SimulatedZooKeeperServer {
   private readonly reader = new JuteReader();
   private readonly latency: () => number;
   private running = true;
+  private readOnly = false;
 
   constructor(options: SimulatedServerOptions) {
     const { clock, latencyMs = 0, tickMs = 2000 } = options;
@@ -91,7 +100,7 @@ export class SimulatedZooKeeperServer {
 
   /** A new client; it connects in the background. */
   connect(options: SimulatedClientOptions = {}): ZooKeeper {
-    const path: Path = { connection: undefined, partition: undefined, lagMs: 0, loss: undefined };
+    const path: Path = { connections: new Set(), partition: undefined, lagMs: 0, loss: undefined };
     const openWire: OpenWire = (_endpoint, _tls, _maxFrameBytes, handler) => this.open(path, handler);
     const client = connectThrough(openWire, {
       random: { next: () => 0.5 },
@@ -128,7 +137,7 @@ export class SimulatedZooKeeperServer {
 
   /** Cuts the client's connection; it reconnects by itself. */
   disconnect(client: ZooKeeper): void {
-    this.pathOf(client).connection?.cut('the connection was cut');
+    for (const connection of [...this.pathOf(client).connections]) connection.cut('the connection was cut');
   }
 
   /**
@@ -138,15 +147,17 @@ export class SimulatedZooKeeperServer {
   partition(client: ZooKeeper, how: 'cut' | 'silent' = 'cut'): void {
     const path = this.pathOf(client);
     path.partition = how;
-    if (how === 'silent') path.connection?.hold(true);
-    else path.connection?.cut('the network is partitioned');
+    for (const connection of [...path.connections]) {
+      if (how === 'silent') connection.hold(true);
+      else connection.cut('the network is partitioned');
+    }
   }
 
   /** Ends a partition. What was held up arrives, unless one side has given the connection up. */
   heal(client: ZooKeeper): void {
     const path = this.pathOf(client);
     path.partition = undefined;
-    path.connection?.hold(false);
+    for (const connection of [...path.connections]) connection.hold(false);
   }
 
   /** Expires the client's session now, as its server does when it hears nothing. */
@@ -181,7 +192,20 @@ export class SimulatedZooKeeperServer {
     if (this.running) return;
     this.running = true;
     this.service.start();
-    this.sessions.start();
+    // Nobody can end a session alone.
+    if (!this.readOnly) this.sessions.start();
+  }
+
+  /**
+   * From now on it only serves reads, to clients that allow it (`readOnly`), as a server that lost the others of its
+   * ensemble; or it takes writes again. Every connection is cut. Sessions that can write do not end meanwhile.
+   */
+  setReadOnly(readOnly: boolean): void {
+    if (readOnly === this.readOnly) return;
+    this.stop();
+    this.readOnly = readOnly;
+    if (!readOnly) this.sessions.forgetReadOnly();
+    this.start();
   }
 
   restart(): void {
@@ -214,7 +238,7 @@ export class SimulatedZooKeeperServer {
     if (path.partition === 'cut' || !this.running) return new DeadWire(handler);
     const delays: Delays = { up: this.latency, down: () => this.latency() + path.lagMs };
     const connection = new SimulatedConnection(this.clock, delays, this.serverEnd, handler);
-    path.connection = connection;
+    path.connections.add(connection);
     this.connections.set(connection, path);
     return connection;
   }
@@ -230,8 +254,7 @@ export class SimulatedZooKeeperServer {
       }
     },
     onDown: (connection) => {
-      const path = this.connections.get(connection);
-      if (path?.connection === connection) path.connection = undefined;
+      this.connections.get(connection)?.connections.delete(connection);
       this.connections.delete(connection);
       this.service.forgetWatches(connection);
       this.sessions.disconnected(connection);
@@ -244,13 +267,18 @@ export class SimulatedZooKeeperServer {
       connection.closeByServer('the client has seen newer transactions than this server');
       return;
     }
-    if (hello.sessionId === 0n) this.service.countTransaction();
-    const session = this.sessions.open(hello, connection);
+    const { readOnly } = this;
+    if (readOnly && !hello.readOnly) {
+      connection.closeByServer('it only serves reads at present');
+      return;
+    }
+    if (hello.sessionId === 0n && !readOnly) this.service.countTransaction();
+    const session = this.sessions.open(hello, connection, readOnly);
     connection.reply(
       connectResponse(
         session === undefined
-          ? { timeoutMs: 0, sessionId: 0n, password: NO_PASSWORD }
-          : { timeoutMs: session.timeoutMs, sessionId: session.id, password: session.password },
+          ? { timeoutMs: 0, sessionId: 0n, password: NO_PASSWORD, readOnly }
+          : { timeoutMs: session.timeoutMs, sessionId: session.id, password: session.password, readOnly },
       ),
     );
   }
@@ -265,10 +293,22 @@ export class SimulatedZooKeeperServer {
       connection.cut('the connection was cut');
       return;
     }
+    if (request.type === 'auth' && !this.admit(connection, request)) {
+      connection.reply(refusalMessage(xid, this.service.lastZxid, Refusal.authFailed));
+      connection.closeAfterReplies();
+      return;
+    }
     const answer = this.answerTo(connection, sessionId, xid, request);
     if (loss === 'after-applied') connection.cut('the connection was cut');
     else connection.reply(answer);
     if (request.type === 'close') this.sessions.farewell(sessionId);
+  }
+
+  private admit(connection: SimulatedConnection, request: Extract<Request, { type: 'auth' }>): boolean {
+    const identity = authenticate(request.scheme, request.auth);
+    if (identity === undefined) return false;
+    connection.identities = [...connection.identities, identity];
+    return true;
   }
 
   private takeLoss(connection: SimulatedConnection, request: Request): PlannedLoss['when'] | undefined {
@@ -282,7 +322,8 @@ export class SimulatedZooKeeperServer {
   private answerTo(connection: SimulatedConnection, sessionId: bigint, xid: number, request: Request): Buffer {
     let value: AnswerValue;
     try {
-      value = this.service.handle(connection, sessionId, request);
+      if (this.readOnly && (isWrite(request) || request.type === 'sync')) throw new RefusedError(Refusal.notReadOnly);
+      value = this.service.handle(connection, sessionId, connection.identities, request);
     } catch (error) {
       if (error instanceof RefusedError) return refusalMessage(xid, this.service.lastZxid, error.serverCode);
       throw error;

@@ -1,11 +1,24 @@
 /** What the simulated server does with requests: the znodes, the watches, and the numbering of transactions. */
 
 import type { Clock, Timer } from '../clock.js';
-import { Refusal, RefusedError, type AnswerValue, type Change, type Request, type WriteResult } from './messages.js';
+import type { ReadOp } from '../api.js';
+import type { Identity } from './access.js';
+import {
+  Refusal,
+  RefusedError,
+  type AnswerValue,
+  type Change,
+  type ReadAnswer,
+  type Request,
+  type WriteResult,
+} from './messages.js';
 import { ServerWatches, type EventSink } from './watch-table.js';
 import { ZnodeTree, type DumpedZnode, type WriteContext } from './znode-tree.js';
 
-type ReadRequest = Exclude<Request, { type: 'create' | 'delete' | 'set' | 'check' | 'multi' | 'setAcl' }>;
+type ReadRequest = Exclude<
+  Request,
+  { type: 'create' | 'delete' | 'set' | 'check' | 'multi' | 'setAcl' | 'ephemerals' }
+>;
 
 export type CommitListener = (changes: readonly Change[], zxid: bigint) => void;
 
@@ -75,38 +88,40 @@ export class ZnodeService {
 
   endSession(sessionId: bigint): void {
     const changes: Change[] = [];
-    this.tree.removeEphemerals(this.nextContext(sessionId), changes);
+    this.tree.removeEphemerals(this.nextContext(sessionId, []), changes);
     this.committed(changes);
   }
 
   /** Applies a request of a session; its watches are set for `sink`. Throws `RefusedError`, having changed nothing. */
-  handle(sink: EventSink, sessionId: bigint, request: Request): AnswerValue {
+  handle(sink: EventSink, sessionId: bigint, identities: readonly Identity[], request: Request): AnswerValue {
     switch (request.type) {
       case 'create':
       case 'delete':
       case 'set':
       case 'check': {
         const changes: Change[] = [];
-        const result = this.tree.write(request, this.nextContext(sessionId), changes);
+        const result = this.tree.write(request, this.nextContext(sessionId, identities), changes);
         this.committed(changes);
         return writeAnswer(result, request.type);
       }
       case 'multi': {
         const changes: Change[] = [];
-        const results = this.tree.writeAll(request.ops, this.nextContext(sessionId), changes);
+        const results = this.tree.writeAll(request.ops, this.nextContext(sessionId, identities), changes);
         if (!Array.isArray(results)) return { type: 'multi-failed', count: request.ops.length, ...results };
         this.committed(changes);
         return { type: 'multi', ops: request.ops, results };
       }
       case 'setAcl':
         this.zxid++;
-        return { type: 'stat', stat: this.tree.setAcl(request.path, request.acl, request.version) };
+        return { type: 'stat', stat: this.tree.setAcl(request.path, request.acl, request.version, identities) };
+      case 'ephemerals':
+        return { type: 'paths', paths: this.tree.ephemeralsOf(sessionId, request.path) };
       default:
-        return this.handleRead(sink, request);
+        return this.handleRead(sink, identities, request);
     }
   }
 
-  private handleRead(sink: EventSink, request: ReadRequest): AnswerValue {
+  private handleRead(sink: EventSink, identities: readonly Identity[], request: ReadRequest): AnswerValue {
     switch (request.type) {
       case 'exists': {
         if (request.watch) this.watches.watchData(request.path, sink);
@@ -115,32 +130,49 @@ export class ZnodeService {
         return { type: 'stat', stat };
       }
       case 'get': {
-        const node = this.tree.read(request.path);
+        const node = this.tree.read(request.path, identities);
         if (request.watch) this.watches.watchData(request.path, sink);
         return { type: 'data', ...node };
       }
       case 'children': {
-        const node = this.tree.children(request.path);
+        const node = this.tree.children(request.path, identities);
         if (request.watch) this.watches.watchChildren(request.path, sink);
         return { type: 'children', ...node };
       }
       case 'getAcl':
-        return { type: 'acl', ...this.tree.acl(request.path) };
+        return { type: 'acl', ...this.tree.acl(request.path, identities) };
       case 'sync':
         return { type: 'path', path: request.path };
       case 'addWatch':
         this.watches.add(request.path, sink, request.recursive);
         return { type: 'none' };
       case 'removeWatches':
-        if (!this.watches.remove(request.path, sink)) throw new RefusedError(Refusal.noWatcher);
+        if (!this.watches.remove(request.path, sink, request.kind)) throw new RefusedError(Refusal.noWatcher);
         return { type: 'none' };
       case 'setWatches':
         this.restoreWatches(sink, request);
         return { type: 'none' };
+      case 'countDescendants':
+        return { type: 'count', count: this.tree.countDescendants(request.path, identities) };
+      case 'multiRead':
+        return { type: 'reads', results: request.ops.map((op) => this.readOne(op, identities)) };
+      case 'whoAmI':
+        return { type: 'identities', identities: identities.map(shown) };
       case 'ping':
       case 'auth':
       case 'close':
         return { type: 'none' };
+    }
+  }
+
+  private readOne({ type, path }: ReadOp, identities: readonly Identity[]): ReadAnswer {
+    try {
+      return type === 'get'
+        ? { type: 'data', ...this.tree.read(path, identities) }
+        : { type: 'children', ...this.tree.children(path, identities) };
+    } catch (error) {
+      if (error instanceof RefusedError) return { type: 'refused', serverCode: error.serverCode };
+      throw error;
     }
   }
 
@@ -167,10 +199,10 @@ export class ZnodeService {
     for (const path of request.recursive) this.watches.add(path, sink, true);
   }
 
-  private nextContext(sessionId: bigint): WriteContext {
+  private nextContext(sessionId: bigint, identities: readonly Identity[]): WriteContext {
     // A transaction that is refused has a number as well.
     this.zxid++;
-    return { zxid: this.zxid, now: Math.floor(this.clock.now()), sessionId };
+    return { zxid: this.zxid, now: Math.floor(this.clock.now()), sessionId, identities };
   }
 
   private committed(changes: readonly Change[]): void {
@@ -195,7 +227,7 @@ export class ZnodeService {
   private clean(): void {
     for (const path of this.tree.expired(Math.floor(this.clock.now()))) {
       const changes: Change[] = [];
-      this.tree.unlink(path, this.nextContext(0n), changes);
+      this.tree.unlink(path, this.nextContext(0n, []), changes);
       this.committed(changes);
     }
   }
@@ -204,4 +236,9 @@ export class ZnodeService {
 function writeAnswer({ path, stat }: WriteResult, type: 'create' | 'delete' | 'set' | 'check'): AnswerValue {
   if (stat === undefined) return { type: 'none' };
   return type === 'create' ? { type: 'created', path, stat } : { type: 'stat', stat };
+}
+
+/** As the server shows it: without what stands for a password. */
+function shown({ scheme, id }: Identity): { readonly scheme: string; readonly user: string } {
+  return { scheme, user: scheme === 'digest' ? id.slice(0, id.indexOf(':')) : id };
 }

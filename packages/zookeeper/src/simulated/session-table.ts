@@ -14,6 +14,8 @@ export interface ServerSession {
 export interface SessionRecord {
   readonly id: bigint;
   readonly password: Buffer;
+  /** It only reads, and is known to nobody but the server that lost touch with the others. */
+  readonly readOnly: boolean;
   timeoutMs: number;
   connection: SimulatedConnection | undefined;
   /** Monotonic. */
@@ -52,8 +54,8 @@ export class SessionTable {
   }
 
   /** Makes a session, or resumes the one that is named. Undefined: that one expired. */
-  open(hello: Hello, connection: SimulatedConnection): SessionRecord | undefined {
-    const session = hello.sessionId === 0n ? this.make() : this.sessions.get(hello.sessionId);
+  open(hello: Hello, connection: SimulatedConnection, readOnly: boolean): SessionRecord | undefined {
+    const session = hello.sessionId === 0n ? this.make(readOnly) : this.sessions.get(hello.sessionId);
     if (session === undefined || (hello.sessionId !== 0n && !session.password.equals(hello.password))) return undefined;
     const { connection: before } = session;
     session.connection = connection;
@@ -94,6 +96,15 @@ export class SessionTable {
     this.end(id);
   }
 
+  /** Those that only read go without a trace. */
+  forgetReadOnly(): void {
+    for (const session of [...this.sessions.values()]) {
+      if (!session.readOnly) continue;
+      this.unschedule(session);
+      this.sessions.delete(session.id);
+    }
+  }
+
   /** From now on none expires. */
   stop(): void {
     this.running = false;
@@ -107,24 +118,27 @@ export class SessionTable {
   }
 
   snapshot(): Pick<SessionRecord, 'id' | 'password' | 'timeoutMs'>[] {
-    return [...this.sessions.values()].map(({ id, password, timeoutMs }) => ({ id, password, timeoutMs }));
+    const all = [...this.sessions.values()].filter(({ readOnly }) => !readOnly);
+    return all.map(({ id, password, timeoutMs }) => ({ id, password, timeoutMs }));
   }
 
   /** Replaces all sessions; call it while stopped. */
   restore(sessions: readonly Pick<SessionRecord, 'id' | 'password' | 'timeoutMs'>[]): void {
     this.sessions.clear();
     for (const { id, password, timeoutMs } of sessions) {
-      this.sessions.set(id, { id, password, timeoutMs, connection: undefined, expiresAt: 0, timer: undefined });
+      const state = { connection: undefined, expiresAt: 0, timer: undefined };
+      this.sessions.set(id, { id, password, timeoutMs, readOnly: false, ...state });
     }
   }
 
-  private make(): SessionRecord {
+  private make(readOnly: boolean): SessionRecord {
     const id = ++this.lastId;
     const password = Buffer.alloc(PASSWORD_BYTES);
     password.writeBigInt64BE(id);
     const session: SessionRecord = {
       id,
       password,
+      readOnly,
       timeoutMs: 0,
       connection: undefined,
       expiresAt: 0,

@@ -4,12 +4,14 @@
  * the one before.
  */
 
-import type { WatchEvent } from '../api.js';
+import { Permission, type Acl, type WatchEvent, type WatchKind } from '../api.js';
 import { parentPath } from '../client/paths.js';
+import { allows, type Identity } from './access.js';
 import type { Change } from './messages.js';
 
 /** Whoever gets the events: a connection. */
 export interface EventSink {
+  readonly identities: readonly Identity[];
   sendEvent(event: WatchEvent): void;
 }
 
@@ -42,8 +44,11 @@ class WatchTable {
     for (const path of [...this.byPath.keys()]) this.remove(path, sink);
   }
 
-  /** Sends the event to each connection at most once, and to none of `except`. Returns who got it. */
-  trigger(event: WatchEvent, except?: ReadonlySet<EventSink>): ReadonlySet<EventSink> {
+  /**
+   * Sends the event to each connection at most once, and to none of `except`. Returns whose it was. Those who may not read
+   * the znode are told nothing, but their one-shot watches are used up (ZOOKEEPER-4799).
+   */
+  trigger(event: WatchEvent, acl: readonly Acl[], except?: ReadonlySet<EventSink>): ReadonlySet<EventSink> {
     const told = new Set<EventSink>();
     for (const [sink, mode] of this.byPath.get(event.path) ?? []) {
       if (mode === 'recursive' && event.type === 'children') continue;
@@ -51,7 +56,9 @@ class WatchTable {
       if (mode === 'once') this.remove(event.path, sink);
     }
     if (this.recursive > 0 && event.type !== 'children') this.addRecursive(parentPath(event.path), told);
-    for (const sink of told) if (except?.has(sink) !== true) sink.sendEvent(event);
+    for (const sink of told) {
+      if (except?.has(sink) !== true && allows(acl, Permission.read, sink.identities)) sink.sendEvent(event);
+    }
     return told;
   }
 
@@ -83,10 +90,10 @@ export class ServerWatches {
     this.children.add(path, sink, mode);
   }
 
-  /** Removes whatever the connection watches there. False: nothing. */
-  remove(path: string, sink: EventSink): boolean {
-    const data = this.data.remove(path, sink);
-    const children = this.children.remove(path, sink);
+  /** Removes what the connection watches there. False: nothing. */
+  remove(path: string, sink: EventSink, kind: WatchKind): boolean {
+    const data = kind !== 'children' && this.data.remove(path, sink);
+    const children = kind !== 'data' && this.children.remove(path, sink);
     return data || children;
   }
 
@@ -97,12 +104,12 @@ export class ServerWatches {
 
   /** Tells of a change in the order of the real server: the znode first, then its parent. */
   tell(change: Change): void {
-    const { type, path } = change;
+    const { type, path, acl, parentAcl } = change;
     const event: WatchEvent = { type, path };
-    const told = this.data.trigger(event);
+    const told = this.data.trigger(event, acl);
     if (type === 'changed') return;
-    if (type === 'deleted') this.children.trigger(event, told);
+    if (type === 'deleted') this.children.trigger(event, acl, told);
     const parent = parentPath(path);
-    if (parent !== undefined) this.children.trigger({ type: 'children', path: parent });
+    if (parent !== undefined) this.children.trigger({ type: 'children', path: parent }, parentAcl);
   }
 }

@@ -1,11 +1,19 @@
 /** The server's side of the client protocol: requests from bytes, answers to bytes. See `client/protocol.ts`. */
 
-import type { CreateMode, Stat, WatchEvent } from '../api.js';
+import type { CreateMode, ReadOp, Stat, WatchEvent, WatchKind } from '../api.js';
 import type { JuteReader } from '../client/jute-reader.js';
 import { JuteWriter } from '../client/jute-writer.js';
-import { CREATE_FLAGS, Opcode, readAcl, SpecialXid, writeAcl, type ConnectResponse } from '../client/protocol.js';
+import {
+  CREATE_FLAGS,
+  Opcode,
+  readAcl,
+  SpecialXid,
+  WATCHER_TYPE,
+  writeAcl,
+  type ConnectResponse,
+} from '../client/protocol.js';
 import { ZooKeeperError } from '../errors.js';
-import type { AnswerValue, Request, WriteRequest, WriteResult } from './messages.js';
+import type { AnswerValue, ReadAnswer, Request, WriteRequest, WriteResult } from './messages.js';
 
 /** What a client proposes when a connection begins; `sessionId` 0n: a new session. */
 export interface Hello {
@@ -13,11 +21,14 @@ export interface Hello {
   readonly timeoutMs: number;
   readonly sessionId: bigint;
   readonly password: Buffer;
+  /** Whether a server that only serves reads will do. */
+  readonly readOnly: boolean;
 }
 
 /** One for all: nothing waits between its reset and `finish`. */
 const writer = new JuteWriter();
 const MODES = new Map(Object.entries(CREATE_FLAGS).map(([mode, flags]) => [flags, mode as CreateMode]));
+const KINDS = new Map(Object.entries(WATCHER_TYPE).map(([kind, type]) => [type as number, kind as WatchKind]));
 const EVENT_TYPES = { created: 1, deleted: 2, changed: 3, children: 4, 'watch-removed': -2 } as const;
 const SYNC_CONNECTED = 3;
 const RUNTIME_INCONSISTENCY = -2;
@@ -26,7 +37,13 @@ const PLAIN_CREATE = 1;
 
 export function readHello(reader: JuteReader): Hello {
   reader.int(); // protocol version
-  return { lastZxid: reader.long(), timeoutMs: reader.int(), sessionId: reader.long(), password: reader.buffer() };
+  return {
+    lastZxid: reader.long(),
+    timeoutMs: reader.int(),
+    sessionId: reader.long(),
+    password: reader.buffer(),
+    readOnly: reader.boolean(),
+  };
 }
 
 /** Throws `ZooKeeperError` (`protocol`) when it cannot be understood. */
@@ -41,9 +58,18 @@ function readBody(reader: JuteReader, opcode: number): Request {
     case Opcode.ping:
       return { type: 'ping' };
     case Opcode.auth:
-      return { type: 'auth' };
+      reader.int(); // always 0
+      return { type: 'auth', scheme: reader.text(), auth: reader.buffer() };
     case Opcode.closeSession:
       return { type: 'close' };
+    case Opcode.whoAmI:
+      return { type: 'whoAmI' };
+    case Opcode.getEphemerals:
+      return { type: 'ephemerals', path: reader.text() };
+    case Opcode.getAllChildrenNumber:
+      return { type: 'countDescendants', path: reader.text() };
+    case Opcode.multiRead:
+      return { type: 'multiRead', ops: readReads(reader) };
     case Opcode.exists:
       return { type: 'exists', path: reader.text(), watch: reader.boolean() };
     case Opcode.getData:
@@ -59,7 +85,7 @@ function readBody(reader: JuteReader, opcode: number): Request {
     case Opcode.addWatch:
       return { type: 'addWatch', path: reader.text(), recursive: reader.int() === 1 };
     case Opcode.removeWatches:
-      return { type: 'removeWatches', path: reader.text() };
+      return { type: 'removeWatches', path: reader.text(), kind: KINDS.get(reader.int()) ?? 'any' };
     case Opcode.setWatches:
     case Opcode.setWatches2:
       return readWatches(reader, opcode === Opcode.setWatches2);
@@ -93,6 +119,18 @@ function readOps(reader: JuteReader): WriteRequest[] {
   }
 }
 
+function readReads(reader: JuteReader): ReadOp[] {
+  const ops: ReadOp[] = [];
+  for (;;) {
+    const opcode = reader.int();
+    const done = reader.boolean();
+    reader.int(); // the error, of no meaning here
+    if (done) return ops;
+    ops.push({ type: opcode === Opcode.getData ? 'get' : 'children', path: reader.text() });
+    reader.boolean(); // a watch, which transactions do not set
+  }
+}
+
 function readWrite(reader: JuteReader, opcode: number): WriteRequest {
   switch (opcode) {
     case Opcode.create2:
@@ -115,13 +153,13 @@ function readWrite(reader: JuteReader, opcode: number): WriteRequest {
   }
 }
 
-export function connectResponse({ timeoutMs, sessionId, password }: ConnectResponse): Buffer {
+export function connectResponse({ timeoutMs, sessionId, password, readOnly }: ConnectResponse): Buffer {
   writer.reset();
   writer.int(0); // protocol version
   writer.int(timeoutMs);
   writer.long(sessionId);
   writer.buffer(password);
-  writer.boolean(false); // read-only
+  writer.boolean(readOnly);
   return writer.take();
 }
 
@@ -145,6 +183,23 @@ export function answerMessage(xid: number, zxid: bigint, value: AnswerValue): Bu
       break;
     case 'path':
       writer.text(value.path);
+      break;
+    case 'paths':
+      writer.texts(value.paths);
+      break;
+    case 'count':
+      writer.int(value.count);
+      break;
+    case 'identities':
+      writer.int(value.identities.length);
+      for (const { scheme, user } of value.identities) {
+        writer.text(scheme);
+        writer.text(user);
+      }
+      break;
+    case 'reads':
+      value.results.forEach(writeReadAnswer);
+      opHeader(Opcode.error, true, -1);
       break;
     case 'created':
       writer.text(value.path);
@@ -208,6 +263,23 @@ function writeResult(op: WriteRequest, result: WriteResult | undefined): void {
       return;
     case 'check':
       opHeader(Opcode.check, false, 0);
+  }
+}
+
+function writeReadAnswer(answer: ReadAnswer): void {
+  switch (answer.type) {
+    case 'data':
+      opHeader(Opcode.getData, false, 0);
+      writer.buffer(answer.data);
+      writeStat(answer.stat);
+      return;
+    case 'children':
+      opHeader(Opcode.getChildren, false, 0);
+      writer.texts(answer.children);
+      return;
+    case 'refused':
+      opHeader(Opcode.error, false, answer.serverCode);
+      writer.int(answer.serverCode);
   }
 }
 

@@ -5,6 +5,7 @@
 
 import { OPEN_ACL, Permission, type Acl, type Stat } from '../api.js';
 import { parentPath } from '../client/paths.js';
+import { allows, maskedAcl, storedAcl, type Identity } from './access.js';
 import { Refusal, RefusedError, type Change, type WriteRequest, type WriteResult } from './messages.js';
 
 /** `EphemeralType`: containers and TTL nodes are marked in the field of the owner. */
@@ -35,6 +36,7 @@ export interface WriteContext {
   readonly zxid: bigint;
   readonly now: number;
   readonly sessionId: bigint;
+  readonly identities: readonly Identity[];
 }
 
 /** A znode as a checker sees it. */
@@ -77,26 +79,43 @@ export class ZnodeTree {
     return node === undefined ? undefined : statOf(node);
   }
 
-  read(path: string): { readonly data: Uint8Array; readonly stat: Stat } {
-    const node = this.permitted(path, Permission.read);
+  read(path: string, identities: readonly Identity[]): { readonly data: Uint8Array; readonly stat: Stat } {
+    const node = this.permitted(path, Permission.read, identities);
     return { data: node.data.slice(), stat: statOf(node) };
   }
 
-  children(path: string): { readonly children: readonly string[]; readonly stat: Stat } {
-    const node = this.permitted(path, Permission.read);
+  children(
+    path: string,
+    identities: readonly Identity[],
+  ): { readonly children: readonly string[]; readonly stat: Stat } {
+    const node = this.permitted(path, Permission.read, identities);
     return { children: [...node.children], stat: statOf(node) };
   }
 
-  acl(path: string): { readonly acl: readonly Acl[]; readonly stat: Stat } {
-    const node = this.permitted(path, Permission.read | Permission.admin);
-    return { acl: node.acl, stat: statOf(node) };
+  /** Paths of a session's ephemeral znodes that start with `prefix`. */
+  ephemeralsOf(sessionId: bigint, prefix: string): string[] {
+    return [...(this.ephemerals.get(sessionId) ?? [])].filter((path) => path.startsWith(prefix));
   }
 
-  setAcl(path: string, acl: readonly Acl[], version: number): Stat {
-    const node = this.permitted(path, Permission.admin);
-    if (acl.length === 0) throw new RefusedError(Refusal.invalidAcl);
+  countDescendants(path: string, identities: readonly Identity[]): number {
+    this.permitted(path, Permission.read, identities);
+    if (path === '/') return this.nodes.size - 1;
+    let count = 0;
+    for (const other of this.nodes.keys()) if (other.startsWith(`${path}/`)) count++;
+    return count;
+  }
+
+  acl(path: string, identities: readonly Identity[]): { readonly acl: readonly Acl[]; readonly stat: Stat } {
+    const node = this.permitted(path, Permission.read | Permission.admin, identities);
+    const acl = allows(node.acl, Permission.admin, identities) ? node.acl : maskedAcl(node.acl);
+    return { acl, stat: statOf(node) };
+  }
+
+  setAcl(path: string, acl: readonly Acl[], version: number, identities: readonly Identity[]): Stat {
+    const stored = storedAcl(acl, identities);
+    const node = this.permitted(path, Permission.admin, identities);
     checkVersion(node.aversion, version);
-    node.acl = acl;
+    node.acl = stored;
     node.aversion++;
     return statOf(node);
   }
@@ -112,7 +131,7 @@ export class ZnodeTree {
       case 'set':
         return this.set(request, context, changes);
       case 'check':
-        checkVersion(this.permitted(request.path, Permission.read).version, request.version);
+        checkVersion(this.permitted(request.path, Permission.read, context.identities).version, request.version);
         return { path: request.path, stat: undefined };
     }
   }
@@ -177,7 +196,7 @@ export class ZnodeTree {
     this.expirable.delete(path);
     parent.children.delete(name);
     parent.pzxid = context.zxid;
-    changes.push({ type: 'deleted', path });
+    changes.push({ type: 'deleted', path, acl: node.acl, parentAcl: parent.acl });
   }
 
   /** Every znode by path, sorted. */
@@ -200,14 +219,14 @@ export class ZnodeTree {
     const parentName = parentPath(request.path);
     if (parentName === undefined) throw new RefusedError(Refusal.nodeExists);
     if (mode.endsWith('-ttl') && !this.settings.ttlNodes) throw new RefusedError(Refusal.unimplemented);
-    if (request.acl.length === 0) throw new RefusedError(Refusal.invalidAcl);
-    const parent = this.permitted(parentName, Permission.create);
+    const acl = storedAcl(request.acl, context.identities);
+    const parent = this.permitted(parentName, Permission.create, context.identities);
     const sequential = mode.includes('-sequential');
     const path = sequential ? request.path + sequenceDigits(parent.creations) : request.path;
     if (this.nodes.has(path)) throw new RefusedError(Refusal.nodeExists);
     // Session ids of the simulation are positive; the marks of containers and TTL nodes are negative.
     if (parent.owner > 0n) throw new RefusedError(Refusal.noChildrenForEphemerals);
-    const node = freshNode(request.data, request.acl, context, ownerOf(request, context.sessionId), request.ttlMs);
+    const node = freshNode(request.data, acl, context, ownerOf(request, context.sessionId), request.ttlMs);
     this.rememberParent(parent);
     this.remember(() => {
       this.drop(path);
@@ -215,14 +234,14 @@ export class ZnodeTree {
     parent.creations++;
     parent.pzxid = context.zxid;
     this.link(path, node);
-    changes.push({ type: 'created', path });
+    changes.push({ type: 'created', path, acl, parentAcl: parent.acl });
     return { path, stat: statOf(node) };
   }
 
   private delete(request: Extract<WriteRequest, { type: 'delete' }>, context: WriteContext, changes: Change[]): void {
     const parent = parentPath(request.path);
     if (parent === undefined || SPECIAL_PATHS.has(request.path)) throw new RefusedError(Refusal.badArguments);
-    this.permitted(parent, Permission.delete);
+    this.permitted(parent, Permission.delete, context.identities);
     const node = this.existing(request.path);
     checkVersion(node.version, request.version);
     if (node.children.size > 0) throw new RefusedError(Refusal.notEmpty);
@@ -230,7 +249,7 @@ export class ZnodeTree {
   }
 
   private set(request: Extract<WriteRequest, { type: 'set' }>, context: WriteContext, changes: Change[]): WriteResult {
-    const node = this.permitted(request.path, Permission.write);
+    const node = this.permitted(request.path, Permission.write, context.identities);
     checkVersion(node.version, request.version);
     const { data, mzxid, mtime, version } = node;
     this.remember(() => {
@@ -240,7 +259,8 @@ export class ZnodeTree {
     node.mzxid = context.zxid;
     node.mtime = context.now;
     node.version = version + 1;
-    changes.push({ type: 'changed', path: request.path });
+    // A change of data is no news of the parent.
+    changes.push({ type: 'changed', path: request.path, acl: node.acl, parentAcl: [] });
     return { path: request.path, stat: statOf(node) };
   }
 
@@ -250,12 +270,9 @@ export class ZnodeTree {
     return node;
   }
 
-  /** Only `world:anyone` is known; entries of other schemes match nobody. */
-  private permitted(path: string, anyOf: number): Znode {
+  private permitted(path: string, anyOf: number, identities: readonly Identity[]): Znode {
     const node = this.existing(path);
-    if (node.acl === OPEN_ACL) return node;
-    const allowed = node.acl.some((entry) => entry.scheme === 'world' && (entry.permissions & anyOf) !== 0);
-    if (!allowed) throw new RefusedError(Refusal.noAuth);
+    if (!allows(node.acl, anyOf, identities)) throw new RefusedError(Refusal.noAuth);
     return node;
   }
 

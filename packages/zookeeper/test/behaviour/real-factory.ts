@@ -1,4 +1,4 @@
-/** A real server, reached through a relay per client that can be cut. */
+/** Real servers, reached through relays per client that can be cut. */
 
 import { once } from 'node:events';
 import { createConnection, createServer, type AddressInfo, type Server, type Socket } from 'node:net';
@@ -13,9 +13,18 @@ export class RealFactory implements ZooKeeperFactory {
   readonly clock = systemClock;
   private zooKeeper: ZooKeeperForTests | undefined;
   private readonly relays = new Map<ZooKeeper, Relay>();
+  private tests = 0;
+
+  /** Of an ensemble, each test has another server: leader and followers take turns. */
+  constructor(private readonly ensembleSize = 1) {}
 
   async start(): Promise<void> {
-    this.zooKeeper = await zooKeeperForTests({ tickTime: TICK_MS });
+    const { ensembleSize } = this;
+    this.zooKeeper = await zooKeeperForTests({ tickTime: TICK_MS, ensembleSize });
+  }
+
+  nextTest(): void {
+    this.tests++;
   }
 
   async stop(): Promise<void> {
@@ -31,37 +40,44 @@ export class RealFactory implements ZooKeeperFactory {
 
   async connect(options: TestClientOptions = {}): Promise<ZooKeeper> {
     const slash = this.servers.indexOf('/');
-    const [address = ''] = this.servers.slice(0, slash).split(',');
-    const relay = new Relay(address);
+    const addresses = this.servers.slice(0, slash).split(',');
+    const relay = new Relay(addresses[this.tests % addresses.length] ?? '');
     await relay.listening;
-    const chroot = this.servers.slice(slash) + (options.chroot ?? '');
     const client = connect({
       ...options,
       servers: relay.address,
-      chroot,
+      chroot: this.servers.slice(slash) + (options.chroot ?? ''),
       reconnectDelayMs: [20, 100],
     });
     this.relays.set(client, relay);
+    await client.connected();
     return client;
   }
 
   expire(client: ZooKeeper): Promise<void> {
-    const relay = this.relayOf(client);
+    const heal = this.isolate(client);
     return new Promise((resolve) => {
       const onLost = (): void => {
         client.off('lost', onLost);
-        relay.open = true;
+        heal();
         resolve();
       };
       client.on('lost', onLost);
-      relay.open = false;
-      relay.cut();
     });
   }
 
   disconnect(client: ZooKeeper): Promise<void> {
     this.relayOf(client).cut();
     return Promise.resolve();
+  }
+
+  isolate(client: ZooKeeper): () => void {
+    const relay = this.relayOf(client);
+    relay.open = false;
+    relay.cut();
+    return () => {
+      relay.open = true;
+    };
   }
 
   private relayOf(client: ZooKeeper): Relay {

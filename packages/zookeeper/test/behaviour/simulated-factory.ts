@@ -8,6 +8,9 @@ import {
 } from '../../src/index.js';
 import type { TestClientOptions, ZooKeeperFactory } from './harness.js';
 
+/** As the real servers of the suite. */
+const TICK_MS = 500;
+
 export class SimulatedFactory implements ZooKeeperFactory {
   readonly clock = new VirtualClock();
   readonly server: SimulatedZooKeeperServer;
@@ -15,7 +18,7 @@ export class SimulatedFactory implements ZooKeeperFactory {
   private loop: Promise<void> = Promise.resolve();
 
   constructor(options: Omit<SimulatedServerOptions, 'clock'> = {}) {
-    this.server = new SimulatedZooKeeperServer({ clock: this.clock, ...options });
+    this.server = new SimulatedZooKeeperServer({ clock: this.clock, tickMs: TICK_MS, ...options });
   }
 
   start(): Promise<void> {
@@ -29,8 +32,10 @@ export class SimulatedFactory implements ZooKeeperFactory {
     await this.loop;
   }
 
-  connect(options: TestClientOptions = {}): Promise<ZooKeeper> {
-    return Promise.resolve(this.server.connect(options));
+  async connect(options: TestClientOptions = {}): Promise<ZooKeeper> {
+    const client = this.server.connect(options);
+    await client.connected();
+    return client;
   }
 
   expire(client: ZooKeeper): Promise<void> {
@@ -41,6 +46,11 @@ export class SimulatedFactory implements ZooKeeperFactory {
   disconnect(client: ZooKeeper): Promise<void> {
     this.server.disconnect(client);
     return Promise.resolve();
+  }
+
+  isolate(client: ZooKeeper): () => void {
+    this.server.partition(client);
+    return () => this.server.heal(client);
   }
 
   private async run(): Promise<void> {

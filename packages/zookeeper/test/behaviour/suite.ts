@@ -1,22 +1,65 @@
 /** What every ZooKeeper does, real or simulated: one section per file. */
 
 import { describe } from '@jest/globals';
-import { Bench, type ZooKeeperFactory } from './harness.js';
+import { describeAccess, describeAccessOfOurs } from './access.js';
+import { describeCreationInTransactions, describeCreationModes } from './creation.js';
+import {
+  Bench,
+  PlainBench,
+  type Inabilities,
+  type PlainFactory,
+  type PlainZooKeeper,
+  type ZooKeeperFactory,
+} from './harness.js';
 import { describeLocks } from './locks.js';
+import { describeBadPaths, describeMissing, describeNames } from './names.js';
+import { describeEventOrder, describeOrdering } from './ordering.js';
 import { describeSessions } from './sessions.js';
 import { describeTransactions } from './transactions.js';
 import { describeTrees } from './trees.js';
+import { describeVersions, describeVersionsInTransactions } from './versions.js';
+import { describeMissedEvents, describeOneShotMatrix, describePersistentMatrix } from './watch-matrix.js';
 import { describeWatches } from './watches.js';
 import { describeZnodes } from './znodes.js';
 
-export function describeZooKeeper(name: string, factory: ZooKeeperFactory): void {
+/** What any client can do with a server, whoever wrote it. */
+function describePlain(bench: PlainBench, unable?: Inabilities): void {
+  describeCreationModes(bench);
+  describeNames(bench);
+  describeMissing(bench, unable);
+  describeVersions(bench);
+  describeAccess(bench, unable);
+  describeOneShotMatrix(bench);
+  describeOrdering(bench);
+}
+
+/** Everything, for our client; and what else there is to say of this kind of server. */
+export function describeZooKeeper(
+  name: string,
+  factory: ZooKeeperFactory,
+  describeMore?: (bench: Bench) => void,
+): void {
   describe(name, () => {
     const bench = new Bench(factory);
+    describePlain(bench);
     describeZnodes(bench);
+    describeCreationInTransactions(bench);
+    describeBadPaths(bench);
+    describeVersionsInTransactions(bench);
+    describeAccessOfOurs(bench);
     describeSessions(bench);
     describeTransactions(bench);
     describeWatches(bench);
+    describePersistentMatrix(bench);
+    describeMissedEvents(bench);
+    describeEventOrder(bench);
     describeLocks(bench);
     describeTrees(bench);
+    describeMore?.(bench);
   });
+}
+
+/** For another client than ours: the reference that tells whether it is the server or our client that behaves so. */
+export function describeReference(name: string, factory: PlainFactory<PlainZooKeeper>, unable: Inabilities): void {
+  describe(name, () => describePlain(new PlainBench(factory), unable));
 }

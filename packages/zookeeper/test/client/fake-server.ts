@@ -17,6 +17,7 @@ export interface ConnectRequest {
   readonly timeoutMs: number;
   readonly sessionId: bigint;
   readonly password: Buffer;
+  readonly readOnly: boolean;
 }
 
 export const SESSION_ID = 0x1234n;
@@ -34,14 +35,15 @@ export class FakeServer {
     });
   }
 
-  static async listen(): Promise<FakeServer> {
+  static async listen(host = '127.0.0.1'): Promise<FakeServer> {
     const server = createServer();
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    await new Promise<void>((resolve) => server.listen(0, host, resolve));
     return new FakeServer(server);
   }
 
   get address(): string {
-    return `127.0.0.1:${(this.server.address() as AddressInfo).port}`;
+    const { family, address, port } = this.server.address() as AddressInfo;
+    return family === 'IPv6' ? `[${address}]:${port}` : `${address}:${port}`;
   }
 
   /** The next connection. */
@@ -83,7 +85,13 @@ export class FakeConnection {
   async connectRequest(): Promise<ConnectRequest> {
     const reader = new JuteReader().reset(await this.messages.take());
     reader.int();
-    return { lastZxid: reader.long(), timeoutMs: reader.int(), sessionId: reader.long(), password: reader.buffer() };
+    return {
+      lastZxid: reader.long(),
+      timeoutMs: reader.int(),
+      sessionId: reader.long(),
+      password: reader.buffer(),
+      readOnly: reader.boolean(),
+    };
   }
 
   /** Grants the session that the client proposes, or a new one. */
@@ -93,13 +101,13 @@ export class FakeConnection {
     return request;
   }
 
-  grant(timeoutMs: number, sessionId: bigint): void {
+  grant(timeoutMs: number, sessionId: bigint, readOnly = false): void {
     this.send((writer) => {
       writer.int(0);
       writer.int(timeoutMs);
       writer.long(sessionId);
       writer.buffer(PASSWORD);
-      writer.boolean(false);
+      writer.boolean(readOnly);
     });
   }
 

@@ -75,7 +75,7 @@ describe('a list of servers', () => {
 describe('options', () => {
   it('have defaults', () => {
     const settings = resolveOptions({ servers: 'a,b,c/root' });
-    expect(settings).toMatchObject({ sessionTimeoutMs: 10_000, operationTimeoutMs: 30_000, connectTimeoutMs: 2500 });
+    expect(settings).toMatchObject({ sessionTimeoutMs: 10_000, operationTimeoutMs: 30_000, readOnly: false });
     expect([settings.servers[0]?.port, settings.chroot.toServer('/x')]).toEqual([2181, '/root/x']);
     expect(resolveOptions({ servers: 'a', tls: {} }).servers[0]?.port).toBe(2281);
   });

@@ -9,6 +9,8 @@ function registry(): { watches: WatchRegistry; asked: string[] } {
   const watches = new WatchRegistry({
     addWatch: (path, mode) => asked.push(`add ${mode} ${path}`),
     removeWatches: (path) => asked.push(`remove ${path}`),
+    setOneShot: (kind, path) => asked.push(`set ${kind} ${path}`),
+    warn: (error) => asked.push(`warn ${error.code}`),
   });
   watches.connect();
   return { watches, asked };
@@ -51,30 +53,29 @@ describe('watches', () => {
     const once = log();
     const watch = watches.addPersistent('/a', 'persistent', log().listener);
     asked.length = 0;
-    const unpin = watches.pin('/a');
+    const read = watches.watchingRead('/a', once.tell);
     watch.close();
-    watches.addOneShot('data', '/a', once.tell);
-    unpin?.();
-    expect(asked).toEqual([]);
+    read.done('data');
+    expect([read.askServer, asked]).toEqual([false, []]);
     watches.dispatch({ type: 'changed', path: '/a' });
     expect([once.told, asked]).toEqual([['changed /a'], ['remove /a']]);
-    expect(watches.pin('/a')).toBeUndefined();
+    expect(watches.watchingRead('/a', once.tell).askServer).toBe(true);
   });
 
   it('of a read that failed do not keep a persistent one', () => {
     const { watches, asked } = registry();
     const watch = watches.addPersistent('/a', 'persistent', log().listener);
-    const unpin = watches.pin('/a');
+    const read = watches.watchingRead('/a', log().tell);
     watch.close();
     asked.length = 0;
-    unpin?.();
+    read.done(undefined);
     expect(asked).toEqual(['remove /a']);
   });
 
   it('are set again in portions that a server accepts', () => {
     const { watches } = registry();
     const paths = Array.from({ length: 5000 }, (_, index) => `/a-path-of-fifty-characters-and-some-more-so/${index}`);
-    for (const path of paths) watches.addOneShot('data', path, () => undefined);
+    for (const path of paths) watches.watchingRead(path, () => undefined).done('data');
     watches.addPersistent('/p', 'persistent', log().listener);
     const batches = watches.connect();
     expect(batches.length).toBeGreaterThan(1);
@@ -86,7 +87,7 @@ describe('watches', () => {
   it('told once at the path of a persistent one are set again as well, so that they are told of what was missed', () => {
     const { watches } = registry();
     watches.addPersistent('/a', 'persistent-recursive', log().listener);
-    watches.addOneShot('child', '/a', log().tell);
+    watches.watchingRead('/a', log().tell).done('child');
     expect(watches.connect().map(({ paths }) => [paths.child, paths.recursive])).toEqual([[['/a'], ['/a']]]);
   });
 

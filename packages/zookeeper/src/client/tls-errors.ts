@@ -1,0 +1,85 @@
+/**
+ * What the errors of TLS mean for who operates the client: what is wrong with which certificate, and what to do. The
+ * codes are those of Node.js' documentation ("X509 certificate error codes") and OpenSSL's names of the alerts of TLS.
+ */
+
+import { X509Certificate } from 'node:crypto';
+import { InvalidArgumentError } from '../errors.js';
+
+/** What the client brought to the connection. */
+export interface TlsContext {
+  /** The name that the server's certificate was compared with. */
+  readonly expectedName: string;
+  /** PEM of the client's certificate, if it has one. */
+  readonly certificate: Buffer | undefined;
+  /** Wall clock, milliseconds since the epoch. */
+  readonly now: number;
+}
+
+const UNKNOWN_AUTHORITY =
+  "the server's certificate is not signed by an authority that is trusted; is tls.ca the one that signed it?";
+
+const SERVER_CERTIFICATE: ReadonlyMap<string, string> = new Map([
+  ['CERT_HAS_EXPIRED', "the server's certificate has expired; it must be renewed at the server"],
+  ['CERT_NOT_YET_VALID', "the server's certificate is not valid yet; check the clocks of both machines"],
+  ['CERT_REVOKED', "the server's certificate was revoked; it must be replaced at the server"],
+  ['UNABLE_TO_VERIFY_LEAF_SIGNATURE', UNKNOWN_AUTHORITY],
+  ['UNABLE_TO_GET_ISSUER_CERT', UNKNOWN_AUTHORITY],
+  ['UNABLE_TO_GET_ISSUER_CERT_LOCALLY', UNKNOWN_AUTHORITY],
+  ['SELF_SIGNED_CERT_IN_CHAIN', UNKNOWN_AUTHORITY],
+  ['DEPTH_ZERO_SELF_SIGNED_CERT', UNKNOWN_AUTHORITY],
+  ['CERT_SIGNATURE_FAILURE', UNKNOWN_AUTHORITY],
+]);
+
+/** Alerts by which a server refuses the certificate of a client, or the lack of one. */
+const CLIENT_CERTIFICATE_ALERT =
+  /ALERT_(?:BAD_CERTIFICATE|CERTIFICATE_(?:EXPIRED|REVOKED|UNKNOWN|REQUIRED)|UNSUPPORTED_CERTIFICATE|UNKNOWN_CA|ACCESS_DENIED|HANDSHAKE_FAILURE|DECRYPT_ERROR)$/;
+
+/** In words, why a connection with TLS failed; the error's own message when it says enough. */
+export function explainTlsError(error: Error, context: TlsContext): string {
+  const code = codeOf(error);
+  const known = SERVER_CERTIFICATE.get(code);
+  if (known !== undefined) return `${known} (${code})`;
+  if (code === 'ERR_TLS_CERT_ALTNAME_INVALID') {
+    const names = 'reason' in error ? String(error.reason) : error.message;
+    return `the server's certificate is not for ${context.expectedName}: ${names}; is it the right server, or should tls.servername be set?`;
+  }
+  if (CLIENT_CERTIFICATE_ALERT.test(code)) return `${aboutClientCertificate(context)} (${code})`;
+  if (code === 'ERR_SSL_WRONG_VERSION_NUMBER' || (code === 'ECONNRESET' && error.message.includes('before secure'))) {
+    return `the server does not answer with TLS; is this its secure port (secureClientPort)? (${error.message})`;
+  }
+  return error.message;
+}
+
+/** Certificates or a key that TLS cannot use. */
+export function tlsMaterialError(cause: unknown): InvalidArgumentError {
+  const reason =
+    codeOf(cause) === 'ERR_OSSL_X509_KEY_VALUES_MISMATCH'
+      ? 'tls.key is not the key of tls.cert'
+      : `tls.ca, tls.cert or tls.key cannot be used: ${cause instanceof Error ? cause.message : String(cause)}`;
+  return new InvalidArgumentError('invalid-argument', `${reason}; give matching PEM files`, { cause });
+}
+
+function aboutClientCertificate({ certificate, now }: TlsContext): string {
+  if (certificate === undefined) {
+    return 'the server demands a certificate of the client, and there is none; set tls.cert and tls.key';
+  }
+  const expiry = expiryOf(certificate);
+  if (expiry !== undefined && expiry <= now) {
+    return `the server refuses the client's certificate, which expired on ${new Date(expiry).toISOString()}; renew tls.cert`;
+  }
+  return "the server refuses the client's certificate; is tls.cert signed by an authority that the server trusts?";
+}
+
+function expiryOf(certificate: Buffer): number | undefined {
+  try {
+    return Date.parse(new X509Certificate(certificate).validTo);
+  } catch {
+    // It was good enough to connect with, and what is looked for is only a detail of another error.
+    return undefined;
+  }
+}
+
+function codeOf(error: unknown): string {
+  return typeof error === 'object' && error !== null && 'code' in error ? String(error.code) : '';
+}

@@ -1,0 +1,87 @@
+/** Callers who wait for something of the client as a whole, such as a session, each with a deadline and a signal. */
+
+import { TimeoutError, ZooKeeperError } from '../errors.js';
+import type { AbortGroup, AbortGroups, Deadlines, Pending } from './pending.js';
+
+/** What is waited for, as errors say it. */
+export interface Awaited {
+  readonly operation: string;
+  /** What did not happen, e.g. `no server confirmed a session`. */
+  readonly complaint: string;
+}
+
+export class Waiters<T> {
+  private readonly waiting = new Set<Waiter<T>>();
+
+  constructor(
+    private readonly awaited: Awaited,
+    private readonly lastProblem: () => Error | undefined,
+    private readonly deadlines: Deadlines,
+    private readonly abortGroups: AbortGroups,
+  ) {}
+
+  /** The signal must not be aborted yet. */
+  wait(timeoutMs: number, signal: AbortSignal | undefined): Promise<T> {
+    return new Promise((resolve, reject) => {
+      const waiter = new Waiter(this.awaited, timeoutMs, this.lastProblem, this.waiting, resolve, reject);
+      this.deadlines.add(waiter, timeoutMs);
+      if (signal !== undefined) this.abortGroups.add(waiter, signal);
+    });
+  }
+
+  resolve(value: T): void {
+    if (this.waiting.size === 0) return;
+    for (const waiter of [...this.waiting]) waiter.happened(value);
+  }
+
+  fail(error: ZooKeeperError): void {
+    for (const waiter of [...this.waiting]) waiter.fail(error);
+  }
+}
+
+class Waiter<T> implements Pending {
+  settled = false;
+  deadline = 0;
+  abortGroup: AbortGroup | undefined;
+
+  /** Is in `all` for as long as it waits. */
+  constructor(
+    private readonly awaited: Awaited,
+    private readonly timeoutMs: number,
+    private readonly lastProblem: () => Error | undefined,
+    private readonly all: Set<Waiter<T>>,
+    private readonly resolve: (value: T) => void,
+    private readonly reject: (error: Error) => void,
+  ) {
+    all.add(this);
+  }
+
+  happened(value: T): void {
+    this.settle();
+    this.resolve(value);
+  }
+
+  fail(error: ZooKeeperError): void {
+    this.settle();
+    this.reject(error);
+  }
+
+  timedOut(): void {
+    const { operation, complaint } = this.awaited;
+    const cause = this.lastProblem();
+    const why = cause === undefined ? '' : `; last problem: ${cause.message}`;
+    const message = `${complaint} within ${Math.round(this.timeoutMs)} ms${why}`;
+    this.fail(new TimeoutError('timeout', message, { operation, cause }));
+  }
+
+  aborted(reason: Error): void {
+    if (reason instanceof ZooKeeperError) this.fail(reason);
+    else this.fail(new ZooKeeperError('aborted', `the caller gave up waiting: ${reason.message}`, { cause: reason }));
+  }
+
+  private settle(): void {
+    this.settled = true;
+    this.all.delete(this);
+    this.abortGroup?.delete(this);
+  }
+}

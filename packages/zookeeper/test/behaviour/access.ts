@@ -1,0 +1,254 @@
+/** Behaviour of access control: every permission against every operation, the schemes, and invalid lists. */
+
+import { createHash } from 'node:crypto';
+import { describe, expect, it } from '@jest/globals';
+import { OPEN_ACL, Permission, type Acl } from '../../src/index.js';
+import {
+  bytes,
+  Collector,
+  EventLog,
+  outcomeOf,
+  type Bench,
+  type Inabilities,
+  type PlainBench,
+  type PlainZooKeeper,
+} from './harness.js';
+
+const ALICE = { scheme: 'digest', auth: 'alice:secret' };
+const BOB = { scheme: 'digest', auth: 'bob:hidden' };
+
+function digestOf(credentials: string): string {
+  const [user = ''] = credentials.split(':');
+  return `${user}:${createHash('sha1').update(credentials).digest('base64')}`;
+}
+
+const world = (permissions: number): Acl => ({ permissions, scheme: 'world', id: 'anyone' });
+const digest = (permissions: number, credentials: string): Acl => ({
+  permissions,
+  scheme: 'digest',
+  id: digestOf(credentials),
+});
+
+type PermissionName = Exclude<keyof typeof Permission, 'all'>;
+const PERMISSIONS: readonly PermissionName[] = ['read', 'write', 'create', 'delete', 'admin'];
+
+interface Demand {
+  readonly name: string;
+  /** Of these, one is enough; none: nothing is demanded. */
+  readonly anyOf: readonly PermissionName[];
+  attempt(zk: PlainZooKeeper, path: string): Promise<unknown>;
+}
+
+/** What each operation demands of the znode that has a child named `child`. */
+const DEMANDS: readonly Demand[] = [
+  { name: 'exists', anyOf: [], attempt: (zk, path) => zk.exists(path) },
+  { name: 'sync', anyOf: [], attempt: (zk, path) => zk.sync(path) },
+  { name: 'get', anyOf: ['read'], attempt: (zk, path) => zk.get(path) },
+  { name: 'children', anyOf: ['read'], attempt: (zk, path) => zk.children(path) },
+  { name: 'getAcl', anyOf: ['read', 'admin'], attempt: (zk, path) => zk.getAcl(path) },
+  { name: 'set', anyOf: ['write'], attempt: (zk, path) => zk.set(path, bytes('x')) },
+  { name: 'create of a child', anyOf: ['create'], attempt: (zk, path) => zk.create(`${path}/new`) },
+  { name: 'delete of a child', anyOf: ['delete'], attempt: (zk, path) => zk.delete(`${path}/child`) },
+  { name: 'setAcl', anyOf: ['admin'], attempt: (zk, path) => zk.setAcl(path, OPEN_ACL) },
+];
+
+const VERDICTS = PERMISSIONS.flatMap((permission) =>
+  DEMANDS.map(({ name, anyOf, attempt }) => ({
+    permission,
+    name,
+    attempt,
+    verdict: anyOf.length === 0 || anyOf.includes(permission) ? 'ok' : 'no-auth',
+  })),
+);
+
+const INVALID_LISTS: readonly (readonly [what: string, entry: Acl])[] = [
+  ['an unknown scheme', { permissions: 31, scheme: 'nobody', id: 'x' }],
+  ['an empty scheme', { permissions: 31, scheme: '', id: '' }],
+  ['a world of somebody', { permissions: 31, scheme: 'world', id: 'somebody' }],
+  ['a digest without a password', { permissions: 31, scheme: 'digest', id: 'alice' }],
+  ['a digest of too many parts', { permissions: 31, scheme: 'digest', id: 'a:b:c' }],
+  ['an address that is none', { permissions: 31, scheme: 'ip', id: 'localhost' }],
+  ['a range that is too long', { permissions: 31, scheme: 'ip', id: '127.0.0.1/33' }],
+  ['credentials of nobody', { permissions: 31, scheme: 'auth', id: '' }],
+];
+
+/** Lists are put on existing znodes: not every client can give them at creation. */
+export function describeAccess(bench: PlainBench, unable: Inabilities = {}): void {
+  const verdicts = VERDICTS.filter(
+    ({ name, verdict }) => name !== 'getAcl' || verdict === 'ok' || unable.refusedGetAcl !== true,
+  );
+
+  describe('a znode that grants one permission', () => {
+    it.each(verdicts)('$permission: $name ends with $verdict', async ({ permission, attempt, verdict }) => {
+      await bench.zk.create(bench.path('a'), bytes(''));
+      await bench.zk.create(bench.path('a/child'));
+      await bench.zk.setAcl(bench.path('a'), [world(Permission[permission])]);
+      expect(await outcomeOf(attempt(bench.zk, bench.path('a')))).toBe(verdict);
+    });
+
+    it('and lacks the others for everybody can be deleted by means of its parent', async () => {
+      await bench.zk.create(bench.path('a'));
+      await bench.zk.setAcl(bench.path('a'), [world(Permission.read)]);
+      await bench.zk.delete(bench.path('a'));
+      expect(await bench.zk.exists(bench.path('a'))).toBeUndefined();
+    });
+  });
+
+  describe('an access control list', () => {
+    it.each(INVALID_LISTS)('with %s is refused', async (_what, entry) => {
+      await bench.zk.create(bench.path('a'));
+      await expect(bench.zk.setAcl(bench.path('a'), [entry])).rejects.toMatchObject({ code: 'invalid-acl' });
+      expect((await bench.zk.getAcl(bench.path('a'))).acl).toEqual(OPEN_ACL);
+    });
+
+    it.each([
+      ['another world', [world(1)]],
+      ['a digest', [digest(31, 'alice:secret'), world(31)]],
+      ['an address', [{ permissions: 31, scheme: 'ip', id: '127.0.0.1' }]],
+      ['a range', [{ permissions: 31, scheme: 'ip', id: '127.0.0.0/8' }]],
+    ])('with %s is kept, in its order', async (_what, acl) => {
+      await bench.zk.create(bench.path('a'));
+      const stat = await bench.zk.setAcl(bench.path('a'), acl);
+      expect(stat).toMatchObject({ aversion: 1, version: 0 });
+      if (acl.some(({ permissions }) => permissions === 31)) {
+        expect((await bench.zk.getAcl(bench.path('a'))).acl).toEqual(acl);
+      }
+    });
+
+    it.each([
+      ['127.0.0.1', 'ok'],
+      ['127.0.0.1/32', 'ok'],
+      ['127.0.0.0/8', 'ok'],
+      ['0.0.0.0/0', 'ok'],
+      ['126.0.0.0/7', 'ok'],
+      ['127.0.0.2', 'no-auth'],
+      ['127.0.0.2/32', 'no-auth'],
+      ['10.0.0.0/8', 'no-auth'],
+    ])('of the address %s lets a local client end with %s', async (id, outcome) => {
+      await bench.zk.create(bench.path('a'));
+      await bench.zk.setAcl(bench.path('a'), [{ permissions: 31, scheme: 'ip', id }]);
+      expect(await outcomeOf(bench.zk.get(bench.path('a')))).toBe(outcome);
+    });
+
+    it('loses its doubles', async () => {
+      await bench.zk.create(bench.path('a'));
+      await bench.zk.setAcl(bench.path('a'), [world(31), world(31), world(1)]);
+      expect((await bench.zk.getAcl(bench.path('a'))).acl).toEqual([world(31), world(1)]);
+    });
+
+    it('is not inherited', async () => {
+      await bench.zk.create(bench.path('a'));
+      await bench.zk.setAcl(bench.path('a'), [world(Permission.create | Permission.read)]);
+      await bench.zk.create(bench.path('a/b'));
+      expect((await bench.zk.getAcl(bench.path('a/b'))).acl).toEqual(OPEN_ACL);
+    });
+  });
+
+  describe('credentials', () => {
+    it('open what a digest protects, and nobody else’s do', async () => {
+      await bench.zk.create(bench.path('a'), bytes('x'));
+      await bench.zk.setAcl(bench.path('a'), [digest(31, 'alice:secret')]);
+      const [alice, bob] = [await bench.client({ auth: [ALICE] }), await bench.client({ auth: [BOB] })];
+      expect(await outcomeOf(bench.zk.get(bench.path('a')))).toBe('no-auth');
+      expect(await outcomeOf(bob.get(bench.path('a')))).toBe('no-auth');
+      expect(await outcomeOf(alice.get(bench.path('a')))).toBe('ok');
+      expect(await outcomeOf(alice.set(bench.path('a'), bytes('y')))).toBe('ok');
+    });
+
+    it('with another password are another’s', async () => {
+      const wrong = await bench.client({ auth: [{ scheme: 'digest', auth: 'alice:guess' }] });
+      await bench.zk.create(bench.path('a'));
+      await bench.zk.setAcl(bench.path('a'), [digest(31, 'alice:secret')]);
+      expect(await outcomeOf(wrong.get(bench.path('a')))).toBe('no-auth');
+    });
+
+    it('may be several', async () => {
+      const both = await bench.client({ auth: [ALICE, BOB] });
+      for (const [name, credentials] of [
+        ['a', ALICE],
+        ['b', BOB],
+      ] as const) {
+        await bench.zk.create(bench.path(name));
+        await bench.zk.setAcl(bench.path(name), [digest(31, credentials.auth)]);
+        expect(await outcomeOf(both.get(bench.path(name)))).toBe('ok');
+      }
+    });
+
+    it('are what the scheme "auth" stands for', async () => {
+      const both = await bench.client({ auth: [ALICE, BOB] });
+      await both.create(bench.path('a'));
+      await both.setAcl(bench.path('a'), [{ permissions: 31, scheme: 'auth', id: '' }]);
+      expect((await both.getAcl(bench.path('a'))).acl).toEqual([digest(31, ALICE.auth), digest(31, BOB.auth)]);
+      expect(await outcomeOf(bench.zk.get(bench.path('a')))).toBe('no-auth');
+    });
+
+    it('of others are shown without their digests to who may not change the list', async () => {
+      const alice = await bench.client({ auth: [ALICE] });
+      await bench.zk.create(bench.path('a'));
+      const acl = [digest(31, ALICE.auth), world(Permission.read)];
+      await bench.zk.setAcl(bench.path('a'), acl);
+      expect((await alice.getAcl(bench.path('a'))).acl).toEqual(acl);
+      expect((await bench.zk.getAcl(bench.path('a'))).acl).toEqual([
+        { ...acl[0], id: 'alice:x' },
+        world(Permission.read),
+      ]);
+    });
+  });
+}
+
+/** What only a client can do that gives lists at creation, and has transactions. */
+export function describeAccessOfOurs(bench: Bench): void {
+  describe('access control', () => {
+    it.each(INVALID_LISTS)('refuses a creation with %s', async (_what, entry) => {
+      expect(await outcomeOf(bench.zk.create(bench.path('a'), undefined, { acl: [entry] }))).toBe('invalid-acl');
+      expect(await bench.zk.exists(bench.path('a'))).toBeUndefined();
+    });
+
+    it('names the operation of a transaction that it refuses', async () => {
+      await bench.zk.create(bench.path('a'), bytes('kept'), { acl: [world(Permission.read)] });
+      for (const [index, op] of (
+        [
+          { type: 'set', path: bench.path('a'), data: bytes('lost') },
+          { type: 'create', path: bench.path('a/b') },
+        ] as const
+      ).entries()) {
+        const free = { type: 'create', path: bench.path(`free-${index}`) } as const;
+        await expect(bench.zk.transaction([free, op])).rejects.toMatchObject({ code: 'no-auth', operationIndex: 1 });
+        expect(await bench.zk.exists(free.path)).toBeUndefined();
+      }
+    });
+
+    it('lets a check of a transaction through only to who may read', async () => {
+      await bench.zk.create(bench.path('a'), undefined, { acl: [world(Permission.write)] });
+      expect(await outcomeOf(bench.zk.transaction([{ type: 'check', path: bench.path('a') }]))).toBe('no-auth');
+    });
+
+    // As servers do since 3.8.4 and 3.9.2, and Debian's 3.8.0 (ZOOKEEPER-4799).
+    it('keeps changes of what a client may not read from its watches, which they use up', async () => {
+      const log = new EventLog();
+      bench.zk.watch(bench.path('a'), 'persistent', log);
+      await log.atLeast(1);
+      const once = new Collector<string>();
+      await bench.zk.exists(bench.path('b'), { watch: ({ type }) => once.add(type) });
+      const acl = [world(Permission.all & ~Permission.read)];
+      for (const name of ['a', 'b']) await bench.zk.create(bench.path(name), undefined, { acl });
+      await bench.zk.set(bench.path('a'), bytes('secret'));
+      for (const name of ['a', 'b']) await bench.zk.setAcl(bench.path(name), OPEN_ACL);
+      for (const name of ['a', 'b']) await bench.zk.set(bench.path(name), bytes('open'));
+      expect([log.items, once.items]).toEqual([['reset', `changed ${bench.path('a')}`], []]);
+    });
+
+    it('is lost with credentials of an unknown scheme: the client gives up', async () => {
+      // Whether the session is there first is a matter of time.
+      const asked = bench.client({ auth: [{ scheme: 'nobody', auth: 'x' }] }).then((zk) => zk.sync('/'));
+      await expect(asked).rejects.toMatchObject({ code: 'auth-failed' });
+    });
+
+    it('holds for credentials on every connection', async () => {
+      const alice = await bench.client({ auth: [ALICE] });
+      await alice.create(bench.path('a'), undefined, { acl: [{ permissions: 31, scheme: 'auth', id: '' }] });
+      await bench.reconnect(alice);
+      expect(await outcomeOf(alice.get(bench.path('a')))).toBe('ok');
+    });
+  });
+}

@@ -1,0 +1,95 @@
+/** An ensemble of three servers behaves as one: leader and followers serve the tests in turn, and then together. */
+import { describe, expect, it, jest } from '@jest/globals';
+import { connect, type ZooKeeper } from '../../src/index.js';
+import { bytes, EventLog, outcomeOf, textOf, type Bench } from './harness.js';
+import { RealFactory } from './real-factory.js';
+import { describeZooKeeper } from './suite.js';
+
+jest.setTimeout(60_000);
+
+const factory = new RealFactory(3);
+
+describeZooKeeper('an ensemble of three', factory, (bench) => {
+  describe('clients at different servers', () => {
+    it('read what another one wrote after a sync', async () => {
+      await withClients(bench, async (clients) => {
+        for (const [index, zk] of clients.entries()) {
+          await zk.create(`/n${index}`, bytes(`${index}`));
+          for (const other of clients) {
+            await other.sync('/');
+            expect(textOf((await other.get(`/n${index}`)).data)).toBe(`${index}`);
+          }
+        }
+      });
+    });
+
+    it('are told of each other’s changes, all in the same order', async () => {
+      await withClients(bench, async (clients) => {
+        const logs = clients.map(() => new EventLog());
+        for (const [index, zk] of clients.entries()) zk.watch('/', 'persistent-recursive', logs[index]!);
+        await Promise.all(logs.map((log) => log.atLeast(1)));
+        const created = await Promise.all(
+          Array.from({ length: 150 }, (_, index) =>
+            clients[index % 3]!.create('/n-', undefined, { mode: 'persistent-sequential' }),
+          ),
+        );
+        const inOrder = [...created].sort((one, other) => (one.stat.czxid < other.stat.czxid ? -1 : 1));
+        for (const log of logs) {
+          expect((await log.atLeast(151)).slice(1)).toEqual(inOrder.map(({ path }) => `created ${path}`));
+        }
+      });
+    });
+
+    it('get numbers of a sequence without gaps and doubles', async () => {
+      await withClients(bench, async (clients) => {
+        const created = await Promise.all(
+          Array.from({ length: 90 }, (_, index) =>
+            clients[index % 3]!.create('/n-', undefined, { mode: 'ephemeral-sequential' }),
+          ),
+        );
+        const numbers = created.map(({ path }) => Number(path.slice(3))).sort((one, other) => one - other);
+        expect(numbers).toEqual(created.map((_, index) => index));
+      });
+    });
+
+    it('that write the same version at once: one of them wins, each time', async () => {
+      await withClients(bench, async (clients) => {
+        await clients[0]!.create('/a');
+        await Promise.all(clients.map((zk) => zk.sync('/')));
+        for (let version = 0; version < 20; version++) {
+          const outcomes = await Promise.all(clients.map((zk) => outcomeOf(zk.set('/a', bytes(''), { version }))));
+          expect([...outcomes].sort()).toEqual(['bad-version', 'bad-version', 'ok']);
+        }
+      });
+    });
+
+    it('see ephemerals go with their session', async () => {
+      await withClients(bench, async ([owner, ...others]) => {
+        await owner!.create('/e', undefined, { mode: 'ephemeral' });
+        const logs = others.map(() => new EventLog());
+        for (const [index, zk] of others.entries()) {
+          zk.watch('/e', 'persistent', logs[index]!);
+          await logs[index]!.atLeast(1);
+        }
+        await owner!.close();
+        for (const log of logs) expect((await log.atLeast(2)).at(-1)).toBe('deleted /e');
+      });
+    });
+  });
+});
+
+/** One client for each server, below the root of the test. */
+async function withClients(bench: Bench, work: (clients: readonly ZooKeeper[]) => Promise<void>): Promise<void> {
+  const slash = factory.servers.indexOf('/');
+  const chroot = factory.servers.slice(slash) + bench.root;
+  const clients = factory.servers
+    .slice(0, slash)
+    .split(',')
+    .map((servers) => connect({ servers, chroot }));
+  try {
+    await Promise.all(clients.map((zk) => zk.sync('/')));
+    await work(clients);
+  } finally {
+    await Promise.all(clients.map((zk) => zk.close()));
+  }
+}

@@ -1,0 +1,132 @@
+/** Which names a znode may have, and what every operation says of others. */
+
+import { describe, expect, it } from '@jest/globals';
+import { bytes, outcomeOf, type Bench, type Inabilities, type PlainBench, type PlainZooKeeper } from './harness.js';
+
+const GOOD_NAMES = [
+  'a',
+  '0',
+  ' ',
+  'with space',
+  '...',
+  '.hidden',
+  'a.b',
+  '..a',
+  'a..',
+  '-',
+  '_',
+  '%2F',
+  '?&=#',
+  '\\',
+  '"quoted"',
+  "it's",
+  '*',
+  '{}[]()<>',
+  '~',
+  '@:;,',
+  'ä',
+  'Ελληνικά',
+  '日本語',
+  'עברית',
+  'e\u0301',
+  '\u00a0',
+  '\u3000',
+  '\uf900',
+  'x'.repeat(255),
+  'y'.repeat(5000),
+];
+
+const BAD_PATHS: readonly (readonly [why: string, path: string])[] = [
+  ['empty', ''],
+  ['relative', 'a'],
+  ['with a slash at its end', '/a/'],
+  ['with an empty name', '/a//b'],
+  ['of slashes only', '//'],
+  ['with the name "."', '/a/./b'],
+  ['with the name ".."', '/a/../b'],
+  ['ending in "."', '/a/.'],
+  ['ending in ".."', '/..'],
+  ['with a NUL', '/a\u0000'],
+  ['with a control character', '/a\u0001b'],
+  ['with a line break', '/a\nb'],
+  ['with a delete character', '/a\u007f'],
+  ['with a C1 control', '/a\u0085'],
+  ['with a private character', '/\ue000'],
+  ['with a special', '/\ufff0'],
+  ['with half a pair', '/\ud83d'],
+  ['with an emoji', '/😀'],
+];
+
+type Attempt = (zk: PlainZooKeeper, path: string) => Promise<unknown>;
+
+const OPERATIONS: readonly (readonly [name: string, attempt: Attempt])[] = [
+  ['create', (zk, path) => zk.create(path)],
+  ['get', (zk, path) => zk.get(path)],
+  ['set', (zk, path) => zk.set(path, bytes(''))],
+  ['delete', (zk, path) => zk.delete(path)],
+  ['exists', (zk, path) => zk.exists(path)],
+  ['children', (zk, path) => zk.children(path)],
+  ['getAcl', (zk, path) => zk.getAcl(path)],
+  ['sync', (zk, path) => zk.sync(path)],
+];
+
+export function describeNames(bench: PlainBench): void {
+  describe('names', () => {
+    it.each(GOOD_NAMES)('may be %j', async (name) => {
+      const path = bench.path(name);
+      expect((await bench.zk.create(path, bytes(name))).path).toBe(path);
+      expect((await bench.zk.children(bench.root)).children).toEqual([name]);
+      expect(Buffer.from((await bench.zk.get(path)).data).toString()).toBe(name);
+      await bench.zk.delete(path);
+    });
+
+    it('differ by case and by normal form', async () => {
+      const names = ['a', 'A', '\u00e9', 'e\u0301'];
+      for (const name of names) await bench.zk.create(bench.path(name));
+      expect([...(await bench.zk.children(bench.root)).children].sort()).toEqual([...names].sort());
+    });
+
+    it('may be nested deeply', async () => {
+      let path = bench.root;
+      for (let depth = 0; depth < 100; depth++) {
+        path += '/d';
+        await bench.zk.create(path);
+      }
+      expect((await bench.zk.exists(path))?.numChildren).toBe(0);
+    });
+  });
+}
+
+/** Not every client refuses all of these by itself, and a server may take what it cannot read back. */
+export function describeBadPaths(bench: Bench): void {
+  describe.each(BAD_PATHS)('a path that is %s', (_why, path) => {
+    it('is refused by every operation, and nothing is sent', async () => {
+      const { requests } = bench.zk.counters;
+      for (const [, attempt] of OPERATIONS) {
+        await expect(attempt(bench.zk, path)).rejects.toMatchObject({ code: 'invalid-argument', path });
+      }
+      for (const type of ['create', 'delete', 'check'] as const) {
+        expect(await outcomeOf(bench.zk.transaction([{ type, path }]))).toBe('invalid-argument');
+      }
+      expect(() => bench.zk.watch(path, 'persistent', { onEvent: () => undefined })).toThrow(/invalid path/);
+      expect(bench.zk.counters.requests).toEqual(requests);
+    });
+  });
+}
+
+/** What every operation says of a znode that is not there. */
+export function describeMissing(bench: PlainBench, unable: Inabilities = {}): void {
+  describe('where there is no znode', () => {
+    const EXPECTED: Readonly<Record<string, string>> = { create: 'ok', exists: 'ok', sync: 'ok' };
+    const operations = OPERATIONS.filter(([name]) => name !== 'getAcl' || unable.refusedGetAcl !== true);
+
+    it.each(operations)('%s says so, or has nothing against it', async (name, attempt) => {
+      expect(await outcomeOf(attempt(bench.zk, bench.path('a')))).toBe(EXPECTED[name] ?? 'no-node');
+    });
+
+    it.each(operations)('%s below it says so, or has nothing against it', async (name, attempt) => {
+      const expected = name === 'create' ? 'no-node' : (EXPECTED[name] ?? 'no-node');
+      expect(await outcomeOf(attempt(bench.zk, bench.path('a/b')))).toBe(expected);
+    });
+  });
+}

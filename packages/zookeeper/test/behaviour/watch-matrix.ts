@@ -1,0 +1,279 @@
+/** Which watch tells of which change: every kind of watch against every kind of change, also of changes that were missed. */
+
+import { describe, expect, it } from '@jest/globals';
+import { OPEN_ACL, type WatchEvent, type ZooKeeper } from '../../src/index.js';
+import { bytes, Collector, EventLog, outcomeOf, type Bench, type PlainBench, type PlainZooKeeper } from './harness.js';
+
+/** Everything is done at the znode `a`, which may have a child `a/child`. */
+interface Step {
+  readonly name: string;
+  run(zk: PlainZooKeeper, path: string): Promise<unknown>;
+}
+
+const CHANGES = {
+  create: { name: 'its creation', run: (zk, path) => zk.create(path) },
+  set: { name: 'a change of its data', run: (zk, path) => zk.set(path, bytes('new')) },
+  sameData: { name: 'the same data once more', run: (zk, path) => zk.set(path, bytes('old')) },
+  delete: { name: 'its deletion', run: (zk, path) => zk.delete(path) },
+  setAcl: { name: 'another access control list', run: (zk, path) => zk.setAcl(path, OPEN_ACL) },
+  createChild: { name: 'a new child', run: (zk, path) => zk.create(`${path}/new`) },
+  setChild: { name: 'a change of a child', run: (zk, path) => zk.set(`${path}/child`, bytes('new')) },
+  deleteChild: { name: 'the deletion of a child', run: (zk, path) => zk.delete(`${path}/child`) },
+  createGrandchild: { name: 'a new grandchild', run: (zk, path) => zk.create(`${path}/child/new`) },
+  failedSet: {
+    name: 'a refused change',
+    run: (zk, path) => outcomeOf(zk.set(path, bytes('new'), { version: 99 })),
+  },
+  failedDelete: { name: 'a refused deletion', run: (zk, path) => outcomeOf(zk.delete(path, { version: 99 })) },
+  sibling: { name: 'a znode beside it', run: (zk, path) => zk.create(`${path}-beside`) },
+  read: { name: 'reads', run: (zk, path) => Promise.all([zk.get(path), zk.children(path), zk.getAcl(path)]) },
+} as const satisfies Record<string, Step>;
+
+type ChangeName = keyof typeof CHANGES;
+
+type OneShot = 'get' | 'exists' | 'children' | 'exists of nothing';
+
+/** What is there before the change, besides `a`. */
+const NEEDS_CHILD: ReadonlySet<ChangeName> = new Set(['setChild', 'deleteChild', 'createGrandchild']);
+
+function setWatch(
+  zk: PlainZooKeeper,
+  kind: OneShot,
+  path: string,
+  watch: (event: WatchEvent) => void,
+): Promise<unknown> {
+  switch (kind) {
+    case 'get':
+      return zk.get(path, { watch });
+    case 'children':
+      return zk.children(path, { watch });
+    case 'exists':
+    case 'exists of nothing':
+      return zk.exists(path, { watch });
+  }
+}
+
+/** Makes what the change needs. */
+async function prepare(zk: PlainZooKeeper, change: ChangeName, path: string): Promise<void> {
+  if (change === 'create') return;
+  await zk.create(path, bytes('old'));
+  if (NEEDS_CHILD.has(change)) await zk.create(`${path}/child`);
+}
+
+/** What a watch that is told once says of a change; nothing where none is named. */
+const TOLD_ONCE: Readonly<Record<OneShot, Partial<Record<ChangeName, WatchEvent['type']>>>> = {
+  get: { set: 'changed', sameData: 'changed', delete: 'deleted' },
+  exists: { set: 'changed', sameData: 'changed', delete: 'deleted' },
+  children: { delete: 'deleted', createChild: 'children', deleteChild: 'children' },
+  'exists of nothing': { create: 'created' },
+};
+
+const changesFor = (kind: OneShot): readonly ChangeName[] => {
+  const names = Object.keys(CHANGES) as ChangeName[];
+  return names.filter((name) => (name === 'create') === (kind === 'exists of nothing'));
+};
+
+const ONE_SHOT_CASES = (Object.keys(TOLD_ONCE) as OneShot[]).flatMap((kind) =>
+  changesFor(kind).map((change) => ({
+    kind,
+    change,
+    what: CHANGES[change].name,
+    told: TOLD_ONCE[kind][change] ?? 'nothing',
+  })),
+);
+
+export function describeOneShotMatrix(bench: PlainBench): void {
+  describe('a watch that is told once', () => {
+    it.each(ONE_SHOT_CASES)('set by $kind: of $what it is told $told', async ({ kind, change, told }) => {
+      const path = bench.path('a');
+      await prepare(bench.zk, change, path);
+      const log = new Collector<string>();
+      await setWatch(bench.zk, kind, path, (event) => log.add(`${event.type} ${event.path}`));
+      await CHANGES[change].run(bench.zk, path);
+      // An answer comes after the events of what it reflects.
+      await bench.zk.exists(path);
+      expect(log.items).toEqual(told === 'nothing' ? [] : [`${told} ${path}`]);
+    });
+  });
+}
+
+/** What was missed while there was no connection is told once there is one again. */
+export function describeMissedEvents(bench: Bench): void {
+  describe('a watch that is told once, whose client had no connection', () => {
+    it.each(ONE_SHOT_CASES)('set by $kind: of $what it is told $told', async ({ kind, change, told }) => {
+      const path = bench.path('a');
+      await prepare(bench.zk, change, path);
+      const client = await bench.client();
+      const log = new Collector<string>();
+      await setWatch(client, kind, path, (event) => log.add(`${event.type} ${event.path}`));
+      await bench.whileIsolated(client, () => CHANGES[change].run(bench.zk, path));
+      await client.exists(path);
+      expect(log.items).toEqual(told === 'nothing' ? [] : [`${told} ${path}`]);
+    });
+
+    it.each([
+      ['get', 'deleted'],
+      ['exists', 'deleted'],
+      ['children', 'deleted'],
+    ] as const)('set by %s: of a deletion after other changes it is told %s', async (kind, told) => {
+      const path = bench.path('a');
+      await bench.zk.create(path);
+      const client = await bench.client();
+      const log = new Collector<string>();
+      await setWatch(client, kind, path, (event) => log.add(event.type));
+      await bench.whileIsolated(client, async () => {
+        await bench.zk.set(path, bytes('1'));
+        await bench.zk.create(`${path}/child`);
+        await bench.zk.delete(`${path}/child`);
+        await bench.zk.delete(path);
+      });
+      await client.exists(path);
+      expect(log.items).toEqual([told]);
+    });
+
+    it.each([
+      ['get', 'changed'],
+      ['exists', 'changed'],
+    ] as const)('set by %s: of a znode that was made anew it is told %s', async (kind, told) => {
+      const path = bench.path('a');
+      await bench.zk.create(path);
+      const client = await bench.client();
+      const log = new Collector<string>();
+      await setWatch(client, kind, path, (event) => log.add(event.type));
+      await bench.whileIsolated(client, async () => {
+        await bench.zk.delete(path);
+        await bench.zk.create(path);
+      });
+      await client.exists(path);
+      expect(log.items).toEqual([told]);
+    });
+
+    it('is still there for what comes afterwards, when nothing was missed', async () => {
+      const client = await bench.client();
+      await bench.zk.create(bench.path('a'));
+      const log = new Collector<string>();
+      await client.get(bench.path('a'), { watch: (event) => log.add(event.type) });
+      await bench.whileIsolated(client, async () => undefined);
+      await bench.zk.set(bench.path('a'), bytes('1'));
+      expect(await log.atLeast(1)).toEqual(['changed']);
+    });
+  });
+}
+
+/** Told by a persistent watch at `a`, by type and path relative to `a`. */
+const PERSISTENT: Readonly<Record<'persistent' | 'persistent-recursive', Partial<Record<ChangeName, string[]>>>> = {
+  persistent: {
+    create: ['created '],
+    set: ['changed '],
+    sameData: ['changed '],
+    delete: ['deleted '],
+    createChild: ['children '],
+    deleteChild: ['children '],
+  },
+  'persistent-recursive': {
+    create: ['created '],
+    set: ['changed '],
+    sameData: ['changed '],
+    delete: ['deleted '],
+    createChild: ['created /new'],
+    setChild: ['changed /child'],
+    deleteChild: ['deleted /child'],
+    createGrandchild: ['created /child/new'],
+  },
+};
+
+const PERSISTENT_CASES = (Object.keys(PERSISTENT) as (keyof typeof PERSISTENT)[]).flatMap((mode) =>
+  (Object.keys(CHANGES) as ChangeName[]).map((change) => ({
+    mode,
+    change,
+    what: CHANGES[change].name,
+    told: PERSISTENT[mode][change] ?? [],
+  })),
+);
+
+const follow = async (zk: ZooKeeper, path: string, mode: 'persistent' | 'persistent-recursive'): Promise<EventLog> => {
+  const log = new EventLog();
+  zk.watch(path, mode, log);
+  await log.atLeast(1);
+  return log;
+};
+
+export function describePersistentMatrix(bench: Bench): void {
+  describe('a persistent watch', () => {
+    it.each(PERSISTENT_CASES)('of mode $mode: of $what it is told $told', async ({ mode, change, told }) => {
+      const path = bench.path('a');
+      await prepare(bench.zk, change, path);
+      const log = await follow(bench.zk, path, mode);
+      await CHANGES[change].run(bench.zk, path);
+      await bench.zk.exists(path);
+      const expected = told.map((text) => text.replace(' ', ` ${path}`));
+      expect(log.items).toEqual(['reset', ...expected]);
+    });
+
+    it.each(['persistent', 'persistent-recursive'] as const)(
+      'of mode %s is told again and again, by whomever it was done',
+      async (mode) => {
+        const path = bench.path('a');
+        await bench.zk.create(path);
+        const log = await follow(bench.zk, path, mode);
+        const other = await bench.client();
+        for (const zk of [bench.zk, other, bench.zk]) await zk.set(path, bytes('x'));
+        expect(await log.atLeast(4)).toEqual(['reset', ...Array<string>(3).fill(`changed ${path}`)]);
+      },
+    );
+
+    it.each(['persistent', 'persistent-recursive'] as const)(
+      'of mode %s is told nothing of what a failed transaction held',
+      async (mode) => {
+        const path = bench.path('a');
+        await bench.zk.create(path);
+        const log = await follow(bench.zk, path, mode);
+        const transaction = bench.zk.transaction([
+          { type: 'set', path, data: bytes('x') },
+          { type: 'create', path: `${path}/new` },
+          { type: 'check', path, version: 99 },
+        ]);
+        expect(await outcomeOf(transaction)).toBe('bad-version');
+        await bench.zk.exists(path);
+        expect(log.items).toEqual(['reset']);
+      },
+    );
+
+    it('at the root of the tree is told of everything', async () => {
+      const inside = await bench.client({ chroot: bench.root });
+      const log = await follow(inside, '/', 'persistent-recursive');
+      await inside.create('/a');
+      await inside.create('/a/b');
+      expect(log.items).toEqual(['reset', 'created /a', 'created /a/b']);
+    });
+
+    it('within another one is told once of each change, as is the other', async () => {
+      await bench.zk.create(bench.path('a'));
+      const outer = await follow(bench.zk, bench.root, 'persistent-recursive');
+      const inner = await follow(bench.zk, bench.path('a'), 'persistent-recursive');
+      await bench.zk.create(bench.path('a/b'));
+      await bench.zk.create(bench.path('c'));
+      expect(outer.items).toEqual(['reset', `created ${bench.path('a/b')}`, `created ${bench.path('c')}`]);
+      expect(inner.items).toEqual(['reset', `created ${bench.path('a/b')}`]);
+    });
+
+    it('is told of ephemerals that go with their session', async () => {
+      const owner = await bench.client();
+      for (const name of ['e1', 'e2']) await owner.create(bench.path(name), undefined, { mode: 'ephemeral' });
+      const log = await follow(bench.zk, bench.root, 'persistent-recursive');
+      await owner.close();
+      const events = (await log.atLeast(3)).slice(1);
+      expect([...events].sort()).toEqual([`deleted ${bench.path('e1')}`, `deleted ${bench.path('e2')}`]);
+    });
+
+    it('that is closed and set again is told from then on', async () => {
+      const first = new EventLog();
+      const watch = bench.zk.watch(bench.root, 'persistent', first);
+      await first.atLeast(1);
+      watch.close();
+      const second = await follow(bench.zk, bench.root, 'persistent');
+      await bench.zk.create(bench.path('a'));
+      expect([first.items, second.items]).toEqual([['reset'], ['reset', `children ${bench.root}`]]);
+    });
+  });
+}

@@ -1,0 +1,77 @@
+/** A server of an ensemble that has lost the others, and serves reads to who allows it. */
+
+import { afterAll, afterEach, beforeAll, describe, expect, it, jest } from '@jest/globals';
+import { startZooKeeper, type RunningZooKeeper } from '@nodepool/dev-zookeeper';
+import { connect, type ClientOptions, type ZooKeeper } from '../../src/index.js';
+import { errorOf, eventOf } from './helpers.js';
+
+jest.setTimeout(40_000);
+
+let ensemble: RunningZooKeeper;
+let clients: ZooKeeper[] = [];
+
+beforeAll(async () => {
+  ensemble = await startZooKeeper({
+    ensembleSize: 3,
+    tickTime: 250,
+    javaOptions: ['-Dreadonlymode.enabled=true'],
+    // Only local sessions can be made without the others.
+    settings: { localSessionsEnabled: 'true', localSessionsUpgradingEnabled: 'true' },
+  });
+});
+
+afterAll(() => ensemble.stop());
+
+afterEach(async () => {
+  await Promise.all(clients.map((client) => client.close()));
+  clients = [];
+});
+
+function client(options: Partial<ClientOptions> = {}): ZooKeeper {
+  const made = connect({ servers: ensemble.servers, reconnectDelayMs: [20, 100], ...options });
+  clients.push(made);
+  return made;
+}
+
+const bytes = (text: string): Uint8Array => Buffer.from(text);
+
+describe('a server without the others of its ensemble', () => {
+  it('is read from by a client that allows it, until others are back, which it finds by itself', async () => {
+    const writer = client();
+    await writer.create('/kept', bytes('kept'));
+    await writer.close();
+    await Promise.all([ensemble.kill('SIGKILL', 0), ensemble.kill('SIGKILL', 1)]);
+    // The last server may serve for a moment as if the others were there.
+    const zk = client({ readOnly: true, sessionTimeoutMs: 500 });
+    const [session] = await eventOf(zk, 'session', (made) => made.readOnly);
+    expect([zk.session === session, session.confirmed, zk.state]).toEqual([true, true, 'connected']);
+    expect(Buffer.from((await zk.get('/kept')).data).toString()).toBe('kept');
+    const refused = await errorOf(zk.set('/kept', bytes('changed')));
+    expect(refused).toMatchObject({ code: 'not-read-only', outcome: 'not-applied', path: '/kept' });
+
+    const strict = client();
+    expect(await errorOf(strict.connected({ timeoutMs: 500 }))).toMatchObject({ code: 'timeout' });
+
+    const [lost, next] = [eventOf(zk, 'lost'), eventOf(zk, 'session')];
+    await Promise.all([ensemble.restart(0), ensemble.restart(1)]);
+    expect((await lost)[0]).toBe(session);
+    const [writable] = await next;
+    expect([writable.readOnly, zk.session === writable, session.lost.aborted]).toEqual([false, true, true]);
+    expect((await zk.set('/kept', bytes('changed'))).version).toBe(1);
+    expect((await strict.connected()).readOnly).toBe(false);
+  });
+
+  it('does not take over a session that can write: that waits for the others until it is lost', async () => {
+    const zk = client({ readOnly: true, sessionTimeoutMs: 2000 });
+    const session = await zk.connected();
+    expect(session.readOnly).toBe(false);
+    const readOnly = eventOf(zk, 'session', (made) => made.readOnly);
+    const writable = readOnly.then(() => eventOf(zk, 'session', (made) => !made.readOnly));
+    await Promise.all([ensemble.kill('SIGKILL', 0), ensemble.kill('SIGKILL', 2)]);
+    await readOnly;
+    expect(session.lost.aborted).toBe(true);
+    await zk.get('/');
+    await Promise.all([ensemble.restart(0), ensemble.restart(2)]);
+    await writable;
+  });
+});

@@ -1,0 +1,147 @@
+/** What goes wrong with TLS, told so that the reader knows which certificate it is and what to do. */
+
+import { execFile } from 'node:child_process';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createServer, type Server, type TlsOptions } from 'node:tls';
+import { promisify } from 'node:util';
+import { afterAll, afterEach, beforeAll, describe, expect, it, jest } from '@jest/globals';
+import { makeCertificates, startZooKeeper, type Certificates, type RunningZooKeeper } from '@nodepool/dev-zookeeper';
+import { connect, type ClientTlsOptions, type ZooKeeper } from '../../src/index.js';
+import { errorOf, eventOf } from './helpers.js';
+
+jest.setTimeout(60_000);
+
+const run = promisify(execFile);
+
+let folder: string;
+let ours: Certificates;
+let theirs: Certificates;
+let zooKeeper: RunningZooKeeper;
+let clients: ZooKeeper[] = [];
+let servers: Server[] = [];
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'tls-'));
+  [ours, theirs, zooKeeper] = await Promise.all([
+    makeCertificates(join(folder, 'ours')),
+    makeCertificates(join(folder, 'theirs')),
+    startZooKeeper({ tls: true }),
+  ]);
+});
+
+afterEach(async () => {
+  await Promise.all(clients.map((client) => client.close()));
+  for (const server of servers) server.close();
+  [clients, servers] = [[], []];
+});
+
+afterAll(async () => {
+  await zooKeeper.stop();
+  await rm(folder, { recursive: true });
+});
+
+/** What the client warns of, and what a caller who waits in vain is told. */
+async function complaints(address: string, tls: ClientTlsOptions): Promise<{ warning: Error; told: Error }> {
+  const zk = connect({ servers: address, tls });
+  clients.push(zk);
+  const [warning] = await eventOf(zk, 'warning');
+  const told = await errorOf(zk.connected({ timeoutMs: 5 }));
+  expect(zk.counters.connects).toBe(0);
+  return { warning, told };
+}
+
+async function expectComplaint(address: string, tls: ClientTlsOptions, message: RegExp): Promise<void> {
+  const { warning, told } = await complaints(address, tls);
+  expect(warning.message).toMatch(message);
+  expect(told).toMatchObject({ code: 'timeout', message: expect.stringMatching(message) });
+  expect((told.cause as Error).message).toMatch(message);
+}
+
+/** A server that gets as far as the handshake. */
+async function tlsServer(options: TlsOptions): Promise<string> {
+  const server = createServer(options, (socket) => socket.on('error', () => socket.destroy()));
+  servers.push(server);
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  return `localhost:${(server.address() as AddressInfo).port}`;
+}
+
+/** Signs the certificate of `name` anew, so that it expired yesterday. */
+async function expired(certificates: Certificates, name: 'server' | 'client'): Promise<string> {
+  const place = join(certificates.ca, '..');
+  const out = join(place, `${name}-expired.pem`);
+  const files = ['-in', join(place, `${name}.csr`), '-CA', certificates.ca, '-CAkey', join(place, 'ca.key')];
+  const extensions = ['-extfile', join(place, `${name}.ext`)];
+  await run('openssl', ['x509', '-req', ...files, ...extensions, '-CAcreateserial', '-days', '-1', '-out', out]);
+  return out;
+}
+
+describe('a certificate of a server is refused that', () => {
+  it('has expired', async () => {
+    const address = await tlsServer({
+      cert: await readFile(await expired(ours, 'server')),
+      key: await readFile(ours.serverKey),
+    });
+    await expectComplaint(address, { ca: ours.ca }, /the server's certificate has expired; it must be renewed/);
+  });
+
+  it('another authority signed', async () => {
+    const address = await tlsServer({ cert: await readFile(theirs.serverCert), key: await readFile(theirs.serverKey) });
+    await expectComplaint(address, { ca: ours.ca }, /not signed by an authority that is trusted; is tls\.ca the one/);
+  });
+
+  it('is for another name', async () => {
+    const address = await tlsServer({ cert: await readFile(ours.serverCert), key: await readFile(ours.serverKey) });
+    await expectComplaint(
+      address,
+      { ca: ours.ca, servername: 'zk.example.org' },
+      /is not for zk\.example\.org: .*DNS:localhost.*tls\.servername/,
+    );
+  });
+});
+
+describe('a real server that', () => {
+  it('demands a certificate of a client that has none', async () => {
+    await expectComplaint(zooKeeper.tlsServers!, { ca: zooKeeper.tls!.ca }, /demands a certificate of the client/);
+  });
+
+  it('does not trust the certificate of the client', async () => {
+    const { clientCert: cert, clientKey: key } = theirs;
+    await expectComplaint(
+      zooKeeper.tlsServers!,
+      { ca: zooKeeper.tls!.ca, cert, key },
+      /refuses the client's certificate; is tls\.cert signed by an authority that the server trusts/,
+    );
+  });
+
+  it('refuses a certificate of the client that has expired', async () => {
+    const { clientKey: key } = ours;
+    const cert = await expired(ours, 'client');
+    await expectComplaint(
+      zooKeeper.tlsServers!,
+      { ca: zooKeeper.tls!.ca, cert, key },
+      /refuses the client's certificate, which expired on 20\d\d-.*; renew tls\.cert/,
+    );
+  });
+
+  it('does not speak TLS at the port', async () => {
+    await expectComplaint(zooKeeper.servers, zooKeeper.tls!, /does not answer with TLS; is this its secure port/);
+  });
+});
+
+describe('material', () => {
+  it('whose key is not that of the certificate is named', async () => {
+    const { ca, clientCert: cert } = ours;
+    const { warning } = await complaints('localhost:1', { ca, cert, key: theirs.clientKey });
+    expect(warning).toMatchObject({ code: 'invalid-argument' });
+    expect(warning.message).toContain('tls.key is not the key of tls.cert');
+  });
+
+  it('that is no certificate is told as such', async () => {
+    const { warning } = await complaints('localhost:1', { ...ours, cert: '-----BEGIN nonsense', key: ours.clientKey });
+    expect(warning).toMatchObject({ code: 'invalid-argument' });
+    expect(warning.message).toMatch(/tls\.ca, tls\.cert or tls\.key cannot be used: .*give matching PEM files/);
+  });
+});

@@ -1,0 +1,36 @@
+/** Whatever bytes a server sends, the client survives them: a short run with a fixed seed; see `fuzz/main.ts`. */
+
+import { join } from 'node:path';
+import { describe, expect, it, jest } from '@jest/globals';
+import { seeded } from '../behaviour/seeded.js';
+import { loadCorpus } from './fuzz/corpus.js';
+import { mutated } from './fuzz/mutations.js';
+import { OPERATIONS } from './fuzz/operations.js';
+import { fuzzRound } from './fuzz/round.js';
+
+jest.setTimeout(60_000);
+
+const corpus = loadCorpus(join(__dirname, '../../fuzz/corpus.json'));
+const ROUNDS = 2000;
+
+describe('spoilt answers', () => {
+  it('end in results or errors of this package, every call with an outcome, and nothing else happens', async () => {
+    const memoryBefore = process.memoryUsage().arrayBuffers;
+    for (let seed = 0; seed < ROUNDS; seed++) await fuzzRound(corpus, seeded(seed));
+    expect(process.memoryUsage().arrayBuffers - memoryBefore).toBeLessThan(128 * 1024 * 1024);
+  });
+
+  it('start from answers of a real server to every kind of call', () => {
+    for (const name of [...Object.keys(OPERATIONS), 'connect', 'event', 'ping', 'setWatches']) {
+      expect([name, corpus[name]?.length ?? 0]).toEqual([name, expect.any(Number)]);
+      expect(corpus[name]?.length).toBeGreaterThan(0);
+    }
+  });
+
+  it('are the same for the same seed', () => {
+    const [message] = corpus['get'] ?? [];
+    const spoil = (seed: number): string => mutated(message!, seeded(seed)).toString('hex');
+    expect([1, 2, 3].map(spoil)).toEqual([1, 2, 3].map(spoil));
+    expect(new Set(Array.from({ length: 20 }, (_, seed) => spoil(seed))).size).toBeGreaterThan(10);
+  });
+});

@@ -1,0 +1,44 @@
+/**
+ * The npm package `zookeeper` as an independent reference: what it sees of a real server is what our suite says. Run by
+ * `pnpm --filter @nodepool/zookeeper test:reference`, never with the other tests: it has to be compiled, and it may
+ * abort the process.
+ */
+import { describe, expect, it, jest } from '@jest/globals';
+import { zooKeeperForTests, type ZooKeeperForTests } from '@nodepool/dev-zookeeper';
+import type { PlainFactory, PlainZooKeeper, TestClientOptions } from '../behaviour/harness.js';
+import { describeReference } from '../behaviour/suite.js';
+import { isInstalled, NpmClient } from './npm-client.js';
+
+jest.setTimeout(60_000);
+
+class NpmFactory implements PlainFactory<PlainZooKeeper> {
+  private zooKeeper: ZooKeeperForTests | undefined;
+
+  async start(): Promise<void> {
+    this.zooKeeper = await zooKeeperForTests({ tickTime: 500 });
+  }
+
+  async stop(): Promise<void> {
+    await this.zooKeeper?.stop();
+  }
+
+  async connect(options: TestClientOptions = {}): Promise<PlainZooKeeper> {
+    if (this.zooKeeper === undefined) throw new Error('start it first');
+    const client = await NpmClient.connect(
+      this.zooKeeper.servers + (options.chroot ?? ''),
+      options.sessionTimeoutMs ?? 10_000,
+    );
+    for (const { scheme, auth } of options.auth ?? []) await client.authenticate(scheme, auth);
+    return client;
+  }
+}
+
+if (isInstalled) {
+  describeReference('the npm package zookeeper, at a real server', new NpmFactory(), { refusedGetAcl: true });
+} else {
+  describe('the npm package zookeeper', () => {
+    it.skip('SKIPPED: it is not installed; tooling/zookeeper-reference/install.sh does that', () => {
+      expect(isInstalled).toBe(true);
+    });
+  });
+}
