@@ -1,88 +1,182 @@
 /**
- * Measures the ZooKeeper client by itself: operations per second and processor time of this process per operation, with 1,
- * 100 and 1,000 operations in flight, 100-byte values.
+ * Measures three ZooKeeper clients side by side on one server, each in a process of its own: this workspace's, the npm
+ * package `zookeeper` (see tooling/zookeeper-reference), and kazoo (Debian's python3-kazoo). Values have 100 bytes.
  *
  *   --data memory|disk   where ZooKeeper keeps its data: /dev/shm, or the folder for temporary files (default)
  *   --operations N       operations per measurement with more than one in flight (default 20000)
+ *   --runs N             of each client, in turn; the best of them counts (default 3)
  */
 
-import { tmpdir } from 'node:os';
+import { execFileSync, spawn } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { cpus, release, tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
 import { parseArgs } from 'node:util';
 import { startZooKeeper } from '@nodepool/dev-zookeeper';
-import { connect, systemClock, type TransactionOp, type ZooKeeper } from '@nodepool/zookeeper';
+import { connect } from '@nodepool/zookeeper';
+import { IN_FLIGHT, OPERATIONS, WATCH_EVENTS, type Measurement } from './zookeeper-measure.js';
 
-const VALUE = Buffer.alloc(100, 'x');
-const IN_FLIGHT = [1, 100, 1000] as const;
+const NPM_PACKAGE = join(__dirname, '../../../.tools/zookeeper-reference/node_modules/zookeeper');
+const PYTHON = '/usr/bin/python3';
+const EVENTS = 10_000;
+const WRITERS = 100;
 /** With one in flight, the time goes by waiting; fewer operations tell as much. */
-const SHARE_OF_SERIAL = 0.1;
-const OPERATIONS_PER_TRANSACTION = 10;
+const SHARE_OF_SERIAL = 0.2;
 
-type Operation = (zooKeeper: ZooKeeper, folder: string, index: number) => Promise<unknown>;
+interface Contestant {
+  readonly name: string;
+  /** Why it is not measured. */
+  readonly missing?: string;
+  readonly command: (...args: readonly string[]) => readonly string[];
+  /** The best of all runs, by in flight and operation. */
+  readonly best: Map<string, Measurement>;
+}
 
-/** In an order in which each finds what it needs. */
-const OPERATIONS: readonly (readonly [name: string, operation: Operation])[] = [
-  ['create', (zooKeeper, folder, index) => zooKeeper.create(`${folder}/${index}`, VALUE)],
-  ['set', (zooKeeper, folder, index) => zooKeeper.set(`${folder}/${index}`, VALUE)],
-  ['get', (zooKeeper, folder, index) => zooKeeper.get(`${folder}/${index}`)],
-  ['transaction of 10 sets', (zooKeeper, folder, index) => zooKeeper.transaction(sets(`${folder}/${index}`))],
-  ['delete', (zooKeeper, folder, index) => zooKeeper.delete(`${folder}/${index}`)],
-];
+function contestants(): Contestant[] {
+  const npm = existsSync(NPM_PACKAGE) ? {} : { missing: 'not installed: tooling/zookeeper-reference/install.sh' };
+  const kazoo = hasKazoo() ? {} : { missing: 'not installed: apt-get install python3-kazoo' };
+  return [
+    {
+      name: '@nodepool/zookeeper',
+      command: (...args) => [process.execPath, join(__dirname, 'zookeeper-ours.js'), ...args],
+      best: new Map(),
+    },
+    {
+      name: 'zookeeper (npm)',
+      ...npm,
+      command: (...args) => [process.execPath, join(__dirname, 'zookeeper-npm.js'), NPM_PACKAGE, ...args],
+      best: new Map(),
+    },
+    {
+      name: 'kazoo',
+      ...kazoo,
+      command: (...args) => [PYTHON, join(__dirname, '../src/zookeeper-kazoo.py'), ...args],
+      best: new Map(),
+    },
+  ];
+}
 
-function sets(path: string): TransactionOp[] {
-  return Array.from({ length: OPERATIONS_PER_TRANSACTION }, () => ({ type: 'set', path, data: VALUE }));
+function hasKazoo(): boolean {
+  try {
+    execFileSync(PYTHON, ['-c', 'import kazoo'], { stdio: 'ignore' });
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 async function main(): Promise<void> {
   const { values } = parseArgs({
-    options: { data: { type: 'string', default: 'disk' }, operations: { type: 'string', default: '20000' } },
+    options: {
+      data: { type: 'string', default: 'disk' },
+      operations: { type: 'string', default: '20000' },
+      runs: { type: 'string', default: '3' },
+    },
   });
-  const operations = Number(values.operations);
-  if (!Number.isInteger(operations) || operations < 1) throw new Error('--operations takes a positive number');
+  const runs = positive('--runs', values.runs);
+  const operations = positive('--operations', values.operations);
   const server = await startZooKeeper({
     parentFolder: values.data === 'memory' ? '/dev/shm' : tmpdir(),
     javaHeap: '1g',
   });
-  const zooKeeper = connect({ servers: server.servers });
+  const clients = contestants();
   try {
-    await zooKeeper.connected();
-    process.stdout.write(
-      `${'in flight'.padStart(9)}  ${'operation'.padEnd(24)}${'per second'.padStart(11)}  CPU per operation\n`,
-    );
-    for (const inFlight of IN_FLIGHT) {
-      const folder = `/bench-${inFlight}`;
-      await zooKeeper.create(folder);
-      const count = inFlight === 1 ? Math.ceil(operations * SHARE_OF_SERIAL) : operations;
-      for (const [name, operation] of OPERATIONS) {
-        const { perSecond, cpuMicroseconds } = await measure(count, inFlight, (index) =>
-          operation(zooKeeper, folder, index),
-        );
-        process.stdout.write(
-          `${String(inFlight).padStart(9)}  ${name.padEnd(24)}${perSecond.toFixed(0).padStart(11)}  ${cpuMicroseconds.toFixed(1)} µs\n`,
-        );
+    for (let run = 1; run <= runs; run++) {
+      // In turns of seconds: what else the machine does must not fall on one of them.
+      for (const inFlight of IN_FLIGHT) {
+        const count = inFlight === 1 ? Math.ceil(operations * SHARE_OF_SERIAL) : operations;
+        for (const client of clients) {
+          if (client.missing !== undefined) continue;
+          process.stderr.write(`run ${run} of ${runs}: ${inFlight} in flight, ${client.name}\n`);
+          const folder = `/bench-${run}-${inFlight}-${client.name.replaceAll(/\W/g, '')}`;
+          await follow(client, client.command(server.servers, folder, String(inFlight), String(count)));
+        }
       }
+      const [ours] = clients;
+      if (ours !== undefined) await measureEvents(ours, server.servers, `/events-${run}`);
     }
   } finally {
-    await zooKeeper.close();
     await server.stop();
   }
+  process.stdout.write(render(clients));
 }
 
-/** Runs `operation` for 0 to `count` - 1, that many at a time. */
-async function measure(
-  count: number,
-  inFlight: number,
-  operation: (index: number) => Promise<unknown>,
-): Promise<{ readonly perSecond: number; readonly cpuMicroseconds: number }> {
-  let next = 0;
-  const lane = async (): Promise<void> => {
-    while (next < count) await operation(next++);
+function positive(name: string, text: string): number {
+  const value = Number(text);
+  if (Number.isInteger(value) && value > 0) return value;
+  throw new Error(`${name} takes a positive whole number, not "${text}"`);
+}
+
+/** Runs a client's program and keeps what it measured where that is better than before. */
+async function follow(client: Contestant, command: readonly string[], onReady?: () => void): Promise<void> {
+  const [program = '', ...args] = command;
+  const child = spawn(program, args, { stdio: ['ignore', 'pipe', 'inherit'] });
+  const ended = new Promise<string>((resolve, reject) => {
+    child.once('error', reject);
+    child.once('exit', (code, signal) => resolve(signal ?? String(code)));
+  });
+  for await (const line of createInterface(child.stdout)) {
+    if (line === 'ready') onReady?.();
+    // Other lines are a library's own messages. Ours are written by our own programs.
+    if (line.startsWith('{')) keepBest(client, JSON.parse(line) as Measurement);
+  }
+  const how = await ended;
+  if (how !== '0') process.stderr.write(`${client.name} ended with ${how}\n`);
+}
+
+function keepBest(client: Contestant, measured: Measurement): void {
+  const key = keyOf(measured.inFlight, measured.operation);
+  const before = client.best.get(key) ?? measured;
+  client.best.set(key, {
+    ...measured,
+    perSecond: Math.max(before.perSecond, measured.perSecond),
+    cpuPerOperation: Math.min(before.cpuPerOperation, measured.cpuPerOperation),
+  });
+}
+
+/** The other two cannot: neither has persistent watches. */
+async function measureEvents(client: Contestant, servers: string, path: string): Promise<void> {
+  const zk = connect({ servers });
+  await zk.create(path);
+  let writing: Promise<unknown> = Promise.resolve();
+  const write = async (): Promise<void> => {
+    for (let count = EVENTS / WRITERS; count > 0; count--) await zk.set(path, Buffer.of(count));
   };
-  const began = systemClock.monotonic();
-  const cpuBefore = process.cpuUsage();
-  await Promise.all(Array.from({ length: inFlight }, lane));
-  const { user, system } = process.cpuUsage(cpuBefore);
-  const seconds = (systemClock.monotonic() - began) / 1000;
-  return { perSecond: count / seconds, cpuMicroseconds: (user + system) / count };
+  await follow(client, client.command(servers, path, 'events', String(EVENTS)), () => {
+    writing = Promise.all(Array.from({ length: WRITERS }, write));
+  });
+  await writing;
+  await zk.close();
+}
+
+function keyOf(inFlight: number, operation: string): string {
+  return `${inFlight} ${operation}`;
+}
+
+/** A table in Markdown. */
+function render(clients: readonly Contestant[]): string {
+  const head = ['in flight', 'operation', ...clients.flatMap(({ name }) => [`${name}: per second`, 'CPU µs'])];
+  const rows = IN_FLIGHT.flatMap((inFlight) => OPERATIONS.map((operation) => row(clients, inFlight, operation)));
+  rows.push(row(clients, WRITERS, WATCH_EVENTS));
+  const [cpu] = cpus();
+  const lines = [
+    `${new Date().toISOString().slice(0, 10)}, Node.js ${process.version}, Linux ${release()}, ${cpus().length} × ${cpu?.model ?? '?'}`,
+    '',
+    ...[head, head.map((_, column) => (column === 1 ? '---' : '---:')), ...rows].map(
+      (cells) => `| ${cells.join(' | ')} |`,
+    ),
+    ...clients.flatMap(({ name, missing }) => (missing === undefined ? [] : ['', `${name}: ${missing}`])),
+  ];
+  return `${lines.join('\n')}\n`;
+}
+
+function row(clients: readonly Contestant[], inFlight: number, operation: string): string[] {
+  const cells = clients.flatMap(({ best }) => {
+    const measured = best.get(keyOf(inFlight, operation));
+    return measured === undefined ? ['-', '-'] : [measured.perSecond.toFixed(0), measured.cpuPerOperation.toFixed(0)];
+  });
+  return [String(inFlight), operation, ...cells];
 }
 
 main().catch((error: unknown) => {

@@ -1,0 +1,99 @@
+/** What every ZooKeeper client is measured with: the operations, how many are in flight, and the clocks. */
+
+import { systemClock } from '@nodepool/zookeeper';
+
+/** A client, reduced to what is measured. An operation that it does not have is missing. */
+export interface MeasuredClient {
+  create(path: string, data: Buffer): Promise<unknown>;
+  set(path: string, data: Buffer): Promise<unknown>;
+  get(path: string): Promise<unknown>;
+  delete(path: string): Promise<unknown>;
+  /** Sets the same path that many times in one transaction. */
+  readonly setInTransaction?: (path: string, data: Buffer, times: number) => Promise<unknown>;
+  close(): Promise<unknown>;
+}
+
+/** One line of a client's output, as JSON. */
+export interface Measurement {
+  readonly operation: string;
+  readonly inFlight: number;
+  readonly perSecond: number;
+  /** Microseconds of processor time of the client's process, user and system. */
+  readonly cpuPerOperation: number;
+}
+
+export const IN_FLIGHT: readonly number[] = [1, 100, 1000];
+/** In an order in which each finds what it needs. */
+export const OPERATIONS: readonly string[] = ['create', 'set', 'get', 'transaction of 10', 'delete'];
+export const WATCH_EVENTS = 'persistent watch event';
+const OPERATIONS_PER_TRANSACTION = 10;
+const WARM_UP = { inFlight: 100, count: 3000 };
+const DATA = Buffer.alloc(100, 'x');
+
+export function report(measurement: Measurement): void {
+  process.stdout.write(`${JSON.stringify(measurement)}\n`);
+}
+
+/** Measures all operations with that many in flight, and reports each. `folder` must not exist. */
+export async function measureClient(
+  client: MeasuredClient,
+  folder: string,
+  inFlight: number,
+  operations: number,
+): Promise<void> {
+  await client.create(folder, DATA);
+  // A daemon runs for months: what is measured is not the first second of it.
+  await measureAll(client, `${folder}/warm-up`, WARM_UP, () => undefined);
+  await measureAll(client, `${folder}/measured`, { inFlight, count: operations }, report);
+  await client.close();
+}
+
+async function measureAll(
+  client: MeasuredClient,
+  folder: string,
+  { inFlight, count }: { readonly inFlight: number; readonly count: number },
+  tell: (measurement: Measurement) => void,
+): Promise<void> {
+  await client.create(folder, DATA);
+  const path = (index: number): string => `${folder}/${index}`;
+  const work: Record<string, (index: number) => Promise<unknown>> = {
+    create: (index) => client.create(path(index), DATA),
+    set: (index) => client.set(path(index), DATA),
+    get: (index) => client.get(path(index)),
+    delete: (index) => client.delete(path(index)),
+  };
+  const { setInTransaction } = client;
+  if (setInTransaction !== undefined) {
+    work['transaction of 10'] = (index) => setInTransaction(path(index), DATA, OPERATIONS_PER_TRANSACTION);
+  }
+  for (const operation of OPERATIONS) {
+    const once = work[operation];
+    if (once !== undefined) tell({ operation, inFlight, ...(await measure(count, inFlight, once)) });
+  }
+}
+
+/** Runs `operation` for 0 to `count` - 1, that many at a time. */
+async function measure(
+  count: number,
+  inFlight: number,
+  operation: (index: number) => Promise<unknown>,
+): Promise<Pick<Measurement, 'perSecond' | 'cpuPerOperation'>> {
+  let next = 0;
+  const lane = async (): Promise<void> => {
+    while (next < count) await operation(next++);
+  };
+  const stop = stopwatch(count);
+  await Promise.all(Array.from({ length: inFlight }, lane));
+  return stop();
+}
+
+/** Starts to measure time and processor time; call the result when `count` operations are done. */
+export function stopwatch(count: number): () => Pick<Measurement, 'perSecond' | 'cpuPerOperation'> {
+  const began = systemClock.monotonic();
+  const cpuBefore = process.cpuUsage();
+  return () => {
+    const { user, system } = process.cpuUsage(cpuBefore);
+    const seconds = (systemClock.monotonic() - began) / 1000;
+    return { perSecond: count / seconds, cpuPerOperation: (user + system) / count };
+  };
+}

@@ -1,0 +1,48 @@
+/**
+ * Rule: no lock is held by two, and nobody who failed stays in line.
+ *
+ * Each holder reads the version of the lock's counter and writes the next number, fenced by its contender. If only one
+ * holds the lock, every write that is applied makes just the version that it is about, and the writes of one contender
+ * follow each other.
+ */
+
+import type { ClientHistory, FencedWrite, FinalState, Violation } from '../history.js';
+
+const HELD_BY_TWO = 'no lock held by two';
+const LEFT_BEHIND = 'no contender left behind';
+
+export function checkLocks(histories: readonly ClientHistory[], final: FinalState): Violation[] {
+  const violations = final.contenders.map((path): Violation => ({
+    rule: LEFT_BEHIND,
+    detail: `${path} is still in line, but everybody gave up his locks`,
+  }));
+  const byLock = new Map<string, FencedWrite[]>();
+  for (const { client, fencedWrites } of histories) {
+    for (const write of fencedWrites) {
+      const { lock, number, version, outcome } = write;
+      if (outcome !== 'applied') continue;
+      if (version !== number) {
+        const detail = `${lock}: somebody else wrote under the lock: write ${number} made version ${version ?? '?'}`;
+        violations.push({ rule: HELD_BY_TWO, client, detail });
+      }
+      const writes = byLock.get(lock);
+      if (writes === undefined) byLock.set(lock, [write]);
+      else writes.push(write);
+    }
+  }
+  for (const [lock, writes] of byLock) {
+    writes.sort((a, b) => (a.version ?? 0) - (b.version ?? 0));
+    const former = new Set<string>();
+    let holder = '';
+    for (const { contender, version } of writes) {
+      if (contender === holder) continue;
+      if (former.has(contender)) {
+        const detail = `${lock}: ${contender} wrote version ${version ?? '?'} after others had held the lock`;
+        violations.push({ rule: HELD_BY_TWO, detail });
+      }
+      former.add(holder);
+      holder = contender;
+    }
+  }
+  return violations;
+}

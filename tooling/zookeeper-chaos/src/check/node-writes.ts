@@ -1,0 +1,86 @@
+/** Rule: what the client said of a write is what happened at the server. For znodes whose paths are used only once. */
+
+import type { ClientHistory, FinalState, NodeWrite, Violation } from '../history.js';
+
+const RULE = 'no write reported wrongly';
+
+/** Reasons for a write that was valid not to be applied. Anything else is an answer that this write cannot get. */
+const HARMLESS_CODES: ReadonlySet<string> = new Set([
+  'connection-lost',
+  'timeout',
+  'session-lost',
+  'overloaded',
+  'session-moved',
+  'throttled',
+]);
+
+/** What is known of one path. */
+interface Fate {
+  readonly client: string;
+  readonly creation: NodeWrite;
+  deletion: NodeWrite | undefined;
+}
+
+export function checkNodeWrites(histories: readonly ClientHistory[], final: FinalState): Violation[] {
+  const violations: Violation[] = [];
+  const fates = new Map<string, Fate>();
+  for (const { client, nodeWrites } of histories) {
+    for (const write of nodeWrites) {
+      const complaint = complaintAboutAnswer(write);
+      if (complaint !== undefined) violations.push({ rule: RULE, client, detail: complaint });
+      for (const path of write.creates) fates.set(path, { client, creation: write, deletion: undefined });
+      for (const path of write.deletes) {
+        const fate = fates.get(path);
+        if (fate !== undefined) fate.deletion = write;
+      }
+    }
+  }
+  const present = new Set<string>();
+  for (const path of final.nodes) {
+    if (present.has(path)) violations.push({ rule: RULE, detail: `${path} was made more than once` });
+    if (!fates.has(path)) violations.push({ rule: RULE, detail: `${path} exists, but nobody made it` });
+    present.add(path);
+  }
+  for (const [path, fate] of fates) {
+    const complaint = complaintAboutFate(fate, present.has(path));
+    if (complaint !== undefined) {
+      violations.push({ rule: RULE, client: fate.client, detail: `${path} ${complaint}` });
+    }
+  }
+  violations.push(...checkAtomicity(fates, present));
+  return violations;
+}
+
+function complaintAboutAnswer(write: NodeWrite): string | undefined {
+  const { outcome, code = '', mustFail } = write;
+  const what = [...write.creates, ...write.deletes].join(' and ');
+  if (mustFail && outcome === 'applied') return `${what}: applied, against its condition`;
+  if (outcome !== 'not-applied' || HARMLESS_CODES.has(code)) return undefined;
+  return mustFail && code === 'bad-version' ? undefined : `${what}: failed with ${code}`;
+}
+
+function complaintAboutFate({ creation, deletion }: Fate, present: boolean): string | undefined {
+  if (present) {
+    if (creation.mustFail || creation.outcome === 'not-applied') return 'exists, but its creation was not applied';
+    return deletion?.outcome === 'applied' ? 'exists, but its deletion was applied' : undefined;
+  }
+  if (creation.outcome !== 'applied' || creation.mustFail) return undefined;
+  const deletedPerhaps = deletion !== undefined && deletion.outcome !== 'not-applied';
+  return deletedPerhaps ? undefined : 'is missing, but its creation was applied and no deletion was';
+}
+
+/** Of the znodes of one creation that nobody deleted, all exist or none. */
+function checkAtomicity(fates: ReadonlyMap<string, Fate>, present: ReadonlySet<string>): Violation[] {
+  const violations: Violation[] = [];
+  const seen = new Set<NodeWrite>();
+  for (const { client, creation } of fates.values()) {
+    if (creation.creates.length < 2 || seen.has(creation)) continue;
+    seen.add(creation);
+    const kept = creation.creates.filter((path) => fates.get(path)?.deletion === undefined);
+    const existing = kept.filter((path) => present.has(path));
+    if (existing.length === 0 || existing.length === kept.length) continue;
+    const detail = `a transaction was applied in part: of ${kept.join(', ')} there is only ${existing.join(', ')}`;
+    violations.push({ rule: RULE, client, detail });
+  }
+  return violations;
+}

@@ -1,0 +1,44 @@
+/**
+ * Rule: no watch event is lost or doubled.
+ *
+ * While a persistent watch stands, every change makes one event, which is delivered before an answer that reflects the
+ * change. Let a watch be set when a znode had `base` changes. A read that finds `changes` was issued after `eventsBefore`
+ * events and answered after `eventsAfter`: so `base + eventsBefore <= changes <= base + eventsAfter`. Each read bounds
+ * `base`; when no value is left that all reads allow, an event was lost or doubled. The last read of a segment that ends in
+ * silence makes it exact.
+ */
+
+import type { ClientHistory, FinalState, Violation, WatchSegment } from '../history.js';
+
+const RULE = 'no watch event lost or doubled';
+
+export function checkWatches(histories: readonly ClientHistory[], final: FinalState): Violation[] {
+  const violations: Violation[] = [];
+  for (const { client, segments, oneShots } of histories) {
+    for (const segment of segments) {
+      const detail = contradiction(segment);
+      if (detail !== undefined) violations.push({ rule: RULE, client, detail });
+    }
+    for (const { path, version, told } of oneShots) {
+      if (told > 1) violations.push({ rule: RULE, client, detail: `${path}: a watch was told ${told} times` });
+      const now = final.registers[path]?.version ?? version;
+      if (told > 0 || now === version) continue;
+      const detail = `${path}: a watch left at version ${version} was never told, and now it has version ${now}`;
+      violations.push({ rule: RULE, client, detail });
+    }
+  }
+  return violations;
+}
+
+function contradiction({ path, reads }: WatchSegment): string | undefined {
+  let lowest = -Infinity;
+  let highest = Infinity;
+  for (const { changes, eventsBefore, eventsAfter } of reads) {
+    lowest = Math.max(lowest, changes - eventsAfter);
+    highest = Math.min(highest, changes - eventsBefore);
+    if (lowest <= highest) continue;
+    const read = `${changes} changes read between events ${eventsBefore} and ${eventsAfter}`;
+    return `${path}: events were ${changes - eventsAfter === lowest ? 'lost' : 'doubled'}: ${read}`;
+  }
+  return undefined;
+}

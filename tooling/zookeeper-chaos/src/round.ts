@@ -1,0 +1,155 @@
+/** One round: servers, proxies, processes of clients; faults; then silence, and the check of everything. */
+
+import { createReadStream } from 'node:fs';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { startZooKeeper, type StartOptions } from '@nodepool/dev-zookeeper';
+import { connect, sleep, systemClock } from '@nodepool/zookeeper';
+import { check } from './check/index.js';
+import { faultPlan, inflict, reviveAll, type FaultCounts, type Targets } from './faults.js';
+import { endTree, finalState, prepare } from './final-state.js';
+import type { ClientHistory, Violation } from './history.js';
+import { Proxy } from './proxy.js';
+import { SeededRandom } from './random.js';
+import { WorkerProcess } from './worker-process.js';
+
+export interface RoundSettings {
+  readonly seed: number;
+  readonly clients: number;
+  readonly processes: number;
+  /** Calls that each client has in flight. */
+  readonly inFlight: number;
+  readonly faults: FaultCounts;
+  readonly onProgress: (line: string) => void;
+}
+
+export interface RoundResult {
+  readonly violations: readonly Violation[];
+  readonly calls: number;
+  readonly sessionsLost: number;
+  readonly fencedWrites: number;
+  readonly unknownOutcomes: number;
+  readonly watchReads: number;
+}
+
+const TICK_MS = 200;
+/**
+ * Servers that compete with their clients for processors must not give each other up for being slow: with the usual limits
+ * an ensemble with ticks this short would never agree again.
+ */
+const SERVERS: StartOptions = {
+  ensembleSize: 3,
+  tickTime: TICK_MS,
+  javaHeap: '768m',
+  settings: { initLimit: 150, syncLimit: 30 },
+  startTimeoutMs: 60_000,
+};
+const SESSION_TIMEOUT_MS = 4000;
+const OPERATION_TIMEOUT_MS = 10_000;
+const SETTLE_MS = 40_000;
+const END_MS = 15_000;
+const WARM_UP_MS = 2000;
+
+export async function runRound(settings: RoundSettings): Promise<RoundResult> {
+  const folder = await mkdtemp(join(tmpdir(), 'zookeeper-chaos-'));
+  const random = new SeededRandom(settings.seed);
+  const servers = await startZooKeeper(SERVERS);
+  const observer = connect({
+    servers: servers.servers,
+    sessionTimeoutMs: SESSION_TIMEOUT_MS,
+    operationTimeoutMs: 30_000,
+  });
+  const ports = servers.servers.split(',').map((server) => Number(server.slice(server.lastIndexOf(':') + 1)));
+  const proxies = await Promise.all(ports.map((port) => Proxy.start(port)));
+  const workers = Array.from({ length: settings.processes }, (_, index) => new WorkerProcess(String(index)));
+  try {
+    const groups = share(settings.clients, settings.processes);
+    const clients = groups.flat();
+    await prepare(observer, clients);
+    const proxied = proxies.map(({ port }) => `127.0.0.1:${port}`).join(',');
+    await Promise.all(
+      workers.map((worker, index) => {
+        const group = groups[index] ?? [];
+        const seed = settings.seed * 1000 + index * 100;
+        const limits = { sessionTimeoutMs: SESSION_TIMEOUT_MS, operationTimeoutMs: OPERATION_TIMEOUT_MS };
+        const historyFile = join(folder, `${index}.jsonl`);
+        const { inFlight } = settings;
+        const order = { servers: proxied, seed, clients: group, inFlight, historyFile, ...limits };
+        return worker.order({ order: 'start', settings: order }, 'started', END_MS);
+      }),
+    );
+    await sleep(systemClock, WARM_UP_MS);
+    await inflictAll(settings, { servers, proxies, workers, sessionTimeoutMs: SESSION_TIMEOUT_MS, random });
+    await reviveAll(servers, proxies.length);
+    settings.onProgress('all faults are over; waiting for silence');
+    await all(workers, (worker) => worker.order({ order: 'quiet', withinMs: SETTLE_MS }, 'quiet', SETTLE_MS + END_MS));
+    await endTree(observer);
+    // The ephemerals of sessions that were lost go at the latest when those have timed out at the server.
+    await sleep(systemClock, SESSION_TIMEOUT_MS + 2 * TICK_MS);
+    await all(workers, (worker) =>
+      worker.order({ order: 'write', withinMs: SETTLE_MS }, 'written', SETTLE_MS + END_MS),
+    );
+    const final = await finalState(observer, clients);
+    const histories = await readHistories(workers.map((_, index) => join(folder, `${index}.jsonl`)));
+    const violations = check(histories, final);
+    await all(workers, (worker) => worker.order({ order: 'end' }, 'end', END_MS));
+    return { violations: [...violations, ...crashes(workers)], ...totals(histories) };
+  } catch (error) {
+    const crashed = crashes(workers);
+    if (crashed.length === 0) throw error;
+    return { violations: crashed, ...totals([]) };
+  } finally {
+    for (const worker of workers) worker.signal('SIGKILL');
+    await observer.close();
+    await Promise.all(proxies.map((proxy) => proxy.stop()));
+    await servers.stop();
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+async function inflictAll(settings: RoundSettings, targets: Targets): Promise<void> {
+  const plan = faultPlan(settings.faults, targets.random);
+  for (const [index, kind] of plan.entries()) {
+    const done = await inflict(kind, targets);
+    settings.onProgress(`${index + 1}/${plan.length}: ${done}`);
+    if (targets.workers.some(({ crash }) => crash !== undefined)) throw new Error('a process of clients crashed');
+  }
+}
+
+/** Names of clients, in groups of about the same size. */
+function share(clients: number, groups: number): string[][] {
+  const names: string[][] = Array.from({ length: groups }, () => []);
+  for (let index = 0; index < clients; index++) names[index % groups]?.push(`c${index}`);
+  return names;
+}
+
+async function all(workers: readonly WorkerProcess[], work: (worker: WorkerProcess) => Promise<void>): Promise<void> {
+  await Promise.all(workers.map(work));
+}
+
+function crashes(workers: readonly WorkerProcess[]): Violation[] {
+  return workers.flatMap(({ crash }) => (crash === undefined ? [] : [{ rule: 'no crash', detail: crash }]));
+}
+
+async function readHistories(files: readonly string[]): Promise<ClientHistory[]> {
+  const histories: ClientHistory[] = [];
+  for (const file of files) {
+    // Written by our own processes.
+    for await (const line of createInterface(createReadStream(file))) histories.push(JSON.parse(line) as ClientHistory);
+  }
+  return histories;
+}
+
+function totals(histories: readonly ClientHistory[]): Omit<RoundResult, 'violations'> {
+  const sum = (number: (history: ClientHistory) => number): number =>
+    histories.reduce((total, history) => total + number(history), 0);
+  return {
+    calls: sum(({ calls }) => calls),
+    sessionsLost: sum(({ sessionsLost }) => sessionsLost),
+    fencedWrites: sum(({ fencedWrites }) => fencedWrites.length),
+    unknownOutcomes: sum(({ nodeWrites }) => nodeWrites.filter(({ outcome }) => outcome === 'unknown').length),
+    watchReads: sum(({ segments }) => segments.reduce((total, { reads }) => total + reads.length, 0)),
+  };
+}

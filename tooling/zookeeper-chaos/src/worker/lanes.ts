@@ -1,0 +1,212 @@
+/** What one client does, over and over: each function is one step, and writes down what came of it. */
+
+import type { Locks, TransactionOp, ZooKeeper } from '@nodepool/zookeeper';
+import {
+  COUNTERS,
+  EPHEMERALS,
+  LOCK_COUNT,
+  LOCKS,
+  NODES,
+  numbered,
+  REGISTER_COUNT,
+  REGISTERS,
+  ROOT,
+  TREE,
+} from '../layout.js';
+import type { SeededRandom } from '../random.js';
+import type { Attempt, Recorder } from './recorder.js';
+
+/** Nothing has this version: a condition that never holds. */
+const IMPOSSIBLE_VERSION = 999_999;
+const TREE_NAMES = 40;
+const KEPT_ONE_IN = 8;
+const WRITES_PER_HOLD = 3;
+const LONGEST_WAIT_IN_LINE_MS = 3000;
+
+export class Lanes {
+  private next = 0;
+
+  constructor(
+    private readonly client: string,
+    private readonly zk: ZooKeeper,
+    private readonly locks: Locks,
+    private readonly recorder: Recorder,
+    private readonly random: SeededRandom,
+  ) {}
+
+  /** Creates znodes alone, in transactions, with sequence numbers, or in vain; deletes some of them again. */
+  async nodes(): Promise<void> {
+    const path = `${NODES}/${this.client}/n-${this.next++}`;
+    switch (this.random.below(5)) {
+      case 0:
+        await this.createTwo([`${path}-a`, `${path}-b`]);
+        return;
+      case 1:
+        await this.createInVain(path);
+        return;
+      case 2:
+        await this.createSequential();
+        return;
+      default:
+        await this.createAndDelete(path);
+    }
+  }
+
+  private async createTwo(paths: readonly string[]): Promise<void> {
+    const creates = paths.map((path): TransactionOp => ({ type: 'create', path }));
+    const creation = await this.recorder.attempt(`create ${paths.join()}`, () => this.zk.transaction(creates));
+    this.wroteNodes(creation, paths, []);
+    if (creation.outcome !== 'applied' || this.keeps()) return;
+    const deletes = paths.map((path): TransactionOp => ({ type: 'delete', path }));
+    const deletion = await this.recorder.attempt(`delete ${paths.join()}`, () => this.zk.transaction(deletes));
+    this.wroteNodes(deletion, [], paths);
+  }
+
+  private async createInVain(path: string): Promise<void> {
+    const attempt = await this.recorder.attempt(`create ${path} in vain`, () =>
+      this.zk.transaction([
+        { type: 'create', path },
+        { type: 'check', path: ROOT, version: IMPOSSIBLE_VERSION },
+      ]),
+    );
+    this.wroteNodes(attempt, [path], [], true);
+  }
+
+  private async createSequential(): Promise<void> {
+    const path = `${NODES}/${this.client}/q-${this.next++}-`;
+    const attempt = await this.recorder.attempt(`create ${path}`, () =>
+      this.zk.create(path, undefined, { mode: 'persistent-sequential' }),
+    );
+    this.wroteNodes(attempt, [path], []);
+    if (attempt.value !== undefined && !this.keeps()) await this.delete(attempt.value.path, path);
+  }
+
+  private async createAndDelete(path: string): Promise<void> {
+    const creation = await this.recorder.attempt(`create ${path}`, () => this.zk.create(path, Buffer.from(path)));
+    this.wroteNodes(creation, [path], []);
+    if (creation.outcome === 'applied' && !this.keeps()) await this.delete(path, path);
+  }
+
+  private async delete(path: string, recordedAs: string): Promise<void> {
+    const deletion = await this.recorder.attempt(`delete ${path}`, () => this.zk.delete(path));
+    this.wroteNodes(deletion, [], [recordedAs]);
+  }
+
+  /** Most znodes are deleted again: what the servers hold must stay small enough for them to start quickly. */
+  private keeps(): boolean {
+    return this.random.below(KEPT_ONE_IN) === 0;
+  }
+
+  private wroteNodes(
+    { outcome, code }: Attempt<unknown>,
+    creates: readonly string[],
+    deletes: readonly string[],
+    mustFail = false,
+  ): void {
+    const write = { creates, deletes, mustFail, outcome };
+    this.recorder.nodeWrites.push(code === undefined ? write : { ...write, code });
+  }
+
+  async read(): Promise<void> {
+    const path = this.pick(numbered(REGISTERS, REGISTER_COUNT));
+    const { value } = await this.recorder.attempt(`get ${path}`, () => this.zk.get(path));
+    if (value === undefined) return;
+    const { data, stat } = value;
+    this.recorder.registerReads.push({ path, version: stat.version, value: Buffer.from(data).toString() });
+  }
+
+  async register(): Promise<void> {
+    const path = this.pick(numbered(REGISTERS, REGISTER_COUNT));
+    const { value: read } = await this.recorder.attempt(`get ${path}`, () => this.zk.get(path));
+    if (read === undefined) return;
+    const value = `${this.client}-${this.next++}`;
+    const { version: onVersion } = read.stat;
+    const {
+      outcome,
+      code,
+      value: stat,
+    } = await this.recorder.attempt(`set ${path}`, () => this.zk.set(path, Buffer.from(value), { version: onVersion }));
+    this.recorder.registerWrites.push({
+      ...{ path, value, onVersion, outcome },
+      ...(code === undefined ? {} : { code }),
+      ...(stat === undefined ? {} : { version: stat.version }),
+    });
+  }
+
+  /** Changes what cached trees mirror. What comes of it is compared at the end. */
+  async tree(): Promise<void> {
+    const parent = `${TREE}/${this.random.below(TREE_NAMES)}`;
+    const path = this.random.below(2) === 0 ? parent : `${parent}/${this.random.below(3)}`;
+    const data = Buffer.from(`${this.client}-${this.next++}`);
+    const kind = this.random.below(4);
+    await this.recorder.attempt(`change ${path}`, async () => {
+      if (kind === 0) await this.zk.delete(path);
+      else if (kind === 1) await this.zk.set(path, data);
+      else await this.zk.create(path, data);
+    });
+  }
+
+  async ephemeral(): Promise<void> {
+    const path = `${EPHEMERALS}/${this.client}-${this.next++}`;
+    const { outcome, value } = await this.recorder.attempt(`create ${path}`, () =>
+      this.zk.create(path, undefined, { mode: 'ephemeral' }),
+    );
+    const owner = value === undefined ? {} : { owner: value.stat.ephemeralOwner.toString() };
+    this.recorder.ephemerals.push({ path, outcome, ...owner });
+  }
+
+  /** Takes a lock, waiting in line or not, writes under it, and gives it up. */
+  async lock(): Promise<void> {
+    const index = this.random.below(LOCK_COUNT);
+    const path = `${LOCKS}/${index}`;
+    const patience = 1 + this.random.below(LONGEST_WAIT_IN_LINE_MS);
+    const waits = this.random.below(3) > 0;
+    const { value: held } = await this.recorder.attempt(`lock ${path}`, async () =>
+      waits ? await this.locks.acquire(path, { timeoutMs: patience }) : (await this.locks.tryAcquire(path))?.lock,
+    );
+    if (held === undefined) return;
+    for (let count = 0; count < WRITES_PER_HOLD && !held.lost.aborted; count++) {
+      const counter = `${COUNTERS}/${index}`;
+      // The server may have changed since, and the new one may lag behind.
+      const { value: read } = await this.recorder.attempt(`read ${counter}`, async () => {
+        await this.zk.sync(counter);
+        return await this.zk.exists(counter);
+      });
+      if (read === undefined) break;
+      const { outcome, value: results } = await this.recorder.attempt(`write under ${path}`, () =>
+        this.zk.transaction([held.fence, { type: 'set', path: counter, data: Buffer.from(held.contender) }]),
+      );
+      const set = results?.[1];
+      const version = set?.type === 'set' ? { version: set.stat.version } : {};
+      const { contender } = held;
+      this.recorder.fencedWrites.push({ lock: path, contender, number: read.version + 1, outcome, ...version });
+    }
+    await this.recorder.attempt(`release ${path}`, () => held.release());
+  }
+
+  /** Leaves a watch that is told of once, and another when it is told. */
+  async oneShot(path: string, isOver: () => boolean): Promise<void> {
+    for (;;) {
+      let record: { path: string; version: number; told: number } | undefined;
+      let toldBefore = 0;
+      const told = (): void => {
+        if (record === undefined) toldBefore++;
+        else record.told++;
+        if (!isOver() && (record?.told ?? toldBefore) === 1) void this.oneShot(path, isOver);
+      };
+      const { value, code } = await this.recorder.attempt(`get ${path} with a watch`, () =>
+        this.zk.get(path, { watch: told }),
+      );
+      if (value !== undefined) {
+        record = { path, version: value.stat.version, told: toldBefore };
+        this.recorder.oneShots.push(record);
+        return;
+      }
+      if (isOver() || code === 'closed') return;
+    }
+  }
+
+  private pick(paths: readonly string[]): string {
+    return paths[this.random.below(paths.length)] ?? '';
+  }
+}

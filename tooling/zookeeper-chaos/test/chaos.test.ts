@@ -1,0 +1,30 @@
+/** A short round on an ensemble of three real servers. The long one is `pnpm chaos`. */
+
+import { expect, it } from '@jest/globals';
+import { FAULT_KINDS, faultPlan, type FaultCounts } from '../src/faults.js';
+import { SeededRandom } from '../src/random.js';
+import { runRound } from '../src/round.js';
+
+const SEED = 20261;
+const ONE_OF_EACH = Object.fromEntries(FAULT_KINDS.map((kind) => [kind, 1])) as FaultCounts;
+
+it('plans all faults that were asked for, in an order that the seed decides', () => {
+  const plan = faultPlan(ONE_OF_EACH, new SeededRandom(SEED));
+  expect([...plan].sort()).toEqual([...FAULT_KINDS].sort());
+  expect(faultPlan(ONE_OF_EACH, new SeededRandom(SEED))).toEqual(plan);
+  expect(faultPlan(ONE_OF_EACH, new SeededRandom(SEED + 1))).not.toEqual(plan);
+});
+
+it('keeps its word while servers, connections and processes fail', async () => {
+  const faults: FaultCounts = { ...ONE_OF_EACH, 'restart-server': 2 };
+  const said: string[] = [];
+  const onProgress = (line: string): void => void said.push(line);
+  const result = await runRound({ seed: SEED, clients: 20, processes: 5, inFlight: 100, faults, onProgress });
+  expect(result.violations).toEqual([]);
+  // Without load and losses, the rules would hold for nothing.
+  expect(result.fencedWrites).toBeGreaterThan(0);
+  expect(result.sessionsLost).toBeGreaterThan(0);
+  expect(result.unknownOutcomes).toBeGreaterThan(0);
+  expect(result.watchReads).toBeGreaterThan(0);
+  expect(said).toHaveLength(11);
+}, 240_000);
