@@ -63,6 +63,15 @@ export async function withStore(
   });
 }
 
+/** Runs a command that needs nothing but the configuration. Rejects with `RefusedError` when that is wrong. */
+export async function withConfig(
+  options: CommonOptions,
+  io: ProcessIo,
+  command: (config: NodepoolConfig) => Promise<void>,
+): Promise<void> {
+  await command(await configOf(options, io));
+}
+
 /** Without `-d` and `-l` nothing is logged: what matters is said by the command. */
 async function withLog(options: CommonOptions, work: (log: Logger) => Promise<void>): Promise<void> {
   const { loggingConfig, debug = false } = options;

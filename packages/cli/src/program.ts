@@ -1,15 +1,17 @@
 /** The command line: commands, their options, their help. What a command needs is loaded when it runs. */
 
 import { createRequire } from 'node:module';
-import { Command, CommanderError, InvalidArgumentError, Option } from 'commander';
+import { Argument, Command, CommanderError, InvalidArgumentError, Option } from 'commander';
 import { ExitCode, type ListFormat, type StoreContext } from './command-context.js';
 import type * as ConfigValidate from './commands/config-validate.js';
 import type * as Delete from './commands/delete.js';
+import type * as Explain from './commands/explain.js';
 import type * as Hold from './commands/hold.js';
 import type * as LabelList from './commands/label-list.js';
 import type * as List from './commands/list.js';
 import type * as Request from './commands/request.js';
 import type * as RequestList from './commands/request-list.js';
+import type * as Wait from './commands/wait.js';
 import type * as RunDrivers from './run-drivers.js';
 import type * as Open from './open.js';
 import type { CommonOptions, ProcessIo } from './process-io.js';
@@ -59,6 +61,8 @@ function makeProgram(io: ProcessIo): Command {
   addLists(program, onStore);
   addNodeCommands(program, onStore);
   addRequest(program, onStore);
+  addWait(program, onStore);
+  addExplain(program, io);
   addConfigCommands(program, io);
   example(program, 'nodepool -c nodepool.yaml list --detail');
   return program;
@@ -152,6 +156,51 @@ function addRequest(program: Command, onStore: OnStore): void {
       ),
     );
   example(request, 'nodepool request debian-12 debian-12-large --timeout 600 --hold 60');
+}
+
+interface WaitCliOptions {
+  readonly state?: string;
+  readonly timeout?: number;
+}
+
+function addWait(program: Command, onStore: OnStore): void {
+  const wait = program
+    .command('wait')
+    .description('wait until a request is fulfilled, a node is in a state, or a label has a node that is ready')
+    .addArgument(new Argument('<kind>', 'of what').choices(['request', 'node', 'label']))
+    .argument('<id>', 'id of the request or the node, name of the label')
+    .option('--state <state>', 'state of the node (ready unless given), or gone')
+    .option('--timeout <seconds>', 'fail when it is not so by then', seconds)
+    .action((kind: 'request' | 'node' | 'label', id: string, { state, timeout }: WaitCliOptions) =>
+      onStore((context) => (load('./commands/wait.js') as typeof Wait).wait(context, kind, id, { state, timeout })),
+    );
+  example(wait, 'nodepool wait label debian-12 --timeout 600');
+}
+
+interface ExplainCliOptions extends FormatOption {
+  readonly launcher: readonly string[];
+}
+
+function addExplain(program: Command, io: ProcessIo): void {
+  const explain = program
+    .command('explain')
+    .description('say why a request, a node or a label is where it is, and what it waits for')
+    .addArgument(new Argument('<kind>', 'of what').choices(['request', 'node', 'label']))
+    .argument('<id>', 'id of the request or the node, name of the label')
+    .option(
+      '--launcher <url>',
+      'web endpoint of a launcher; can be repeated (default: the port of the configuration, on this machine)',
+      (url: string, urls: readonly string[]) => [...urls, url],
+      [],
+    )
+    .addOption(formatOption())
+    .action((kind: 'request' | 'node' | 'label', id: string, options: ExplainCliOptions) => {
+      const { withConfig } = load('./open.js') as typeof Open;
+      return withConfig(program.opts<CommonOptions>(), io, (config) =>
+        (load('./commands/explain.js') as typeof Explain).explain(io, config, kind, id, options),
+      );
+    });
+  example(explain, 'nodepool explain request 200-0000000042 --launcher http://nl01.example.org:8005');
 }
 
 function addConfigCommands(program: Command, io: ProcessIo): void {

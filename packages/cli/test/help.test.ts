@@ -8,7 +8,18 @@ async function cli(...args: string[]): Promise<{ code: number; out: CapturedOutp
   return { code, out };
 }
 
-const COMMANDS = ['list', 'request-list', 'label-list', 'delete', 'hold', 'request', 'config-validate', 'drivers'];
+const COMMANDS = [
+  'list',
+  'request-list',
+  'label-list',
+  'delete',
+  'hold',
+  'request',
+  'wait',
+  'explain',
+  'config-validate',
+  'drivers',
+];
 
 describe('the help', () => {
   it('names every command and the common options', async () => {

@@ -103,3 +103,10 @@ function readyNode(
   }
   return undefined;
 }
+
+/** What the request gets, for explanations. */
+export function inWords({ parts, zone }: Assignment): string {
+  const launches = parts.filter((part) => part.kind === 'launch').length;
+  const where = zone === undefined ? '' : ` in ${zone}`;
+  return `${parts.length - launches} of its nodes are there, ${launches} to be launched${where}`;
+}

@@ -1,6 +1,6 @@
 /** What every part of the launcher gets to live with. */
 
-import type { Clock, Logger, RandomSource, Store, TaskSupervisor } from '@nodepool/core';
+import type { Clock, DecisionRecorder, Logger, Metrics, RandomSource, Store, TaskSupervisor } from '@nodepool/core';
 
 export interface LauncherContext {
   readonly store: Store;
@@ -14,7 +14,14 @@ export interface LauncherContext {
   /** Full host name, the first part of our pools' ids. */
   readonly hostname: string;
   readonly version: string;
+  readonly metrics: Metrics;
+  /** What was decided about requests, nodes and labels, for `explain`. */
+  readonly decisions: DecisionRecorder;
 }
+
+/** What a launcher is made with; without `metrics` and `decisions` it reports none. */
+export type LauncherOptions = Omit<LauncherContext, 'metrics' | 'decisions'> &
+  Partial<Pick<LauncherContext, 'metrics' | 'decisions'>>;
 
 /** Waits until a node's login answers; resolves with its host keys (none for logins without). Rejects with a `DriverError`. */
 export interface LoginScanner {

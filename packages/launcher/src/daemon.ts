@@ -3,6 +3,7 @@
 import { hostname } from 'node:os';
 import {
   ConfigWatcher,
+  DecisionLog,
   NodeScanner,
   TaskSupervisor,
   formatProblem,
@@ -13,10 +14,15 @@ import {
   type LoadOptions,
   type LoadResult,
   type Logger,
+  type MetricsRegistry,
   type Store,
 } from '@nodepool/core';
 import type { ZooKeeper } from '@nodepool/zookeeper';
 import { Launcher } from './launcher.js';
+import { Diagnostics } from './observe/diagnostics.js';
+import { EnsembleMetrics } from './observe/ensemble-metrics.js';
+import { CONFIGURATION_PROBLEMS } from './observe/launcher-metrics.js';
+import { EventLoopMonitor, reportProcess } from './observe/process-metrics.js';
 import { packageVersion } from './version.js';
 import { createWebServer, type WebServer } from './web/index.js';
 
@@ -27,6 +33,9 @@ export interface DaemonOptions {
   /** What `load` gave. */
   readonly loaded: Extract<LoadResult, { ok: true }>;
   readonly log: Logger;
+  readonly metrics: MetricsRegistry;
+  /** Where CPU profiles are written. */
+  readonly folder: string;
   /** Whether to listen for the web. */
   readonly webapp: boolean;
 }
@@ -38,6 +47,11 @@ export class Daemon {
   private readonly launcher: Launcher;
   private readonly watcher: ConfigWatcher;
   private readonly web: WebServer;
+  private readonly eventLoop = new EventLoopMonitor();
+  private readonly ensembleMetrics: EnsembleMetrics;
+  private readonly diagnostics: Diagnostics;
+  private endReport: () => void = () => undefined;
+  private readonly onDump = (): void => this.diagnostics.signalled();
   private readonly onHangUp = (): void =>
     this.tasks.run('reload of the configuration', async () => {
       await this.watcher.reload();
@@ -46,11 +60,15 @@ export class Daemon {
   constructor(private readonly options: DaemonOptions) {
     const clock = systemClock;
     const random = systemRandom;
-    const { zooKeeper, load, loaded, log } = options;
+    const { zooKeeper, load, loaded, log, metrics } = options;
+    const identifier = `${hostname()}-${process.pid}`;
+    const decisions = new DecisionLog({ clock });
     this.log = log;
-    this.tasks = new TaskSupervisor(clock, (task, error) => log.error('Background work failed', error, { task }));
+    this.tasks = new TaskSupervisor(clock, (task, error, about) =>
+      log.error('Background work failed', error, { ...about, task }),
+    );
     zooKeeper.on('state', (state) => log.info('ZooKeeper connection', { state }));
-    this.store = openStore(zooKeeper, { clock, random, identifier: `${hostname()}-${process.pid}`, log });
+    this.store = openStore(zooKeeper, { clock, random, identifier, log });
     this.launcher = new Launcher({
       store: this.store,
       clock,
@@ -60,6 +78,20 @@ export class Daemon {
       scanner: new NodeScanner({ clock }),
       hostname: hostname(),
       version: packageVersion(),
+      metrics,
+      decisions,
+    });
+    const { store, tasks } = this;
+    const activity = (): ReturnType<Launcher['activity']> => this.launcher.activity();
+    this.ensembleMetrics = new EnsembleMetrics({ store, metrics, clock, log, identifier });
+    this.diagnostics = new Diagnostics({
+      store,
+      clock,
+      tasks,
+      log,
+      activity,
+      eventLoopDelay: () => this.eventLoop.read(),
+      folder: options.folder,
     });
     this.watcher = new ConfigWatcher({
       ...load,
@@ -69,18 +101,33 @@ export class Daemon {
       listener: {
         changed: (config) => {
           log.info('Applying the changed configuration');
+          metrics.set(CONFIGURATION_PROBLEMS, {}, 0);
           this.tasks.run('apply the configuration', () => this.launcher.apply(config));
         },
         refused: (problems) => this.refuse(problems),
       },
     });
-    this.web = createWebServer({ store: this.store, log, clock, isReady: () => this.launcher.ready });
+    this.web = createWebServer({
+      store,
+      log,
+      clock,
+      isReady: () => this.launcher.ready,
+      metrics,
+      explain: { decisions, activity },
+    });
   }
 
   /** Rejects when the web endpoint cannot listen; everything else starts in the background. */
   async start(): Promise<void> {
-    const { config } = this.options.loaded;
-    this.store.start();
+    const { store, eventLoop } = this;
+    const { loaded, metrics } = this.options;
+    const { config } = loaded;
+    eventLoop.start();
+    this.endReport = reportProcess({ metrics, store, eventLoop, hostname: hostname() });
+    metrics.set(CONFIGURATION_PROBLEMS, {}, 0);
+    process.on('SIGUSR2', this.onDump);
+    store.start();
+    this.ensembleMetrics.start();
     if (this.options.webapp) {
       const { port } = await this.web.start(config.webapp.port, config.webapp.listenAddress);
       this.log.info('Web endpoint listens', { address: config.webapp.listenAddress, port });
@@ -93,14 +140,20 @@ export class Daemon {
   /** Lets go of everything, so that it can be taken up again. */
   async stop(): Promise<void> {
     process.off('SIGHUP', this.onHangUp);
+    process.off('SIGUSR2', this.onDump);
     await this.watcher.stop();
     await this.web.stop();
     await this.launcher.stop();
+    await this.ensembleMetrics.stop();
+    await this.diagnostics.stop();
+    this.endReport();
+    this.eventLoop.stop();
     this.store.close();
     await this.options.zooKeeper.close();
   }
 
   private refuse(problems: readonly ConfigProblem[]): void {
+    this.options.metrics.set(CONFIGURATION_PROBLEMS, {}, problems.length);
     this.log.error('The changed configuration is refused; the one before stays in force', undefined, {
       problems: problems.map(formatProblem),
     });

@@ -16,6 +16,7 @@ import {
 import { isToBeDeleted, isUnfinished } from './cleanup/deletable-nodes.js';
 import type { LauncherContext } from './context.js';
 import { unixSeconds } from './context.js';
+import { nodeFields } from './observe/record-fields.js';
 
 /** First and longest wait between attempts, milliseconds; how long one attempt may take. */
 const BACK_OFF_MS = { first: 1000, longest: 60_000 } as const;
@@ -56,6 +57,11 @@ export class Deletions {
     return this.inProgress.size;
   }
 
+  /** Nodes whose deletion is in progress. */
+  ids(): readonly string[] {
+    return [...this.inProgress];
+  }
+
   stop(): void {
     for (const unsubscribe of this.unsubscribe) unsubscribe();
   }
@@ -69,20 +75,24 @@ export class Deletions {
     if (entry.node.provider !== this.provider.config.name || this.signal.aborted || !store.complete) return;
     if (this.inProgress.has(entry.id) || !isToBeDeleted(entry, store, this.provider.config)) return;
     this.inProgress.add(entry.id);
-    tasks.run(`delete node ${entry.id}`, async () => {
-      try {
-        await this.delete(entry);
-      } catch (error) {
-        if (this.signal.aborted) return;
-        this.reconsiderLater(entry.id);
-        throw error;
-      } finally {
-        this.inProgress.delete(entry.id);
-      }
-      // It may have changed while we were at it without getting its lock.
-      const now = store.nodes.get(entry.id);
-      if (now !== undefined && now.version !== entry.version) this.consider(now);
-    });
+    tasks.run(
+      `delete node ${entry.id}`,
+      async () => {
+        try {
+          await this.delete(entry);
+        } catch (error) {
+          if (this.signal.aborted) return;
+          this.reconsiderLater(entry.id);
+          throw error;
+        } finally {
+          this.inProgress.delete(entry.id);
+        }
+        // It may have changed while we were at it without getting its lock.
+        const now = store.nodes.get(entry.id);
+        if (now !== undefined && now.version !== entry.version) this.consider(now);
+      },
+      { ...nodeFields(store, entry), provider: this.provider.config.name },
+    );
   }
 
   /** After a failure that says nothing about when to try again. */
@@ -96,8 +106,12 @@ export class Deletions {
   private async delete(entry: NodeEntry): Promise<void> {
     const handle = await this.locking.run(this.signal, () => this.take(entry));
     if (handle === undefined) return;
-    const log = this.context.log.with({ node_id: entry.id, provider: this.provider.config.name });
+    const log = this.context.log.with({
+      ...nodeFields(this.context.store, entry),
+      provider: this.provider.config.name,
+    });
     log.info('Deleting node', { was: entry.node.state });
+    this.decided(entry, 'deletes it', `it was ${entry.node.state}`);
     try {
       await this.deleteUntilGone(handle);
       log.info('Deleted node');
@@ -105,6 +119,8 @@ export class Deletions {
     } catch (error) {
       if (handle.lock.lost.aborted || error instanceof LostOwnershipError) {
         log.warn('Gave up the deletion: the node is not ours any more', { error });
+        // Whoever wrote without looking at the lock is gone again; ours would keep everybody from trying.
+        await handle.lock.release();
       } else if (this.signal.aborted) {
         await handle.release();
       } else {
@@ -156,15 +172,25 @@ export class Deletions {
       } catch (error) {
         if (signal.aborted || error instanceof LostOwnershipError) throw error;
         const waitMs = Math.min(BACK_OFF_MS.first * 2 ** failures, BACK_OFF_MS.longest);
-        const fields = { node_id: handle.id, provider, seconds: waitMs / 1000, error };
+        const fields = { ...nodeFields(this.context.store, handle), provider, seconds: waitMs / 1000, error };
         log.warn('Deleting a node failed; it is tried again', fields);
+        this.decided(
+          handle,
+          'deletion failed; it is tried again',
+          error instanceof Error ? error.message : String(error),
+        );
         await sleep(clock, waitMs, signal);
       }
     }
   }
 
+  private decided({ id, node }: Pick<NodeEntry, 'id' | 'node'>, what: string, reason: string): void {
+    this.context.decisions.record('node', id, `${this.provider.config.name}/${node.pool ?? ''}`, what, reason);
+  }
+
   private async deleteInCloud(handle: NodeHandle, signal: AbortSignal): Promise<void> {
-    const { clock, log } = this.context;
+    const { clock, store } = this.context;
+    const log = this.context.log.with({ ...nodeFields(store, handle), provider: this.provider.config.name });
     await this.provider.cleanupNode({
       signal,
       deadline: clock.monotonic() + ATTEMPT_TIMEOUT_MS,

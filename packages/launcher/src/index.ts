@@ -1,4 +1,7 @@
 /** The launcher as a library: what the program is made of, and what tests and simulations run. */
-export type { LauncherContext, LoginScanner } from './context.js';
+export type { LauncherContext, LauncherOptions, LoginScanner } from './context.js';
 export { Launcher } from './launcher.js';
+export type { ProviderActivity, PoolActivity, LabelActivity, RequestActivity } from './observe/activity.js';
+export { LEAKED_RESOURCES } from './observe/launcher-metrics.js';
+export type { Explanation, PoolExplanation, DecisionExplanation } from './observe/explanation.js';
 export { createWebServer, type WebContext, type WebServer } from './web/index.js';

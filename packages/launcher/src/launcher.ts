@@ -1,24 +1,42 @@
 /**
  * The launcher: registers itself, runs one runtime per configured provider, and follows changes of the configuration.
- * What it does is decided below it (`pool-worker.ts`, `deletions.ts`, `cleanup/`).
+ * What it does is decided below it (`pool-worker.ts`, `deletions.ts`, `upkeep.ts`).
  */
 
-import type { ComponentData, ComponentHandle, NodepoolConfig, ProviderConfig } from '@nodepool/core';
-import { OrphanedLocks } from './cleanup/orphaned-locks.js';
-import { VanishedRequests } from './cleanup/vanished-requests.js';
-import type { LauncherContext } from './context.js';
+import {
+  silentDecisions,
+  silentMetrics,
+  type ComponentData,
+  type ComponentHandle,
+  type NodepoolConfig,
+  type ProviderConfig,
+} from '@nodepool/core';
+import type { LauncherContext, LauncherOptions } from './context.js';
+import type { ProviderActivity } from './observe/activity.js';
+import { LimitMetrics } from './observe/limits.js';
 import { ProviderRuntime } from './provider-runtime.js';
+import { Upkeep } from './upkeep.js';
 
 export class Launcher {
   private readonly runtimes = new Map<string, ProviderRuntime>();
   private component: ComponentHandle<ComponentData> | undefined;
-  private cleanups: { stop(): void }[] = [];
+  private upkeep: Upkeep | undefined;
   /** Configurations are applied one after another. */
   private applying: Promise<void> = Promise.resolve();
   private configured = false;
+  private readonly context: LauncherContext;
+  private readonly limits: LimitMetrics;
   private stopped = false;
 
-  constructor(private readonly context: LauncherContext) {}
+  constructor(options: LauncherOptions) {
+    this.context = { metrics: silentMetrics, decisions: silentDecisions, ...options };
+    this.limits = new LimitMetrics(this.context.metrics);
+  }
+
+  /** What the providers are doing, for the stack dump and for explanations. */
+  activity(): readonly ProviderActivity[] {
+    return [...this.runtimes.values()].map((runtime) => runtime.activity());
+  }
 
   /** True once every configured provider serves its pools. */
   get ready(): boolean {
@@ -37,10 +55,7 @@ export class Launcher {
       version,
       model_api: 0,
     });
-    this.cleanups = [
-      new OrphanedLocks(this.context),
-      new VanishedRequests(this.context, (provider) => this.runtimes.has(provider)),
-    ];
+    this.upkeep = new Upkeep(this.context, (provider) => this.runtimes.has(provider));
     await this.apply(config);
   }
 
@@ -54,8 +69,7 @@ export class Launcher {
   async stop(): Promise<void> {
     this.stopped = true;
     await this.applying;
-    for (const cleanup of this.cleanups) cleanup.stop();
-    await Promise.all([...this.runtimes.values()].map((runtime) => runtime.stop()));
+    await Promise.all([this.upkeep?.stop(), ...[...this.runtimes.values()].map((runtime) => runtime.stop())]);
     await this.component?.close();
     await this.context.tasks.idle();
   }
@@ -85,6 +99,8 @@ export class Launcher {
       const onServing = (): void => this.context.log.info('Provider serves its pools', { provider: name });
       this.runtimes.set(name, new ProviderRuntime(this.context, driver.getProvider(providerConfig), onServing));
     }
+    this.limits.apply(config);
+    this.upkeep?.apply(config);
     this.configured = true;
   }
 }

@@ -28,6 +28,7 @@ import { isZooKeeperError } from '@nodepool/zookeeper';
 import type { LauncherContext } from './context.js';
 import { unixSeconds } from './context.js';
 import { readyNode, remnantNode } from './node-record.js';
+import { FAILED_ATTEMPTS, LAUNCHES } from './observe/launcher-metrics.js';
 
 /** First and longest wait between attempts, milliseconds. */
 const BACK_OFF_MS = { first: 1000, longest: 60_000 } as const;
@@ -40,6 +41,8 @@ export interface LaunchJob {
   readonly pool: PoolConfig;
   readonly label: LabelConfig;
   readonly upload: ImageUpload | undefined;
+  /** Who asked for the node. */
+  readonly requestor: string | null;
   /** An earlier process may have begun this attempt. */
   readonly resumed: boolean;
   /** Aborts when nobody wants the node any more, or when we may not work on it any more. */
@@ -64,6 +67,47 @@ export function firstAttempt(context: LauncherContext): NodeProgress {
  * The record must hold the attempt (`progress`) already.
  */
 export async function launch(context: LauncherContext, job: LaunchJob): Promise<Partial<NodeData>> {
+  const startedAt = context.clock.monotonic();
+  try {
+    const change = await launchWithRetries(context, job);
+    ended(context, job, startedAt, 'ready', change.az);
+    return change;
+  } catch (error) {
+    const lost = error instanceof LostOwnershipError || isZooKeeperError(error);
+    ended(context, job, startedAt, lost ? 'error.zksession' : ERROR_POLICIES[toDriverError(error).code].metric);
+    throw error;
+  }
+}
+
+/** Tells the metrics of the end of a launch. */
+function ended(context: LauncherContext, job: LaunchJob, startedAt: number, result: string, az?: string | null): void {
+  const labels = {
+    provider: job.provider.config.name,
+    az: az ?? job.node.node.az ?? '',
+    requestor: job.requestor ?? '',
+    result,
+  };
+  context.metrics.observe(LAUNCHES, labels, context.clock.monotonic() - startedAt);
+}
+
+/** An attempt failed: whoever asks why the node is not there finds it. */
+function attemptFailed(context: LauncherContext, job: LaunchJob, progress: NodeProgress, failure: DriverError): void {
+  const policy = ERROR_POLICIES[failure.code];
+  job.log[policy.log === 'error' ? 'warn' : policy.log]('Launch attempt failed', {
+    attempt: progress.number,
+    code: failure.code,
+    error: failure,
+  });
+  const { name: provider } = job.provider.config;
+  const where = { provider, pool: job.pool.name, label: job.label.name };
+  context.metrics.count(FAILED_ATTEMPTS, { ...where, result: policy.metric });
+  const by = `${provider}/${job.pool.name}`;
+  context.decisions.record('node', job.node.id, by, `launch attempt ${progress.number} failed`, failure.message);
+  if (failure.code !== 'aborted')
+    context.decisions.record('label', where.label, by, 'a launch failed', failure.message);
+}
+
+async function launchWithRetries(context: LauncherContext, job: LaunchJob): Promise<Partial<NodeData>> {
   if (job.resumed) await adopt(context, job);
   for (let failures = 0; ; failures += 1) {
     const progress = job.node.node.progress;
@@ -76,11 +120,7 @@ export async function launch(context: LauncherContext, job: LaunchJob): Promise<
       if (error instanceof LostOwnershipError || isZooKeeperError(error)) throw error;
       const failure = job.signal.aborted ? aborted(job) : toDriverError(error);
       const policy = ERROR_POLICIES[failure.code];
-      job.log[policy.log === 'error' ? 'warn' : policy.log]('Launch attempt failed', {
-        attempt: progress.number,
-        code: failure.code,
-        error: failure,
-      });
+      attemptFailed(context, job, progress, failure);
       const exhausted = policy.countsAsAttempt && progress.number >= job.provider.config.launchRetries;
       if (policy.retry === 'never' || policy.retry === 'when-room' || exhausted) throw failure;
       await attempt.leaveRemnant();

@@ -10,7 +10,8 @@ import {
   type LoadOptions,
   type RootLogger,
 } from '@nodepool/core';
-import { Daemon } from './daemon.js';
+import { Daemon, type DaemonOptions } from './daemon.js';
+import { openMetrics } from './observe/open-metrics.js';
 import { parseCommandLine, type ProgramOptions } from './program.js';
 
 const complain = (text: string): void => void process.stderr.write(text);
@@ -52,19 +53,29 @@ async function run(options: ProgramOptions, log: RootLogger): Promise<number> {
   const stop = stopSignal(log);
   const { servers } = loaded.config.zookeeper;
   log.info('Connecting to ZooKeeper', { servers });
+  const metrics = openMetrics({ clock: systemClock, log, env: process.env, prometheus: options.webapp });
+  try {
+    await serve({ load, loaded, log, metrics, webapp: options.webapp, folder: log.folder ?? process.cwd() }, stop);
+  } finally {
+    await metrics.close();
+  }
+  log.info('Stopped');
+  return 0;
+}
+
+async function serve(options: Omit<DaemonOptions, 'zooKeeper'>, stop: AbortSignal): Promise<void> {
+  const { loaded, log } = options;
   let daemon: Daemon;
   try {
     const zooKeeper = await connectToZooKeeper(loaded.config.zookeeper, { clock: systemClock, log, signal: stop });
-    daemon = new Daemon({ zooKeeper, load, loaded, log, webapp: options.webapp });
+    daemon = new Daemon({ ...options, zooKeeper });
   } catch (error) {
-    if (stop.aborted) return 0;
+    if (stop.aborted) return;
     throw error;
   }
   await daemon.start();
   await aborted(stop);
   await daemon.stop();
-  log.info('Stopped');
-  return 0;
 }
 
 /** Aborts with the first SIGINT or SIGTERM; the second one ends the process at once. */

@@ -1,10 +1,32 @@
 /** A pool's entry in the component registry, and what it tells others there: that it has been without room for a while. */
 
-import type { ComponentHandle, PoolComponentData, Timer } from '@nodepool/core';
+import type { ComponentHandle, PoolComponentData, PoolConfig, Timer } from '@nodepool/core';
 import type { LauncherContext } from './context.js';
 
 /** Shorter shortages are nobody else's business: telling costs two writes. */
 const PAUSE_AFTER_MS = 1000;
+
+/** What a pool says of itself as it starts. `id` goes into `declined_by`. */
+export function poolComponent(
+  { hostname, version }: Pick<LauncherContext, 'hostname' | 'version'>,
+  id: string,
+  provider: string,
+  { name, labels, priority }: PoolConfig,
+): PoolComponentData {
+  return {
+    hostname,
+    kind: 'pool',
+    state: 'running',
+    version,
+    model_api: 0,
+    id,
+    name,
+    provider_name: provider,
+    supported_labels: [...labels.keys()],
+    priority,
+    paused: false,
+  };
+}
 
 export class PoolRegistration {
   private readonly handle: ComponentHandle<PoolComponentData>;

@@ -7,36 +7,35 @@ import {
   MIN_READY_REQUESTOR,
   type AcceptedRequest,
   type Change,
-  type ImageUpload,
-  type LabelConfig,
+  type LogFields,
   type Logger,
   type NodeData,
   type NodeEntry,
-  type NodeHandle,
   type NodeRequest,
   type NodeRequestData,
   type NodeRequestHandler,
   type PoolConfig,
   type Provider,
   type RequestEntry,
-  type Timer,
 } from '@nodepool/core';
-import { assign, type AssigningPool, type Assignment } from './assignment.js';
+import { assign, inWords, type AssigningPool, type Assignment, type Part } from './assignment.js';
 import type { Concurrency } from './concurrency.js';
 import type { LauncherContext } from './context.js';
 import { unixSeconds } from './context.js';
+import { DeferredRequests } from './deferred-requests.js';
 import { plannedNode } from './node-record.js';
+import type { PoolActivity } from './observe/activity.js';
 import { QuotaLedger, type Reservation } from './quota-ledger.js';
-import { RequestHandler, requestInfo, type HandlerPool, type Slot } from './request-handler.js';
+import { RequestHandler, requestInfo, slotsOf, type HandlerPool } from './request-handler.js';
 import { PoolLabels } from './pool-labels.js';
-import { PoolRegistration } from './pool-registration.js';
-import { afterDecline, judge, type PoolAbilities } from './suitability.js';
+import { PoolRegistration, poolComponent } from './pool-registration.js';
+import { Shortage } from './shortage.js';
+import { afterDecline, belongsElsewhere, judge, type PoolAbilities } from './suitability.js';
 import { WaitingRequests } from './waiting-requests.js';
 
-/** After the cloud said that there is no room, nothing is launched for so long, unless a node of ours goes before. */
-const OUT_OF_ROOM_MS = 10_000;
-/** After an error that says nothing about when to try again, a request is left alone for so long. */
-const DEFER_MS = 10_000;
+/** A part of an assignment for which a node is made. */
+type Launch = Extract<Part, { readonly kind: 'launch' }>;
+
 /** Requests whose records are being written at a time: enough to keep ZooKeeper busy, few enough to leave others a turn. */
 const MAX_ACCEPTING = 32;
 
@@ -44,19 +43,22 @@ export class PoolWorker implements HandlerPool {
   /** What goes into `declined_by`. */
   readonly id: string;
   private readonly waiting = new WaitingRequests();
+  /** Of those, the ones that have nodes here already: lost by their launcher, and not to wait behind others. */
+  private readonly begun = new Map<string, RequestEntry>();
   private readonly handlers = new Map<string, RequestHandler | undefined>();
   private readonly claimedNodes = new Set<string>();
   private readonly ledger: QuotaLedger;
   private readonly labels: PoolLabels;
   private readonly log: Logger;
+  /** Who decides, in explanations. */
+  private readonly by: string;
   private registration: PoolRegistration | undefined;
   private unsubscribe: (() => void)[] = [];
   private accepting = 0;
-  /** Requests that could not be dealt with, until they are looked at again. */
-  private readonly deferred = new Map<string, Timer>();
+  private readonly deferred: DeferredRequests;
   private woken = false;
   private stopped = false;
-  private outOfRoomTimer: Timer | undefined;
+  private readonly shortage: Shortage;
   private readonly assigning: AssigningPool;
   private readonly abilities: PoolAbilities;
 
@@ -70,30 +72,22 @@ export class PoolWorker implements HandlerPool {
     const { name } = provider.config;
     this.id = `${context.hostname}-PoolWorker.${name}-${config.name}-${context.random.uuidHex()}`;
     this.log = context.log.with({ provider: name, pool: config.name });
+    this.by = `${name}/${config.name}`;
     this.ledger = new QuotaLedger(config);
     this.labels = new PoolLabels(context, provider, config, signal, this.log, () => this.reconsiderAll());
+    this.deferred = new DeferredRequests(context.clock, (id) => this.consider(id, context.store.requests.get(id)));
+    this.shortage = new Shortage(context.clock, () => this.wake());
     this.assigning = this.makeAssigning();
     this.abilities = this.makeAbilities();
   }
 
   /** Resolves once the pool is registered and takes requests. */
   async start(): Promise<void> {
-    const { store, hostname, version } = this.context;
+    const { store } = this.context;
     await this.labels.load();
     if (this.signal.aborted) return;
-    this.registration = new PoolRegistration(this.context, {
-      hostname,
-      kind: 'pool',
-      state: 'running',
-      version,
-      model_api: 0,
-      id: this.id,
-      name: this.config.name,
-      provider_name: this.provider.config.name,
-      supported_labels: [...this.config.labels.keys()],
-      priority: this.config.priority,
-      paused: false,
-    });
+    const component = poolComponent(this.context, this.id, this.provider.config.name, this.config);
+    this.registration = new PoolRegistration(this.context, component);
     await this.registration.registered(this.signal);
     this.unsubscribe = [
       store.nodes.onChange((change) => this.onNode(change)),
@@ -116,10 +110,28 @@ export class PoolWorker implements HandlerPool {
   async stop(): Promise<void> {
     this.stopped = true;
     for (const unsubscribe of this.unsubscribe) unsubscribe();
-    this.outOfRoomTimer?.cancel();
-    for (const timer of this.deferred.values()) timer.cancel();
+    this.shortage.end();
+    this.deferred.stop();
     for (const handler of this.handlers.values()) handler?.stop();
     await this.registration?.close();
+  }
+
+  /** What it is doing, for the stack dump and for explanations. */
+  activity(): PoolActivity {
+    const { limit, used } = this.ledger.amounts;
+    return {
+      pool: this.config.name,
+      id: this.id,
+      waiting: this.waiting.size,
+      next: this.waiting.first()?.id,
+      accepting: this.accepting,
+      deferred: this.deferred.size,
+      outOfRoom: this.shortage.lasts,
+      limit: limit.toResources(),
+      used: used.toResources(),
+      labels: [...this.config.labels.keys()].map((label) => ({ label, obstacle: this.obstacle([label]) })),
+      requests: [...this.handlers.values()].flatMap((handler) => handler?.activity() ?? []),
+    };
   }
 
   declined(request: NodeRequest): Partial<NodeRequestData> {
@@ -127,26 +139,18 @@ export class PoolWorker implements HandlerPool {
   }
 
   outOfRoom(): void {
-    this.outOfRoomTimer?.cancel();
-    this.outOfRoomTimer = this.context.clock.schedule(OUT_OF_ROOM_MS, () => {
-      this.clearOutOfRoom();
-      this.wake();
-    });
+    this.shortage.begin();
   }
 
   labelFailed(label: string, reason: string): void {
+    this.context.decisions.record('label', label, this.by, 'out of service: the cloud refuses it', reason);
     this.labels.failed(label, reason);
-  }
-
-  private clearOutOfRoom(): void {
-    this.outOfRoomTimer?.cancel();
-    this.outOfRoomTimer = undefined;
   }
 
   private onNode({ id, before, after }: Change<NodeEntry>): void {
     const node = (after ?? before)?.node;
     if (node?.provider !== this.provider.config.name) return;
-    if (after === undefined) this.clearOutOfRoom();
+    if (after === undefined) this.shortage.end();
     const freed = this.count(id, after);
     const available = after?.node.state === 'ready' && after.node.allocated_to === null && !after.locked;
     if (freed || available || after === undefined) this.wake();
@@ -177,34 +181,28 @@ export class PoolWorker implements HandlerPool {
   }
 
   private consider(id: string, entry: RequestEntry | undefined): void {
-    this.waiting.remove(id);
+    const waited = this.waiting.remove(id);
+    this.begun.delete(id);
     if (entry === undefined || entry.locked || this.handlers.has(id) || this.deferred.has(id)) return;
     if (!this.decides()) return;
     if (entry.request.state !== 'requested' && entry.request.state !== 'pending') return;
     const { components } = this.context.store;
-    if (entry.request.state === 'pending' && this.belongsElsewhere(entry)) return;
+    if (entry.request.state === 'pending' && belongsElsewhere(id, this.context.store, this.by)) return;
     const verdict = judge(entry.request, this.abilities, components);
     switch (verdict.kind) {
       case 'serve':
+        // One that waits has been told what for.
+        if (!waited) this.decided(id, 'can serve it');
         this.waiting.put(entry);
+        if (this.abilities.hasBegun(id)) this.begun.set(id, entry);
         this.wake();
         return;
       case 'leave':
+        this.decided(id, 'leaves it to others', verdict.reason);
         return;
       case 'decline':
         this.decline(entry, verdict.reason);
     }
-  }
-
-  /** A lost request whose nodes are in another pool that is still served goes on there. */
-  private belongsElsewhere({ id }: RequestEntry): boolean {
-    const { nodes, components } = this.context.store;
-    const of = nodes.allocatedTo(id)[0]?.node;
-    if (of === undefined || (of.provider === this.provider.config.name && of.pool === this.config.name)) return false;
-    for (const pool of components.pools()) {
-      if (pool.provider_name === of.provider && pool.name === of.pool) return true;
-    }
-    return false;
   }
 
   private wake(): void {
@@ -217,14 +215,32 @@ export class PoolWorker implements HandlerPool {
     });
   }
 
+  /** Their nodes take room whether or not anybody goes on with them: whoever waited for that room would wait for ever. */
+  private serveBegun(): void {
+    for (const entry of this.begun.values()) {
+      if (!this.concurrency.available || this.accepting >= MAX_ACCEPTING || !this.decides()) return;
+      if (judge(entry.request, this.abilities, this.context.store.components).kind === 'serve') this.take(entry);
+      else this.consider(entry.id, entry);
+    }
+  }
+
   private serveWaiting(): void {
     let blocked = false;
+    if (this.begun.size > 0) this.serveBegun();
     for (let entry = this.waiting.first(); entry !== undefined && this.decides(); entry = this.waiting.first()) {
       if (judge(entry.request, this.abilities, this.context.store.components).kind !== 'serve') {
         this.consider(entry.id, entry);
         continue;
       }
-      if (!this.concurrency.available || this.accepting >= MAX_ACCEPTING) break;
+      if (this.accepting >= MAX_ACCEPTING) break;
+      if (!this.concurrency.available) {
+        this.decided(
+          entry.id,
+          'waits for its turn',
+          'the provider works on as many requests as max-concurrency allows',
+        );
+        break;
+      }
       const taken = this.take(entry);
       if (taken) continue;
       if (entry.request.requestor !== MIN_READY_REQUESTOR) {
@@ -243,23 +259,34 @@ export class PoolWorker implements HandlerPool {
     const assignment = assign(entry.request, this.assigning, handler);
     if (assignment === undefined) return false;
     const launches = assignment.parts.some((part) => part.kind === 'launch');
-    if (launches && this.outOfRoomTimer !== undefined) return false;
+    if (launches && this.shortage.lasts) {
+      this.decided(entry.id, 'waits for room', 'the cloud said a moment ago that it has none');
+      return false;
+    }
     const reservation = launches ? this.ledger.reserve(assignment.need) : { release: () => undefined };
-    if (reservation === undefined) return false;
+    if (reservation === undefined) {
+      this.decided(entry.id, 'waits for room', 'the limits of the pool are in use');
+      return false;
+    }
     this.waiting.remove(entry.id);
+    this.begun.delete(entry.id);
     this.handlers.set(entry.id, undefined);
     this.concurrency.begin();
-    this.context.tasks.run(`request ${entry.id}`, async () => {
-      try {
-        await (await this.accept(entry, assignment, handler, reservation))?.run();
-      } catch (error) {
-        this.defer(entry.id);
-        throw error;
-      } finally {
-        this.concurrency.end();
-        this.finished(entry.id);
-      }
-    });
+    this.context.tasks.run(
+      `request ${entry.id}`,
+      async () => {
+        try {
+          await (await this.accept(entry, assignment, handler, reservation))?.run();
+        } catch (error) {
+          this.deferred.add(entry.id);
+          throw error;
+        } finally {
+          this.concurrency.end();
+          this.finished(entry.id);
+        }
+      },
+      this.about(entry),
+    );
     return true;
   }
 
@@ -276,7 +303,7 @@ export class PoolWorker implements HandlerPool {
     try {
       const accepted = await this.context.store.requests.accept(entry, {
         create: assignment.parts.flatMap((part) =>
-          part.kind === 'launch' ? [this.plan(entry, assignment, part)] : [],
+          part.kind === 'launch' ? [this.plan(entry, assignment.zone, part)] : [],
         ),
         reuse: assignment.parts.flatMap((part) => (part.kind === 'ready' ? [part.entry] : [])),
       });
@@ -304,35 +331,32 @@ export class PoolWorker implements HandlerPool {
     assignment: Assignment,
     handler: NodeRequestHandler,
   ): RequestHandler {
+    this.decided(entry.id, 'accepted', inWords(assignment));
     this.log.info('Accepted request', {
       node_request_id: entry.id,
       event_id: entry.request.event_id,
       labels: entry.request.node_types,
       launches: accepted.created.length,
     });
-    const work = new RequestHandler(this.context, this, handler, accepted.request, slots(assignment, accepted.reused));
+    const work = new RequestHandler(
+      this.context,
+      this,
+      handler,
+      accepted.request,
+      slotsOf(assignment, accepted.reused),
+    );
     this.handlers.set(entry.id, work);
     if (this.context.store.requests.get(entry.id) === undefined) work.withdrawn();
     if (this.stopped) work.stop();
     return work;
   }
 
-  private plan(
-    entry: RequestEntry,
-    assignment: Assignment,
-    part: { label: LabelConfig; upload: ImageUpload | undefined },
-  ): NodeData {
+  private plan({ request }: RequestEntry, zone: string | undefined, { label, upload }: Launch): NodeData {
+    const { id: launcher, config: pool, labels } = this;
+    const resources = labels.need(label.name).toResources();
+    const provider = this.provider.config.name;
     return plannedNode(
-      {
-        provider: this.provider.config.name,
-        pool: this.config,
-        label: part.label,
-        launcher: this.id,
-        request: entry.request,
-        resources: this.labels.need(part.label.name).toResources(),
-        upload: part.upload,
-        az: assignment.zone,
-      },
+      { provider, pool, label, launcher, request, resources, upload, az: zone },
       unixSeconds(this.context),
     );
   }
@@ -340,38 +364,43 @@ export class PoolWorker implements HandlerPool {
   private decline(entry: RequestEntry, reason: string): void {
     const { store, tasks } = this.context;
     this.handlers.set(entry.id, undefined);
-    tasks.run(`decline request ${entry.id}`, async () => {
-      try {
-        const accepted = await store.requests.accept(entry, { create: [], reuse: [] });
-        if (accepted === undefined) {
-          await store.requests.read(entry.id);
-          return;
+    tasks.run(
+      `decline request ${entry.id}`,
+      async () => {
+        try {
+          const accepted = await store.requests.accept(entry, { create: [], reuse: [] });
+          if (accepted === undefined) {
+            await store.requests.read(entry.id);
+            return;
+          }
+          const change = this.declined(accepted.request.request);
+          this.decided(entry.id, change.state === 'failed' ? 'failed it: everybody has declined' : 'declined', reason);
+          this.log.info(change.state === 'failed' ? 'Failed request' : 'Declined request', {
+            node_request_id: entry.id,
+            event_id: entry.request.event_id,
+            labels: entry.request.node_types,
+            reason,
+          });
+          await accepted.request.release(change);
+        } catch (error) {
+          this.deferred.add(entry.id);
+          throw error;
+        } finally {
+          this.finished(entry.id);
         }
-        const change = this.declined(accepted.request.request);
-        this.log.info(change.state === 'failed' ? 'Failed request' : 'Declined request', {
-          node_request_id: entry.id,
-          event_id: entry.request.event_id,
-          labels: entry.request.node_types,
-          reason,
-        });
-        await accepted.request.release(change);
-      } catch (error) {
-        this.defer(entry.id);
-        throw error;
-      } finally {
-        this.finished(entry.id);
-      }
-    });
+      },
+      this.about(entry),
+    );
   }
 
-  /** What failed would fail again at once. */
-  private defer(requestId: string): void {
-    if (this.stopped) return;
-    const timer = this.context.clock.schedule(DEFER_MS, () => {
-      this.deferred.delete(requestId);
-      this.consider(requestId, this.context.store.requests.get(requestId));
-    });
-    this.deferred.set(requestId, timer);
+  /** The request, for the log. */
+  private about({ id, request }: RequestEntry): LogFields {
+    const { provider, config } = this;
+    return { node_request_id: id, event_id: request.event_id, provider: provider.config.name, pool: config.name };
+  }
+
+  private decided(requestId: string, what: string, reason?: string): void {
+    this.context.decisions.record('request', requestId, this.by, what, reason);
   }
 
   private finished(requestId: string): void {
@@ -402,6 +431,10 @@ export class PoolWorker implements HandlerPool {
       priority: this.config.priority,
       disabled: this.config.maxServers <= 0,
       hasLabel: (label) => this.config.labels.has(label),
+      hasBegun: (requestId) => {
+        const { provider, pool } = this.context.store.nodes.allocatedTo(requestId)[0]?.node ?? {};
+        return provider === this.provider.config.name && pool === this.config.name;
+      },
       obstacle: (labels) => this.obstacle(labels),
     };
   }
@@ -413,16 +446,4 @@ export class PoolWorker implements HandlerPool {
     const need = labels.map((label) => this.labels.need(label)).reduce((sum, each) => sum.add(each));
     return this.ledger.couldEverFit(need) ? undefined : 'the request is larger than the limits of the pool';
   }
-}
-
-/** The places of the request, those with a ready node filled. */
-function slots(assignment: Assignment, reused: readonly NodeHandle[]): Slot[] {
-  const ready = reused[Symbol.iterator]();
-  return assignment.parts.map((part) => ({
-    label: part.label,
-    upload: part.kind === 'ready' ? undefined : part.upload,
-    resume: part.kind === 'resume' ? part.entry : undefined,
-    node: part.kind === 'ready' ? ready.next().value : undefined,
-    launch: part.kind !== 'ready',
-  }));
 }

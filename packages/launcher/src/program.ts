@@ -64,6 +64,8 @@ const HELP = `
 Signals:
   SIGINT, SIGTERM  stop; launches in progress can be taken up again. A second one stops at once.
   SIGHUP           read the configuration again now.
+  SIGUSR2          write to the log what runs and what it waits for, and begin a CPU profile;
+                   the next one ends the profile and writes it beside the log.
 
 Example:
   $ nodepool-launcher -c /etc/nodepool/nodepool.yaml -s /etc/nodepool/secure.yaml

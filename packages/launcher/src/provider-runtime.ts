@@ -1,10 +1,13 @@
 /** The life of one configured provider in this launcher: it is started, serves its pools, deletes its nodes, is stopped. */
 
 import { setMaxListeners } from 'node:events';
-import { sleep, toDriverError, type Logger, type Provider } from '@nodepool/core';
+import { sleep, toDriverError, type ApiCall, type Logger, type Provider } from '@nodepool/core';
+import { runLeakRounds } from './cleanup/leak-rounds.js';
 import { Concurrency } from './concurrency.js';
 import type { LauncherContext } from './context.js';
 import { Deletions } from './deletions.js';
+import type { ProviderActivity } from './observe/activity.js';
+import { API_ANSWERS, API_CALLS } from './observe/launcher-metrics.js';
 import { PoolWorker } from './pool-worker.js';
 
 /** First and longest wait between attempts to start, milliseconds. */
@@ -48,11 +51,31 @@ export class ProviderRuntime {
     await this.provider.join();
   }
 
+  /** What it is doing, for the stack dump and for explanations. */
+  activity(): ProviderActivity {
+    return {
+      provider: this.provider.config.name,
+      serving: this.serving,
+      pools: this.pools.map((pool) => pool.activity()),
+      deletions: this.deletions?.ids() ?? [],
+      work: this.provider.inspect?.() ?? [],
+    };
+  }
+
+  private onApiCall({ service, method, operation, durationMs, status }: ApiCall): void {
+    const { metrics } = this.context;
+    const { name: provider } = this.provider.config;
+    metrics.observe(API_CALLS, { provider, service, method, operation }, durationMs);
+    metrics.count(API_ANSWERS, { provider, service, status: String(status ?? 'none') });
+  }
+
   private async start(): Promise<void> {
     const { signal } = this.stopping;
     if (!(await this.startProvider())) return;
     const { provider, context } = this;
     this.deletions = new Deletions(context, provider, signal);
+    const { name } = provider.config;
+    context.tasks.run(`look for leaked resources of provider ${name}`, () => runLeakRounds(context, provider, signal));
     const concurrency = new Concurrency(provider.config.maxConcurrency);
     this.pools = [...provider.config.pools.values()].map(
       (pool) => new PoolWorker(context, provider, pool, concurrency, signal),
@@ -74,7 +97,7 @@ export class ProviderRuntime {
     const stopped = (): boolean => signal.aborted;
     for (let failures = 0; !stopped(); failures += 1) {
       try {
-        await this.provider.start({ clock, random, log: this.log, tasks, onApiCall: () => undefined });
+        await this.provider.start({ clock, random, log: this.log, tasks, onApiCall: (call) => this.onApiCall(call) });
         return !stopped();
       } catch (error) {
         if (stopped()) return false;

@@ -35,6 +35,11 @@ export class QuotaLedger {
     return false;
   }
 
+  /** The pool's limits, and what is used of them. */
+  get amounts(): { readonly limit: QuotaInformation; readonly used: QuotaInformation } {
+    return { limit: this.limit, used: this.used };
+  }
+
   /** Whether the pool could hold this if it were empty. */
   couldEverFit(need: QuotaInformation): boolean {
     return this.limit.fits(need);

@@ -25,8 +25,10 @@ import {
   type NodeRequest,
 } from '@nodepool/core';
 import { isZooKeeperError } from '@nodepool/zookeeper';
+import type { Assignment } from './assignment.js';
 import type { LauncherContext } from './context.js';
 import { firstAttempt, launch } from './launches.js';
+import type { RequestActivity } from './observe/activity.js';
 
 /** A place of the request: a label, and the node that will serve it. */
 export interface Slot {
@@ -38,6 +40,18 @@ export interface Slot {
   readonly resume: NodeEntry | undefined;
   /** Launch, or go on with a launch. False: the node is ready. */
   readonly launch: boolean;
+}
+
+/** The places of the request, those with a ready node filled. */
+export function slotsOf({ parts }: Assignment, reused: readonly NodeHandle[]): Slot[] {
+  const ready = reused[Symbol.iterator]();
+  return parts.map((part) => ({
+    label: part.label,
+    upload: part.kind === 'ready' ? undefined : part.upload,
+    resume: part.kind === 'resume' ? part.entry : undefined,
+    node: part.kind === 'ready' ? ready.next().value : undefined,
+    launch: part.kind !== 'ready',
+  }));
 }
 
 /** What the handler needs from the pool that it works for. */
@@ -106,6 +120,19 @@ export class RequestHandler {
     this.finishEarly('stopped');
   }
 
+  /** What it holds, for the stack dump. */
+  activity(): RequestActivity {
+    const held = this.slots.flatMap(({ node, label }) => (node === undefined ? [] : [{ node, label }]));
+    return {
+      request: this.request.id,
+      ending: this.end === undefined ? undefined : ENDING_REASONS[this.end],
+      locks: [this.request.lock, ...held.map(({ node }) => node.lock)]
+        .filter(({ lost }) => !lost.aborted)
+        .map(({ path }) => path),
+      nodes: held.map(({ node, label }) => ({ id: node.id, label: label.name, state: node.node.state })),
+    };
+  }
+
   /**
    * Locks the records that were made with the acceptance, and those whose launch goes on; starts the former. To be
    * called before `run`. `created`: the ids, one per slot without a node. Never rejects: `run` deals with a failure.
@@ -126,7 +153,9 @@ export class RequestHandler {
         if (!toLaunch && node !== undefined) this.driverHandler.nodeReusedNotification?.(node.node);
       }
       await this.fulfil(await this.launchAll());
-      this.log.info('Request fulfilled', { nodes: this.slots.map((slot) => slot.node?.id) });
+      const nodes = this.slots.map((slot) => slot.node?.id);
+      this.log.info('Request fulfilled', { nodes });
+      this.decided('fulfilled', `with ${nodes.join(', ')}`);
     } catch (error) {
       await this.letGo(error);
     }
@@ -159,6 +188,7 @@ export class RequestHandler {
         handler: this.driverHandler,
         pool: this.pool.config,
         label: slot.label,
+        requestor: this.request.request.requestor,
         upload: slot.upload,
         resumed: slot.resume !== undefined,
         signal: this.ending.signal,
@@ -208,15 +238,19 @@ export class RequestHandler {
   private async endWith(end: Ending | undefined, error: unknown): Promise<void> {
     if (end === 'lost' || this.request.lock.lost.aborted) {
       this.log.warn('Lost the request with the session; whoever gets it goes on');
+      this.decided('lost it with the session');
     } else if (end === 'withdrawn') {
       this.log.info('Request withdrawn');
+      this.decided('withdrawn');
       await this.releaseNodes();
     } else if (end === 'stopped') {
       this.log.info('Let go of the request; it is taken up again');
+      this.decided('let go of it, to be taken up again');
       await this.releaseForResumption();
     } else if (error instanceof LostOwnershipError || isZooKeeperError(error)) {
       // Nothing is wrong with the nodes: whoever takes the request up next goes on with them.
       this.log.warn('Gave the request up, to take it up again: its records could not be written', { error });
+      this.decided('let go of it, to be taken up again', toDriverError(error).message);
       await this.releaseForResumption();
     } else {
       await this.failed(error);
@@ -227,6 +261,7 @@ export class RequestHandler {
     const failure = toDriverError(error);
     if (failure.code === 'quota') {
       this.log.info('The cloud has no room for the request; it waits', { error: failure });
+      this.decided('waits: the cloud has no room', failure.message);
       this.pool.outOfRoom();
       await this.giveBack({ state: 'requested' }, 'aborted');
       return;
@@ -236,7 +271,13 @@ export class RequestHandler {
       if (refused !== undefined) this.pool.labelFailed(refused.label.name, failure.message);
     }
     this.log.warn('Declining the request: its nodes could not be launched', { error: failure });
+    this.decided('declined: its nodes could not be launched', failure.message);
     await this.giveBack(this.pool.declined(this.request.request));
+  }
+
+  private decided(what: string, reason?: string): void {
+    const { config, provider } = this.pool;
+    this.context.decisions.record('request', this.request.id, `${provider.config.name}/${config.name}`, what, reason);
   }
 
   /** Gives the request back; ready nodes stay for others, the rest is deleted. */

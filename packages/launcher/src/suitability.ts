@@ -1,6 +1,6 @@
 /** Whether a pool shall serve a request, leave it to others, or decline it; and what becomes of a declined one. */
 
-import type { ComponentStore, NodeRequest, NodeRequestData, PoolComponentData } from '@nodepool/core';
+import type { ComponentStore, NodeRequest, NodeRequestData, PoolComponentData, Store } from '@nodepool/core';
 
 export type Verdict =
   /** Serve it as soon as there is room. */
@@ -16,6 +16,8 @@ export interface PoolAbilities {
   readonly priority: number;
   readonly disabled: boolean;
   hasLabel(label: string): boolean;
+  /** Whether nodes of this pool are allocated to the request already. */
+  hasBegun(requestId: string): boolean;
   /** Why the labels cannot be served, now or ever; undefined when they can. */
   obstacle(labels: readonly string[]): string | undefined;
 }
@@ -29,7 +31,9 @@ export function judge(request: NodeRequest, pool: PoolAbilities, registry: Compo
       ? { kind: 'decline', reason: 'every registered pool has declined' }
       : { kind: 'leave', reason: 'declined by this pool' };
   }
-  if (request.provider !== null && request.provider !== pool.providerName) {
+  // A request that was begun here goes on here: the others leave it to us, whatever comes before us.
+  const begun = pool.hasBegun(request.id);
+  if (!begun && request.provider !== null && request.provider !== pool.providerName) {
     const preferred = others().some((other) => other.provider_name === request.provider);
     if (preferred) return { kind: 'leave', reason: `provider ${request.provider} is preferred` };
   }
@@ -43,9 +47,23 @@ export function judge(request: NodeRequest, pool: PoolAbilities, registry: Compo
   if (pool.disabled) return { kind: 'decline', reason: 'the pool is disabled (max-servers)' };
   const obstacle = pool.obstacle(request.node_types);
   if (obstacle !== undefined) return { kind: 'decline', reason: obstacle };
-  const ahead = others().find((other) => other.priority < pool.priority && !other.paused);
+  const ahead = begun ? undefined : others().find((other) => other.priority < pool.priority && !other.paused);
   if (ahead !== undefined) return { kind: 'leave', reason: `pool ${ahead.id} has a higher priority` };
   return { kind: 'serve' };
+}
+
+/** A lost request whose nodes are in another pool (`own`: this one, as `provider/pool`) that is still served goes on there. */
+export function belongsElsewhere(
+  requestId: string,
+  { nodes, components }: Pick<Store, 'nodes' | 'components'>,
+  own: string,
+): boolean {
+  const of = nodes.allocatedTo(requestId)[0]?.node;
+  if (of === undefined || `${of.provider ?? ''}/${of.pool ?? ''}` === own) return false;
+  for (const pool of components.pools()) {
+    if (pool.provider_name === of.provider && pool.name === of.pool) return true;
+  }
+  return false;
 }
 
 /** What a request becomes when this pool declines it. */

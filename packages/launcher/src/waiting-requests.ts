@@ -18,11 +18,13 @@ export class WaitingRequests {
     this.byId.set(entry.id, entry);
   }
 
-  remove(id: string): void {
+  /** False when it was not there. */
+  remove(id: string): boolean {
     const entry = this.byId.get(id);
-    if (entry === undefined) return;
+    if (entry === undefined) return false;
     this.byId.delete(id);
     this.ordered.splice(this.position(entry), 1);
+    return true;
   }
 
   first(): RequestEntry | undefined {

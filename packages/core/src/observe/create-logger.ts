@@ -1,5 +1,6 @@
 /** The logger of the programs: named loggers with fields, on winston's transports. */
 
+import { dirname } from 'node:path';
 import { systemClock, type Clock } from '../runtime/clock.js';
 import type { LogLine } from './log-format.js';
 import { LogSink } from './log-sink.js';
@@ -28,6 +29,8 @@ export interface LoggerOptions {
 
 /** The logger that owns the destinations. */
 export interface RootLogger extends Logger {
+  /** Folder of the first log file; undefined: there is none. Where other files of the program belong. */
+  readonly folder: string | undefined;
   /** Resolves once everything that was logged is written, files are closed, and nothing is logged any more. Idempotent. */
   close(): Promise<void>;
 }
@@ -99,10 +102,13 @@ class NamedLogger implements Logger {
 }
 
 class Root extends NamedLogger implements RootLogger {
+  readonly folder: string | undefined;
+
   constructor(options: LoggerOptions) {
     const routes = new Routes(options);
     const name = options.name ?? 'nodepool';
     super(routes, name, NO_FIELDS, routes.of(name));
+    this.folder = routes.folder;
   }
 
   close(): Promise<void> {
@@ -128,6 +134,11 @@ class Routes {
         if (!this.sinks.has(destination)) this.sinks.set(destination, new LogSink(destination, consoles));
       }
     }
+  }
+
+  get folder(): string | undefined {
+    for (const destination of this.sinks.keys()) if (destination.kind === 'file') return dirname(destination.file);
+    return undefined;
   }
 
   of(name: string): Route {

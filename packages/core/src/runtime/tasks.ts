@@ -2,6 +2,7 @@
  * Supervised background work: every piece is named, counted, visible in a stack dump, and its failure is heard of.
  */
 
+import type { LogFields } from '../observe/logger.js';
 import type { Clock } from './clock.js';
 
 /** A running task, as a stack dump shows it. */
@@ -24,17 +25,20 @@ export class TaskSupervisor {
   private readonly running = new Set<RunningTask>();
   private idleWaiters: (() => void)[] = [];
 
-  /** `onFailure` hears of every task that rejects, after the task was taken off the list. */
+  /** `onFailure` hears of every task that rejects, and what it was about, after the task was taken off the list. */
   constructor(
     private readonly clock: Clock,
-    private readonly onFailure: (name: string, error: unknown) => void,
+    private readonly onFailure: (name: string, error: unknown, about: LogFields | undefined) => void,
   ) {}
 
-  /** Starts `work` at once. A rejection goes to `onFailure`, never further. */
-  run(name: string, work: (task: TaskHandle) => Promise<void>): void {
+  /**
+   * Starts `work` at once. A rejection goes to `onFailure`, never further. `about`: fields for the log that say what it
+   * is about, e.g. `node_id`.
+   */
+  run(name: string, work: (task: TaskHandle) => Promise<void>, about?: LogFields): void {
     const task = new RunningTask(name, this.clock.monotonic());
     this.running.add(task);
-    void this.supervise(task, work);
+    void this.supervise(task, work, about);
   }
 
   get size(): number {
@@ -57,7 +61,11 @@ export class TaskSupervisor {
     await new Promise<void>((resolve) => this.idleWaiters.push(resolve));
   }
 
-  private async supervise(task: RunningTask, work: (task: TaskHandle) => Promise<void>): Promise<void> {
+  private async supervise(
+    task: RunningTask,
+    work: (task: TaskHandle) => Promise<void>,
+    about: LogFields | undefined,
+  ): Promise<void> {
     let failure: { error: unknown } | undefined;
     try {
       await work(task);
@@ -65,7 +73,7 @@ export class TaskSupervisor {
       failure = { error };
     }
     this.running.delete(task);
-    if (failure !== undefined) this.onFailure(task.name, failure.error);
+    if (failure !== undefined) this.onFailure(task.name, failure.error, about);
     if (this.running.size === 0) {
       const waiters = this.idleWaiters;
       this.idleWaiters = [];

@@ -9,6 +9,7 @@ const RETRY_MS = 60_000;
 export class VanishedRequests {
   private readonly unsubscribe: (() => void)[];
   private readonly inProgress = new Set<string>();
+  private stopped = false;
 
   constructor(
     private readonly context: LauncherContext,
@@ -32,17 +33,19 @@ export class VanishedRequests {
   }
 
   stop(): void {
+    this.stopped = true;
     for (const unsubscribe of this.unsubscribe) unsubscribe();
   }
 
-  private considerAll(): void {
+  /** To be called when there may be more nodes to care for than before. */
+  considerAll(): void {
     for (const entry of [...this.context.store.nodes.inState('ready')]) this.consider(entry);
   }
 
   private consider(entry: NodeEntry): void {
     const { store, tasks, log, clock } = this.context;
     const { state, allocated_to: requestId, provider } = entry.node;
-    if (state !== 'ready' || entry.locked || requestId === null || !store.complete) return;
+    if (state !== 'ready' || entry.locked || requestId === null || !store.complete || this.stopped) return;
     if (provider === null || !this.serves(provider) || store.requests.get(requestId) !== undefined) return;
     if (this.inProgress.has(entry.id)) return;
     this.inProgress.add(entry.id);
@@ -55,8 +58,9 @@ export class VanishedRequests {
         await handle.release();
         log.info('Deallocated a ready node whose request is gone', { node_id: entry.id, node_request_id: requestId });
       } catch (error) {
-        clock.schedule(RETRY_MS, () => this.considerAll());
-        throw error;
+        const fields = { node_id: entry.id, node_request_id: requestId, error };
+        log.warn('A node whose request is gone could not be deallocated; it is tried again', fields);
+        clock.schedule(RETRY_MS, () => this.considerAll(), { background: true });
       } finally {
         this.inProgress.delete(entry.id);
       }

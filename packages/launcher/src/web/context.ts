@@ -1,7 +1,8 @@
 /** What the web endpoint's routes live on. */
 
-import type { Clock, Logger, Store } from '@nodepool/core';
+import type { Clock, Logger, MetricsRegistry, Store } from '@nodepool/core';
 import type { FastifyInstance } from 'fastify';
+import type { ExplanationSources } from '../observe/explanation.js';
 
 export interface WebContext {
   readonly store: Store;
@@ -9,6 +10,10 @@ export interface WebContext {
   readonly clock: Clock;
   /** True once every provider has started. */
   readonly isReady: () => boolean;
+  /** For `/metrics`; without it there is no such page. */
+  readonly metrics?: Pick<MetricsRegistry, 'exposition'>;
+  /** For `/explain`; without it there are no such pages. */
+  readonly explain?: Pick<ExplanationSources, 'decisions' | 'activity'>;
 }
 
 /** A group of endpoints; one file each. All of them only read. */

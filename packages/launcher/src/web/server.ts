@@ -3,11 +3,13 @@
 import fastify, { type FastifyInstance } from 'fastify';
 import type { WebContext, WebRoutes } from './context.js';
 import { errorHandler, sendError } from './errors.js';
+import { explainRoutes } from './explain.js';
 import { listRoutes } from './lists.js';
+import { metricsRoutes } from './metrics.js';
 import { probeRoutes } from './probes.js';
 
 /** Every group of endpoints. */
-const ROUTES: readonly WebRoutes[] = [probeRoutes, listRoutes];
+const ROUTES: readonly WebRoutes[] = [probeRoutes, listRoutes, metricsRoutes, explainRoutes];
 
 const REQUEST_TIMEOUT_MS = 10_000;
 const MAX_BODY_BYTES = 1024;

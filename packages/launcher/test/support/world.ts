@@ -6,13 +6,15 @@ import {
   seededRandom,
   silentLogger,
   type JsonObject,
+  type Logger,
   type NodepoolConfig,
   type RandomSource,
+  type Store,
 } from '@nodepool/core';
 import { ExampleCloud, exampleDriver } from '@nodepool/driver-example';
 import { SimulatedZooKeeperServer, VirtualClock, type ZooKeeper } from '@nodepool/zookeeper';
 import { Launcher } from '../../src/index.js';
-import type { LoginScanner } from '../../src/context.js';
+import type { LauncherOptions, LoginScanner } from '../../src/context.js';
 import { Requestor } from './requestor.js';
 
 /** Milliseconds of virtual time after which a test gives up. */
@@ -20,6 +22,7 @@ const PATIENCE_MS = 600_000;
 
 export interface RunningLauncher {
   readonly launcher: Launcher;
+  readonly store: Store;
   readonly zk: ZooKeeper;
   /** What failed in the background, unheard of by anybody else. */
   readonly failures: string[];
@@ -50,6 +53,10 @@ export class World {
   readonly requestor: Requestor;
   /** Logins that the launchers looked at; set `scanner` to change what they find. */
   scanner: LoginScanner = { scan: () => Promise.resolve(['ssh-ed25519 AAAA']) };
+  /** Where launchers log that are started from now on. */
+  log: Logger = silentLogger;
+  /** Where launchers report that are started from now on. */
+  observation: Pick<LauncherOptions, 'metrics' | 'decisions'> = {};
   private readonly launchers: RunningLauncher[] = [];
   private readonly requestorClient: ZooKeeper;
 
@@ -63,7 +70,8 @@ export class World {
     this.requestor = new Requestor(this.requestorClient, this.clock);
   }
 
-  config(providers: readonly JsonObject[]): NodepoolConfig {
+  /** `more`: what else the file says, read. */
+  config(providers: readonly JsonObject[], more: Partial<NodepoolConfig> = {}): NodepoolConfig {
     const driver = exampleDriver({ cloud: this.cloud });
     const labels = new Set(['small', 'large', 'other']);
     const problems: string[] = [];
@@ -91,11 +99,16 @@ export class World {
       tenantLimits: new Map(),
       drivers: new Map(),
       loadedDrivers: new Map([['example', driver]]),
+      ...more,
     };
   }
 
   /** Starts a launcher and waits until it serves. */
-  async launcher(providers: readonly JsonObject[], hostname = 'launcher1'): Promise<RunningLauncher> {
+  async launcher(
+    providers: readonly JsonObject[],
+    hostname = 'launcher1',
+    more: Partial<NodepoolConfig> = {},
+  ): Promise<RunningLauncher> {
     const zk = this.server.connect();
     const store = openStore(zk, { clock: this.clock, random: this.random, identifier: hostname });
     const failures: string[] = [];
@@ -104,16 +117,18 @@ export class World {
       store,
       clock: this.clock,
       random: this.random,
-      log: silentLogger,
+      log: this.log,
       tasks,
       scanner: { scan: (login) => this.scanner.scan(login) },
       hostname,
       version: '0.0.0',
+      ...this.observation,
     });
     store.start();
-    await launcher.start(this.config(providers));
+    await launcher.start(this.config(providers, more));
     const running: RunningLauncher = {
       launcher,
+      store,
       zk,
       failures,
       stop: async () => {

@@ -48,7 +48,7 @@ export class Records {
         },
         get: (id: string) => this.nodes.find((entry) => entry.id === id),
       },
-      requests: { all: () => this.requests },
+      requests: { all: () => this.requests, inState: () => [] },
       components: { pools: () => this.pools },
     };
     Object.defineProperty(parts, 'complete', { get: () => this.complete });

@@ -1,0 +1,104 @@
+/** `nodepool wait request|node|label ID`: for scripts that go on when something has come true. */
+
+import { NODE_STATES } from '@nodepool/core';
+import { RefusedError, type StoreContext } from '../command-context.js';
+import { parseNodeId } from '../node-id.js';
+import { startDeadline, waitUntil } from '../wait.js';
+
+export interface WaitOptions {
+  /** State of a node, or `gone`; undefined: `ready`. */
+  readonly state: string | undefined;
+  /** Seconds; undefined: without end. */
+  readonly timeout: number | undefined;
+}
+
+/** What is waited for. */
+interface Condition {
+  readonly inWords: string;
+  /** What to print once it is true. Throws `RefusedError` when it can never be. */
+  look(): string | undefined;
+  subscribe(listener: () => void): () => void;
+}
+
+/**
+ * Prints the ids of the nodes (of a fulfilled request, of the label) or the state of the node. Rejects with `RefusedError`
+ * at the deadline, and as soon as it can never be so.
+ */
+export async function wait(
+  context: StoreContext,
+  kind: 'request' | 'node' | 'label',
+  id: string,
+  { state, timeout }: WaitOptions,
+): Promise<void> {
+  if (kind !== 'node' && state !== undefined) throw new RefusedError('--state is for nodes only; leave it out');
+  const condition = conditionOf(context, kind, id, state);
+  const deadline =
+    timeout === undefined
+      ? undefined
+      : startDeadline(
+          context.clock,
+          timeout * 1000,
+          new RefusedError(
+            `${condition.inWords}: not so after ${timeout} s; \`nodepool explain ${kind} ${id}\` says why`,
+          ),
+        );
+  const { interrupted, out } = context;
+  const end = deadline === undefined ? interrupted : AbortSignal.any([interrupted, deadline.signal]);
+  try {
+    out.print(
+      await waitUntil(
+        () => condition.look(),
+        (listener) => condition.subscribe(listener),
+        end,
+      ),
+    );
+  } finally {
+    deadline?.cancel();
+  }
+}
+
+function conditionOf(context: StoreContext, kind: string, id: string, state: string | undefined): Condition {
+  if (kind === 'request') return requestFulfilled(context, id);
+  return kind === 'node' ? nodeInState(context, parseNodeId(id), state ?? 'ready') : labelReady(context, id);
+}
+
+function requestFulfilled({ store: { requests } }: StoreContext, id: string): Condition {
+  return {
+    inWords: `request ${id} is fulfilled`,
+    look: () => {
+      const request = requests.get(id)?.request;
+      if (request === undefined) throw new RefusedError(`there is no request ${id} (any more)`);
+      if (request.state === 'failed') {
+        throw new RefusedError(`request ${id} failed: declined by ${request.declined_by.join(', ') || 'nobody'}`);
+      }
+      return request.state === 'fulfilled' ? request.nodes.join('\n') : undefined;
+    },
+    subscribe: (listener) => requests.onChange(listener),
+  };
+}
+
+function nodeInState({ store: { nodes } }: StoreContext, id: string, wanted: string): Condition {
+  if (wanted !== 'gone' && !NODE_STATES.some((state) => state === wanted)) {
+    throw new RefusedError(`no node is ever ${wanted}; states are ${NODE_STATES.join(', ')}, and gone`);
+  }
+  return {
+    inWords: `node ${id} is ${wanted}`,
+    look: () => {
+      const state = nodes.get(id)?.node.state;
+      if (state === undefined && wanted !== 'gone') throw new RefusedError(`there is no node ${id} (any more)`);
+      return (state ?? 'gone') === wanted ? wanted : undefined;
+    },
+    subscribe: (listener) => nodes.onChange(listener),
+  };
+}
+
+function labelReady({ store: { nodes } }: StoreContext, label: string): Condition {
+  return {
+    inWords: `label ${label} has a node that is ready`,
+    look: () => {
+      const ready = [...nodes.inState('ready')].filter(({ node }) => node.type.includes(label));
+      return ready.length === 0 ? undefined : ready.map(({ id }) => id).join('\n');
+    },
+    subscribe: (listener) => nodes.onChange(listener),
+  };
+}

@@ -1,0 +1,77 @@
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import type { NodeRequestData } from '@nodepool/core';
+import { World } from './world.js';
+
+const REQUEST: NodeRequestData = {
+  state: 'requested',
+  state_time: 0,
+  node_types: ['small', 'big'],
+  nodes: [],
+  declined_by: [],
+  reuse: true,
+  requestor: 'zuul',
+  requestor_data: null,
+  provider: null,
+  relative_priority: 0,
+  event_id: null,
+  created_time: 0,
+  tenant_name: null,
+};
+
+let world: World;
+beforeEach(async () => {
+  world = new World();
+  await world.start();
+});
+afterEach(() => world.stop());
+
+describe('nodepool wait', () => {
+  it('ends with the nodes of a request once it is fulfilled', async () => {
+    const id = await world.finish(world.store.requests.submit(REQUEST, { priority: 200 }));
+    const waiting = world.cli('wait', 'request', id);
+    const nodes = await world.fulfil();
+    await world.until(() => waiting.code !== undefined);
+    expect([waiting.code, waiting.out.printed.trim()]).toEqual([0, nodes.join('\n')]);
+  });
+
+  it('ends when a node gets into the state, or is gone', async () => {
+    const id = await world.node({ state: 'building' });
+    const ready = world.cli('wait', 'node', String(Number(id)));
+    const handle = await world.finish(world.store.nodes.lock(id));
+    await world.finish(handle.update({ state: 'ready' }));
+    await world.until(() => ready.code !== undefined);
+    expect([ready.code, ready.out.printed.trim()]).toEqual([0, 'ready']);
+    const gone = world.cli('wait', 'node', id, '--state', 'gone');
+    await world.finish(handle.remove());
+    await world.until(() => gone.code !== undefined);
+    expect([gone.code, gone.out.printed.trim()]).toEqual([0, 'gone']);
+  });
+
+  it('ends with the ready nodes of a label', async () => {
+    const waiting = world.cli('wait', 'label', 'small');
+    const id = await world.node({ state: 'ready' });
+    await world.until(() => waiting.code !== undefined);
+    expect([waiting.code, waiting.out.printed.trim()]).toEqual([0, id]);
+  });
+
+  it('fails at the end of its patience, and says how to learn more', async () => {
+    const waiting = world.cli('wait', 'label', 'small', '--timeout', '30');
+    await world.until(() => world.cliClients.length === 1);
+    await world.clock.advance(31_000);
+    await world.until(() => waiting.code !== undefined);
+    expect(waiting.code).toBe(1);
+    expect(waiting.out.noted).toContain('label small has a node that is ready: not so after 30 s');
+    expect(waiting.out.noted).toContain('nodepool explain label small');
+  });
+
+  it.each([
+    [['node', '7'], 'there is no node 0000000007'],
+    [['request', '200-0000000007'], 'there is no request 200-0000000007'],
+    [['node', '7', '--state', 'happy'], 'no node is ever happy'],
+    [['label', 'small', '--state', 'ready'], '--state is for nodes only'],
+  ])('%j is refused with the reason', async (args, why) => {
+    const { code, out } = await world.run('wait', ...args);
+    expect(code).toBe(1);
+    expect(out.noted).toContain(why);
+  });
+});

@@ -1,0 +1,171 @@
+/**
+ * Numbers about the whole ensemble: its nodes, and its requests by pool. They follow the records' changes, so that a
+ * report costs the number of labels and providers, not of nodes. One launcher reports them: the winner of an election.
+ */
+
+import {
+  NODEPOOL_ROOT,
+  NODE_STATES,
+  type Change,
+  type Clock,
+  type Logger,
+  type Metrics,
+  type Node,
+  type NodeEntry,
+  type NodeState,
+  type RequestEntry,
+  type Store,
+} from '@nodepool/core';
+import { election, type Election } from '@nodepool/zookeeper';
+import { ADDRESSABLE_REQUESTS, LABEL_NODES, NODES, PROVIDER_NODES } from './launcher-metrics.js';
+import { ReportedGauge } from './reported-gauge.js';
+
+/** Which launcher reports; existing launchers run for the same office. */
+export const STATS_ELECTION = `${NODEPOOL_ROOT}/elections/stats`;
+
+type Counts = Map<NodeState, number>;
+
+/** Numbers of nodes by the value of one of their properties, and state. */
+class CountsBy {
+  private readonly counts = new Map<string, Counts>();
+
+  add(key: string, state: NodeState, amount: number): void {
+    let counts = this.counts.get(key);
+    if (counts === undefined) this.counts.set(key, (counts = new Map<NodeState, number>()));
+    const count = (counts.get(state) ?? 0) + amount;
+    if (count === 0) counts.delete(state);
+    else counts.set(state, count);
+    if (counts.size === 0) this.counts.delete(key);
+  }
+
+  get(key: string, state: NodeState): number {
+    return this.counts.get(key)?.get(state) ?? 0;
+  }
+
+  keys(): Iterable<string> {
+    return this.counts.keys();
+  }
+}
+
+export interface EnsembleMetricsOptions {
+  readonly store: Store;
+  readonly metrics: Metrics;
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** Written into the election for people to read. */
+  readonly identifier: string;
+}
+
+export class EnsembleMetrics {
+  private readonly election: Election;
+  private readonly all = new CountsBy();
+  private readonly byLabel = new CountsBy();
+  private readonly byProvider = new CountsBy();
+  /** Requests by the set of their labels. */
+  private readonly requests = new Map<string, number>();
+  private readonly gauges: {
+    readonly nodes: ReportedGauge<'state'>;
+    readonly labels: ReportedGauge<'label' | 'state'>;
+    readonly providers: ReportedGauge<'provider' | 'state'>;
+    readonly requests: ReportedGauge<'provider' | 'pool'>;
+  };
+  private unsubscribe: (() => void)[] = [];
+
+  constructor(private readonly options: EnsembleMetricsOptions) {
+    const { store, clock, identifier, log, metrics } = options;
+    this.election = election(store.zooKeeper, STATS_ELECTION, {
+      clock,
+      identifier,
+      onError: (error) => log.warn('The election of the launcher that reports statistics failed', { error }),
+    });
+    this.gauges = {
+      nodes: new ReportedGauge(metrics, NODES),
+      labels: new ReportedGauge(metrics, LABEL_NODES),
+      providers: new ReportedGauge(metrics, PROVIDER_NODES),
+      requests: new ReportedGauge(metrics, ADDRESSABLE_REQUESTS),
+    };
+  }
+
+  /** Follows the records from now on, and runs for the office. */
+  start(): void {
+    const { store, metrics } = this.options;
+    for (const entry of store.nodes.all()) this.countNode(entry.node, 1);
+    for (const entry of store.requests.all()) this.countRequest(entry, 1);
+    this.unsubscribe = [
+      store.nodes.onChange((change) => this.onNode(change)),
+      store.requests.onChange(({ before, after }) => {
+        if (before !== undefined) this.countRequest(before, -1);
+        if (after !== undefined) this.countRequest(after, 1);
+      }),
+      metrics.onCollect(() => this.collect()),
+    ];
+    this.election.run((term) => this.hold(term));
+  }
+
+  async stop(): Promise<void> {
+    for (const unsubscribe of this.unsubscribe) unsubscribe();
+    this.unsubscribe = [];
+    await this.election.close();
+    this.withdraw();
+  }
+
+  private onNode({ before, after }: Change<NodeEntry>): void {
+    if (before !== undefined) this.countNode(before.node, -1);
+    if (after !== undefined) this.countNode(after.node, 1);
+  }
+
+  private countNode({ state, type, provider }: Node, amount: number): void {
+    this.all.add('', state, amount);
+    for (const label of type) this.byLabel.add(label, state, amount);
+    if (provider !== null) this.byProvider.add(provider, state, amount);
+  }
+
+  private countRequest({ request }: RequestEntry, amount: number): void {
+    const labels = JSON.stringify([...new Set(request.node_types)].sort());
+    const count = (this.requests.get(labels) ?? 0) + amount;
+    if (count === 0) this.requests.delete(labels);
+    else this.requests.set(labels, count);
+  }
+
+  private async hold(term: AbortSignal): Promise<void> {
+    this.options.log.info('This launcher reports the statistics of the ensemble');
+    if (!term.aborted) await new Promise((resolve) => term.addEventListener('abort', resolve, { once: true }));
+    this.withdraw();
+  }
+
+  /** Only of complete records: half of the nodes is no number that anybody wants to see. */
+  private collect(): void {
+    const { store } = this.options;
+    if (!this.election.elected || !store.complete) return;
+    const labels = new Set(this.byLabel.keys());
+    const providers = new Set(this.byProvider.keys());
+    const pools = [...store.components.pools()];
+    for (const pool of pools) {
+      providers.add(pool.provider_name);
+      for (const label of pool.supported_labels) labels.add(label);
+    }
+    const { gauges } = this;
+    for (const state of NODE_STATES) {
+      gauges.nodes.set({ state }, this.all.get('', state));
+      for (const label of labels) gauges.labels.set({ label, state }, this.byLabel.get(label, state));
+      for (const provider of providers) gauges.providers.set({ provider, state }, this.byProvider.get(provider, state));
+    }
+    for (const { provider_name: provider, name, supported_labels: served } of pools) {
+      gauges.requests.set({ provider, pool: name }, this.addressable(served));
+    }
+    for (const gauge of Object.values(gauges)) gauge.end();
+  }
+
+  private addressable(labels: readonly string[]): number {
+    const has = new Set(labels);
+    let sum = 0;
+    for (const [wanted, count] of this.requests) {
+      if ((JSON.parse(wanted) as string[]).every((label) => has.has(label))) sum += count;
+    }
+    return sum;
+  }
+
+  private withdraw(): void {
+    for (const gauge of Object.values(this.gauges)) gauge.withdraw();
+  }
+}

@@ -1,0 +1,69 @@
+/** Explains a label: who serves it, what stands in the way, how many nodes it has and how many are wanted. */
+
+import {
+  explainDecisions,
+  latestDecision,
+  type Explanation,
+  type ExplanationSources,
+  type PoolExplanation,
+} from './explanation.js';
+
+/** Undefined: nobody serves the label, no node has it, and nothing is known of it. */
+export function explainLabel(sources: ExplanationSources, label: string): Explanation | undefined {
+  const decided = sources.decisions.of('label', label);
+  const pools = poolsOf(sources, label);
+  const nodes = nodesByState(sources, label);
+  const wanted = waitingRequests(sources, label);
+  const known = pools.length > 0 || nodes.size > 0 || wanted > 0 || decided.length > 0;
+  if (!known) return undefined;
+  const latest = latestDecision(decided);
+  const having = nodes.size === 0 ? 'no node' : [...nodes].map(([state, count]) => `${count} ${state}`).join(', ');
+  const served = pools.length === 0 ? 'No pool serves it' : `Served by ${pools.map(({ pool }) => pool).join(', ')}`;
+  const summary = `${served}; it has ${having}; ${wanted} requests that are not fulfilled want it.`;
+  return {
+    kind: 'label',
+    id: label,
+    summary: latest === undefined ? summary : `${summary} Last decision here: ${latest}.`,
+    facts: { nodes: Object.fromEntries(nodes), requests: wanted },
+    pools,
+    decisions: explainDecisions(decided),
+  };
+}
+
+function poolsOf({ store, activity }: ExplanationSources, label: string): PoolExplanation[] {
+  const here = new Map(activity().flatMap(({ pools }) => pools.map((pool) => [pool.id, pool] as const)));
+  return [...store.components.pools()]
+    .filter((pool) => pool.supported_labels.includes(label))
+    .map((pool) => {
+      const own = here.get(pool.id);
+      const obstacle = own?.labels.find((each) => each.label === label)?.obstacle;
+      const room = own === undefined ? '' : `; uses ${amounts(own.used)} of ${amounts(own.limit)}`;
+      const paused = pool.paused ? '; is short of room' : '';
+      return {
+        pool: `${pool.provider_name}/${pool.name}`,
+        launcher: pool.hostname,
+        says: obstacle ?? `can serve it${paused}${room}`,
+      };
+    });
+}
+
+function amounts(resources: Readonly<Record<string, number>>): string {
+  const named = Object.entries(resources).map(([name, amount]) => `${amount} ${name}`);
+  return named.length === 0 ? 'no limit' : named.join(', ');
+}
+
+function nodesByState({ store }: ExplanationSources, label: string): Map<string, number> {
+  const counts = new Map<string, number>();
+  for (const { node } of store.nodes.all()) {
+    if (node.type.includes(label)) counts.set(node.state, (counts.get(node.state) ?? 0) + 1);
+  }
+  return counts;
+}
+
+function waitingRequests({ store }: ExplanationSources, label: string): number {
+  let waiting = 0;
+  for (const state of ['requested', 'pending'] as const) {
+    for (const { request } of store.requests.inState(state)) if (request.node_types.includes(label)) waiting += 1;
+  }
+  return waiting;
+}

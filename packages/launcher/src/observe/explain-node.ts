@@ -1,0 +1,88 @@
+/** Explains a node: what is being done with it, by whom, and what that waits for. */
+
+import type { NodeEntry } from '@nodepool/core';
+import { explainDecisions, latestDecision, type Explanation, type ExplanationSources } from './explanation.js';
+
+/** Undefined: there is no such node, and nothing is known of one that was. */
+export function explainNode(sources: ExplanationSources, id: string): Explanation | undefined {
+  const { store, decisions } = sources;
+  const entry = store.nodes.get(id);
+  const decided = decisions.of('node', id);
+  if (entry === undefined && decided.length === 0) return undefined;
+  const work = entry === undefined ? undefined : workOn(sources, id);
+  const sentences = [entry === undefined ? 'The node is gone.' : `${summaryOf(entry)}.`];
+  if (work !== undefined) sentences.push(`${work}.`);
+  const latest = latestDecision(decided);
+  if (latest !== undefined) sentences.push(`Last decision here: ${latest}.`);
+  return {
+    kind: 'node',
+    id,
+    summary: sentences.join(' '),
+    facts: entry === undefined ? {} : factsOf(entry),
+    pools: [],
+    decisions: explainDecisions(decided),
+  };
+}
+
+/** Never its credentials. */
+function factsOf({ node, locked }: NodeEntry): Explanation['facts'] {
+  return {
+    state: node.state,
+    state_time: node.state_time,
+    created_time: node.created_time,
+    locked,
+    type: node.type,
+    provider: node.provider,
+    pool: node.pool,
+    az: node.az,
+    launcher: node.launcher,
+    allocated_to: node.allocated_to,
+    external_id: node.external_id,
+    requestor: node.requestor,
+    comment: node.comment,
+    hold_job: node.hold_job,
+    attempt: node.progress?.number ?? null,
+  };
+}
+
+function summaryOf({ node, locked }: NodeEntry): string {
+  const forRequest = node.allocated_to === null ? '' : ` for request ${node.allocated_to}`;
+  switch (node.state) {
+    case 'init':
+    case 'building':
+    case 'testing': {
+      const attempt = `attempt ${node.progress?.number ?? 1}`;
+      return locked
+        ? `Being launched${forRequest}, ${attempt}`
+        : `Its launch${forRequest} (${attempt}) was interrupted: it is taken up again, or deleted when nobody wants it`;
+    }
+    case 'ready':
+      return node.allocated_to === null ? 'Ready, and free for any request' : `Ready, and handed out${forRequest}`;
+    case 'in-use':
+      return locked ? 'In use by its requestor' : 'In use, but its requestor has let go of it: to be deleted';
+    case 'hold':
+      return 'Held for somebody to look at';
+    case 'used':
+    case 'failed':
+    case 'aborted':
+    case 'deleting':
+      return locked ? `State ${node.state}: being deleted, or about to be` : `State ${node.state}: to be deleted`;
+    case 'deleted':
+      return 'Its instance is gone; the record is about to be';
+  }
+}
+
+/** What the driver is doing about it. */
+function workOn({ activity }: ExplanationSources, id: string): string | undefined {
+  for (const { provider, work } of activity()) {
+    const found = work.find(({ nodeId }) => nodeId === id);
+    if (found === undefined) continue;
+    const { kind, state, ageMs, waitingFor, waitingMs } = found;
+    return `Provider ${provider}: ${kind} for ${inSeconds(ageMs)}, in state ${state}, waits for ${waitingFor} for ${inSeconds(waitingMs)}`;
+  }
+  return undefined;
+}
+
+function inSeconds(ms: number): string {
+  return `${(ms / 1000).toFixed(1)} s`;
+}

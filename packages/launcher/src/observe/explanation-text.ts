@@ -1,0 +1,33 @@
+/** An explanation for people. */
+
+import { formatAge } from '@nodepool/core';
+import type { DecisionExplanation, Explanation } from './explanation.js';
+
+const CONTROLS = /\p{Cc}/gu;
+
+/** `now`: milliseconds since the epoch. Ages are `DD:HH:MM:SS`. */
+export function explanationText(explanation: Explanation, now: number): string {
+  const { kind, id, summary, facts, pools, decisions } = explanation;
+  const lines = [`${kind} ${id}`, `  ${summary}`];
+  const known = Object.entries(facts).filter(([, value]) => value !== null && value !== '');
+  if (known.length > 0) lines.push('', 'record:');
+  for (const [name, value] of known)
+    lines.push(`  ${name}: ${typeof value === 'string' ? value : JSON.stringify(value)}`);
+  if (pools.length > 0) lines.push('', 'pools:');
+  for (const { pool, launcher, says } of pools) lines.push(`  ${pool} (${launcher}): ${says}`);
+  lines.push(
+    '',
+    decisions.length === 0
+      ? 'decisions of this launcher: none that it remembers'
+      : 'decisions of this launcher, with their age:',
+  );
+  for (const decision of decisions) lines.push(`  ${decisionText(decision, now)}`);
+  // What comes from records is anybody's text.
+  return `${lines.map((line) => line.replace(CONTROLS, ' ')).join('\n')}\n`;
+}
+
+function decisionText({ by, decision, reason, last, times }: DecisionExplanation, now: number): string {
+  const why = reason === null ? '' : `: ${reason}`;
+  const often = times === 1 ? '' : ` (${times} times)`;
+  return `${formatAge(now / 1000 - last)} ${by} ${decision}${why}${often}`;
+}

@@ -1,0 +1,185 @@
+/** The launcher's metrics. Keys of statsd are those of the existing Nodepool, which dashboards and alerts know. */
+
+import { statsdPart as part, type Counter, type Duration, type Gauge } from '@nodepool/core';
+
+const LAUNCH_SECONDS = [1, 2, 5, 10, 20, 30, 45, 60, 90, 120, 180, 300, 600, 1200, 3600];
+const CALL_SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
+
+/** A launch ended, from its first attempt to the node that can be logged into, or to giving up. */
+export const LAUNCHES: Duration<'provider' | 'az' | 'requestor' | 'result'> = {
+  kind: 'duration',
+  name: 'nodepool_launch_duration_seconds',
+  help: 'Launches that ended, by result: ready, or error.<what>.',
+  labels: ['provider', 'az', 'requestor', 'result'],
+  buckets: LAUNCH_SECONDS,
+  // The dots of a result are levels of the key.
+  statsd: ({ provider, az, requestor, result }) => {
+    const keys = [`nodepool.launch.${result}`, `nodepool.launch.provider.${part(provider)}.${result}`];
+    if (az !== '') keys.push(`nodepool.launch.provider.${part(provider)}.${part(az)}.${result}`);
+    if (requestor !== '') keys.push(`nodepool.launch.requestor.${part(requestor)}.${result}`);
+    return keys;
+  },
+};
+
+/** Attempts that failed, those that were made again included. */
+export const FAILED_ATTEMPTS: Counter<'provider' | 'pool' | 'label' | 'result'> = {
+  kind: 'counter',
+  name: 'nodepool_launch_attempts_failed_total',
+  help: 'Launch attempts that failed, those that were made again included.',
+  labels: ['provider', 'pool', 'label', 'result'],
+  statsd: () => [],
+};
+
+export const API_CALLS: Duration<'provider' | 'service' | 'method' | 'operation'> = {
+  kind: 'duration',
+  name: 'nodepool_api_call_duration_seconds',
+  help: 'Remote calls to clouds that ended, well or not.',
+  labels: ['provider', 'service', 'method', 'operation'],
+  buckets: CALL_SECONDS,
+  statsd: ({ provider, service, method, operation }) => [
+    `nodepool.task.${part(provider)}.${part(service)}.${part(method)}.${part(operation)}`,
+  ],
+};
+
+/** By what they were answered with: `429` shows throttling. */
+export const API_ANSWERS: Counter<'provider' | 'service' | 'status'> = {
+  kind: 'counter',
+  name: 'nodepool_api_answers_total',
+  help: 'Answers of clouds by HTTP status or error code; none: nothing came back. 429 is throttling.',
+  labels: ['provider', 'service', 'status'],
+  statsd: () => [],
+};
+
+export const NODES: Gauge<'state'> = {
+  kind: 'gauge',
+  name: 'nodepool_nodes',
+  help: 'Nodes of the ensemble by state. Reported by one launcher.',
+  labels: ['state'],
+  statsd: ({ state }) => [`nodepool.nodes.${state}`],
+};
+
+export const LABEL_NODES: Gauge<'label' | 'state'> = {
+  kind: 'gauge',
+  name: 'nodepool_label_nodes',
+  help: 'Nodes of the ensemble by label and state; one of several labels counts for each. Reported by one launcher.',
+  labels: ['label', 'state'],
+  statsd: ({ label, state }) => [`nodepool.label.${part(label)}.nodes.${state}`],
+};
+
+export const PROVIDER_NODES: Gauge<'provider' | 'state'> = {
+  kind: 'gauge',
+  name: 'nodepool_provider_nodes',
+  help: 'Nodes of the ensemble by provider and state. Reported by one launcher.',
+  labels: ['provider', 'state'],
+  statsd: ({ provider, state }) => [`nodepool.provider.${part(provider)}.nodes.${state}`],
+};
+
+export const ADDRESSABLE_REQUESTS: Gauge<'provider' | 'pool'> = {
+  kind: 'gauge',
+  name: 'nodepool_pool_addressable_requests',
+  help: 'Requests of which the pool has all labels. Reported by one launcher.',
+  labels: ['provider', 'pool'],
+  statsd: ({ provider, pool }) => [`nodepool.provider.${part(provider)}.pool.${part(pool)}.addressable_requests`],
+};
+
+/** `limit`: `max_servers`, `max_cores`, `max_ram`, …; unlimited ones are not reported. */
+export const PROVIDER_LIMITS: Gauge<'provider' | 'limit'> = {
+  kind: 'gauge',
+  name: 'nodepool_provider_limit',
+  help: 'Configured limits of the provider, the sum of those of its pools.',
+  labels: ['provider', 'limit'],
+  statsd: ({ provider, limit }) => [`nodepool.provider.${part(provider)}.${part(limit)}`],
+};
+
+/** `limit`: `instances`, `cores`, `ram`, … */
+export const TENANT_LIMITS: Gauge<'tenant' | 'limit'> = {
+  kind: 'gauge',
+  name: 'nodepool_tenant_limit',
+  help: 'Configured limits of the tenant over all providers.',
+  labels: ['tenant', 'limit'],
+  statsd: ({ tenant, limit }) => [`nodepool.tenant_limits.${part(tenant)}.${part(limit)}`],
+};
+
+/** `kind`: as `Resource.kind`, e.g. `instance`. */
+export const LEAKED_RESOURCES: Counter<'provider' | 'kind'> = {
+  kind: 'counter',
+  name: 'nodepool_leaked_resources_total',
+  help: 'Resources in clouds that belonged to nothing and were deleted.',
+  labels: ['provider', 'kind'],
+  statsd: ({ provider, kind }) => [`nodepool.provider.${part(provider)}.leaked.${part(kind)}s`],
+};
+
+/** `queue`: `client.connection_queue`, `node_cache.event_queue`, … */
+export const ZOOKEEPER_QUEUES: Gauge<'host' | 'queue'> = {
+  kind: 'gauge',
+  name: 'nodepool_zookeeper_queue',
+  help: 'Lengths of the queues between the launcher and ZooKeeper.',
+  labels: ['host', 'queue'],
+  statsd: ({ host, queue }) => [`nodepool.launcher.${part(host)}.zk.${queue}`],
+};
+
+export const ZOOKEEPER_REQUESTS: Counter<'operation'> = {
+  kind: 'counter',
+  name: 'nodepool_zookeeper_requests_total',
+  help: 'Requests sent to ZooKeeper by operation; a transaction counts once. Over launches: operations per node life.',
+  labels: ['operation'],
+  statsd: () => [],
+};
+
+export const ZOOKEEPER_BYTES: Counter<'direction'> = {
+  kind: 'counter',
+  name: 'nodepool_zookeeper_bytes_total',
+  help: 'Bytes sent to and received from ZooKeeper.',
+  labels: ['direction'],
+  statsd: () => [],
+};
+
+export const ZOOKEEPER_EVENTS: Counter<never> = {
+  kind: 'counter',
+  name: 'nodepool_zookeeper_watch_events_total',
+  help: 'Events of watches that ZooKeeper sent.',
+  labels: [],
+  statsd: () => [],
+};
+
+export const ZOOKEEPER_CONNECTED: Gauge<never> = {
+  kind: 'gauge',
+  name: 'nodepool_zookeeper_connected',
+  help: '1 while the session is confirmed by a server, else 0.',
+  labels: [],
+  statsd: () => [],
+};
+
+/** `quantile`: `0.5`, `0.99`, `1`. */
+export const EVENT_LOOP_DELAY: Gauge<'quantile'> = {
+  kind: 'gauge',
+  name: 'nodepool_event_loop_delay_seconds',
+  help: 'By how much timers were late since this was last collected.',
+  labels: ['quantile'],
+  statsd: () => [],
+};
+
+export const MEMORY: Gauge<'kind'> = {
+  kind: 'gauge',
+  name: 'nodepool_process_memory_bytes',
+  help: 'Memory of the process: resident, heap in use, outside of the heap.',
+  labels: ['kind'],
+  statsd: () => [],
+};
+
+/** 0 while the file's configuration is in force. */
+export const CONFIGURATION_PROBLEMS: Gauge<never> = {
+  kind: 'gauge',
+  name: 'nodepool_configuration_problems',
+  help: 'Problems for which the changed configuration was refused; 0: the configuration of the file is in force.',
+  labels: [],
+  statsd: () => [],
+};
+
+export const CPU: Counter<never> = {
+  kind: 'counter',
+  name: 'nodepool_process_cpu_seconds_total',
+  help: 'Processor time of the process.',
+  labels: [],
+  statsd: () => [],
+};

@@ -1,0 +1,117 @@
+/** Numbers about the process and its connection to ZooKeeper, read when they are collected. */
+
+import { monitorEventLoopDelay, type IntervalHistogram } from 'node:perf_hooks';
+import type { Counter, MetricLabels, Metrics, Store } from '@nodepool/core';
+import {
+  CPU,
+  EVENT_LOOP_DELAY,
+  MEMORY,
+  ZOOKEEPER_BYTES,
+  ZOOKEEPER_CONNECTED,
+  ZOOKEEPER_EVENTS,
+  ZOOKEEPER_QUEUES,
+  ZOOKEEPER_REQUESTS,
+} from './launcher-metrics.js';
+
+/** How often the delay of the event loop is measured, milliseconds. */
+const RESOLUTION_MS = 20;
+const NANOSECONDS = 1e9;
+
+/**
+ * Queues that the existing launchers report and that this one does not have: what is read for a change of a record is
+ * applied where it arrives. They are always empty; alerts on them stay valid.
+ */
+const ABSENT_QUEUES = ['node_cache', 'request_cache', 'image_cache'].flatMap((cache) => [
+  `${cache}.event_queue`,
+  `${cache}.playback_queue`,
+]);
+
+/** Seconds by which timers were late since the last `reset`. */
+export interface EventLoopDelay {
+  readonly p50: number;
+  readonly p99: number;
+  readonly max: number;
+}
+
+/** Measures how late timers are. It costs the process a wake-up every 20 ms, outside of JavaScript. */
+export class EventLoopMonitor {
+  private readonly histogram: IntervalHistogram = monitorEventLoopDelay({ resolution: RESOLUTION_MS });
+
+  start(): void {
+    this.histogram.enable();
+  }
+
+  stop(): void {
+    this.histogram.disable();
+  }
+
+  /** Since `reset` or `start`. */
+  read(): EventLoopDelay {
+    return {
+      p50: seconds(this.histogram.percentile(50)),
+      p99: seconds(this.histogram.percentile(99)),
+      max: seconds(this.histogram.max),
+    };
+  }
+
+  reset(): void {
+    this.histogram.reset();
+  }
+}
+
+/** The histogram holds the time between two ticks, in nanoseconds; nothing at all is 0. */
+function seconds(nanoseconds: number): number {
+  return Math.max(0, nanoseconds / NANOSECONDS - RESOLUTION_MS / 1000);
+}
+
+export interface ProcessMetricsOptions {
+  readonly metrics: Metrics;
+  readonly store: Store;
+  readonly eventLoop: EventLoopMonitor;
+  /** Part of the keys. */
+  readonly hostname: string;
+}
+
+/** Reports from now on; returns how to end it. */
+export function reportProcess({ metrics, store, eventLoop, hostname }: ProcessMetricsOptions): () => void {
+  const totals = new Totals(metrics);
+  return metrics.onCollect(() => {
+    const { counters, state } = store.zooKeeper;
+    metrics.set(ZOOKEEPER_QUEUES, { host: hostname, queue: 'client.connection_queue' }, counters.pendingCalls);
+    for (const queue of ABSENT_QUEUES) metrics.set(ZOOKEEPER_QUEUES, { host: hostname, queue }, 0);
+    metrics.set(ZOOKEEPER_CONNECTED, {}, state === 'connected' ? 1 : 0);
+    for (const [operation, total] of Object.entries(counters.requests)) {
+      totals.set(ZOOKEEPER_REQUESTS, { operation }, total);
+    }
+    totals.set(ZOOKEEPER_BYTES, { direction: 'sent' }, counters.bytesSent);
+    totals.set(ZOOKEEPER_BYTES, { direction: 'received' }, counters.bytesReceived);
+    totals.set(ZOOKEEPER_EVENTS, {}, counters.watchEvents);
+    const cpu = process.cpuUsage();
+    totals.set(CPU, {}, (cpu.user + cpu.system) / 1e6);
+    const memory = process.memoryUsage();
+    metrics.set(MEMORY, { kind: 'resident' }, memory.rss);
+    metrics.set(MEMORY, { kind: 'heap' }, memory.heapUsed);
+    metrics.set(MEMORY, { kind: 'external' }, memory.external);
+    const delay = eventLoop.read();
+    eventLoop.reset();
+    metrics.set(EVENT_LOOP_DELAY, { quantile: '0.5' }, delay.p50);
+    metrics.set(EVENT_LOOP_DELAY, { quantile: '0.99' }, delay.p99);
+    metrics.set(EVENT_LOOP_DELAY, { quantile: '1' }, delay.max);
+  });
+}
+
+/** Makes counters of totals that somebody else counts. */
+class Totals {
+  private readonly seen = new Map<Counter, Map<string, number>>();
+
+  constructor(private readonly metrics: Metrics) {}
+
+  set<L extends string>(counter: Counter<L>, labels: MetricLabels<L>, total: number): void {
+    let totals = this.seen.get(counter);
+    if (totals === undefined) this.seen.set(counter, (totals = new Map<string, number>()));
+    const key = counter.labels.map((name) => labels[name]).join('\0');
+    const before = totals.get(key) ?? 0;
+    if (total > before) this.metrics.count(counter, labels, total - before);
+    totals.set(key, total);
+  }
+}

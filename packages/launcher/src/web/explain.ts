@@ -1,0 +1,44 @@
+/** `/explain/request/ID`, `/explain/node/ID`, `/explain/label/NAME`: why it is where it is, as JSON or as text. */
+
+import type { DecisionSubject } from '@nodepool/core';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { explainLabel } from '../observe/explain-label.js';
+import { explainNode } from '../observe/explain-node.js';
+import { explainRequest } from '../observe/explain-request.js';
+import type { Explanation, ExplanationSources } from '../observe/explanation.js';
+import { explanationText } from '../observe/explanation-text.js';
+import type { WebRoutes } from './context.js';
+import { sendError } from './errors.js';
+import { answerFormat } from './negotiate.js';
+
+const EXPLAIN: Readonly<Record<DecisionSubject, (sources: ExplanationSources, id: string) => Explanation | undefined>> =
+  {
+    request: explainRequest,
+    node: explainNode,
+    label: explainLabel,
+  };
+
+export const explainRoutes: WebRoutes = (app, { store, clock, explain }) => {
+  if (explain === undefined) return;
+  const sources = { store, clock, ...explain };
+  for (const [kind, explainIt] of Object.entries(EXPLAIN)) {
+    app.get<{ Params: { readonly '*': string } }>(`/explain/${kind}/*`, (request, reply) => {
+      const id = request.params['*'];
+      const explanation = explainIt(sources, id);
+      if (explanation !== undefined) return answer(request, reply, explanation, clock.now());
+      const hint = store.complete ? '' : '; the launcher does not see all records at the moment';
+      return sendError(
+        request,
+        reply,
+        404,
+        `there is no ${kind} ${JSON.stringify(id)}, nor is one remembered here${hint}`,
+      );
+    });
+  }
+};
+
+function answer(request: FastifyRequest, reply: FastifyReply, explanation: Explanation, now: number): FastifyReply {
+  void reply.headers({ 'Access-Control-Allow-Origin': '*', 'Cache-Control': 'no-store', Vary: 'Accept' });
+  if (answerFormat(request.headers.accept) === 'json') return reply.send(explanation);
+  return reply.type('text/plain; charset=UTF-8').send(explanationText(explanation, now));
+}

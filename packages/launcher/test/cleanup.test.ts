@@ -1,0 +1,424 @@
+/** What a launcher clears up after others: told by ZooKeeper and the cloud alone. */
+
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { silentLogger, type JsonObject, type LogFields, type NodepoolConfig } from '@nodepool/core';
+import { readCloudSettings } from '@nodepool/driver-example';
+import type { ZooKeeper } from '@nodepool/zookeeper';
+import { World, pool, provider } from './support/world.js';
+
+const NODES = '/nodepool/nodes';
+const REQUESTS = '/nodepool/requests';
+const MINUTE_MS = 60_000;
+
+let world: World;
+/** Somebody else with access to ZooKeeper. */
+let other: ZooKeeper;
+/** What launchers have warned of. */
+let warnings: { message: string; fields: LogFields }[];
+
+beforeEach(() => {
+  world = new World();
+  other = world.server.connect();
+  warnings = [];
+  const warn = (message: string, fields: LogFields = {}): void => void warnings.push({ message, fields });
+  world.log = {
+    ...silentLogger,
+    with: () => world.log,
+    warn,
+    error: (message, _error, fields) => warn(message, fields),
+  };
+});
+afterEach(async () => {
+  await world.during(other.close());
+  expect(await world.end()).toEqual([]);
+});
+
+const demo = (): JsonObject => provider('demo', [pool('main', ['small', 'large'])]);
+
+async function submit(labels: string[], options = {}): Promise<string> {
+  return world.during(world.requestor.submit(labels, options));
+}
+
+function stateOf(id: string): unknown {
+  return world.records(REQUESTS).get(id)?.state;
+}
+
+async function served(id: string): Promise<string[]> {
+  await world.until(`request ${id} is fulfilled`, () => stateOf(id) === 'fulfilled');
+  return world.records(REQUESTS).get(id)?.nodes as string[];
+}
+
+/** A ready node that is allocated to nobody. */
+async function freeNode(label = 'small'): Promise<string> {
+  const id = await submit([label]);
+  const [node = ''] = await served(id);
+  await world.during(world.requestor.withdraw(id));
+  await world.until('the node is free', () => world.nodes().get(node)?.allocated_to === null);
+  return node;
+}
+
+/** A node that its requestor wants to be held. */
+async function heldNode(change: JsonObject = {}): Promise<string> {
+  const id = await submit(['small']);
+  await served(id);
+  const { ids, locks } = await world.during(world.requestor.take(id));
+  const [node = ''] = ids;
+  const heldSince = { state: 'hold', state_time: world.clock.now() / 1000 };
+  await world.during(world.requestor.change(`${NODES}/${node}`, { ...heldSince, ...change }));
+  for (const lock of locks) await world.during(lock.release());
+  return node;
+}
+
+async function createInstance(tags: Record<string, string>, name = 'stray'): Promise<string> {
+  const spec = { name, zone: null, size: 'small', cores: null, ram: null, image: 'debian', tags };
+  const { id } = await world.during(Promise.resolve(world.cloud.createInstance(spec)));
+  return id;
+}
+
+function exists(instance: string): boolean {
+  return world.cloud.existingInstances().some(({ id }) => id === instance);
+}
+
+function readyFor(seconds: number): Partial<NodepoolConfig> {
+  return { labels: new Map([['small', { name: 'small', minReady: 0, maxReadyAgeMs: seconds * 1000 }]]) };
+}
+
+describe('a node that has been ready for longer than max-ready-age', () => {
+  it('is deleted then, not before; others stay', async () => {
+    await world.launcher([demo()], 'launcher1', readyFor(600));
+    const large = await freeNode('large');
+    const small = await freeNode('small');
+    const since = Number(world.nodes().get(small)?.state_time);
+    await world.until('it is deleted', () => !world.nodes().has(small));
+    expect(world.clock.now() / 1000 - since).toBeGreaterThanOrEqual(600);
+    expect(world.clock.now() / 1000 - since).toBeLessThan(660);
+    expect([...world.nodes().keys()]).toEqual([large]);
+    expect(world.cloud.existingInstances()).toHaveLength(1);
+  });
+
+  it('is left to the request that it is allocated to', async () => {
+    await world.launcher([demo()], 'launcher1', readyFor(600));
+    const id = await submit(['small']);
+    const [node = ''] = await served(id);
+    await world.clock.advance(1_200_000);
+    expect(world.nodes().get(node)).toMatchObject({ state: 'ready', allocated_to: id });
+    await world.during(world.requestor.withdraw(id));
+    await world.until('it is deleted', () => !world.nodes().has(node));
+  });
+
+  it('is deleted once, whatever the number of launchers, and also by a limit that comes later', async () => {
+    const { launcher } = await world.launcher([demo()]);
+    await world.launcher([demo()], 'launcher2', readyFor(3600));
+    const node = await freeNode();
+    await world.clock.advance(1_200_000);
+    expect(world.nodes().has(node)).toBe(true);
+    await world.during(launcher.apply(world.config([demo()], readyFor(600))));
+    await world.until('it is deleted', () => world.nodes().size === 0);
+    expect(world.cloud.existingInstances()).toEqual([]);
+  });
+});
+
+describe('a held node', () => {
+  const hold = (seconds: number): Partial<NodepoolConfig> => ({ maxHoldAgeMs: seconds * 1000 });
+
+  it.each<[string, JsonObject, number]>([
+    ['what its requestor wants', { hold_expiration: 300 }, 300],
+    ['what its requestor wants, written as text', { hold_expiration: '300' }, 300],
+    ['max-hold-age, where the requestor wants more', { hold_expiration: 7200 }, 3600],
+    ['max-hold-age, where the requestor wants it for ever', { hold_expiration: 0 }, 3600],
+    ['max-hold-age, where the requestor says nothing', {}, 3600],
+    ['max-hold-age, where the requestor writes nonsense', { hold_expiration: 'soon' }, 3600],
+  ])('is kept for %s', async (_what, change, seconds) => {
+    await world.launcher([demo()], 'launcher1', hold(3600));
+    const node = await heldNode(change);
+    const heldUntil = (Number(world.nodes().get(node)?.state_time) + seconds) * 1000;
+    await world.clock.advance(heldUntil - world.clock.now() - 1000);
+    expect(world.nodes().get(node)?.state).toBe('hold');
+    await world.clock.advance(MINUTE_MS);
+    expect(world.nodes().has(node)).toBe(false);
+  });
+
+  it('is kept for ever when nobody limits that', async () => {
+    await world.launcher([demo()]);
+    const node = await heldNode({ hold_expiration: 0 });
+    await world.clock.advance(180 * MINUTE_MS);
+    expect(world.nodes().get(node)?.state).toBe('hold');
+  });
+
+  it('is not touched while somebody has it locked', async () => {
+    await world.launcher([demo()], 'launcher1', hold(600));
+    const id = await submit(['small']);
+    await served(id);
+    const { ids, locks } = await world.during(world.requestor.take(id));
+    await world.during(world.requestor.change(`${NODES}/${ids[0]}`, { state: 'hold', state_time: 0 }));
+    await world.clock.advance(1_200_000);
+    expect(world.nodes().get(ids[0]!)?.state).toBe('hold');
+    await world.during(locks[0]!.release());
+    await world.until('it is deleted', () => world.nodes().size === 0);
+  });
+});
+
+describe('an instance', () => {
+  const OURS = { nodepool_provider_name: 'demo', nodepool_pool_name: 'main' };
+
+  it('whose node is gone is deleted within two rounds', async () => {
+    await world.launcher([demo()]);
+    const leaked = await createInstance({ ...OURS, nodepool_node_id: '0000009999', nodepool_launch_attempt: 'a' });
+    await world.clock.advance(MINUTE_MS);
+    expect(exists(leaked)).toBe(true);
+    await world.clock.advance(3 * MINUTE_MS);
+    expect(exists(leaked)).toBe(false);
+  });
+
+  it('of somebody else is not touched', async () => {
+    await world.launcher([demo()]);
+    const theirs = [
+      await createInstance({}),
+      await createInstance({ nodepool_provider_name: 'another', nodepool_node_id: '0000009999' }),
+      await createInstance({ nodepool_provider_name: 'demo' }),
+    ];
+    await world.clock.advance(10 * MINUTE_MS);
+    expect(theirs.map(exists)).toEqual([true, true, true]);
+  });
+
+  it('of a node that is there is not touched, whatever the state of the node', async () => {
+    world.cloud.configure({ bootTimeMs: [5 * MINUTE_MS, 5 * MINUTE_MS] });
+    await world.launcher([demo()]);
+    const id = await submit(['small', 'large']);
+    await world.until('the instances boot', () => world.cloud.existingInstances().length === 2);
+    const instances = world.cloud.existingInstances().map((instance) => instance.id);
+    await served(id);
+    await world.clock.advance(10 * MINUTE_MS);
+    await world.during(world.requestor.take(id));
+    await world.clock.advance(10 * MINUTE_MS);
+    expect(instances.map(exists)).toEqual([true, true]);
+  });
+
+  it('of another attempt than its node is from is a twin, and deleted', async () => {
+    await world.launcher([demo()]);
+    const node = await freeNode();
+    const own = world.cloud.existingInstances()[0]!.id;
+    const twin = await createInstance({ ...OURS, nodepool_node_id: node, nodepool_launch_attempt: 'late' });
+    await world.until('the twin is gone', () => !exists(twin));
+    expect(exists(own)).toBe(true);
+    expect(world.nodes().get(node)).toMatchObject({ state: 'ready', external_id: own });
+  });
+
+  it('of an earlier attempt of a launch in progress is deleted, and the launch goes on', async () => {
+    world.cloud.configure({ bootTimeMs: [5 * MINUTE_MS, 5 * MINUTE_MS] });
+    await world.launcher([demo()]);
+    const id = await submit(['small']);
+    await world.until('the instance boots', () => world.cloud.existingInstances().length === 1);
+    const own = world.cloud.existingInstances()[0]!.id;
+    const [node = ''] = world.nodes().keys();
+    const twin = await createInstance({ ...OURS, nodepool_node_id: node, nodepool_launch_attempt: 'early' });
+    await world.until('the twin is gone', () => !exists(twin));
+    expect(exists(own)).toBe(true);
+    await served(id);
+    expect(world.nodes().get(node)?.external_id).toBe(own);
+  });
+
+  it('that does not say which attempt it is from is not taken for a twin', async () => {
+    await world.launcher([demo()]);
+    const node = await freeNode();
+    const unknown = await createInstance({ ...OURS, nodepool_node_id: node });
+    await world.clock.advance(10 * MINUTE_MS);
+    expect(exists(unknown)).toBe(true);
+  });
+
+  it('is kept, and said so, when too large a share of all would be deleted', async () => {
+    await world.launcher([demo()]);
+    await freeNode();
+    const stray: string[] = [];
+    for (let i = 0; i < 4; i += 1) {
+      stray.push(await createInstance({ ...OURS, nodepool_node_id: `000000999${i}` }, `stray${i}`));
+    }
+    await world.clock.advance(10 * MINUTE_MS);
+    expect(stray.every(exists)).toBe(true);
+    const said = warnings.filter(({ message }) => message.includes('none of them is deleted'));
+    expect(said[0]?.fields).toMatchObject({ provider: 'demo', leaked: 4, resources: 5, allowed: 3 });
+    world.cloud.destroyInstance(stray[0]!);
+    await world.until('three are few enough', () => !stray.some(exists));
+  });
+
+  it('stays while ZooKeeper cannot be asked', async () => {
+    const { zk } = await world.launcher([demo()]);
+    const leaked = await createInstance({ ...OURS, nodepool_node_id: '0000009999' });
+    world.server.partition(zk);
+    await world.clock.advance(10 * MINUTE_MS);
+    expect(exists(leaked)).toBe(true);
+    world.server.heal(zk);
+    await world.until('it is gone', () => !exists(leaked));
+  });
+
+  it('is looked for in spite of a cloud that fails now and then', async () => {
+    await world.launcher([demo()]);
+    const leaked = await createInstance({ ...OURS, nodepool_node_id: '0000009999' });
+    const { faults } = readCloudSettings({});
+    world.cloud.configure({ faults: { ...faults, 'list-errors': 1 } });
+    await world.clock.advance(5 * MINUTE_MS);
+    expect(exists(leaked)).toBe(true);
+    world.cloud.configure({ faults });
+    await world.until('it is gone', () => !exists(leaked));
+  });
+});
+
+describe('an image in the cloud', () => {
+  const BUILD = '0123456789abcdef0123456789abcdef';
+  const tags = (upload: string): Record<string, string> => ({
+    nodepool_provider_name: 'demo',
+    nodepool_build_id: BUILD,
+    nodepool_upload_id: upload,
+  });
+
+  async function createImage(imageTags: Record<string, string>): Promise<string> {
+    const spec = { name: 'image', format: 'raw', size: 1, md5: null, sha256: null, tags: imageTags, properties: {} };
+    const { id } = await world.during(Promise.resolve(world.cloud.createImage(spec)));
+    return id;
+  }
+
+  async function images(): Promise<string[]> {
+    const { items } = await world.during(Promise.resolve(world.cloud.listImages(null)));
+    return items.map(({ id }) => id);
+  }
+
+  it('is kept as long as its upload is known, in whatever state, and deleted when it is not', async () => {
+    await world.launcher([demo()]);
+    const upload = `/nodepool/images/debian/builds/${BUILD}/providers/demo/images/0000000001`;
+    const parts = upload.split('/').slice(1);
+    for (let length = 3; length < parts.length; length += 1) {
+      await world.during(other.create(`/${parts.slice(0, length).join('/')}`));
+    }
+    await world.during(other.create(upload, Buffer.from(JSON.stringify({ state: 'uploading', state_time: 1 }))));
+    const known = await createImage(tags('0000000001'));
+    const leaked = await createImage(tags('0000000002'));
+    const odd = await createImage(tags('../../x'));
+    await world.clock.advance(5 * MINUTE_MS);
+    expect(await images()).toEqual([known, odd]);
+    expect(leaked).not.toBe(known);
+    await world.during(other.delete(upload));
+    await world.clock.advance(5 * MINUTE_MS);
+    expect(await images()).toEqual([odd]);
+  });
+});
+
+describe('a pending request that nobody holds', () => {
+  it('is put back when nobody takes it over', async () => {
+    await world.launcher([demo()]);
+    // Another program serves the provider, and takes requested requests only.
+    await registerPool('elsewhere', ['small']);
+    const id = await submit(['small'], { provider: 'elsewhere' });
+    await world.during(world.requestor.change(`${REQUESTS}/${id}`, { state: 'pending' }));
+    await world.clock.advance(MINUTE_MS / 2);
+    expect(stateOf(id)).toBe('pending');
+    await world.clock.advance(MINUTE_MS);
+    expect(stateOf(id)).toBe('requested');
+    expect(world.records(REQUESTS).get(id)).toMatchObject({ declined_by: [], span_info: { trace: 1 } });
+    expect(world.lockHolders()).toEqual([]);
+  });
+
+  it('gives its ready nodes back to everybody', async () => {
+    await world.launcher([demo()]);
+    const node = await freeNode();
+    await registerPool('elsewhere', ['small']);
+    const id = await submit(['small'], { provider: 'elsewhere' });
+    await world.during(world.requestor.change(`${REQUESTS}/${id}`, { state: 'pending' }));
+    await world.during(world.requestor.change(`${NODES}/${node}`, { allocated_to: id, provider: 'elsewhere' }));
+    await world.clock.advance(3 * MINUTE_MS);
+    expect(stateOf(id)).toBe('requested');
+    expect(world.nodes().get(node)).toMatchObject({ state: 'ready', allocated_to: null });
+    await world.during(world.requestor.change(`${NODES}/${node}`, { provider: 'demo' }));
+  });
+
+  it('is left alone while somebody holds it', async () => {
+    world.cloud.configure({ bootTimeMs: [10 * MINUTE_MS, 10 * MINUTE_MS] });
+    await world.launcher([demo()]);
+    await world.launcher([provider('other', [pool('main', ['other'])])], 'launcher2');
+    const id = await submit(['small']);
+    await world.until('it is being served', () => stateOf(id) === 'pending');
+    await world.clock.advance(5 * MINUTE_MS);
+    expect(stateOf(id)).toBe('pending');
+    await served(id);
+    expect(world.cloud.existingInstances()).toHaveLength(1);
+  });
+
+  async function registerPool(providerName: string, labels: string[]): Promise<void> {
+    const component = {
+      hostname: 'elsewhere',
+      kind: 'pool',
+      state: 'running',
+      version: '11.0.0',
+      model_api: 0,
+      id: `elsewhere-PoolWorker.${providerName}-main-1`,
+      name: 'main',
+      provider_name: providerName,
+      supported_labels: labels,
+      priority: 100,
+      paused: false,
+    };
+    const data = Buffer.from(JSON.stringify(component));
+    await world.during(other.create('/nodepool/components/pool/elsewhere', data, { mode: 'ephemeral-sequential' }));
+  }
+});
+
+describe('nodes of a provider that nobody serves any more', () => {
+  it('are left alone, and somebody is told once', async () => {
+    const { launcher } = await world.launcher([demo()]);
+    const id = await submit(['small', 'small']);
+    await served(id);
+    const taken = await world.during(world.requestor.take(id));
+    await world.during(launcher.apply(world.config([provider('next', [pool('main', ['other'])])])));
+    await world.during(world.requestor.giveBack(taken));
+    await world.clock.advance(30 * MINUTE_MS);
+    expect([...world.nodes().values()].map(({ state }) => state)).toEqual(['used', 'used']);
+    expect(warnings.filter(({ message }) => message.startsWith('Nobody serves the provider'))).toMatchObject([
+      { fields: { provider: 'demo', nodes: 2 } },
+    ]);
+    await world.during(launcher.apply(world.config([demo()])));
+    await world.until('they are deleted', () => world.nodes().size === 0);
+    expect(world.cloud.existingInstances()).toEqual([]);
+  });
+
+  it('are deleted by another launcher that still serves it, without a word', async () => {
+    const { launcher } = await world.launcher([demo()]);
+    await world.launcher([demo()], 'launcher2');
+    const id = await submit(['small']);
+    await served(id);
+    const taken = await world.during(world.requestor.take(id));
+    await world.during(launcher.apply(world.config([])));
+    await world.during(world.requestor.giveBack(taken));
+    await world.until('it is deleted', () => world.nodes().size === 0);
+    await world.clock.advance(10 * MINUTE_MS);
+    expect(warnings.filter(({ message }) => message.startsWith('Nobody serves the provider'))).toEqual([]);
+  });
+});
+
+describe('a node record that cannot be read', () => {
+  it('is removed when it is empty and nobody has held it for a while', async () => {
+    await world.launcher([demo()]);
+    await world.during(other.create(`${NODES}/0000000042`));
+    await world.during(other.create(`${NODES}/0000000042/lock`));
+    await world.during(other.create(`${NODES}/0000000043`));
+    await world.until('they are gone', () => ![...world.server.dump().keys()].some((path) => path.includes('000004')));
+  });
+
+  it('is left alone while somebody contends for its lock', async () => {
+    await world.launcher([demo()]);
+    await world.during(other.create(`${NODES}/0000000042`));
+    await world.during(other.create(`${NODES}/0000000042/lock`));
+    const contender = `${NODES}/0000000042/lock/0123456789abcdef0123456789abcdef__lock__`;
+    const { path } = await world.during(other.create(contender, undefined, { mode: 'ephemeral-sequential' }));
+    await world.clock.advance(10 * MINUTE_MS);
+    expect(world.server.dump().has(path)).toBe(true);
+    await world.during(other.delete(path));
+    await world.until('it is gone', () => !world.server.dump().has(`${NODES}/0000000042`));
+  });
+
+  it('is left to people when there is something in it', async () => {
+    await world.launcher([demo()]);
+    await world.during(other.create(`${NODES}/0000000042`, Buffer.from('{"state": "rea')));
+    await world.clock.advance(10 * MINUTE_MS);
+    expect(world.server.dump().has(`${NODES}/0000000042`)).toBe(true);
+    await world.during(other.delete(`${NODES}/0000000042`));
+  });
+});

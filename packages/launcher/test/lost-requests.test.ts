@@ -1,0 +1,52 @@
+/** Requests that were lost with their launcher go on, whatever else waits. */
+
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { World, pool, provider } from './support/world.js';
+
+let world: World;
+beforeEach(() => {
+  world = new World();
+  world.cloud.configure({ bootTimeMs: [60_000, 60_000] });
+});
+afterEach(async () => {
+  expect(await world.end()).toEqual([]);
+});
+
+async function submit(labels: string[], options = {}): Promise<string> {
+  return world.during(world.requestor.submit(labels, options));
+}
+
+function stateOf(id: string): unknown {
+  return world.records('/nodepool/requests').get(id)?.state;
+}
+
+async function booting(count: number): Promise<void> {
+  await world.until('the instances boot', () => world.cloud.existingInstances().length === count);
+}
+
+describe('a request that its launcher lost', () => {
+  it('goes on in its pool although another pool comes first now', async () => {
+    const second = pool('second', ['small'], { priority: 200 });
+    const before = await world.launcher([provider('demo', [second])]);
+    const id = await submit(['small']);
+    await booting(1);
+    await before.stop();
+    await world.launcher([provider('demo', [second, pool('first', ['small'], { priority: 50 })])]);
+    await world.until('the request is fulfilled', () => stateOf(id) === 'fulfilled');
+    expect([...world.nodes().values()]).toMatchObject([{ pool: 'second', allocated_to: id }]);
+  });
+
+  it('does not wait behind one that waits for the room of its nodes', async () => {
+    const sections = [provider('demo', [pool('main', ['small'], { 'max-servers': 3 })])];
+    const before = await world.launcher(sections);
+    const lost = await submit(['small', 'small'], { priority: 300 });
+    await booting(2);
+    await before.stop();
+    const first = await submit(['small', 'small', 'small'], { priority: 100 });
+    await world.launcher(sections);
+    await world.until('the lost request is fulfilled', () => stateOf(lost) === 'fulfilled');
+    await world.during(world.requestor.giveBack(await world.during(world.requestor.take(lost))));
+    await world.until('the other is fulfilled too', () => stateOf(first) === 'fulfilled');
+    expect(world.nodes().size).toBe(3);
+  });
+});

@@ -1,0 +1,151 @@
+/** Why is my request not served? What the launcher answers. */
+
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { DecisionLog, KeyScanError } from '@nodepool/core';
+import { explainLabel } from '../../src/observe/explain-label.js';
+import { explainNode } from '../../src/observe/explain-node.js';
+import { explainRequest } from '../../src/observe/explain-request.js';
+import { explanationText } from '../../src/observe/explanation-text.js';
+import type { ExplanationSources } from '../../src/observe/explanation.js';
+import { World, pool, provider } from '../support/world.js';
+
+let world: World;
+let decisions: DecisionLog;
+beforeEach(() => {
+  world = new World();
+  decisions = new DecisionLog({ clock: world.clock });
+  world.observation = { decisions };
+});
+afterEach(async () => {
+  expect(await world.end()).toEqual([]);
+});
+
+async function launcher(more = {}, poolMore = {}): Promise<ExplanationSources> {
+  const { store, launcher: running } = await world.launcher([
+    provider('demo', [pool('main', ['small', 'large'], poolMore)], more),
+  ]);
+  return { store, clock: world.clock, decisions, activity: () => running.activity() };
+}
+
+const submit = (labels: readonly string[], options = {}): Promise<string> =>
+  world.during(world.requestor.submit(labels, options));
+
+async function inState(id: string, state: string): Promise<void> {
+  await world.until(`${id} is ${state}`, () => world.records('/nodepool/requests').get(id)?.state === state);
+}
+
+describe('a request', () => {
+  it('that was served has been accepted and fulfilled, by that pool', async () => {
+    const sources = await launcher();
+    const id = await submit(['small']);
+    await inState(id, 'fulfilled');
+    const explanation = explainRequest(sources, id)!;
+    expect(explanation.decisions.map(({ by, decision }) => [by, decision])).toEqual([
+      ['demo/main', 'can serve it'],
+      ['demo/main', 'accepted'],
+      ['demo/main', 'fulfilled'],
+    ]);
+    expect(explanation.facts).toMatchObject({ state: 'fulfilled', node_types: ['small'], requestor: 'zuul' });
+    expect(explanation.summary).toMatch(/^Fulfilled with 0000000000/);
+  });
+
+  it('that waits for room says so, once, however often that is looked at', async () => {
+    const sources = await launcher({}, { 'max-servers': 1 });
+    await inState(await submit(['small']), 'fulfilled');
+    const id = await submit(['large']);
+    await submit(['small', 'small']).then((other) => inState(other, 'failed'));
+    await world.clock.advance(60_000);
+    const explanation = explainRequest(sources, id)!;
+    expect(explanation.decisions.map(({ decision, reason }) => [decision, reason])).toEqual([
+      ['can serve it', null],
+      ['waits for room', 'the limits of the pool are in use'],
+    ]);
+    expect(explanation.pools).toEqual([
+      {
+        pool: 'demo/main',
+        launcher: 'launcher1',
+        says: expect.stringContaining('1 requests wait for room, this is the next'),
+      },
+    ]);
+  });
+
+  it('that was declined tells why', async () => {
+    const sources = await launcher({}, { 'max-servers': 1 });
+    const id = await submit(['small', 'small']);
+    await inState(id, 'failed');
+    const explanation = explainRequest(sources, id)!;
+    expect(explanation.decisions.at(-1)).toMatchObject({
+      by: 'demo/main',
+      decision: 'failed it: everybody has declined',
+      reason: 'the request is larger than the limits of the pool',
+    });
+    expect(explanation.pools[0]?.says).toBe('declined it');
+  });
+
+  it('that is gone is remembered, and one that never was is not', async () => {
+    const sources = await launcher();
+    const id = await submit(['small']);
+    await inState(id, 'fulfilled');
+    const taken = await world.during(world.requestor.take(id));
+    await world.during(world.requestor.giveBack(taken));
+    await world.until('the request is gone', () => sources.store.requests.size === 0);
+    expect(explainRequest(sources, id)?.summary).toMatch(
+      /^The request is gone\. Last decision here: demo\/main: fulfilled/,
+    );
+    expect(explainRequest(sources, '200-0000009999')).toBeUndefined();
+  });
+});
+
+describe('a node', () => {
+  it('that cannot be logged into tells of each attempt', async () => {
+    const sources = await launcher({ 'launch-retries': 2 }, { 'host-key-checking': true });
+    world.scanner = { scan: () => Promise.reject(new KeyScanError('nobody answers at port 22')) };
+    const id = await submit(['small']);
+    await inState(id, 'failed');
+    const explanation = explainNode(sources, '0000000000')!;
+    expect(explanation.decisions.map(({ decision, reason }) => [decision, reason]).slice(0, 2)).toEqual([
+      ['launch attempt 1 failed', 'nobody answers at port 22'],
+      ['launch attempt 2 failed', 'nobody answers at port 22'],
+    ]);
+  });
+
+  it('that is being launched tells what the driver waits for', async () => {
+    world.cloud.configure({ bootTimeMs: [60_000, 60_000] });
+    const sources = await launcher();
+    const id = await submit(['small']);
+    await world.until('the instance boots', () => world.cloud.existingInstances().length === 1);
+    const explanation = explainNode(sources, '0000000000')!;
+    expect(explanation.summary).toContain(`Being launched for request ${id}, attempt 1.`);
+    expect(explanation.summary).toMatch(/Provider demo: create for .* waits for \w+/);
+    await inState(id, 'fulfilled');
+  });
+
+  it('that nobody knows has no explanation', async () => {
+    expect(explainNode(await launcher(), '0000009999')).toBeUndefined();
+  });
+});
+
+describe('a label', () => {
+  it('tells who serves it, its nodes, who wants it, and how much of the limits is in use', async () => {
+    const sources = await launcher({}, { 'max-servers': 2 });
+    await inState(await submit(['small']), 'fulfilled');
+    await inState(await submit(['small']), 'fulfilled');
+    await submit(['small']);
+    await world.clock.advance(1000);
+    const explanation = explainLabel(sources, 'small')!;
+    expect(explanation.facts).toEqual({ nodes: { ready: 2 }, requests: 1 });
+    expect(explanation.pools[0]?.says).toContain('uses 2 instances');
+    expect(explanation.pools[0]?.says).toContain('of 2 instances');
+    expect(explainLabel(sources, 'nonsense')).toBeUndefined();
+  });
+});
+
+it('is text for people, in which nothing of a record can forge lines', async () => {
+  const sources = await launcher();
+  const id = await submit(['nonsense\nrecord: forged']);
+  await inState(id, 'failed');
+  const text = explanationText(explainRequest(sources, id)!, world.clock.now());
+  expect(text).toMatch(/^request 200-0000000000\n {2}Failed/);
+  expect(text).toContain('demo/main failed it: everybody has declined: no pool has all the labels');
+  expect(text.split('\n').filter((line) => line.startsWith('record: forged'))).toEqual([]);
+});

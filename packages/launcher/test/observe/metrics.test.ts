@@ -1,0 +1,203 @@
+/** What monitoring sees of launchers. */
+
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { KeyScanError, MetricsRegistry, openPrometheus, silentLogger, type StatsdSender } from '@nodepool/core';
+import { EnsembleMetrics, STATS_ELECTION } from '../../src/observe/ensemble-metrics.js';
+import { World, pool, provider, type RunningLauncher } from '../support/world.js';
+
+const INTERVAL_MS = 10_000;
+
+/** A statsd that remembers the last value of each gauge, and every counter and timer. */
+class Statsd implements StatsdSender {
+  readonly gauges = new Map<string, number>();
+  readonly counters = new Map<string, number>();
+  readonly timings = new Map<string, number[]>();
+  increment(key: string, amount: number): void {
+    this.counters.set(key, (this.counters.get(key) ?? 0) + amount);
+  }
+  timing(key: string, ms: number): void {
+    this.timings.set(key, [...(this.timings.get(key) ?? []), ms]);
+  }
+  gauge(key: string, value: number): void {
+    this.gauges.set(key, value);
+  }
+  close(): Promise<void> {
+    return Promise.resolve();
+  }
+}
+
+let world: World;
+let statsd: Statsd;
+let metrics: MetricsRegistry;
+let errors: unknown[];
+const ensembles: EnsembleMetrics[] = [];
+
+beforeEach(() => {
+  world = new World();
+  statsd = new Statsd();
+  errors = [];
+  metrics = new MetricsRegistry({
+    clock: world.clock,
+    statsd,
+    prometheus: openPrometheus((name) => errors.push(name)),
+    onError: (error) => errors.push(error),
+  });
+  world.observation = { metrics };
+});
+
+afterEach(async () => {
+  for (const ensemble of ensembles.splice(0)) await world.during(ensemble.stop());
+  await metrics.close();
+  expect(await world.end()).toEqual([]);
+  expect(errors).toEqual([]);
+});
+
+async function launcher(more = {}, poolMore = {}): Promise<RunningLauncher> {
+  return world.launcher([provider('de.mo', [pool('main', ['small', 'large'], poolMore)], more)]);
+}
+
+function reportEnsemble({ store }: RunningLauncher, to: MetricsRegistry = metrics): EnsembleMetrics {
+  const ensemble = new EnsembleMetrics({
+    store,
+    metrics: to,
+    clock: world.clock,
+    log: silentLogger,
+    identifier: 'launcher1',
+  });
+  ensembles.push(ensemble);
+  ensemble.start();
+  return ensemble;
+}
+
+async function fulfilled(labels: readonly string[], options = {}): Promise<string> {
+  const id = await world.during(world.requestor.submit(labels, options));
+  const state = (): unknown => world.records('/nodepool/requests').get(id)?.state;
+  await world.until('the request is fulfilled', () => state() === 'fulfilled');
+  return id;
+}
+
+describe('a launch', () => {
+  it('is counted and timed, in all, by provider, and by requestor', async () => {
+    await launcher();
+    await fulfilled(['small'], { requestor: 'NodePool:test.1' });
+    const keys = ['nodepool.launch.ready', 'nodepool.launch.provider.de_mo.ready'];
+    for (const key of [...keys, 'nodepool.launch.requestor.NodePool_test_1.ready']) {
+      expect([key, statsd.counters.get(key), statsd.timings.get(key)?.length]).toEqual([key, 1, 1]);
+    }
+  });
+
+  it('is counted by its zone, too, where it has one', async () => {
+    await launcher({}, { 'availability-zones': ['zone-1'] });
+    await fulfilled(['small']);
+    expect(statsd.counters.get('nodepool.launch.provider.de_mo.zone-1.ready')).toBe(1);
+  });
+
+  it('that fails is counted by what went wrong', async () => {
+    await launcher({ 'launch-retries': 2 }, { 'host-key-checking': true });
+    world.scanner = { scan: () => Promise.reject(new KeyScanError('nobody answers')) };
+    const id = await world.during(world.requestor.submit(['small']));
+    await world.until('the request fails', () => world.records('/nodepool/requests').get(id)?.state === 'failed');
+    expect(statsd.counters.get('nodepool.launch.error.keyscan')).toBe(1);
+    expect(statsd.counters.get('nodepool.launch.ready')).toBeUndefined();
+    const { text } = (await metrics.exposition())!;
+    expect(text).toContain(
+      'nodepool_launch_attempts_failed_total{provider="de.mo",pool="main",label="small",result="error.keyscan"} 2',
+    );
+  });
+});
+
+it('calls of the cloud’s API are counted and timed', async () => {
+  await launcher();
+  await fulfilled(['small']);
+  const tasks = [...statsd.counters.keys()].filter((key) => key.startsWith('nodepool.task.de_mo.'));
+  expect(tasks.length).toBeGreaterThan(0);
+  for (const key of tasks) {
+    expect(key).toMatch(/^nodepool\.task\.de_mo\.[^.]+\.[A-Z]+\.[^.]+$/);
+    expect(statsd.timings.get(key)).toHaveLength(statsd.counters.get(key)!);
+  }
+  expect((await metrics.exposition())!.text).toContain('nodepool_api_answers_total{provider="de.mo"');
+});
+
+describe('limits', () => {
+  it('of providers and tenants are those of the configuration', async () => {
+    const { launcher: running } = await world.launcher(
+      [provider('demo', [pool('a', ['small'], { 'max-servers': 3 }), pool('b', ['small'], { 'max-servers': 4 })])],
+      'launcher1',
+      { tenantLimits: new Map([['ten.ant', { instances: 5, cores: 8 }]]) },
+    );
+    await world.clock.advance(INTERVAL_MS);
+    expect(Object.fromEntries(statsd.gauges)).toMatchObject({
+      'nodepool.provider.demo.max_servers': 7,
+      'nodepool.tenant_limits.ten_ant.instances': 5,
+      'nodepool.tenant_limits.ten_ant.cores': 8,
+    });
+    await world.during(running.apply(world.config([provider('demo', [pool('a', ['small'])])])));
+    await world.clock.advance(INTERVAL_MS);
+    expect(statsd.gauges.get('nodepool.provider.demo.max_servers')).toBe(0);
+    const { text } = (await metrics.exposition())!;
+    expect(text).toContain('nodepool_tenant_limit{tenant="ten.ant",limit="cores"} 0');
+  });
+});
+
+describe('the nodes of the ensemble', () => {
+  it('are gauges by state, by label and by provider, with all that is zero', async () => {
+    reportEnsemble(await launcher());
+    await fulfilled(['small', 'small', 'large']);
+    await world.clock.advance(INTERVAL_MS);
+    expect(Object.fromEntries(statsd.gauges)).toMatchObject({
+      'nodepool.nodes.ready': 3,
+      'nodepool.nodes.in-use': 0,
+      'nodepool.label.small.nodes.ready': 2,
+      'nodepool.label.large.nodes.ready': 1,
+      'nodepool.label.large.nodes.building': 0,
+      'nodepool.provider.de_mo.nodes.ready': 3,
+      'nodepool.provider.de_mo.nodes.deleted': 0,
+    });
+  });
+
+  it('follow every change down to nothing', async () => {
+    reportEnsemble(await launcher());
+    const id = await fulfilled(['small']);
+    const taken = await world.during(world.requestor.take(id));
+    await world.clock.advance(INTERVAL_MS);
+    expect(statsd.gauges.get('nodepool.nodes.in-use')).toBe(1);
+    await world.during(world.requestor.giveBack(taken));
+    await world.until('the node is gone', () => world.nodes().size === 0);
+    await world.clock.advance(INTERVAL_MS);
+    const left = [...statsd.gauges].filter(([key, value]) => key.includes('nodes.') && value !== 0);
+    expect(left).toEqual([]);
+    expect(statsd.gauges.get('nodepool.label.small.nodes.in-use')).toBe(0);
+  });
+
+  it('are reported by one launcher, and by another when that one goes', async () => {
+    const first = reportEnsemble(await launcher());
+    const otherStatsd = new Statsd();
+    const other = new MetricsRegistry({
+      clock: world.clock,
+      statsd: otherStatsd,
+      prometheus: undefined,
+      onError: (error) => errors.push(error),
+    });
+    const second = await world.launcher([provider('de.mo', [pool('main', ['small'])])], 'launcher2');
+    reportEnsemble(second, other);
+    await world.clock.advance(INTERVAL_MS);
+    expect([...world.server.dump().keys()].filter((path) => path.startsWith(`${STATS_ELECTION}/`))).toHaveLength(2);
+    expect(statsd.gauges.has('nodepool.nodes.ready')).toBe(true);
+    expect(otherStatsd.gauges.has('nodepool.nodes.ready')).toBe(false);
+    await world.during(first.stop());
+    statsd.gauges.clear();
+    await world.clock.advance(INTERVAL_MS);
+    expect(otherStatsd.gauges.has('nodepool.nodes.ready')).toBe(true);
+    expect(statsd.gauges.has('nodepool.nodes.ready')).toBe(false);
+    expect((await metrics.exposition())!.text).not.toContain('nodepool_nodes{');
+    await other.close();
+  });
+});
+
+it('requests are counted for each pool that has all of their labels', async () => {
+  reportEnsemble(await launcher({ 'max-concurrency': 0 }));
+  await world.during(world.requestor.submit(['small', 'small', 'large']));
+  await world.during(world.requestor.submit(['elsewhere'], { provider: 'nobody' }));
+  await world.clock.advance(INTERVAL_MS);
+  expect(statsd.gauges.get('nodepool.provider.de_mo.pool.main.addressable_requests')).toBe(1);
+});

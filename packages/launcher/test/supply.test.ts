@@ -1,0 +1,278 @@
+/** How nodes are kept ready: told by ZooKeeper and the cloud alone. */
+
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { MIN_READY_REQUESTOR, seededRandom, type JsonObject, type NodepoolConfig } from '@nodepool/core';
+import type { Launcher } from '../src/index.js';
+import { World, pool, provider } from './support/world.js';
+
+const SEEDS = Array.from({ length: 10 }, (_, index) => index + 1);
+const REQUESTS = '/nodepool/requests';
+
+let world: World;
+beforeEach(() => {
+  world = new World();
+});
+afterEach(async () => {
+  expect(await world.end()).toEqual([]);
+});
+
+const demo = (poolMore: JsonObject = {}, labels = ['small', 'large']): JsonObject =>
+  provider('demo', [pool('main', labels, poolMore)]);
+
+/** Top-level labels with these numbers to keep ready. */
+function keep(minReady: Readonly<Record<string, number>>): Partial<NodepoolConfig> {
+  const labels = Object.entries(minReady).map(([name, count]) => ({
+    name,
+    minReady: count,
+    maxReadyAgeMs: Infinity,
+  }));
+  return { labels: new Map(labels.map((label) => [label.name, label])) };
+}
+
+function free(label: string): string[] {
+  return [...world.nodes()]
+    .filter(([, { state, allocated_to: to, type }]) => state === 'ready' && to === null && isOf(type, label))
+    .map(([id]) => id);
+}
+
+function isOf(type: unknown, label: string): boolean {
+  return Array.isArray(type) && type.includes(label);
+}
+
+async function untilFree(label: string, count: number): Promise<void> {
+  await world.until(`${count} nodes of label ${label} are free`, () => free(label).length === count);
+}
+
+/** The largest number of nodes that exist at a time from now on. */
+function mostNodes(): () => number {
+  let most = 0;
+  world.server.onCommit(() => {
+    most = Math.max(most, world.nodes().size);
+  });
+  return () => most;
+}
+
+async function submit(labels: string[], options = {}): Promise<string> {
+  return world.during(world.requestor.submit(labels, options));
+}
+
+async function served(id: string): Promise<string[]> {
+  await world.until(`request ${id} is fulfilled`, () => world.records(REQUESTS).get(id)?.state === 'fulfilled');
+  return world.records(REQUESTS).get(id)?.nodes as string[];
+}
+
+function minReadyRequests(): [string, JsonObject][] {
+  return [...world.records(REQUESTS)].filter(([, { requestor }]) => requestor === MIN_READY_REQUESTOR);
+}
+
+describe('min-ready', () => {
+  it('is asked for by ephemeral requests of the lowest priority that reuse nothing', async () => {
+    world.cloud.configure({ bootTimeMs: [60_000, 60_000] });
+    await world.launcher([demo()], 'launcher1', keep({ small: 1 }));
+    await world.until('it is asked for', () => minReadyRequests().length > 0);
+    const [[id, request]] = minReadyRequests() as [[string, JsonObject]];
+    expect(id).toMatch(/^900-\d{10}$/);
+    expect(request).toMatchObject({
+      node_types: ['small'],
+      reuse: false,
+      declined_by: [],
+      nodes: [],
+      requestor_data: null,
+      provider: null,
+      relative_priority: 0,
+      created_time: null,
+      tenant_name: null,
+    });
+    expect(request.event_id).toMatch(/^[0-9a-f]{32}$/);
+    expect(world.server.dump().get(`${REQUESTS}/${id}`)?.stat.ephemeralOwner).not.toBe(0n);
+    await untilFree('small', 1);
+  });
+
+  it('gives as many free nodes as the configuration says, and leaves no request behind', async () => {
+    await world.launcher([demo()], 'launcher1', keep({ small: 3, large: 1, other: 2 }));
+    await untilFree('small', 3);
+    await untilFree('large', 1);
+    await world.clock.advance(300_000);
+    expect(world.records(REQUESTS).size).toBe(0);
+    expect(world.nodes().size).toBe(4);
+    expect(world.cloud.existingInstances()).toHaveLength(4);
+  });
+
+  it('is restored as soon as a node is taken, while the requestor still works with it', async () => {
+    await world.launcher([demo()], 'launcher1', keep({ small: 2 }));
+    await untilFree('small', 2);
+    const [kept] = free('small');
+    const id = await submit(['small']);
+    expect(await served(id)).toEqual([kept]);
+    await untilFree('small', 2);
+    expect(world.nodes().size).toBe(3);
+  });
+
+  it.each(SEEDS)('is exact with several launchers that begin together (seed %i)', async (seed) => {
+    await world.end();
+    world = new World(seed, (random) => Math.floor(random.next() * 5));
+    const other = provider('other', [pool('main', ['small'])]);
+    const sections = [[demo()], [demo()], [other]];
+    const running: Launcher[] = [];
+    for (const [index, section] of sections.entries()) {
+      running.push((await world.launcher(section, `launcher${index}`)).launcher);
+    }
+    const most = mostNodes();
+    const applied = running.map((launcher, index) =>
+      launcher.apply(world.config(sections[index] ?? [], keep({ small: 3 }))),
+    );
+    await world.during(Promise.all(applied));
+    await untilFree('small', 3);
+    await world.clock.advance(60_000);
+    expect(most()).toBe(3);
+    await served(await submit(['small']));
+    await untilFree('small', 3);
+    await world.clock.advance(60_000);
+    expect(world.nodes().size).toBe(4);
+  });
+
+  it('is carried on by another launcher when the one that kept it dies', async () => {
+    const first = await world.launcher([demo()], 'launcher1', keep({ small: 2 }));
+    await untilFree('small', 2);
+    await world.launcher([demo()], 'launcher2', keep({ small: 2 }));
+    world.server.partition(first.zk);
+    await served(await submit(['small']));
+    await untilFree('small', 2);
+    await world.clock.advance(300_000);
+    expect(world.nodes().size).toBe(3);
+    world.server.heal(first.zk);
+  });
+
+  it('counts no nodes that nobody can hand out any more', async () => {
+    const first = await world.launcher([demo()], 'launcher1', keep({ small: 2 }));
+    await untilFree('small', 2);
+    await world.launcher([provider('other', [pool('main', ['small'])])], 'launcher2', keep({ small: 2 }));
+    await first.stop();
+    await untilFree('small', 4);
+    await world.clock.advance(300_000);
+    expect([...world.nodes().values()].map((node) => node.provider)).toEqual(['demo', 'demo', 'other', 'other']);
+  });
+
+  it('is made again after the session was lost with its requests', async () => {
+    world.cloud.configure({ bootTimeMs: [60_000, 60_000] });
+    const { zk } = await world.launcher([demo()], 'launcher1', keep({ small: 2 }));
+    await world.until('the instances boot', () => world.cloud.existingInstances().length === 2);
+    world.server.expireSession(zk);
+    await untilFree('small', 2);
+    await world.clock.advance(300_000);
+    expect(world.nodes().size).toBe(2);
+    expect(world.cloud.existingInstances()).toHaveLength(2);
+  });
+
+  it('counts requests that another program has made for the same purpose', async () => {
+    world.cloud.configure({ bootTimeMs: [10_000, 10_000] });
+    const { launcher } = await world.launcher([demo()]);
+    const most = mostNodes();
+    const theirs = await submit(['small'], { priority: 900, requestor: MIN_READY_REQUESTOR, reuse: false });
+    await world.during(launcher.apply(world.config([demo()], keep({ small: 1 }))));
+    await served(theirs);
+    await world.clock.advance(60_000);
+    // It is theirs to remove; then its node is free.
+    expect(world.records(REQUESTS).has(theirs)).toBe(true);
+    await world.during(world.requestor.withdraw(theirs));
+    await untilFree('small', 1);
+    await world.clock.advance(60_000);
+    expect(most()).toBe(1);
+  });
+
+  it('does not exist for a label that is disabled', async () => {
+    await world.launcher([demo()], 'launcher1', keep({ small: -1, large: 1 }));
+    await untilFree('large', 1);
+    await world.clock.advance(300_000);
+    expect(world.nodes().size).toBe(1);
+  });
+
+  it('follows the configuration', async () => {
+    const { launcher } = await world.launcher([demo()], 'launcher1', keep({ small: 1 }));
+    await untilFree('small', 1);
+    await world.during(launcher.apply(world.config([demo()], keep({ small: 2, large: 1 }))));
+    await untilFree('small', 2);
+    await untilFree('large', 1);
+    await world.during(launcher.apply(world.config([demo()], keep({ small: -1 }))));
+    await served(await submit(['small', 'large']));
+    await world.clock.advance(300_000);
+    expect(free('small')).toHaveLength(1);
+    expect(free('large')).toHaveLength(0);
+  });
+
+  it('takes back what it has asked for and nobody has begun, when less is wanted', async () => {
+    // Requests that nobody serves: the pool works on one at a time.
+    world.cloud.configure({ bootTimeMs: [1e6, 1e6] });
+    const one = provider('demo', [pool('main', ['small'])], { 'max-concurrency': 1 });
+    const { launcher } = await world.launcher([one], 'launcher1', keep({ small: 5 }));
+    await world.until('all are asked for', () => minReadyRequests().length === 5);
+    await world.until('one is begun', () => minReadyRequests().some(([, { state }]) => state === 'pending'));
+    await world.during(launcher.apply(world.config([one], keep({ small: 2 }))));
+    await world.until('the rest is taken back', () => minReadyRequests().length === 2);
+    expect(minReadyRequests().map(([, { state }]) => state)).toContain('pending');
+  });
+
+  it('waits longer and longer while the label cannot be served, and is there when it can be', async () => {
+    world.cloud.configure({ bootTimeMs: [0, 0] });
+    const { launcher } = await world.launcher([demo({ 'max-servers': 1 })], 'launcher1', keep({ small: 2 }));
+    const asked = new Set<string>();
+    world.server.onCommit(() => {
+      for (const [id] of minReadyRequests()) asked.add(id);
+    });
+    await untilFree('small', 1);
+    await world.clock.advance(600_000);
+    expect(asked.size).toBeGreaterThan(3);
+    expect(asked.size).toBeLessThan(20);
+    await world.during(launcher.apply(world.config([demo({ 'max-servers': 2 })], keep({ small: 2 }))));
+    await untilFree('small', 2);
+  });
+
+  it('is not asked for while no registered pool has the label', async () => {
+    const asked = new Set<string>();
+    world.server.onCommit(() => {
+      for (const [id] of minReadyRequests()) asked.add(id);
+    });
+    await world.launcher([demo({}, ['large'])], 'launcher1', keep({ small: 2 }));
+    await world.clock.advance(300_000);
+    expect([...asked]).toEqual([]);
+    await world.launcher([provider('other', [pool('main', ['small'])])], 'launcher2', keep({ small: 2 }));
+    await untilFree('small', 2);
+  });
+
+  it.each(SEEDS)('is exact again after whatever happens to launchers and nodes (seed %i)', async (seed) => {
+    await world.end();
+    world = new World(seed, (random) => Math.floor(random.next() * 20));
+    world.cloud.configure({ bootTimeMs: [0, 20_000] });
+    const random = seededRandom(seed);
+    const launchers = [
+      await world.launcher([demo()], 'launcher1', keep({ small: 3 })),
+      await world.launcher([demo()], 'launcher2', keep({ small: 3 })),
+    ];
+    for (let step = 0; step < 10; step += 1) {
+      const launcher = launchers[Math.floor(random.next() * launchers.length)]!;
+      const what = random.next();
+      if (what < 0.4) {
+        const id = await submit(['small']);
+        await served(id);
+        await world.during(world.requestor.giveBack(await world.during(world.requestor.take(id))));
+      } else if (what < 0.7) {
+        world.server.expireSession(launcher.zk);
+      } else {
+        world.server.disconnect(launcher.zk);
+      }
+      await world.clock.advance(Math.floor(random.next() * 30_000));
+    }
+    await world.clock.advance(180_000);
+    expect([free('small').length, world.nodes().size, minReadyRequests().length]).toEqual([3, 3, 0]);
+    expect(world.cloud.existingInstances()).toHaveLength(3);
+  });
+
+  it('leaves no office taken when its launcher stops', async () => {
+    const { stop } = await world.launcher([demo()], 'launcher1', keep({ small: 1, large: 1 }));
+    await untilFree('small', 1);
+    await untilFree('large', 1);
+    expect(world.lockHolders().filter((path) => path.startsWith('/nodepool/elections/'))).toHaveLength(2);
+    await stop();
+    expect(world.lockHolders()).toEqual([]);
+  });
+});
