@@ -1,0 +1,160 @@
+/** Confronts everything that happens with the rules, remembers the last steps, and stops at the first thing that is wrong. */
+
+import type { CloudInstance, InstanceSpec } from '@nodepool/driver-example';
+import type { SimulatedZooKeeperServer, TransactionOp } from '@nodepool/zookeeper';
+import type { CloudObserver } from './cloud-view.js';
+import { Observed, type Commit, type SeenChange } from './observed.js';
+import type { SimulatedProcess } from './process.js';
+import { dirtyStaysDirty, fulfilledMeansReady, oneRequestPerNode } from './rules/allocation.js';
+import {
+  instancesSayWhatTheyAre,
+  oneInstancePerAttempt,
+  onlyGarbageIsDeleted,
+  recordsOutliveInstances,
+} from './rules/instances.js';
+import type { Rule, Sight } from './rules/rule.js';
+import { textOf } from './rules/values.js';
+import { launchesFitTheirPool, unknownFieldsSurvive, writesAreOwned } from './rules/writes.js';
+
+/** A rule that did not hold. */
+export interface Violation {
+  /** As the design numbers it, `S` for safety, `L` for liveness; `X`: something failed in a way that no rule allows. */
+  readonly rule: string;
+  /** Milliseconds since the start. */
+  readonly at: number;
+  readonly what: string;
+}
+
+/** Of the steps before a violation, so many are kept. */
+const REMEMBERED_STEPS = 60;
+
+export interface CheckerOptions {
+  /** Hears of every step. */
+  readonly onStep?: ((step: string) => void) | undefined;
+  /** The only rule that must hold. Default: all of them. */
+  readonly only?: string | undefined;
+  /** Rules that need not hold. */
+  readonly without?: ReadonlySet<string> | undefined;
+}
+
+export class Checker implements CloudObserver {
+  readonly observed: Observed;
+  violation: Violation | undefined;
+  private readonly rules: readonly Rule[];
+  private readonly steps: string[] = [];
+  private stepCount = 0;
+  private closed = false;
+
+  constructor(
+    server: SimulatedZooKeeperServer,
+    private readonly sight: Omit<Sight, 'observed'>,
+    private readonly options: CheckerOptions,
+  ) {
+    this.observed = new Observed(server);
+    const all: Sight = { ...sight, observed: this.observed };
+    this.rules = [
+      oneRequestPerNode(all),
+      fulfilledMeansReady(all),
+      oneInstancePerAttempt(all),
+      instancesSayWhatTheyAre(all),
+      onlyGarbageIsDeleted(all),
+      writesAreOwned(all),
+      dirtyStaysDirty(all),
+      launchesFitTheirPool(all),
+      recordsOutliveInstances(all),
+      unknownFieldsSurvive(all),
+    ];
+    server.onCommit((changes) => this.committed(this.observed.apply(changes.map(({ path }) => path))));
+  }
+
+  /** The last steps, oldest first. */
+  get lastSteps(): readonly string[] {
+    return this.steps;
+  }
+
+  /** How much happened. */
+  get count(): number {
+    return this.stepCount;
+  }
+
+  /** What comes after the end of a run does not belong to it. */
+  close(): void {
+    this.closed = true;
+  }
+
+  /** Remembers what somebody did. */
+  step(what: string): void {
+    if (this.closed) return;
+    const line = `${String(this.sight.now()).padStart(8)} ${what}`;
+    this.stepCount += 1;
+    this.steps.push(line);
+    if (this.steps.length > REMEMBERED_STEPS) this.steps.shift();
+    this.options.onStep?.(line);
+  }
+
+  report(rule: string, what: string): void {
+    const { only = rule, without } = this.options;
+    if (only !== rule || without?.has(rule) === true) return;
+    this.violation ??= { rule, at: this.sight.now(), what };
+  }
+
+  /** Another state of ZooKeeper was brought back. */
+  restored(): void {
+    this.observed.reset();
+    for (const rule of this.rules) rule.forget?.();
+  }
+
+  writing(process: SimulatedProcess, ops: readonly TransactionOp[]): void {
+    for (const rule of this.rules) this.judge(rule, rule.writing?.(ops), process);
+  }
+
+  creating(process: SimulatedProcess, spec: InstanceSpec): void {
+    this.step(`${process.name} asks the cloud for ${spec.name}, attempt ${spec.tags['nodepool_launch_attempt'] ?? ''}`);
+    for (const rule of this.rules) this.judge(rule, rule.creating?.(spec), process);
+  }
+
+  created(process: SimulatedProcess, spec: InstanceSpec): void {
+    for (const rule of this.rules) this.judge(rule, rule.created?.(spec), process);
+  }
+
+  deleting(process: SimulatedProcess, instance: CloudInstance): void {
+    this.step(`${process.name} tells the cloud to delete ${instance.id}, ${instance.name}`);
+    for (const rule of this.rules) this.judge(rule, rule.deleting?.(instance), process);
+  }
+
+  private committed(commit: Commit): void {
+    for (const change of commit.nodes) this.step(describe('node', change));
+    for (const change of commit.requests) this.step(describe('request', change));
+    for (const rule of this.rules) this.judge(rule, rule.committed?.(commit));
+  }
+
+  private judge(rule: Rule, flaw: string | undefined, process?: SimulatedProcess): void {
+    if (flaw !== undefined) this.report(rule.number, process === undefined ? flaw : `${flaw} (${process.name})`);
+  }
+}
+
+/** What a step says of a record, when it changes. */
+const TOLD_FIELDS = [
+  'node_types',
+  'provider',
+  'pool',
+  'relative_priority',
+  'state',
+  'allocated_to',
+  'external_id',
+  'declined_by',
+  'nodes',
+  'comment',
+] as const;
+
+function describe(kind: string, { id, before, after }: SeenChange): string {
+  if (after === undefined) return `${kind} ${id} removed`;
+  const parts = [`${kind} ${id}`, before === undefined ? 'made:' : ''];
+  for (const field of TOLD_FIELDS) {
+    const is = after.data[field];
+    if (is !== undefined && textOf(is) !== textOf(before?.data[field])) parts.push(`${field}=${textOf(is)}`);
+  }
+  if (after.contender !== before?.contender)
+    parts.push(after.holder === undefined ? 'unlocked' : `locked by ${after.holder}`);
+  return parts.filter((part) => part !== '').join(' ');
+}

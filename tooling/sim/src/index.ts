@@ -1,0 +1,6 @@
+/** The simulation as a library. */
+export type { CheckerOptions, Violation } from './checker.js';
+export { KNOWN_GAPS } from './known-gaps.js';
+export type { Mutation } from './mutation.js';
+export { MUTATIONS } from './mutations.js';
+export { simulate, type RunOptions, type RunResult } from './simulate.js';

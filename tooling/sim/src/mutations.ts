@@ -1,0 +1,173 @@
+/** For each rule of the checker, something wrong with the launcher that breaks it: that the checker can fail is shown by these. */
+
+import { isJsonObject, type JsonObject, type Store } from '@nodepool/core';
+import type { TransactionOp } from '@nodepool/zookeeper';
+import type { Mutation } from './mutation.js';
+import { overlay } from './proxy.js';
+import { nodesOf } from './rules/values.js';
+
+const NODE = /^\/nodepool\/nodes\/[^/]+$/;
+const REQUEST = /^\/nodepool\/requests\/[^/]+$/;
+
+export const MUTATIONS: readonly Mutation[] = [
+  {
+    name: 'hands the nodes of a request out to the next one too',
+    rule: 'S1',
+    writes: reallocating(),
+  },
+  {
+    name: 'mixes up the order of the nodes',
+    rule: 'S2',
+    writes: rewriting(REQUEST, (request) => {
+      const { nodes } = request;
+      return request['state'] === 'fulfilled' && Array.isArray(nodes)
+        ? { ...request, nodes: nodes.toReversed() }
+        : request;
+    }),
+  },
+  {
+    name: 'fulfils a request and keeps the locks of its nodes',
+    rule: 'S2',
+    writes: (ops) =>
+      ops.some((op) => fulfils(op)) ? ops.filter((op) => op.type !== 'delete' || !op.path.includes('/nodes/')) : ops,
+  },
+  {
+    name: 'repeats a creation whose answer did not come at once',
+    rule: 'S3',
+    cloud: (cloud) =>
+      overlay(cloud, {
+        createInstance: async (spec) => {
+          await cloud.createInstance(spec);
+          return cloud.createInstance(spec);
+        },
+      }),
+  },
+  {
+    name: 'asks the cloud before the attempt is recorded',
+    rule: 'S3',
+    writes: rewriting(NODE, (node) =>
+      isJsonObject(node['progress']) ? { ...node, progress: { ...node['progress'], attempt: 'none' } } : node,
+    ),
+  },
+  {
+    name: 'does not tell the cloud whose an instance is',
+    rule: 'S4',
+    cloud: (cloud) =>
+      overlay(cloud, {
+        createInstance: (spec) => cloud.createInstance({ ...spec, tags: { ...spec.tags, nodepool_pool_name: '' } }),
+      }),
+  },
+  {
+    name: 'deletes instances of live nodes',
+    rule: 'S5',
+    cloud: (cloud) =>
+      overlay(cloud, {
+        deleteInstance: (id) => {
+          const other = cloud.existingInstances().find((instance) => instance.id !== id);
+          return cloud.deleteInstance(other?.id ?? id);
+        },
+      }),
+  },
+  {
+    name: 'writes without versions and without proof of its locks',
+    rule: 'S6',
+    writes: (ops) =>
+      ops.flatMap((op): TransactionOp[] => {
+        if (op.type === 'check') return [];
+        return op.type === 'set' ? [{ type: 'set', path: op.path, data: op.data }] : [op];
+      }),
+  },
+  {
+    name: 'makes used nodes ready again',
+    rule: 'S7',
+    writes: rewriting(NODE, (node) =>
+      node['state'] === 'deleting' ? { ...node, state: 'ready', allocated_to: null } : node,
+    ),
+  },
+  {
+    name: 'takes the limits of pools for larger than they are',
+    rule: 'S8',
+    config: (site) =>
+      site.map((provider) => ({
+        ...provider,
+        pools: provider.pools.map((pool) => ({ ...pool, maxServers: pool.maxServers + 3 })),
+      })),
+  },
+  {
+    name: 'believes every deletion to be done once it was asked for',
+    rule: 'S9',
+    cloud: (cloud) =>
+      overlay(cloud, {
+        deleteInstance: (id) => {
+          const instance = cloud.existingInstances().find((each) => each.id === id);
+          return instance === undefined ? cloud.deleteInstance(id) : { ...instance, state: 'deleted' as const };
+        },
+      }),
+  },
+  {
+    name: 'writes only the fields that it knows',
+    rule: 'S11',
+    writes: rewriting(REQUEST, ({ span_info: _lost, ...known }) => known),
+  },
+  {
+    name: 'forgets about every third request',
+    rule: 'L1',
+    store: (store) => declining(store, ({ id, state }) => state === 'requested' && id.endsWith('3')),
+  },
+  {
+    name: 'never takes a lost request over',
+    rule: 'L3',
+    store: (store) => declining(store, ({ state }) => state === 'pending'),
+  },
+  {
+    name: 'gives deletions up',
+    rule: 'L2',
+    cloud: (cloud) => overlay(cloud, { deleteInstance: () => new Promise(() => undefined) }),
+  },
+];
+
+/** Changes the records at matching paths, in whatever way they are written. */
+function rewriting(path: RegExp, change: (record: JsonObject) => JsonObject): NonNullable<Mutation['writes']> {
+  return (ops) =>
+    ops.map((op) => {
+      if ((op.type !== 'set' && op.type !== 'create') || !path.test(op.path) || op.data === undefined) return op;
+      const record: unknown = JSON.parse(new TextDecoder().decode(op.data));
+      return isJsonObject(record) ? { ...op, data: new TextEncoder().encode(JSON.stringify(change(record))) } : op;
+    });
+}
+
+/** Puts the node of the request before into every fulfilled request. */
+function reallocating(): NonNullable<Mutation['writes']> {
+  let last: readonly string[] = [];
+  return rewriting(REQUEST, (request) => {
+    const nodes = nodesOf(request);
+    if (request['state'] !== 'fulfilled' || nodes.length === 0) return request;
+    const shared = last;
+    last = nodes;
+    return shared.length === 0 ? request : { ...request, nodes: [...shared.slice(0, 1), ...nodes.slice(1)] };
+  });
+}
+
+function fulfils(op: TransactionOp): boolean {
+  return op.type === 'set' && REQUEST.test(op.path) && new TextDecoder().decode(op.data).includes('"fulfilled"');
+}
+
+/** A store that lets some requests lie. */
+function declining(
+  store: Store,
+  ignored: (request: { readonly id: string; readonly state: string }) => boolean,
+): Store {
+  const requests = overlay(store.requests, {
+    accept: (entry, nodes, options) =>
+      ignored({ id: entry.id, state: entry.request.state })
+        ? Promise.reject(new Error('this launcher is spoilt'))
+        : store.requests.accept(entry, nodes, options),
+  });
+  return new Proxy(store, {
+    get: (target, name): unknown => {
+      if (name === 'requests') return requests;
+      const value: unknown = Reflect.get(target, name, target);
+      return typeof value === 'function' ? (...args: unknown[]): unknown => Reflect.apply(value, target, args) : value;
+    },
+  });
+}

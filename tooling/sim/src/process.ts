@@ -1,0 +1,82 @@
+/**
+ * A process of the simulated world: it has a clock of its own view, and it can be stopped (SIGSTOP), continued and killed.
+ * Code of a killed process cannot be ended; instead, nothing that it waits for ever comes.
+ */
+
+import type { Clock, Timer } from '@nodepool/zookeeper';
+
+export class SimulatedProcess {
+  readonly clock: Clock;
+  private state: 'running' | 'paused' | 'dead' = 'running';
+  /** What came while it was paused, in order. */
+  private held: (() => void)[] = [];
+
+  constructor(
+    readonly name: string,
+    private readonly world: Clock,
+  ) {
+    this.clock = {
+      now: () => world.now(),
+      monotonic: () => world.monotonic(),
+      schedule: (delayMs, callback) => this.schedule(delayMs, callback),
+    };
+  }
+
+  get dead(): boolean {
+    return this.state === 'dead';
+  }
+
+  get paused(): boolean {
+    return this.state === 'paused';
+  }
+
+  pause(): void {
+    if (this.state === 'running') this.state = 'paused';
+  }
+
+  /** What was due in the meantime comes now, one after another. */
+  resume(): void {
+    if (this.state !== 'paused') return;
+    this.state = 'running';
+    const held = this.held;
+    this.held = [];
+    for (const callback of held) this.world.schedule(0, () => this.deliver(callback));
+  }
+
+  kill(): void {
+    this.state = 'dead';
+    this.held = [];
+  }
+
+  /** Runs the callback if the process runs, later if it is paused, never if it is dead. */
+  deliver(callback: () => void): void {
+    if (this.state === 'running') callback();
+    else if (this.state === 'paused') this.held.push(callback);
+  }
+
+  /** The outcome of `work` as the process gets to know it. */
+  receive<T>(work: Promise<T>): Promise<T> {
+    return new Promise((resolve, reject) => {
+      work.then(
+        (value) => this.deliver(() => resolve(value)),
+        (error: unknown) => this.deliver(() => reject(error instanceof Error ? error : new Error(String(error)))),
+      );
+    });
+  }
+
+  private schedule(delayMs: number, callback: () => void): Timer {
+    if (this.dead) return { cancel: () => undefined };
+    let cancelled = false;
+    const timer = this.world.schedule(delayMs, () =>
+      this.deliver(() => {
+        if (!cancelled) callback();
+      }),
+    );
+    return {
+      cancel: () => {
+        cancelled = true;
+        timer.cancel();
+      },
+    };
+  }
+}

@@ -1,0 +1,218 @@
+/** A requestor, as Zuul is one: it asks for nodes, changes its mind, uses what it gets, and may die at any moment. */
+
+import type { JsonObject, RandomSource } from '@nodepool/core';
+import {
+  isZooKeeperError,
+  lockRecipe,
+  sleep,
+  type Clock,
+  type HeldLock,
+  type LockRecipe,
+  type SimulatedZooKeeperServer,
+  type ZooKeeper,
+} from '@nodepool/zookeeper';
+import type { Checker } from './checker.js';
+import { nodesOf } from './rules/values.js';
+import { LABELS } from './site.js';
+
+const REQUESTS = '/nodepool/requests';
+const LOOK_MS = 250;
+const GIVE_UP_RETRY_MS = 1000;
+const MOST_LABELS = 5;
+
+/** Chances of what a requestor may do, each 0 to 1. */
+const CHANCES = { withdraw: 0.15, reprioritise: 0.3, leave: 0.05, die: 0.08, hold: 0.1, provider: 0.1, noReuse: 0.3 };
+
+export interface RequestorSurroundings {
+  readonly server: SimulatedZooKeeperServer;
+  readonly clock: Clock;
+  readonly random: RandomSource;
+  readonly checker: Checker;
+}
+
+/** The life of one request. It never rejects; what happens to it is for the checker to see. */
+export class SimulatedRequestor {
+  /** The request, once it was put; undefined when it is over. */
+  request: string | undefined;
+  done = false;
+  private zooKeeper: ZooKeeper;
+  private locks: LockRecipe;
+
+  constructor(private readonly surroundings: RequestorSurroundings) {
+    this.zooKeeper = surroundings.server.connect({ clock: surroundings.clock, sessionTimeoutMs: 9000 });
+    this.locks = lockRecipe(this.zooKeeper, { identifier: 'requestor', random: surroundings.random });
+  }
+
+  async live(): Promise<void> {
+    try {
+      await this.askAndUse();
+    } catch (error) {
+      // Its connection broke at an awkward moment: as a requestor that is restarted, it cleans up behind itself.
+      this.surroundings.checker.step(`requestor of ${this.request ?? 'nothing'} gives up: ${String(error)}`);
+      await this.die();
+    } finally {
+      await this.zooKeeper.close();
+      this.done = true;
+    }
+  }
+
+  private async askAndUse(): Promise<void> {
+    const id = await this.submit();
+    const state = await this.wait(id);
+    if (state !== 'fulfilled' || this.chance('leave')) {
+      await this.withdraw(id);
+      return;
+    }
+    const taken = await this.take(id);
+    await sleep(this.surroundings.clock, this.between(500, 30_000));
+    if (this.chance('die')) {
+      this.surroundings.checker.step(`requestor of ${taken.ids.join(', ')} dies`);
+      return;
+    }
+    await this.giveBack(taken);
+  }
+
+  private async submit(): Promise<string> {
+    const { random, clock } = this.surroundings;
+    const count = random.next() < 0.6 ? 1 : 1 + Math.floor(random.next() * MOST_LABELS);
+    const labels = Array.from(
+      { length: count },
+      () => LABELS[Math.floor(random.next() ** 2 * LABELS.length)] ?? 'small',
+    );
+    const now = clock.now() / 1000;
+    const request: JsonObject = {
+      state: 'requested',
+      state_time: now,
+      created_time: now,
+      declined_by: [],
+      node_types: labels,
+      nodes: [],
+      reuse: !this.chance('noReuse'),
+      requestor: 'zuul',
+      requestor_data: null,
+      provider: this.chance('provider') ? 'beta' : null,
+      relative_priority: Math.floor(random.next() * 5),
+      event_id: 'event',
+      tenant_name: 'tenant',
+      span_info: { trace: 1 },
+    };
+    const priority = ['100', '200', '300'][Math.floor(random.next() * 3)] ?? '200';
+    const { path } = await this.zooKeeper.create(`${REQUESTS}/${priority}-`, encode(request), {
+      mode: 'persistent-sequential',
+    });
+    this.request = path.slice(REQUESTS.length + 1);
+    return this.request;
+  }
+
+  /** Until the request is answered, or withdrawn out of impatience. */
+  private async wait(id: string): Promise<unknown> {
+    const { clock, checker } = this.surroundings;
+    const impatientAt = this.chance('withdraw') ? clock.monotonic() + this.between(1, 20_000) : Infinity;
+    let reprioritiseAt = this.chance('reprioritise') ? clock.monotonic() + this.between(1, 10_000) : Infinity;
+    for (;;) {
+      await sleep(clock, LOOK_MS);
+      // As old as a cache is, that a requestor has of its requests.
+      const seen = checker.observed.requests.get(id);
+      const state = seen?.data['state'];
+      if (state !== 'requested' && state !== 'pending') return state;
+      if (clock.monotonic() >= impatientAt) return 'withdrawn';
+      if (clock.monotonic() >= reprioritiseAt && state === 'requested') {
+        reprioritiseAt = Infinity;
+        await this.reprioritise(id);
+      }
+    }
+  }
+
+  private async reprioritise(id: string): Promise<void> {
+    const lock = await this.locks.acquire(`/nodepool/requests-lock/${id}`);
+    try {
+      const { data, stat } = await this.zooKeeper.get(`${REQUESTS}/${id}`);
+      const request = decode(data);
+      if (request['state'] !== 'requested') return;
+      const relative_priority = Math.floor(this.surroundings.random.next() * 5);
+      await this.zooKeeper.set(`${REQUESTS}/${id}`, encode({ ...request, relative_priority }), {
+        version: stat.version,
+      });
+    } finally {
+      await lock.release();
+    }
+  }
+
+  private async take(id: string): Promise<Taken> {
+    const { data } = await this.zooKeeper.get(`${REQUESTS}/${id}`);
+    const ids = nodesOf(decode(data));
+    const locks = await Promise.all(ids.map((node) => this.locks.acquire(`/nodepool/nodes/${node}/lock`)));
+    await this.withdraw(id);
+    await Promise.all(ids.map((node) => this.change(node, { state: 'in-use', x_future: { kept: node } })));
+    return { ids, locks };
+  }
+
+  private async giveBack({ ids, locks }: Taken): Promise<void> {
+    const hold = this.chance('hold');
+    const change = hold
+      ? { state: 'hold', hold_expiration: '200', hold_job: 'job', comment: 'held' }
+      : { state: 'used' };
+    await Promise.all(ids.map((node) => this.change(node, change)));
+    await Promise.all(locks.map((lock) => lock.release()));
+    if (!hold) return;
+    await sleep(this.surroundings.clock, this.between(1000, 20_000));
+    // As an operator ends a hold.
+    for (const node of ids) {
+      const lock = await this.locks.acquire(`/nodepool/nodes/${node}/lock`);
+      await this.change(node, { state: 'used' });
+      await lock.release();
+    }
+  }
+
+  private async change(node: string, change: JsonObject): Promise<void> {
+    const path = `/nodepool/nodes/${node}`;
+    const { data } = await this.zooKeeper.get(path);
+    const state_time = this.surroundings.clock.now() / 1000;
+    await this.zooKeeper.set(path, encode({ ...decode(data), ...change, state_time }));
+  }
+
+  /** A missing request is fine: then somebody restored an older state, or it went before. */
+  private async withdraw(id: string): Promise<void> {
+    try {
+      await this.zooKeeper.delete(`${REQUESTS}/${id}`);
+    } catch (error) {
+      if (!isZooKeeperError(error, 'no-node')) throw error;
+    }
+    this.request = undefined;
+  }
+
+  /** Its session ends, and with it its locks. Its request is withdrawn by whoever comes after it. */
+  private async die(): Promise<void> {
+    await this.zooKeeper.close();
+    this.zooKeeper = this.surroundings.server.connect({ clock: this.surroundings.clock, sessionTimeoutMs: 9000 });
+    while (this.request !== undefined) {
+      try {
+        await this.withdraw(this.request);
+      } catch {
+        // The server is away: for as long as it is, there is nothing to do but to try again.
+        await sleep(this.surroundings.clock, GIVE_UP_RETRY_MS);
+      }
+    }
+  }
+
+  private chance(what: keyof typeof CHANCES): boolean {
+    return this.surroundings.random.next() < CHANCES[what];
+  }
+
+  private between(least: number, greatest: number): number {
+    return Math.floor(least + this.surroundings.random.next() * (greatest - least));
+  }
+}
+
+interface Taken {
+  readonly ids: readonly string[];
+  readonly locks: readonly HeldLock[];
+}
+
+function encode(value: JsonObject): Uint8Array {
+  return new TextEncoder().encode(JSON.stringify(value));
+}
+
+function decode(data: Uint8Array): JsonObject {
+  return JSON.parse(new TextDecoder().decode(data)) as JsonObject;
+}

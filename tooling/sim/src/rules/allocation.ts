@@ -1,0 +1,95 @@
+/** Rules about who gets a node: safety 1, 2 and 7. */
+
+import type { JsonObject } from '@nodepool/core';
+import type { Commit, Seen } from '../observed.js';
+import type { Rule, Sight } from './rule.js';
+import { nodesOf, REQUESTORS_STATES, stringsOf, textOf } from './values.js';
+
+/** From these, a node can become ready: nobody has used it. */
+const CLEAN_STATES: ReadonlySet<unknown> = new Set(['init', 'building', 'testing', 'ready']);
+
+/** Safety 1: a node is allocated to at most one live request, and only under its lock. */
+export function oneRequestPerNode({ observed }: Sight): Rule {
+  return {
+    number: 'S1',
+    committed({ nodes, requests }) {
+      for (const { id, before, after } of nodes) {
+        if (before === undefined || after === undefined) continue;
+        const was = before.data['allocated_to'];
+        const is = after.data['allocated_to'];
+        if (was === is || is === null) continue;
+        if (was !== null) return `node ${id} went from request ${textOf(was)} to request ${textOf(is)}`;
+        if (after.holder === undefined) return `node ${id} was allocated to ${textOf(is)} without its lock`;
+        if (before.holder !== undefined) return `node ${id} was allocated while ${before.holder} held its lock`;
+      }
+      for (const { id, after } of requests) {
+        if (after?.data['state'] !== 'fulfilled') continue;
+        for (const other of observed.requests.values()) {
+          if (other.id === id || other.data['state'] !== 'fulfilled') continue;
+          const shared = nodesOf(after.data).find((node) => nodesOf(other.data).includes(node));
+          if (shared !== undefined) return `node ${shared} was handed out to requests ${id} and ${other.id}`;
+        }
+      }
+      return undefined;
+    },
+  };
+}
+
+/** Safety 2: `fulfilled` means that all is there, ready, unlocked, in the order asked for. */
+export function fulfilledMeansReady({ observed }: Sight): Rule {
+  const flaw = ({ id, data }: Seen): string | undefined => {
+    const labels = stringsOf(data['node_types']);
+    const nodes = nodesOf(data);
+    if (nodes.length !== labels.length) return `request ${id} has ${nodes.length} nodes for ${labels.length} labels`;
+    for (const [index, label] of labels.entries()) {
+      const node = observed.nodes.get(nodes[index] ?? '');
+      const which = `node ${nodes[index] ?? ''} of request ${id}`;
+      if (node === undefined) return `${which} does not exist`;
+      if (node.data['state'] !== 'ready') return `${which} is ${textOf(node.data['state'])}`;
+      if (node.holder !== undefined) return `${which} is locked by ${node.holder}`;
+      if (node.data['allocated_to'] !== id) return `${which} is allocated to ${textOf(node.data['allocated_to'])}`;
+      if (!stringsOf(node.data['type']).includes(label)) return `${which} is no ${label}, which stands in its place`;
+    }
+    return undefined;
+  };
+  return {
+    number: 'S2',
+    committed({ requests }) {
+      for (const { before, after } of requests) {
+        if (after?.data['state'] !== 'fulfilled' || before?.data['state'] === 'fulfilled') continue;
+        const found = flaw(after);
+        if (found !== undefined) return found;
+      }
+      return undefined;
+    },
+  };
+}
+
+/** Safety 7: what was used is never handed out; what a requestor has locked, or holds, is not touched. */
+export function dirtyStaysDirty(sight: Sight): Rule {
+  return {
+    number: 'S7',
+    committed: ({ nodes }: Commit) => {
+      for (const { id, before, after } of nodes) {
+        if (before === undefined) continue;
+        const was = before.data['state'];
+        const is = after?.data['state'];
+        if (is === 'ready' && !CLEAN_STATES.has(was)) return `node ${id} went from ${textOf(was)} to ready`;
+        if (before.holder === 'requestor') {
+          if (after === undefined) return `node ${id} was removed while a requestor had it locked`;
+          if (after.contender === before.contender && is !== was && !REQUESTORS_STATES.has(is)) {
+            return `node ${id} became ${textOf(is)} while a requestor had it locked`;
+          }
+        } else if (was === 'hold' && is !== 'hold' && !expired(before.data, sight.now())) {
+          return `node ${id} was held and became ${textOf(is)}`;
+        }
+      }
+      return undefined;
+    },
+  };
+}
+
+function expired(data: JsonObject, nowMs: number): boolean {
+  const seconds = Number(data['hold_expiration'] ?? 0);
+  return seconds > 0 && nowMs / 1000 >= Number(data['state_time']) + seconds;
+}

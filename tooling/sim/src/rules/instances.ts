@@ -1,0 +1,122 @@
+/** Rules about instances in the cloud: safety 3, 4, 5 and 9. */
+
+import type { InstanceTags } from '@nodepool/core';
+import type { Rule, Sight } from './rule.js';
+import { textOf } from './values.js';
+
+type Tag = keyof InstanceTags;
+const TAGS: readonly Tag[] = [
+  'nodepool_node_id',
+  'nodepool_provider_name',
+  'nodepool_pool_name',
+  'nodepool_launch_attempt',
+];
+/** States of a node whose instance is wanted; one in use or held is, too, as long as its requestor has it locked. */
+const LIVE_STATES: ReadonlySet<unknown> = new Set(['building', 'testing', 'ready']);
+/** After so long, milliseconds, nobody can say that a listing did not show an instance yet. */
+const VISIBLE_AFTER_MS = 60_000;
+
+/** Safety 3: an attempt is recorded before the cloud is asked, and leads to one instance at most. */
+export function oneInstancePerAttempt({ observed, cloud }: Sight): Rule {
+  const recorded = new Set<string>();
+  const note = (): void => {
+    for (const { id, data } of observed.nodes.values()) {
+      const attempt = attemptOf(data['progress']);
+      if (attempt !== undefined) recorded.add(`${id} ${attempt}`);
+    }
+  };
+  return {
+    number: 'S3',
+    committed({ nodes }) {
+      for (const { id, after } of nodes) {
+        const attempt = attemptOf(after?.data['progress']);
+        if (attempt !== undefined) recorded.add(`${id} ${attempt}`);
+      }
+      return undefined;
+    },
+    creating({ tags }) {
+      const { nodepool_node_id: node = '', nodepool_launch_attempt: attempt = '' } = tags;
+      if (recorded.has(`${node} ${attempt}`)) return undefined;
+      return `an instance was asked for by attempt ${attempt} of node ${node}, which nobody has recorded`;
+    },
+    created({ tags }) {
+      const attempt = tags['nodepool_launch_attempt'];
+      const twins = cloud.existingInstances().filter((each) => each.tags['nodepool_launch_attempt'] === attempt);
+      if (attempt === undefined || twins.length <= 1) return undefined;
+      return `attempt ${attempt} has the instances ${twins.map(({ id }) => id).join(' and ')}`;
+    },
+    forget: note,
+  };
+}
+
+/** Safety 4: everything in the cloud says from the beginning what it is. */
+export function instancesSayWhatTheyAre({ observed }: Sight): Rule {
+  return {
+    number: 'S4',
+    creating({ name, tags }) {
+      for (const tag of TAGS)
+        if ((tags[tag] ?? '') === '') return `an instance ${name} was asked for without the tag ${tag}`;
+      const node = observed.nodes.get(tags['nodepool_node_id'] ?? '');
+      if (node === undefined) return undefined;
+      const { provider, pool } = node.data;
+      if (tags['nodepool_provider_name'] === provider && tags['nodepool_pool_name'] === pool) return undefined;
+      return `the tags of instance ${name} do not name the provider and pool of its node`;
+    },
+  };
+}
+
+/** Safety 5: only what is ours, and what no record says is live, is deleted. */
+export function onlyGarbageIsDeleted({ observed }: Sight): Rule {
+  return {
+    number: 'S5',
+    deleting({ id, tags }) {
+      const nodeId = tags['nodepool_node_id'];
+      if (nodeId === undefined || tags['theirs'] !== undefined) return `instance ${id}, which is not ours, was deleted`;
+      // A failed attempt leaves its instance to a record of its own, a moment before it forgets about it.
+      for (const { data } of observed.nodes.values()) {
+        if (data['external_id'] === id && data['state'] === 'deleting') return undefined;
+      }
+      const node = observed.nodes.get(nodeId);
+      if (node?.data['external_id'] !== id) return undefined;
+      const { state } = node.data;
+      const live = LIVE_STATES.has(state) || ((state === 'in-use' || state === 'hold') && node.holder === 'requestor');
+      if (!live) return undefined;
+      return `instance ${id} was deleted while its node ${nodeId} is ${textOf(state)}`;
+    },
+  };
+}
+
+/** Safety 9: a record goes only after its instance. */
+export function recordsOutliveInstances(sight: Sight): Rule {
+  const { cloud } = sight;
+  const bornAt = new Map<string, number>();
+  return {
+    number: 'S9',
+    created({ tags }) {
+      for (const { id, tags: theirs } of cloud.existingInstances()) {
+        if (theirs['nodepool_node_id'] === tags['nodepool_node_id'] && !bornAt.has(id)) bornAt.set(id, sight.now());
+      }
+      return undefined;
+    },
+    committed({ nodes }) {
+      for (const { id, before, after } of nodes) {
+        if (before === undefined || after !== undefined) continue;
+        for (const instance of cloud.existingInstances()) {
+          if (instance.id === before.data['external_id'])
+            return `node ${id} was removed before its instance ${instance.id}`;
+          const age = sight.now() - (bornAt.get(instance.id) ?? sight.now());
+          const its = instance.tags['nodepool_node_id'] === id;
+          const recorded = attemptOf(before.data['progress']) === instance.tags['nodepool_launch_attempt'];
+          if (its && recorded && age > VISIBLE_AFTER_MS)
+            return `node ${id} was removed, and ${instance.id} left behind`;
+        }
+      }
+      return undefined;
+    },
+  };
+}
+
+function attemptOf(progress: unknown): string | undefined {
+  if (typeof progress !== 'object' || progress === null || !('attempt' in progress)) return undefined;
+  return typeof progress.attempt === 'string' ? progress.attempt : undefined;
+}
