@@ -11,6 +11,7 @@ import {
   type PlainZooKeeper,
   type ZooKeeperFactory,
 } from './harness.js';
+import { describeInquiries } from './inquiries.js';
 import { describeLocks } from './locks.js';
 import { describeBadPaths, describeMissing, describeNames } from './names.js';
 import { describeEventOrder, describeOrdering } from './ordering.js';
@@ -53,6 +54,7 @@ export function describeZooKeeper(
     describePersistentMatrix(bench);
     describeMissedEvents(bench);
     describeEventOrder(bench);
+    describeInquiries(bench);
     describeLocks(bench);
     describeTrees(bench);
     describeMore?.(bench);
