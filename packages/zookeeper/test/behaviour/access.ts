@@ -130,6 +130,7 @@ export function describeAccess(bench: PlainBench, unable: Inabilities = {}): voi
     ])('of the address %s lets a local client end with %s', async (id, outcome) => {
       await bench.zk.create(bench.path('a'));
       await bench.zk.setAcl(bench.path('a'), [{ permissions: 31, scheme: 'ip', id }]);
+      await bench.zk.create(bench.path('applied'));
       expect(await outcomeOf(bench.zk.get(bench.path('a')))).toBe(outcome);
     });
 
@@ -142,6 +143,7 @@ export function describeAccess(bench: PlainBench, unable: Inabilities = {}): voi
     it('is not inherited', async () => {
       await bench.zk.create(bench.path('a'));
       await bench.zk.setAcl(bench.path('a'), [world(Permission.create | Permission.read)]);
+      await bench.zk.create(bench.path('applied'));
       await bench.zk.create(bench.path('a/b'));
       expect((await bench.zk.getAcl(bench.path('a/b'))).acl).toEqual(OPEN_ACL);
     });
@@ -151,6 +153,7 @@ export function describeAccess(bench: PlainBench, unable: Inabilities = {}): voi
     it('open what a digest protects, and nobody else’s do', async () => {
       await bench.zk.create(bench.path('a'), bytes('x'));
       await bench.zk.setAcl(bench.path('a'), [digest(31, 'alice:secret')]);
+      await bench.zk.create(bench.path('applied'));
       const [alice, bob] = [await bench.client({ auth: [ALICE] }), await bench.client({ auth: [BOB] })];
       expect(await outcomeOf(bench.zk.get(bench.path('a')))).toBe('no-auth');
       expect(await outcomeOf(bob.get(bench.path('a')))).toBe('no-auth');
@@ -162,6 +165,7 @@ export function describeAccess(bench: PlainBench, unable: Inabilities = {}): voi
       const wrong = await bench.client({ auth: [{ scheme: 'digest', auth: 'alice:guess' }] });
       await bench.zk.create(bench.path('a'));
       await bench.zk.setAcl(bench.path('a'), [digest(31, 'alice:secret')]);
+      await bench.zk.create(bench.path('applied'));
       expect(await outcomeOf(wrong.get(bench.path('a')))).toBe('no-auth');
     });
 
@@ -173,6 +177,7 @@ export function describeAccess(bench: PlainBench, unable: Inabilities = {}): voi
       ] as const) {
         await bench.zk.create(bench.path(name));
         await bench.zk.setAcl(bench.path(name), [digest(31, credentials.auth)]);
+        await bench.zk.create(bench.path(`applied-${name}`));
         expect(await outcomeOf(both.get(bench.path(name)))).toBe('ok');
       }
     });
@@ -181,6 +186,7 @@ export function describeAccess(bench: PlainBench, unable: Inabilities = {}): voi
       const both = await bench.client({ auth: [ALICE, BOB] });
       await both.create(bench.path('a'));
       await both.setAcl(bench.path('a'), [{ permissions: 31, scheme: 'auth', id: '' }]);
+      await bench.zk.create(bench.path('applied'));
       expect((await both.getAcl(bench.path('a'))).acl).toEqual([digest(31, ALICE.auth), digest(31, BOB.auth)]);
       expect(await outcomeOf(bench.zk.get(bench.path('a')))).toBe('no-auth');
     });
