@@ -4,27 +4,43 @@ import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { freePorts, startZooKeeper, type RunningZooKeeper } from '@nodepool/dev-zookeeper';
-import { exampleConfig, labelsOffered, noNodesLeft, Requestor, startLauncher, type Program } from '@nodepool/harness';
-import { connect, lockRecipe, type ZooKeeper } from '@nodepool/zookeeper';
+import {
+  exampleConfig,
+  labelsOffered,
+  noNodesLeft,
+  Requestor,
+  startLauncher,
+  type ExampleConfigOptions,
+  type Program,
+} from '@nodepool/harness';
+import { connect, lockRecipe, systemClock, type ZooKeeper } from '@nodepool/zookeeper';
 import { peakResidentBytes } from './process-facts.js';
 
 export const LABEL = 'bench';
 const DEADLINE_MS = 120_000;
+const EVENT_LOOP_FILE = 'event-loop.json';
 
 export interface BedOptions {
   /** Folder of ZooKeeper's data. */
   readonly dataFolder: string;
-  /** Default: no limit. */
-  readonly maxServers?: number;
+  /** Default: one provider without limits, that offers `LABEL`. */
+  readonly site?: Pick<ExampleConfigOptions, 'labels' | 'providers'>;
+  /** Called before the launcher starts. */
+  readonly prepare?: (zooKeeper: ZooKeeper, requestor: Requestor) => Promise<void>;
   /** Whether the launcher measures the delay of its event loop, which keeps even an idle one from sleeping. Default true. */
   readonly eventLoopProbe?: boolean;
+}
+
+export interface EventLoopDelay {
+  readonly p99: number;
+  readonly max: number;
 }
 
 /** What is known of a launcher after its end. */
 export interface LauncherFacts {
   readonly peakResidentBytes: number;
-  /** Milliseconds; undefined when it was not measured. */
-  readonly eventLoopDelay: { readonly p99: number; readonly max: number } | undefined;
+  /** Milliseconds, of each phase; empty when it was not measured. */
+  readonly eventLoopDelays: readonly EventLoopDelay[];
 }
 
 export class Bed {
@@ -34,6 +50,9 @@ export class Bed {
     readonly zooKeeper: ZooKeeper,
     readonly launcher: Program,
     readonly requestor: Requestor,
+    /** `Clock.monotonic` milliseconds at which the launcher's process was started. */
+    readonly startedAt: number,
+    private readonly nodesBefore: number,
   ) {}
 
   /** Starts all three; resolves once the launcher offers the label `LABEL`, from a cloud that answers at once. */
@@ -41,24 +60,27 @@ export class Bed {
     const folder = mkdtempSync(join(tmpdir(), 'nodepool-bench-'));
     const server = await startZooKeeper({ parentFolder: options.dataFolder, javaHeap: '1g' });
     const zooKeeper = connect({ servers: server.servers });
+    const requestor = new Requestor(zooKeeper, lockRecipe(zooKeeper), 'bench');
+    await options.prepare?.(zooKeeper, requestor);
+    const nodesBefore =
+      options.prepare === undefined ? 0 : (await zooKeeper.children('/nodepool/nodes')).children.length;
     const [webappPort = 0] = await freePorts(1);
+    const startedAt = systemClock.monotonic();
     const launcher = await startLauncher({
       folder,
       config: exampleConfig({
         zooKeeper: { servers: server.servers },
         webappPort,
-        labels: [LABEL],
-        providers: [options.maxServers === undefined ? {} : { maxServers: options.maxServers }],
+        ...(options.site ?? { labels: [LABEL] }),
       }),
       nodeArgs: options.eventLoopProbe === false ? [] : ['--require', join(__dirname, 'event-loop-probe.js')],
-      env: { NODEPOOL_EVENT_LOOP_FILE: join(folder, 'event-loop.json') },
+      env: { NODEPOOL_EVENT_LOOP_FILE: join(folder, EVENT_LOOP_FILE) },
     });
-    const requestor = new Requestor(zooKeeper, lockRecipe(zooKeeper), 'bench');
-    const bed = new Bed(server, folder, zooKeeper, launcher, requestor);
+    const bed = new Bed(server, folder, zooKeeper, launcher, requestor, startedAt, nodesBefore);
     try {
       await bed.measure('registers its pools', async (signal) => {
         await labelsOffered(zooKeeper, [LABEL], signal);
-        await requestor.start();
+        if (options.prepare === undefined) await requestor.start();
       });
     } catch (error) {
       await bed.clear();
@@ -72,9 +94,9 @@ export class Bed {
     return await this.launcher.while(what, DEADLINE_MS, work);
   }
 
-  /** Resolves once no record of a node is left. */
+  /** Resolves once no record of a node is left but those that were there before the launcher. */
   async clean(signal: AbortSignal): Promise<void> {
-    await noNodesLeft(this.zooKeeper, signal);
+    await noNodesLeft(this.zooKeeper, signal, this.nodesBefore);
   }
 
   /** Number of the server's last transaction. */
@@ -86,6 +108,11 @@ export class Bed {
     return Number(BigInt(`0x${zxid}`) & 0xffffffffn);
   }
 
+  /** The delays of the launcher's event loop are counted anew from here on. */
+  beginPhase(): void {
+    this.launcher.signal('SIGWINCH');
+  }
+
   /** Ends everything; resolves with what is known of the launcher then. */
   async clear(): Promise<LauncherFacts> {
     this.requestor.stop();
@@ -93,11 +120,14 @@ export class Bed {
     await this.launcher.stop();
     await this.zooKeeper.close();
     await this.server.stop();
-    const file = join(this.folder, 'event-loop.json');
-    const eventLoopDelay = existsSync(file)
-      ? (JSON.parse(readFileSync(file, 'utf8')) as LauncherFacts['eventLoopDelay'])
-      : undefined;
+    const eventLoopDelays = readDelays(join(this.folder, EVENT_LOOP_FILE));
     rmSync(this.folder, { recursive: true, force: true });
-    return { peakResidentBytes: peak, eventLoopDelay };
+    return { peakResidentBytes: peak, eventLoopDelays };
   }
+}
+
+function readDelays(file: string): EventLoopDelay[] {
+  if (!existsSync(file)) return [];
+  const lines = readFileSync(file, 'utf8').split('\n');
+  return lines.filter((line) => line !== '').map((line) => JSON.parse(line) as EventLoopDelay);
 }

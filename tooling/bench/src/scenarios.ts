@@ -109,10 +109,42 @@ async function transactionsOfLauncher(bed: Bed, work: () => Promise<void>): Prom
   return (await bed.lastTransaction()) - zxid - (bed.zooKeeper.counters.writes - own);
 }
 
-function median(values: readonly number[]): number {
+export function median(values: readonly number[]): number {
   const sorted = [...values].sort((a, b) => a - b);
   const middle = sorted.length / 2;
   const [low, high] = [sorted[Math.ceil(middle) - 1], sorted[Math.floor(middle)]];
   if (low === undefined || high === undefined) throw new Error('no median of nothing');
   return (low + high) / 2;
+}
+
+/** Milliseconds, of a provider that works, beside one that may hang. */
+export interface BesideAnother {
+  readonly singleRequestMs: number;
+  readonly burstMs: number;
+}
+
+/** Requests to a provider that works, while `others` requests wait for a provider that answers nothing. */
+export async function besideAnother(
+  bed: Bed,
+  otherLabel: string,
+  others: number,
+  signal: AbortSignal,
+): Promise<BesideAnother> {
+  const waiting = await Promise.all(Array.from({ length: others }, async () => bed.requestor.submit([otherLabel])));
+  // They are withdrawn in the end; nobody waits for what becomes of them.
+  for (const { finished } of waiting) finished.catch(() => undefined);
+  const durations: number[] = [];
+  for (let i = 0; i < WARM_UP_REQUESTS + 50; i++) {
+    const began = systemClock.monotonic();
+    const request = fulfilled(await (await bed.requestor.submit([LABEL])).finished);
+    if (i >= WARM_UP_REQUESTS) durations.push(systemClock.monotonic() - began);
+    await giveAllBack(bed, await bed.requestor.take(request));
+  }
+  const began = systemClock.monotonic();
+  const requests = await requestAll(bed, 100);
+  const burstMs = systemClock.monotonic() - began;
+  const nodes = (await Promise.all(requests.map((request) => bed.requestor.take(request)))).flat();
+  await giveAllBack(bed, nodes);
+  signal.throwIfAborted();
+  return { singleRequestMs: median(durations), burstMs };
 }

@@ -16,6 +16,8 @@ export interface ExampleProvider {
   readonly cloud?: Readonly<Record<string, unknown>>;
   /** Default: no limit. */
   readonly maxServers?: number;
+  /** Labels that it offers. Default: all of them. */
+  readonly labels?: readonly string[];
   /** Whether a node is ready only when its ssh server answers. Default false. */
   readonly hostKeyChecking?: boolean;
   /** Further keys of the provider's section, e.g. `{'launch-retries': 1}`. */
@@ -28,7 +30,7 @@ export interface ExampleConfigOptions {
   readonly sessionTimeout?: number;
   /** Port of the web endpoint, on the loopback interface. */
   readonly webappPort: number;
-  /** Names of the labels; every provider offers all of them. */
+  /** Names of the labels. */
   readonly labels: readonly string[];
   /** Nodes to keep ready, by label. Default none. */
   readonly minReady?: Readonly<Record<string, number>>;
@@ -49,7 +51,8 @@ export function exampleConfig(options: ExampleConfigOptions): object {
   };
 }
 
-function providerSection(provider: ExampleProvider, labels: readonly string[]): object {
+function providerSection(provider: ExampleProvider, allLabels: readonly string[]): object {
+  const labels = provider.labels ?? allLabels;
   return {
     name: provider.name ?? 'example',
     driver: 'example',

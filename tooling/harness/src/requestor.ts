@@ -195,9 +195,9 @@ export async function registeredPools(zooKeeper: ZooKeeper): Promise<ReadonlySet
   }
 }
 
-/** Resolves once there is no record of a node any more. A launcher must have made the znode that they are below. */
-export async function noNodesLeft(zooKeeper: ZooKeeper, signal: AbortSignal): Promise<void> {
-  await conditionMet(zooKeeper, NODES, signal, async () => (await zooKeeper.children(NODES)).children.length === 0);
+/** Resolves once there are no records of nodes any more but so many. A launcher must have made the znode that they are below. */
+export async function noNodesLeft(zooKeeper: ZooKeeper, signal: AbortSignal, but = 0): Promise<void> {
+  await conditionMet(zooKeeper, NODES, signal, async () => (await zooKeeper.children(NODES)).children.length <= but);
 }
 
 /**

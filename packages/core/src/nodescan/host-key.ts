@@ -1,7 +1,11 @@
 /** Fetches one host key of an ssh server: a key exchange for one algorithm, ended as soon as the key is there. */
 
+import { createRequire } from 'node:module';
 import type { Socket } from 'node:net';
-import { Client, type Algorithms, type ServerHostKeyAlgorithm } from 'ssh2';
+import type * as Ssh2 from 'ssh2';
+import type { Algorithms, ServerHostKeyAlgorithm } from 'ssh2';
+
+const load = createRequire(__filename);
 
 /** Kinds of keys, each with its algorithms, the best first. An RSA key serves several, and is one key. */
 const KEY_KINDS: readonly (readonly ServerHostKeyAlgorithm[])[] = [
@@ -35,6 +39,8 @@ export function algorithmPerKey(offered: readonly string[]): readonly ServerHost
 /** The key as `<type> <base64>`. The caller closes the connection. */
 export function fetchHostKey(socket: Socket, algorithm: ServerHostKeyAlgorithm): Promise<string> {
   return new Promise((resolve, reject) => {
+    // Takes tens of milliseconds to load, which programs that never ask for a host key go without.
+    const { Client } = load('ssh2') as typeof Ssh2;
     const client = new Client();
     client.on('error', reject);
     client.connect({

@@ -3,6 +3,7 @@
 import { once } from 'node:events';
 import { createRequire } from 'node:module';
 import type * as Winston from 'winston';
+import { ConsoleStream } from './console-stream.js';
 import { LogFile } from './log-file.js';
 import { jsonLine, textLine, type LogLine } from './log-format.js';
 import { SEVERITY, type LogDestination } from './logging-config.js';
@@ -20,6 +21,7 @@ export class LogSink {
   private readonly render: (line: LogLine) => string;
   private readonly logger: Winston.Logger;
   private readonly transport: NodeJS.WritableStream;
+  private readonly stream: ConsoleStream | LogFile;
   private readonly file: LogFile | undefined;
   private closing = false;
 
@@ -27,18 +29,15 @@ export class LogSink {
   constructor(destination: LogDestination, consoles: Consoles) {
     this.severity = SEVERITY[destination.threshold];
     this.render = destination.format === 'json' ? jsonLine : textLine;
-    let stream: NodeJS.WritableStream;
     if (destination.kind === 'file') {
       // Winston's own file transport swallows write errors, and loses the end of the log when it rotates.
       const report = (message: string): unknown => consoles.stderr.write(`${message}\n`);
-      stream = this.file = new LogFile(destination.file, destination.rotation, report);
+      this.stream = this.file = new LogFile(destination.file, destination.rotation, report);
     } else {
-      stream = consoles[destination.stream];
-      // When nobody reads the console any more, there is nobody to tell; without a listener the process would end.
-      if (stream.listenerCount('error') === 0) stream.on('error', () => undefined);
+      this.stream = new ConsoleStream(consoles[destination.stream]);
     }
     const { createLogger, format, transports } = loadWinston();
-    this.transport = new transports.Stream({ stream, eol: '\n' });
+    this.transport = new transports.Stream({ stream: this.stream, eol: '\n' });
     // Levels were compared before a line gets to winston.
     const levels = { error: 0, warn: 1, info: 2, debug: 3 };
     this.logger = createLogger({ levels, level: 'debug', format: format((info) => info)() });
@@ -56,9 +55,8 @@ export class LogSink {
     const handedOver = once(this.transport, 'finish');
     this.logger.end();
     await handedOver;
-    if (this.file === undefined) return;
-    const written = once(this.file, 'finish');
-    this.file.end();
+    const written = once(this.stream, 'finish');
+    this.stream.end();
     await written;
   }
 }

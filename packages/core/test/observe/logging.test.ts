@@ -37,6 +37,22 @@ function linesOf(stream: PassThrough): string[] {
   return text === '' ? [] : text.replace(/\n$/, '').split('\n');
 }
 
+describe('a console', () => {
+  it('gets the lines of one turn of the event loop in one write, and does not wait for more', async () => {
+    const stderr = new PassThrough();
+    const written: string[] = [];
+    stderr.on('data', (chunk) => written.push(String(chunk)));
+    const log = createLogger({ config: consoleLogging('info', 'text'), clock: new HandClock(), stderr });
+    log.info('one');
+    log.info('two');
+    await new Promise((resolve) => setImmediate(resolve));
+    log.info('three');
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(written.map((text) => text.split('\n').length - 1)).toEqual([2, 1]);
+    await log.close();
+  });
+});
+
 describe('a log line as text', () => {
   it('has time, level, name, message and fields', async () => {
     const [line] = await logged('info', 'text', (log) =>

@@ -1,0 +1,169 @@
+/** What is measured, each on a ZooKeeper and a launcher of its own, and the targets. */
+
+import { Bed, LABEL, type BedOptions, type LauncherFacts } from './bed.js';
+import { openBlackHole } from './black-hole.js';
+import { LARGE_SITE, LargeSite } from './large.js';
+import { MEBIBYTE, mebibytes, milliseconds, percent, plain, row, seconds } from './rows.js';
+import { besideAnother, burst, idleShare, median, singleRequests, throughBottleneck } from './scenarios.js';
+import type { Row } from './table.js';
+
+/** What one scenario gave. */
+export interface Outcome {
+  readonly rows: readonly Row[];
+  /** Launchers whose memory and event loop count for the rows over all scenarios. */
+  readonly launchers: readonly LauncherFacts[];
+}
+
+/** A measurement, giving the rows that its letters stand for. */
+export interface Scenario {
+  readonly letters: string;
+  readonly what: string;
+  run(options: BedOptions): Promise<Outcome>;
+}
+
+/** A scenario of one launcher, which counts for the rows over all. */
+function scenario(
+  letters: string,
+  what: string,
+  measure: (bed: Bed, signal: AbortSignal) => Promise<Row[]>,
+  more: Partial<BedOptions> = {},
+): Scenario {
+  return {
+    letters,
+    what,
+    run: async (options) => {
+      const { result, facts } = await onBed(what, { ...options, ...more }, measure);
+      return { rows: result, launchers: [facts] };
+    },
+  };
+}
+
+async function onBed<T>(
+  what: string,
+  options: BedOptions,
+  measure: (bed: Bed, signal: AbortSignal) => Promise<T>,
+): Promise<{ readonly result: T; readonly facts: LauncherFacts }> {
+  const bed = await Bed.make(options);
+  try {
+    const result = await bed.measure(what, (signal) => measure(bed, signal));
+    return { result, facts: await bed.clear() };
+  } catch (error) {
+    await bed.clear();
+    throw error;
+  }
+}
+
+export const SCENARIOS: readonly Scenario[] = [
+  scenario('a h', '50 requests one after the other', async (bed, signal) => {
+    const { medianMs, transactionsPerLife } = await singleRequests(bed, 50, signal);
+    return [
+      row('a  one request on an idle launcher, median of 50', medianMs, 25, milliseconds, '2400 ms'),
+      row('h  ZooKeeper transactions per node life', transactionsPerLife, 12, plain, '21', true),
+    ];
+  }),
+  scenario('b d', '1,000 requests at once', async (bed, signal) => {
+    const { fulfilledMs, deletedMs, transactionsPerLife } = await burst(bed, 1000, signal);
+    return [
+      row('b  1,000 requests at once, all fulfilled', fulfilledMs, 2500, seconds, '22 s'),
+      row('d  1,000 nodes released at once, all deleted', deletedMs, 3000, seconds, '-'),
+      row('h  ZooKeeper transactions per node life, 1,000 at once', transactionsPerLife, 12, plain, '21', true),
+    ];
+  }),
+  scenario('c', '2,000 requests at once', async (bed, signal) => {
+    const { fulfilledMs, deletedMs } = await burst(bed, 2000, signal);
+    return [
+      row('c  2,000 requests at once, all fulfilled', fulfilledMs, 5000, seconds, '56 s'),
+      row('   2,000 nodes released at once, all deleted', deletedMs, undefined, seconds, '-'),
+    ];
+  }),
+  scenario(
+    'e',
+    '1,000 ready nodes, and nothing to do for 10 s',
+    async (bed, signal) => {
+      const share = await idleShare(bed, 1000, signal);
+      return [row('e  1,000 idle ready nodes, share of a core over 10 s', share, 0.01, percent, '-')];
+    },
+    { eventLoopProbe: false },
+  ),
+  scenario(
+    'g',
+    '1,000 requests to a pool with max-servers 100',
+    async (bed, signal) => {
+      const took = await throughBottleneck(bed, 1000, signal);
+      return [row('g  1,000 requests, max-servers 100', took, 8000, seconds, '261 s')];
+    },
+    { site: { labels: [LABEL], providers: [{ maxServers: 100 }] } },
+  ),
+  { letters: 'j k l m', what: '10,000 nodes and 5,000 waiting requests', run: largeSite },
+  { letters: 'n', what: 'a provider beside one that hangs', run: besideHanging },
+];
+
+async function largeSite(options: BedOptions): Promise<Outcome> {
+  const site = new LargeSite();
+  const prepared: BedOptions = {
+    ...options,
+    site: LARGE_SITE,
+    prepare: async (zooKeeper, requestor) => site.fill(zooKeeper, requestor),
+  };
+  const { result, facts } = await onBed('10,000 nodes', prepared, async (bed, signal) => site.measure(bed, signal));
+  const delays = LargeSite.phases.flatMap((phase, index) => {
+    const delay = facts.eventLoopDelays[index];
+    if (delay === undefined) return [];
+    return [
+      row(`m  … delay of its event loop, p99: ${phase}`, delay.p99, 50, milliseconds, '-'),
+      row('   … longest', delay.max, undefined, milliseconds, '-'),
+    ];
+  });
+  return {
+    rows: [
+      row('j  10,000 nodes, 5,000 requests: start to first decision', result.firstDecisionMs, 5000, seconds, '-'),
+      row('k  … one request of a label with room, median of 50', result.singleRequestMs, 100, milliseconds, '-'),
+      row('   … 1,000 requests at once', result.burstMs, undefined, seconds, '-'),
+      row('l  … most memory resident', facts.peakResidentBytes, 400 * MEBIBYTE, mebibytes, '-'),
+      ...delays,
+    ],
+    launchers: [],
+  };
+}
+
+/** Rounds with and without the hanging provider by turns, so that what else the machine does hits both. */
+const HANGING_ROUNDS = 5;
+
+async function besideHanging(options: BedOptions): Promise<Outcome> {
+  const alone: { single: number[]; burst: number[] } = { single: [], burst: [] };
+  const beside: { single: number[]; burst: number[] } = { single: [], burst: [] };
+  for (let round = 0; round < HANGING_ROUNDS; round++) {
+    await measureBeside(options, false, alone);
+    await measureBeside(options, true, beside);
+  }
+  const change = (of: 'single' | 'burst'): number => median(beside[of]) / median(alone[of]) - 1;
+  return {
+    rows: [
+      row('n  one request, beside a provider that hangs: longer by', change('single'), 0.1, percent, '-'),
+      row('   … median of 50, without it', median(alone.single), undefined, milliseconds, '-'),
+      row('   100 at once, beside a provider that hangs: longer by', change('burst'), 0.1, percent, '-'),
+      row('   … without it', median(alone.burst), undefined, milliseconds, '-'),
+    ],
+    launchers: [],
+  };
+}
+
+/** Two providers; the other one answers nothing, or has only nothing to do. */
+async function measureBeside(
+  options: BedOptions,
+  hangs: boolean,
+  figures: { single: number[]; burst: number[] },
+): Promise<void> {
+  const hole = await openBlackHole();
+  try {
+    const other = { name: 'other', labels: ['other'], ...(hangs ? { endpoint: hole.endpoint } : {}) };
+    const site = { labels: [LABEL, 'other'], providers: [{ labels: [LABEL] }, other] };
+    const { result } = await onBed('two providers', { ...options, site }, async (bed, signal) =>
+      besideAnother(bed, 'other', hangs ? 100 : 0, signal),
+    );
+    figures.single.push(result.singleRequestMs);
+    figures.burst.push(result.burstMs);
+  } finally {
+    await hole.close();
+  }
+}
