@@ -112,6 +112,10 @@ class WatchedTree implements CachedTree {
     return this.nodes.children(path);
   }
 
+  unread(isMeant: (path: string) => boolean): Promise<void> | undefined {
+    return this.reads.answered((path) => this.nodes.get(path) === undefined && isMeant(path));
+  }
+
   expect(paths: readonly string[]): WriteExpectation {
     const { generation } = this;
     const announced = new Set(paths.filter((path) => this.holds(path) && this.wantsData(path)));

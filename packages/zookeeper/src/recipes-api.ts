@@ -138,6 +138,12 @@ export interface CachedTree {
   /** Names of the children of a path, unordered; empty when unknown. */
   children(path: string): ReadonlySet<string>;
   /**
+   * Of what was made before the last answer that this client got, the tree knows at least the paths; what they hold may
+   * still be on its way. Resolves when that has come for these paths (or they are gone); undefined: it is all here. Says
+   * nothing unless the tree is complete, before and after.
+   */
+  unread(isMeant: (path: string) => boolean): Promise<void> | undefined;
+  /**
    * Announces a versioned write, creation or deletion of these paths by this client before it is issued; the tree then
    * does not read the znode for the events that the write causes, but takes what `settle` says.
    * Call exactly one of the two functions when the outcome is known; `unknown` makes the tree read.

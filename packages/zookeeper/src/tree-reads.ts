@@ -10,6 +10,8 @@ export interface PathReads {
   queued: boolean;
   /** A deletion arrived after they were issued. */
   void: boolean;
+  /** Who waits for the next answer. */
+  waiters: (() => void)[];
 }
 
 /** Undefined: there is no such znode. */
@@ -55,12 +57,22 @@ export class TreeReads {
     if (reads === undefined) return;
     reads.void = true;
     this.byPath.delete(path);
+    release(reads);
+  }
+
+  /** Resolves when each of these paths of which a read is under way was answered, or its read became void. */
+  answered(isMeant: (path: string) => boolean): Promise<void> | undefined {
+    const meant = [...this.byPath.values()].filter(({ path }) => isMeant(path));
+    if (meant.length === 0) return undefined;
+    return Promise.all(
+      meant.map(({ waiters }) => new Promise<void>((resolve) => waiters.push(resolve))),
+    ).then(() => undefined);
   }
 
   private readsOf(path: string): PathReads {
     let reads = this.byPath.get(path);
     if (reads === undefined) {
-      reads = { path, outstanding: 0, queued: false, void: false };
+      reads = { path, outstanding: 0, queued: false, void: false, waiters: [] };
       this.byPath.set(path, reads);
     }
     return reads;
@@ -92,6 +104,14 @@ export class TreeReads {
 
   private done(reads: PathReads): void {
     reads.outstanding--;
+    release(reads);
     if (reads.outstanding === 0 && !reads.queued && !reads.void) this.byPath.delete(reads.path);
   }
+}
+
+function release(reads: PathReads): void {
+  const { waiters } = reads;
+  if (waiters.length === 0) return;
+  reads.waiters = [];
+  for (const resolve of waiters) resolve();
 }

@@ -13,12 +13,14 @@ export interface NameChanges {
 export interface ConfigDiff {
   /** Nothing is different. */
   readonly empty: boolean;
-  /** Changed: the section, the driver, or a disk image that it uses. */
+  /** Changed: the section, the driver or its version, or a disk image that it uses. */
   readonly providers: NameChanges;
   readonly brokenProviders: NameChanges;
   readonly labels: NameChanges;
   readonly diskImages: NameChanges;
   readonly tenantLimits: NameChanges;
+  /** Packages of the drivers that are used, by the names of the drivers. */
+  readonly drivers: NameChanges;
   readonly zookeeper: boolean;
   readonly webapp: boolean;
   /** The builder's directories, log retention, hold age, driver names. */
@@ -30,11 +32,16 @@ export function diffConfig(before: NodepoolConfig, after: NodepoolConfig): Confi
   const diskImages = changes(before.diskImages, after.diskImages, isDeepStrictEqual);
   const changedImages = new Set([...diskImages.added, ...diskImages.removed, ...diskImages.changed]);
   const parts = {
-    providers: changes(before.providers, after.providers, (a, b) => sameProvider(a, b, changedImages)),
+    providers: changes(
+      before.providers,
+      after.providers,
+      (a, b) => sameProvider(a, b, changedImages) && sameCode(before, after, b.driver),
+    ),
     brokenProviders: changes(before.brokenProviders, after.brokenProviders, isDeepStrictEqual),
     labels: changes(before.labels, after.labels, isDeepStrictEqual),
     diskImages,
     tenantLimits: changes(before.tenantLimits, after.tenantLimits, isDeepStrictEqual),
+    drivers: changes(before.driverPackages ?? new Map(), after.driverPackages ?? new Map(), isDeepStrictEqual),
   };
   const flags = {
     zookeeper: !isDeepStrictEqual(before.zookeeper, after.zookeeper),
@@ -43,6 +50,16 @@ export function diffConfig(before: NodepoolConfig, after: NodepoolConfig): Confi
   };
   const nothing = Object.values(parts).every(isEmpty) && Object.values(flags).every((flag) => !flag);
   return { empty: nothing, ...parts, ...flags };
+}
+
+/** Whether the driver of that name is the same code in both: a driver can be upgraded under a running configuration. */
+export function sameCode(
+  before: Pick<NodepoolConfig, 'driverPackages'>,
+  after: Pick<NodepoolConfig, 'driverPackages'>,
+  driver: string,
+): boolean {
+  const [old, now] = [before.driverPackages?.get(driver), after.driverPackages?.get(driver)];
+  return old?.folder === now?.folder && old?.version === now?.version;
 }
 
 function isEmpty(names: NameChanges): boolean {

@@ -1,7 +1,12 @@
 /** The providers of a configuration: each by its driver. A driver that does not work takes down its own providers only. */
 
 import type { Driver } from '../driver/api.js';
-import type { DiscoverDriver, DriverSearch } from '../driver/discovery/discovery.js';
+import {
+  packageOfDriver,
+  type DiscoverDriver,
+  type DriverPackage,
+  type DriverSearch,
+} from '../driver/discovery/discovery.js';
 import type { ProviderConfig, ProviderConfigContext } from '../driver/provider-config.js';
 import { DEFAULT_DRIVER } from '../driver/schema.js';
 import { entriesAt, stringAt, type Entry } from '../driver/section.js';
@@ -32,7 +37,7 @@ type LoadedDriver =
 /** Makes the configurations of all providers. */
 export async function loadProviders(
   input: ProvidersInput,
-): Promise<Pick<NodepoolConfig, 'providers' | 'brokenProviders' | 'loadedDrivers'>> {
+): Promise<Pick<NodepoolConfig, 'providers' | 'brokenProviders' | 'loadedDrivers' | 'driverPackages'>> {
   const root = isJsonObject(input.document.value) ? input.document.value : {};
   const entries = entriesAt(root, 'providers');
   const names = [...new Set(entries.map((entry) => driverName(entry.section)))];
@@ -55,7 +60,36 @@ export async function loadProviders(
   const loadedDrivers = new Map(
     loaded.flatMap(([name, result]) => (result.ok ? [[name, result.driver] as const] : [])),
   );
-  return { providers, brokenProviders, loadedDrivers };
+  const driverPackages = packagesOf(loadedDrivers);
+  warnOfDrivers(entries, driverPackages, input);
+  return { providers, brokenProviders, loadedDrivers, driverPackages };
+}
+
+function packagesOf(drivers: ReadonlyMap<string, Driver>): Map<string, DriverPackage> {
+  return new Map(
+    [...drivers].flatMap(([name, driver]) => {
+      const from = packageOfDriver(driver);
+      return from === undefined ? [] : [[name, from] as const];
+    }),
+  );
+}
+
+/** Tells what is not right with the drivers that are used, at the first provider of each. */
+function warnOfDrivers(
+  entries: readonly Entry[],
+  packages: ReadonlyMap<string, DriverPackage>,
+  { document, warnings }: ProvidersInput,
+): void {
+  for (const [name, { warnings: texts }] of packages) {
+    const user = entries.find((entry) => driverName(entry.section) === name);
+    if (user === undefined) continue;
+    for (const text of texts) {
+      warnings.at(document, ['providers', user.index, 'driver'], {
+        expected: 'a driver that is installed as it should be',
+        found: `${JSON.stringify(name)}: ${text}`,
+      });
+    }
+  }
 }
 
 function driverName(section: JsonObject): string {

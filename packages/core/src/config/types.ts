@@ -1,6 +1,7 @@
 /** The configuration file, read: defaults filled in, units converted, references resolved. */
 
 import type { Driver } from '../driver/api.js';
+import type { DriverPackage } from '../driver/discovery/discovery.js';
 import type { ProviderConfig } from '../driver/provider-config.js';
 
 export interface NodepoolConfig {
@@ -26,6 +27,8 @@ export interface NodepoolConfig {
   readonly drivers: ReadonlyMap<string, string>;
   /** The drivers that were loaded for `providers`, by their name there. */
   readonly loadedDrivers: ReadonlyMap<string, Driver>;
+  /** The packages that they are from, by the same names; those that come from no package are not there. */
+  readonly driverPackages?: ReadonlyMap<string, DriverPackage>;
 }
 
 export interface ZooKeeperConfig {

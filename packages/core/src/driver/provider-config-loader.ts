@@ -2,6 +2,7 @@
 
 import type { JsonObject } from '../model/json.js';
 import type { Connection } from './api.js';
+import { loadImageUploadSettings } from './image-settings.js';
 import type {
   ImageReference,
   LabelConfig,
@@ -100,6 +101,7 @@ export function loadCommonProvider<L extends LabelConfig, P extends PoolConfig<L
     pools: new Map(pools.map((pool) => [pool.name, pool])),
     diskImages: loadDiskImages(section, context, options.imageMetadataKey ?? 'meta'),
     imageFormat: options.imageFormat,
+    imageUpload: loadImageUploadSettings(section),
     section,
   };
 }

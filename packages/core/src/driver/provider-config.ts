@@ -3,6 +3,7 @@
 import type { DiskImageConfig } from '../config/types.js';
 import type { JsonObject } from '../model/json.js';
 import type { Connection } from './api.js';
+import type { ImageUploadSettings } from './image-settings.js';
 
 export interface ProviderConfig<L extends LabelConfig = LabelConfig> {
   readonly name: string;
@@ -23,6 +24,8 @@ export interface ProviderConfig<L extends LabelConfig = LabelConfig> {
   readonly diskImages: ReadonlyMap<string, ProviderDiskImage>;
   /** Format that the cloud wants, for the disk images. */
   readonly imageFormat: string | undefined;
+  /** How disk images are uploaded; absent: as `loadImageUploadSettings` says by default. */
+  readonly imageUpload?: ImageUploadSettings | undefined;
   /** The section as it was read; two configurations are the same when these are. */
   readonly section: JsonObject;
 }
@@ -35,6 +38,8 @@ export interface PoolConfig<L extends LabelConfig = LabelConfig> {
   readonly maxServers: number;
   /** Further limits by resource name (`cores`, `ram` in MiB, `volumes`, `volume-gb`, …). */
   readonly limits: Readonly<Record<string, number>>;
+  /** The limits that the cloud reports do not count for this pool. Default: they do. */
+  readonly ignoreProviderQuota?: boolean | undefined;
   readonly nodeAttributes: JsonObject;
   readonly availabilityZones: readonly string[];
   readonly labels: ReadonlyMap<string, L>;

@@ -52,6 +52,11 @@ export class QuotaInformation {
     return true;
   }
 
+  /** What is named, by resource. */
+  entries(): Iterable<readonly [resource: string, amount: number]> {
+    return this.amounts;
+  }
+
   /** What is named, e.g. for a node's `resources`. */
   toResources(): Resources {
     return Object.fromEntries(this.amounts);

@@ -51,6 +51,11 @@ export interface Adapter<L extends LabelConfig = LabelConfig> {
   /** Everything else that could be left behind, and the instances. */
   listResources(call: Call): Promise<readonly Resource[]>;
   deleteResource(resource: Resource, call: Call): Promise<void>;
+  /**
+   * Removes what carries no tags and yet is certainly garbage, by rules of the driver's own (e.g. ports of instances that are gone).
+   * Called in every clean-up round, after what was leaked is deleted.
+   */
+  cleanUpUntagged?(call: Call): Promise<void>;
   getQuotaLimits?(call: Call): Promise<QuotaInformation>;
   getQuotaForLabel?(label: L, call: Call): Promise<QuotaInformation>;
   getAvailabilityZones?(pool: PoolConfig<L>, call: Call): Promise<readonly string[]>;

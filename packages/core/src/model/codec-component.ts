@@ -3,7 +3,7 @@
 import { parseObject } from './codec.js';
 import { isText, number, oneOf, text } from './codec-fields.js';
 import type { ComponentData, ComponentKind, ComponentState, PoolComponentData } from './component.js';
-import type { JsonObject } from './json.js';
+import { isJsonObject, type JsonObject } from './json.js';
 
 const STATES: readonly ComponentState[] = ['initializing', 'running', 'paused', 'stopped'];
 
@@ -21,8 +21,17 @@ export function decodeComponent(data: Uint8Array, kind: ComponentKind): Componen
     state: oneOf(raw.state, STATES) ?? 'running',
     version: text(raw.version) ?? '',
     model_api: number(raw.model_api) ?? 0,
+    ...driversOf(raw),
   };
   return kind === 'pool' ? poolComponent(raw, common) : { ...common, kind };
+}
+
+/** Versions by driver; absent where a component says nothing of them. */
+function driversOf({ drivers }: JsonObject): Pick<ComponentData, 'drivers'> {
+  if (!isJsonObject(drivers)) return {};
+  return {
+    drivers: Object.fromEntries(Object.entries(drivers).filter((entry): entry is [string, string] => isText(entry[1]))),
+  };
 }
 
 /** Members sorted by name, as the other programs write them. */

@@ -57,11 +57,13 @@ export const uploadCodec: Codec<UploadId, ImageUploadData> = recordCodec<UploadI
     username: true,
     python_path: true,
     shell_type: true,
+    progress: true,
   },
 
   read(raw, { image, build, provider, id }, changedAt): ImageUpload | string {
     const state = oneOf(raw.state, UPLOAD_STATES);
     if (state === undefined) return unknownState(raw.state, UPLOAD_STATES);
+    const progress = number(raw.progress);
     return {
       image,
       build,
@@ -75,8 +77,12 @@ export const uploadCodec: Codec<UploadId, ImageUploadData> = recordCodec<UploadI
       username: text(raw.username),
       python_path: text(raw.python_path),
       shell_type: text(raw.shell_type),
+      ...(progress === null ? {} : { progress }),
     };
   },
+
+  /** A finished upload leaves no trace of ours. */
+  print: (name, field) => (name === 'progress' && field === null ? undefined : JSON.stringify(field)),
 });
 
 function formats(raw: RawField): readonly string[] {

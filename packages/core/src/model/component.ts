@@ -10,6 +10,8 @@ export interface ComponentData {
   readonly state: ComponentState;
   readonly version: string;
   readonly model_api: number;
+  /** Versions of the drivers that a launcher or builder uses, by the names of the drivers. Ours; others do not look at it. */
+  readonly drivers?: Readonly<Record<string, string>>;
 }
 
 /** One provider pool served by a launcher: how requestors learn which labels exist. */

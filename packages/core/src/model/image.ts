@@ -38,6 +38,11 @@ export interface ImageUploadData {
   readonly username: string | null;
   readonly python_path: string | null;
   readonly shell_type: string | null;
+  /**
+   * Percent of the file that the cloud has got, while it is uploaded. Ours; other programs keep it as an unknown field or
+   * drop it.
+   */
+  readonly progress?: number | null;
 }
 
 export interface ImageUpload extends ImageUploadData {

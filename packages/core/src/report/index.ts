@@ -1,5 +1,6 @@
 /** The lists that operators and monitoring see, made in one place for the command line and the web endpoints. */
 export * from './age.js';
+export * from './image-lists.js';
 export * from './label-list.js';
 export {
   chooseColumns,

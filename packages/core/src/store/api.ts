@@ -11,9 +11,9 @@
 
 import type { CallOptions, HeldLock, ZooKeeper } from '@nodepool/zookeeper';
 import type { ComponentData, ComponentKind, PoolComponentData } from '../model/component.js';
-import type { ImageBuild, ImageUpload } from '../model/image.js';
 import type { Node, NodeData } from '../model/node.js';
 import type { NodeRequest, NodeRequestData } from '../model/request.js';
+import type { ImageStore } from './image-api.js';
 
 /** All records of one ensemble. */
 export interface Store {
@@ -68,6 +68,11 @@ export interface NodeStore {
   ofProvider(provider: string): Iterable<NodeEntry>;
   corrupt(): Iterable<CorruptRecord>;
   onChange(listener: (change: Change<NodeEntry>) => void): () => void;
+  /**
+   * For the id of a record that we have just made: resolves when every record that was made before it shows here;
+   * undefined: they all do. Holds only if the store is complete then.
+   */
+  known(id: string): Promise<void> | undefined;
 
   /** Reads past the cache. */
   read(id: string, options?: CallOptions): Promise<NodeEntry | undefined>;
@@ -169,6 +174,11 @@ export interface RequestHandle {
   /** Makes records of further nodes for the request (fenced by its lock); their ids in order. */
   createNodes(nodes: readonly NodeData[], options?: CallOptions): Promise<readonly string[]>;
   /**
+   * Takes an acceptance back in one transaction: records of nodes of which nothing was begun, in these versions, are
+   * removed, the request becomes `requested` again and is unlocked. Rejects with `RequestGoneError` when it was withdrawn.
+   */
+  undo(nodes: readonly { readonly id: string; readonly version: number }[], options?: CallOptions): Promise<void>;
+  /**
    * Hands out in one transaction: every node gets its change, state `ready` and is unlocked; the request becomes
    * `fulfilled` with `nodes` in this order and is unlocked. Rejects with `RequestGoneError` when it was withdrawn.
    */
@@ -185,19 +195,6 @@ export interface RequestHandle {
     deallocate?: readonly { readonly handle: NodeHandle; readonly change?: Partial<NodeData> }[],
     options?: CallOptions,
   ): Promise<void>;
-}
-
-export interface ImageStore {
-  builds(image: string): readonly ImageBuild[];
-  uploads(query: { readonly image?: string; readonly provider?: string }): Iterable<ImageUpload>;
-  images(): Iterable<string>;
-  /** The `ready` upload with the newest `state_time`; nodes use that. */
-  newestReadyUpload(image: string, provider: string): ImageUpload | undefined;
-  paused(image: string): boolean;
-  buildRequested(image: string): boolean;
-  corrupt(): Iterable<CorruptRecord>;
-  /** Called after every change of what this answers for the image. */
-  onChange(listener: (image: string) => void): () => void;
 }
 
 export interface ComponentEntry {

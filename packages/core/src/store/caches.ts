@@ -100,6 +100,11 @@ export class Caches {
     return this.cacheOf(path)?.tree?.get(path) !== undefined;
   }
 
+  /** See `CachedTree.unread`. */
+  unread(root: string, isMeant: (path: string) => boolean): Promise<void> | undefined {
+    return this.cacheOf(root)?.tree?.unread(isMeant);
+  }
+
   /** Announces a write, see `CachedTree.expect`. */
   expect(paths: readonly string[]): WriteExpectation {
     const parts = this.caches.flatMap((cache) => {

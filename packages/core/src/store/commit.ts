@@ -25,7 +25,7 @@ interface Plan {
 }
 
 /**
- * All steps in one transaction. When the answer is lost, the server is asked what became of it, so an abort by
+ * All steps in one transaction, with further operations after them, whose errors are the caller's. When the answer is lost, the server is asked what became of it, so an abort by
  * `options.signal` or a time-out leaves no doubt either: it resolves if the transaction was applied after all.
  *
  * Rejects with `LostOwnershipError` when a lock or a version does not hold; when the session was lost before the outcome
@@ -36,8 +36,10 @@ export async function commit(
   caches: Caches,
   steps: readonly Step[],
   options?: CallOptions,
+  further: readonly TransactionOp[] = [],
 ): Promise<void> {
   const plan = planOf(steps);
+  plan.ops.push(...further);
   checkTransactionSize(plan.ops);
   for (;;) {
     for (const { record } of steps) throwIfLost(record);
@@ -124,7 +126,7 @@ export async function askUntilLost<T>(
 }
 
 /** Throws `LostOwnershipError` when the lock is known to be lost. */
-export function throwIfLost({ path, lock }: Owned, cause?: unknown): void {
+export function throwIfLost({ path, lock }: Pick<Owned, 'path' | 'lock'>, cause?: unknown): void {
   if (lock.lost.aborted) throw new LostOwnershipError(path, cause ?? lock.lost.reason);
 }
 
@@ -164,8 +166,8 @@ async function wasWritten(
 
 function ownershipError(plan: Plan, error: unknown): unknown {
   const lost = isStale(error) || isZooKeeperError(error, 'session-lost');
-  if (!lost) return error;
   const index = isZooKeeperError(error) ? error.operationIndex : undefined;
+  if (!lost || (index !== undefined && index >= plan.owners.length)) return error;
   const owner = index === undefined ? undefined : plan.owners[index];
   return new LostOwnershipError((owner ?? plan.steps[0])?.record.path ?? '', error);
 }

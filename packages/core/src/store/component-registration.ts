@@ -78,7 +78,8 @@ export class ComponentRegistration<C extends ComponentData> implements Component
 
   /** Resolves once the registry holds what we want it to hold. */
   private settled(options?: CallOptions): Promise<void> {
-    if (this.isSettled()) return Promise.resolve();
+    // While something is under way, what is true now may not be in a moment: a creation of which we have not heard yet.
+    if (this.isSettled() && !this.working) return Promise.resolve();
     return new Promise((resolve, reject) => {
       const signal = options?.signal;
       const finish = (): void => {
@@ -223,7 +224,8 @@ export class ComponentRegistration<C extends ComponentData> implements Component
       const path = `${directory}/${name}`;
       if (!name.startsWith(this.present.hostname) || this.isTaken(path)) continue;
       const stat = await zooKeeper.exists(path);
-      if (stat?.ephemeralOwner !== session.id) continue;
+      // Another registration of ours may have found it while we looked.
+      if (stat?.ephemeralOwner !== session.id || this.isTaken(path)) continue;
       // Written again, as what it holds is not known to be what we want now.
       this.registration = { path, session: session.id, content: { ...this.present } };
       return;

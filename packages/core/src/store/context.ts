@@ -3,6 +3,7 @@
 import type { LockRecipe, ZooKeeper } from '@nodepool/zookeeper';
 import type { Logger } from '../observe/logger.js';
 import type { Clock } from '../runtime/clock.js';
+import type { RandomSource } from '../runtime/random.js';
 import type { Caches } from './caches.js';
 
 export interface StoreContext {
@@ -10,6 +11,7 @@ export interface StoreContext {
   readonly caches: Caches;
   readonly locks: LockRecipe;
   readonly clock: Clock;
+  readonly random: RandomSource;
   readonly log: Logger;
 }
 

@@ -51,3 +51,12 @@ export class TransactionTooLargeError extends Error {
     this.name = 'TransactionTooLargeError';
   }
 }
+
+/** Records of images cannot be exported or imported; the message names them. */
+export class ImageDataError extends Error {
+  readonly code = 'image-data';
+  constructor(message: string, cause?: unknown) {
+    super(message, { cause });
+    this.name = 'ImageDataError';
+  }
+}

@@ -1,62 +1,111 @@
 /** Image builds and uploads: `/nodepool/images`. */
 
-import type { TreeNode } from '@nodepool/zookeeper';
+import type { CallOptions, TreeNode } from '@nodepool/zookeeper';
 import { buildCodec, uploadCodec } from '../model/codec-image.js';
-import type { Decoded } from '../model/codec.js';
-import type { ImageBuild, ImageUpload } from '../model/image.js';
-import type { CorruptRecord, ImageStore } from './api.js';
+import type { Decoded, Source } from '../model/codec.js';
+import type { ImageBuild, ImageBuildData, ImageUpload, ImageUploadData } from '../model/image.js';
+import type { CorruptRecord } from './api.js';
 import type { StoreContext } from './context.js';
+import type {
+  BuildingLock,
+  BuildRef,
+  ImageStore,
+  LockedBuild,
+  LockedUpload,
+  UploadPlace,
+  UploadRef,
+  UploadingLock,
+} from './image-api.js';
+import { pathOfUpload } from './image-handle.js';
+import { ImageLocks, type KnownRecord } from './image-locks.js';
+import { mark, removeImage, unmark } from './image-marks.js';
 import { Listeners } from './listeners.js';
-import { IMAGES_ROOT, placeOfImage, type ImagePlace } from './paths.js';
+import {
+  IMAGES_ROOT,
+  buildLockPath,
+  buildRequestPath,
+  buildingLockPath,
+  buildsPath,
+  imagePausePath,
+  placeOfImage,
+  uploadLockPath,
+  uploadingLockPath,
+  type ImagePlace,
+} from './paths.js';
+import { childrenOf } from './znodes-below.js';
 
 /** What is known of one image. Uploads by path. */
 interface KnownImage {
   present: boolean;
   paused: boolean;
-  buildRequested: boolean;
-  readonly builds: Map<string, ImageBuild>;
-  readonly uploads: Map<string, ImageUpload>;
+  /** Unix seconds. */
+  buildRequestedAt: number | undefined;
+  readonly builds: Map<string, KnownRecord<ImageBuild>>;
+  readonly uploads: Map<string, KnownRecord<ImageUpload>>;
 }
 
 export class ImageRecords implements ImageStore {
   private readonly known = new Map<string, KnownImage>();
   private readonly unreadable = new Map<string, CorruptRecord>();
+  /** Contenders, by path of the lock. */
+  private readonly contenders = new Map<string, number>();
   private readonly changes: Listeners<string>;
+  private readonly locks: ImageLocks;
 
   constructor(private readonly context: StoreContext) {
     this.changes = new Listeners(context.log);
+    this.locks = new ImageLocks(context);
     context.caches.add({
       root: IMAGES_ROOT,
       wantsData: (path) => {
         const kind = placeOfImage(path)?.kind;
-        return kind === 'build' || kind === 'upload';
+        return kind === 'build' || kind === 'upload' || kind === 'build-request';
       },
-      onPut: (znode) => {
+      onPut: (znode, before) => {
         const place = placeOfImage(znode.path);
         if (place === undefined) return;
-        this.put(place, znode);
-        this.changes.tell(place.image);
+        if (this.put(place, znode, before === undefined)) this.changes.tell(place.image);
       },
       onRemove: ({ path }) => {
         const place = placeOfImage(path);
         if (place === undefined) return;
-        this.remove(place, path);
-        this.changes.tell(place.image);
+        if (this.remove(place, path)) this.changes.tell(place.image);
       },
     });
   }
 
   builds(image: string): readonly ImageBuild[] {
-    return [...(this.known.get(image)?.builds.values() ?? [])].sort(byAge);
+    return valuesByAge(this.known.get(image)?.builds);
   }
 
-  *uploads(query: { readonly image?: string; readonly provider?: string }): Iterable<ImageUpload> {
+  *buildsOfBuilder(builderId: string): Iterable<ImageBuild> {
+    for (const image of [...this.known.keys()].sort()) {
+      for (const build of this.builds(image)) if (build.builder_id === builderId) yield build;
+    }
+  }
+
+  build({ image, id }: BuildRef): ImageBuild | undefined {
+    return this.known.get(image)?.builds.get(id)?.source.value;
+  }
+
+  *uploads(query: {
+    readonly image?: string;
+    readonly build?: string;
+    readonly provider?: string;
+  }): Iterable<ImageUpload> {
     const images = query.image === undefined ? [...this.known.keys()].sort() : [query.image];
     for (const image of images) {
-      for (const upload of [...(this.known.get(image)?.uploads.values() ?? [])].sort(byAge)) {
-        if (query.provider === undefined || upload.provider === query.provider) yield upload;
+      for (const upload of valuesByAge(this.known.get(image)?.uploads)) {
+        const isWanted =
+          (query.provider === undefined || upload.provider === query.provider) &&
+          (query.build === undefined || upload.build === query.build);
+        if (isWanted) yield upload;
       }
     }
+  }
+
+  upload(ref: UploadRef): ImageUpload | undefined {
+    return this.known.get(ref.image)?.uploads.get(pathOfUpload(ref))?.source.value;
   }
 
   *images(): Iterable<string> {
@@ -67,7 +116,8 @@ export class ImageRecords implements ImageStore {
 
   newestReadyUpload(image: string, provider: string): ImageUpload | undefined {
     let newest: ImageUpload | undefined;
-    for (const upload of this.known.get(image)?.uploads.values() ?? []) {
+    for (const { source } of this.known.get(image)?.uploads.values() ?? []) {
+      const upload = source.value;
       if (upload.provider !== provider || upload.state !== 'ready') continue;
       if (newest === undefined || byAge(newest, upload) < 0) newest = upload;
     }
@@ -79,7 +129,27 @@ export class ImageRecords implements ImageStore {
   }
 
   buildRequested(image: string): boolean {
-    return this.known.get(image)?.buildRequested ?? false;
+    return this.buildRequestedAt(image) !== undefined;
+  }
+
+  buildRequestedAt(image: string): number | undefined {
+    return this.known.get(image)?.buildRequestedAt;
+  }
+
+  isBuilding(image: string): boolean {
+    return this.contenders.has(buildingLockPath(image));
+  }
+
+  isUploading({ image, build, provider }: UploadPlace): boolean {
+    return this.contenders.has(uploadingLockPath(image, build, provider));
+  }
+
+  isBuildLocked({ image, id }: BuildRef): boolean {
+    return this.contenders.has(buildLockPath(image, id));
+  }
+
+  isUploadLocked({ image, build, provider, id }: UploadRef): boolean {
+    return this.contenders.has(uploadLockPath(image, build, provider, id));
   }
 
   corrupt(): Iterable<CorruptRecord> {
@@ -90,7 +160,67 @@ export class ImageRecords implements ImageStore {
     return this.changes.add(listener);
   }
 
-  private put(place: ImagePlace, znode: TreeNode): void {
+  readImages(options?: CallOptions): Promise<readonly string[]> {
+    return childrenOf(this.context.zooKeeper, IMAGES_ROOT, options);
+  }
+
+  async readBuildIds(image: string, options?: CallOptions): Promise<readonly string[]> {
+    const names = await childrenOf(this.context.zooKeeper, buildsPath(image), options);
+    return names.filter((name) => name !== 'lock');
+  }
+
+  removeImage(image: string, options?: CallOptions): Promise<boolean> {
+    return removeImage(this.context, image, options);
+  }
+
+  requestBuild(image: string, options?: CallOptions): Promise<void> {
+    return mark(this.context, image, buildRequestPath(image), options);
+  }
+
+  removeBuildRequest(image: string, options?: CallOptions): Promise<void> {
+    return unmark(this.context, buildRequestPath(image), options);
+  }
+
+  pause(image: string, options?: CallOptions): Promise<void> {
+    return mark(this.context, image, imagePausePath(image), options);
+  }
+
+  unpause(image: string, options?: CallOptions): Promise<void> {
+    return unmark(this.context, imagePausePath(image), options);
+  }
+
+  async tryLockBuilding(image: string, options?: CallOptions): Promise<BuildingLock | undefined> {
+    if (this.isBuilding(image)) return undefined;
+    return this.locks.tryLockBuilding(image, options);
+  }
+
+  async tryLockUploading(place: UploadPlace, options?: CallOptions): Promise<UploadingLock | undefined> {
+    const build = this.known.get(place.image)?.builds.get(place.build);
+    if (build === undefined || this.isUploading(place)) return undefined;
+    return this.locks.tryLockUploading(place, build.version, options);
+  }
+
+  async tryLockBuild(
+    build: BuildRef,
+    options?: { readonly change?: Partial<ImageBuildData> } & CallOptions,
+  ): Promise<LockedBuild | undefined> {
+    const known = this.known.get(build.image)?.builds.get(build.id);
+    if (known === undefined || this.isBuildLocked(build)) return undefined;
+    return this.locks.tryLockBuild(build, known, options);
+  }
+
+  async tryLockUpload(
+    upload: UploadRef,
+    options?: { readonly change?: Partial<ImageUploadData> } & CallOptions,
+  ): Promise<LockedUpload | undefined> {
+    const known = this.known.get(upload.image)?.uploads.get(pathOfUpload(upload));
+    if (known === undefined || this.isUploadLocked(upload)) return undefined;
+    return this.locks.tryLockUpload(upload, known, options);
+  }
+
+  /** True: what this answers for the image has changed. */
+  private put(place: ImagePlace, znode: TreeNode, isNew: boolean): boolean {
+    if (place.kind === 'contender') return isNew && this.contend(place.lock, 1);
     const image = this.imageOf(place.image);
     const changedAt = znode.stat.mtime / 1000;
     switch (place.kind) {
@@ -101,7 +231,7 @@ export class ImageRecords implements ImageStore {
         image.paused = true;
         break;
       case 'build-request':
-        image.buildRequested = true;
+        image.buildRequestedAt = znode.stat.ctime / 1000;
         break;
       case 'build':
         this.keep(image.builds, place.id, znode, buildCodec.decode(znode.data, place, changedAt));
@@ -109,9 +239,12 @@ export class ImageRecords implements ImageStore {
       case 'upload':
         this.keep(image.uploads, znode.path, znode, uploadCodec.decode(znode.data, place, changedAt));
     }
+    return true;
   }
 
-  private remove(place: ImagePlace, path: string): void {
+  /** True: what this answers for the image has changed. */
+  private remove(place: ImagePlace, path: string): boolean {
+    if (place.kind === 'contender') return this.contend(place.lock, -1);
     const image = this.imageOf(place.image);
     this.unreadable.delete(path);
     switch (place.kind) {
@@ -122,7 +255,7 @@ export class ImageRecords implements ImageStore {
         image.paused = false;
         break;
       case 'build-request':
-        image.buildRequested = false;
+        image.buildRequestedAt = undefined;
         break;
       case 'build':
         image.builds.delete(place.id);
@@ -131,32 +264,54 @@ export class ImageRecords implements ImageStore {
         image.uploads.delete(path);
     }
     if (isForgotten(image)) this.known.delete(place.image);
+    return true;
   }
 
-  private keep<T>(records: Map<string, T>, key: string, { path, stat }: TreeNode, decoded: Decoded<T>): void {
+  /** One contender more or less. True: the lock has become contended, or free. */
+  private contend(lock: string, by: 1 | -1): boolean {
+    const before = this.contenders.get(lock) ?? 0;
+    const after = Math.max(0, before + by);
+    if (after === 0) this.contenders.delete(lock);
+    else this.contenders.set(lock, after);
+    return (before === 0) !== (after === 0);
+  }
+
+  private keep<T>(
+    records: Map<string, KnownRecord<T>>,
+    key: string,
+    { path, stat }: TreeNode,
+    decoded: Decoded<T>,
+  ): void {
+    const { version } = stat;
     if (decoded.ok) {
       this.unreadable.delete(path);
-      records.set(key, decoded.source.value);
+      records.set(key, { source: decoded.source, version });
       return;
     }
     const reason = `the record cannot be read: ${decoded.reason}`;
     records.delete(key);
-    this.unreadable.set(path, { path, reason, version: stat.version });
-    this.context.log.warn('A record cannot be read; it is left alone', { path, reason, version: stat.version });
+    this.unreadable.set(path, { path, reason, version });
+    this.context.log.warn('A record cannot be read; it is left alone', { path, reason, version });
   }
 
   private imageOf(name: string): KnownImage {
     let image = this.known.get(name);
     if (image === undefined) {
-      image = { present: false, paused: false, buildRequested: false, builds: new Map(), uploads: new Map() };
+      image = { present: false, paused: false, buildRequestedAt: undefined, builds: new Map(), uploads: new Map() };
       this.known.set(name, image);
     }
     return image;
   }
 }
 
-function isForgotten({ present, paused, buildRequested, builds, uploads }: KnownImage): boolean {
-  return !present && !paused && !buildRequested && builds.size === 0 && uploads.size === 0;
+function isForgotten({ present, paused, buildRequestedAt, builds, uploads }: KnownImage): boolean {
+  return !present && !paused && buildRequestedAt === undefined && builds.size === 0 && uploads.size === 0;
+}
+
+function valuesByAge<T extends ImageBuild | ImageUpload>(
+  records: ReadonlyMap<string, { readonly source: Source<T> }> | undefined,
+): readonly T[] {
+  return [...(records?.values() ?? [])].map(({ source }) => source.value).sort(byAge);
 }
 
 /** Oldest first; equal times in an order that is always the same. */

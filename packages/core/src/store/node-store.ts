@@ -5,7 +5,6 @@ import {
   isZooKeeperError,
   type CallOptions,
   type HeldLock,
-  type Stat,
   type TransactionOp,
   type TransactionResult,
 } from '@nodepool/zookeeper';
@@ -23,6 +22,7 @@ import { claimOp, createOps, writtenBy, writtenPaths, type NodeClaim } from './n
 import { OwnedRecord, bytesOf, stamped } from './owned-record.js';
 import { NODES_ROOT, nameOf, nodeLockPath, nodePath, placeOfNode } from './paths.js';
 import { RecordTable, isCorrupt } from './record-table.js';
+import { statOfNew } from './stat-of-new.js';
 import { checkTransactionSize } from './transaction-size.js';
 
 /** A node to lock, and what to change about it with that. */
@@ -33,21 +33,6 @@ interface Target {
 }
 
 const NO_DATA = new Uint8Array();
-
-/** Of a znode that was just made; its transaction ids are lower than those of any that was read. */
-const NEW_STAT: Stat = {
-  czxid: 0n,
-  mzxid: 0n,
-  ctime: 0,
-  mtime: 0,
-  version: 0,
-  cversion: 0,
-  aversion: 0,
-  ephemeralOwner: 0n,
-  dataLength: 0,
-  numChildren: 0,
-  pzxid: 0n,
-};
 
 class NodeRecord implements NodeEntry {
   readonly node: Node;
@@ -135,6 +120,10 @@ export class NodeRecords implements NodeStore {
     return this.table.onChange(listener);
   }
 
+  known(id: string): Promise<void> | undefined {
+    return this.context.caches.unread(NODES_ROOT, (path) => nameOf(path) <= id);
+  }
+
   async read(id: string, options?: CallOptions): Promise<NodeEntry | undefined> {
     return this.readRecord(id, options);
   }
@@ -158,8 +147,7 @@ export class NodeRecords implements NodeStore {
       const op = ops[index];
       if (result.type !== 'create' || op?.type !== 'create') return;
       const data = op.data ?? NO_DATA;
-      // A transaction is not answered with the stat of what it made; until the cache has read that, this is what we know.
-      const stat = result.stat ?? { ...NEW_STAT, mtime: this.context.clock.now(), dataLength: data.length };
+      const stat = result.stat ?? statOfNew(this.context, data);
       written.push({ path: result.path, node: { data, stat } });
     });
     this.context.caches.learn(written);

@@ -54,7 +54,7 @@ class ZooKeeperStore implements Store {
     const onWarning = (error: Error): void =>
       log.warn('A lock could not be given up yet; it is tried again', { error });
     const locks = lockRecipe(zooKeeper, { random, identifier, clock, onWarning });
-    this.context = { zooKeeper, caches, locks, clock, log };
+    this.context = { zooKeeper, caches, locks, clock, random, log };
     this.components = new ComponentRegistry(this.context);
     this.nodes = new NodeRecords(this.context);
     this.requests = new RequestRecords(this.context, this.nodes);

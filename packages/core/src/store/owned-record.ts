@@ -28,14 +28,18 @@ export interface Owned {
   tail: Promise<void> | undefined;
 }
 
-export class OwnedRecord<D extends Stated & { readonly state: string }> implements Owned {
+/** `D`: what the record holds, `I`: what identifies it. */
+export class OwnedRecord<
+  D extends Stated & { readonly state: string },
+  I extends object = { readonly id: string },
+> implements Owned {
   tail: Promise<void> | undefined;
 
   constructor(
     readonly path: string,
     readonly lock: HeldLock,
-    private readonly codec: Codec<{ readonly id: string }, D>,
-    public source: Source<{ readonly id: string } & D>,
+    private readonly codec: Codec<I, D>,
+    public source: Source<I & D>,
     public version: number,
   ) {}
 

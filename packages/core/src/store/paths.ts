@@ -71,6 +71,30 @@ export function uploadPath(image: string, build: string, provider: string, uploa
   return `${uploadsPath(image, build, provider)}/${upload}`;
 }
 
+/** Lock for building the image. */
+export function buildingLockPath(image: string): string {
+  return `${buildsPath(image)}/lock`;
+}
+
+/** Lock for cleaning a build up. */
+export function buildLockPath(image: string, build: string): string {
+  return `${buildPath(image, build)}/lock`;
+}
+
+/** Lock for uploading a build to a provider. */
+export function uploadingLockPath(image: string, build: string, provider: string): string {
+  return `${uploadsPath(image, build, provider)}/lock`;
+}
+
+/** Lock for deleting an upload. */
+export function uploadLockPath(image: string, build: string, provider: string, upload: string): string {
+  return `${uploadPath(image, build, provider, upload)}/lock`;
+}
+
+export function imagePath(image: string): string {
+  return `${IMAGES_ROOT}/${image}`;
+}
+
 export function imagePausePath(image: string): string {
   return `${IMAGES_ROOT}/${image}/pause`;
 }
@@ -123,6 +147,8 @@ export function placeOfRequestLock(path: string): RecordPlace | undefined {
 export type ImagePlace =
   | { readonly kind: 'image' | 'pause' | 'build-request'; readonly image: string }
   | { readonly kind: 'build'; readonly image: string; readonly id: string }
+  /** Of one of the locks of the image. `lock`: path of the lock directory. */
+  | { readonly kind: 'contender'; readonly image: string; readonly lock: string }
   | {
       readonly kind: 'upload';
       readonly image: string;
@@ -131,10 +157,13 @@ export type ImagePlace =
       readonly id: string;
     };
 
-/** Undefined: nothing that is remembered, e.g. a lock. */
+/** Undefined: nothing that is remembered, e.g. the directory of a lock. */
 export function placeOfImage(path: string): ImagePlace | undefined {
   const [image, second, id, third, provider, fourth, upload, ...more] = path.slice(IMAGES_ROOT.length + 1).split('/');
-  if (image === undefined || image === '' || more.length > 0) return undefined;
+  if (image === undefined || image === '') return undefined;
+  const parent = path.slice(0, path.lastIndexOf('/'));
+  if (parent.endsWith('/lock') && isContender(path)) return { kind: 'contender', image, lock: parent };
+  if (more.length > 0) return undefined;
   if (second === undefined) return { kind: 'image', image };
   if (id === undefined) {
     if (second === 'pause') return { kind: 'pause', image };

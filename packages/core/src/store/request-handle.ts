@@ -1,6 +1,6 @@
 /** A request whose lock we hold. */
 
-import { isZooKeeperError, type CallOptions, type HeldLock } from '@nodepool/zookeeper';
+import { isZooKeeperError, type CallOptions, type HeldLock, type TransactionOp } from '@nodepool/zookeeper';
 import type { NodeData } from '../model/node.js';
 import type { NodeRequest, NodeRequestData } from '../model/request.js';
 import type { NodeHandle, RequestHandle } from './api.js';
@@ -10,6 +10,7 @@ import { LostOwnershipError, RequestGoneError } from './errors.js';
 import { createOps } from './node-claim.js';
 import { OwnedNode } from './node-handle.js';
 import type { NodeRecords } from './node-store.js';
+import { nodePath } from './paths.js';
 import { inTurn, type OwnedRecord, type Step } from './owned-record.js';
 import { checkTransactionSize } from './transaction-size.js';
 
@@ -52,6 +53,12 @@ export class OwnedRequest implements RequestHandle {
     });
   }
 
+  undo(nodes: readonly { readonly id: string; readonly version: number }[], options?: CallOptions): Promise<void> {
+    const removals = nodes.map(({ id, version }) => ({ type: 'delete' as const, path: nodePath(id), version }));
+    const unlocked = (time: number): Step => this.record.change({ state: 'requested' }, time, true);
+    return this.commit([], unlocked, () => ({}), options, removals);
+  }
+
   fulfil(nodes: readonly NodeChange[], options?: CallOptions): Promise<void> {
     const change = { state: 'fulfilled', nodes: nodes.map(({ handle }) => handle.id) } as const;
     return this.commit(
@@ -82,6 +89,7 @@ export class OwnedRequest implements RequestHandle {
     requestStep: (time: number) => Step,
     nodeChange: (node: NodeChange) => Partial<NodeData>,
     options?: CallOptions,
+    further: readonly TransactionOp[] = [],
   ): Promise<void> {
     const { zooKeeper, caches } = this.context;
     const records = nodes.map(({ handle }) => ownRecord(handle));
@@ -93,7 +101,7 @@ export class OwnedRequest implements RequestHandle {
         if (step !== undefined) steps.push(step);
       });
       try {
-        await commit(zooKeeper, caches, steps, options);
+        await commit(zooKeeper, caches, steps, options, further);
       } catch (error) {
         if (error instanceof LostOwnershipError && steps[0]?.write !== 'none' && isRequestGone(error.cause)) {
           throw new RequestGoneError(this.id, error);

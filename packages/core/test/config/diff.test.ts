@@ -1,7 +1,7 @@
 /** What of a configuration is different after a change of its file. */
 
 import { describe, expect, it } from '@jest/globals';
-import { diffConfig, type ConfigDiff } from '../../src/index.js';
+import { diffConfig, type ConfigDiff, type NodepoolConfig } from '../../src/index.js';
 import { configOf } from './files.js';
 
 const BEFORE = `
@@ -40,6 +40,20 @@ describe('the difference of two configurations', () => {
     expect(changed.providers).toEqual({ ...none, changed: ['one'] });
   });
 
+  it('names the providers of a driver that was upgraded, though the file is the same', async () => {
+    const config = await configOf(BEFORE);
+    const using = (version: string): NodepoolConfig => {
+      const from = { name: 'openstack', package: 'p', version, api: 1, folder: '/p', warnings: [] };
+      return { ...config, driverPackages: new Map([['openstack', from]]) };
+    };
+    expect(diffConfig(using('1.0.0'), using('1.0.0')).empty).toBe(true);
+    expect(diffConfig(using('1.0.0'), using('1.1.0'))).toMatchObject({
+      empty: false,
+      providers: { ...none, changed: ['one', 'two'] },
+      drivers: { ...none, changed: ['openstack'] },
+    });
+  });
+
   it('names labels, tenants and what concerns the whole process', async () => {
     const changed = await diff(
       ['{name: b}', '{name: b, min-ready: 1}, {name: c}'],
@@ -53,6 +67,7 @@ describe('the difference of two configurations', () => {
       labels: { added: ['c'], removed: [], changed: ['b'] },
       diskImages: none,
       tenantLimits: { ...none, changed: ['t'] },
+      drivers: none,
       zookeeper: true,
       webapp: true,
       settings: true,

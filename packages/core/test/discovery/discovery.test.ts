@@ -128,6 +128,20 @@ describe('a driver that cannot be used', () => {
     expect(error.message).toContain(site.path);
   });
 
+  it.each([
+    ['pnpm-lock.yaml', 'pnpm add @nodepool/driver-x (in SITE)'],
+    ['package-lock.json', 'npm install @nodepool/driver-x (in SITE)'],
+    ['node_modules/.modules.yaml', 'pnpm add @nodepool/driver-x (in SITE)'],
+  ])(
+    'because it is not installed, at a site with %s, comes with the command of that package manager',
+    async (trace, command) => {
+      site.write(trace, '');
+      const folders = [join(site.path, 'node_modules', '@nodepool', 'launcher', 'dist')];
+      const { remedy } = await failure('x', site.search({ folders }));
+      expect(remedy).toBe(`run: ${command.replace('SITE', site.path)}`);
+    },
+  );
+
   it('because there is nothing at its path, names the folder', async () => {
     const error = await failure('./nothing');
     expect(error.reason).toBe('not-installed');
@@ -194,6 +208,15 @@ describe('a driver that cannot be used', () => {
 });
 
 describe('a second copy of core', () => {
+  it('of another major version is told as what it is, with the command that installs a driver that fits', async () => {
+    site.driver('node_modules/@acme/x', '@acme/x', 'x');
+    site.package('node_modules/@acme/x/node_modules/@nodepool/core', { name: '@nodepool/core', version: '7.0.0' });
+    const { warnings } = await loadDriver('@acme/x', site.search());
+    expect(warnings).toEqual([
+      expect.stringMatching(/@nodepool\/core of another major version, 7\.0\.0 in .*npm install @acme\/x@latest/),
+    ]);
+  });
+
   it('below a driver is told', async () => {
     site.driver('node_modules/@acme/x', '@acme/x', 'x');
     site.package('node_modules/@acme/x/node_modules/@nodepool/core', { name: '@nodepool/core', version: '0.9.0' });

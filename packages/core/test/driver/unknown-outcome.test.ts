@@ -5,7 +5,31 @@ import { describe, expect, it } from '@jest/globals';
 import { CapacityError } from '../../src/index.js';
 import { Bench } from './bench.js';
 import { TinyCloud } from './tiny-cloud.js';
-import { machineDriver, simpleDriver } from './tiny-drivers.js';
+import { driverOf, machineAdapter, machineDriver, simpleDriver } from './tiny-drivers.js';
+
+it('a machine waits two minutes for the answer to one call at most, however long the launch may take', async () => {
+  const clock = new VirtualClock();
+  const cloud = new TinyCloud(clock);
+  const adapter = machineAdapter(cloud);
+  const times: number[] = [];
+  const watched = machineAdapter(cloud, {
+    getCreateStateMachine: (request, saved) => {
+      const machine = adapter.getCreateStateMachine(request, saved);
+      const advance = machine.advance.bind(machine);
+      machine.advance = (call) => {
+        times.push(call.deadline - clock.monotonic());
+        return advance(call);
+      };
+      return machine;
+    },
+  });
+  const bench = await new Bench(clock, driverOf(watched)).start();
+  await bench.finish(bench.launch({ deadline: clock.monotonic() + 3_600_000 }));
+  expect(new Set(times)).toEqual(new Set([120_000]));
+  times.length = 0;
+  await bench.finish(bench.launch({ deadline: clock.monotonic() + 60_000 }));
+  expect(times[0]).toBe(60_000);
+});
 
 describe.each([
   ['state machines', machineDriver],

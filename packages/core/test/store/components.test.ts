@@ -94,6 +94,14 @@ describe('a registered component', () => {
     expect([...store.components.pools()].map(({ id }) => id)).toEqual(['second']);
   });
 
+  it('is not taken for a second one of the same host whose answer was lost with its own', async () => {
+    simulation.server.loseNextWrite(zooKeeper, 'after-applied');
+    const handles = [pool, { ...pool, id: 'second' }].map((each) => store.components.register(each));
+    await simulation.run(Promise.all(handles.map((handle) => handle.registered())));
+    await simulation.clock.advance(60_000);
+    expect([...store.components.pools()].map(({ id }) => id).sort()).toEqual([pool.id, 'second'].sort());
+  });
+
   it('is gone when it is closed, for good', async () => {
     const handle = store.components.register(launcher);
     await simulation.run(handle.registered());
@@ -103,6 +111,16 @@ describe('a registered component', () => {
     await simulation.clock.advance(60_000);
     expect([...store.components.all()]).toEqual([]);
     expect(simulation.paths('/nodepool/components/launcher/')).toEqual([]);
+  });
+
+  it('is closed only when its registration is undone, also one that was under way', async () => {
+    const handle = store.components.register(pool);
+    await simulation.run(handle.close());
+    const later: string[] = [];
+    simulation.server.onCommit((changes) => later.push(...changes.map(({ path }) => path)));
+    await simulation.clock.advance(60_000);
+    expect(later.filter((path) => path.startsWith('/nodepool/components/pool/'))).toEqual([]);
+    expect(poolZnodes()).toEqual([]);
   });
 
   it('is not waited for longer than told', async () => {

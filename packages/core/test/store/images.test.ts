@@ -65,14 +65,38 @@ describe('an image', () => {
     expect(changed).toEqual(['debian', 'debian']);
   });
 
-  it('is not changed by locks', async () => {
+  it('is known to be worked on while somebody contends for one of its locks', async () => {
     await simulation.put(`${BUILDS}/b1`, { state: 'ready', state_time: 1 });
     const changed: string[] = [];
     store.images.onChange((image) => changed.push(image));
-    await simulation.put(`${BUILDS}/lock/aaaa__lock__0000000000`, '');
-    await simulation.put(`${BUILDS}/b1/lock/aaaa__lock__0000000000`, '');
-    await simulation.put(`${BUILDS}/b1/providers/cloud/images/lock/aaaa__lock__0000000000`, '');
-    expect(changed).toEqual([]);
+    const images = `${BUILDS}/b1/providers/cloud/images`;
+    const directories = [BUILDS, `${BUILDS}/b1`, images, `${images}/0000000001`].map((parent) => `${parent}/lock`);
+    await simulation.put(`${images}/0000000001`, { state: 'ready', state_time: 1 });
+    const place = { image: 'debian', build: 'b1', provider: 'cloud' };
+    const state = (): boolean[] => [
+      store.images.isBuilding('debian'),
+      store.images.isBuildLocked({ image: 'debian', id: 'b1' }),
+      store.images.isUploading(place),
+      store.images.isUploadLocked({ ...place, id: '0000000001' }),
+    ];
+    changed.length = 0;
+    for (const [index, directory] of directories.entries()) {
+      await simulation.put(directory, '');
+      expect([state(), changed]).toEqual([[false, false, false, false], []]);
+      await simulation.put(`${directory}/aaaa__lock__0000000000`, '');
+      await simulation.put(`${directory}/bbbb__lock__0000000001`, '');
+      expect(state()).toEqual(directories.map((_directory, other) => other === index));
+      await simulation.run(simulation.other.delete(`${directory}/aaaa__lock__0000000000`));
+      await simulation.settled();
+      expect(state()[index]).toBe(true);
+      await simulation.run(simulation.other.delete(`${directory}/bbbb__lock__0000000001`));
+      await simulation.settled();
+      expect([state(), changed]).toEqual([
+        [false, false, false, false],
+        ['debian', 'debian'],
+      ]);
+      changed.length = 0;
+    }
     expect(store.images.builds('debian')).toHaveLength(1);
   });
 

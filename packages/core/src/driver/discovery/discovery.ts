@@ -5,11 +5,14 @@
 
 import { realpathSync } from 'node:fs';
 import { dirname, isAbsolute, join, resolve } from 'node:path';
-import { isJsonObject, type JsonObject } from '../../model/json.js';
+import { isJsonObject } from '../../model/json.js';
 import { reasonOf } from '../../observe/error-text.js';
-import { DRIVER_API, type Driver } from '../api.js';
+import type { Driver } from '../api.js';
+import { checkApi, copiesOfCore, CORE_PACKAGE, labelOf, metadataOf } from './compatibility.js';
 import { DriverLoadError } from './errors.js';
+import { freshDriver, type FreshDriver } from './fresh-modules.js';
 import { exportedDriver, loadModule } from './load.js';
+import { packageManagerOf, type PackageManager } from './package-manager.js';
 import { findPackage, moduleFolders, packagesIn, readPackage, type PackageInfo } from './packages.js';
 
 /** Where to look for drivers. */
@@ -25,19 +28,24 @@ export interface DriverSearch {
 /** Loads the driver that the configuration calls `name`. Rejects with a `DriverLoadError`. */
 export type DiscoverDriver = (name: string, search: DriverSearch) => Promise<Driver>;
 
-/** A driver package as a listing shows it. */
-export interface InstalledDriver {
+/** The package that a driver is from. */
+export interface DriverPackage {
   /** What its package.json calls the driver. */
   readonly name: string;
   readonly package: string;
+  /** Of the code that was loaded. */
   readonly version: string;
   /** The version of the driver API that it is written for; undefined when it does not say. */
   readonly api: number | undefined;
   readonly folder: string;
-  /** Why it can't be used. */
-  readonly error: DriverLoadError | undefined;
   /** What is not right, though it can be used. */
   readonly warnings: readonly string[];
+}
+
+/** A driver package as a listing shows it. */
+export interface InstalledDriver extends DriverPackage {
+  /** Why it can't be used. */
+  readonly error: DriverLoadError | undefined;
 }
 
 /** A driver that was loaded, and the package that it came from. */
@@ -46,7 +54,6 @@ export interface LoadedDriver extends InstalledDriver {
   readonly error: undefined;
 }
 
-const CORE_PACKAGE = '@nodepool/core';
 const SHORT_NAME = /^[a-z0-9][\w.-]*$/i;
 const PACKAGE_NAME = /^(@[\w~.-]+\/)?[\w~-][\w~.-]*$/;
 
@@ -68,20 +75,27 @@ function realPathOr(path: string): string {
 
 export const discoverDriver: DiscoverDriver = async (name, search) => (await loadDriver(name, search)).driver;
 
+const packages = new WeakMap<Driver, DriverPackage>();
+
+/** The package that a driver was loaded from, as it was at its last load; undefined: it comes from no package. */
+export function packageOfDriver(driver: Driver): DriverPackage | undefined {
+  return packages.get(driver);
+}
+
 /** Loads the driver that the configuration calls `name`, and tells where it came from. Rejects with a `DriverLoadError`. */
 export async function loadDriver(name: string, search: DriverSearch): Promise<LoadedDriver> {
   const wanted = packageOf(name, search);
   const found = isPath(wanted) ? await readAt(name, wanted, search) : await findInFolders(name, wanted, search.folders);
-  return await loadFrom(name, found);
+  return await loadFrom(name, found, packageManagerOf(search.folders));
 }
 
 /** Every driver package that is installed, those that can't be used included, by name. */
 export async function listInstalledDrivers(search: DriverSearch): Promise<InstalledDriver[]> {
-  const packages = new Map<string, PackageInfo>();
+  const installed = new Map<string, PackageInfo>();
   const folders = new Set(search.folders.flatMap(moduleFolders));
   for (const folder of folders) {
     for (const found of await packagesIn(folder)) {
-      if (isJsonObject(found.manifest['nodepool']) && !packages.has(found.folder)) packages.set(found.folder, found);
+      if (isJsonObject(found.manifest['nodepool']) && !installed.has(found.folder)) installed.set(found.folder, found);
     }
   }
   const unread: InstalledDriver[] = [];
@@ -89,9 +103,10 @@ export async function listInstalledDrivers(search: DriverSearch): Promise<Instal
     if (!isPath(target)) continue;
     const found = await orError(readAt(alias, target, search));
     if (found instanceof DriverLoadError) unread.push(unreadable(alias, target, search, found));
-    else packages.set(found.folder, found);
+    else installed.set(found.folder, found);
   }
-  const drivers = await Promise.all([...packages.values()].map((found) => inspect(found)));
+  const manager = packageManagerOf(search.folders);
+  const drivers = await Promise.all([...installed.values()].map((found) => inspect(found, manager)));
   return [...drivers, ...unread].sort((a, b) => a.name.localeCompare(b.name) || a.folder.localeCompare(b.folder));
 }
 
@@ -109,10 +124,9 @@ function unreadable(alias: string, path: string, search: DriverSearch, error: Dr
   return { name: alias, package: path, version: '', api: undefined, folder, error, warnings: [] };
 }
 
-async function inspect(found: PackageInfo): Promise<InstalledDriver> {
-  const loaded = await orError(loadFrom(found.name, found));
-  const failed = loaded instanceof DriverLoadError;
-  return { ...describe(found), error: failed ? loaded : undefined, warnings: failed ? [] : loaded.warnings };
+async function inspect(found: PackageInfo, manager: PackageManager): Promise<InstalledDriver> {
+  const loaded = await orError(loadFrom(found.name, found, manager));
+  return loaded instanceof DriverLoadError ? { ...describe(found), error: loaded, warnings: [] } : loaded;
 }
 
 /** The package, or the path, that a name stands for. */
@@ -155,7 +169,7 @@ async function findInFolders(name: string, wanted: string, folders: readonly str
     reason: 'not-installed',
     driver: name,
     problem: `the package ${wanted} of the driver ${name} is not installed in ${folders.join(', ')} or above`,
-    remedy: `run: npm install ${wanted}`,
+    remedy: `run: ${packageManagerOf(folders).install(wanted)}`,
   });
 }
 
@@ -177,37 +191,52 @@ async function readOrBroken(
   }
 }
 
-async function loadFrom(name: string, found: PackageInfo): Promise<LoadedDriver> {
+async function loadFrom(name: string, found: PackageInfo, manager: PackageManager): Promise<LoadedDriver> {
   const core = await readPackage(await ownFolder());
-  checkApi(name, found, core);
-  const driver = exportedDriver(await moduleOf(name, found));
-  const label = labelOf(found);
+  checkApi(name, found, core, manager);
+  const { driver, version } = await driverIn(name, found, core, manager);
   if (driver === undefined) {
     throw new DriverLoadError({
       reason: 'not-a-driver',
       driver: name,
-      problem: `${label} exports no driver, neither as \`default\` nor as \`driver\``,
+      problem: `${labelOf(found)} exports no driver, neither as \`default\` nor as \`driver\``,
       remedy: 'report it to the authors of the package, or install another version of it',
     });
   }
-  return { ...describe(found), driver, error: undefined, warnings: await copiesOfCore(found, core) };
+  const warnings = [...staleness(found, version), ...(await copiesOfCore(found, core, manager))];
+  const description: DriverPackage = { ...describe(found), version, warnings };
+  packages.set(driver, description);
+  return { ...description, driver, error: undefined };
 }
 
-async function moduleOf(name: string, found: PackageInfo): Promise<unknown> {
+async function driverIn(
+  name: string,
+  found: PackageInfo,
+  core: PackageInfo | undefined,
+  manager: PackageManager,
+): Promise<FreshDriver> {
   try {
-    return await loadModule(found);
+    return await freshDriver(found, core?.folder, async () => exportedDriver(await loadModule(found)));
   } catch (error) {
     throw new DriverLoadError({
       reason: 'broken',
       driver: name,
       problem: `${labelOf(found)} fails to load: ${reasonOf(error)}`,
-      remedy: `install it again (npm install ${found.name}) or report it to its authors`,
+      remedy: `install it again (${manager.install(found.name)}) or report it to its authors`,
       cause: error,
     });
   }
 }
 
-function describe(found: PackageInfo): Omit<InstalledDriver, 'error' | 'warnings'> {
+function staleness(found: PackageInfo, version: string): string[] {
+  if (found.version === version) return [];
+  return [
+    `${found.name} ${found.version} is installed, and ${version} still runs: an ES module cannot be loaded a second ` +
+      'time; restart the program to use the new version',
+  ];
+}
+
+function describe(found: PackageInfo): Omit<DriverPackage, 'warnings'> {
   const metadata = metadataOf(found);
   const name = metadata['driver'];
   const api = metadata['api'];
@@ -218,60 +247,6 @@ function describe(found: PackageInfo): Omit<InstalledDriver, 'error' | 'warnings
     api: typeof api === 'number' ? api : undefined,
     folder: found.folder,
   };
-}
-
-function metadataOf(found: PackageInfo): JsonObject {
-  const metadata = found.manifest['nodepool'];
-  return isJsonObject(metadata) ? metadata : {};
-}
-
-function labelOf(found: PackageInfo): string {
-  return `${found.name}@${found.version} (${found.folder})`;
-}
-
-function checkApi(name: string, found: PackageInfo, core: PackageInfo | undefined): void {
-  const metadata = metadataOf(found);
-  const api = metadata['api'];
-  if (typeof metadata['driver'] !== 'string' || typeof api !== 'number' || !Number.isInteger(api)) {
-    throw new DriverLoadError({
-      reason: 'not-a-driver',
-      driver: name,
-      problem: `${labelOf(found)} is not a driver: its package.json has no "nodepool": {"driver": <name>, "api": <integer>}`,
-      remedy: 'name another package, or install a version of it that is a driver',
-    });
-  }
-  if (api === DRIVER_API) return;
-  const ours = `this Nodepool (${CORE_PACKAGE} ${core?.version ?? 'of unknown version'}) has version ${DRIVER_API}`;
-  throw new DriverLoadError({
-    reason: 'api-mismatch',
-    driver: name,
-    problem: `${labelOf(found)} is written for version ${api} of the driver API, and ${ours}`,
-    remedy: api < DRIVER_API ? updateRemedy(found) : olderRemedy(found),
-  });
-}
-
-function updateRemedy(found: PackageInfo): string {
-  return `install a newer version of the driver, one for driver API ${DRIVER_API}: npm install ${found.name}@latest`;
-}
-
-/** A new API is a new major version of a driver. */
-function olderRemedy(found: PackageInfo): string {
-  const peers = found.manifest['peerDependencies'];
-  const range = isJsonObject(peers) ? peers[CORE_PACKAGE] : undefined;
-  const needs = typeof range === 'string' ? ` to one with ${CORE_PACKAGE} ${range}` : '';
-  const major = /^\d+/.exec(found.version)?.[0] ?? found.version;
-  const older = `install an older version of the driver, one for driver API ${DRIVER_API}: npm install "${found.name}@<${major}"`;
-  return `${older}, or update Nodepool${needs}: npm install @nodepool/launcher@latest`;
-}
-
-/** Two copies of core in one process know nothing of each other's errors and types. */
-async function copiesOfCore(found: PackageInfo, core: PackageInfo | undefined): Promise<string[]> {
-  const theirs = await findPackage(CORE_PACKAGE, found.folder).catch(() => undefined);
-  if (theirs === undefined || core === undefined || theirs.folder === core.folder) return [];
-  return [
-    `${found.name} uses a second copy of ${CORE_PACKAGE}, ${theirs.version} in ${theirs.folder}, beside ` +
-      `${core.version} in ${core.folder}; run: npm dedupe (the driver must have it as a peer dependency)`,
-  ];
 }
 
 let ownFolderFound: Promise<string> | undefined;

@@ -5,7 +5,7 @@ import { isJsonObject } from '../../model/json.js';
 import type { ExternalId } from '../../model/node.js';
 import type { Call } from '../api.js';
 import { DriverError, InstanceFailedError, toDriverError, TransientError } from '../errors.js';
-import type { Advance, CreateRequest, MachineCall, StateMachine } from '../state-machine-api.js';
+import type { Advance, CreateRequest, Listing, MachineCall, StateMachine } from '../state-machine-api.js';
 import { AttemptLookup, ListingPatience } from '../state-machine/attempt-lookup.js';
 import { PendingCall } from '../state-machine/pending-call.js';
 
@@ -118,10 +118,16 @@ export class SimpleCreateMachine implements StateMachine {
   }
 }
 
-/** Deletes an instance and waits until the cloud lists it no more. Can begin anew at any time, so it saves nothing. */
+/**
+ * Deletes an instance and waits until it is certain that it is gone. A list that lacks it is no proof, since it may not
+ * know of it yet: the deletion is asked for once more, and where that says nothing (it may be a success for an unknown
+ * instance), several lists have to agree. Can begin anew at any time, so it saves nothing.
+ */
 export class SimpleDeleteMachine implements StateMachine {
-  state: 'start' | 'deleting' | 'waiting' | 'complete' = 'start';
+  state: 'start' | 'deleting' | 'waiting' | 'asking-again' | 'complete' = 'start';
   private readonly deletion = new PendingCall<void>();
+  private readonly patience = new ListingPatience();
+  private askedAgain = false;
 
   constructor(
     readonly externalId: ExternalId,
@@ -135,9 +141,9 @@ export class SimpleDeleteMachine implements StateMachine {
   advance(call: MachineCall): Advance {
     switch (this.state) {
       case 'start':
-        this.state = 'deleting';
-        return this.deletion.start((async () => this.remove(call))());
+        return this.ask('deleting', call);
       case 'deleting':
+      case 'asking-again':
         return this.deletion.underway ?? this.deleted();
       case 'waiting':
         return this.wait(call);
@@ -150,6 +156,11 @@ export class SimpleDeleteMachine implements StateMachine {
     return null;
   }
 
+  private ask(state: 'deleting' | 'asking-again', call: MachineCall): Advance {
+    this.state = state;
+    return this.deletion.start((async () => this.remove(call))());
+  }
+
   /** A `NotFoundError` is thrown on: the framework takes it for success. */
   private deleted(): Advance {
     this.deletion.take();
@@ -159,7 +170,20 @@ export class SimpleDeleteMachine implements StateMachine {
 
   private wait(call: MachineCall): Advance {
     const instance = call.listing?.byExternalId(this.externalId);
-    if (call.listing === undefined || (instance !== undefined && !instance.deleted)) return { next: 'listing' };
+    if (call.listing !== undefined && instance === undefined) return this.missing(call.listing, call);
+    if (instance?.deleted === true) return this.finish();
+    this.patience.reset();
+    return { next: 'listing' };
+  }
+
+  private missing(listing: Listing, call: MachineCall): Advance {
+    if (this.patience.missedIn(listing)) return this.finish();
+    if (this.askedAgain) return { next: 'listing' };
+    this.askedAgain = true;
+    return this.ask('asking-again', call);
+  }
+
+  private finish(): Advance {
     this.state = 'complete';
     return { next: 'complete' };
   }

@@ -4,7 +4,7 @@ import type { Logger } from '../../observe/logger.js';
 import { abortReason, type Clock, type Timer } from '../../runtime/clock.js';
 import type { Call, Instance, WorkInProgress } from '../api.js';
 import { AbortedError, DriverError, TimeoutError, toDriverError } from '../errors.js';
-import type { Advance, Listing, MachineCall, StateMachine } from '../state-machine-api.js';
+import type { Advance, MachineCall, StateMachine } from '../state-machine-api.js';
 import type { TimerQueue } from '../timer-queue.js';
 import type { ListingFeed, ListingWaiter } from './listing-feed.js';
 import { ProgressSaver } from './progress-saver.js';
@@ -37,9 +37,14 @@ export interface RunEnvironment {
 /** A machine that is advanced so often without having to wait is paused, so that others get their turn. */
 const STEPS_WITHOUT_WAITING = 100;
 
-export class MachineRun implements MachineCall, ListingWaiter {
-  readonly deadline: number;
-  readonly log: Logger;
+/**
+ * An answer that takes longer than this, milliseconds, does not come: the machine shall look what became of the call, and
+ * not wait for hours, which is how long a launch may take.
+ */
+const CALL_TIMEOUT_MS = 120_000;
+
+export class MachineRun implements ListingWaiter {
+  private readonly log: Logger;
   private readonly controller = new AbortController();
   private readonly startedAt: number;
   private waitingSince: number;
@@ -61,23 +66,14 @@ export class MachineRun implements MachineCall, ListingWaiter {
     private readonly machine: StateMachine,
     private readonly onEnd: (result: MachineResult) => void,
   ) {
-    this.deadline = work.call.deadline;
     this.log = work.call.log;
     this.startedAt = env.clock.monotonic();
     this.waitingSince = this.startedAt;
   }
 
-  get signal(): AbortSignal {
-    return this.controller.signal;
-  }
-
-  get listing(): Listing | undefined {
-    return this.env.feed.latest;
-  }
-
   start(): void {
     this.work.call.signal.addEventListener('abort', this.onAbort, { once: true });
-    this.deadlineTimer = this.env.timers.schedule(this.deadline, this.onDeadline);
+    this.deadlineTimer = this.env.timers.schedule(this.work.call.deadline, this.onDeadline);
     this.step();
   }
 
@@ -112,11 +108,22 @@ export class MachineRun implements MachineCall, ListingWaiter {
     try {
       // A machine whose calls are always over at once would never let go of the process.
       if (++this.steps > STEPS_WITHOUT_WAITING) this.pause(1);
-      else this.obey(this.machine.advance(this));
+      else this.obey(this.machine.advance(this.call()));
     } catch (error) {
       this.fail(toDriverError(error));
     }
   };
+
+  /** What the machine is advanced with: an object of plain fields, of which drivers make others by spreading it. */
+  private call(): MachineCall {
+    const { clock, feed } = this.env;
+    return {
+      signal: this.controller.signal,
+      deadline: Math.min(this.work.call.deadline, clock.monotonic() + CALL_TIMEOUT_MS),
+      log: this.log,
+      listing: feed.latest,
+    };
+  }
 
   private obey(advance: Advance): void {
     switch (advance.next) {

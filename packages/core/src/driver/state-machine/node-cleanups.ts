@@ -5,7 +5,8 @@ import type { TaskSupervisor } from '../../runtime/tasks.js';
 import type { RandomSource } from '../../runtime/random.js';
 import type { Instance, NodeCleanup } from '../api.js';
 import { DriverError } from '../errors.js';
-import type { Advance, Listing, MachineCall, StateMachine } from '../state-machine-api.js';
+import type { Advance, MachineCall, StateMachine } from '../state-machine-api.js';
+import { ListingPatience, type PatienceOptions } from './attempt-lookup.js';
 import type { MachineWork } from './machine-run.js';
 import type { MachineRunner } from './machine-runner.js';
 import { PersistentDeletion } from './persistent-deletion.js';
@@ -24,9 +25,14 @@ export interface NodeCleanupsOptions {
 
 type Ending = { readonly error: unknown } | undefined;
 
+/** One list that is asked for from now on is enough. */
+const AT_ONCE: PatienceOptions = { settleRounds: 1, settleMs: 0 };
+
 export class NodeCleanups {
   private readonly underway = new Map<string, Promise<Ending>>();
   private readonly endings = new Map<string, Ending>();
+  /** Nodes of which it is certain that this process made nothing; see `madeNothing`. */
+  private readonly empty = new Set<string>();
 
   constructor(private readonly options: NodeCleanupsOptions) {}
 
@@ -52,9 +58,21 @@ export class NodeCleanups {
     if (ending !== undefined) throw ending.error;
   }
 
+  /**
+   * Tells how the last launch of a node in this process ended: whether it is certain that there is nothing of it. Then a
+   * cleanup need not wait until lists are sure to know what was made a moment ago.
+   */
+  launchEnded(nodeId: string, madeNothing: boolean): void {
+    this.empty.delete(nodeId);
+    if (!madeNothing) return;
+    this.empty.add(nodeId);
+    dropOldest(this.empty);
+  }
+
   /** The node is no more; so is the interest in its cleanup. */
   forget(nodeId: string): void {
     this.endings.delete(nodeId);
+    this.empty.delete(nodeId);
   }
 
   private async supervise(cleanup: NodeCleanup): Promise<Ending> {
@@ -71,11 +89,7 @@ export class NodeCleanups {
 
   private remember(nodeId: string, ending: Ending): void {
     this.endings.set(nodeId, ending);
-    if (this.endings.size <= REMEMBERED) return;
-    for (const oldest of this.endings.keys()) {
-      this.endings.delete(oldest);
-      return;
-    }
+    dropOldest(this.endings);
   }
 
   private async delete(externalId: ExternalId, cleanup: NodeCleanup): Promise<void> {
@@ -95,28 +109,39 @@ export class NodeCleanups {
     });
   }
 
-  /** It is not known whether there is an instance: whatever carries the node's tags goes, until a fresh listing shows none. */
+  /**
+   * It is not known whether there is an instance: whatever carries the node's tags goes, until there is none. A single list
+   * without one says nothing, as lists may lack the newest.
+   */
   private async cleanByTags(cleanup: NodeCleanup): Promise<void> {
+    const patience = this.empty.has(cleanup.nodeId) ? AT_ONCE : {};
     for (;;) {
-      const found = await this.find(cleanup);
+      const found = await this.find(cleanup, patience);
       if (found.length === 0) return;
       const results = await Promise.allSettled(found.map((instance) => this.delete(instance.externalId, cleanup)));
       for (const result of results) if (result.status === 'rejected') throw result.reason;
     }
   }
 
-  private async find(cleanup: NodeCleanup): Promise<readonly Instance[]> {
-    const machine = new FreshListing();
-    await this.options.runner.run({
+  private async find(cleanup: NodeCleanup, patience: PatienceOptions): Promise<readonly Instance[]> {
+    const { provider, runner } = this.options;
+    const machine = new TagSearch(provider, cleanup.nodeId, patience);
+    await runner.run({
       name: `search for instances of node ${cleanup.nodeId}`,
       kind: 'delete',
       nodeId: cleanup.nodeId,
       makeMachine: () => machine,
       call: cleanup,
     });
-    const { provider } = this.options;
-    const tagged = machine.listing?.byTag('nodepool_node_id', cleanup.nodeId) ?? [];
-    return tagged.filter((instance) => !instance.deleted && instance.tags.nodepool_provider_name === provider);
+    return machine.found;
+  }
+}
+
+function dropOldest(remembered: Map<string, unknown> | Set<string>): void {
+  if (remembered.size <= REMEMBERED) return;
+  for (const oldest of remembered.keys()) {
+    remembered.delete(oldest);
+    return;
   }
 }
 
@@ -128,26 +153,36 @@ function progressOf(cleanup: NodeCleanup): NonNullable<MachineWork['progress']> 
   };
 }
 
-/** Waits for a listing, no more. */
-class FreshListing implements StateMachine {
-  listing: Listing | undefined;
+/** Waits until lists show instances of a node, or it is certain that they will not. */
+class TagSearch implements StateMachine {
+  found: readonly Instance[] = [];
+  complete = false;
   readonly externalId = undefined;
   private asked = false;
+  private readonly patience: ListingPatience;
+
+  constructor(
+    private readonly provider: string,
+    private readonly nodeId: string,
+    patience: PatienceOptions,
+  ) {
+    this.patience = new ListingPatience(patience);
+  }
 
   get state(): string {
     return this.complete ? 'complete' : 'looking for instances';
   }
 
-  get complete(): boolean {
-    return this.listing !== undefined;
-  }
-
-  advance(call: MachineCall): Advance {
-    if (!this.asked || call.listing === undefined) {
+  advance({ listing }: MachineCall): Advance {
+    if (!this.asked || listing === undefined) {
       this.asked = true;
       return { next: 'listing' };
     }
-    this.listing = call.listing;
+    this.found = listing
+      .byTag('nodepool_node_id', this.nodeId)
+      .filter((instance) => !instance.deleted && instance.tags.nodepool_provider_name === this.provider);
+    if (this.found.length === 0 && !this.patience.missedIn(listing)) return { next: 'listing' };
+    this.complete = true;
     return { next: 'complete' };
   }
 

@@ -110,9 +110,16 @@ export class StateMachineProvider<L extends LabelConfig, P extends ProviderConfi
   }
 
   getRequestHandler(pool: string, request: RequestInfo): NodeRequestHandler {
-    const { runner } = this.started();
+    const { runner, cleanups } = this.started();
     const { adapter, config } = this;
-    return new StateMachineRequestHandler({ provider: config.name, pool: this.pool(pool), request, adapter, runner });
+    return new StateMachineRequestHandler({
+      provider: config.name,
+      pool: this.pool(pool),
+      request,
+      adapter,
+      runner,
+      onEnd: (nodeId, madeNothing) => cleanups.launchEnded(nodeId, madeNothing),
+    });
   }
 
   async cleanupNode(cleanup: NodeCleanup): Promise<void> {
@@ -128,12 +135,9 @@ export class StateMachineProvider<L extends LabelConfig, P extends ProviderConfi
   }
 
   async cleanupLeakedResources(round: LeakRound, call: Call): Promise<void> {
-    const ours = await this.call('listing the resources', call, async (guarded) => {
-      const listed = await this.adapter.listResources(guarded);
-      return listed.filter((resource) => resource.tags.nodepool_provider_name === this.config.name);
-    });
-    if (ours.length === 0) return;
-    await this.deleteAll(await round.leaked(ours), call);
+    await this.cleanUpTagged(round, call);
+    const untagged = this.adapter.cleanUpUntagged?.bind(this.adapter);
+    if (untagged !== undefined) await this.call('cleaning up what has no tags', call, untagged);
   }
 
   async listNodes(call: Call): Promise<readonly Instance[]> {
@@ -145,6 +149,15 @@ export class StateMachineProvider<L extends LabelConfig, P extends ProviderConfi
   /** Machines in progress, for the stack dump. */
   inspect(): WorkInProgress[] {
     return this.works?.runner.inspect() ?? [];
+  }
+
+  private async cleanUpTagged(round: LeakRound, call: Call): Promise<void> {
+    const ours = await this.call('listing the resources', call, async (guarded) => {
+      const listed = await this.adapter.listResources(guarded);
+      return listed.filter((resource) => resource.tags.nodepool_provider_name === this.config.name);
+    });
+    if (ours.length === 0) return;
+    await this.deleteAll(await round.leaked(ours), call);
   }
 
   private setUp(context: ProviderContext): Works {

@@ -1,7 +1,7 @@
 /** A request handler that launches by state machines. */
 
 import type { LaunchedInstance, NodeLaunch, NodeRequestHandler, RequestInfo } from '../api.js';
-import { ConfigurationError, DriverError } from '../errors.js';
+import { ConfigurationError, DriverError, toDriverError } from '../errors.js';
 import type { LabelConfig, PoolConfig } from '../provider-config.js';
 import type { Adapter, StateMachine } from '../state-machine-api.js';
 import type { MachineWork } from './machine-run.js';
@@ -13,6 +13,8 @@ export interface RequestHandlerOptions<L extends LabelConfig> {
   readonly request: RequestInfo;
   readonly adapter: Adapter<L>;
   readonly runner: MachineRunner;
+  /** Told of the end of each launch: whether it is certain that there is nothing of it. */
+  readonly onEnd: (nodeId: string, madeNothing: boolean) => void;
 }
 
 export class StateMachineRequestHandler<L extends LabelConfig> implements NodeRequestHandler {
@@ -30,6 +32,7 @@ export class StateMachineRequestHandler<L extends LabelConfig> implements NodeRe
 
   async launch(launch: NodeLaunch): Promise<LaunchedInstance> {
     this.alive += 1;
+    let madeNothing = false;
     try {
       const name = `launch of node ${launch.nodeId}`;
       const instance = await this.options.runner.run({
@@ -42,8 +45,12 @@ export class StateMachineRequestHandler<L extends LabelConfig> implements NodeRe
       });
       if (instance === undefined) throw new DriverError('unexpected', `${name} ended without an instance`);
       return instance;
+    } catch (error) {
+      madeNothing = toDriverError(error).outcome === 'not-applied';
+      throw error;
     } finally {
       this.alive -= 1;
+      this.options.onEnd(launch.nodeId, madeNothing);
     }
   }
 

@@ -1,0 +1,45 @@
+/** How late the timers of this process are: what everything else in it waits for, too. */
+
+import { monitorEventLoopDelay, type IntervalHistogram } from 'node:perf_hooks';
+
+/** How often it is measured, milliseconds. */
+const RESOLUTION_MS = 20;
+const NANOSECONDS = 1e9;
+
+/** Seconds by which timers were late since the last `reset`. */
+export interface EventLoopDelay {
+  readonly p50: number;
+  readonly p99: number;
+  readonly max: number;
+}
+
+/** Measures how late timers are. It costs the process a wake-up every 20 ms, outside of JavaScript. */
+export class EventLoopMonitor {
+  private readonly histogram: IntervalHistogram = monitorEventLoopDelay({ resolution: RESOLUTION_MS });
+
+  start(): void {
+    this.histogram.enable();
+  }
+
+  stop(): void {
+    this.histogram.disable();
+  }
+
+  /** Since `reset` or `start`. */
+  read(): EventLoopDelay {
+    return {
+      p50: seconds(this.histogram.percentile(50)),
+      p99: seconds(this.histogram.percentile(99)),
+      max: seconds(this.histogram.max),
+    };
+  }
+
+  reset(): void {
+    this.histogram.reset();
+  }
+}
+
+/** The histogram holds the time between two ticks, in nanoseconds; nothing at all is 0. */
+function seconds(nanoseconds: number): number {
+  return Math.max(0, nanoseconds / NANOSECONDS - RESOLUTION_MS / 1000);
+}

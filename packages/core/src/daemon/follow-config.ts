@@ -1,0 +1,55 @@
+/** Keeps a daemon's configuration up to date, and tells the log and the metrics when a changed one is refused. */
+
+import type { LoadOptions, LoadResult } from '../config/load.js';
+import { formatProblem } from '../config/problems.js';
+import type { NodepoolConfig } from '../config/types.js';
+import { ConfigWatcher } from '../config/watcher.js';
+import type { Logger } from '../observe/logger.js';
+import type { Gauge, Metrics } from '../observe/metrics.js';
+import type { Clock } from '../runtime/clock.js';
+import type { TaskSupervisor } from '../runtime/tasks.js';
+
+/** 0 while the file's configuration is in force. */
+export const CONFIGURATION_PROBLEMS: Gauge<never> = {
+  kind: 'gauge',
+  name: 'nodepool_configuration_problems',
+  help: 'Problems for which the changed configuration was refused; 0: the configuration of the file is in force.',
+  labels: [],
+  statsd: () => [],
+};
+
+export interface FollowConfigOptions {
+  readonly load: LoadOptions;
+  readonly loaded: Extract<LoadResult, { ok: true }>;
+  readonly clock: Clock;
+  readonly tasks: TaskSupervisor;
+  readonly log: Logger;
+  readonly metrics: Metrics;
+  /** Goes on with a changed configuration. */
+  readonly apply: (config: NodepoolConfig) => void | Promise<void>;
+}
+
+/** To be started, and stopped, by whoever asked for it. */
+export function followConfig(options: FollowConfigOptions): ConfigWatcher {
+  const { load, loaded, clock, tasks, log, metrics, apply } = options;
+  metrics.set(CONFIGURATION_PROBLEMS, {}, 0);
+  return new ConfigWatcher({
+    ...load,
+    initial: loaded,
+    clock,
+    tasks,
+    listener: {
+      changed: (config) => {
+        log.info('Applying the changed configuration');
+        metrics.set(CONFIGURATION_PROBLEMS, {}, 0);
+        tasks.run('apply the configuration', async () => apply(config));
+      },
+      refused: (problems) => {
+        metrics.set(CONFIGURATION_PROBLEMS, {}, problems.length);
+        log.error('The changed configuration is refused; the one before stays in force', undefined, {
+          problems: problems.map(formatProblem),
+        });
+      },
+    },
+  });
+}

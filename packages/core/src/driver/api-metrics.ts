@@ -1,0 +1,25 @@
+/** Metrics of remote calls, the same in every program. Keys of statsd are those of the existing Nodepool. */
+
+import { statsdPart as part, type Counter, type Duration } from '../observe/metrics.js';
+
+const CALL_SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
+
+export const API_CALLS: Duration<'provider' | 'service' | 'method' | 'operation'> = {
+  kind: 'duration',
+  name: 'nodepool_api_call_duration_seconds',
+  help: 'Remote calls to clouds that ended, well or not.',
+  labels: ['provider', 'service', 'method', 'operation'],
+  buckets: CALL_SECONDS,
+  statsd: ({ provider, service, method, operation }) => [
+    `nodepool.task.${part(provider)}.${part(service)}.${part(method)}.${part(operation)}`,
+  ],
+};
+
+/** By what they were answered with: `429` shows throttling. */
+export const API_ANSWERS: Counter<'provider' | 'service' | 'status'> = {
+  kind: 'counter',
+  name: 'nodepool_api_answers_total',
+  help: 'Answers of clouds by HTTP status or error code; none: nothing came back. 429 is throttling.',
+  labels: ['provider', 'service', 'status'],
+  statsd: () => [],
+};

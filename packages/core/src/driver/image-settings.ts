@@ -1,0 +1,49 @@
+/** How images are uploaded to a provider: keys of its section that drivers with disk images have in common. */
+
+import type { JsonObject } from '../model/json.js';
+import type { JsonSchema } from './api.js';
+import { millisecondsAt, stringAt } from './section.js';
+
+export interface ImageUploadSettings {
+  /** Name of an image in the cloud; `{image_name}`, `{timestamp}` and `{upload_id}` are replaced. */
+  readonly imageNameFormat: string;
+  /** Program that is run before an uploaded image is used; its arguments are the provider, the external id and the file. */
+  readonly postUploadHook: string | undefined;
+  /** How long one upload may take. */
+  readonly imageUploadTimeoutMs: number;
+}
+
+const DEFAULT_NAME_FORMAT = '{image_name}-{timestamp}';
+const DEFAULT_TIMEOUT_SECONDS = 3600;
+
+/** For the schema of a provider; a driver takes those that it has. */
+export const imageUploadProperties = {
+  'image-name-format': {
+    type: 'string',
+    minLength: 1,
+    default: DEFAULT_NAME_FORMAT,
+    description:
+      'Name of an uploaded image in the cloud. `{image_name}`, `{timestamp}` (unix seconds) and `{upload_id}` are replaced.',
+  },
+  'post-upload-hook': {
+    type: 'string',
+    minLength: 1,
+    description:
+      'Program that is run after each upload, with the name of the provider, the external id of the image and its file as arguments. Nodes use the image once it has ended with 0.',
+  },
+  'image-upload-timeout': {
+    type: 'number',
+    exclusiveMinimum: 0,
+    default: DEFAULT_TIMEOUT_SECONDS,
+    description: 'Longest duration of an upload, seconds.',
+  },
+} as const satisfies Readonly<Record<string, JsonSchema>>;
+
+/** What a section that has passed its schema says. */
+export function loadImageUploadSettings(section: JsonObject): ImageUploadSettings {
+  return {
+    imageNameFormat: stringAt(section, 'image-name-format') ?? DEFAULT_NAME_FORMAT,
+    postUploadHook: stringAt(section, 'post-upload-hook'),
+    imageUploadTimeoutMs: millisecondsAt(section, 'image-upload-timeout') ?? DEFAULT_TIMEOUT_SECONDS * 1000,
+  };
+}

@@ -1,0 +1,58 @@
+/** Starts a provider, again and again until it succeeds: what every program does that uses providers. */
+
+import type { Metrics } from '../observe/metrics.js';
+import type { Logger } from '../observe/logger.js';
+import { sleep, type Clock } from '../runtime/clock.js';
+import type { RandomSource } from '../runtime/random.js';
+import type { TaskSupervisor } from '../runtime/tasks.js';
+import type { Provider } from './api.js';
+import { API_ANSWERS, API_CALLS } from './api-metrics.js';
+import { toDriverError } from './errors.js';
+
+/** First and longest wait between attempts to start, milliseconds. */
+const BACK_OFF_MS = { first: 1000, longest: 60_000 } as const;
+
+export interface StartProviderContext {
+  readonly clock: Clock;
+  readonly random: RandomSource;
+  /** Its lines shall name the provider. */
+  readonly log: Logger;
+  readonly tasks: TaskSupervisor;
+  /** Gets every call that the provider makes. */
+  readonly metrics: Metrics;
+}
+
+/** Resolves with true once the provider is started, with false when the signal aborts before. */
+export async function startProvider(
+  provider: Provider,
+  context: StartProviderContext,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const { clock, random, log, tasks, metrics } = context;
+  const { name } = provider.config;
+  const stopped = (): boolean => signal.aborted;
+  for (let failures = 0; !stopped(); failures += 1) {
+    try {
+      await provider.start({
+        clock,
+        random,
+        log,
+        tasks,
+        onApiCall: ({ service, method, operation, durationMs, status }) => {
+          metrics.observe(API_CALLS, { provider: name, service, method, operation }, durationMs);
+          metrics.count(API_ANSWERS, { provider: name, service, status: String(status ?? 'none') });
+        },
+      });
+      return !stopped();
+    } catch (error) {
+      if (stopped()) return false;
+      const waitMs = Math.min(BACK_OFF_MS.first * 2 ** failures, BACK_OFF_MS.longest);
+      log.error('The provider could not be started; it is tried again', toDriverError(error), {
+        seconds: waitMs / 1000,
+      });
+      // Cut short only by the signal, which ends the loop.
+      await sleep(clock, waitMs, signal).catch(() => undefined);
+    }
+  }
+  return false;
+}

@@ -1,0 +1,103 @@
+/** The lists of uploads, of builds, and of what is asked of images. Names and order are those of the existing Nodepool. */
+
+import type { JsonValue } from '../model/json.js';
+import type { ImageBuild, ImageUpload } from '../model/image.js';
+import type { ImageStore } from '../store/image-api.js';
+import { formatAge } from './age.js';
+import { makeRecordList, type ColumnChoice, type ListColumn, type RecordList } from './record-list.js';
+import { cellText } from './table.js';
+
+export interface ImageListOptions {
+  readonly columns: ColumnChoice;
+  /** Milliseconds since the epoch; what ages in a table are counted to. */
+  readonly now: number;
+}
+
+/** All uploads, by image and the age of the builds. Throws `UnknownFieldError`. */
+export function imageList(
+  images: Pick<ImageStore, 'images' | 'builds' | 'uploads'>,
+  options: ImageListOptions,
+): RecordList {
+  const rows = [...images.images()].flatMap((image) => {
+    const age = new Map(images.builds(image).map(({ id }, index) => [id, index]));
+    const place = ({ build }: ImageUpload): number => age.get(build) ?? age.size;
+    return [...images.uploads({ image })].sort((a, b) => place(a) - place(b) || compare(a.provider, b.provider));
+  });
+  const columns: readonly ListColumn<ImageUpload>[] = [
+    { field: 'id', header: 'Build ID', value: ({ build }) => build },
+    { field: 'upload_id', header: 'Upload ID', value: ({ id }) => id },
+    { field: 'provider', header: 'Provider', value: ({ provider }) => provider },
+    { field: 'image', header: 'Image', value: ({ image }) => image },
+    { field: 'external_name', header: 'Provider Image Name', value: ({ external_name: name }) => name },
+    { field: 'external_id', header: 'Provider Image ID', value: ({ external_id: id }) => id },
+    { field: 'state', header: 'State', value: ({ state }) => state },
+    since('age', 'Age', options.now, ({ state_time: time }) => time),
+    {
+      field: 'progress',
+      header: 'Progress',
+      detail: true,
+      value: ({ progress = null }) => progress,
+      text: (value) => (value === null ? '' : `${cellText(value)} %`),
+    },
+  ];
+  return makeRecordList(columns, options.columns, rows);
+}
+
+/** What people call a build: its image and its id, as its files are called. */
+export function dibImageId({ image, id }: Pick<ImageBuild, 'image' | 'id'>): string {
+  return `${image}-${id}`;
+}
+
+/** All builds, by image and age. The state of a ready one is `paused` while its image is. Throws `UnknownFieldError`. */
+export function dibImageList(
+  images: Pick<ImageStore, 'images' | 'builds' | 'paused'>,
+  options: ImageListOptions,
+): RecordList {
+  const rows = [...images.images()].flatMap((image) => images.builds(image));
+  const stateOf = ({ image, state }: ImageBuild): string =>
+    state === 'ready' && images.paused(image) ? 'paused' : state;
+  const columns: readonly ListColumn<ImageBuild>[] = [
+    { field: 'id', header: 'ID', value: dibImageId },
+    { field: 'image', header: 'Image', value: ({ image }) => image },
+    { field: 'builder', header: 'Builder', value: ({ builder }) => builder },
+    { field: 'formats', header: 'Formats', value: ({ formats }) => formats },
+    { field: 'state', header: 'State', value: stateOf },
+    since('age', 'Age', options.now, ({ state_time: time }) => time),
+  ];
+  return makeRecordList(columns, options.columns, rows);
+}
+
+/** Images that ZooKeeper knows: whether they are paused, and what became of the wish for a build. */
+export function imageStatus(
+  images: Pick<ImageStore, 'images' | 'paused' | 'buildRequestedAt' | 'isBuilding'>,
+  options: ImageListOptions,
+): RecordList {
+  const requestOf = (image: string): string | null => {
+    if (images.buildRequestedAt(image) === undefined) return null;
+    return images.isBuilding(image) ? 'building' : 'pending';
+  };
+  const columns: readonly ListColumn<string>[] = [
+    { field: 'image', header: 'Image', value: (image) => image },
+    { field: 'paused', header: 'Paused', value: (image) => images.paused(image) },
+    { field: 'build_request', header: 'Build Request', value: requestOf },
+    since('build_request_age', 'Build Request Age', options.now, (image) => images.buildRequestedAt(image) ?? null),
+  ];
+  return makeRecordList(columns, options.columns, [...images.images()]);
+}
+
+/** A moment: whole unix seconds in JSON, the age in a table. */
+function since<R>(field: string, header: string, now: number, timeOf: (row: R) => number | null): ListColumn<R> {
+  return {
+    field,
+    header,
+    value: (row) => {
+      const time = timeOf(row);
+      return time === null ? null : Math.floor(time);
+    },
+    text: (value: JsonValue) => (typeof value === 'number' ? formatAge(now / 1000 - value) : cellText(value)),
+  };
+}
+
+function compare(a: string, b: string): number {
+  return a < b ? -1 : a > b ? 1 : 0;
+}

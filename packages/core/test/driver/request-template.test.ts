@@ -1,0 +1,79 @@
+/** Templates over requests: what they say, what is refused, and that no request can make them fail. */
+
+import { describe, expect, it } from '@jest/globals';
+import { RequestTemplate, TemplateError, type JsonValue, type RequestInfo } from '../../src/index.js';
+
+function request(change: Partial<RequestInfo> = {}): RequestInfo {
+  return {
+    id: '200-0000000042',
+    labels: ['small', 'large'],
+    requestor: 'zuul',
+    requestorData: { job: 'unit', build: { uuid: 'abc' }, list: ['x', 7] },
+    relativePriority: 3,
+    eventId: 'e1',
+    createdTime: 1700000000.5,
+    tenantName: 'acme',
+    ...change,
+  };
+}
+
+describe('a template over a request', () => {
+  it.each([
+    ['no placeholder', 'no placeholder'],
+    ['Tenant is {request.tenant_name}', 'Tenant is acme'],
+    ['{request.id}/{request.requestor}/{request.event_id}', '200-0000000042/zuul/e1'],
+    ['{request.relative_priority} at {request.created_time}', '3 at 1700000000.5'],
+    ['{request.labels}', "['small', 'large']"],
+    ['{request.labels[1]}', 'large'],
+    ['{request.requestor_data[job]}', 'unit'],
+    ['{request.requestor_data[build][uuid]}', 'abc'],
+    ['{request.requestor_data[build]}', "{'uuid': 'abc'}"],
+    ['{request.requestor_data[list]}', "['x', 7]"],
+    ['{{request.id}}', '{request.id}'],
+    ['', ''],
+  ])('%j says %j', (template, text) => {
+    expect(RequestTemplate.parse(template).render(request())).toBe(text);
+  });
+
+  it.each([
+    ['{request.nme}', 'no request.nme', 'tenant_name'],
+    ['{request.__class__}', 'no request.__class__', 'id'],
+    ['{request.constructor}', 'no request.constructor', 'id'],
+    ['{node.id}', 'no placeholder', 'request.id'],
+    ['{request.id:>10}', 'no placeholder', 'request.id'],
+    ['{request.requestor_data.job}', 'no placeholder', 'requestor_data[key]'],
+    ['{}', 'no placeholder', '{{'],
+    ['50 } 60', 'stands alone', '}}'],
+    ['{request.id', 'stands alone', '{{'],
+  ])('%j is refused with the reason and a remedy', (template, reason, remedy) => {
+    let failure: unknown;
+    try {
+      RequestTemplate.parse(template);
+    } catch (error) {
+      failure = error;
+    }
+    expect(failure).toBeInstanceOf(TemplateError);
+    expect(failure).toMatchObject({
+      message: expect.stringContaining(reason),
+      hint: expect.stringContaining(remedy),
+    });
+  });
+
+  it.each<[JsonValue, string]>([
+    [null, ''],
+    ['text', ''],
+    [{ job: null }, 'None'],
+    [{ job: true }, 'True'],
+    [{ job: "it's" }, "it's"],
+    [{ job: ["it's", 'a\nb', '\'"'] }, `["it's", 'a\\nb', '\\'"']`],
+    [{ job: '{request.id}' }, '{request.id}'],
+    [['job'], ''],
+  ])('with the data %j renders %j', (requestorData, text) => {
+    expect(RequestTemplate.parse('{request.requestor_data[job]}').render(request({ requestorData }))).toBe(text);
+  });
+
+  it('reads keys of the data only, never of what all objects have', () => {
+    const template = RequestTemplate.parse('{request.requestor_data[constructor]}{request.requestor_data[__proto__]}');
+    expect(template.render(request())).toBe('');
+  });
+});
