@@ -48,9 +48,7 @@ const RESUMABLE: ReadonlySet<string> = new Set(['init', 'building', 'testing']);
 /** Undefined when the pool does not have a label of the request (any more). */
 export function assign(request: NodeRequest, pool: AssigningPool, handler: NodeRequestHandler): Assignment | undefined {
   const taken = new Set<string>();
-  const own = pool.nodes
-    .allocatedTo(request.id)
-    .filter(({ node, locked }) => !locked && node.provider === pool.providerName && node.pool === pool.poolName);
+  const own = nodesOf(request, pool);
   let zone = own.find(({ node }) => node.az !== null)?.node.az ?? undefined;
   const parts: Part[] = [];
   let need = QuotaInformation.use({});
@@ -68,6 +66,14 @@ export function assign(request: NodeRequest, pool: AssigningPool, handler: NodeR
     parts.push(part);
   }
   return { parts, zone: zone ?? pool.chooseZone(), need };
+}
+
+/** Nodes that the request has. Launches of one that was given back are on their way out. */
+function nodesOf(request: NodeRequest, { nodes, providerName, poolName }: AssigningPool): readonly NodeEntry[] {
+  return nodes.allocatedTo(request.id).filter(({ node, locked }) => {
+    const isHere = !locked && node.provider === providerName && node.pool === poolName;
+    return isHere && (node.state === 'ready' || request.state === 'pending');
+  });
 }
 
 /** A node that an earlier handler of this request had. */

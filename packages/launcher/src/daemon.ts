@@ -2,45 +2,34 @@
 
 import { hostname } from 'node:os';
 import {
-  ConfigWatcher,
   DecisionLog,
+  EventLoopMonitor,
   NodeScanner,
   TaskSupervisor,
-  formatProblem,
+  followConfig,
   openStore,
   systemClock,
   systemRandom,
-  type ConfigProblem,
-  type LoadOptions,
-  type LoadResult,
+  type ConfigWatcher,
+  type Daemon,
+  type DaemonSetup,
+  type Diagnostics,
   type Logger,
-  type MetricsRegistry,
   type Store,
 } from '@nodepool/core';
-import type { ZooKeeper } from '@nodepool/zookeeper';
 import { Launcher } from './launcher.js';
-import { Diagnostics } from './observe/diagnostics.js';
+import { launcherDiagnostics } from './observe/diagnostics.js';
 import { EnsembleMetrics } from './observe/ensemble-metrics.js';
-import { CONFIGURATION_PROBLEMS } from './observe/launcher-metrics.js';
-import { EventLoopMonitor, reportProcess } from './observe/process-metrics.js';
+import { reportProcess } from './observe/process-metrics.js';
 import { packageVersion } from './version.js';
 import { createWebServer, type WebServer } from './web/index.js';
 
-export interface DaemonOptions {
-  /** Closed by `stop`. */
-  readonly zooKeeper: ZooKeeper;
-  readonly load: LoadOptions;
-  /** What `load` gave. */
-  readonly loaded: Extract<LoadResult, { ok: true }>;
-  readonly log: Logger;
-  readonly metrics: MetricsRegistry;
-  /** Where CPU profiles are written. */
-  readonly folder: string;
+export interface LauncherDaemonOptions extends DaemonSetup {
   /** Whether to listen for the web. */
   readonly webapp: boolean;
 }
 
-export class Daemon {
+export class LauncherDaemon implements Daemon {
   private readonly log: Logger;
   private readonly tasks: TaskSupervisor;
   private readonly store: Store;
@@ -57,7 +46,7 @@ export class Daemon {
       await this.watcher.reload();
     });
 
-  constructor(private readonly options: DaemonOptions) {
+  constructor(private readonly options: LauncherDaemonOptions) {
     const clock = systemClock;
     const random = systemRandom;
     const { zooKeeper, load, loaded, log, metrics } = options;
@@ -84,7 +73,7 @@ export class Daemon {
     const { store, tasks } = this;
     const activity = (): ReturnType<Launcher['activity']> => this.launcher.activity();
     this.ensembleMetrics = new EnsembleMetrics({ store, metrics, clock, log, identifier });
-    this.diagnostics = new Diagnostics({
+    this.diagnostics = launcherDiagnostics({
       store,
       clock,
       tasks,
@@ -93,19 +82,14 @@ export class Daemon {
       eventLoopDelay: () => this.eventLoop.read(),
       folder: options.folder,
     });
-    this.watcher = new ConfigWatcher({
-      ...load,
-      initial: loaded,
+    this.watcher = followConfig({
+      load,
+      loaded,
       clock,
-      tasks: this.tasks,
-      listener: {
-        changed: (config) => {
-          log.info('Applying the changed configuration');
-          metrics.set(CONFIGURATION_PROBLEMS, {}, 0);
-          this.tasks.run('apply the configuration', () => this.launcher.apply(config));
-        },
-        refused: (problems) => this.refuse(problems),
-      },
+      tasks,
+      log,
+      metrics,
+      apply: (config) => this.launcher.apply(config),
     });
     this.web = createWebServer({
       store,
@@ -124,7 +108,6 @@ export class Daemon {
     const { config } = loaded;
     eventLoop.start();
     this.endReport = reportProcess({ metrics, store, eventLoop, hostname: hostname() });
-    metrics.set(CONFIGURATION_PROBLEMS, {}, 0);
     process.on('SIGUSR2', this.onDump);
     store.start();
     this.ensembleMetrics.start();
@@ -150,12 +133,5 @@ export class Daemon {
     this.eventLoop.stop();
     this.store.close();
     await this.options.zooKeeper.close();
-  }
-
-  private refuse(problems: readonly ConfigProblem[]): void {
-    this.options.metrics.set(CONFIGURATION_PROBLEMS, {}, problems.length);
-    this.log.error('The changed configuration is refused; the one before stays in force', undefined, {
-      problems: problems.map(formatProblem),
-    });
   }
 }

@@ -3,19 +3,23 @@
  * cloud refuses is tried again for ever, with back-off, one by one, holding up no other.
  */
 
+import { setMaxListeners } from 'node:events';
 import {
   Slots,
   LostOwnershipError,
   linkSignals,
   sleep,
+  type Call,
   type Node,
   type NodeEntry,
+  type NodeCleanup,
   type NodeHandle,
   type Provider,
 } from '@nodepool/core';
 import { isToBeDeleted, isUnfinished } from './cleanup/deletable-nodes.js';
 import type { LauncherContext } from './context.js';
 import { unixSeconds } from './context.js';
+import { driverCall } from './driver-call.js';
 import { nodeFields } from './observe/record-fields.js';
 
 /** First and longest wait between attempts, milliseconds; how long one attempt may take. */
@@ -28,6 +32,8 @@ export class Deletions {
   private readonly inProgress = new Set<string>();
   private readonly locking = new Slots(LOCKING);
   private readonly unsubscribe: (() => void)[];
+  /** Aborts when the session is in doubt: the locks may be somebody else's from then on, until it is confirmed again. */
+  private doubt = doubtOfSession();
 
   constructor(
     private readonly context: LauncherContext,
@@ -49,6 +55,12 @@ export class Deletions {
         if (complete) this.considerAll();
       }),
     ];
+    const onState = (): void => {
+      if (store.zooKeeper.state === 'connected') this.doubt = doubtOfSession();
+      else this.doubt.abort(new Error('the session is in doubt'));
+    };
+    store.zooKeeper.on('state', onState);
+    this.unsubscribe.push(() => store.zooKeeper.off('state', onState));
     if (store.complete) this.considerAll();
   }
 
@@ -180,6 +192,7 @@ export class Deletions {
           error instanceof Error ? error.message : String(error),
         );
         await sleep(clock, waitMs, signal);
+        await this.context.store.zooKeeper.connected({ signal });
       }
     }
   }
@@ -190,11 +203,22 @@ export class Deletions {
 
   private async deleteInCloud(handle: NodeHandle, signal: AbortSignal): Promise<void> {
     const { clock, store } = this.context;
+    const confirmed = linkSignals(signal, this.doubt.signal);
     const log = this.context.log.with({ ...nodeFields(store, handle), provider: this.provider.config.name });
-    await this.provider.cleanupNode({
-      signal,
-      deadline: clock.monotonic() + ATTEMPT_TIMEOUT_MS,
-      log,
+    const call = { signal: confirmed.signal, deadline: clock.monotonic() + ATTEMPT_TIMEOUT_MS, log };
+    try {
+      await driverCall(clock, `the deletion of node ${handle.id}`, call, async (bounded) => {
+        await this.provider.cleanupNode(this.cleanupOf(handle, bounded));
+        await this.provider.waitForNodeCleanup(handle.id);
+      });
+    } finally {
+      confirmed.unlink();
+    }
+  }
+
+  private cleanupOf(handle: NodeHandle, call: Call): NodeCleanup {
+    return {
+      ...call,
       nodeId: handle.id,
       pool: handle.node.pool,
       externalId: handle.node.external_id,
@@ -203,9 +227,15 @@ export class Deletions {
         const { progress } = handle.node;
         return progress === null ? Promise.resolve() : handle.update({ progress: { ...progress, machine } });
       },
-    });
-    await this.provider.waitForNodeCleanup(handle.id);
+    };
   }
+}
+
+function doubtOfSession(): AbortController {
+  const controller = new AbortController();
+  // One listener per deletion is no leak.
+  setMaxListeners(0, controller.signal);
+  return controller;
 }
 
 function deletionProgress(context: LauncherContext, node: Node): Node['progress'] {

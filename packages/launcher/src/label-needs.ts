@@ -40,7 +40,12 @@ export class LabelNeeds {
 
   readiness(label: string): Readiness {
     const reason = this.failures.get(label);
-    return reason === undefined ? this.provider.labelReady(this.pool.name, label) : { ready: false, reason };
+    if (reason !== undefined) return { ready: false, reason };
+    try {
+      return this.provider.labelReady(this.pool.name, label);
+    } catch (error) {
+      return { ready: false, reason: `the driver failed: ${toDriverError(error).message}` };
+    }
   }
 
   /** The cloud refuses the label; until the configuration changes. */
@@ -53,7 +58,9 @@ export class LabelNeeds {
     if (this.provider.getQuotaForLabel === undefined) return;
     const call: Call = { signal: this.signal, deadline: clock.monotonic() + CALL_TIMEOUT_MS, log };
     try {
-      this.needs.set(label.name, await this.provider.getQuotaForLabel(this.pool.name, label.name, call));
+      const need = await this.provider.getQuotaForLabel(this.pool.name, label.name, call);
+      // Made anew: what a driver answers may be of another copy of the library, or nonsense, which is found out here.
+      this.needs.set(label.name, QuotaInformation.use({ instances: 1, ...need.toResources() }));
       if (this.failures.delete(label.name)) this.onReady();
     } catch (error) {
       if (this.signal.aborted) return;

@@ -3,7 +3,9 @@
  * What it does is decided below it (`pool-worker.ts`, `deletions.ts`, `upkeep.ts`).
  */
 
+import { isDeepStrictEqual } from 'node:util';
 import {
+  sameCode,
   silentDecisions,
   silentMetrics,
   type ComponentData,
@@ -12,8 +14,10 @@ import {
   type ProviderConfig,
 } from '@nodepool/core';
 import type { LauncherContext, LauncherOptions } from './context.js';
+import { driverVersions, DriversInUse } from './drivers-in-use.js';
 import type { ProviderActivity } from './observe/activity.js';
 import { LimitMetrics } from './observe/limits.js';
+import { QuotaLedger } from './quota-ledger.js';
 import { ProviderRuntime } from './provider-runtime.js';
 import { Upkeep } from './upkeep.js';
 
@@ -26,11 +30,15 @@ export class Launcher {
   private configured = false;
   private readonly context: LauncherContext;
   private readonly limits: LimitMetrics;
+  private readonly drivers: DriversInUse;
+  private readonly ledger: QuotaLedger;
   private stopped = false;
 
   constructor(options: LauncherOptions) {
     this.context = { metrics: silentMetrics, decisions: silentDecisions, ...options };
     this.limits = new LimitMetrics(this.context.metrics);
+    this.drivers = new DriversInUse(this.context.log, this.context.metrics);
+    this.ledger = new QuotaLedger(this.context.store);
   }
 
   /** What the providers are doing, for the stack dump and for explanations. */
@@ -54,6 +62,7 @@ export class Launcher {
       state: 'running',
       version,
       model_api: 0,
+      ...(config.driverPackages === undefined ? {} : { drivers: driverVersions(config) }),
     });
     this.upkeep = new Upkeep(this.context, (provider) => this.runtimes.has(provider));
     await this.apply(config);
@@ -76,15 +85,18 @@ export class Launcher {
 
   private async applyNow(config: NodepoolConfig): Promise<void> {
     if (this.stopped) return;
+    this.ledger.setTenantLimits(config.tenantLimits);
+    for (const runtime of this.runtimes.values()) runtime.tenantLimitsChanged();
     const outdated = [...this.runtimes].filter(([name, { provider }]) => {
       const next = config.providers.get(name);
-      return next === undefined || !sameProvider(provider.config, next);
+      return next === undefined || !sameProvider(provider.config, next) || !sameCode(this.drivers, config, next.driver);
     });
     for (const [name, runtime] of outdated) {
       this.runtimes.delete(name);
       this.context.log.info('Stopping provider', { provider: name, removed: !config.providers.has(name) });
       await runtime.stop();
     }
+    this.tellDrivers(config);
     for (const [name, { driver, reason }] of config.brokenProviders) {
       this.context.log.error('The driver of the provider cannot be used', undefined, {
         provider: name,
@@ -97,11 +109,23 @@ export class Launcher {
       if (driver === undefined || this.runtimes.has(name)) continue;
       this.context.log.info('Starting provider', { provider: name, driver: providerConfig.driver });
       const onServing = (): void => this.context.log.info('Provider serves its pools', { provider: name });
-      this.runtimes.set(name, new ProviderRuntime(this.context, driver.getProvider(providerConfig), onServing));
+      this.runtimes.set(
+        name,
+        new ProviderRuntime(this.context, driver.getProvider(providerConfig), this.ledger, onServing),
+      );
     }
     this.limits.apply(config);
     this.upkeep?.apply(config);
     this.configured = true;
+  }
+
+  private tellDrivers(config: NodepoolConfig): void {
+    this.drivers.apply(config);
+    const { component } = this;
+    const drivers = driverVersions(config);
+    if (component === undefined || isDeepStrictEqual(drivers, component.component.drivers ?? {})) return;
+    // It waits for ZooKeeper; the providers do not.
+    this.context.tasks.run('tell the versions of the drivers', () => component.update({ drivers }));
   }
 }
 

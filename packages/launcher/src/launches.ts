@@ -8,7 +8,6 @@ import {
   DriverError,
   ERROR_POLICIES,
   LostOwnershipError,
-  TimeoutError,
   sleep,
   toDriverError,
   type ExternalId,
@@ -26,12 +25,16 @@ import {
 } from '@nodepool/core';
 import { isZooKeeperError } from '@nodepool/zookeeper';
 import type { LauncherContext } from './context.js';
+import { driverCall } from './driver-call.js';
 import { unixSeconds } from './context.js';
 import { readyNode, remnantNode } from './node-record.js';
 import { FAILED_ATTEMPTS, LAUNCHES } from './observe/launcher-metrics.js';
 
 /** First and longest wait between attempts, milliseconds. */
 const BACK_OFF_MS = { first: 1000, longest: 60_000 } as const;
+
+/** How long the console of an instance may take, milliseconds: it only helps people. */
+const CONSOLE_TIMEOUT_MS = 60_000;
 
 /** What a launch works on. */
 export interface LaunchJob {
@@ -108,22 +111,22 @@ function attemptFailed(context: LauncherContext, job: LaunchJob, progress: NodeP
 }
 
 async function launchWithRetries(context: LauncherContext, job: LaunchJob): Promise<Partial<NodeData>> {
-  if (job.resumed) await adopt(context, job);
   for (let failures = 0; ; failures += 1) {
-    const progress = job.node.node.progress;
-    if (progress === null) throw new DriverError('unexpected', `node ${job.node.id} has no launch attempt recorded`);
-    const attempt = new Attempt(context, job, progress);
+    let attempt: Attempt | undefined;
     try {
+      if (job.resumed && failures === 0) await adopt(context, job);
+      attempt = new Attempt(context, job, recordedProgress(job));
       return await attempt.run();
     } catch (error) {
       // The record is not ours to write any more, or cannot be written: then neither is the instance ours to give up.
       if (error instanceof LostOwnershipError || isZooKeeperError(error)) throw error;
       const failure = job.signal.aborted ? aborted(job) : toDriverError(error);
       const policy = ERROR_POLICIES[failure.code];
+      const progress = recordedProgress(job);
       attemptFailed(context, job, progress, failure);
       const exhausted = policy.countsAsAttempt && progress.number >= job.provider.config.launchRetries;
       if (policy.retry === 'never' || policy.retry === 'when-room' || exhausted) throw failure;
-      await attempt.leaveRemnant();
+      await attempt?.leaveRemnant();
       if (policy.retry === 'back-off') {
         const backOff = Math.min(BACK_OFF_MS.first * 2 ** failures, BACK_OFF_MS.longest);
         await sleep(context.clock, failure.retryAfterMs ?? backOff, job.signal);
@@ -141,6 +144,12 @@ async function launchWithRetries(context: LauncherContext, job: LaunchJob): Prom
   }
 }
 
+function recordedProgress({ node }: LaunchJob): NodeProgress {
+  const { progress } = node.node;
+  if (progress === null) throw new DriverError('unexpected', `node ${node.id} has no launch attempt recorded`);
+  return progress;
+}
+
 /**
  * An attempt of which nothing but its identity was saved may have an instance all the same: its creator died before it
  * could say so. Looks for it; if there is none, a new identity makes sure that one that shows up later is told apart.
@@ -149,7 +158,10 @@ async function adopt(context: LauncherContext, job: LaunchJob): Promise<void> {
   const { progress, external_id: externalId } = job.node.node;
   if (progress === null || progress.machine !== null || externalId !== null) return;
   const deadline = context.clock.monotonic() + job.provider.config.launchTimeoutMs;
-  const instances = await job.provider.listNodes({ signal: job.signal, deadline, log: job.log });
+  const call = { signal: job.signal, deadline, log: job.log };
+  const instances = await driverCall(context.clock, 'the search for an interrupted launch', call, (bounded) =>
+    job.provider.listNodes(bounded),
+  );
   const found = instances.find(({ tags, deleted }) => !deleted && tags.nodepool_launch_attempt === progress.attempt);
   if (found !== undefined)
     job.log.info('Adopted the instance of an interrupted launch', { external_id: found.externalId });
@@ -179,7 +191,11 @@ class Attempt {
   }
 
   async run(): Promise<Partial<NodeData>> {
-    const instance = await this.withinDeadline((signal) => this.create(signal));
+    const { signal, log } = this.job;
+    const call = { signal, deadline: this.deadline, log };
+    const instance = await driverCall(this.context.clock, `the launch of node ${this.job.node.id}`, call, (bounded) =>
+      this.create(bounded.signal),
+    );
     this.externalId = instance.externalId;
     if (!this.job.label.hostKeyChecking) return readyNode(instance, []);
     try {
@@ -201,10 +217,16 @@ class Attempt {
   /** The instance's console goes into the log, if the label wants that. */
   private async logConsole(): Promise<void> {
     const { provider, label, pool, log, signal } = this.job;
-    if (!label.consoleLog || this.externalId === null || provider.getConsoleLog === undefined) return;
+    const getConsoleLog = provider.getConsoleLog?.bind(provider);
+    if (!label.consoleLog || this.externalId === null || getConsoleLog === undefined) return;
     try {
       const where = { pool: pool.name, label: label.name };
-      const text = await provider.getConsoleLog(this.externalId, where, { signal, deadline: this.deadline, log });
+      const { externalId } = this;
+      const { clock } = this.context;
+      const call = { signal, deadline: clock.monotonic() + CONSOLE_TIMEOUT_MS, log };
+      const text = await driverCall(clock, 'the reading of its console', call, (bounded) =>
+        getConsoleLog(externalId, where, bounded),
+      );
       if (text !== undefined) log.info('Console of an instance whose login never answered', { console: text });
     } catch (error) {
       log.warn('The console of the instance could not be read', { error });
@@ -259,46 +281,4 @@ class Attempt {
       log,
     });
   }
-
-  /** Drivers shall keep to the deadline by themselves; one that does not holds up only its own launch. */
-  private withinDeadline<T>(work: (signal: AbortSignal) => Promise<T>): Promise<T> {
-    const { clock } = this.context;
-    const { launchTimeoutMs } = this.job.provider.config;
-    const abandon = new AbortController();
-    return new Promise<T>((resolve, reject) => {
-      const finish = (): void => {
-        timer.cancel();
-        this.job.signal.removeEventListener('abort', onAbort);
-      };
-      const giveUp = (error: DriverError): void => {
-        finish();
-        abandon.abort(error);
-        reject(error);
-      };
-      const onAbort = (): void => giveUp(aborted(this.job));
-      const timer = clock.schedule(this.deadline - clock.monotonic(), () =>
-        giveUp(new TimeoutError(`the instance was not there after ${launchTimeoutMs / 1000} s (launch-timeout)`)),
-      );
-      this.job.signal.addEventListener('abort', onAbort, { once: true });
-      if (this.job.signal.aborted) {
-        onAbort();
-        return;
-      }
-      callSafely(() => work(abandon.signal)).then(
-        (value) => {
-          finish();
-          resolve(value);
-        },
-        (error: unknown) => {
-          finish();
-          reject(error instanceof Error ? error : toDriverError(error));
-        },
-      );
-    });
-  }
-}
-
-/** A driver may throw where it should reject. */
-async function callSafely<T>(work: () => Promise<T>): Promise<T> {
-  return work();
 }

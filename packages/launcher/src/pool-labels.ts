@@ -1,7 +1,16 @@
 /** What a pool knows of its labels: what their nodes need, their images, their zones, and what stands in their way. */
 
-import type { Call, ImageUpload, LabelConfig, Logger, PoolConfig, Provider, QuotaInformation } from '@nodepool/core';
+import {
+  QuotaInformation,
+  type Call,
+  type ImageUpload,
+  type LabelConfig,
+  type Logger,
+  type PoolConfig,
+  type Provider,
+} from '@nodepool/core';
 import type { LauncherContext } from './context.js';
+import { imageWait } from './image-wait.js';
 import { LabelNeeds } from './label-needs.js';
 
 const ZONES_TIMEOUT_MS = 60_000;
@@ -9,6 +18,8 @@ const ZONES_TIMEOUT_MS = 60_000;
 export class PoolLabels {
   private readonly needs: LabelNeeds;
   private zones: readonly string[] = [];
+  /** What stands in the way of labels with a disk image, as it was last looked at. */
+  private readonly hindrances = new Map<string, string>();
 
   constructor(
     private readonly context: LauncherContext,
@@ -52,12 +63,45 @@ export class PoolLabels {
     this.needs.failed(label, reason);
   }
 
+  /** To be told of a change of a disk image. True when it matters for who can be served. */
+  imageChanged(image: string): boolean {
+    let changed = false;
+    for (const { name, image: used } of this.pool.labels.values()) {
+      if (used.kind !== 'diskimage' || used.name !== image) continue;
+      const now = this.upcoming([name]) ?? this.obstacle([name]) ?? '';
+      changed ||= this.hindrances.get(name) !== now;
+      this.hindrances.set(name, now);
+    }
+    return changed;
+  }
+
+  /** The upload that one of the labels waits for; undefined when none does. */
+  upcoming(names: readonly string[]): string | undefined {
+    for (const name of names) {
+      const label = this.label(name);
+      if (label?.image.kind !== 'diskimage' || this.upload(label) !== undefined) continue;
+      const query = { image: label.image.name, provider: this.provider.config.name };
+      for (const { state, build } of this.context.store.images.uploads(query)) {
+        if (state !== 'uploading') continue;
+        return `label ${name} waits for the upload of build ${build} of disk image ${label.image.name}`;
+      }
+    }
+    return undefined;
+  }
+
+  /** What nodes of these labels need together. */
+  needOf(names: readonly string[]): QuotaInformation {
+    const [first, ...others] = names.map((name) => this.need(name));
+    return others.reduce((sum, need) => sum.add(need), first ?? QuotaInformation.use({}));
+  }
+
   /** Why one of the labels cannot be served at the moment; undefined when all can. */
   obstacle(names: readonly string[]): string | undefined {
     for (const name of names) {
       const label = this.label(name);
       if (label?.image.kind === 'diskimage' && this.upload(label) === undefined) {
-        return `disk image ${label.image.name} of label ${name} has no upload to this provider that is ready`;
+        const wait = imageWait(this.context.store.images, label.image.name, this.provider.config.name);
+        return `disk image ${label.image.name} of label ${name} has no upload to this provider that is ready: ${wait}`;
       }
       const readiness = this.needs.readiness(name);
       if (!readiness.ready) return `label ${name} cannot be served: ${readiness.reason}`;

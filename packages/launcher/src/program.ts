@@ -1,63 +1,31 @@
 /** Command line of `nodepool-launcher`. */
 
-import { Command, CommanderError } from 'commander';
+import { parseDaemonCommandLine, type DaemonOptions, type ProgramOutput } from '@nodepool/core';
 import { packageVersion } from './version.js';
 
-/** What the command line says. */
-export interface ProgramOptions {
-  readonly config: string;
-  readonly secure: string | undefined;
-  readonly logging: string | undefined;
-  readonly debug: boolean;
-  readonly pidFile: string | undefined;
+export const PROGRAM_NAME = 'nodepool-launcher';
+
+export interface LauncherFlags {
   readonly webapp: boolean;
 }
 
-/** Where help and complaints go. */
-export interface ProgramOutput {
-  out(text: string): void;
-  err(text: string): void;
-}
-
 /** The options, or the exit code of a command line that asks for nothing more (help, version) or is wrong. */
-export function parseCommandLine(argv: readonly string[], output: ProgramOutput): ProgramOptions | number {
-  const command = new Command('nodepool-launcher')
-    .description('Answers node requests: takes ready nodes or launches new ones, hands them out, deletes them.')
-    .option('-c, --config <file>', 'configuration', '/etc/nodepool/nodepool.yaml')
-    .option('-s, --secure <file>', 'secure file, merged over the configuration')
-    .option('-l, --logging <file>', 'logging configuration')
-    .option('-d, --debug', 'log everything', false)
-    .option('-f, --foreground', 'accepted; the launcher always runs in the foreground')
-    .option('-p, --pidfile <file>', 'write the process id there')
-    .option('--no-webapp', 'no web endpoint')
-    .version(packageVersion(), '--version', 'print the version')
-    .helpOption('-h, --help', 'print this help')
-    .allowExcessArguments(false)
-    .addHelpText('after', HELP)
-    .configureOutput({ writeOut: (text) => output.out(text), writeErr: (text) => output.err(text) })
-    .exitOverride();
-  try {
-    command.parse([...argv]);
-  } catch (error) {
-    if (!(error instanceof CommanderError)) throw error;
-    return error.exitCode === 0 ? 0 : 2;
-  }
-  const given = command.opts<{
-    config: string;
-    secure?: string;
-    logging?: string;
-    debug: boolean;
-    pidfile?: string;
-    webapp: boolean;
-  }>();
-  return {
-    config: given.config,
-    secure: given.secure,
-    logging: given.logging,
-    debug: given.debug,
-    pidFile: given.pidfile,
-    webapp: given.webapp,
-  };
+export function parseCommandLine(
+  argv: readonly string[],
+  output: ProgramOutput,
+): { readonly daemon: DaemonOptions; readonly own: LauncherFlags } | number {
+  return parseDaemonCommandLine(
+    {
+      name: PROGRAM_NAME,
+      description: 'Answers node requests: takes ready nodes or launches new ones, hands them out, deletes them.',
+      version: packageVersion(),
+      help: HELP,
+      addOptions: (command) => void command.option('--no-webapp', 'no web endpoint'),
+      readOptions: (command) => command.opts<LauncherFlags>(),
+    },
+    argv,
+    output,
+  );
 }
 
 const HELP = `

@@ -1,17 +1,19 @@
 /** The life of one configured provider in this launcher: it is started, serves its pools, deletes its nodes, is stopped. */
 
 import { setMaxListeners } from 'node:events';
-import { sleep, toDriverError, type ApiCall, type Logger, type Provider } from '@nodepool/core';
+import { startProvider, toDriverError, type Logger, type Provider } from '@nodepool/core';
 import { runLeakRounds } from './cleanup/leak-rounds.js';
 import { Concurrency } from './concurrency.js';
 import type { LauncherContext } from './context.js';
 import { Deletions } from './deletions.js';
+import { driverCall } from './driver-call.js';
 import type { ProviderActivity } from './observe/activity.js';
-import { API_ANSWERS, API_CALLS } from './observe/launcher-metrics.js';
 import { PoolWorker } from './pool-worker.js';
+import { ProviderLimits } from './provider-limits.js';
+import type { QuotaLedger } from './quota-ledger.js';
 
-/** First and longest wait between attempts to start, milliseconds. */
-const BACK_OFF_MS = { first: 1000, longest: 60_000 } as const;
+/** A provider that is stopped may take so long to end, milliseconds; drivers on our frameworks take a third of that at most. */
+const STOP_TIMEOUT_MS = 30_000;
 
 export class ProviderRuntime {
   private readonly stopping = new AbortController();
@@ -24,6 +26,7 @@ export class ProviderRuntime {
   constructor(
     private readonly context: LauncherContext,
     readonly provider: Provider,
+    private readonly ledger: QuotaLedger,
     /** Called once it serves its pools. */
     private readonly onServing: () => void,
   ) {
@@ -45,10 +48,24 @@ export class ProviderRuntime {
     this.serving = false;
     this.deletions?.stop();
     this.stopping.abort(new Error(`provider ${this.provider.config.name} is stopped`));
-    await this.started;
+    await this.orLeftBehind('the start', () => this.started);
     await Promise.all(this.pools.map((pool) => pool.stop()));
-    this.provider.stop();
-    await this.provider.join();
+    await this.orLeftBehind('the end', async () => {
+      this.provider.stop();
+      await this.provider.join();
+    });
+  }
+
+  /** A driver that does not come to an end must not keep everybody else from going on. */
+  private async orLeftBehind(what: string, work: () => Promise<void>): Promise<void> {
+    const { clock } = this.context;
+    const { name, driver } = this.provider.config;
+    const call = { signal: new AbortController().signal, deadline: clock.monotonic() + STOP_TIMEOUT_MS, log: this.log };
+    try {
+      await driverCall(clock, `${what} of provider ${name}`, call, work);
+    } catch (error) {
+      this.log.error('The driver does not let the provider end; it is left behind', toDriverError(error), { driver });
+    }
   }
 
   /** What it is doing, for the stack dump and for explanations. */
@@ -62,25 +79,25 @@ export class ProviderRuntime {
     };
   }
 
-  private onApiCall({ service, method, operation, durationMs, status }: ApiCall): void {
-    const { metrics } = this.context;
-    const { name: provider } = this.provider.config;
-    metrics.observe(API_CALLS, { provider, service, method, operation }, durationMs);
-    metrics.count(API_ANSWERS, { provider, service, status: String(status ?? 'none') });
+  /** To be called when limits of tenants have changed. */
+  tenantLimitsChanged(): void {
+    for (const pool of this.pools) pool.tenantLimitsChanged();
   }
 
   private async start(): Promise<void> {
     const { signal } = this.stopping;
-    if (!(await this.startProvider())) return;
-    const { provider, context } = this;
+    const { provider, context, ledger } = this;
+    if (!(await startProvider(provider, { ...context, log: this.log }, signal))) return;
     this.deletions = new Deletions(context, provider, signal);
     const { name } = provider.config;
     context.tasks.run(`look for leaked resources of provider ${name}`, () => runLeakRounds(context, provider, signal));
+    const limits = new ProviderLimits(context, provider, ledger, signal);
     const concurrency = new Concurrency(provider.config.maxConcurrency);
     this.pools = [...provider.config.pools.values()].map(
-      (pool) => new PoolWorker(context, provider, pool, concurrency, signal),
+      (pool) => new PoolWorker(context, provider, pool, { ledger, limits, concurrency }, signal),
     );
     try {
+      await limits.load();
       await Promise.all(this.pools.map((pool) => pool.start()));
     } catch (error) {
       if (!signal.aborted) throw error;
@@ -88,27 +105,5 @@ export class ProviderRuntime {
     if (signal.aborted) return;
     this.serving = true;
     this.onServing();
-  }
-
-  /** False when it was stopped meanwhile. */
-  private async startProvider(): Promise<boolean> {
-    const { clock, random, tasks } = this.context;
-    const { signal } = this.stopping;
-    const stopped = (): boolean => signal.aborted;
-    for (let failures = 0; !stopped(); failures += 1) {
-      try {
-        await this.provider.start({ clock, random, log: this.log, tasks, onApiCall: (call) => this.onApiCall(call) });
-        return !stopped();
-      } catch (error) {
-        if (stopped()) return false;
-        const waitMs = Math.min(BACK_OFF_MS.first * 2 ** failures, BACK_OFF_MS.longest);
-        this.log.error('The provider could not be started; it is tried again', toDriverError(error), {
-          seconds: waitMs / 1000,
-        });
-        // Cut short only by the signal, which ends the loop.
-        await sleep(clock, waitMs, signal).catch(() => undefined);
-      }
-    }
-    return false;
   }
 }

@@ -29,6 +29,7 @@ import type { Assignment } from './assignment.js';
 import type { LauncherContext } from './context.js';
 import { firstAttempt, launch } from './launches.js';
 import type { RequestActivity } from './observe/activity.js';
+import { lackInWords, type Lack } from './quota-scope.js';
 
 /** A place of the request: a label, and the node that will serve it. */
 export interface Slot {
@@ -62,8 +63,22 @@ export interface HandlerPool {
   declined(request: NodeRequest): Partial<NodeRequestData>;
   /** The cloud said that there is no room, whatever we think. */
   outOfRoom(): void;
+  /** Whether the limits allow these records, the last of which has this id; else why not. Nothing is begun before. */
+  confirm(request: NodeRequest, lastId: string, labels: readonly string[]): Promise<Lack | undefined>;
   /** The cloud refuses the label for good. */
   labelFailed(label: string, reason: string): void;
+}
+
+/** Somebody else was faster to take the room that we saw. */
+class NoRoomError extends Error {
+  constructor(
+    lack: Lack,
+    /** Records that were made for nothing, in these versions. */
+    readonly records: readonly { readonly id: string; readonly version: number }[],
+  ) {
+    super(lackInWords(lack));
+    this.name = 'NoRoomError';
+  }
 }
 
 /** Why the work on a request ends early. */
@@ -134,8 +149,8 @@ export class RequestHandler {
   }
 
   /**
-   * Locks the records that were made with the acceptance, and those whose launch goes on; starts the former. To be
-   * called before `run`. `created`: the ids, one per slot without a node. Never rejects: `run` deals with a failure.
+   * Locks the records that were made with the acceptance, if the limits allow them, and those whose launch goes on; starts
+   * the former. To be called before `run`. `created`: the ids, one per slot without a node. Never rejects: `run` deals with a failure.
    */
   async lockNodes(created: AcceptedRequest['created']): Promise<void> {
     try {
@@ -170,9 +185,24 @@ export class RequestHandler {
       const change = { state: 'building', progress } as const;
       return resume === undefined ? { id: ids.next().value ?? '', change } : { id: resume.id, from: resume, change };
     });
+    await this.confirm(empty, created);
     const handles = await this.context.store.nodes.tryLockAll(toLock);
     if (handles === undefined) throw new LostOwnershipError(`${NODEPOOL_ROOT}/nodes/${toLock[0]?.id ?? ''}`);
     for (const [index, slot] of empty.entries()) slot.node = handles[index];
+  }
+
+  /** Records of which nothing was begun are reservations that nobody has confirmed yet. */
+  private async confirm(empty: readonly Slot[], created: AcceptedRequest['created']): Promise<void> {
+    const fresh = empty.filter(({ resume }) => resume === undefined || resume.node.state === 'init');
+    const records = [
+      ...created.map((id) => ({ id, version: 0 })),
+      ...fresh.flatMap(({ resume }) => (resume === undefined ? [] : [resume])),
+    ].map(({ id, version }) => ({ id, version }));
+    const lastId = records.reduce((last, { id }) => (id > last ? id : last), '');
+    if (lastId === '') return;
+    const labels = fresh.map(({ label }) => label.name);
+    const lack = await this.pool.confirm(this.request.request, lastId, labels);
+    if (lack !== undefined) throw new NoRoomError(lack, records);
   }
 
   /** The changes that make the nodes ready, in the order of the slots. */
@@ -247,6 +277,8 @@ export class RequestHandler {
       this.log.info('Let go of the request; it is taken up again');
       this.decided('let go of it, to be taken up again');
       await this.releaseForResumption();
+    } else if (error instanceof NoRoomError) {
+      await this.undo(error);
     } else if (error instanceof LostOwnershipError || isZooKeeperError(error)) {
       // Nothing is wrong with the nodes: whoever takes the request up next goes on with them.
       this.log.warn('Gave the request up, to take it up again: its records could not be written', { error });
@@ -255,6 +287,14 @@ export class RequestHandler {
     } else {
       await this.failed(error);
     }
+  }
+
+  /** As if we had not accepted it: it waits until there is room. */
+  private async undo({ message, records }: NoRoomError): Promise<void> {
+    this.log.debug('Took the acceptance back: there is no room after all', { reason: message });
+    this.decided('waits for room', message);
+    await this.releaseNodes();
+    await this.orWithdrawn(() => this.request.undo(records));
   }
 
   private async failed(error: unknown): Promise<void> {
@@ -283,8 +323,12 @@ export class RequestHandler {
   /** Gives the request back; ready nodes stay for others, the rest is deleted. */
   private async giveBack(change: Partial<NodeRequestData>, rest: 'failed' | 'aborted' = 'failed'): Promise<void> {
     await this.releaseNodes(rest);
+    await this.orWithdrawn(() => this.request.release(change));
+  }
+
+  private async orWithdrawn(write: () => Promise<void>): Promise<void> {
     try {
-      await this.request.release(change);
+      await write();
     } catch (error) {
       if (!(error instanceof RequestGoneError)) throw error;
       this.log.info('Request withdrawn');

@@ -16,10 +16,12 @@ export interface PoolAbilities {
   readonly priority: number;
   readonly disabled: boolean;
   hasLabel(label: string): boolean;
-  /** Whether nodes of this pool are allocated to the request already. */
-  hasBegun(requestId: string): boolean;
-  /** Why the labels cannot be served, now or ever; undefined when they can. */
-  obstacle(labels: readonly string[]): string | undefined;
+  /** Whether the request, which nobody works on, has nodes of this pool already. */
+  hasBegun(request: NodeRequest): boolean;
+  /** Why the request cannot be served, now or ever; undefined when it can. */
+  obstacle(request: NodeRequest): string | undefined;
+  /** What the request has to wait for before it can be served here; undefined: nothing but room. */
+  waitsFor(request: NodeRequest): string | undefined;
 }
 
 /** Decides for one pool. The registry must be complete. */
@@ -32,7 +34,7 @@ export function judge(request: NodeRequest, pool: PoolAbilities, registry: Compo
       : { kind: 'leave', reason: 'declined by this pool' };
   }
   // A request that was begun here goes on here: the others leave it to us, whatever comes before us.
-  const begun = pool.hasBegun(request.id);
+  const begun = pool.hasBegun(request);
   if (!begun && request.provider !== null && request.provider !== pool.providerName) {
     const preferred = others().some((other) => other.provider_name === request.provider);
     if (preferred) return { kind: 'leave', reason: `provider ${request.provider} is preferred` };
@@ -45,7 +47,9 @@ export function judge(request: NodeRequest, pool: PoolAbilities, registry: Compo
   }
   if (request.node_types.length === 0) return { kind: 'decline', reason: 'the request names no label' };
   if (pool.disabled) return { kind: 'decline', reason: 'the pool is disabled (max-servers)' };
-  const obstacle = pool.obstacle(request.node_types);
+  const wait = pool.waitsFor(request);
+  if (wait !== undefined) return { kind: 'leave', reason: wait };
+  const obstacle = pool.obstacle(request);
   if (obstacle !== undefined) return { kind: 'decline', reason: obstacle };
   const ahead = begun ? undefined : others().find((other) => other.priority < pool.priority && !other.paused);
   if (ahead !== undefined) return { kind: 'leave', reason: `pool ${ahead.id} has a higher priority` };

@@ -1,9 +1,17 @@
 /** What a launcher clears up after others: told by ZooKeeper and the cloud alone. */
 
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { silentLogger, type JsonObject, type LogFields, type NodepoolConfig } from '@nodepool/core';
+import {
+  silentLogger,
+  type JsonObject,
+  type LogFields,
+  type NodepoolConfig,
+  type Provider,
+  type Resource,
+} from '@nodepool/core';
 import { readCloudSettings } from '@nodepool/driver-example';
 import type { ZooKeeper } from '@nodepool/zookeeper';
+import { spoiltDriver } from './support/spoilt-driver.js';
 import { World, pool, provider } from './support/world.js';
 
 const NODES = '/nodepool/nodes';
@@ -181,6 +189,19 @@ describe('an instance', () => {
     expect(theirs.map(exists)).toEqual([true, true, true]);
   });
 
+  it('of somebody else is not touched, though the driver says that it looks like ours', async () => {
+    const tags = { nodepool_node_id: '9999999999', nodepool_provider_name: 'theirs', nodepool_pool_name: 'main' };
+    const seen: (readonly Resource[])[] = [];
+    const lookAround: Provider['cleanupLeakedResources'] = async (round) => {
+      seen.push(await round.leaked([{ kind: 'instance', externalId: 'i-1', name: 'theirs', tags }]));
+    };
+    const spoilt = spoiltDriver(world.cloud, () => ({ cleanupLeakedResources: lookAround }));
+    await world.launcher([demo()], 'launcher1', spoilt);
+    await world.clock.advance(5 * MINUTE_MS);
+    expect(seen.length).toBeGreaterThan(2);
+    expect(seen.flat()).toEqual([]);
+  });
+
   it('of a node that is there is not touched, whatever the state of the node', async () => {
     world.cloud.configure({ bootTimeMs: [5 * MINUTE_MS, 5 * MINUTE_MS] });
     await world.launcher([demo()]);
@@ -302,6 +323,40 @@ describe('an image in the cloud', () => {
   });
 });
 
+it.each(['init', 'building', 'testing'])('a node in %s that nobody launches any more goes', async (state) => {
+  await world.launcher([demo()]);
+  const node = await freeNode();
+  const abandoned = { state, allocated_to: '200-0000009999' };
+  await world.during(world.requestor.change(`${NODES}/${node}`, abandoned));
+  await world.until('its record is gone', () => !world.nodes().has(node));
+  expect(world.cloud.existingInstances()).toEqual([]);
+});
+
+it('nobody tries to lock a used node that its requestor still has locked', async () => {
+  await world.launcher([demo()]);
+  const id = await submit(['small']);
+  await served(id);
+  const taken = await world.during(world.requestor.take(id));
+  const contenders = new Set<string>();
+  world.server.onCommit((changes) => {
+    for (const { path } of changes) if (path.startsWith(`${NODES}/`) && path.includes('__lock__')) contenders.add(path);
+  });
+  for (const node of taken.ids) await world.during(world.requestor.change(`${NODES}/${node}`, { state: 'used' }));
+  await world.clock.advance(5 * MINUTE_MS);
+  expect([...contenders]).toEqual([]);
+  await world.during(world.requestor.giveBack(taken));
+  await world.until('the nodes are gone', () => world.nodes().size === 0);
+});
+
+it('a node whose instance is gone, but not its record, goes too', async () => {
+  await world.launcher([demo()]);
+  const node = await freeNode();
+  const instance = world.nodes().get(node)?.['external_id'];
+  world.cloud.destroyInstance(String(instance));
+  await world.during(world.requestor.change(`${NODES}/${node}`, { state: 'deleted' }));
+  await world.until('its record is gone', () => !world.nodes().has(node));
+});
+
 describe('a pending request that nobody holds', () => {
   it('is put back when nobody takes it over', async () => {
     await world.launcher([demo()]);
@@ -327,6 +382,21 @@ describe('a pending request that nobody holds', () => {
     await world.clock.advance(3 * MINUTE_MS);
     expect(stateOf(id)).toBe('requested');
     expect(world.nodes().get(node)).toMatchObject({ state: 'ready', allocated_to: null });
+    await world.during(world.requestor.change(`${NODES}/${node}`, { provider: 'demo' }));
+  });
+
+  it('is put back with a launch that could be gone on with only when nobody does for long', async () => {
+    await world.launcher([demo()]);
+    const node = await freeNode();
+    await registerPool('elsewhere', ['small']);
+    const id = await submit(['small'], { provider: 'elsewhere' });
+    await world.during(world.requestor.change(`${REQUESTS}/${id}`, { state: 'pending' }));
+    const begun = { allocated_to: id, provider: 'elsewhere', pool: 'main', state: 'building' };
+    await world.during(world.requestor.change(`${NODES}/${node}`, begun));
+    await world.clock.advance(3 * MINUTE_MS);
+    expect(stateOf(id)).toBe('pending');
+    await world.clock.advance(4 * MINUTE_MS);
+    expect(stateOf(id)).toBe('requested');
     await world.during(world.requestor.change(`${NODES}/${node}`, { provider: 'demo' }));
   });
 

@@ -1,7 +1,20 @@
 /** Deletions go on, whatever others do to the records meanwhile. */
 
-import { expect, it } from '@jest/globals';
+import { expect, it, jest } from '@jest/globals';
+import type { CloudSettings } from '@nodepool/driver-example';
 import { World, pool, provider } from './support/world.js';
+
+const NO_FAULTS: CloudSettings['faults'] = {
+  'create-errors': 0,
+  'lost-answers': 0,
+  'failed-instances': 0,
+  'stuck-instances': 0,
+  'delete-errors': 0,
+  'list-errors': 0,
+  'upload-errors': 0,
+  'capacity-errors': 0,
+  'auth-errors': 0,
+};
 
 it('deletes a node whose requestor wrote into it while it was being deleted', async () => {
   const world = new World();
@@ -18,4 +31,25 @@ it('deletes a node whose requestor wrote into it while it was being deleted', as
   await world.until('the node is gone', () => world.nodes().size === 0);
   expect(world.cloud.existingInstances()).toEqual([]);
   expect(await world.end()).toEqual([]);
+});
+
+it('asks the cloud for nothing as long as nobody confirms the session: the lock may be somebody else’s', async () => {
+  const world = new World();
+  const faults = { ...NO_FAULTS, 'delete-errors': 1 };
+  const { zk } = await world.launcher([provider('demo', [pool('main', ['small'])])]);
+  const id = await world.during(world.requestor.submit(['small']));
+  await world.until('it is fulfilled', () => world.records('/nodepool/requests').get(id)?.state === 'fulfilled');
+  world.cloud.configure({ faults });
+  const deletions = jest.spyOn(world.cloud, 'deleteInstance');
+  await world.during(world.requestor.giveBack(await world.during(world.requestor.take(id))));
+  await world.until('the cloud has refused it', () => deletions.mock.calls.length > 2);
+  world.server.partition(zk);
+  await world.until('the session is in doubt', () => zk.state !== 'connected');
+  deletions.mockClear();
+  await world.clock.advance(8000);
+  expect(deletions).not.toHaveBeenCalled();
+  world.server.heal(zk);
+  world.cloud.configure({ faults: NO_FAULTS });
+  await world.until('the node is gone', () => world.nodes().size === 0);
+  await world.end();
 });

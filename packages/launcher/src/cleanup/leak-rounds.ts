@@ -2,6 +2,7 @@
 
 import { sleep, toDriverError, type Call, type Provider } from '@nodepool/core';
 import type { LauncherContext } from '../context.js';
+import { driverCall } from '../driver-call.js';
 import { LeakedResources } from './leaked-resources.js';
 
 /** From the end of a round to the next, milliseconds; and how long one may take. */
@@ -26,7 +27,9 @@ export async function runLeakRounds(context: LauncherContext, provider: Provider
     if (!store.complete) continue;
     const call: Call = { signal, deadline: clock.monotonic() + ROUND_TIMEOUT_MS, log };
     try {
-      await provider.cleanupLeakedResources(round, call);
+      await driverCall(clock, 'the search for leaked resources', call, (bounded) =>
+        provider.cleanupLeakedResources(round, bounded),
+      );
     } catch (error) {
       if (signal.aborted) return;
       const failure = toDriverError(error);

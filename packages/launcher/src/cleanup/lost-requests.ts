@@ -17,10 +17,12 @@ import { isUnfinished } from './deletable-nodes.js';
 
 /** For so long a lost request is left to pools that take it over, and after that once more each time. */
 const PATIENCE_MS = 60_000;
+/** So long, if launches of it could be gone on with: a pool that has not done that by then never will. */
+const LAST_PATIENCE_MS = 300_000;
 
 export class LostRequests {
   private readonly timers: TimerQueue;
-  private readonly lost = new Map<string, Timer>();
+  private readonly lost = new Map<string, { readonly since: number; readonly timer: Timer }>();
   private readonly unsubscribe: (() => void)[];
 
   constructor(private readonly context: LauncherContext) {
@@ -37,7 +39,7 @@ export class LostRequests {
 
   stop(): void {
     for (const unsubscribe of this.unsubscribe) unsubscribe();
-    for (const timer of this.lost.values()) timer.cancel();
+    for (const { timer } of this.lost.values()) timer.cancel();
     this.lost.clear();
   }
 
@@ -47,32 +49,30 @@ export class LostRequests {
 
   private consider(id: string, entry: RequestEntry | undefined): void {
     if (isLost(entry)) {
-      if (!this.lost.has(id)) this.wait(id);
+      if (!this.lost.has(id)) this.wait(id, this.context.clock.monotonic());
       return;
     }
-    this.lost.get(id)?.cancel();
+    this.lost.get(id)?.timer.cancel();
     this.lost.delete(id);
   }
 
-  private wait(id: string): void {
-    const at = this.context.clock.monotonic() + PATIENCE_MS;
-    this.lost.set(
-      id,
-      this.timers.schedule(at, () => {
-        this.lost.delete(id);
-        this.giveUpWaiting(id);
-      }),
-    );
+  private wait(id: string, since: number): void {
+    const timer = this.timers.schedule(this.context.clock.monotonic() + PATIENCE_MS, () => {
+      this.lost.delete(id);
+      this.giveUpWaiting(id, since);
+    });
+    this.lost.set(id, { since, timer });
   }
 
-  private giveUpWaiting(id: string): void {
-    const { store, tasks, log } = this.context;
+  private giveUpWaiting(id: string, since: number): void {
+    const { store, tasks, log, clock } = this.context;
     const entry = store.requests.get(id);
     if (!isLost(entry)) return;
-    this.wait(id);
+    this.wait(id, since);
     if (!store.complete || !store.components.complete) return;
     // To put it back would throw their launches away.
-    if (store.nodes.allocatedTo(id).some((node) => this.hasPool(node) && isUnfinished(node.node))) return;
+    const begun = store.nodes.allocatedTo(id).some((node) => this.hasPool(node) && isUnfinished(node.node));
+    if (begun && clock.monotonic() - since < LAST_PATIENCE_MS) return;
     tasks.run(`put lost request ${id} back`, async () => {
       try {
         await this.putBack(entry);

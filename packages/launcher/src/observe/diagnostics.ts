@@ -1,64 +1,10 @@
-/** What SIGUSR2 asks for: a stack dump, and every other time the beginning or the end of a CPU profile. */
+/** What SIGUSR2 asks a launcher for. */
 
-import type { Clock, Logger, TaskSupervisor, Timer } from '@nodepool/core';
-import { CpuProfile } from './cpu-profile.js';
+import { Diagnostics, type DiagnosticsOptions } from '@nodepool/core';
 import { dumpStacks, type StackDumpSources } from './stack-dump.js';
 
-/** A profile that nobody ends would take more and more memory. */
-const MAX_PROFILE_MS = 600_000;
-
-export interface DiagnosticsOptions extends StackDumpSources {
-  readonly clock: Clock;
-  readonly tasks: TaskSupervisor;
-  readonly log: Logger;
-  /** Where profiles are written. */
-  readonly folder: string;
-}
-
-export class Diagnostics {
-  private profile: CpuProfile | undefined;
-  private limit: Timer | undefined;
-  /** Signals are dealt with one after another. */
-  private turn: Promise<void> = Promise.resolve();
-
-  constructor(private readonly options: DiagnosticsOptions) {}
-
-  /** Dumps at once; begins or ends a profile. Never throws. */
-  signalled(): void {
-    const { log } = this.options;
-    try {
-      dumpStacks(this.options, log);
-    } catch (error) {
-      log.error('The stack dump failed', error);
-    }
-    this.enqueue(() => (this.profile === undefined ? this.begin() : this.end()));
-  }
-
-  /** Writes the profile that is being made, if there is one. Resolves once it is written. */
-  async stop(): Promise<void> {
-    this.enqueue(() => this.end());
-    await this.turn;
-  }
-
-  private enqueue(work: () => Promise<void>): void {
-    this.turn = this.turn.then(work).catch((error: unknown) => this.options.log.error('CPU profile failed', error));
-  }
-
-  private async begin(): Promise<void> {
-    const { log, clock } = this.options;
-    this.profile = await CpuProfile.start();
-    this.limit = clock.schedule(MAX_PROFILE_MS, () => this.enqueue(() => this.end()), { background: true });
-    log.named('nodepool.stack_dump').info('CPU profile begins; the next SIGUSR2 ends it', {
-      at_the_latest_after: MAX_PROFILE_MS / 1000,
-    });
-  }
-
-  private async end(): Promise<void> {
-    const { profile } = this;
-    if (profile === undefined) return;
-    this.profile = undefined;
-    this.limit?.cancel();
-    const file = await profile.save(this.options.folder, this.options.clock.now());
-    this.options.log.named('nodepool.stack_dump').info('CPU profile written', { file });
-  }
+export function launcherDiagnostics(
+  options: StackDumpSources & Omit<DiagnosticsOptions, 'program' | 'dump'>,
+): Diagnostics {
+  return new Diagnostics({ ...options, program: 'nodepool-launcher', dump: (log) => dumpStacks(options, log) });
 }

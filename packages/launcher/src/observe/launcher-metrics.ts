@@ -3,7 +3,6 @@
 import { statsdPart as part, type Counter, type Duration, type Gauge } from '@nodepool/core';
 
 const LAUNCH_SECONDS = [1, 2, 5, 10, 20, 30, 45, 60, 90, 120, 180, 300, 600, 1200, 3600];
-const CALL_SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
 
 /** A launch ended, from its first attempt to the node that can be logged into, or to giving up. */
 export const LAUNCHES: Duration<'provider' | 'az' | 'requestor' | 'result'> = {
@@ -27,26 +26,6 @@ export const FAILED_ATTEMPTS: Counter<'provider' | 'pool' | 'label' | 'result'> 
   name: 'nodepool_launch_attempts_failed_total',
   help: 'Launch attempts that failed, those that were made again included.',
   labels: ['provider', 'pool', 'label', 'result'],
-  statsd: () => [],
-};
-
-export const API_CALLS: Duration<'provider' | 'service' | 'method' | 'operation'> = {
-  kind: 'duration',
-  name: 'nodepool_api_call_duration_seconds',
-  help: 'Remote calls to clouds that ended, well or not.',
-  labels: ['provider', 'service', 'method', 'operation'],
-  buckets: CALL_SECONDS,
-  statsd: ({ provider, service, method, operation }) => [
-    `nodepool.task.${part(provider)}.${part(service)}.${part(method)}.${part(operation)}`,
-  ],
-};
-
-/** By what they were answered with: `429` shows throttling. */
-export const API_ANSWERS: Counter<'provider' | 'service' | 'status'> = {
-  kind: 'counter',
-  name: 'nodepool_api_answers_total',
-  help: 'Answers of clouds by HTTP status or error code; none: nothing came back. 429 is throttling.',
-  labels: ['provider', 'service', 'status'],
   statsd: () => [],
 };
 
@@ -167,19 +146,19 @@ export const MEMORY: Gauge<'kind'> = {
   statsd: () => [],
 };
 
-/** 0 while the file's configuration is in force. */
-export const CONFIGURATION_PROBLEMS: Gauge<never> = {
-  kind: 'gauge',
-  name: 'nodepool_configuration_problems',
-  help: 'Problems for which the changed configuration was refused; 0: the configuration of the file is in force.',
-  labels: [],
-  statsd: () => [],
-};
-
 export const CPU: Counter<never> = {
   kind: 'counter',
   name: 'nodepool_process_cpu_seconds_total',
   help: 'Processor time of the process.',
   labels: [],
+  statsd: () => [],
+};
+
+/** Always 1: the labels are what it says. */
+export const DRIVER_INFO: Gauge<'driver' | 'package' | 'version' | 'api'> = {
+  kind: 'gauge',
+  name: 'nodepool_driver_info',
+  help: 'Drivers that the configuration uses, with package, version, and version of the driver API. Always 1.',
+  labels: ['driver', 'package', 'version', 'api'],
   statsd: () => [],
 };

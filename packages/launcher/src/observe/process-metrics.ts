@@ -1,7 +1,6 @@
 /** Numbers about the process and its connection to ZooKeeper, read when they are collected. */
 
-import { monitorEventLoopDelay, type IntervalHistogram } from 'node:perf_hooks';
-import type { Counter, MetricLabels, Metrics, Store } from '@nodepool/core';
+import type { Counter, EventLoopMonitor, MetricLabels, Metrics, Store } from '@nodepool/core';
 import {
   CPU,
   EVENT_LOOP_DELAY,
@@ -13,10 +12,6 @@ import {
   ZOOKEEPER_REQUESTS,
 } from './launcher-metrics.js';
 
-/** How often the delay of the event loop is measured, milliseconds. */
-const RESOLUTION_MS = 20;
-const NANOSECONDS = 1e9;
-
 /**
  * Queues that the existing launchers report and that this one does not have: what is read for a change of a record is
  * applied where it arrives. They are always empty; alerts on them stay valid.
@@ -25,44 +20,6 @@ const ABSENT_QUEUES = ['node_cache', 'request_cache', 'image_cache'].flatMap((ca
   `${cache}.event_queue`,
   `${cache}.playback_queue`,
 ]);
-
-/** Seconds by which timers were late since the last `reset`. */
-export interface EventLoopDelay {
-  readonly p50: number;
-  readonly p99: number;
-  readonly max: number;
-}
-
-/** Measures how late timers are. It costs the process a wake-up every 20 ms, outside of JavaScript. */
-export class EventLoopMonitor {
-  private readonly histogram: IntervalHistogram = monitorEventLoopDelay({ resolution: RESOLUTION_MS });
-
-  start(): void {
-    this.histogram.enable();
-  }
-
-  stop(): void {
-    this.histogram.disable();
-  }
-
-  /** Since `reset` or `start`. */
-  read(): EventLoopDelay {
-    return {
-      p50: seconds(this.histogram.percentile(50)),
-      p99: seconds(this.histogram.percentile(99)),
-      max: seconds(this.histogram.max),
-    };
-  }
-
-  reset(): void {
-    this.histogram.reset();
-  }
-}
-
-/** The histogram holds the time between two ticks, in nanoseconds; nothing at all is 0. */
-function seconds(nanoseconds: number): number {
-  return Math.max(0, nanoseconds / NANOSECONDS - RESOLUTION_MS / 1000);
-}
 
 export interface ProcessMetricsOptions {
   readonly metrics: Metrics;

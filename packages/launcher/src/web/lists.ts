@@ -1,9 +1,12 @@
 /**
- * `/node-list`, `/request-list` and `/label-list`: the lists of the command line, as JSON or as text table, with
- * `?fields=a,b`. Answers are kept for a second. Names and headers are those of the existing Nodepool.
+ * `/node-list`, `/request-list`, `/label-list` and those of images: the lists of the command line, as JSON or as text
+ * table, with `?fields=a,b`. Answers are kept for a second. Names and headers are those of the existing Nodepool.
  */
 
 import {
+  dibImageList,
+  imageList,
+  imageStatus,
   labelList,
   nodeList,
   requestList,
@@ -41,6 +44,21 @@ const LISTS: readonly List[] = [
   },
   { path: '/request-list', parameters: [], make: ({ store }, columns) => requestList(store.requests, { columns }) },
   { path: '/label-list', parameters: [], make: ({ store }, columns) => labelList(store.components, { columns }) },
+  {
+    path: '/image-list',
+    parameters: [],
+    make: ({ store, clock }, columns) => imageList(store.images, { columns, now: clock.now() }),
+  },
+  {
+    path: '/dib-image-list',
+    parameters: [],
+    make: ({ store, clock }, columns) => dibImageList(store.images, { columns, now: clock.now() }),
+  },
+  {
+    path: '/image-status',
+    parameters: [],
+    make: ({ store, clock }, columns) => imageStatus(store.images, { columns, now: clock.now() }),
+  },
 ];
 
 export const listRoutes: WebRoutes = (app, context) => {

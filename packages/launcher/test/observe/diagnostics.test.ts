@@ -4,8 +4,8 @@ import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { TaskSupervisor, silentLogger, type LogFields, type Logger } from '@nodepool/core';
-import { Diagnostics } from '../../src/observe/diagnostics.js';
+import { TaskSupervisor, silentLogger, type Diagnostics, type LogFields, type Logger } from '@nodepool/core';
+import { launcherDiagnostics } from '../../src/observe/diagnostics.js';
 import { World, pool, provider } from '../support/world.js';
 
 interface Line {
@@ -42,7 +42,7 @@ async function diagnostics(where = folder): Promise<{ diagnostics: Diagnostics; 
   const tasks = new TaskSupervisor(world.clock, () => undefined);
   return {
     tasks,
-    diagnostics: new Diagnostics({
+    diagnostics: launcherDiagnostics({
       store,
       clock: world.clock,
       tasks,

@@ -58,7 +58,7 @@ describe('a request', () => {
     const explanation = explainRequest(sources, id)!;
     expect(explanation.decisions.map(({ decision, reason }) => [decision, reason])).toEqual([
       ['can serve it', null],
-      ['waits for room', 'the limits of the pool are in use'],
+      ['waits for room', 'pool main of provider demo uses 1 of 1 instances, 1 more are needed'],
     ]);
     expect(explanation.pools).toEqual([
       {
@@ -77,7 +77,7 @@ describe('a request', () => {
     expect(explanation.decisions.at(-1)).toMatchObject({
       by: 'demo/main',
       decision: 'failed it: everybody has declined',
-      reason: 'the request is larger than the limits of the pool',
+      reason: 'it needs 2 instances, and the limit of pool main of provider demo is 1',
     });
     expect(explanation.pools[0]?.says).toBe('declined it');
   });

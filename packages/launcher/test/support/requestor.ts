@@ -11,6 +11,7 @@ export interface RequestOptions {
   readonly reuse?: boolean;
   readonly provider?: string;
   readonly requestor?: string;
+  readonly tenant?: string;
 }
 
 /** Nodes in the hands of the requestor. */
@@ -43,7 +44,7 @@ export class Requestor {
       provider: options.provider ?? null,
       relative_priority: options.relativePriority ?? 0,
       event_id: 'event',
-      tenant_name: 'tenant',
+      tenant_name: options.tenant ?? 'tenant',
       span_info: { trace: 1 },
     };
     const prefix = `${REQUESTS}/${String(options.priority ?? 200).padStart(3, '0')}-`;

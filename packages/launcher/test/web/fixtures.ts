@@ -1,5 +1,5 @@
 /** A store with given records, for tests of the web endpoint, and a clock that is moved by hand. */
-import type { Clock, NodeEntry, PoolComponentData, RequestEntry, Store, Timer } from '@nodepool/core';
+import type { Clock, ImageStore, NodeEntry, PoolComponentData, RequestEntry, Store, Timer } from '@nodepool/core';
 
 export class HandClock implements Clock {
   private time = Date.UTC(2026, 10, 20, 13, 0, 0);
@@ -33,6 +33,7 @@ export class Records {
   nodes: NodeEntry[] = [];
   requests: RequestEntry[] = [];
   pools: PoolComponentData[] = [];
+  images: Partial<ImageStore> = {};
   complete = true;
   /** How often the nodes were listed. */
   listed = 0;
@@ -51,6 +52,7 @@ export class Records {
       requests: { all: () => this.requests, inState: () => [] },
       components: { pools: () => this.pools },
     };
+    Object.defineProperty(parts, 'images', { get: () => this.images });
     Object.defineProperty(parts, 'complete', { get: () => this.complete });
     return parts as unknown as Store;
   }

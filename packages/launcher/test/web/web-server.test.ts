@@ -101,6 +101,35 @@ describe('the lists', () => {
     expect(await json('/label-list')).toEqual([{ label: 'big' }, { label: 'small' }]);
   });
 
+  it('show uploads, builds and what is asked of images', async () => {
+    const common = { username: null, python_path: null, shell_type: null, state_time: clock.now() / 1000 - 60 };
+    records.images = {
+      images: () => ['debian'],
+      builds: (image) => [
+        { ...common, image, id: 'b1', state: 'ready', builder: 'nb01', builder_id: 'b', formats: ['qcow2', 'raw'] },
+      ],
+      *uploads({ image = '' }) {
+        const place = { image, build: 'b1', provider: 'cloud', id: '0000000001' };
+        yield { ...common, ...place, state: 'ready', external_id: 'e', external_name: 'n', format: 'qcow2' };
+      },
+      paused: () => true,
+      buildRequestedAt: () => clock.now() / 1000 - 5,
+      isBuilding: () => false,
+    };
+    const age = clock.now() / 1000 - 60;
+    const upload = { id: 'b1', upload_id: '0000000001', provider: 'cloud', image: 'debian', state: 'ready', age };
+    expect(await json('/image-list')).toEqual([{ ...upload, external_name: 'n', external_id: 'e', progress: null }]);
+    expect(await json('/dib-image-list')).toEqual([
+      { id: 'debian-b1', image: 'debian', builder: 'nb01', formats: ['qcow2', 'raw'], state: 'paused', age },
+    ]);
+    expect(await json('/image-status')).toEqual([
+      { image: 'debian', paused: true, build_request: 'pending', build_request_age: age + 55 },
+    ]);
+    const table = await (await get('/dib-image-list?fields=id,age')).text();
+    expect(table).toContain('| debian-b1 | 00:00:01:00 |');
+    expect((await get('/image-list?fields=colour')).status).toBe(400);
+  });
+
   it('may be read by pages of other sites and kept for a second', async () => {
     const { headers } = await get('/node-list');
     const now = clock.now();

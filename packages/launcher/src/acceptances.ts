@@ -1,0 +1,230 @@
+/** Takes requests into the hands of a pool: those that are served, and those that are only to be given another state. */
+
+import type {
+  AcceptedRequest,
+  LogFields,
+  NodeData,
+  NodeRequest,
+  NodeRequestHandler,
+  RequestEntry,
+} from '@nodepool/core';
+import type { Assignment, Part } from './assignment.js';
+import type { Concurrency } from './concurrency.js';
+import { inWords } from './assignment.js';
+import { unixSeconds } from './context.js';
+import { plannedNode } from './node-record.js';
+import type { RequestActivity } from './observe/activity.js';
+import type { Pool } from './pool.js';
+import type { Reservation } from './quota-ledger.js';
+import { RequestHandler, slotsOf, type HandlerPool } from './request-handler.js';
+
+/** A part of an assignment for which a node is made. */
+type Launch = Extract<Part, { readonly kind: 'launch' }>;
+
+/** Requests whose records are being written at a time: enough to keep ZooKeeper busy, few enough to leave others a turn. */
+const MAX_ACCEPTING = 32;
+
+/** A request that is about to be served. */
+export interface Decided {
+  readonly entry: RequestEntry;
+  readonly assignment: Assignment;
+  readonly handler: NodeRequestHandler;
+  /** Room for what is launched, until its records are made. */
+  readonly reservation: Reservation | undefined;
+}
+
+/** What becomes of requests in the hands of a pool. */
+export interface AcceptanceListener {
+  /** There are free places, or nodes, again. */
+  progressed(): void;
+  /** Nothing is held of the request any more. `failed`: what failed would fail again at once. */
+  finished(requestId: string, failed: boolean): void;
+}
+
+export class Acceptances {
+  private readonly handlers = new Map<string, RequestHandler | undefined>();
+  /** Ready nodes that are being taken. */
+  private readonly claimed = new Set<string>();
+  private writing = 0;
+  private stopped = false;
+
+  constructor(
+    private readonly pool: Pool,
+    private readonly handlerPool: HandlerPool,
+    private readonly concurrency: Concurrency,
+    private readonly listener: AcceptanceListener,
+  ) {}
+
+  /** Requests in the hands of the pool. */
+  get size(): number {
+    return this.handlers.size;
+  }
+
+  /** Requests whose records are being written. */
+  get accepting(): number {
+    return this.writing;
+  }
+
+  get isBusy(): boolean {
+    return this.writing >= MAX_ACCEPTING;
+  }
+
+  has(requestId: string): boolean {
+    return this.handlers.has(requestId);
+  }
+
+  /** Whether a ready node has been promised to a request in this moment. */
+  claims(nodeId: string): boolean {
+    return this.claimed.has(nodeId);
+  }
+
+  activity(): RequestActivity[] {
+    return [...this.handlers.values()].flatMap((handler) => handler?.activity() ?? []);
+  }
+
+  /** The requestor has deleted the request. */
+  withdrawn(requestId: string): void {
+    this.handlers.get(requestId)?.withdrawn();
+  }
+
+  /** Lets go of everything. */
+  stop(): void {
+    this.stopped = true;
+    for (const handler of this.handlers.values()) handler?.stop();
+  }
+
+  /** Serves the request, to the end. */
+  serve(decided: Decided): void {
+    const { entry, reservation } = decided;
+    this.inHand(`request ${entry.id}`, entry, async () => {
+      try {
+        await (await this.accept(decided))?.run();
+      } finally {
+        reservation?.release();
+        this.concurrency.end();
+      }
+    });
+  }
+
+  /** Declines the request for the pool. */
+  decline(entry: RequestEntry, reason: string): void {
+    this.inHand(`decline request ${entry.id}`, entry, async () => {
+      const accepted = await this.take(entry);
+      if (accepted === undefined) return;
+      const change = this.handlerPool.declined(accepted.request.request);
+      const failed = change.state === 'failed';
+      this.pool.decided(entry.id, failed ? 'failed it: everybody has declined' : 'declined', reason);
+      this.pool.log.info(failed ? 'Failed request' : 'Declined request', { ...this.about(entry), reason });
+      await accepted.request.release(change);
+    });
+  }
+
+  /**
+   * Gives a lost request back that has nodes here and needs more for which there is no room. Nobody holds nodes while
+   * waiting for others: two that did could wait for each other for ever. Ready nodes become free, launches are given up.
+   */
+  handBack({ entry, assignment }: Pick<Decided, 'entry' | 'assignment'>, reason: string): void {
+    this.inHand(`hand back request ${entry.id}`, entry, async () => {
+      const accepted = await this.take(entry, assignment);
+      if (accepted === undefined) return;
+      this.pool.decided(entry.id, 'gave its nodes back, to wait for room for all of them', reason);
+      this.pool.log.info('Handed back a lost request: there is no room to complete it', {
+        ...this.about(entry),
+        reason,
+      });
+      const nodes = accepted.reused.map((handle) => ({ handle }));
+      await accepted.request.release({ state: 'requested' }, nodes);
+    });
+  }
+
+  private inHand(task: string, entry: RequestEntry, work: () => Promise<void>): void {
+    this.handlers.set(entry.id, undefined);
+    this.pool.context.tasks.run(
+      task,
+      async () => {
+        let failed = true;
+        try {
+          await work();
+          failed = false;
+        } finally {
+          this.handlers.delete(entry.id);
+          this.listener.finished(entry.id, failed);
+        }
+      },
+      this.about(entry),
+    );
+  }
+
+  /** Takes the request, and holds what it gets; undefined when somebody else was faster. */
+  private async accept(decided: Decided): Promise<RequestHandler | undefined> {
+    const { entry, assignment, reservation } = decided;
+    const claimed = assignment.parts.flatMap((part) => (part.kind === 'launch' ? [] : [part.entry.id]));
+    for (const id of claimed) this.claimed.add(id);
+    this.writing += 1;
+    try {
+      const accepted = await this.take(entry, assignment, true);
+      // From here on, the records count.
+      reservation?.release();
+      if (accepted === undefined) return undefined;
+      const work = this.handle(decided, accepted);
+      await work.lockNodes(accepted.created);
+      return work;
+    } finally {
+      for (const id of claimed) this.claimed.delete(id);
+      this.writing -= 1;
+      this.listener.progressed();
+    }
+  }
+
+  /** Undefined when somebody else was faster. */
+  private async take(
+    entry: RequestEntry,
+    assignment?: Assignment,
+    launching = false,
+  ): Promise<AcceptedRequest | undefined> {
+    const { requests } = this.pool.context.store;
+    const parts = assignment?.parts ?? [];
+    const accepted = await requests.accept(entry, {
+      create: parts.flatMap((part) =>
+        launching && part.kind === 'launch' ? [this.plan(entry.request, assignment?.zone, part)] : [],
+      ),
+      reuse: parts.flatMap((part) => (part.kind === 'ready' ? [part.entry] : [])),
+    });
+    // Behind the answer to a read, the cache knows what there is to know.
+    if (accepted === undefined) await requests.read(entry.id);
+    return accepted;
+  }
+
+  private handle({ entry, assignment, handler }: Decided, accepted: AcceptedRequest): RequestHandler {
+    const { context, log } = this.pool;
+    this.pool.decided(entry.id, 'accepted', inWords(assignment));
+    log.info('Accepted request', { ...this.about(entry), launches: accepted.created.length });
+    const slots = slotsOf(assignment, accepted.reused);
+    const work = new RequestHandler(context, this.handlerPool, handler, accepted.request, slots);
+    this.handlers.set(entry.id, work);
+    if (context.store.requests.get(entry.id) === undefined) work.withdrawn();
+    if (this.stopped) work.stop();
+    return work;
+  }
+
+  private plan(request: NodeRequest, zone: string | undefined, { label, upload }: Launch): NodeData {
+    const { context, id: launcher, config, labels, provider } = this.pool;
+    const resources = labels.need(label.name).toResources();
+    return plannedNode(
+      { provider: provider.config.name, pool: config, label, launcher, request, resources, upload, az: zone },
+      unixSeconds(context),
+    );
+  }
+
+  /** The request, for the log. */
+  private about({ id, request }: RequestEntry): LogFields {
+    const { provider, config } = this.pool;
+    return {
+      node_request_id: id,
+      event_id: request.event_id,
+      provider: provider.config.name,
+      pool: config.name,
+      labels: request.node_types,
+    };
+  }
+}

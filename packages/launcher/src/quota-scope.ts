@@ -1,0 +1,172 @@
+/** A limit, and what counts against it: of a pool, of a provider, or of a tenant. */
+
+import { compareRequests, MIN_READY_REQUESTOR, QuotaInformation, type NodeRequest } from '@nodepool/core';
+
+export type ScopeKind = 'pool' | 'provider' | 'tenant';
+
+/** What does not fit, in words and numbers. */
+export interface Lack {
+  readonly scope: QuotaScope;
+  readonly resource: string;
+  readonly limit: number;
+  /** In use, or set aside for launches that are about to begin. */
+  readonly used: number;
+  readonly needed: number;
+  /** The request for which what is left is kept; undefined: nothing is left. */
+  readonly keptFor: string | undefined;
+}
+
+/** Room that is kept for a request that waits for it. */
+export interface KeptRoom {
+  readonly request: NodeRequest;
+  readonly need: QuotaInformation;
+  /** Milliseconds since the epoch from which on requests that come later leave it alone; min-ready does at once. */
+  readonly from: number;
+  /** Who keeps it: the pools that could serve the request each do. */
+  readonly owner: object;
+}
+
+/** Who wants how much, and when. */
+export interface Wish {
+  readonly request: NodeRequest;
+  readonly need: QuotaInformation;
+  /** Milliseconds since the epoch. */
+  readonly now: number;
+}
+
+/** A sum of amounts by resource that changes. */
+export class Tally {
+  private readonly amounts = new Map<string, number>();
+
+  get(resource: string): number {
+    return this.amounts.get(resource) ?? 0;
+  }
+
+  add(use: QuotaInformation): void {
+    this.change(use, 1);
+  }
+
+  subtract(use: QuotaInformation): void {
+    this.change(use, -1);
+  }
+
+  /** What it says now. */
+  read(): QuotaInformation {
+    return QuotaInformation.use(Object.fromEntries(this.amounts));
+  }
+
+  private change(use: QuotaInformation, sign: 1 | -1): void {
+    for (const [resource, amount] of use.entries()) {
+      const sum = this.get(resource) + sign * amount;
+      if (sum === 0) this.amounts.delete(resource);
+      else this.amounts.set(resource, sum);
+    }
+  }
+}
+
+export class QuotaScope {
+  /** Of every record, until it is removed. */
+  readonly recorded = new Tally();
+  /** Decided, but not recorded yet. */
+  readonly held = new Tally();
+  /** Of records whose nodes are on their way out. */
+  readonly leaving = new Tally();
+  /** Of nodes that are ready and that nobody has. */
+  readonly free = new Tally();
+  private readonly kept = new Map<string, KeptRoom>();
+  private readonly waiting = new Set<() => void>();
+  private allowed = QuotaInformation.limit({});
+
+  /** `name`: for people, e.g. `pool main of provider demo`. */
+  constructor(
+    readonly kind: ScopeKind,
+    readonly key: string,
+    readonly name: string,
+  ) {}
+
+  get limit(): QuotaInformation {
+    return this.allowed;
+  }
+
+  setLimit(limit: QuotaInformation): void {
+    this.allowed = limit;
+    this.changed();
+  }
+
+  /** Why this does not fit now; undefined: it does. Room that is kept for requests that come before counts as used. */
+  lack(wish: Wish): Lack | undefined {
+    for (const [resource, needed] of wish.need.entries()) {
+      const limit = this.allowed.get(resource);
+      if (needed <= 0 || limit === Infinity) continue;
+      const used = this.recorded.get(resource) + this.held.get(resource);
+      if (used + needed > limit) return { scope: this, resource, limit, used, needed, keptFor: undefined };
+      let left = limit - used - needed;
+      for (const kept of this.keptBefore(wish)) {
+        left -= kept.need.get(resource);
+        if (left < 0) return { scope: this, resource, limit, used, needed, keptFor: kept.request.id };
+      }
+    }
+    return undefined;
+  }
+
+  /** How much is missing until this fits, by resource, if all that is leaving had left. */
+  missing(wish: Wish): Map<string, number> {
+    const missing = new Map<string, number>();
+    for (const [resource, needed] of wish.need.entries()) {
+      const limit = this.allowed.get(resource);
+      if (needed <= 0 || limit === Infinity) continue;
+      let over = this.recorded.get(resource) + this.held.get(resource) - this.leaving.get(resource) + needed - limit;
+      for (const kept of this.keptBefore(wish)) over += kept.need.get(resource);
+      if (over > 0) missing.set(resource, over);
+    }
+    return missing;
+  }
+
+  keep(room: KeptRoom): void {
+    this.kept.set(room.request.id, room);
+  }
+
+  /** Room that another owner keeps for the request stays. */
+  forget(requestId: string, owner: object): void {
+    if (this.kept.get(requestId)?.owner !== owner) return;
+    this.kept.delete(requestId);
+    this.changed();
+  }
+
+  /** Calls once when there may be more room than now. */
+  wait(listener: () => void): void {
+    this.waiting.add(listener);
+  }
+
+  /** To be called when there may be more room than before. */
+  changed(): void {
+    if (this.waiting.size === 0) return;
+    const listeners = [...this.waiting];
+    this.waiting.clear();
+    for (const listener of listeners) listener();
+  }
+
+  private *keptBefore({ request, now }: Wish): Iterable<KeptRoom> {
+    const modest = request.requestor === MIN_READY_REQUESTOR;
+    for (const kept of this.kept.values()) {
+      if (kept.request.id === request.id) continue;
+      if (modest || (kept.from <= now && compareRequests(kept.request, request) < 0)) yield kept;
+    }
+  }
+}
+
+/** For explanations. */
+export function lackInWords({ scope, resource, limit, used, needed, keptFor }: Lack): string {
+  const numbers = `${scope.name} uses ${used} of ${limit} ${resource}, ${needed} more are needed`;
+  return keptFor === undefined ? numbers : `${numbers}; what is left is kept for request ${keptFor}, which comes before`;
+}
+
+/** Why a limit could never hold what is needed; undefined: it could. */
+export function excessInWords(whose: string, limit: QuotaInformation, need: QuotaInformation): string | undefined {
+  for (const [resource, needed] of need.entries()) {
+    if (needed > limit.get(resource)) {
+      return `it needs ${needed} ${resource}, and the limit of ${whose} is ${limit.get(resource)}`;
+    }
+  }
+  return undefined;
+}

@@ -1,0 +1,121 @@
+/** A driver that never answers, or throws where it should reject, holds up only what it was asked for. */
+
+import { afterEach, beforeEach, expect, it } from '@jest/globals';
+import type { NodepoolConfig, Provider } from '@nodepool/core';
+import { spoiltDriver } from './support/spoilt-driver.js';
+import { World, pool, provider } from './support/world.js';
+
+const hangs = <T>(): Promise<T> => new Promise(() => undefined);
+
+let world: World;
+/** What the driver of every provider does instead of what it should, from now on. */
+let spoilt: Partial<Provider>;
+
+beforeEach(() => {
+  world = new World();
+  spoilt = {};
+});
+
+afterEach(async () => {
+  spoilt = {};
+  await world.end();
+});
+
+const drivers = (): Partial<NodepoolConfig> => spoiltDriver(world.cloud, () => spoilt);
+
+const demo = provider('demo', [pool('main', ['small'])], { 'launch-timeout': 60, 'launch-retries': 3 });
+const stateOf = (id: string): unknown => world.records('/nodepool/requests').get(id)?.state;
+
+async function fulfilled(): Promise<string> {
+  const id = await world.during(world.requestor.submit(['small']));
+  await world.until('it is fulfilled', () => stateOf(id) === 'fulfilled');
+  return id;
+}
+
+async function used(id: string): Promise<void> {
+  await world.during(world.requestor.giveBack(await world.during(world.requestor.take(id))));
+}
+
+it('a launch goes on that was interrupted before anything of it was saved, though the search for it hangs', async () => {
+  spoilt = { getRequestHandler: () => ({ aliveLaunches: 1, launch: hangs, launchesComplete: () => false }) };
+  const first = await world.launcher([demo], 'launcher1', drivers());
+  const id = await world.during(world.requestor.submit(['small']));
+  await world.until('its launch has begun', () =>
+    [...world.nodes().values()].some(({ state }) => state === 'building'),
+  );
+  await first.stop();
+  spoilt = { listNodes: hangs };
+  await world.launcher([demo], 'launcher2', drivers());
+  await world.until('it is fulfilled', () => stateOf(id) === 'fulfilled');
+});
+
+it('a launch goes on that was interrupted, though the search for it fails at first', async () => {
+  spoilt = { getRequestHandler: () => ({ aliveLaunches: 1, launch: hangs, launchesComplete: () => false }) };
+  const first = await world.launcher([demo], 'launcher1', drivers());
+  const id = await world.during(world.requestor.submit(['small']));
+  await world.until('its launch has begun', () =>
+    [...world.nodes().values()].some(({ state }) => state === 'building'),
+  );
+  await first.stop();
+  spoilt = {
+    listNodes: () => {
+      throw new Error('the driver has a defect');
+    },
+  };
+  await world.launcher([demo], 'launcher2', drivers());
+  await world.until('it is fulfilled', () => stateOf(id) === 'fulfilled');
+});
+
+it.each(['cleanupNode', 'waitForNodeCleanup'] as const)(
+  'a deletion whose %s never ends is begun anew',
+  async (method) => {
+    await world.launcher([demo], 'launcher1', drivers());
+    const id = await fulfilled();
+    let calls = 0;
+    spoilt = {
+      [method]: () => {
+        calls += 1;
+        return hangs();
+      },
+    };
+    await used(id);
+    await world.until('the deletion hangs', () => calls > 0);
+    spoilt = {};
+    await world.clock.advance(700_000);
+    await world.until('the node is gone', () => world.nodes().size === 0);
+    expect(world.cloud.existingInstances()).toEqual([]);
+  },
+);
+
+it('leaked instances are looked for again after a search that never ended', async () => {
+  let calls = 0;
+  spoilt = {
+    cleanupLeakedResources: () => {
+      calls += 1;
+      return hangs();
+    },
+  };
+  await world.launcher([demo], 'launcher1', drivers());
+  await world.until('the search hangs', () => calls > 0);
+  spoilt = {};
+  const tags = { nodepool_node_id: '9999999999', nodepool_provider_name: 'demo', nodepool_pool_name: 'main' };
+  const spec = { name: 'leaked', zone: null, size: 'small', cores: null, ram: null, image: 'debian', tags };
+  await world.during(Promise.resolve(world.cloud.createInstance(spec)));
+  await world.until('it is gone', () => world.cloud.existingInstances().length === 0);
+});
+
+it('a launcher ends, and goes on with another configuration, without a driver that does not end', async () => {
+  const other = provider('other', [pool('main', ['small'])]);
+  const { launcher } = await world.launcher([demo], 'launcher1', drivers());
+  spoilt = { join: hangs };
+  await world.during(launcher.apply(world.config([other])));
+  await world.until('it serves the other provider', () => launcher.ready);
+  await fulfilled();
+  spoilt = {
+    join: () => {
+      throw new Error('the driver has a defect');
+    },
+  };
+  await world.during(launcher.stop());
+  expect(world.lockHolders()).toEqual([]);
+});

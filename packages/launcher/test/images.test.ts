@@ -1,0 +1,114 @@
+/** Labels with a disk image: they wait for its upload, use the newest, and follow a new one at once. */
+
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { DecisionLog, type JsonObject, type NodepoolConfig } from '@nodepool/core';
+import { isZooKeeperError } from '@nodepool/zookeeper';
+import { World, pool, provider } from './support/world.js';
+
+const REQUESTS = '/nodepool/requests';
+const UPLOADS = '/nodepool/images/debian/builds/build/providers/demo/images';
+
+let world: World;
+let decisions: DecisionLog;
+beforeEach(() => {
+  world = new World();
+  decisions = new DecisionLog({ clock: world.clock });
+  world.observation = { decisions };
+});
+afterEach(async () => {
+  expect(await world.end()).toEqual([]);
+});
+
+const demo = provider('demo', [pool('main', [], { labels: [{ name: 'small', diskimage: 'debian', size: 'small' }] })], {
+  diskimages: [{ name: 'debian' }],
+});
+
+/** As a builder writes it. */
+async function write(path: string, data: JsonObject | undefined): Promise<void> {
+  const zk = world.server.connect();
+  const parts = path.split('/').slice(1);
+  const put = async (): Promise<void> => {
+    for (let length = 1; length <= parts.length; length += 1) {
+      const part = `/${parts.slice(0, length).join('/')}`;
+      const content = part === path ? Buffer.from(JSON.stringify(data)) : Buffer.alloc(0);
+      try {
+        await zk.create(part, content);
+      } catch (error) {
+        if (!isZooKeeperError(error, 'node-exists')) throw error;
+        if (part === path) await zk.set(part, content);
+      }
+    }
+    await zk.close();
+  };
+  await world.during(put());
+}
+
+async function upload(id: string, state: string, time: number): Promise<void> {
+  await write('/nodepool/images/debian/builds/build', { state: 'ready', state_time: 1, formats: 'raw', builder: 'b' });
+  await write(`${UPLOADS}/${id}`, {
+    state,
+    state_time: time,
+    external_id: state === 'ready' ? `image-${id}` : null,
+    external_name: 'debian',
+    format: 'raw',
+    username: 'zuul',
+    python_path: 'auto',
+    shell_type: null,
+  });
+}
+
+const imageOf = (id: string): unknown => world.nodes().get(id)?.image_id;
+const stateOf = (id: string): unknown => world.records(REQUESTS).get(id)?.state;
+
+async function submit(options = {}): Promise<string> {
+  return world.during(world.requestor.submit(['small'], options));
+}
+
+async function fulfilled(id: string): Promise<string> {
+  await world.until(`${id} is fulfilled`, () => stateOf(id) === 'fulfilled');
+  return (world.records(REQUESTS).get(id)?.nodes as string[])[0]!;
+}
+
+describe('a label with a disk image', () => {
+  it('waits for the upload that is under way, says so, and is served with it at once', async () => {
+    await upload('0000000001', 'uploading', 10);
+    await world.launcher([demo]);
+    const id = await submit();
+    await world.clock.advance(60_000);
+    expect(stateOf(id)).toBe('requested');
+    expect(decisions.of('request', id).at(-1)?.reason).toBe(
+      'label small waits for the upload of build build of disk image debian',
+    );
+    await upload('0000000001', 'ready', 20);
+    expect(imageOf(await fulfilled(id))).toBe(`${UPLOADS}/0000000001`);
+  });
+
+  it('is declined when there is no upload, and none under way', async () => {
+    await world.launcher([demo]);
+    const id = await submit();
+    await world.until('it fails', () => stateOf(id) === 'failed');
+    expect(decisions.of('request', id).at(-1)?.reason).toContain('has no upload to this provider that is ready');
+  });
+
+  it('uses the newest upload, and a new one for every node that is launched from then on', async () => {
+    await upload('0000000002', 'ready', 10);
+    await upload('0000000001', 'ready', 20);
+    await world.launcher([demo]);
+    expect(imageOf(await fulfilled(await submit({ reuse: false })))).toBe(`${UPLOADS}/0000000001`);
+    await upload('0000000003', 'ready', 30);
+    expect(imageOf(await fulfilled(await submit({ reuse: false })))).toBe(`${UPLOADS}/0000000003`);
+    const images = world.cloud.existingInstances().map(({ image }) => image);
+    expect(images).toEqual(['image-0000000001', 'image-0000000003']);
+  });
+
+  it('is not kept ready before its image is there, and is at once when it is', async () => {
+    const keep: Partial<NodepoolConfig> = {
+      labels: new Map([['small', { name: 'small', minReady: 1, maxReadyAgeMs: Infinity }]]),
+    };
+    await world.launcher([demo], 'launcher1', keep);
+    await world.clock.advance(120_000);
+    expect(world.nodes().size).toBe(0);
+    await upload('0000000001', 'ready', 20);
+    await world.until('it is ready', () => [...world.nodes().values()].some(({ state }) => state === 'ready'));
+  });
+});

@@ -1,0 +1,101 @@
+/** Lost requests that have some of their nodes: they go on if there is room, and never wait for one another for ever. */
+
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import type { JsonObject } from '@nodepool/core';
+import type { ZooKeeper } from '@nodepool/zookeeper';
+import { World, pool, provider } from './support/world.js';
+
+const REQUESTS = '/nodepool/requests';
+
+let world: World;
+let zk: ZooKeeper;
+beforeEach(async () => {
+  world = new World();
+  // Makes the roots.
+  await (await world.launcher([])).stop();
+  zk = world.server.connect();
+});
+afterEach(async () => {
+  await world.during(zk.close());
+  expect(await world.end()).toEqual([]);
+});
+
+const stateOf = (id: string): unknown => world.records(REQUESTS).get(id)?.state;
+
+async function fulfilled(id: string): Promise<readonly string[]> {
+  await world.until(`${id} is fulfilled`, () => stateOf(id) === 'fulfilled');
+  return world.records(REQUESTS).get(id)?.nodes as string[];
+}
+
+async function giveBack(id: string): Promise<void> {
+  await world.during(world.requestor.giveBack(await world.during(world.requestor.take(id))));
+}
+
+/** A request that nobody works on any more, with as many ready nodes of a pool. */
+async function lost(wanted: number, having: number, poolName = 'main', options = {}): Promise<string> {
+  const labels = Array.from({ length: wanted }, () => 'small');
+  const id = await world.during(world.requestor.submit(labels, options));
+  await world.during(world.requestor.change(`${REQUESTS}/${id}`, { state: 'pending' }));
+  for (let index = 0; index < having; index += 1) {
+    const node: JsonObject = {
+      state: 'ready',
+      state_time: 1,
+      created_time: 1,
+      provider: 'demo',
+      pool: poolName,
+      launcher: 'gone',
+      type: ['small'],
+      allocated_to: id,
+      az: null,
+      resources: { instances: 1 },
+    };
+    const data = Buffer.from(JSON.stringify(node));
+    await world.during(zk.create('/nodepool/nodes/', data, { mode: 'persistent-sequential' }));
+  }
+  return id;
+}
+
+const small = (maxServers: number, name = 'main'): JsonObject => pool(name, ['small'], { 'max-servers': maxServers });
+
+describe('a lost request', () => {
+  it('keeps the nodes that it has, and gets the rest, when there is room', async () => {
+    const id = await lost(3, 2);
+    const had = [...world.nodes().keys()];
+    await world.launcher([provider('demo', [small(3)])]);
+    expect(await fulfilled(id)).toEqual(expect.arrayContaining(had));
+    expect(world.nodes().size).toBe(3);
+  });
+
+  it('gives its nodes back when there is none, so that two do not wait for each other', async () => {
+    const ids = [await lost(3, 2), await lost(3, 2)];
+    await world.launcher([provider('demo', [small(4)])]);
+    await world.launcher([provider('demo', [small(4)])], 'launcher2');
+    await world.until('one is fulfilled', () => ids.some((id) => stateOf(id) === 'fulfilled'));
+    await giveBack(ids.find((id) => stateOf(id) === 'fulfilled')!);
+    await world.until('the other is, too', () => ids.some((id) => stateOf(id) === 'fulfilled'));
+    expect(world.nodes().size).toBeLessThanOrEqual(4);
+  });
+
+  it('does so, too, when it is in another pool that the room of its provider is', async () => {
+    world.cloud.configure({ quota: { instances: 4, cores: Infinity, ram: Infinity } });
+    const ids = [await lost(3, 2, 'a', { reuse: false }), await lost(3, 2, 'b', { reuse: false })];
+    await world.launcher([provider('demo', [small(9, 'a'), small(9, 'b')])]);
+    await world.until('one is fulfilled', () => ids.some((id) => stateOf(id) === 'fulfilled'));
+    await giveBack(ids.find((id) => stateOf(id) === 'fulfilled')!);
+    await world.until('the other is, too', () => ids.some((id) => stateOf(id) === 'fulfilled'));
+  });
+
+  it('has nothing begun that its launcher had not made sure of, when there is no room for that', async () => {
+    const busy = await lost(3, 3);
+    await world.during(world.requestor.change(`${REQUESTS}/${busy}`, { state: 'fulfilled', nodes: [...world.nodes().keys()] }));
+    const id = await lost(2, 2);
+    const tentative = [...world.nodes()].filter(([, { allocated_to: to }]) => to === id).map(([node]) => node);
+    for (const node of tentative) await world.during(world.requestor.change(`/nodepool/nodes/${node}`, { state: 'init' }));
+    await world.launcher([provider('demo', [small(4)])]);
+    await world.until('they are taken back', () => world.nodes().size === 3);
+    expect(stateOf(id)).toBe('requested');
+    expect(world.cloud.existingInstances()).toEqual([]);
+    await giveBack(busy);
+    await fulfilled(id);
+  });
+});

@@ -1,0 +1,112 @@
+/** The names of our statsd metrics are those that a launcher of the existing Nodepool was recorded to send. */
+
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, it } from '@jest/globals';
+import { EventLoopMonitor, MetricsRegistry, silentLogger, type StatsdSender } from '@nodepool/core';
+import { LEAKED_RESOURCES } from '../../src/index.js';
+import { EnsembleMetrics } from '../../src/observe/ensemble-metrics.js';
+import { LAUNCHES } from '../../src/observe/launcher-metrics.js';
+import { reportProcess } from '../../src/observe/process-metrics.js';
+import { World, pool, provider } from '../support/world.js';
+
+const INTERVAL_MS = 10_000;
+const RECORDING = join(__dirname, 'recorded', 'statsd-metrics.txt');
+
+/** Names with their types, as statsd has them on the wire: `nodepool.launch.ready|ms`. */
+class Names implements StatsdSender {
+  readonly sent = new Set<string>();
+  increment(key: string): void {
+    this.sent.add(`${key}|c`);
+  }
+  timing(key: string): void {
+    this.sent.add(`${key}|ms`);
+  }
+  gauge(key: string): void {
+    this.sent.add(`${key}|g`);
+  }
+  close(): Promise<void> {
+    return Promise.resolve();
+  }
+}
+
+let world: World;
+let statsd: Names;
+let metrics: MetricsRegistry;
+
+beforeEach(() => {
+  world = new World();
+  world.cloud.configure({ zones: ['az1', 'az2'] });
+  statsd = new Names();
+  metrics = new MetricsRegistry({
+    clock: world.clock,
+    statsd,
+    prometheus: undefined,
+    onError: (error) => {
+      throw error;
+    },
+  });
+  world.observation = { metrics };
+});
+
+afterEach(async () => {
+  await metrics.close();
+  expect(await world.end()).toEqual([]);
+});
+
+/** A launcher of the same names as that of the recording, which serves requests until it has used both zones. */
+async function live(): Promise<() => Promise<void>> {
+  const main = pool('main', ['small'], { 'max-servers': 5000, 'availability-zones': ['az1', 'az2'] });
+  const { store } = await world.launcher([provider('fake-provider', [main])], 'vm');
+  const stopReporting = reportProcess({ metrics, store, hostname: 'vm', eventLoop: new EventLoopMonitor() });
+  const ensemble = new EnsembleMetrics({ store, metrics, clock: world.clock, log: silentLogger, identifier: 'vm' });
+  ensemble.start();
+  const zones = (): unknown[] => [...world.nodes().values()].map(({ az }) => az);
+  while (!zones().includes('az1') || !zones().includes('az2')) {
+    const id = await world.during(world.requestor.submit(['small'], { requestor: 'load', reuse: false }));
+    await world.until('it is served', () => world.records('/nodepool/requests').get(id)?.state === 'fulfilled');
+  }
+  await world.clock.advance(INTERVAL_MS);
+  return async () => {
+    stopReporting();
+    await world.during(ensemble.stop());
+  };
+}
+
+it('every name that was recorded is sent, as what it was', async () => {
+  const stop = await live();
+  const recorded = readFileSync(RECORDING, 'utf8')
+    .trim()
+    .split('\n')
+    .map((line) => line.replace(/:[^|]*\|/, '|'));
+  expect(recorded.length).toBeGreaterThan(40);
+  expect(recorded.filter((name) => !statsd.sent.has(name))).toEqual([]);
+  await stop();
+});
+
+it('what is sent beside them is what the documentation names', async () => {
+  const stop = await live();
+  const known = [
+    /^nodepool\.(label\.[^.]+\.|provider\.[^.]+\.)?nodes\.[a-z-]+\|g$/,
+    /^nodepool\.provider\.[^.]+\.max_(servers|cores|ram)\|g$/,
+    /^nodepool\.provider\.[^.]+\.pool\.[^.]+\.addressable_requests\|g$/,
+    /^nodepool\.launch\.(provider\.[^.]+\.([^.]+\.)?|requestor\.[^.]+\.)?ready\|(c|ms)$/,
+    /^nodepool\.task\.[^.]+\.[^.]+\.[A-Z]+\.[^.]+\|(c|ms)$/,
+    /^nodepool\.launcher\.vm\.zk\.[a-z_.]+\|g$/,
+  ];
+  expect([...statsd.sent].filter((name) => !known.some((pattern) => pattern.test(name)))).toEqual([]);
+  await stop();
+});
+
+it('what happens rarely has the names that are documented, too', () => {
+  const labels = { provider: 'p.1', az: 'a:z', requestor: 'r', result: 'error.quota' };
+  metrics.observe(LAUNCHES, labels, 1);
+  metrics.count(LEAKED_RESOURCES, { provider: 'p.1', kind: 'instance' });
+  expect([...statsd.sent].filter((name) => name.endsWith('|c')).sort()).toEqual([
+    'nodepool.launch.error.quota|c',
+    'nodepool.launch.provider.p_1.a_z.error.quota|c',
+    'nodepool.launch.provider.p_1.error.quota|c',
+    'nodepool.launch.requestor.r.error.quota|c',
+    'nodepool.provider.p_1.leaked.instances|c',
+  ]);
+});

@@ -1,0 +1,196 @@
+/**
+ * The ledger's promise, for all interleavings: what is confirmed never exceeds a limit, and somebody always gets on.
+ * Launchers are played by hand here, on stores of their own, so that any of them may be as slow as it likes at any step.
+ */
+
+import { describe, expect, it, jest } from '@jest/globals';
+import { QuotaInformation, openStore, seededRandom, type RandomSource, type Store } from '@nodepool/core';
+import { SimulatedZooKeeperServer, VirtualClock, type ZooKeeper } from '@nodepool/zookeeper';
+import { plannedNode } from '../src/node-record.js';
+import { QuotaLedger, type Place } from '../src/quota-ledger.js';
+
+// A busy machine takes its time.
+jest.setTimeout(60_000);
+
+const REQUESTS = 10;
+/** Of virtual time. */
+const PATIENCE_MS = 600_000;
+const SEEDS = Array.from({ length: 30 }, (_, index) => index + 1);
+const LIMITS = { 'pool a': 5, 'pool b': 6, provider: 9, 'tenant red': 4 } as const;
+const LABEL = {
+  name: 'small',
+  image: { kind: 'cloud-image', name: 'debian' },
+  connection: { type: 'ssh', port: 22, username: null, pythonPath: null, shellType: null },
+  hostKeyChecking: false,
+  consoleLog: false,
+} as const;
+
+const NODE = /^\/nodepool\/nodes\/\d+$/;
+
+interface Tried {
+  confirmed: number;
+  refused: number;
+}
+
+/** Everybody who decides: a store that hears of things late, and its ledger. */
+class Decider {
+  readonly ledger: QuotaLedger;
+
+  constructor(
+    readonly zk: ZooKeeper,
+    readonly store: Store,
+  ) {
+    this.ledger = new QuotaLedger(store);
+    for (const pool of ['a', 'b'] as const) {
+      this.ledger.setPoolLimit('demo', pool, QuotaInformation.limit({ instances: LIMITS[`pool ${pool}`] }));
+    }
+    this.ledger.setProviderLimit('demo', QuotaInformation.limit({ instances: LIMITS.provider }));
+    this.ledger.setTenantLimits(new Map([['red', { instances: LIMITS['tenant red'] }]]));
+    store.start();
+  }
+
+  /** One try to get room for a request, without looking first. */
+  async decide(request: string, place: Place, count: number, tenant: string, pause: () => Promise<void>): Promise<boolean> {
+    const { store, ledger } = this;
+    const entry = store.requests.get(request);
+    if (entry === undefined) return false;
+    const node = plannedNode(
+      {
+        provider: place.provider,
+        pool: poolConfig(place.pool),
+        label: LABEL,
+        launcher: 'somebody',
+        request: { ...entry.request, tenant_name: tenant },
+        resources: { instances: 1 },
+        upload: undefined,
+        az: undefined,
+      },
+      0,
+    );
+    const accepted = await store.requests.accept(entry, { create: Array.from({ length: count }, () => node), reuse: [] });
+    if (accepted === undefined) return false;
+    await pause();
+    const last = accepted.created.at(-1)!;
+    await store.nodes.known(last);
+    const need = QuotaInformation.use({ instances: count });
+    if (ledger.confirm(place, { ...entry.request, tenant_name: tenant }, last, need) !== undefined) {
+      await accepted.request.undo(accepted.created.map((id) => ({ id, version: 0 })));
+      return false;
+    }
+    await pause();
+    const handles = await store.nodes.tryLockAll(accepted.created.map((id) => ({ id, change: { state: 'building' } })));
+    await pause();
+    for (const handle of handles!) await handle.remove();
+    await accepted.request.release({ state: 'failed' });
+    return true;
+  }
+}
+
+function poolConfig(name: string): Parameters<typeof plannedNode>[0]['pool'] {
+  return {
+    name,
+    priority: 100,
+    maxServers: Infinity,
+    limits: {},
+    nodeAttributes: {},
+    availabilityZones: [],
+    labels: new Map(),
+  };
+}
+
+/** Confirmed nodes of each scope: those of which something may have been begun. */
+function overLimit(server: SimulatedZooKeeperServer): string[] {
+  const counts: Record<string, number> = {};
+  const add = (scope: string): void => void (counts[scope] = (counts[scope] ?? 0) + 1);
+  for (const [path, { data }] of server.dump()) {
+    if (!NODE.test(path)) continue;
+    const { state, pool, tenant_name: tenant } = JSON.parse(Buffer.from(data).toString()) as Record<string, string>;
+    if (state === 'init') continue;
+    add(`pool ${pool!}`);
+    add('provider');
+    add(`tenant ${tenant!}`);
+  }
+  return Object.entries(LIMITS).flatMap(([scope, limit]) =>
+    (counts[scope] ?? 0) > limit ? [`${scope}: ${counts[scope]!} of ${limit}`] : [],
+  );
+}
+
+async function run(seed: number): Promise<{ over: string[]; tried: Tried; left: number }> {
+  const random: RandomSource = seededRandom(seed);
+  const below = (limit: number): number => Math.floor(random.next() * limit);
+  const clock = new VirtualClock();
+  const server = new SimulatedZooKeeperServer({ clock, latencyMs: () => below(20) });
+  const deciders = Array.from({ length: 4 }, (_, index) => {
+    const zk = server.connect();
+    return new Decider(zk, openStore(zk, { clock, random, identifier: `decider ${index}` }));
+  });
+  const settle = async (condition: () => boolean): Promise<void> => {
+    expect(await clock.runUntil(condition, PATIENCE_MS)).toBe(true);
+  };
+  await settle(() => deciders.every(({ store }) => store.complete));
+  const over = new Set<string>();
+  server.onCommit((changes) => {
+    if (!changes.some(({ path }) => NODE.test(path))) return;
+    for (const each of overLimit(server)) over.add(each);
+  });
+  const tried: Tried = { confirmed: 0, refused: 0 };
+  const pause = (): Promise<void> => new Promise((resolve) => void clock.schedule(below(100), resolve));
+  const one = async (): Promise<void> => {
+    const decider = deciders[below(4)]!;
+    const count = 1 + below(4);
+    const tenant = random.next() < 0.5 ? 'red' : 'blue';
+    const place = { provider: 'demo', pool: random.next() < 0.5 ? 'a' : 'b', ignoreProviderQuota: false };
+    const id = await decider.store.requests.submit(
+      {
+        state: 'requested',
+        state_time: 0,
+        declined_by: [],
+        node_types: ['small'],
+        nodes: [],
+        reuse: true,
+        requestor: 'test',
+        requestor_data: null,
+        provider: null,
+        relative_priority: 0,
+        event_id: null,
+        created_time: null,
+        tenant_name: tenant,
+      },
+      { priority: 200 },
+    );
+    while (!(await decider.decide(id, place, count, tenant, pause))) {
+      tried.refused += 1;
+      await new Promise<void>((resolve) => void clock.schedule(below(1000), resolve));
+    }
+    tried.confirmed += 1;
+  };
+  let settled = false;
+  const work = Promise.all(Array.from({ length: REQUESTS }, () => one())).finally(() => (settled = true));
+  work.catch(() => undefined);
+  await settle(() => settled);
+  await work;
+  const left = [...server.dump().keys()].filter((path) => NODE.test(path)).length;
+  for (const { store, zk } of deciders) {
+    store.close();
+    let closed = false;
+    const closing = zk.close().finally(() => (closed = true));
+    await settle(() => closed);
+    await closing;
+  }
+  return { over: [...over], tried, left };
+}
+
+describe('launchers that decide at the same time, each on what it has heard', () => {
+  it.each(SEEDS)('never confirm more than a limit allows, and all get what they want in the end (seed %i)', async (seed) => {
+    const { over, tried, left } = await run(seed);
+    expect(over).toEqual([]);
+    expect(tried.confirmed).toBe(REQUESTS);
+    expect(left).toBe(0);
+  });
+
+  it('are refused often enough in these runs for that to mean something', async () => {
+    let refused = 0;
+    for (const seed of SEEDS.slice(0, 5)) refused += (await run(seed)).tried.refused;
+    expect(refused).toBeGreaterThan(5);
+  });
+});

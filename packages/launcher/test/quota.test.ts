@@ -1,0 +1,336 @@
+/** Limits of pools, providers and tenants: what waits, what is declined, and that nobody exceeds them. */
+
+import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
+import { DecisionLog, type JsonObject } from '@nodepool/core';
+import { readCloudSettings } from '@nodepool/driver-example';
+import { World, pool, provider } from './support/world.js';
+
+// A busy machine takes its time.
+jest.setTimeout(60_000);
+
+const REQUESTS = '/nodepool/requests';
+const SETTINGS = readCloudSettings({});
+const REFRESH_MS = 300_000;
+
+let world: World;
+let decisions: DecisionLog;
+beforeEach(() => {
+  world = new World();
+  decisions = new DecisionLog({ clock: world.clock });
+  world.observation = { decisions };
+});
+afterEach(async () => {
+  expect(await world.end()).toEqual([]);
+});
+
+const demo = (poolMore: JsonObject = {}, more: JsonObject = {}): JsonObject =>
+  provider('demo', [pool('main', ['small', 'large'], poolMore)], more);
+
+/** Labels of sizes with 1, 4 and 8 cores. */
+const sized = (poolMore: JsonObject = {}): JsonObject =>
+  demo({
+    labels: [
+      { name: 'small', 'cloud-image': 'debian', size: 'small' },
+      { name: 'large', 'cloud-image': 'debian', size: 'large' },
+    ],
+    ...poolMore,
+  });
+
+async function submit(labels: readonly string[], options = {}): Promise<string> {
+  return world.during(world.requestor.submit(labels, options));
+}
+
+function stateOf(id: string): unknown {
+  return world.records(REQUESTS).get(id)?.state;
+}
+
+async function inState(id: string, state: string): Promise<void> {
+  await world.until(`${id} is ${state}`, () => stateOf(id) === state);
+}
+
+async function served(labels: readonly string[], options = {}): Promise<string> {
+  const id = await submit(labels, options);
+  await inState(id, 'fulfilled');
+  return id;
+}
+
+/** The requestor is done with the nodes of the request; they go. */
+async function giveBack(id: string): Promise<void> {
+  await world.during(world.requestor.giveBack(await world.during(world.requestor.take(id))));
+}
+
+function latestReason(id: string): string | undefined {
+  return decisions.of('request', id).at(-1)?.reason;
+}
+
+function quota(instances: number, cores = Infinity, ram = Infinity): void {
+  world.cloud.configure({ quota: { instances, cores, ram } });
+}
+
+/** Lets the cloud's answers be read anew. */
+async function refreshed(): Promise<void> {
+  await world.clock.advance(REFRESH_MS + 1000);
+}
+
+function tenants(limits: Record<string, Record<string, number>>): { tenantLimits: Map<string, Record<string, number>> } {
+  return { tenantLimits: new Map(Object.entries(limits)) };
+}
+
+describe('a pool', () => {
+  it('counts what its labels need of every resource that is limited', async () => {
+    await world.launcher([sized({ 'max-cores': 10 })]);
+    const large = await served(['large']);
+    const two = await served(['small', 'small']);
+    const waits = await submit(['small']);
+    await world.clock.advance(1000);
+    expect(stateOf(waits)).toBe('requested');
+    expect(latestReason(waits)).toBe('pool main of provider demo uses 10 of 10 cores, 1 more are needed');
+    await giveBack(two);
+    await inState(waits, 'fulfilled');
+    await giveBack(large);
+  });
+
+  it('declines what it could never hold, with the reason', async () => {
+    await world.launcher([sized({ 'max-ram': 16_384 })]);
+    const id = await submit(['large', 'small']);
+    await inState(id, 'failed');
+    expect(latestReason(id)).toBe('it needs 17408 ram, and the limit of pool main of provider demo is 16384');
+  });
+
+  it('counts records of other programs, whatever these say of their resources', async () => {
+    const { store } = await world.launcher([demo({ 'max-servers': 3 })]);
+    const first = await served(['small']);
+    const record = world.nodes().get((world.records(REQUESTS).get(first)?.nodes as string[])[0]!)!;
+    const theirs = { ...record, state: 'hold', allocated_to: null, resources: null, launcher: 'python' };
+    const [id] = await world.during(store.nodes.create([theirs as never]));
+    const waits = await submit(['small', 'small']);
+    await world.clock.advance(1000);
+    expect(latestReason(waits)).toBe('pool main of provider demo uses 2 of 3 instances, 2 more are needed');
+    await world.during(world.requestor.change(`/nodepool/nodes/${id!}`, { state: 'used' }));
+    await inState(waits, 'fulfilled');
+  });
+
+  it('launches nothing more while its limit is below what it uses, and takes nothing away', async () => {
+    const { launcher } = await world.launcher([demo()]);
+    const ids = [await served(['small']), await served(['small']), await served(['small'])];
+    await world.during(launcher.apply(world.config([demo({ 'max-servers': 2 })])));
+    const waits = await submit(['small']);
+    await giveBack(ids[0]!);
+    await world.clock.advance(60_000);
+    expect(stateOf(waits)).toBe('requested');
+    expect(world.nodes().size).toBe(2);
+    await giveBack(ids[1]!);
+    await inState(waits, 'fulfilled');
+  });
+});
+
+describe('a provider', () => {
+  it('gives what the cloud allows, to all its pools together', async () => {
+    quota(3);
+    await world.launcher([provider('demo', [pool('a', ['small']), pool('b', ['large'])])]);
+    const small = await served(['small', 'small']);
+    const large = await served(['large']);
+    const asked = world.cloud.existingInstances().length;
+    const waits = await submit(['large']);
+    await world.clock.advance(30_000);
+    expect(latestReason(waits)).toBe('provider demo uses 3 of 3 instances, 1 more are needed');
+    expect(world.nodes().size).toBe(asked);
+    await giveBack(small);
+    await inState(waits, 'fulfilled');
+    await giveBack(large);
+  });
+
+  it('leaves to others what they use in the same project, and takes it when they are done', async () => {
+    quota(2);
+    const spec = { name: 'theirs', zone: null, size: 'small', cores: null, ram: null, image: 'debian', tags: {} };
+    const theirs = await world.during(Promise.resolve(world.cloud.createInstance(spec)));
+    await world.launcher([demo()]);
+    const first = await served(['small']);
+    const waits = await submit(['small']);
+    await world.clock.advance(10_000);
+    expect(latestReason(waits)).toBe('provider demo uses 1 of 1 instances, 1 more are needed');
+    await world.during(Promise.resolve(world.cloud.deleteInstance(theirs.id)));
+    await refreshed();
+    await inState(waits, 'fulfilled');
+    await giveBack(first);
+  });
+
+  it('follows limits that grow, while somebody waits for them', async () => {
+    quota(1);
+    await world.launcher([demo()]);
+    await served(['small']);
+    const waits = await submit(['small']);
+    await world.clock.advance(10_000);
+    quota(2);
+    await refreshed();
+    await inState(waits, 'fulfilled');
+  });
+
+  it('does not ask the cloud for its limits again and again when nobody wants anything', async () => {
+    let asked = 0;
+    const describeCloud = world.cloud.describe.bind(world.cloud);
+    world.cloud.describe = () => {
+      asked += 1;
+      return describeCloud();
+    };
+    await world.launcher([demo()]);
+    const before = asked;
+    await world.clock.advance(10 * REFRESH_MS);
+    expect(asked).toBe(before);
+  });
+
+  it('declines what the cloud could never hold, although it may hold it without others', async () => {
+    quota(2);
+    await world.launcher([demo()]);
+    const id = await submit(['small', 'small', 'small']);
+    await inState(id, 'failed');
+    expect(latestReason(id)).toBe('it needs 3 instances, and the limit of provider demo is 2');
+  });
+
+  it('is unlimited when the cloud says -1', async () => {
+    const answers = world.cloud.describe.bind(world.cloud);
+    world.cloud.describe = async () => ({ ...(await answers()), quota: { instances: -1, cores: -1, ram: -1 } });
+    await world.launcher([demo()]);
+    await served(Array.from({ length: 20 }, () => 'small'));
+  });
+
+  it('reads its limits at once when the cloud refuses a launch, which is no failure, and waits for room', async () => {
+    await world.launcher([demo({}, { 'launch-retries': 1 })]);
+    const first = await served(['small']);
+    quota(1);
+    const aborted = new Set<string>();
+    world.server.onCommit(() => {
+      for (const [id, { state }] of world.nodes()) if (state === 'aborted') aborted.add(id);
+    });
+    const waits = await submit(['small']);
+    await world.until('the launch is refused', () => aborted.size > 0);
+    await world.clock.advance(60_000);
+    expect(aborted.size).toBe(1);
+    expect(stateOf(waits)).toBe('requested');
+    expect(world.records(REQUESTS).get(waits)?.declined_by).toEqual([]);
+    expect(latestReason(waits)).toBe('provider demo uses 1 of 1 instances, 1 more are needed');
+    await giveBack(first);
+    await inState(waits, 'fulfilled');
+  });
+
+  it('asks a cloud that lies about its limits more and more seldom, and serves when there is room', async () => {
+    await world.launcher([demo()]);
+    const lying = world.cloud.describe.bind(world.cloud);
+    const first = await served(['small']);
+    quota(1);
+    world.cloud.describe = async () => ({ ...(await lying()), quota: { instances: -1, cores: -1, ram: -1 } });
+    const made = new Set<string>();
+    world.server.onCommit(() => {
+      for (const id of world.nodes().keys()) made.add(id);
+    });
+    const waits = await submit(['small']);
+    await world.clock.advance(600_000);
+    expect(made.size).toBeGreaterThan(2);
+    expect(made.size).toBeLessThan(15);
+    expect(['requested', 'pending']).toContain(stateOf(waits));
+    await giveBack(first);
+    await inState(waits, 'fulfilled');
+  });
+
+  it('counts as unlimited while the cloud does not tell, and keeps the last answer when it stops telling', async () => {
+    const answers = world.cloud.describe.bind(world.cloud);
+    await world.launcher([demo()]);
+    quota(1);
+    let refuses = false;
+    world.cloud.describe = () => (refuses ? Promise.reject(new Error('no quota today')) : answers());
+    await refreshed();
+    const first = await served(['small']);
+    await world.clock.advance(1000);
+    refuses = true;
+    await refreshed();
+    const waits = await submit(['small']);
+    await world.clock.advance(60_000);
+    expect(latestReason(waits)).toBe('provider demo uses 1 of 1 instances, 1 more are needed');
+    await giveBack(first);
+    await inState(waits, 'fulfilled');
+  });
+});
+
+describe('a tenant', () => {
+  it('gets its limit over all providers, and others are not held up by it', async () => {
+    const sections = [provider('a', [pool('main', ['small'])]), provider('b', [pool('main', ['large'])])];
+    await world.launcher(sections, 'launcher1', tenants({ red: { instances: 2 } }));
+    const small = await served(['small'], { tenant: 'red' });
+    const large = await served(['large'], { tenant: 'red' });
+    const waits = await submit(['small'], { tenant: 'red' });
+    await world.clock.advance(120_000);
+    expect(latestReason(waits)).toBe('tenant red uses 2 of 2 instances, 1 more are needed');
+    await served(['small'], { tenant: 'blue' });
+    expect([...world.records('/nodepool/components/pool').values()].map(({ paused }) => paused)).toEqual([false, false]);
+    await giveBack(large);
+    await inState(waits, 'fulfilled');
+    await giveBack(small);
+  });
+
+  it('is declined what it may never have', async () => {
+    await world.launcher([demo()], 'launcher1', tenants({ red: { instances: 2 } }));
+    const id = await submit(['small', 'small', 'small'], { tenant: 'red' });
+    await inState(id, 'failed');
+    expect(latestReason(id)).toBe('it needs 3 instances, and the limit of tenant red is 2');
+    await served(['small', 'small', 'small'], { tenant: 'blue' });
+  });
+
+  it('gets another limit with another configuration, without a provider being restarted', async () => {
+    const { launcher } = await world.launcher([demo()], 'launcher1', tenants({ red: { instances: 1 } }));
+    await served(['small'], { tenant: 'red' });
+    const waits = await submit(['small'], { tenant: 'red' });
+    await world.clock.advance(1000);
+    const [registered] = world.records('/nodepool/components/pool').keys();
+    await world.during(launcher.apply(world.config([demo()], tenants({ red: { instances: 2 } }))));
+    await inState(waits, 'fulfilled');
+    expect([...world.records('/nodepool/components/pool').keys()]).toEqual([registered]);
+  });
+});
+
+describe('several launchers', () => {
+  const SEEDS = Array.from({ length: 8 }, (_, index) => index + 1);
+
+  it.each(SEEDS)('never begin more than a limit allows, whoever of them is faster (seed %i)', async (seed) => {
+    await world.end();
+    world = new World(seed, (random) => Math.floor(random.next() * 10));
+    world.cloud.configure({ bootTimeMs: [0, 3000], quota: { ...SETTINGS.quota, instances: 7 } });
+    const over: string[] = [];
+    world.server.onCommit(() => {
+      const begun = [...world.nodes().values()].filter(({ state }) => state !== 'init');
+      const most = (what: string, limit: number, counts: (node: JsonObject) => boolean): void => {
+        const count = begun.filter(counts).length;
+        if (count > limit) over.push(`${what}: ${count} of ${limit}`);
+      };
+      most('pool a', 4, (node) => node.pool === 'a');
+      most('pool b', 5, (node) => node.pool === 'b');
+      most('the provider', 7, () => true);
+      most('tenant red', 3, (node) => node.tenant_name === 'red');
+    });
+    const section = provider('demo', [
+      pool('a', ['small'], { 'max-servers': 4 }),
+      pool('b', ['small', 'large'], { 'max-servers': 5 }),
+    ]);
+    for (const name of ['one', 'two', 'three']) {
+      await world.launcher([section], name, tenants({ red: { instances: 3 } }));
+    }
+    const wanted = Array.from({ length: 16 }, (_, index) => ({
+      labels: index % 3 === 0 ? ['small', 'large'] : ['small'],
+      tenant: index % 2 === 0 ? 'red' : 'blue',
+    }));
+    const ids = await world.during(
+      Promise.all(wanted.map(({ labels, tenant }) => world.requestor.submit(labels, { tenant }))),
+    );
+    const done = new Set<string>();
+    while (done.size < ids.length) {
+      await world.clock.advance(500);
+      for (const [id, { state }] of world.records(REQUESTS)) {
+        if (state !== 'fulfilled') continue;
+        done.add(id);
+        await giveBack(id);
+      }
+    }
+    expect(over).toEqual([]);
+    await world.until('all nodes are gone', () => world.nodes().size === 0);
+    expect(world.cloud.existingInstances()).toEqual([]);
+  });
+});

@@ -1,0 +1,19 @@
+/** The example driver, gone wrong. */
+
+import type { Driver, NodepoolConfig, Provider } from '@nodepool/core';
+import { exampleDriver, type ExampleCloud } from '@nodepool/driver-example';
+
+/** For a configuration: the example driver, whose providers do what `spoilt` says, wherever it says something at that moment. */
+export function spoiltDriver(cloud: ExampleCloud, spoilt: () => Partial<Provider>): Partial<NodepoolConfig> {
+  const example = exampleDriver({ cloud });
+  const driver: Driver = {
+    name: 'example',
+    schema: example.schema,
+    getProviderConfig: (section, context) => example.getProviderConfig(section, context),
+    getProvider: (config) =>
+      new Proxy(example.getProvider(config), {
+        get: (target, name): unknown => Reflect.get(Object.hasOwn(spoilt(), name) ? spoilt() : target, name),
+      }),
+  };
+  return { loadedDrivers: new Map([['example', driver]]) };
+}

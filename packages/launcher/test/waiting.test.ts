@@ -1,0 +1,312 @@
+/** Requests for which there is no room now: who goes first, what is kept for them, and which ready nodes make room. */
+
+import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
+import { MIN_READY_REQUESTOR, type JsonObject, type NodepoolConfig } from '@nodepool/core';
+import { PATIENCE_MS } from '../src/service.js';
+import { World, pool, provider } from './support/world.js';
+
+// A busy machine takes its time.
+jest.setTimeout(60_000);
+
+const REQUESTS = '/nodepool/requests';
+
+let world: World;
+beforeEach(() => {
+  world = new World();
+});
+afterEach(async () => {
+  expect(await world.end()).toEqual([]);
+});
+
+const demo = (poolMore: JsonObject = {}, more: JsonObject = {}): JsonObject =>
+  provider('demo', [pool('main', ['small', 'large'], poolMore)], more);
+
+async function submit(labels: readonly string[], options = {}): Promise<string> {
+  return world.during(world.requestor.submit(labels, options));
+}
+
+function stateOf(id: string): unknown {
+  return world.records(REQUESTS).get(id)?.state;
+}
+
+async function fulfilled(id: string): Promise<string[]> {
+  await world.until(`${id} is fulfilled`, () => stateOf(id) === 'fulfilled');
+  return world.records(REQUESTS).get(id)?.nodes as string[];
+}
+
+async function served(labels: readonly string[], options = {}): Promise<string> {
+  const id = await submit(labels, options);
+  await fulfilled(id);
+  return id;
+}
+
+async function giveBack(id: string): Promise<void> {
+  await world.during(world.requestor.giveBack(await world.during(world.requestor.take(id))));
+}
+
+/** A node of the label that is ready and that nobody has. */
+async function idle(label: string, options = {}): Promise<string> {
+  const id = await submit([label], options);
+  const [node] = await fulfilled(id);
+  await world.during(world.requestor.withdraw(id));
+  await world.until('it is free', () => world.nodes().get(node!)?.allocated_to === null);
+  return node!;
+}
+
+function keep(minReady: Readonly<Record<string, number>>): Partial<NodepoolConfig> {
+  const labels = Object.entries(minReady).map(([name, count]) => ({ name, minReady: count, maxReadyAgeMs: Infinity }));
+  return { labels: new Map(labels.map((label) => [label.name, label])) };
+}
+
+const bigRequest = (count: number): string[] => Array.from({ length: count }, () => 'large');
+
+/** Single-node requests that never end: as one is served, it is given back after a while and another is made. */
+class Flood {
+  private readonly waiting = new Set<string>();
+  private readonly inUse: { readonly id: string; readonly until: number }[] = [];
+  served = 0;
+  /** Of those that came last. */
+  constructor(
+    private readonly labels: readonly string[],
+    private readonly holdMs: number,
+    private readonly options = {},
+  ) {}
+
+  async begin(count: number): Promise<void> {
+    for (let i = 0; i < count; i += 1) this.waiting.add(await submit(this.labels, this.options));
+  }
+
+  /** Goes on until the condition holds. */
+  async until(what: string, condition: () => boolean): Promise<void> {
+    const deadline = world.clock.monotonic() + 1_800_000;
+    while (!condition()) {
+      if (world.clock.monotonic() > deadline) throw new Error(`waited in vain until ${what}`);
+      for (const id of [...this.waiting]) {
+        if (stateOf(id) !== 'fulfilled') continue;
+        this.waiting.delete(id);
+        this.inUse.push({ id, until: world.clock.monotonic() + this.holdMs });
+        this.served += 1;
+        this.waiting.add(await submit(this.labels, this.options));
+      }
+      while (this.inUse[0] !== undefined && this.inUse[0].until <= world.clock.monotonic()) {
+        await giveBack(this.inUse.shift()!.id);
+      }
+      await world.clock.advance(500);
+    }
+  }
+}
+
+describe('a large request under a flood of small ones', () => {
+  it.each([['one launcher', 1] as const, ['two launchers that serve the pool', 2] as const])(
+    'is passed by while it is young, and served within a bound, by %s',
+    async (_, launchers) => {
+      for (let i = 1; i <= launchers; i += 1) await world.launcher([demo({ 'max-servers': 10 })], `launcher${i}`);
+      const flood = new Flood(['small'], 20_000);
+      await flood.begin(20);
+      await flood.until('the pool is full', () => world.nodes().size === 10);
+      const large = await submit(bigRequest(10));
+      const since = world.clock.monotonic();
+      const before = flood.served;
+      await flood.until('it is old', () => world.clock.monotonic() - since >= PATIENCE_MS - 5000);
+      expect(stateOf(large)).toBe('requested');
+      expect(flood.served - before).toBeGreaterThan(10);
+      await flood.until('it is served', () => stateOf(large) === 'fulfilled');
+      // Its patience, what was in use then, and its own launch.
+      expect(world.clock.monotonic() - since).toBeLessThan(PATIENCE_MS + 20_000 + 30_000);
+      const atEnd = flood.served;
+      await giveBack(large);
+      await flood.until('the flood goes on', () => flood.served > atEnd + 5);
+    },
+  );
+
+  it('does not hold up requests of other pools, nor those of other tenants that have room', async () => {
+    const sections = [
+      provider('demo', [pool('main', ['large'], { 'max-servers': 4 }), pool('other', ['small'], { 'max-servers': 4 })]),
+    ];
+    await world.launcher(sections, 'launcher1', { tenantLimits: new Map([['red', { instances: 2 }]]) });
+    const inUse = await served(['large', 'large']);
+    const large = await submit(bigRequest(4));
+    const red = await served(['small', 'small'], { tenant: 'red' });
+    const redWaits = await submit(['small'], { tenant: 'red' });
+    await world.clock.advance(2 * PATIENCE_MS);
+    expect([stateOf(large), stateOf(redWaits)]).toEqual(['requested', 'requested']);
+    await served(['small']);
+    await giveBack(inUse);
+    await fulfilled(large);
+    await giveBack(red);
+    await fulfilled(redWaits);
+  });
+
+  it('keeps nothing any more once it is withdrawn', async () => {
+    await world.launcher([demo({ 'max-servers': 2 })]);
+    const inUse = await served(['small']);
+    const large = await submit(bigRequest(2));
+    await world.clock.advance(2 * PATIENCE_MS);
+    const small = await submit(['small']);
+    await world.clock.advance(1000);
+    expect(stateOf(small)).toBe('requested');
+    await world.during(world.requestor.withdraw(large));
+    await fulfilled(small);
+    await giveBack(inUse);
+  });
+
+  it('lets those pass that come before it in the order of service', async () => {
+    await world.launcher([demo({ 'max-servers': 2 })]);
+    await served(['small']);
+    const large = await submit(bigRequest(2));
+    await world.clock.advance(2 * PATIENCE_MS);
+    const urgent = await submit(['small'], { priority: 100 });
+    await fulfilled(urgent);
+    expect(stateOf(large)).toBe('requested');
+  });
+
+  it('is kept the room of the provider that another of its pools would take', async () => {
+    world.cloud.configure({ quota: { instances: 4, cores: Infinity, ram: Infinity } });
+    await world.launcher([provider('demo', [pool('a', ['small']), pool('b', ['large'])])]);
+    const flood = new Flood(['small'], 20_000);
+    await flood.begin(6);
+    await flood.until('the provider is full', () => world.nodes().size === 4);
+    const large = await submit(bigRequest(4));
+    await flood.until('it is served', () => stateOf(large) === 'fulfilled');
+  });
+});
+
+describe('max-concurrency', () => {
+  it('is shared fairly by the pools of a provider', async () => {
+    world.cloud.configure({ bootTimeMs: [5000, 5000] });
+    const pools = [pool('a', ['small']), pool('b', ['large'])];
+    await world.launcher([provider('demo', pools, { 'max-concurrency': 1 })]);
+    const small = await world.during(Promise.all(Array.from({ length: 5 }, () => world.requestor.submit(['small']))));
+    const large = await world.during(Promise.all(Array.from({ length: 5 }, () => world.requestor.submit(['large']))));
+    await fulfilled(large[1]!);
+    expect(small.filter((id) => stateOf(id) === 'fulfilled').length).toBeLessThanOrEqual(3);
+    for (const id of [...small, ...large]) await fulfilled(id);
+  });
+
+  it('leaves the place of a pool that wants it no more to others', async () => {
+    world.cloud.configure({ bootTimeMs: [5000, 5000] });
+    const pools = [pool('a', ['small']), pool('b', ['large'])];
+    await world.launcher([provider('demo', pools, { 'max-concurrency': 1 })]);
+    const first = await submit(['small']);
+    const gone = await submit(['large']);
+    const second = await submit(['small']);
+    await world.clock.advance(1000);
+    await world.during(world.requestor.withdraw(gone));
+    await fulfilled(first);
+    await fulfilled(second);
+  });
+});
+
+describe('when space is short', () => {
+  it('the oldest ready node of another label makes room, and no more than are needed', async () => {
+    await world.launcher([demo({ 'max-servers': 3 })]);
+    const nodes = [await idle('small'), await idle('small', { reuse: false }), await idle('small', { reuse: false })];
+    const [launched] = await fulfilled(await submit(['large']));
+    expect([...world.nodes().keys()].sort()).toEqual([nodes[1], nodes[2], launched]);
+  });
+
+  it('as many go as the request needs', async () => {
+    await world.launcher([demo({ 'max-servers': 3 })]);
+    for (let i = 0; i < 3; i += 1) await idle('small', { reuse: false });
+    await fulfilled(await submit(['large', 'large']));
+    expect([...world.nodes().values()].map(({ type }) => type)).toEqual([['small'], ['large'], ['large']]);
+  });
+
+  it('a node that the request can use is used, and not deleted', async () => {
+    await world.launcher([demo({ 'max-servers': 2 })]);
+    const small = await idle('small');
+    const large = await idle('large');
+    const nodes = await fulfilled(await submit(['large', 'large']));
+    expect(nodes).toContain(large);
+    expect([...world.nodes().keys()]).not.toContain(small);
+  });
+
+  it('nothing goes for what would not fit even so', async () => {
+    await world.launcher([demo({ 'max-servers': 3 })]);
+    const inUse = await served(['small']);
+    const inUseNodes = await world.during(world.requestor.take(inUse));
+    const free = await idle('small');
+    const waits = await submit(bigRequest(3));
+    await world.clock.advance(2 * PATIENCE_MS);
+    expect(world.nodes().get(free)?.state).toBe('ready');
+    await world.during(world.requestor.giveBack(inUseNodes));
+    await fulfilled(waits);
+    expect(world.nodes().has(free)).toBe(false);
+  });
+
+  it('nothing goes while what was there is on its way out', async () => {
+    world.cloud.configure({ deleteTimeMs: [30_000, 30_000] });
+    await world.launcher([demo({ 'max-servers': 2 })]);
+    const free = await idle('small');
+    const inUse = await served(['small'], { reuse: false });
+    await giveBack(inUse);
+    await fulfilled(await submit(['large']));
+    expect(world.nodes().get(free)?.state).toBe('ready');
+  });
+
+  it('a node of another pool makes room when it is the provider that is full', async () => {
+    world.cloud.configure({ quota: { instances: 2, cores: Infinity, ram: Infinity } });
+    await world.launcher([provider('demo', [pool('a', ['small']), pool('b', ['large'])])]);
+    const nodes = [await idle('small'), await idle('small', { reuse: false })];
+    await fulfilled(await submit(['large']));
+    expect(world.nodes().has(nodes[0]!)).toBe(false);
+    expect(world.nodes().get(nodes[1]!)?.state).toBe('ready');
+  });
+
+  it('a node of the tenant makes room when it is the tenant that has its fill', async () => {
+    await world.launcher([demo()], 'launcher1', { tenantLimits: new Map([['red', { instances: 1 }]]) });
+    const other = await idle('small', { tenant: 'blue' });
+    const own = await idle('small', { tenant: 'red', reuse: false });
+    await fulfilled(await submit(['large'], { tenant: 'red' }));
+    expect(world.nodes().has(own)).toBe(false);
+    expect(world.nodes().get(other)?.state).toBe('ready');
+  });
+
+  it('a request that wants no ready nodes gets the place of one that it could have used', async () => {
+    await world.launcher([demo({ 'max-servers': 1 })]);
+    const free = await idle('small');
+    expect(await fulfilled(await submit(['small'], { reuse: false }))).not.toEqual([free]);
+  });
+
+  it('a ready node goes when the cloud refuses more than its limits say', async () => {
+    await world.launcher([demo()]);
+    const free = await idle('small');
+    const answers = world.cloud.describe.bind(world.cloud);
+    world.cloud.configure({ quota: { instances: 1, cores: Infinity, ram: Infinity } });
+    world.cloud.describe = async () => ({ ...(await answers()), quota: { instances: -1, cores: -1, ram: -1 } });
+    await fulfilled(await submit(['large']));
+    expect(world.nodes().has(free)).toBe(false);
+  });
+
+  it.each([1, 2, 3, 4, 5])('two launchers make no more room than is needed (seed %i)', async (seed) => {
+    await world.end();
+    world = new World(seed, (random) => Math.floor(random.next() * 10));
+    for (const name of ['one', 'two']) await world.launcher([demo({ 'max-servers': 4 })], name);
+    for (let i = 0; i < 4; i += 1) await idle('small', { reuse: false });
+    await fulfilled(await submit(['large']));
+    await world.clock.advance(60_000);
+    expect([...world.nodes().values()].filter(({ type }) => (type as string[])[0] === 'small')).toHaveLength(3);
+  });
+});
+
+describe('min-ready', () => {
+  it('makes no room for itself, and takes none that somebody waits for', async () => {
+    await world.launcher([demo({ 'max-servers': 2 })], 'launcher1', keep({ small: 1 }));
+    await world.until('it is ready', () => [...world.nodes().values()].some(({ state }) => state === 'ready'));
+    const first = await served(['large']);
+    const second = await submit(['large']);
+    await fulfilled(second);
+    const third = await submit(['large', 'large']);
+    await giveBack(first);
+    await world.clock.advance(30_000);
+    // Half of what the third needs is free, and nobody takes it.
+    expect(world.nodes().size).toBe(1);
+    expect([...world.records(REQUESTS).values()].filter(({ requestor }) => requestor === MIN_READY_REQUESTOR)).toEqual([]);
+    await giveBack(second);
+    await fulfilled(third);
+    await giveBack(third);
+    await world.until('there is one ready again', () =>
+      [...world.nodes().values()].some(({ state, type }) => state === 'ready' && (type as string[])[0] === 'small'),
+    );
+  });
+});
