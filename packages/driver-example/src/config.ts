@@ -7,6 +7,7 @@
  */
 
 import {
+  imageUploadProperties,
   isJsonObject,
   loadCommonProvider,
   numberAt,
@@ -71,6 +72,7 @@ export const schema: JsonSchema = providerSchema({
         default: DEFAULT_IMAGE_FORMAT,
         description: 'Format in which built images are uploaded.',
       },
+      ...imageUploadProperties,
     },
   },
   pool: {

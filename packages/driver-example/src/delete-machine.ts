@@ -1,11 +1,15 @@
 /**
  * How an instance is removed.
  *
- *     start ──> deleting ──> leaving ──> gone
- *                   └─ the answer says that it is gone ─┘
+ *     start ──> deleting ──────────> leaving
+ *                 │   ^                 │
+ *                 │   └─ not listed ────┘
+ *                 └─ the answer says that it is gone ──> gone
  *
  * Deleting is safe to repeat, so a restored machine simply starts again. The node's record is removed when this machine
- * is complete: it must be sure, and an accepted call is no proof.
+ * is complete: it must be sure. An accepted call is no proof, and a list that lacks the instance is none either, since
+ * lists lag: one that was made a moment ago is not in it yet. So the list, which costs nothing, says when it is worth asking,
+ * and the answer to one more deletion is the proof.
  */
 
 import {
@@ -20,6 +24,9 @@ import {
 } from '@nodepool/core';
 import type { ExampleCloudApi } from './client.js';
 import type { CloudInstance } from './cloud/types.js';
+
+/** One that is asked for from now on. */
+const FRESH_LISTING: Advance = { next: 'listing' };
 
 export class DeleteMachine implements StateMachine {
   state: 'start' | 'deleting' | 'leaving' | 'gone' = 'start';
@@ -68,12 +75,13 @@ export class DeleteMachine implements StateMachine {
       throw error;
     }
     this.state = 'leaving';
-    return { next: 'listing' };
+    return FRESH_LISTING;
   }
 
-  private watch({ listing }: MachineCall): Advance {
-    if (listing === undefined || listing.byExternalId(this.externalId) !== undefined) return { next: 'listing' };
-    return this.finish();
+  private watch(call: MachineCall): Advance {
+    if (call.listing === undefined || call.listing.byExternalId(this.externalId) !== undefined) return FRESH_LISTING;
+    this.state = 'deleting';
+    return this.deletion.start(this.delete(call));
   }
 
   private finish(): Advance {

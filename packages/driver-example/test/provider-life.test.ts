@@ -39,7 +39,7 @@ describe('the cleanup of a node', () => {
     await launch(provider, launchOf(clock, '0000000001'));
     const other = await launch(provider, launchOf(clock, '0000000002'));
     const done = endingOf(cleanUp(provider, clock, '0000000001', null));
-    await clock.advance(10_000);
+    await clock.advance(20_000);
     expect(done).toEqual({ ended: true, value: undefined });
     expect(cloud.existingInstances().map(({ id }) => id)).toEqual([other.externalId]);
   });

@@ -116,6 +116,11 @@ export class ExampleCloud {
     return this.instances.destroy(id);
   }
 
+  /** Lets an instance fail for good, as a broken disk does. False: there is none. */
+  breakInstance(id: string): boolean {
+    return this.instances.break(id);
+  }
+
   /** Stops what listens. */
   close(): void {
     this.instances.close();

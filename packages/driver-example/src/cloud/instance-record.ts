@@ -95,6 +95,12 @@ export class InstanceRecord {
     );
   }
 
+  /** It fails now, and for good. */
+  fail(reason: string): void {
+    this.failure = reason;
+    this.shutDown();
+  }
+
   /** Stops what listens. */
   shutDown(): void {
     this.sshTimer?.cancel();

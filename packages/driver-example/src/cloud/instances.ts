@@ -91,6 +91,15 @@ export class InstanceStore {
     return true;
   }
 
+  /** An instance fails, as one whose disk breaks does. False: there is none. */
+  break(id: string): boolean {
+    this.sweep();
+    const record = this.records.get(id);
+    if (record === undefined || record.goneAt <= this.clock.monotonic()) return false;
+    record.fail('its disk is broken');
+    return true;
+  }
+
   /** One page of what listings show at the moment. */
   list(marker: string | null, limit: number): Page<CloudInstance> {
     this.sweep();

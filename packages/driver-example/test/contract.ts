@@ -1,0 +1,214 @@
+/** The example driver and its cloud as the driver kit wants them: once within the process, once over HTTP. */
+
+import { join } from 'node:path';
+import { seededRandom, type ExternalId, type JsonObject } from '@nodepool/core';
+import { simulatedTime, type CloudResource, type DriverSubject, type TestCloud } from '@nodepool/driver-kit';
+import { ExampleAdapter } from '../src/adapter.js';
+import { readCloudSettings } from '../src/cloud/settings-reader.js';
+import type { ExampleProvider } from '../src/config.js';
+import { exampleDriver } from '../src/index.js';
+import { serveCloud } from '../src/server.js';
+import { FaultyCloud } from './faulty-cloud.js';
+import { instanceSpec } from './helpers.js';
+import { section } from './provider.js';
+
+/** A provider with a label of a cloud image and one of a built image. */
+const used: JsonObject = section({
+  diskimages: [{ name: 'built' }],
+  pools: [
+    {
+      name: 'main',
+      labels: [
+        { name: 'small', 'cloud-image': 'debian', size: 'small' },
+        { name: 'own', diskimage: 'built', size: 'small' },
+      ],
+    },
+  ],
+});
+
+/** Every key that a provider of this driver can have; `endpoint` excludes `cloud`, `size` the amounts. */
+const everyKey: JsonObject = {
+  name: 'all',
+  driver: 'example',
+  'max-concurrency': 5,
+  priority: 10,
+  'launch-retries': 2,
+  'launch-timeout': 600,
+  'boot-timeout': 30,
+  rate: 10,
+  'image-format': 'raw',
+  'image-upload-timeout': 3600,
+  'image-name-format': '{image_name}-{timestamp}',
+  'post-upload-hook': '/bin/true',
+  cloud: {
+    'boot-time': [1, 2],
+    'delete-time': 1,
+    'api-latency': 0.1,
+    'list-lag': 1,
+    'rate-limit': 100,
+    quota: { instances: 10, cores: 20, ram: -1 },
+    zones: ['north', 'south'],
+    sizes: [{ name: 'small', cores: 1, ram: 1024 }],
+    'public-images': ['debian-12'],
+    'page-size': 100,
+    ssh: true,
+    faults: {
+      'create-errors': 0.1,
+      'lost-answers': 0.1,
+      'failed-instances': 0.1,
+      'stuck-instances': 0.1,
+      'delete-errors': 0.1,
+      'list-errors': 0.1,
+      'upload-errors': 0.1,
+      'capacity-errors': 0.1,
+      'auth-errors': 0.1,
+    },
+  },
+  diskimages: [{ name: 'built', pause: false, meta: { a: 'b' }, 'connection-type': 'ssh', 'connection-port': 22 }],
+  'cloud-images': [
+    {
+      name: 'debian',
+      image: 'debian-12',
+      username: 'zuul',
+      'python-path': 'auto',
+      'shell-type': 'sh',
+      'connection-type': 'ssh',
+      'connection-port': 22,
+    },
+  ],
+  pools: [
+    {
+      name: 'main',
+      'max-servers': 10,
+      'max-cores': 20,
+      'max-ram': 4096,
+      'availability-zones': ['north'],
+      priority: 5,
+      'node-attributes': { key: 'value' },
+      'host-key-checking': true,
+      'use-internal-ip': true,
+      labels: [
+        { name: 'small', 'cloud-image': 'debian', size: 'small', 'console-log': true, 'host-key-checking': true },
+        { name: 'own', diskimage: 'built', cores: 2, ram: 2048 },
+      ],
+    },
+  ],
+};
+
+const configuration: DriverSubject['configuration'] = {
+  accepted: [everyKey, section({ endpoint: 'http://127.0.0.1:8480' })],
+  refused: [
+    {
+      why: 'an endpoint besides a cloud',
+      section: section({ endpoint: 'http://127.0.0.1:8480', cloud: {} }),
+      at: ['cloud'],
+    },
+    { why: 'a size besides amounts', section: section({}, { cores: 2 }), at: ['pools', 0, 'labels', 0, 'size'] },
+    {
+      why: 'a range that ends before it begins',
+      section: section({ cloud: { 'boot-time': [3, 1] } }),
+      at: ['cloud', 'boot-time'],
+    },
+  ],
+};
+
+const common: Omit<DriverSubject, 'name' | 'open'> = {
+  packageFolder: join(__dirname, '..'),
+  configuration,
+  can: [
+    'adapter',
+    'resources',
+    'foreign-instances',
+    'times',
+    'list-lag',
+    'break-instance',
+    'destroy-instance',
+    'quota',
+    'zones',
+    'images',
+    'image-checksums',
+    'image-labels',
+    'fault:any:lose-answer',
+    'fault:any:auth',
+    'fault:create:refuse',
+    'fault:create:lose-answer',
+    'fault:create:hang',
+    'fault:create:throttle',
+    'fault:create:auth',
+    'fault:create:quota',
+    'fault:create:capacity',
+    'fault:create:invalid',
+    'fault:delete:refuse',
+    'fault:delete:lose-answer',
+    'fault:list:refuse',
+    'fault:list:auth',
+    'fault:list:hang',
+    'fault:upload:refuse',
+    'fault:upload:hang',
+  ],
+};
+
+/** The cloud within the process. */
+export const inProcess: DriverSubject = {
+  ...common,
+  name: 'example',
+  open: () => {
+    const { cloud, rest } = openCloud();
+    return { ...rest, makeAdapter: (config) => new ExampleAdapter(config as ExampleProvider, cloud) };
+  },
+};
+
+/** The same cloud behind its HTTP API. */
+export const overHttp: DriverSubject = {
+  ...common,
+  name: 'example, over HTTP',
+  async open() {
+    const { cloud, rest } = openCloud();
+    const server = await serveCloud(cloud, { port: 0, address: '127.0.0.1' });
+    return {
+      ...rest,
+      section: { ...used, endpoint: server.endpoint },
+      makeDriver: () => exampleDriver(),
+      makeAdapter: (config) => new ExampleAdapter(config as ExampleProvider, undefined),
+      async close() {
+        cloud.close();
+        await server.stop();
+      },
+    };
+  },
+};
+
+function openCloud(): { readonly cloud: FaultyCloud; readonly rest: TestCloud } {
+  const time = simulatedTime();
+  const settings = readCloudSettings({ 'page-size': 3, zones: ['north', 'south'], 'public-images': ['debian'] });
+  const cloud = new FaultyCloud({ clock: time.clock, random: seededRandom(1), settings });
+  const rest: TestCloud = {
+    time,
+    section: used,
+    makeDriver: () => exampleDriver({ cloud }),
+    resources: () => resourcesOf(cloud),
+    async addForeignInstances(count) {
+      for (let made = 0; made < count; made += 1) await cloud.createInstance(instanceSpec({ name: `other-${made}` }));
+    },
+    setTimes: ({ bootMs, deleteMs }) =>
+      cloud.configure({ bootTimeMs: [bootMs, bootMs], deleteTimeMs: [deleteMs, deleteMs] }),
+    setListLag: (ms) => cloud.configure({ listLagMs: [ms, ms] }),
+    breakInstance: (id) => void cloud.breakInstance(text(id)),
+    destroyInstance: (id) => void cloud.destroyInstance(text(id)),
+    setQuota: ({ instances }) => cloud.configure({ quota: { instances, cores: Infinity, ram: Infinity } }),
+    plan: (fault) => cloud.plan(fault),
+    imageLabel: { pool: 'main', label: 'own' },
+    close: () => cloud.close(),
+  };
+  return { cloud, rest };
+}
+
+function resourcesOf(cloud: FaultyCloud): CloudResource[] {
+  const instances = cloud.existingInstances().filter(({ tags }) => Object.keys(tags).length > 0);
+  return instances.map(({ id, tags }) => ({ kind: 'instance', externalId: id, tags }));
+}
+
+function text(externalId: ExternalId): string {
+  if (typeof externalId === 'string') return externalId;
+  throw new TypeError('ids of the example cloud are texts');
+}

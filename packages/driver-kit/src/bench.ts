@@ -1,0 +1,274 @@
+/** One cloud under test, and the processes that use it. */
+
+import assert from 'node:assert/strict';
+import {
+  isDriverError,
+  silentLogger,
+  type Call,
+  type DriverError,
+  type ExternalId,
+  type Instance,
+  type InstanceTags,
+  type JsonValue,
+  type LaunchedInstance,
+  type NodeCleanup,
+  type NodeLaunch,
+  type Provider,
+  type RequestInfo,
+} from '@nodepool/core';
+import { ProviderProcess } from './process.js';
+import { firstLabel } from './provider-config.js';
+import type { CloudResource, DriverSubject, FaultKind, FaultyOperation, TestCloud } from './subject.js';
+import { watch, type Watched } from './watched.js';
+
+/** Milliseconds after which a launch or a deletion is given up by who asked for it, and by the test. */
+export const DEADLINE_MS = 600_000;
+const PATIENCE_MS = 2 * DEADLINE_MS;
+
+/** A node to make an instance for. */
+export interface TestNode {
+  readonly id: string;
+  readonly tags: InstanceTags;
+}
+
+export interface SavedProgress {
+  readonly externalId: ExternalId | null;
+  readonly machine: JsonValue;
+}
+
+/** A launch in progress, and what it saved last. */
+export interface TestLaunch extends Watched<LaunchedInstance> {
+  readonly node: TestNode;
+  readonly saved: SavedProgress | undefined;
+}
+
+export class Bench {
+  private readonly processes: ProviderProcess[] = [];
+  private readonly endings: (() => Promise<void>)[] = [];
+  private nodes = 0;
+
+  constructor(
+    readonly subject: DriverSubject,
+    readonly cloud: TestCloud,
+  ) {}
+
+  /** The process that was made last. */
+  get process(): ProviderProcess {
+    const process = this.processes.at(-1);
+    if (process === undefined) throw new Error('no process was started on this bench');
+    return process;
+  }
+
+  get provider(): Provider {
+    return this.process.provider;
+  }
+
+  /** A new process, its provider not started yet. */
+  make(): ProviderProcess {
+    const { cloud } = this;
+    const process = new ProviderProcess(cloud.makeDriver(), cloud.section, cloud.time.clock);
+    this.processes.push(process);
+    return process;
+  }
+
+  /** A new process, its provider started. */
+  async start(): Promise<ProviderProcess> {
+    const process = this.make();
+    await this.finish(process.provider.start(process.context));
+    return process;
+  }
+
+  /** A node that was never there before, and an attempt to make it. */
+  node(): TestNode {
+    this.nodes += 1;
+    const { config } = this.process;
+    const id = String(this.nodes).padStart(10, '0');
+    return {
+      id,
+      tags: {
+        nodepool_node_id: id,
+        nodepool_provider_name: config.name,
+        nodepool_pool_name: firstLabel(config).pool.name,
+        nodepool_launch_attempt: String(this.nodes).padStart(32, 'a'),
+      },
+    };
+  }
+
+  call(timeoutMs = 60_000, signal: Call['signal'] = new AbortController().signal): Call {
+    return { signal, deadline: this.cloud.time.clock.monotonic() + timeoutMs, log: silentLogger };
+  }
+
+  /** Begins a launch in the last process. */
+  launch(node = this.node(), change: Partial<NodeLaunch> = {}): TestLaunch {
+    const { pool, label } = firstLabel(this.process.config);
+    const progress: { last: SavedProgress | undefined } = { last: undefined };
+    const launch: NodeLaunch = {
+      ...this.call(DEADLINE_MS),
+      nodeId: node.id,
+      hostname: `np${node.id}`,
+      pool: pool.name,
+      label: label.name,
+      availabilityZone: undefined,
+      imageExternalId: undefined,
+      tags: node.tags,
+      saved: null,
+      externalId: null,
+      save: async (saved) => {
+        progress.last = throughJson(saved);
+      },
+      ...change,
+    };
+    const handler = this.provider.getRequestHandler(launch.pool, requestFor(launch.label));
+    const watched = watch(handler.launch(launch));
+    return {
+      node,
+      get ending() {
+        return watched.ending;
+      },
+      get saved() {
+        return progress.last;
+      },
+    };
+  }
+
+  /** Launches an instance, to its end. */
+  async launched(node = this.node(), change: Partial<NodeLaunch> = {}): Promise<LaunchedInstance> {
+    return this.endOf(this.launch(node, change), `the launch of node ${node.id}`);
+  }
+
+  /** Deletes what the cloud has of a node in the last process, to its end. */
+  async cleanUp(node: Pick<TestNode, 'id'>, externalId: ExternalId | null): Promise<void> {
+    await this.endOf(this.startCleanUp(node, externalId), `the deletion of node ${node.id}`);
+  }
+
+  startCleanUp(
+    node: Pick<TestNode, 'id'>,
+    externalId: ExternalId | null,
+    change: Partial<NodeCleanup> = {},
+  ): Watched<void> {
+    const { provider } = this;
+    const { pool } = firstLabel(this.process.config);
+    const cleanup: NodeCleanup = {
+      ...this.call(DEADLINE_MS),
+      nodeId: node.id,
+      pool: pool.name,
+      externalId,
+      saved: null,
+      save: async () => undefined,
+      ...change,
+    };
+    const work = async (): Promise<void> => {
+      await provider.cleanupNode(cleanup);
+      await provider.waitForNodeCleanup(node.id);
+    };
+    return watch(work());
+  }
+
+  /** Lets time pass until the promise settles; gives what it resolves with. */
+  finish<T>(promise: Promise<T>, what = 'it'): Promise<T> {
+    return this.endOf(watch(promise), what);
+  }
+
+  async endOf<T>(watched: Watched<T>, what: string): Promise<T> {
+    await this.ended(watched, what);
+    const { ending } = watched;
+    if (ending?.ok === true) return ending.value;
+    throw ending?.error;
+  }
+
+  /** Lets time pass until it ends, one way or the other. */
+  async ended(watched: Watched<unknown>, what: string): Promise<void> {
+    const done = await this.cloud.time.until(() => watched.ending !== undefined, PATIENCE_MS);
+    assert.ok(done, `${what} has not ended after ${PATIENCE_MS / 1000} s`);
+  }
+
+  /** The `DriverError` that it ends with. */
+  async failureOf(work: Promise<unknown> | Watched<unknown>, what: string): Promise<DriverError> {
+    const watched = work instanceof Promise ? watch(work) : work;
+    await this.ended(watched, what);
+    const { ending } = watched;
+    assert.ok(ending?.ok === false, `${what} was to fail, and did not`);
+    const { error } = ending;
+    assert.ok(isDriverError(error), `${what} failed with something that is no DriverError: ${String(error)}`);
+    return error;
+  }
+
+  /** Lets time pass. */
+  async pass(ms: number): Promise<void> {
+    await this.cloud.time.until(() => false, ms);
+  }
+
+  /** What exists of ours: everything that `resources` tells of, else the instances that are listed, with tags of ours. */
+  async existing(): Promise<readonly CloudResource[]> {
+    if (this.cloud.resources !== undefined) return this.cloud.resources();
+    return (await this.ours()).map(({ externalId, tags }) => ({ kind: 'instance', externalId, tags }));
+  }
+
+  /** Instances that exist of ours. */
+  async instances(): Promise<readonly CloudResource[]> {
+    return (await this.existing()).filter(({ kind }) => kind === 'instance');
+  }
+
+  /** Listed instances with tags of this provider. */
+  async ours(): Promise<readonly Instance[]> {
+    const listed = await this.finish(this.provider.listNodes(this.call()), 'the list of instances');
+    return listed.filter(
+      ({ tags, deleted }) => !deleted && tags['nodepool_provider_name'] === this.process.config.name,
+    );
+  }
+
+  /** Asserts that nothing is left of ours but images. */
+  async assertNothingLeft(when: string): Promise<void> {
+    const left = (await this.existing()).filter(({ kind }) => kind !== 'image');
+    assert.deepEqual(left.map(describeResource), [], `${when}, something is left in the cloud`);
+  }
+
+  async plan(operation: FaultyOperation, kind: FaultKind, skip = 0): Promise<void> {
+    const plan = this.able('plan');
+    await plan({ operation, kind, skip });
+  }
+
+  /** A method of the cloud that the subject says it has. */
+  able<K extends keyof TestCloud>(method: K): NonNullable<TestCloud[K]> {
+    const { cloud } = this;
+    const found = cloud[method];
+    if (found === undefined)
+      throw new Error(`the subject promises in \`can\` what needs TestCloud.${method}, which is not there`);
+    return typeof found === 'function' ? (found.bind(cloud) as NonNullable<TestCloud[K]>) : found;
+  }
+
+  /** To be called before the cloud is closed. */
+  atEnd(end: () => Promise<void>): void {
+    this.endings.push(end);
+  }
+
+  async close(): Promise<void> {
+    for (const end of this.endings.splice(0)) await end();
+    for (const process of this.processes) await this.finish(process.stop(), 'the stop of the provider');
+    await this.cloud.close();
+  }
+}
+
+export function describeResource({ kind, externalId, tags }: CloudResource): string {
+  const id =
+    externalId === undefined ? '' : ` ${typeof externalId === 'string' ? externalId : JSON.stringify(externalId)}`;
+  return `${kind}${id} of node ${tags['nodepool_node_id'] ?? '(no tag)'}, attempt ${tags['nodepool_launch_attempt'] ?? '(no tag)'}`;
+}
+
+/** As it comes back from where it was stored. */
+export function throughJson<T extends JsonValue | object>(value: T): T {
+  return JSON.parse(JSON.stringify(value)) as T;
+}
+
+export function requestFor(label: string): RequestInfo {
+  return {
+    id: '200-0000000001',
+    labels: [label],
+    requestor: 'driver-kit',
+    requestorData: null,
+    relativePriority: 0,
+    eventId: null,
+    createdTime: null,
+    tenantName: 'driver-kit',
+  };
+}

@@ -1,0 +1,26 @@
+/** The whole contract. */
+
+import type { Chapter } from './rule.js';
+import { calls, stopping } from './rules/calls.js';
+import { configuration } from './rules/configuration.js';
+import { images } from './rules/images.js';
+import { life } from './rules/life.js';
+import { amounts, errors } from './rules/limits.js';
+import { listings } from './rules/listings.js';
+import { outcomes } from './rules/outcomes.js';
+import { packages } from './rules/package.js';
+import { resumption } from './rules/resumption.js';
+
+export const CHAPTERS: readonly Chapter[] = [
+  life,
+  outcomes,
+  resumption,
+  listings,
+  errors,
+  amounts,
+  calls,
+  stopping,
+  images,
+  configuration,
+  packages,
+];

@@ -1,0 +1,24 @@
+/** The page of the documentation, from the texts of the rules. */
+
+import { CHAPTERS } from './chapters.js';
+import { CONTRACT_VERSION } from './contract.js';
+import type { Rule } from './rule.js';
+
+/** The contract as Markdown. */
+export function contractPage(): string {
+  const parts = [
+    '# The driver contract',
+    `Version ${CONTRACT_VERSION}. What a driver of Nodepool must do, and why. Each rule is a test of \`@nodepool/driver-kit\`, which every driver of ours ` +
+      'runs, and which yours can run too; this page is made from the texts of those tests.',
+    'A rule keeps its id for ever. New rules come with a new minor version of the contract, and a rule that asks for something else than before with a ' +
+      'new major one, which is that of the kit. A test that needs what the test cloud cannot do is skipped, and says so: what it needs stands below its rule.',
+    ...CHAPTERS.flatMap(({ title, text, rules }) => [`## ${title}`, text, ...rules.flatMap(ruleParts)]),
+  ];
+  return `${parts.join('\n\n')}\n`;
+}
+
+function ruleParts({ id, since, title, text, needs }: Rule): string[] {
+  const facts = [`Since contract ${since}.`];
+  if (needs.length > 0) facts.push(`Needs ${needs.map((ability) => `\`${ability}\``).join(', ')}.`);
+  return [`### \`${id}\`: ${title}`, text, facts.join(' ')];
+}

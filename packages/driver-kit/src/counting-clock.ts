@@ -1,0 +1,42 @@
+/** A clock that knows which timers its user has left. */
+
+import type { Clock, Timer } from '@nodepool/core';
+
+export class CountingClock implements Clock {
+  private readonly live = new Set<Timer>();
+
+  constructor(private readonly clock: Clock) {}
+
+  /** Timers that neither ran nor were cancelled. */
+  get pending(): number {
+    return this.live.size;
+  }
+
+  now(): number {
+    return this.clock.now();
+  }
+
+  monotonic(): number {
+    return this.clock.monotonic();
+  }
+
+  schedule(delayMs: number, callback: () => void, options?: { background?: boolean }): Timer {
+    if (Number.isNaN(delayMs)) throw new RangeError('a timer was asked for after a delay that is not a number');
+    const inner = this.clock.schedule(
+      delayMs,
+      () => {
+        this.live.delete(timer);
+        callback();
+      },
+      options,
+    );
+    const timer: Timer = {
+      cancel: () => {
+        this.live.delete(timer);
+        inner.cancel();
+      },
+    };
+    this.live.add(timer);
+    return timer;
+  }
+}

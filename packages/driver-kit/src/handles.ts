@@ -1,0 +1,37 @@
+/** What keeps this process from ending. */
+
+import { sleep, systemClock } from '@nodepool/core';
+
+/** Kinds of `process.getActiveResourcesInfo` that are there to stay until somebody closes them. */
+const LASTING = /^(TCP(Socket|Server)|TLS|Pipe|UDP|Process|Timeout|Worker|FSEvent|Stat|HTTP)/i;
+
+/** What has just been closed may take so many looks, and milliseconds between them, to be gone. */
+const LOOKS = 100;
+const LOOK_EVERY_MS = 10;
+
+/** Open handles by kind. */
+export function handlesNow(): ReadonlyMap<string, number> {
+  const counts = new Map<string, number>();
+  for (const kind of process.getActiveResourcesInfo()) {
+    if (LASTING.test(kind)) counts.set(kind, (counts.get(kind) ?? 0) + 1);
+  }
+  return counts;
+}
+
+/** Kinds of which there are more open now than before, e.g. `2 TCPSocketWrap`; given some time to go. */
+export async function handlesSince(before: ReadonlyMap<string, number>): Promise<string[]> {
+  let left: string[] = [];
+  for (let look = 0; look < LOOKS; look += 1) {
+    left = difference(before, handlesNow());
+    if (left.length === 0) return [];
+    await sleep(systemClock, LOOK_EVERY_MS);
+  }
+  return left;
+}
+
+function difference(before: ReadonlyMap<string, number>, now: ReadonlyMap<string, number>): string[] {
+  return [...now].flatMap(([kind, count]) => {
+    const more = count - (before.get(kind) ?? 0);
+    return more > 0 ? [`${more} ${kind}`] : [];
+  });
+}

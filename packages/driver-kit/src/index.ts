@@ -1,0 +1,14 @@
+/** The contract of Nodepool drivers, as tests for any driver and any test runner. */
+export { CHAPTERS } from './chapters.js';
+export {
+  CONTRACT_VERSION,
+  describeDriverContract,
+  driverContract,
+  type ContractCase,
+  type TestRunner,
+} from './contract.js';
+export { contractPage } from './contract-page.js';
+export { ContractViolation, type Chapter, type Rule } from './rule.js';
+export type { Trial } from './trial.js';
+export * from './subject.js';
+export { realTime, simulatedTime, type SimulatedTimeOptions, type TestTime } from './time.js';

@@ -1,0 +1,148 @@
+/** Drives the state machines of an adapter by hand, step by step, to be able to stop after each. */
+
+import assert from 'node:assert/strict';
+import {
+  IndexedListing,
+  silentLogger,
+  type Adapter,
+  type Advance,
+  type Call,
+  type CreateRequest,
+  type ExternalId,
+  type Instance,
+  type JsonValue,
+  type Listing,
+  type MachineCall,
+  type StateMachine,
+} from '@nodepool/core';
+import { DEADLINE_MS, requestFor, throughJson, type Bench, type TestNode } from './bench.js';
+import { ProviderProcess } from './process.js';
+import { firstLabel } from './provider-config.js';
+import { watch } from './watched.js';
+
+/** A machine that is asked so often gets nowhere. */
+const MOST_STEPS = 10_000;
+const DEFAULT_LIST_INTERVAL_MS = 1000;
+
+/** Makes a machine, from what another one had saved. */
+export type MakeMachine = (adapter: Adapter, saved: JsonValue, externalId: ExternalId | null) => StateMachine;
+
+/** Told of each step before what it asked for is waited for. */
+export type OnStep = (machine: StateMachine, advance: Advance, call: MachineCall) => void;
+
+export interface DriveOptions {
+  /** After so many steps the machine is saved and thrown away, and another one made of it by a new process. Default: never. */
+  readonly replaceAfter?: number;
+  readonly onStep?: OnStep;
+}
+
+export interface DriveResult {
+  readonly machine: StateMachine;
+  readonly instance: Instance | undefined;
+  readonly steps: number;
+}
+
+export class MachineBench {
+  private adapters: { readonly adapter: Adapter; readonly process: ProviderProcess }[] = [];
+  private rounds = 0;
+
+  constructor(private readonly bench: Bench) {
+    bench.atEnd(() => this.stop());
+  }
+
+  /** A new process with an adapter of its own, started. */
+  async start(): Promise<Adapter> {
+    const { bench } = this;
+    const makeAdapter = bench.able('makeAdapter');
+    const process = new ProviderProcess(bench.cloud.makeDriver(), bench.cloud.section, bench.cloud.time.clock);
+    const adapter = makeAdapter(process.config);
+    if (adapter.start !== undefined) await bench.finish(adapter.start(process.context), 'the start of the adapter');
+    this.adapters.push({ adapter, process });
+    return adapter;
+  }
+
+  get adapter(): Adapter {
+    const last = this.adapters.at(-1);
+    if (last === undefined) throw new Error('no adapter was started on this bench');
+    return last.adapter;
+  }
+
+  get process(): ProviderProcess {
+    const last = this.adapters.at(-1);
+    if (last === undefined) throw new Error('no adapter was started on this bench');
+    return last.process;
+  }
+
+  creation(node: TestNode): MakeMachine {
+    return (adapter, saved, externalId) => adapter.getCreateStateMachine(this.request(node, externalId), saved);
+  }
+
+  deletion(externalId: ExternalId): MakeMachine {
+    return (adapter, saved) => adapter.getDeleteStateMachine(externalId, saved, silentLogger);
+  }
+
+  call(signal: Call['signal'] = new AbortController().signal, listing?: Listing): MachineCall {
+    return { ...this.bench.call(DEADLINE_MS, signal), listing };
+  }
+
+  /** Advances a machine until it is complete. Rejects with what it throws. */
+  async drive(make: MakeMachine, { replaceAfter = Infinity, onStep }: DriveOptions = {}): Promise<DriveResult> {
+    let machine = make(this.adapter, null, null);
+    let call = this.call();
+    for (let steps = 1; steps <= MOST_STEPS; steps += 1) {
+      const advance = machine.advance(call);
+      onStep?.(machine, advance, call);
+      if (advance.next === 'complete') return { machine, instance: advance.instance, steps };
+      if (steps === replaceAfter) {
+        // What the old process had under way may still take effect.
+        if (advance.next === 'call') watch(advance.settled);
+        const saved = throughJson(machine.save());
+        machine = make(await this.start(), saved, machine.externalId ?? null);
+        call = this.call();
+        continue;
+      }
+      call = { ...call, listing: await this.waitFor(advance, call) };
+    }
+    assert.fail(`the machine is in state "${machine.state}" after ${MOST_STEPS} steps, and still not complete`);
+  }
+
+  /** Stops all adapters. */
+  async stop(): Promise<void> {
+    for (const { adapter } of this.adapters.splice(0)) {
+      if (adapter.stop !== undefined)
+        await this.bench.finish(Promise.resolve(adapter.stop()), 'the stop of the adapter');
+    }
+  }
+
+  async list(): Promise<Listing> {
+    const { bench } = this;
+    const askedAt = bench.cloud.time.clock.monotonic();
+    const listed = await bench.finish(this.adapter.listInstances(bench.call()), 'the list of instances');
+    this.rounds += 1;
+    return new IndexedListing(this.rounds, askedAt, listed);
+  }
+
+  private async waitFor(advance: Advance, call: MachineCall): Promise<Listing | undefined> {
+    const { bench } = this;
+    if (advance.next === 'call') await bench.ended(watch(advance.settled), 'a call of the machine');
+    if (advance.next === 'delay') await bench.pass(advance.ms);
+    if (advance.next !== 'listing') return call.listing;
+    const listing = await this.list();
+    await bench.pass(this.adapter.listIntervalMs ?? DEFAULT_LIST_INTERVAL_MS);
+    return listing;
+  }
+
+  private request(node: TestNode, externalId: ExternalId | null): CreateRequest {
+    const { pool, label } = firstLabel(this.process.config);
+    return {
+      hostname: `np${node.id}`,
+      label,
+      pool,
+      availabilityZone: undefined,
+      imageExternalId: undefined,
+      tags: node.tags,
+      request: requestFor(label.name),
+      externalId,
+    };
+  }
+}

@@ -1,0 +1,62 @@
+/** A provider as one process has it, with everything that it does written down. */
+
+import {
+  seededRandom,
+  silentLogger,
+  TaskSupervisor,
+  type ApiCall,
+  type Clock,
+  type Driver,
+  type JsonObject,
+  type Provider,
+  type ProviderConfig,
+  type ProviderContext,
+} from '@nodepool/core';
+import { CountingClock } from './counting-clock.js';
+import { providerConfigOf } from './provider-config.js';
+
+export class ProviderProcess {
+  readonly clock: CountingClock;
+  readonly tasks: TaskSupervisor;
+  readonly config: ProviderConfig;
+  readonly provider: Provider;
+  readonly apiCalls: ApiCall[] = [];
+  /** What failed in the background; there must be nothing. */
+  readonly failures: unknown[] = [];
+  private killAfter = Infinity;
+
+  constructor(driver: Driver, section: JsonObject, clock: Clock) {
+    this.clock = new CountingClock(clock);
+    this.tasks = new TaskSupervisor(this.clock, (_name, error) => this.failures.push(error));
+    this.config = providerConfigOf(driver, section);
+    this.provider = driver.getProvider(this.config);
+  }
+
+  get context(): ProviderContext {
+    return {
+      clock: this.clock,
+      random: seededRandom(1),
+      log: silentLogger,
+      tasks: this.tasks,
+      onApiCall: (call) => {
+        this.apiCalls.push(call);
+        if (this.apiCalls.length >= this.killAfter) this.provider.stop();
+      },
+    };
+  }
+
+  /** Stops the provider in the moment in which so many more remote calls have ended, as a process dies between two steps. */
+  dieAfter(calls: number): void {
+    this.killAfter = this.apiCalls.length + calls;
+  }
+
+  /** Whether it died, see `dieAfter`. */
+  get died(): boolean {
+    return this.apiCalls.length >= this.killAfter;
+  }
+
+  async stop(): Promise<void> {
+    this.provider.stop();
+    await this.provider.join();
+  }
+}

@@ -1,0 +1,353 @@
+/** Rules about calls that end, machines that do not wait, and providers that stop. */
+
+import assert from 'node:assert/strict';
+import { setMaxListeners } from 'node:events';
+import type { Advance, StateMachine } from '@nodepool/core';
+import type { Bench } from '../bench.js';
+import { handlesNow, handlesSince } from '../handles.js';
+import { MachineBench } from '../machine-bench.js';
+import type { Chapter } from '../rule.js';
+import type { Trial } from '../trial.js';
+import { watch } from '../watched.js';
+
+const BOOT_MS = 20_000;
+
+export const calls: Chapter = {
+  title: 'Calls end',
+  text: 'Every call carries a signal and a deadline, and is reported. A launcher with a thousand launches cannot afford one that waits for ever.',
+  rules: [
+    {
+      id: 'calls.reported',
+      since: '1.0',
+      title: 'every remote call is reported when it has ended',
+      text: '`ProviderContext.onApiCall` is told of each remote call: service, method, operation, duration, status. The metrics live on it, and this kit, which stops drivers between two calls.',
+      needs: [],
+      check: async (trial: Trial): Promise<void> => {
+        const bench = await trial.start();
+        const node = bench.node();
+        const { externalId } = await bench.launched(node);
+        const forLaunch = bench.process.apiCalls.length;
+        assert.ok(forLaunch > 0, 'no remote call was reported during a launch');
+        await bench.cleanUp(node, externalId);
+        assert.ok(bench.process.apiCalls.length > forLaunch, 'no remote call was reported during a deletion');
+        for (const { service, method, operation, durationMs } of bench.process.apiCalls) {
+          assert.ok(
+            service !== '' && method !== '' && operation !== '',
+            'a call was reported without service, method or operation',
+          );
+          assert.ok(durationMs >= 0, `a call was reported with a duration of ${durationMs} ms`);
+        }
+      },
+    },
+    {
+      id: 'calls.shared-list',
+      since: '1.0',
+      title: 'launches that wait at the same time share their lists',
+      text: 'A thousand launches ask the cloud once per round, not once per node. Ten launches that boot together make hardly more calls to look at them than one does.',
+      needs: ['times'],
+      check: async (trial: Trial): Promise<void> => {
+        const perLaunch = async (count: number): Promise<number> => {
+          const bench = await trial.start();
+          await bench.able('setTimes')({ bootMs: BOOT_MS, deleteMs: 0 });
+          const before = bench.process.apiCalls.length;
+          const launches = Array.from({ length: count }, () => bench.launch());
+          for (const launch of launches) await bench.endOf(launch, `the launch of node ${launch.node.id}`);
+          return (bench.process.apiCalls.length - before) / count;
+        };
+        const alone = await perLaunch(1);
+        const together = await perLaunch(10);
+        // Two or three calls are made while an instance boots, however it is done; that is too few to tell.
+        assert.ok(
+          alone < 8 || together <= alone / 2,
+          `one launch makes ${alone} remote calls, ten at the same time ${together} each`,
+        );
+      },
+    },
+    {
+      id: 'calls.aborted-before',
+      since: '1.0',
+      title: 'a call whose signal has aborted already is not made',
+      text: 'It is rejected with `AbortedError`, and nothing is done in the cloud.',
+      needs: [],
+      check: async (trial: Trial): Promise<void> => {
+        const bench = await trial.start();
+        const signal = AbortSignal.abort(new Error('nobody wants it any more'));
+        const launch = bench.launch(bench.node(), { signal });
+        assert.equal(
+          (await bench.failureOf(launch, 'a launch that was aborted before')).code,
+          'aborted',
+          'the code of the error',
+        );
+        const listing = bench.provider.listNodes(bench.call(60_000, signal));
+        assert.equal(
+          (await bench.failureOf(listing, 'a list that was aborted before')).code,
+          'aborted',
+          'the code of the error',
+        );
+        assert.equal((await bench.instances()).length, 0, 'instances after a launch that was aborted before it began');
+      },
+    },
+    {
+      id: 'calls.abort',
+      since: '1.0',
+      title: 'a call ends at once when its signal aborts',
+      text:
+        'Nobody waits for the result any more: the remote call is given up and rejected with `AbortedError`. On the state-machine framework the adapter itself is looked at: the framework lets go of a call in any case, and one that goes ' +
+        'on behind its back keeps a connection, or a place in the queue.',
+      needs: ['fault:list:hang'],
+      check: async (trial: Trial): Promise<void> => {
+        const { bench, list } = await listingOf(trial.subject.can.includes('adapter'), await trial.open());
+        await bench.plan('list', 'hang');
+        const controller = new AbortController();
+        const listing = watch(list(controller.signal, 300_000));
+        await bench.pass(1000);
+        assert.equal(listing.ending, undefined, 'a list that the cloud does not answer has ended');
+        const began = bench.cloud.time.clock.monotonic();
+        controller.abort(new Error('nobody wants it any more'));
+        const error = await bench.failureOf(listing, 'a list that was aborted');
+        assert.equal(error.code, 'aborted', 'the code of the error');
+        const took = bench.cloud.time.clock.monotonic() - began;
+        assert.ok(took <= 1000, `it took ${took} ms until a list that was aborted had ended`);
+      },
+    },
+    {
+      id: 'calls.deadline',
+      since: '1.0',
+      title: 'a call that gets no answer ends at its deadline',
+      text: 'With `TimeoutError`. `Call.deadline` is a time of `Clock.monotonic`, not a duration.',
+      needs: ['fault:list:hang'],
+      check: async (trial: Trial): Promise<void> => {
+        const bench = await trial.start();
+        await bench.plan('list', 'hang');
+        const began = bench.cloud.time.clock.monotonic();
+        const error = await bench.failureOf(bench.provider.listNodes(bench.call(5000)), 'a list without an answer');
+        assert.equal(error.code, 'timeout', 'the code of the error');
+        const took = bench.cloud.time.clock.monotonic() - began;
+        assert.ok(took <= 10_000, `it took ${took} ms until a list with a deadline of 5000 ms had ended`);
+      },
+    },
+    {
+      id: 'calls.list-again',
+      since: '1.0',
+      title: 'one call that hangs holds up no launch for good',
+      text: 'The shared list of instances has a deadline of its own. When one hangs, another is asked for.',
+      needs: ['fault:list:hang', 'times'],
+      check: async (trial: Trial): Promise<void> => {
+        const bench = await trial.start();
+        await bench.able('setTimes')({ bootMs: BOOT_MS, deleteMs: 0 });
+        const launch = bench.launch();
+        await bench.plan('list', 'hang');
+        await bench.endOf(launch, 'a launch during which one list got no answer');
+      },
+    },
+    {
+      id: 'machine.life',
+      since: '1.0',
+      title: 'a machine begins in the state `start`, knows its instance early, and says when it is complete',
+      text:
+        'At first `state` is `start`, there is no `externalId`, and `complete` is false. `externalId` is set as soon as the answer to the creation is read, so that it is saved before anything else can go wrong. When `advance` says ' +
+        '`complete`, so does the property, and a creation gives its instance, ready.',
+      needs: ['adapter', 'times'],
+      check: async (trial: Trial): Promise<void> => {
+        const { bench, machines } = await machinesOn(await trial.open());
+        await bench.able('setTimes')({ bootMs: BOOT_MS, deleteMs: 0 });
+        const make = machines.creation(bench.node());
+        const fresh = make(machines.adapter, null, null);
+        const { state, externalId, complete } = fresh;
+        assert.deepEqual(
+          { state, externalId, complete },
+          { state: 'start', externalId: undefined, complete: false },
+          'a new machine',
+        );
+        let knownBooting = false;
+        const look = (machine: StateMachine, advance: Advance): void => {
+          if (advance.next === 'listing' && machine.externalId !== undefined) knownBooting = true;
+          if (advance.next !== 'complete')
+            assert.ok(!machine.complete, `it is complete in state "${machine.state}", and goes on`);
+        };
+        const { machine, instance } = await machines.drive(make, { onStep: look });
+        assert.ok(knownBooting, 'the external id was not known while the instance was booting');
+        assert.ok(machine.complete, 'the machine ended, and is not complete');
+        assert.equal(instance?.ready, true, 'whether the instance that the machine gave is ready');
+        assert.deepEqual(
+          machine.externalId,
+          instance.externalId,
+          'the external id of the machine and that of its instance',
+        );
+      },
+    },
+    {
+      id: 'machine.advance',
+      since: '1.0',
+      title: '`advance` returns at once, and may be called at any time',
+      text: 'It starts or checks a step and returns what to wait for: never a promise. Called again while a call is under way it says so again, and starts nothing twice; called on a complete machine it says `complete`.',
+      needs: ['adapter', 'resources', 'times'],
+      check: async (trial: Trial): Promise<void> => {
+        const { bench, machines } = await machinesOn(await trial.open());
+        await bench.able('setTimes')({ bootMs: 3000, deleteMs: 3000 });
+        const { instance, machine } = await machines.drive(machines.creation(bench.node()), { onStep: askAgain });
+        assert.equal(
+          machine.advance(machines.call()).next,
+          'complete',
+          'what a complete machine says when it is advanced',
+        );
+        assert.ok(instance !== undefined, 'the machine was complete without an instance');
+        assert.equal(
+          (await bench.instances()).length,
+          1,
+          'instances after a machine that was asked again at every step',
+        );
+        await machines.drive(machines.deletion(instance.externalId), { onStep: askAgain });
+        await bench.assertNothingLeft('after a deletion that was asked again at every step');
+      },
+    },
+  ],
+};
+
+export const stopping: Chapter = {
+  title: 'Stopping',
+  text: 'Providers come and go with the configuration, within one process. What one leaves behind adds up.',
+  rules: [
+    {
+      id: 'stop.ends',
+      since: '1.0',
+      title: 'a provider that is stopped ends what it has under way',
+      text: 'Launches and deletions in progress are rejected with `AbortedError`, and `join` resolves soon after.',
+      needs: ['times'],
+      check: async (trial: Trial): Promise<void> => {
+        const bench = await trial.start();
+        await bench.able('setTimes')({ bootMs: BOOT_MS, deleteMs: BOOT_MS });
+        const first = bench.node();
+        const { externalId } = await bench.launched(first);
+        const launch = bench.launch();
+        const cleanup = bench.startCleanUp(first, externalId);
+        await bench.pass(BOOT_MS / 2);
+        bench.provider.stop();
+        assert.equal(
+          (await bench.failureOf(launch, 'a launch of a provider that was stopped')).code,
+          'aborted',
+          'the code of the error',
+        );
+        assert.equal(
+          (await bench.failureOf(cleanup, 'a deletion of a provider that was stopped')).code,
+          'aborted',
+          'the code of the error',
+        );
+        const joined = watch(bench.provider.join());
+        const done = await bench.cloud.time.until(() => joined.ending !== undefined, 30_000);
+        assert.ok(done, 'the provider was stopped, and `join` has not resolved 30 s later');
+      },
+    },
+    {
+      id: 'stop.nothing-after',
+      since: '1.0',
+      title: 'nothing happens any more once `join` has resolved',
+      text: 'No remote call, no timer, no background task. What failed in the background is heard of by nobody, so nothing may.',
+      needs: ['times'],
+      check: async (trial: Trial): Promise<void> => {
+        const bench = await trial.start();
+        await bench.able('setTimes')({ bootMs: BOOT_MS, deleteMs: 0 });
+        await bench.launched();
+        const launch = bench.launch();
+        await bench.pass(BOOT_MS / 2);
+        const { process } = bench;
+        await bench.finish(process.stop(), 'the stop of the provider');
+        await bench.failureOf(launch, 'a launch of a provider that was stopped');
+        const made = process.apiCalls.length;
+        const left = { timers: process.clock.pending, tasks: process.tasks.list().map(({ name }) => name) };
+        assert.deepEqual(left, { timers: 0, tasks: [] }, 'timers and tasks that a provider left behind');
+        await bench.pass(600_000);
+        assert.equal(process.apiCalls.length, made, 'remote calls, ten minutes after the end');
+        assert.deepEqual(process.failures, [], 'failures in the background');
+      },
+    },
+    {
+      id: 'stop.idle',
+      since: '1.0',
+      title: 'a provider that has nothing to do does nothing',
+      text: 'Rounds are driven by need: without launches and deletions there are no lists, and no timers that tick. A call every ten minutes, to keep credentials or limits fresh, is not counted.',
+      needs: [],
+      check: async (trial: Trial): Promise<void> => {
+        const bench = await trial.start();
+        const node = bench.node();
+        const { externalId } = await bench.launched(node);
+        await bench.cleanUp(node, externalId);
+        bench.provider.idle?.();
+        const before = bench.process.apiCalls.length;
+        await bench.pass(3_600_000);
+        const made = bench.process.apiCalls.length - before;
+        assert.ok(made <= 6, `a provider with nothing to do made ${made} remote calls within an hour`);
+      },
+    },
+    {
+      id: 'stop.any-time',
+      since: '1.0',
+      title: 'a provider can be stopped before it was started, and more than once',
+      text: 'A configuration can be replaced before its providers have come up.',
+      needs: [],
+      check: async (trial: Trial): Promise<void> => {
+        const bench = await trial.open();
+        const unstarted = bench.make();
+        await bench.finish(unstarted.stop(), 'the stop of a provider that was never started');
+        assert.equal(unstarted.apiCalls.length, 0, 'remote calls of a provider that was never started');
+        const process = await bench.start();
+        await bench.finish(process.stop(), 'the first stop');
+        await bench.finish(process.stop(), 'the second stop');
+      },
+    },
+    {
+      id: 'stop.handles',
+      since: '1.0',
+      title: 'a provider that has ended leaves no open handles',
+      text: 'Sockets, servers, timers of Node.js: whatever keeps a process from ending. They are what is open after the end of provider and cloud, and was not before.',
+      needs: [],
+      check: async (trial: Trial): Promise<void> => {
+        const before = handlesNow();
+        const bench = await trial.start();
+        const node = bench.node();
+        const { externalId } = await bench.launched(node);
+        await bench.cleanUp(node, externalId);
+        await trial.end();
+        assert.deepEqual(await handlesSince(before), [], 'handles that were left open');
+      },
+    },
+  ],
+};
+
+interface Lister {
+  readonly bench: Bench;
+  readonly list: (signal: AbortSignal, timeoutMs: number) => Promise<unknown>;
+}
+
+/** The list of the adapter itself, where there is one: the framework around it gives up in any case. */
+async function listingOf(hasAdapter: boolean, bench: Bench): Promise<Lister> {
+  if (!hasAdapter) {
+    const { provider } = await bench.start();
+    return { bench, list: (signal, timeoutMs) => provider.listNodes(bench.call(timeoutMs, signal)) };
+  }
+  const { machines } = await machinesOn(bench);
+  const { adapter } = machines;
+  return { bench, list: (signal, timeoutMs) => adapter.listInstances(bench.call(timeoutMs, signal)) };
+}
+
+async function machinesOn(bench: Bench): Promise<{ readonly bench: Bench; readonly machines: MachineBench }> {
+  bench.make();
+  const machines = new MachineBench(bench);
+  await machines.start();
+  return { bench, machines };
+}
+
+const NEXT: ReadonlySet<unknown> = new Set(['call', 'listing', 'delay', 'complete']);
+
+/** Advances a machine once more, at once. */
+function askAgain(machine: StateMachine, advance: Advance, call: Parameters<StateMachine['advance']>[0]): void {
+  assert.ok(NEXT.has(advance.next), `in state "${machine.state}", advance returned ${JSON.stringify(advance)}`);
+  if (advance.next !== 'call') return;
+  setMaxListeners(0, call.signal);
+  const again = machine.advance(call);
+  assert.equal(
+    again.next,
+    'call',
+    `in state "${machine.state}", with a call under way, advance says that it waits for a`,
+  );
+}

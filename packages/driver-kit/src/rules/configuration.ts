@@ -1,0 +1,224 @@
+/** Rules about the configuration of providers. */
+
+import assert from 'node:assert/strict';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import {
+  formatPath,
+  formatProblem,
+  isJsonObject,
+  loadConfig,
+  type Driver,
+  type JsonObject,
+  type JsonValue,
+  type LoadResult,
+  type ProviderConfig,
+} from '@nodepool/core';
+import { imageNames, labelNames } from '../provider-config.js';
+import type { Chapter } from '../rule.js';
+import { keysOf, placesIn, typesOf, withValueAt, type Path, type Place } from '../schema-walk.js';
+import type { Trial } from '../trial.js';
+
+const UNKNOWN_KEY = 'no-such-key-of-any-driver';
+
+export const configuration: Chapter = {
+  title: 'Configuration',
+  text:
+    'The schema says which keys there are; the reference pages are made from it, and core checks every section against it. What a schema cannot say, `getProviderConfig` reports to its context. Both with the place, ' +
+    'all problems in one run.',
+  rules: [
+    {
+      id: 'config.accepted',
+      since: '1.0',
+      title: 'right sections are accepted, and every key of the schema is among them',
+      text: 'The examples of the test are the proof that every documented key works. A key that no example has is one that nobody has tried.',
+      needs: [],
+      check: async (trial: Trial): Promise<void> => {
+        const driver = await driverOf(trial);
+        const used = new Set<string>();
+        for (const section of trial.subject.configuration.accepted) {
+          const { problems, broken } = await load(driver, section);
+          assert.deepEqual([...problems, ...broken], [], 'problems of a section that is to be accepted');
+          for (const { pattern } of placesIn(section, driver.schema)) used.add(pattern);
+        }
+        const missing = keysOf(driver.schema).filter(({ pattern }) => !used.has(pattern));
+        assert.deepEqual(
+          [...new Set(missing.map(({ pattern }) => pattern))],
+          [],
+          'keys of the schema that no accepted example has',
+        );
+      },
+    },
+    {
+      id: 'config.described',
+      since: '1.0',
+      title: 'every key has a description',
+      text: 'The reference page of a driver is generated from its schema. What the schema does not say, no operator learns.',
+      needs: [],
+      check: async (trial: Trial): Promise<void> => {
+        const driver = await driverOf(trial);
+        const keys = keysOf(driver.schema);
+        assert.ok(keys.length > 0, 'the schema knows no keys');
+        const silent = keys.filter(
+          ({ schema }) => typeof schema['description'] !== 'string' || schema['description'] === '',
+        );
+        assert.deepEqual(
+          silent.map(({ pattern }) => pattern),
+          [],
+          'keys without a description',
+        );
+      },
+    },
+    {
+      id: 'config.unknown',
+      since: '1.0',
+      title: 'unknown keys are refused, with their place',
+      text: 'A key that is misspelt and ignored is a setting that an operator believes in. Mappings of free keys (attributes, properties, tags) are the exception.',
+      needs: [],
+      check: async (trial: Trial): Promise<void> => {
+        await eachPlace(trial, async (driver, section, { path, value, schema }) => {
+          if (!isJsonObject(value) || schema['properties'] === undefined) return;
+          const place = [...path, UNKNOWN_KEY];
+          await assertRefused(driver, withValueAt(section, place, 1), place, 'an unknown key');
+        });
+      },
+    },
+    {
+      id: 'config.types',
+      since: '1.0',
+      title: 'values of a wrong type are refused, with their place',
+      text: 'The problem is told at the value, so that the message has its line and column. A value that is refused somewhere else, or taken as something that it is not, costs an afternoon.',
+      needs: [],
+      check: async (trial: Trial): Promise<void> => {
+        await eachPlace(trial, async (driver, section, { path, schema }) => {
+          const wrong = wrongValueFor(schema);
+          assert.ok(
+            wrong !== undefined,
+            `the schema of ${formatPath(path)} does not say which type of values it takes`,
+          );
+          if (path.length === 0) return;
+          await assertRefused(
+            driver,
+            withValueAt(section, path, wrong),
+            path,
+            `${JSON.stringify(wrong)}, a value of a wrong type`,
+          );
+        });
+      },
+    },
+    {
+      id: 'config.refused',
+      since: '1.0',
+      title: 'what only the driver knows to be wrong is refused, with its place',
+      text: 'Keys that exclude each other, names that are nowhere, numbers out of bounds: reported to `context.problem` with path and remedy, any number of them. `getProviderConfig` does not throw for what stands in a file.',
+      needs: [],
+      check: async (trial: Trial): Promise<void> => {
+        const driver = await driverOf(trial);
+        for (const { why, section, at } of trial.subject.configuration.refused)
+          await assertRefused(driver, section, at, why);
+      },
+    },
+    {
+      id: 'config.kept',
+      since: '1.0',
+      title: 'the configuration has the section that it was made from, and its pools and labels',
+      text: 'Whether a changed file changes a provider is decided by its `section`. It also has the name, every pool and every label as they are in the file.',
+      needs: [],
+      check: async (trial: Trial): Promise<void> => {
+        const driver = await driverOf(trial);
+        for (const section of trial.subject.configuration.accepted) {
+          const { config } = await load(driver, section);
+          assert.ok(config !== undefined, 'a section that is to be accepted gave no configuration');
+          assert.deepEqual(config.section, section, 'the section that the configuration says it was made from');
+          assert.equal(config.name, section['name'], 'the name of the provider');
+          const labels = [...config.pools.values()].flatMap((pool) => [...pool.labels.keys()]);
+          assert.deepEqual([...new Set(labels)].sort(), labelNames(section).sort(), 'labels of the pools');
+          assert.deepEqual([...config.diskImages.keys()].sort(), imageNames(section).sort(), 'disk images');
+        }
+      },
+    },
+  ],
+};
+
+interface Loaded {
+  readonly config: ProviderConfig | undefined;
+  readonly problems: readonly string[];
+  /** Paths of the problems, from the section downwards. */
+  readonly places: readonly string[];
+  /** Failures of the driver itself. */
+  readonly broken: readonly string[];
+}
+
+async function driverOf(trial: Trial): Promise<Driver> {
+  return (await trial.open()).cloud.makeDriver();
+}
+
+/** Loads a file with the section, as a program does. */
+async function load(driver: Driver, section: JsonObject): Promise<Loaded> {
+  const file = {
+    labels: labelNames(section).map((name) => ({ name })),
+    diskimages: imageNames(section).map((name) => ({ name })),
+    providers: [section],
+  };
+  const result = await loadFile(JSON.stringify(file), driver);
+  if (!result.ok) {
+    const prefix = `${formatPath(['providers', 0])}.`;
+    const places = result.problems.map(({ path }) => (path.startsWith(prefix) ? path.slice(prefix.length) : path));
+    return { config: undefined, problems: result.problems.map(formatProblem), places, broken: [] };
+  }
+  const [config] = result.config.providers.values();
+  const broken = [...result.config.brokenProviders.values()].map(({ reason }) => reason);
+  return { config, problems: [], places: [], broken };
+}
+
+async function loadFile(text: string, driver: Driver): Promise<LoadResult> {
+  const folder = await mkdtemp(join(tmpdir(), 'driver-kit-'));
+  try {
+    const file = join(folder, 'nodepool.yaml');
+    await writeFile(file, text);
+    return await loadConfig({ file, env: {}, zookeeper: 'optional', discoverDriver: async () => driver });
+  } finally {
+    await rm(folder, { recursive: true });
+  }
+}
+
+async function eachPlace(
+  trial: Trial,
+  look: (driver: Driver, section: JsonObject, place: Place) => Promise<void>,
+): Promise<void> {
+  const driver = await driverOf(trial);
+  const seen = new Set<string>();
+  for (const section of trial.subject.configuration.accepted) {
+    for (const place of placesIn(section, driver.schema)) {
+      if (seen.has(place.pattern) && place.pattern !== '') continue;
+      seen.add(place.pattern);
+      await look(driver, section, place);
+    }
+  }
+}
+
+async function assertRefused(driver: Driver, section: JsonValue, at: Path, why: string): Promise<void> {
+  assert.ok(isJsonObject(section), 'a section is a mapping');
+  const place = formatPath(at);
+  const { problems, places, broken } = await load(driver, section);
+  assert.deepEqual(broken, [], `${why} at ${place} makes the driver fail instead of being refused`);
+  assert.ok(problems.length > 0, `${why} at ${place} is accepted`);
+  const told = places.some((each) => each === place || each.startsWith(`${place}.`) || each.startsWith(`${place}[`));
+  assert.ok(told, `${why} at ${place} is refused, but not there: ${problems.join('; ')}`);
+}
+
+const CANDIDATES: readonly (readonly [type: string, value: JsonValue])[] = [
+  ['object', { 'driver-kit': true }],
+  ['array', ['driver-kit']],
+  ['boolean', true],
+  ['number', 17.5],
+  ['string', 'driver-kit'],
+];
+
+function wrongValueFor(schema: JsonObject): JsonValue | undefined {
+  const types = typesOf(schema);
+  if (types === undefined) return 'enum' in schema || 'const' in schema ? { 'driver-kit': true } : undefined;
+  const allowed = (type: string): boolean => types.has(type) || (type === 'number' && types.has('integer'));
+  return CANDIDATES.find(([type]) => !allowed(type))?.[1];
+}

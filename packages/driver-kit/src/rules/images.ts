@@ -1,0 +1,253 @@
+/** Rules about disk images. */
+
+import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { ExternalId, ImageManager, ImageUploadRequest, ListedImage } from '@nodepool/core';
+import type { Bench } from '../bench.js';
+import { imageNames } from '../provider-config.js';
+import type { Chapter, Rule } from '../rule.js';
+import type { Ability } from '../subject.js';
+import type { Trial } from '../trial.js';
+
+/** More than what a stream reads at once, so that progress shows. */
+const FILE_BYTES = 512 * 1024;
+const UPLOAD_TIMEOUT_MS = 600_000;
+
+export const images: Chapter = {
+  title: 'Images',
+  text: 'For drivers with an `ImageManager`. Images are files of many gigabytes, uploaded by builders while nodes are made from the ones before.',
+  rules: [
+    imageRule({
+      id: 'image.upload',
+      title: 'an upload ends when the image can be used, and the list has it with its tags',
+      text: '`uploadImage` resolves with the external id once the image is ready in the cloud. It carries `nodepool_build_id`, `nodepool_upload_id` and `nodepool_provider_name`, and is listed with them, complete, under its name.',
+      check: async ({ bench, images: manager }, file) => {
+        const upload = uploadOf(bench, file);
+        const externalId = await bench.finish(manager.uploadImage(upload), 'the upload');
+        const listed = await findImage(bench, manager, externalId);
+        assert.ok(listed !== undefined, 'an uploaded image is not in the list');
+        assert.equal(listed.ready, true, 'whether an uploaded image is ready');
+        assert.equal(listed.name, upload.externalName, 'the name of an uploaded image');
+        for (const [tag, value] of Object.entries(upload.tags))
+          assert.equal(listed.tags[tag], value, `the tag ${tag} of an uploaded image`);
+      },
+    }),
+    imageRule({
+      id: 'image.streamed',
+      title: 'the file is streamed, and the upload says how far it is',
+      text: '`progress` is told in bytes, never backwards, up to the size of the file, and on the way too: that is how an operator sees that an upload of an hour goes on. A file is never read whole: it is larger than the memory.',
+      check: async ({ bench, images: manager }, file) => {
+        const told: { sent: number; total: number }[] = [];
+        const progress = (sent: number, total: number): void => {
+          told.push({ sent, total });
+        };
+        await bench.finish(manager.uploadImage({ ...uploadOf(bench, file), progress }), 'the upload');
+        assert.ok(
+          told.every(({ total }) => total === FILE_BYTES),
+          `a file of ${FILE_BYTES} bytes was told to have ${told[0]?.total ?? 0}`,
+        );
+        const sent = told.map((each) => each.sent);
+        assert.deepEqual(
+          sent,
+          sent.toSorted((a, b) => a - b),
+          'the bytes that were sent, as they were told',
+        );
+        assert.equal(sent.at(-1), FILE_BYTES, 'the bytes that were told last');
+        assert.ok(
+          sent.some((bytes) => bytes > 0 && bytes < FILE_BYTES),
+          'the progress was told at the end only',
+        );
+      },
+    }),
+    imageRule({
+      id: 'image.delete',
+      title: 'deleting an image twice is a success',
+      text: '`deleteImage` resolves once the image is gone, also if it never was: what is repeated after a restart must not fail.',
+      check: async ({ bench, images: manager }, file) => {
+        const externalId = await bench.finish(manager.uploadImage(uploadOf(bench, file)), 'the upload');
+        await bench.finish(manager.deleteImage(externalId, bench.call()), 'the deletion of an image');
+        assert.equal(
+          await findImage(bench, manager, externalId),
+          undefined,
+          'an image that was deleted is in the list',
+        );
+        await bench.finish(manager.deleteImage(externalId, bench.call()), 'the second deletion of an image');
+      },
+    }),
+    imageRule({
+      id: 'image.list',
+      title: 'the list of images has those of all providers that carry our tags',
+      text: 'Images of a provider that was taken out of the configuration are found by it. A list that fails is rejected, never cut short.',
+      check: async ({ bench, images: manager }, file) => {
+        const first = await bench.finish(manager.uploadImage(uploadOf(bench, file)), 'the first upload');
+        const change = { nodepool_upload_id: '0000000002', nodepool_provider_name: 'another-provider' };
+        const other = await bench.finish(manager.uploadImage(uploadOf(bench, file, change)), 'the second upload');
+        for (const id of [first, other])
+          assert.ok(await findImage(bench, manager, id), `image ${JSON.stringify(id)} is not in the list`);
+      },
+    }),
+    imageRule({
+      id: 'image.upload-refused',
+      needs: ['fault:upload:refuse'],
+      title: 'an upload that fails is rejected and leaves nothing behind',
+      text: 'The builder tries again, with another upload. What a failed one leaves is an image of many gigabytes that nobody uses.',
+      check: async ({ bench, images: manager }, file) => {
+        await bench.plan('upload', 'refuse');
+        const error = await bench.failureOf(
+          manager.uploadImage(uploadOf(bench, file)),
+          'an upload that the cloud refuses',
+        );
+        assert.ok(
+          ['transient', 'timeout'].includes(error.code),
+          `an internal error of the cloud may pass; it was given the code "${error.code}"`,
+        );
+        assert.deepEqual(await listAll(bench, manager), [], 'images after an upload that failed');
+      },
+    }),
+    imageRule({
+      id: 'image.upload-aborted',
+      needs: ['fault:upload:hang'],
+      title: 'an upload ends when its signal aborts, and leaves nothing behind',
+      text: 'Builders are stopped in the middle of an upload. The image manager has no framework around it: signal and deadline are its own business.',
+      check: async ({ bench, images: manager }, file) => {
+        await bench.plan('upload', 'hang');
+        const controller = new AbortController();
+        const upload = manager.uploadImage({ ...uploadOf(bench, file), signal: controller.signal });
+        upload.catch(() => undefined);
+        await bench.pass(1000);
+        const began = bench.cloud.time.clock.monotonic();
+        controller.abort(new Error('nobody wants it any more'));
+        const error = await bench.failureOf(upload, 'an upload that was aborted');
+        assert.equal(error.code, 'aborted', 'the code of the error');
+        const took = bench.cloud.time.clock.monotonic() - began;
+        assert.ok(took <= 60_000, `it took ${took} ms until an upload that was aborted had ended`);
+        assert.deepEqual(await listAll(bench, manager), [], 'images after an upload that was aborted');
+      },
+    }),
+    imageRule({
+      id: 'image.upload-deadline',
+      needs: ['fault:upload:hang'],
+      title: 'an upload that gets no answer ends at its deadline',
+      text: 'With `TimeoutError`: one cloud that does not answer must not keep an upload worker for ever.',
+      check: async ({ bench, images: manager }, file) => {
+        await bench.plan('upload', 'hang');
+        const upload = { ...uploadOf(bench, file), ...bench.call(10_000) };
+        const began = bench.cloud.time.clock.monotonic();
+        const error = await bench.failureOf(manager.uploadImage(upload), 'an upload without an answer');
+        assert.equal(error.code, 'timeout', 'the code of the error');
+        const took = bench.cloud.time.clock.monotonic() - began;
+        assert.ok(took <= 70_000, `it took ${took} ms until an upload with a deadline of 10000 ms had ended`);
+      },
+    }),
+    imageRule({
+      id: 'image.checksum',
+      needs: ['image-checksums'],
+      title: 'a file that is not the one that was built becomes no image',
+      text: 'The builder gives the checksums of what it built. The cloud gets them, or the driver compares what the cloud has computed: no node is made from a damaged image.',
+      check: async ({ bench, images: manager }, file) => {
+        const wrong = createHash('sha256').update('another file').digest('hex');
+        const md5 = createHash('md5').update('another file').digest('hex');
+        await bench.failureOf(
+          manager.uploadImage({ ...uploadOf(bench, file), sha256: wrong, md5 }),
+          'an upload with a wrong checksum',
+        );
+        const usable = (await listAll(bench, manager)).filter(({ ready }) => ready);
+        assert.deepEqual(usable, [], 'images that can be used after an upload with a wrong checksum');
+      },
+    }),
+    imageRule({
+      id: 'image.launch',
+      needs: ['image-labels'],
+      title: 'instances are made from the image that the launch names',
+      text: '`NodeLaunch.imageExternalId` is the newest upload of the label’s disk image. It is what the instance is made from; an image that is not there ends with `configuration` or `not-found`.',
+      check: async ({ bench, images: manager }, file) => {
+        const imageExternalId = await bench.finish(manager.uploadImage(uploadOf(bench, file)), 'the upload');
+        await bench.launched(bench.node(), { imageExternalId, ...bench.able('imageLabel') });
+        await bench
+          .finish(manager.deleteImage(imageExternalId, bench.call()), 'the deletion of the image')
+          .catch(() => undefined);
+        const node = bench.node();
+        const launch = bench.launch(node, { imageExternalId: 'no-such-image', ...bench.able('imageLabel') });
+        const { code } = await bench.failureOf(launch, 'a launch from an image that does not exist');
+        assert.ok(
+          code === 'configuration' || code === 'not-found',
+          `the code was to be "configuration" or "not-found", not "${code}"`,
+        );
+      },
+    }),
+  ],
+};
+
+interface Managed {
+  readonly bench: Bench;
+  readonly images: ImageManager;
+}
+
+interface ImageRule {
+  readonly id: string;
+  readonly title: string;
+  readonly text: string;
+  readonly needs?: readonly Ability[];
+  readonly check: (managed: Managed, file: string) => Promise<void>;
+}
+
+/** A rule about images: checked with a started provider, and with a file to upload. */
+function imageRule({ needs = [], check, ...texts }: ImageRule): Rule {
+  const withFile = async (trial: Trial): Promise<void> => {
+    const bench = await trial.start();
+    const manager = bench.provider.images;
+    assert.ok(manager !== undefined, 'the test cloud can do "images", and the provider has none');
+    const folder = await mkdtemp(join(tmpdir(), 'driver-kit-'));
+    try {
+      const file = join(folder, 'image.raw');
+      await writeFile(file, content());
+      await check({ bench, images: manager }, file);
+    } finally {
+      await rm(folder, { recursive: true });
+    }
+  };
+  return { ...texts, since: '1.0', needs: ['images', ...needs], check: withFile };
+}
+
+function content(): Buffer {
+  return Buffer.alloc(FILE_BYTES, 'not much of an image\n');
+}
+
+function uploadOf(bench: Bench, file: string, tags: Readonly<Record<string, string>> = {}): ImageUploadRequest {
+  const { config } = bench.process;
+  const data = content();
+  const uploadId = tags['nodepool_upload_id'] ?? '0000000001';
+  return {
+    ...bench.call(UPLOAD_TIMEOUT_MS),
+    image: imageNames(config.section)[0] ?? 'debian',
+    externalName: `debian-kit-${uploadId}`,
+    file,
+    format: config.imageFormat ?? 'raw',
+    md5: createHash('md5').update(data).digest('hex'),
+    sha256: createHash('sha256').update(data).digest('hex'),
+    metadata: {},
+    tags: {
+      nodepool_build_id: 'b'.repeat(32),
+      nodepool_upload_id: uploadId,
+      nodepool_provider_name: config.name,
+      ...tags,
+    },
+    progress: () => undefined,
+  };
+}
+
+function listAll(bench: Bench, manager: ImageManager): Promise<readonly ListedImage[]> {
+  return bench.finish(manager.listImages(bench.call()), 'the list of images');
+}
+
+async function findImage(
+  bench: Bench,
+  manager: ImageManager,
+  externalId: ExternalId,
+): Promise<ListedImage | undefined> {
+  const wanted = JSON.stringify(externalId);
+  return (await listAll(bench, manager)).find((image) => JSON.stringify(image.externalId) === wanted);
+}

@@ -1,0 +1,228 @@
+/** Rules about the life of an instance. */
+
+import assert from 'node:assert/strict';
+import { AbortedError } from '@nodepool/core';
+import type { Chapter } from '../rule.js';
+import type { Trial } from '../trial.js';
+
+const BOOT_MS = 20_000;
+
+export const life: Chapter = {
+  title: 'The life of an instance',
+  text: 'What a launch gives, and what a deletion promises.',
+  rules: [
+    {
+      id: 'life.launch',
+      since: '1.0',
+      title: 'a launch gives one instance that runs and can be reached',
+      text:
+        'When `launch` resolves, exactly one instance exists for the node, the cloud says that it runs, and the result has its `externalId` and ' +
+        'an `interfaceIp` (the address at which one shall log in). The launcher tries the login next: an address that comes later is an address ' +
+        'that it never hears of.',
+      needs: [],
+      check: async (trial: Trial): Promise<void> => {
+        const bench = await trial.start();
+        const node = bench.node();
+        const instance = await bench.launched(node);
+        assert.ok(instance.externalId !== '', 'the launched instance has no externalId');
+        assert.ok(instance.interfaceIp, 'the launched instance has no interfaceIp');
+        const existing = await bench.instances();
+        assert.equal(existing.length, 1, `one instance was to exist after the launch, not ${existing.length}`);
+        assert.deepEqual(
+          existing[0]?.externalId,
+          instance.externalId,
+          'the launch gave another externalId than the cloud has',
+        );
+      },
+    },
+    {
+      id: 'life.ready',
+      since: '1.0',
+      title: 'a launch waits until the instance runs',
+      text:
+        'The cloud accepts a creation long before the instance runs. `launch` resolves when it runs, not when it was accepted: `ready` of ' +
+        'the listed instance is what the launcher relies on.',
+      needs: ['times'],
+      check: async (trial: Trial): Promise<void> => {
+        const bench = await trial.start();
+        await bench.able('setTimes')({ bootMs: BOOT_MS, deleteMs: 0 });
+        const began = bench.cloud.time.clock.monotonic();
+        await bench.launched();
+        const took = bench.cloud.time.clock.monotonic() - began;
+        assert.ok(
+          took >= BOOT_MS,
+          `the instance needs ${BOOT_MS} ms to boot, and the launch was over after ${took} ms`,
+        );
+        assert.deepEqual(
+          (await bench.ours()).map(({ ready }) => ready),
+          [true],
+          'a launched instance is not listed as ready',
+        );
+      },
+    },
+    {
+      id: 'life.each-its-own',
+      since: '1.0',
+      title: 'launches at the same time do not get in the way of each other',
+      text: 'Many launches run at once in one provider. Each ends with an instance of its own.',
+      needs: [],
+      check: async (trial: Trial): Promise<void> => {
+        const bench = await trial.start();
+        const launches = Array.from({ length: 5 }, () => bench.launch());
+        const ids: unknown[] = [];
+        for (const launch of launches) {
+          const { externalId } = await bench.endOf(launch, `the launch of node ${launch.node.id}`);
+          ids.push(JSON.stringify(externalId));
+        }
+        assert.equal(
+          new Set(ids).size,
+          launches.length,
+          `${launches.length} launches gave these instances: ${ids.join(', ')}`,
+        );
+        assert.equal((await bench.instances()).length, launches.length, 'not every launch has an instance of its own');
+      },
+    },
+    {
+      id: 'life.fails',
+      since: '1.0',
+      title: 'an instance that fails while it boots ends its launch',
+      text:
+        'An instance that goes to a state from which it never comes to run rejects the launch with `InstanceFailedError` and the reason that the cloud ' +
+        'gives. Waiting for the time-out instead would cost an hour.',
+      needs: ['break-instance', 'times'],
+      check: async (trial: Trial): Promise<void> => {
+        const bench = await trial.start();
+        await bench.able('setTimes')({ bootMs: BOOT_MS, deleteMs: 0 });
+        const launch = bench.launch();
+        await bench.pass(BOOT_MS / 2);
+        const [instance] = await bench.instances();
+        assert.ok(instance?.externalId !== undefined, 'there is no instance half-way through the boot');
+        await bench.able('breakInstance')(instance.externalId);
+        const began = bench.cloud.time.clock.monotonic();
+        const { code } = await bench.failureOf(launch, 'the launch of an instance that failed');
+        assert.equal(code, 'instance-failed', 'the code of the error');
+        const took = bench.cloud.time.clock.monotonic() - began;
+        assert.ok(took <= 120_000, `the launch went on for ${took} ms after its instance had failed`);
+      },
+    },
+    {
+      id: 'life.vanishes',
+      since: '1.0',
+      title: 'an instance that vanishes while it boots ends its launch',
+      text:
+        'Preempted, deleted by hand, lost with its host: once the cloud has had the time to show what exists, a launch whose instance is gone is over. It ' +
+        'must not wait for its time-out, and must not make another instance by itself.',
+      needs: ['destroy-instance', 'times'],
+      check: async (trial: Trial): Promise<void> => {
+        const bench = await trial.start();
+        await bench.able('setTimes')({ bootMs: BOOT_MS, deleteMs: 0 });
+        const launch = bench.launch();
+        await bench.pass(BOOT_MS / 2);
+        const [instance] = await bench.instances();
+        assert.ok(instance?.externalId !== undefined, 'there is no instance half-way through the boot');
+        await bench.able('destroyInstance')(instance.externalId);
+        const { code } = await bench.failureOf(launch, 'the launch of an instance that vanished');
+        assert.notEqual(code, 'timeout', 'the launch waited for its time-out although its instance was gone');
+        await bench.cleanUp(launch.node, instance.externalId);
+        await bench.assertNothingLeft('after the launch of an instance that vanished, and its deletion');
+      },
+    },
+    {
+      id: 'life.delete',
+      since: '1.0',
+      title: 'a deletion is over when everything of the node is gone',
+      text:
+        'When `waitForNodeCleanup` resolves, nothing that was made for the node exists any more. That the cloud has accepted the deletion is no ' +
+        'proof: the record of the node is removed next, and with it all knowledge of what may still be there, and the quota is given to others.',
+      needs: ['resources', 'times'],
+      check: async (trial: Trial): Promise<void> => {
+        const bench = await trial.start();
+        await bench.able('setTimes')({ bootMs: 0, deleteMs: 30_000 });
+        const node = bench.node();
+        const { externalId } = await bench.launched(node);
+        await bench.cleanUp(node, externalId);
+        await bench.assertNothingLeft('in the moment in which the deletion was over');
+      },
+    },
+    {
+      id: 'life.delete-twice',
+      since: '1.0',
+      title: 'deleting what is gone already is a success',
+      text:
+        'A deletion is repeated whenever it is not known how the last one ended: after a restart, by another launcher, after an operator was ' +
+        'faster. An instance that does not exist is deleted.',
+      needs: [],
+      check: async (trial: Trial): Promise<void> => {
+        const bench = await trial.start();
+        const node = bench.node();
+        const { externalId } = await bench.launched(node);
+        await bench.cleanUp(node, externalId);
+        await bench.cleanUp(node, externalId);
+        await bench.start();
+        await bench.cleanUp(node, externalId);
+        await bench.assertNothingLeft('after three deletions');
+      },
+    },
+    {
+      id: 'life.delete-together',
+      since: '1.0',
+      title: 'two deletions of one node at the same time both succeed',
+      text: 'Two launchers can come to delete the same node. Neither may fail because of the other.',
+      needs: [],
+      check: async (trial: Trial): Promise<void> => {
+        const bench = await trial.start();
+        await bench.cloud.setTimes?.({ bootMs: 0, deleteMs: BOOT_MS });
+        const node = bench.node();
+        const { externalId } = await bench.launched(node);
+        const first = bench.startCleanUp(node, externalId);
+        await bench.start();
+        const second = bench.startCleanUp(node, externalId);
+        await bench.endOf(first, 'the first of two deletions');
+        await bench.endOf(second, 'the second of two deletions');
+        await bench.assertNothingLeft('after both');
+      },
+    },
+    {
+      id: 'life.delete-unknown',
+      since: '1.0',
+      title: 'what the cloud has of a node is found by its tags when its id is not known',
+      text:
+        'A launcher can die between a creation and the moment in which it learns the id. `cleanupNode` with `externalId: null` deletes ' +
+        'whatever carries the tags of the node and of this provider, and nothing else. If there is nothing, it succeeds.',
+      needs: [],
+      check: async (trial: Trial): Promise<void> => {
+        const bench = await trial.start();
+        const node = bench.node();
+        await bench.launched(node);
+        const other = await bench.launched();
+        await bench.cleanUp(node, null);
+        const left = await bench.instances();
+        assert.deepEqual(
+          left.map((each) => each.externalId),
+          [other.externalId],
+          'what is left after the deletion of one of two nodes',
+        );
+        await bench.cleanUp(bench.node(), null);
+        assert.equal((await bench.instances()).length, 1, 'the deletion of a node without instance deleted one');
+      },
+    },
+    {
+      id: 'life.delete-unfinished',
+      since: '1.0',
+      title: 'a launch that was given up can be deleted',
+      text: 'Whatever a launch had come to when it was aborted, `cleanupNode` brings the node to where nothing of it exists.',
+      needs: ['times'],
+      check: async (trial: Trial): Promise<void> => {
+        const bench = await trial.start();
+        await bench.able('setTimes')({ bootMs: BOOT_MS, deleteMs: 1000 });
+        const controller = new AbortController();
+        const launch = bench.launch(bench.node(), { signal: controller.signal });
+        await bench.pass(BOOT_MS / 2);
+        controller.abort(new AbortedError('nobody wants it any more'));
+        await bench.failureOf(launch, 'the launch that was aborted');
+        await bench.cleanUp(launch.node, launch.saved?.externalId ?? null);
+        await bench.assertNothingLeft('after the deletion of an unfinished launch');
+      },
+    },
+  ],
+};

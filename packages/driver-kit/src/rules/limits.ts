@@ -1,0 +1,214 @@
+/** Rules about errors, amounts and zones. */
+
+import assert from 'node:assert/strict';
+import { isDriverError, type DriverErrorCode, type Outcome } from '@nodepool/core';
+import type { Bench } from '../bench.js';
+import { firstLabel } from '../provider-config.js';
+import type { Chapter, Rule } from '../rule.js';
+import type { Trial } from '../trial.js';
+import type { FaultKind } from '../subject.js';
+import { watch } from '../watched.js';
+
+export const errors: Chapter = {
+  title: 'Errors',
+  text: 'One table in core says what each code means: whether to try again, when, and whether the label goes out of service. So the code must be right, and the outcome more so.',
+  rules: [
+    refusal(
+      'quota',
+      'quota',
+      'The launcher waits until there is room. As any other error it would use up the attempts of the request and fail it.',
+    ),
+    refusal('capacity', 'capacity', 'The launcher tries another zone or later. It is no fault of the configuration.'),
+    refusal(
+      'invalid',
+      'configuration',
+      'The label goes out of service with the reason, until the configuration changes. As a passing error it would be tried for ever.',
+    ),
+    refusal('auth', 'auth', 'The operator has to do something; the label is not at fault.'),
+    {
+      id: 'errors.throttled',
+      since: '1.0',
+      title: 'throttling ends with `throttled` and the time to wait, or is waited for',
+      text: 'A call that was one too many was not done. The driver waits and calls again, or rejects with `ThrottledError` and `retryAfterMs` as the cloud said it. It uses up none of the attempts of a request.',
+      needs: ['fault:create:throttle', 'resources'],
+      check: async (trial: Trial): Promise<void> => {
+        const bench = await trial.start();
+        await bench.plan('create', 'throttle');
+        const launch = bench.launch();
+        await bench.ended(launch, 'the launch');
+        if (launch.ending?.ok !== true) {
+          const { code, outcome } = await bench.failureOf(launch, 'the launch');
+          assert.deepEqual(
+            { code, outcome },
+            { code: 'throttled', outcome: 'not-applied' },
+            'the error of a creation that was throttled',
+          );
+        }
+        const expected = launch.ending?.ok === true ? 1 : 0;
+        assert.equal((await bench.instances()).length, expected, 'instances after a creation that was throttled');
+      },
+    },
+    {
+      id: 'errors.list',
+      since: '1.0',
+      title: 'lists fail with errors that say why',
+      text: 'A `DriverError` with the code `transient` (or `timeout`) for what may pass. The launcher goes on with what it knew, and asks again.',
+      needs: ['fault:list:refuse'],
+      check: async (trial: Trial): Promise<void> => {
+        const bench = await trial.start();
+        await bench.plan('list', 'refuse');
+        const { code } = await bench.failureOf(bench.provider.listNodes(bench.call()), 'a list that the cloud refuses');
+        assert.ok(
+          code === 'transient' || code === 'timeout',
+          `an internal error of the cloud was given the code "${code}"`,
+        );
+      },
+    },
+    {
+      id: 'errors.list-auth',
+      since: '1.0',
+      title: 'refused credentials are told as such, by lists too',
+      text: 'Credentials expire in the middle of the night. That the list fails with `auth` is what the operator reads in the morning.',
+      needs: ['fault:list:auth'],
+      check: async (trial: Trial): Promise<void> => {
+        const bench = await trial.start();
+        await bench.plan('list', 'auth');
+        const listing = bench.provider.listNodes(bench.call());
+        try {
+          // A driver may log in again and succeed.
+          await bench.finish(listing, 'a list whose credentials are refused');
+        } catch (error) {
+          assert.ok(isDriverError(error), 'the list failed with something that is no DriverError');
+          assert.equal(error.code, 'auth', 'the code of the error');
+        }
+      },
+    },
+    {
+      id: 'errors.start',
+      since: '1.0',
+      title: 'a provider that cannot start says why, and can be started again',
+      text: '`start` is called again, on the same provider, until it succeeds: what failed before must not stand in the way.',
+      needs: ['fault:any:auth'],
+      check: async (trial: Trial): Promise<void> => {
+        const bench = await trial.open();
+        const { provider, context, apiCalls } = bench.make();
+        assert.equal(apiCalls.length, 0, 'remote calls before `start`');
+        await bench.plan('any', 'auth');
+        try {
+          await bench.finish(provider.start(context), 'the start');
+        } catch (error) {
+          assert.ok(isDriverError(error), `the start failed with something that is no DriverError: ${String(error)}`);
+          assert.equal(error.code, 'auth', 'the code of the error of a start whose credentials are refused');
+          await bench.finish(provider.start(context), 'the second start');
+        }
+        // One that made no call in `start` meets the refusal in its first one, which may fail.
+        await bench.ended(watch(bench.provider.listNodes(bench.call())), 'the first list');
+        await bench.launched();
+      },
+    },
+  ],
+};
+
+export const amounts: Chapter = {
+  title: 'Quota and zones',
+  text: 'The launcher keeps the books of what is in use. The driver says what the cloud allows, and what a node takes.',
+  rules: [
+    {
+      id: 'quota.limits',
+      since: '1.0',
+      title: 'the limits of the cloud are told in total, and as they are now',
+      text:
+        '`getQuotaLimits` gives what the account may have, not what is left of it: core subtracts what is in use. Resources without limit are not named, or -1, or Infinity. A limit that ' +
+        'was changed is seen at the next call, or within five minutes when the driver keeps it.',
+      needs: ['quota'],
+      check: async (trial: Trial): Promise<void> => {
+        const bench = await trial.start();
+        await bench.able('setQuota')({ instances: 7 });
+        await bench.launched();
+        assert.equal(await instanceLimit(bench), 7, 'instances that may exist, of a quota of 7 of which one is in use');
+        await bench.able('setQuota')({ instances: 3 });
+        await bench.pass(300_000);
+        assert.equal(await instanceLimit(bench), 3, 'instances that may exist, of a quota that was reduced to 3');
+      },
+    },
+    {
+      id: 'quota.label',
+      since: '1.0',
+      title: 'what a label needs is what its instances take',
+      text: '`getQuotaForLabel`, if there is one, counts one instance, and the same amounts that the launched instance has in `resources`. The books do not balance otherwise.',
+      needs: [],
+      check: async (trial: Trial): Promise<void> => {
+        const bench = await trial.start();
+        const { provider } = bench;
+        const { pool, label } = firstLabel(provider.config);
+        if (provider.getQuotaForLabel === undefined) return;
+        const asked = provider.getQuotaForLabel(pool.name, label.name, bench.call());
+        const need = await bench.finish(asked, 'reading what a label needs');
+        assert.equal(need.get('instances'), 1, 'instances that a node of the label needs');
+        const { resources } = await bench.launched();
+        for (const [resource, amount] of Object.entries(need.toResources())) {
+          assert.equal(resources?.[resource] ?? 0, amount, `the amount of ${resource} that a launched instance has`);
+        }
+      },
+    },
+    {
+      id: 'zones.honoured',
+      since: '1.0',
+      title: 'an instance is made in the zone that was chosen',
+      text: 'All nodes of a request are in one zone. `getAvailabilityZones` gives the zones of the pool, in its order; a launch with one of them makes the instance there, and says so in `az`.',
+      needs: ['zones'],
+      check: async (trial: Trial): Promise<void> => {
+        const bench = await trial.start();
+        const { provider } = bench;
+        const { pool } = firstLabel(provider.config);
+        const zones = await bench.finish(
+          provider.getAvailabilityZones?.(pool.name, bench.call()) ?? Promise.resolve([]),
+        );
+        assert.ok(zones.length > 0, 'the test cloud can do "zones", and the driver offers none');
+        for (const zone of zones) {
+          const { az } = await bench.launched(bench.node(), { availabilityZone: zone });
+          assert.equal(az, zone, 'the zone of an instance');
+        }
+      },
+    },
+  ],
+};
+
+/** What a creation that the cloud refuses for a reason must end with. */
+function refusal(kind: FaultKind, code: DriverErrorCode, why: string): Rule {
+  const outcome: Outcome = 'not-applied';
+  return {
+    id: `errors.${code}`,
+    since: '1.0',
+    title: `a creation that the cloud refuses ends with \`${code}\`, not applied: ${meaning(kind)}`,
+    text: why,
+    needs: [`fault:create:${kind}`, 'resources'],
+    check: async (trial: Trial): Promise<void> => {
+      const bench = await trial.start();
+      await bench.plan('create', kind);
+      const error = await bench.failureOf(bench.launch(), 'a launch that the cloud refuses');
+      const found = { code: error.code, outcome: error.outcome };
+      assert.deepEqual(found, { code, outcome }, `code and outcome of "${error.message}"`);
+      await bench.assertNothingLeft('after a creation that was refused');
+    },
+  };
+}
+
+function meaning(kind: FaultKind): string {
+  switch (kind) {
+    case 'quota':
+      return 'more than the account may have';
+    case 'capacity':
+      return 'no room at the moment';
+    case 'auth':
+      return 'credentials that are refused';
+    default:
+      return 'something that it does not have, or does not allow';
+  }
+}
+
+async function instanceLimit(bench: Bench): Promise<number> {
+  const limits = bench.provider.getQuotaLimits?.(bench.call());
+  assert.ok(limits !== undefined, 'the test cloud can do "quota", and the driver has no getQuotaLimits');
+  return (await bench.finish(limits, 'reading the quota')).get('instances');
+}

@@ -1,0 +1,154 @@
+/** Rules about lists, and about what nobody wants any more. */
+
+import assert from 'node:assert/strict';
+import { externalIdKey, type Resource } from '@nodepool/core';
+import type { Bench } from '../bench.js';
+import type { Chapter } from '../rule.js';
+import type { Trial } from '../trial.js';
+
+/** More than a page of any test cloud. */
+const FOREIGN = 7;
+/** A list with more pages than that is taken to be one that never ends. */
+const MOST_PAGES = 100;
+
+export const listings: Chapter = {
+  title: 'Lists and leaks',
+  text: 'What a list lacks counts as gone. So a list is complete, or it fails.',
+  rules: [
+    {
+      id: 'list.complete',
+      since: '1.0',
+      title: 'the list of instances has all pages, and the instances of others',
+      text:
+        '`listNodes` gives every instance of the account: ours with their tags, and those of others too, which take of the quota. A list that ends with the first page makes a launcher ' +
+        'take living instances for lost ones.',
+      needs: ['foreign-instances'],
+      check: async (trial: Trial): Promise<void> => {
+        const bench = await trial.start();
+        const nodes = [bench.node(), bench.node()];
+        for (const node of nodes) await bench.launched(node);
+        await bench.able('addForeignInstances')(FOREIGN);
+        const listed = await list(bench);
+        assert.equal(listed.length, FOREIGN + nodes.length, 'instances that are listed');
+        const ours = listed.map(({ tags }) => tags['nodepool_node_id']).filter((id) => id !== undefined);
+        assert.deepEqual(
+          ours.sort(),
+          nodes.map(({ id }) => id).sort(),
+          'nodes whose instances are listed with their tags',
+        );
+        const ids = new Set(listed.map(({ externalId }) => externalIdKey(externalId)));
+        assert.equal(ids.size, listed.length, 'different external ids in the list');
+      },
+    },
+    {
+      id: 'list.rejected',
+      since: '1.0',
+      title: 'a list of which one page fails is rejected, never cut short',
+      text: 'Whichever page it is. An incomplete list that looks like a complete one is the most expensive mistake that a driver can make: what it lacks is taken for gone.',
+      needs: ['foreign-instances', 'fault:list:refuse'],
+      check: async (trial: Trial): Promise<void> => {
+        for (let page = 0; page < MOST_PAGES; page += 1) {
+          const bench = await trial.start();
+          await bench.able('addForeignInstances')(FOREIGN);
+          await bench.plan('list', 'refuse', page);
+          let listed: number;
+          try {
+            listed = (await list(bench)).length;
+          } catch {
+            continue;
+          }
+          assert.equal(listed, FOREIGN, `instances in a list of which page ${page + 1} failed`);
+          assert.ok(page > 0, 'a list whose first page failed was not rejected');
+          return;
+        }
+        assert.fail(`the list has more than ${MOST_PAGES} pages`);
+      },
+    },
+    {
+      id: 'list.facts',
+      since: '1.0',
+      title: 'the list says of an instance what its launch said',
+      text:
+        'The listed instance has the external id that the launch gave, equal as JSON; it is `ready`, not `deleted`, not `failed`, and has the same `resources`. Core finds ' +
+        'instances by that id, and counts by those amounts what is in use.',
+      needs: [],
+      check: async (trial: Trial): Promise<void> => {
+        const bench = await trial.start();
+        const launched = await bench.launched();
+        const [listed] = await bench.ours();
+        assert.ok(listed !== undefined, 'a launched instance is not in the list, or not with its tags');
+        assert.equal(
+          externalIdKey(listed.externalId),
+          externalIdKey(launched.externalId),
+          'the external id in the list',
+        );
+        const { ready, failed, deleted } = listed;
+        assert.deepEqual(
+          { ready, failed, deleted },
+          { ready: true, failed: undefined, deleted: false },
+          'what the list says of a launched instance',
+        );
+        assert.deepEqual(listed.resources, launched.resources, 'the resources of a launched instance in the list');
+      },
+    },
+    {
+      id: 'leak.offered',
+      since: '1.0',
+      title: 'what could be leaked is offered with its tags, and only what is leaked is deleted',
+      text: '`cleanupLeakedResources` lists first and asks `round.leaked` then, never the other way round: what was made in between would look leaked. It deletes what the round names and nothing else.',
+      needs: [],
+      check: async (trial: Trial): Promise<void> => {
+        const bench = await trial.start();
+        const leaked = bench.node();
+        await bench.launched(leaked);
+        const kept = await bench.launched();
+        let offered: readonly Resource[] = [];
+        const round = async (resources: readonly Resource[]): Promise<readonly Resource[]> => {
+          offered = resources;
+          return resources.filter(({ tags }) => tags['nodepool_node_id'] === leaked.id);
+        };
+        await cleanUpLeaks(bench, round);
+        const instances = offered.filter(({ kind }) => kind === 'instance');
+        assert.equal(
+          instances.length,
+          2,
+          'instances that were offered for judgement, as resources of the kind "instance"',
+        );
+        await bench.cloud.time.until(() => false, 120_000);
+        const left = (await bench.instances()).map(({ externalId }) => externalId);
+        assert.deepEqual(left, [kept.externalId], 'what exists after the round');
+      },
+    },
+    {
+      id: 'leak.gone',
+      since: '1.0',
+      title: 'a leaked resource that has gone meanwhile is no failure',
+      text: 'Somebody else may have been faster. One resource that is gone must not keep the others from being deleted.',
+      needs: ['destroy-instance'],
+      check: async (trial: Trial): Promise<void> => {
+        const bench = await trial.start();
+        for (const node of [bench.node(), bench.node()]) await bench.launched(node);
+        const [first] = await bench.instances();
+        assert.ok(first?.externalId !== undefined, 'a launched instance has no externalId');
+        const { externalId } = first;
+        await cleanUpLeaks(bench, async (resources) => {
+          await bench.able('destroyInstance')(externalId);
+          return resources;
+        });
+        await bench.cloud.time.until(() => false, 120_000);
+        assert.equal((await bench.instances()).length, 0, 'instances after a round in which all were leaked');
+      },
+    },
+  ],
+};
+
+function list(bench: Bench): ReturnType<Bench['provider']['listNodes']> {
+  return bench.finish(bench.provider.listNodes(bench.call()), 'the list of instances');
+}
+
+async function cleanUpLeaks(
+  bench: Bench,
+  leaked: (resources: readonly Resource[]) => Promise<readonly Resource[]>,
+): Promise<void> {
+  await bench.finish(bench.provider.cleanupLeakedResources({ leaked }, bench.call(300_000)), 'the search for leaks');
+}

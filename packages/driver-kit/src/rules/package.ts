@@ -1,0 +1,57 @@
+/** Rules about the package of a driver. */
+
+import assert from 'node:assert/strict';
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { DRIVER_API, isJsonObject, objectAt, stringAt, type JsonObject } from '@nodepool/core';
+import type { Chapter } from '../rule.js';
+import type { Trial } from '../trial.js';
+
+const CORE = '@nodepool/core';
+
+export const packages: Chapter = {
+  title: 'The package',
+  text: 'A driver is a package that says so of itself. No list of drivers exists anywhere.',
+  rules: [
+    {
+      id: 'package.named',
+      since: '1.0',
+      title: 'package.json names the driver and the version of the API that it is written for',
+      text: '`"nodepool": {"driver": "<name>", "api": <integer>}`. Programs find installed drivers by it, and refuse one of another API with the command that installs the right one. The name is that of the exported driver.',
+      needs: [],
+      check: async (trial: Trial): Promise<void> => {
+        const manifest = await manifestOf(trial);
+        const { cloud } = await trial.open();
+        const nodepool = objectAt(manifest, 'nodepool');
+        assert.deepEqual(
+          nodepool,
+          { driver: cloud.makeDriver().name, api: DRIVER_API },
+          'the field `nodepool` of package.json',
+        );
+      },
+    },
+    {
+      id: 'package.peer',
+      since: '1.0',
+      title: '`@nodepool/core` is a peer dependency, and no dependency',
+      text: 'As a dependency it could be installed twice. Two copies in one process do not know each other’s types and errors, and one of them has the version that nobody tested.',
+      needs: [],
+      check: async (trial: Trial): Promise<void> => {
+        const manifest = await manifestOf(trial);
+        const range = stringAt(objectAt(manifest, 'peerDependencies') ?? {}, CORE);
+        assert.ok(range !== undefined, `package.json has no ${CORE} among its peerDependencies`);
+        assert.ok(
+          !(CORE in (objectAt(manifest, 'dependencies') ?? {})),
+          `package.json has ${CORE} among its dependencies`,
+        );
+      },
+    },
+  ],
+};
+
+async function manifestOf(trial: Trial): Promise<JsonObject> {
+  const file = join(trial.subject.packageFolder, 'package.json');
+  const manifest: unknown = JSON.parse(await readFile(file, 'utf8'));
+  assert.ok(isJsonObject(manifest), `${file} is not a JSON object`);
+  return manifest;
+}

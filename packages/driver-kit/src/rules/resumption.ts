@@ -1,0 +1,228 @@
+/** Rules about going on after a process has died. */
+
+import assert from 'node:assert/strict';
+import { isDeepStrictEqual } from 'node:util';
+import { isDriverError, isJsonObject, type ExternalId, type StateMachine } from '@nodepool/core';
+import { describeResource, throughJson, type Bench, type TestLaunch } from '../bench.js';
+import { MachineBench } from '../machine-bench.js';
+import type { Chapter } from '../rule.js';
+import type { Trial } from '../trial.js';
+
+const TIMES = { bootMs: 3000, deleteMs: 3000 };
+
+/** A launch with more remote calls is taken to be one that calls for ever. */
+const MOST_CALLS = 200;
+
+export const resumption: Chapter = {
+  title: 'Going on after a restart',
+  text: 'A launcher can be killed after every step. Another process goes on with what was saved: it makes no twin of an instance that exists, and loses none.',
+  rules: [
+    {
+      id: 'resume.launch',
+      since: '1.0',
+      title: 'a launch goes on wherever its process died',
+      text:
+        'The kit ends the provider after the first remote call of a launch, then after the second, and so on. A new one gets what was saved, if something was; ' +
+        'otherwise it deletes by tags. There is never a second instance, a resumed launch ends with the instance that was begun, and after its ' +
+        'deletion nothing is left.',
+      needs: ['resources'],
+      check: async (trial: Trial): Promise<void> => {
+        await afterEachCall(trial, async (bench, launch, when) => {
+          await bench.start();
+          const { saved, node, ending } = launch;
+          if (saved === undefined) {
+            await bench.cleanUp(node, ending?.ok === true ? ending.value.externalId : null);
+          } else {
+            const resumed = bench.launch(node, { saved: saved.machine, externalId: saved.externalId });
+            const { externalId } = await bench.endOf(resumed, `the launch that was resumed ${when}`);
+            assert.deepEqual(
+              externalId,
+              saved.externalId,
+              `${when}, the launch ended with another instance than it began`,
+            );
+            assert.equal(
+              (await bench.instances()).length,
+              1,
+              `${when}, the launch that was resumed left more than one instance`,
+            );
+            await bench.cleanUp(node, externalId);
+          }
+          await bench.assertNothingLeft(`${when}, resumed and deleted`);
+        });
+      },
+    },
+    {
+      id: 'resume.delete',
+      since: '1.0',
+      title: 'a deletion goes on wherever its process died',
+      text: 'The same for deletions: begun by one process, ended by another, they leave nothing.',
+      needs: ['resources'],
+      check: async (trial: Trial): Promise<void> => {
+        for (let calls = 1; calls < MOST_CALLS; calls += 1) {
+          const bench = await trial.start();
+          const node = bench.node();
+          const { externalId } = await bench.launched(node);
+          await bench.cloud.setTimes?.(TIMES);
+          let machine: unknown = null;
+          const save = async (progress: { readonly machine: unknown }): Promise<void> => {
+            machine = progress.machine;
+          };
+          bench.process.dieAfter(calls);
+          const cleanup = bench.startCleanUp(node, externalId, { save });
+          await bench.ended(cleanup, 'a deletion whose process died');
+          if (!bench.process.died) return;
+          await bench.start();
+          const saved = isJsonObject(machine) ? throughJson(machine) : null;
+          await bench.endOf(bench.startCleanUp(node, externalId, { saved }), 'the deletion that was resumed');
+          await bench.assertNothingLeft(`after the deletion whose process died after ${calls} calls was resumed`);
+        }
+        assert.fail(`a deletion makes more than ${MOST_CALLS} remote calls`);
+      },
+    },
+    {
+      id: 'resume.machine-create',
+      since: '1.0',
+      title: 'a machine that creates can be thrown away after every step',
+      text:
+        'After any step, `save()` as JSON and the `externalId` are enough for `getCreateStateMachine` of a new process to go on. A call that was under way has ' +
+        'an unknown outcome then: the machine looks for its effect, by the tag of the attempt, before it does anything else. It ends with the one instance, ' +
+        'or with an error whose outcome is `not-applied` when there is none.',
+      needs: ['adapter', 'resources'],
+      check: async (trial: Trial): Promise<void> => {
+        await replacedAfterEachStep(trial, async (bench, machines, step) => {
+          const node = bench.node();
+          const when = `when a machine that creates was replaced after step ${step}`;
+          let externalId: ExternalId | undefined;
+          let steps = 0;
+          try {
+            const result = await machines.drive(machines.creation(node), {
+              replaceAfter: step,
+              onStep: () => (steps += 1),
+            });
+            externalId = result.instance?.externalId;
+            assert.ok(externalId !== undefined, `${when}, it was complete without an instance`);
+          } catch (error) {
+            if (!isDriverError(error)) throw error;
+            assert.equal(
+              error.outcome,
+              'not-applied',
+              `${when}, it failed with "${error.message}"; the outcome of that`,
+            );
+          }
+          const expected = externalId === undefined ? [] : [externalId];
+          const existing = (await bench.instances()).map((each) => each.externalId);
+          assert.deepEqual(existing, expected, `${when}, these instances exist`);
+          return steps;
+        });
+      },
+    },
+    {
+      id: 'resume.machine-delete',
+      since: '1.0',
+      title: 'a machine that deletes can be thrown away after every step',
+      text: 'What holds for creation holds for deletion: the new machine goes on, and the end is the same, nothing.',
+      needs: ['adapter', 'resources'],
+      check: async (trial: Trial): Promise<void> => {
+        await replacedAfterEachStep(trial, async (bench, machines, step) => {
+          const { instance } = await machines.drive(machines.creation(bench.node()));
+          assert.ok(instance !== undefined, 'a machine that creates was complete without an instance');
+          let steps = 0;
+          try {
+            await machines.drive(machines.deletion(instance.externalId), {
+              replaceAfter: step,
+              onStep: () => (steps += 1),
+            });
+          } catch (error) {
+            // The framework takes this for success, as everywhere.
+            if (!isDriverError(error) || error.code !== 'not-found') throw error;
+          }
+          await bench.assertNothingLeft(`when a machine that deletes was replaced after step ${step}`);
+          return steps;
+        });
+      },
+    },
+    {
+      id: 'resume.data',
+      since: '1.0',
+      title: 'what a machine saves is small, and JSON',
+      text:
+        'What `save()` gives is stored with the node, in ZooKeeper, and read by another process, perhaps of another version of the driver. It must come ' +
+        'back from JSON as it was, and have at most 4096 characters: a node is one znode, and there are many.',
+      needs: ['adapter'],
+      check: async (trial: Trial): Promise<void> => {
+        const bench = await trial.open();
+        bench.make();
+        const machines = new MachineBench(bench);
+        await machines.start();
+        const look = (machine: StateMachine): void => {
+          const saved = machine.save();
+          const place = `in state "${machine.state}"`;
+          assert.ok(
+            isDeepStrictEqual(throughJson(saved), saved),
+            `${place}, what was saved does not come back from JSON as it was`,
+          );
+          const { length } = JSON.stringify(saved);
+          assert.ok(length <= 4096, `${place}, what was saved has ${length} characters`);
+        };
+        const { instance } = await machines.drive(machines.creation(bench.node()), { onStep: look });
+        if (instance !== undefined) await machines.drive(machines.deletion(instance.externalId), { onStep: look });
+      },
+    },
+    {
+      id: 'resume.stop-keeps',
+      since: '1.0',
+      title: 'a stopped provider leaves its instances as they are',
+      text: 'Launchers are restarted at any time. `stop` ends the work where it stands: it destroys nothing, and what was begun is taken up again.',
+      needs: ['times'],
+      check: async (trial: Trial): Promise<void> => {
+        const bench = await trial.start();
+        await bench.able('setTimes')({ bootMs: 20_000, deleteMs: 0 });
+        const launch = bench.launch();
+        await bench.pass(10_000);
+        const before = await bench.instances();
+        assert.equal(before.length, 1, 'there is no instance half-way through the boot');
+        await bench.finish(bench.process.stop(), 'the stop of the provider');
+        await bench.failureOf(launch, 'the launch of a provider that was stopped');
+        await bench.start();
+        const after = (await bench.instances()).map(describeResource);
+        assert.deepEqual(after, before.map(describeResource), 'what exists after the stop');
+      },
+    },
+  ],
+};
+
+/** Launches on a cloud of its own, once for each remote call that a launch makes, the process dying after that call. */
+export async function afterEachCall(
+  trial: Trial,
+  look: (bench: Bench, launch: TestLaunch, when: string) => Promise<void>,
+): Promise<void> {
+  for (let calls = 1; calls < MOST_CALLS; calls += 1) {
+    const bench = await trial.start();
+    await bench.cloud.setTimes?.(TIMES);
+    bench.process.dieAfter(calls);
+    const launch = bench.launch();
+    await bench.ended(launch, 'a launch whose process died');
+    if (!bench.process.died) {
+      assert.ok(calls > 1, 'a launch reports no remote call, see `calls.reported`');
+      return;
+    }
+    await look(bench, launch, `after ${calls} remote calls`);
+  }
+  assert.fail(`a launch makes more than ${MOST_CALLS} remote calls`);
+}
+
+/** Repeats `drive`, each time on a cloud of its own and with the next step, until there are no more; it gives how many there were. */
+async function replacedAfterEachStep(
+  trial: Trial,
+  drive: (bench: Bench, machines: MachineBench, step: number) => Promise<number>,
+): Promise<void> {
+  for (let step = 1, steps = Infinity; step <= steps; step += 1) {
+    const bench = await trial.open();
+    await bench.cloud.setTimes?.(TIMES);
+    bench.make();
+    const machines = new MachineBench(bench);
+    await machines.start();
+    steps = await drive(bench, machines, step);
+    assert.ok(steps < MOST_CALLS, `the machine takes more than ${MOST_CALLS} steps`);
+  }
+}

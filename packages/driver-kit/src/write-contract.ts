@@ -1,0 +1,12 @@
+/** Writes the page of the contract to the file that is named. */
+
+import { writeFileSync } from 'node:fs';
+import { contractPage } from './contract-page.js';
+
+const [file] = process.argv.slice(2);
+if (file === undefined) {
+  process.stderr.write('usage: write-contract FILE\n');
+  process.exitCode = 2;
+} else {
+  writeFileSync(file, contractPage());
+}

@@ -1,0 +1,44 @@
+/** Every rule can be broken, and the kit says which one it was. */
+
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, afterEach, describe, expect, it, jest } from '@jest/globals';
+import { ContractViolation, driverContract, type DriverSubject } from '../src/index.js';
+import { acmeSubject } from './support/acme-subject.js';
+import { DEFECTS, leftOpen, type Defect } from './support/defects.js';
+
+jest.setTimeout(60_000);
+
+const folder = mkdtempSync(join(tmpdir(), 'driver-kit-'));
+afterAll(() => rmSync(folder, { recursive: true }));
+afterEach(() => {
+  for (const server of leftOpen.splice(0)) server.close();
+});
+
+function subjectWith({ changes, manifest }: Defect): DriverSubject {
+  const subject = acmeSubject(changes);
+  if (manifest === undefined) return subject;
+  writeFileSync(join(folder, 'package.json'), JSON.stringify(manifest));
+  return { ...subject, packageFolder: folder };
+}
+
+describe('a driver that breaks a rule', () => {
+  const ids = driverContract(acmeSubject()).map(({ rule }) => rule.id);
+
+  it.each(ids)('is caught: %s', async (id) => {
+    const defect = DEFECTS[id];
+    if (defect === undefined) throw new Error(`nobody has broken ${id} yet`);
+    const broken = driverContract(subjectWith(defect)).find(({ rule }) => rule.id === id);
+    const error: unknown = await broken?.run().then(
+      () => undefined,
+      (reason: unknown) => reason,
+    );
+    expect(error).toBeInstanceOf(ContractViolation);
+    expect(error).toMatchObject({ rule: { id }, message: expect.stringMatching(defect.says) });
+  });
+
+  it('is no other than those that are listed', () => {
+    expect(Object.keys(DEFECTS).sort()).toEqual([...ids].sort());
+  });
+});

@@ -1,0 +1,82 @@
+/** What the kit gives to test runners and to the documentation. */
+
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from '@jest/globals';
+import {
+  CHAPTERS,
+  contractPage,
+  describeDriverContract,
+  driverContract,
+  type DriverSubject,
+  type TestRunner,
+} from '../src/index.js';
+import { acmeSubject } from './support/acme-subject.js';
+
+/** A runner that notes what is declared. */
+function noting(): { readonly runner: TestRunner; readonly declared: string[] } {
+  const declared: string[] = [];
+  const it = Object.assign((name: string) => declared.push(name), {
+    skip: (name: string) => declared.push(`skipped: ${name}`),
+  });
+  return { declared, runner: { it, describe: (_name, body) => body() } };
+}
+
+describe('the rules', () => {
+  const rules = CHAPTERS.flatMap((chapter) => chapter.rules);
+
+  it('have ids that are used once', () => {
+    expect(new Set(rules.map(({ id }) => id)).size).toBe(rules.length);
+  });
+
+  it('say what and why', () => {
+    for (const { title, text, since } of rules) {
+      expect(title).not.toBe('');
+      expect(text.length).toBeGreaterThan(40);
+      expect(since).toMatch(/^\d+\.\d+$/);
+    }
+  });
+
+  it('are the page of the documentation', () => {
+    const file = join(__dirname, '..', '..', '..', 'docs', 'driver-contract.md');
+    // After a change of the rules: pnpm --filter @nodepool/driver-kit contract
+    expect(readFileSync(file, 'utf8')).toBe(contractPage());
+  });
+});
+
+describe('the cases of a driver', () => {
+  it('are declared as tests, those that cannot be run as skipped, with the reason', () => {
+    const subject: DriverSubject = {
+      ...acmeSubject(),
+      can: ['times'],
+      exempt: { 'life.launch': 'this cloud has no addresses' },
+    };
+    const { runner, declared } = noting();
+    describeDriverContract(subject, runner);
+    expect(declared).toHaveLength(CHAPTERS.flatMap((chapter) => chapter.rules).length);
+    expect(declared).toContainEqual(
+      expect.stringMatching(/^skipped: life\.launch: .*\(not checked: this cloud has no addresses\)$/),
+    );
+    expect(declared).toContainEqual(
+      expect.stringMatching(/^skipped: life\.delete: .*the test cloud lacks resources\)$/),
+    );
+    expect(declared).toContainEqual(expect.stringMatching(/^life\.ready: /));
+  });
+
+  it('do not take an exemption from what is no rule', () => {
+    const subject = { ...acmeSubject(), exempt: { 'life.lunch': 'no time' } };
+    expect(() => driverContract(subject)).toThrow('there is no rule life.lunch');
+  });
+
+  it('say when a subject promises what it has not', async () => {
+    const subject: DriverSubject = {
+      ...acmeSubject(),
+      open: async () => {
+        const cloud = await acmeSubject().open();
+        return { ...cloud, setTimes: undefined as never };
+      },
+    };
+    const ready = driverContract(subject).find(({ rule }) => rule.id === 'life.ready');
+    await expect(ready?.run()).rejects.toThrow('TestCloud.setTimes, which is not there');
+  });
+});

@@ -1,0 +1,86 @@
+/** The acme cloud's calls as a driver wants them: bounded, reported, with errors that core understands. */
+
+import {
+  AuthError,
+  CapacityError,
+  ConfigurationError,
+  GuardedCalls,
+  NotFoundError,
+  QuotaError,
+  ThrottledError,
+  TimerQueue,
+  TransientError,
+  toDriverError,
+  type Call,
+  type DriverError,
+  type ProviderContext,
+} from '@nodepool/core';
+import { AcmeError, type AcmeCloud, type ListedServer, type Tags } from './acme-cloud.js';
+
+export interface AcmeClient {
+  describe(call: Call): Promise<{ readonly zones: readonly string[]; readonly limit: number }>;
+  create(tags: Tags, zone: string, image: string, call: Call): Promise<string>;
+  tag(id: string, tags: Tags, call: Call): Promise<void>;
+  remove(id: string, call: Call): Promise<void>;
+  page(from: number, call: Call): Promise<{ readonly items: readonly ListedServer[]; readonly next: number | null }>;
+  createImage(name: string, tags: Tags, sha256: string | null, call: Call): Promise<string>;
+  upload(id: string, data: AsyncIterable<Uint8Array>, call: Call): Promise<void>;
+  removeImage(id: string, call: Call): Promise<void>;
+  images(call: Call): ReturnType<AcmeCloud['listImages']>;
+}
+
+/** From an error of the cloud to one of core. */
+export type Explain = (error: AcmeError) => DriverError;
+
+export const explain: Explain = ({ kind, message }) => {
+  switch (kind) {
+    case 'missing':
+      return new NotFoundError(message);
+    case 'throttle':
+      return new ThrottledError(message, { retryAfterMs: 2000 });
+    case 'auth':
+      return new AuthError(message);
+    case 'quota':
+      return new QuotaError(message);
+    case 'capacity':
+      return new CapacityError(message);
+    case 'invalid':
+      return new ConfigurationError(message);
+    default:
+      return new TransientError(message);
+  }
+};
+
+export function acmeClient(cloud: AcmeCloud, { clock, onApiCall }: ProviderContext, translate: Explain): AcmeClient {
+  const guarded = new GuardedCalls(new TimerQueue(clock));
+  const run = async <T>(operation: string, call: Call, ask: (signal: AbortSignal) => Promise<T>): Promise<T> => {
+    const startedAt = clock.monotonic();
+    let status: string | number = 200;
+    try {
+      return await guarded.make(operation, call, async ({ signal }) => {
+        try {
+          return await ask(signal);
+        } catch (error) {
+          throw error instanceof AcmeError ? translate(error) : error;
+        }
+      });
+    } catch (error) {
+      status = toDriverError(error).code;
+      throw error;
+    } finally {
+      onApiCall({ service: 'acme', method: 'CALL', operation, durationMs: clock.monotonic() - startedAt, status });
+    }
+  };
+  return {
+    describe: (call) => run('describe', call, (signal) => cloud.describe(signal)),
+    create: (tags, zone, image, call) => run('create', call, (signal) => cloud.create(tags, zone, image, signal)),
+    tag: (id, tags, call) => run('tag', call, (signal) => cloud.tag(id, tags, signal)),
+    remove: (id, call) => run('remove', call, (signal) => cloud.remove(id, signal)),
+    page: (from, call) => run('list', call, (signal) => cloud.list(from, signal)),
+    createImage: (name, tags, sha256, call) =>
+      run('create image', call, (signal) => cloud.createImage(name, tags, sha256, signal)),
+    upload: (id, data, call) => run('upload', call, (signal) => cloud.upload(id, data, signal)),
+    removeImage: (id, call) => run('remove image', call, (signal) => cloud.removeImage(id, signal)),
+    images: (call) => run('list images', call, (signal) => cloud.listImages(signal)),
+  };
+}

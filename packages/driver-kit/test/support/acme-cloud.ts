@@ -1,0 +1,188 @@
+/** A cloud in memory, small enough to be read in a minute, that can do all that the kit may ask of one. */
+
+import { createHash } from 'node:crypto';
+import { abortReason, sleep, type Clock } from '@nodepool/core';
+import type { FaultKind, PlannedFault } from '../../src/index.js';
+
+/** An error of the cloud: the kind of fault, or what is not there. */
+export class AcmeError extends Error {
+  constructor(readonly kind: FaultKind | 'missing') {
+    super(`acme: ${kind}`);
+  }
+}
+
+export type Tags = Readonly<Record<string, string>>;
+
+interface Server {
+  readonly id: string;
+  tags: Tags;
+  readonly zone: string;
+  readonly foreign: boolean;
+  readonly listedFrom: number;
+  readonly readyAt: number;
+  failed: boolean;
+  goneAt: number;
+  listedUntil: number;
+}
+
+export interface ListedServer {
+  readonly id: string;
+  readonly tags: Tags;
+  readonly zone: string;
+  readonly ready: boolean;
+  readonly failed: boolean;
+}
+
+interface Image {
+  readonly id: string;
+  readonly name: string;
+  readonly tags: Tags;
+  readonly sha256: string | null;
+  ready: boolean;
+}
+
+const LATENCY_MS = 10;
+const PAGE = 3;
+
+export class AcmeCloud {
+  readonly zones = ['north', 'south'];
+  bootMs = 0;
+  deleteMs = 0;
+  lagMs = 0;
+  limit = Infinity;
+  private servers: Server[] = [];
+  private images: Image[] = [];
+  private planned: PlannedFault[] = [];
+  private made = 0;
+
+  constructor(readonly clock: Clock) {}
+
+  plan(fault: PlannedFault): void {
+    this.planned.push(fault);
+  }
+
+  /** What exists, seen from outside. */
+  existing(): readonly Server[] {
+    const now = this.clock.monotonic();
+    return this.servers.filter(({ goneAt }) => goneAt > now);
+  }
+
+  addForeign(count: number): void {
+    for (let made = 0; made < count; made += 1) this.add({}, 'north', true);
+  }
+
+  break(id: string): void {
+    this.server(id).failed = true;
+  }
+
+  destroy(id: string): void {
+    this.end(this.server(id), 0);
+  }
+
+  describe(signal: AbortSignal): Promise<{ zones: readonly string[]; limit: number }> {
+    return this.call('any', signal, () => ({ zones: this.zones, limit: this.limit }));
+  }
+
+  create(tags: Tags, zone: string, image: string, signal: AbortSignal): Promise<string> {
+    return this.call('create', signal, () => {
+      if (this.existing().length >= this.limit) throw new AcmeError('quota');
+      if (image !== 'debian' && !this.images.some(({ id, ready }) => id === image && ready))
+        throw new AcmeError('invalid');
+      return this.add(tags, zone, false);
+    });
+  }
+
+  tag(id: string, tags: Tags, signal: AbortSignal): Promise<void> {
+    return this.call('any', signal, () => {
+      this.server(id).tags = tags;
+    });
+  }
+
+  remove(id: string, signal: AbortSignal): Promise<void> {
+    return this.call('delete', signal, () => {
+      const server = this.server(id);
+      if (server.goneAt === Infinity) this.end(server, this.deleteMs);
+    });
+  }
+
+  list(from: number, signal: AbortSignal): Promise<{ items: readonly ListedServer[]; next: number | null }> {
+    return this.call('list', signal, () => {
+      const now = this.clock.monotonic();
+      const listed = this.servers.filter((server) => server.listedFrom <= now && server.listedUntil > now);
+      const items = listed.slice(from, from + PAGE).map(({ id, tags, zone, readyAt, failed }) => {
+        return { id, tags, zone, failed, ready: readyAt <= now && !failed };
+      });
+      return { items, next: listed.length > from + PAGE ? from + PAGE : null };
+    });
+  }
+
+  createImage(name: string, tags: Tags, sha256: string | null, signal: AbortSignal): Promise<string> {
+    return this.call('any', signal, () => {
+      const id = `image-${++this.made}`;
+      this.images.push({ id, name, tags, sha256, ready: false });
+      return id;
+    });
+  }
+
+  async upload(id: string, data: AsyncIterable<Uint8Array>, signal: AbortSignal): Promise<void> {
+    const hash = createHash('sha256');
+    for await (const piece of data) hash.update(piece);
+    await this.call('upload', signal, () => {
+      const image = this.images.find((each) => each.id === id);
+      if (image === undefined) throw new AcmeError('missing');
+      if (image.sha256 !== null && image.sha256 !== hash.digest('hex')) throw new AcmeError('refuse');
+      image.ready = true;
+    });
+  }
+
+  removeImage(id: string, signal: AbortSignal): Promise<void> {
+    return this.call('any', signal, () => {
+      if (!this.images.some((image) => image.id === id)) throw new AcmeError('missing');
+      this.images = this.images.filter((image) => image.id !== id);
+    });
+  }
+
+  listImages(signal: AbortSignal): Promise<readonly Image[]> {
+    return this.call('any', signal, () => [...this.images]);
+  }
+
+  private add(tags: Tags, zone: string, foreign: boolean): string {
+    const now = this.clock.monotonic();
+    const id = `server-${++this.made}`;
+    const times = { listedFrom: foreign ? now : now + this.lagMs, readyAt: now + this.bootMs };
+    this.servers.push({ id, tags, zone, foreign, ...times, failed: false, goneAt: Infinity, listedUntil: Infinity });
+    return id;
+  }
+
+  private end(server: Server, afterMs: number): void {
+    server.goneAt = this.clock.monotonic() + afterMs;
+    server.listedUntil = server.goneAt + this.lagMs;
+  }
+
+  private server(id: string): Server {
+    const server = this.existing().find((each) => each.id === id);
+    if (server === undefined) throw new AcmeError('missing');
+    return server;
+  }
+
+  private async call<T>(operation: PlannedFault['operation'], signal: AbortSignal, effect: () => T): Promise<T> {
+    if (signal.aborted) throw abortReason(signal);
+    const kind = this.strikes(operation);
+    await sleep(this.clock, LATENCY_MS / 2, signal);
+    if (kind === 'hang') await sleep(this.clock, 365 * 86_400_000, signal);
+    if (kind !== undefined && kind !== 'lose-answer') throw new AcmeError(kind);
+    const result = effect();
+    await sleep(this.clock, LATENCY_MS / 2, signal);
+    if (kind === 'lose-answer') throw new AcmeError(kind);
+    return result;
+  }
+
+  private strikes(operation: PlannedFault['operation']): FaultKind | undefined {
+    const concerned = (fault: PlannedFault): boolean => fault.operation === 'any' || fault.operation === operation;
+    const due = this.planned.find((fault) => fault.skip === 0 && concerned(fault));
+    this.planned = this.planned
+      .filter((fault) => fault !== due)
+      .map((fault) => (concerned(fault) ? { ...fault, skip: Math.max(0, fault.skip - 1) } : fault));
+    return due?.kind;
+  }
+}

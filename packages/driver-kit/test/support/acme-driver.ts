@@ -1,0 +1,139 @@
+/** The acme driver on the state-machine framework. What a test breaks of it goes in as `changes`. */
+
+import {
+  loadCommonProvider,
+  providerSchema,
+  QuotaInformation,
+  silentLogger,
+  stateMachineDriver,
+  stringAt,
+  type Adapter,
+  type Call,
+  type Driver,
+  type Instance,
+  type JsonObject,
+  type LabelConfig,
+  type PatienceOptions,
+  type ProviderConfig,
+  type ProviderConfigContext,
+  type ProviderContext,
+  type ProviderDefaults,
+} from '@nodepool/core';
+import { acmeClient, explain, type AcmeClient, type Explain } from './acme-client.js';
+import type { AcmeCloud, ListedServer } from './acme-cloud.js';
+import { acmeImages } from './acme-images.js';
+import { AcmeCreate, AcmeDelete, idOf } from './acme-machines.js';
+
+/** What is different from the driver that is right. */
+export interface Changes {
+  readonly explain?: Explain;
+  readonly client?: (client: AcmeClient, cloud: AcmeCloud, context: ProviderContext) => Partial<AcmeClient>;
+  readonly adapter?: (adapter: Adapter, parts: Parts) => Partial<Adapter>;
+  readonly driver?: (driver: Driver) => Driver;
+  readonly patience?: PatienceOptions;
+}
+
+/** What adapters are made of. */
+export interface Parts {
+  readonly cloud: AcmeCloud;
+  readonly client: () => AcmeClient;
+  readonly context: () => ProviderContext;
+}
+
+const defaults: ProviderDefaults = { bootTimeoutSeconds: 60, rateUnit: 'calls-per-second' };
+
+export const acmeSchema: JsonObject = providerSchema({
+  defaults,
+  label: { properties: { size: { type: 'string', description: 'Size of a node: `s` or `m`.' } } },
+  diskImage: { properties: { meta: { type: 'object', description: 'Properties in the cloud.' } } },
+  cloudImage: {},
+});
+
+export function loadAcme(section: JsonObject, context: ProviderConfigContext): ProviderConfig {
+  return loadCommonProvider<LabelConfig, ProviderConfig['pools'] extends ReadonlyMap<string, infer P> ? P : never>(
+    section,
+    context,
+    {
+      defaults,
+      imageFormat: 'raw',
+      loadPool: (pool) => pool,
+      loadLabel: (label, source) => {
+        const size = stringAt(source.section, 'size') ?? 's';
+        if (!['s', 'm'].includes(size)) context.problem([...source.path, 'size'], { expected: '`s` or `m`' });
+        return label;
+      },
+    },
+  );
+}
+
+export function acmeAdapter(cloud: AcmeCloud, changes: Changes = {}): Adapter {
+  let context: ProviderContext | undefined;
+  let client: AcmeClient | undefined;
+  const parts: Parts = {
+    cloud,
+    client: () => client!,
+    context: () => context!,
+  };
+  const ownCall = (): Call => ({
+    signal: new AbortController().signal,
+    deadline: cloud.clock.monotonic() + 30_000,
+    log: silentLogger,
+  });
+  const adapter: Adapter = {
+    images: acmeImages(parts.client, ownCall),
+    async start(given) {
+      context = given;
+      const right = acmeClient(cloud, given, changes.explain ?? explain);
+      client = { ...right, ...changes.client?.(right, cloud, given) };
+      await client.describe(ownCall());
+    },
+    getCreateStateMachine: (request, saved) => new AcmeCreate(client!, request, saved, changes.patience ?? {}),
+    getDeleteStateMachine: (externalId) => new AcmeDelete(client!, externalId),
+    async listInstances(call) {
+      const items: ListedServer[] = [];
+      for (let from: number | null = 0; from !== null;) {
+        const page: { readonly items: readonly ListedServer[]; readonly next: number | null } = await client!.page(
+          from,
+          call,
+        );
+        items.push(...page.items);
+        from = page.next;
+      }
+      return items.map(asInstance);
+    },
+    async listResources(call) {
+      const instances = await adapter.listInstances(call);
+      return instances.map(({ externalId, tags }) => ({ kind: 'instance', externalId, name: idOf(externalId), tags }));
+    },
+    deleteResource: (resource, call) => client!.remove(idOf(resource.externalId), call),
+    async getQuotaLimits(call) {
+      return QuotaInformation.limit({ instances: (await client!.describe(call)).limit });
+    },
+    getQuotaForLabel: async () => QuotaInformation.use({ instances: 1, cores: 2 }),
+    getAvailabilityZones: async (_pool, call) => (await client!.describe(call)).zones,
+  };
+  return { ...adapter, ...changes.adapter?.(adapter, parts) };
+}
+
+export function acmeDriver(cloud: AcmeCloud, changes: Changes = {}): Driver {
+  const driver = stateMachineDriver<LabelConfig, ProviderConfig>({
+    name: 'acme',
+    schema: acmeSchema,
+    getProviderConfig: loadAcme,
+    getAdapter: () => acmeAdapter(cloud, changes),
+  });
+  return changes.driver?.(driver) ?? driver;
+}
+
+export function asInstance({ id, tags, zone, ready, failed }: ListedServer): Instance {
+  return {
+    externalId: id,
+    tags,
+    ready,
+    deleted: false,
+    failed: failed ? 'a broken disk' : undefined,
+    interfaceIp: ready ? '192.0.2.1' : undefined,
+    az: zone,
+    resources: { instances: 1, cores: 2 },
+  };
+}

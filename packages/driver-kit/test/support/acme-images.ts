@@ -1,0 +1,48 @@
+/** Images of the acme cloud. */
+
+import { createReadStream } from 'node:fs';
+import { stat } from 'node:fs/promises';
+import { toDriverError, type Call, type ImageManager, type ImageUploadRequest } from '@nodepool/core';
+import type { AcmeClient } from './acme-client.js';
+import { idOf } from './acme-machines.js';
+
+/** `freshCall` gives calls that outlive an upload that was aborted. */
+export function acmeImages(client: () => AcmeClient, freshCall: () => Call): ImageManager {
+  const remove = async (id: string, call: Call): Promise<void> => {
+    try {
+      await client().removeImage(id, call);
+    } catch (error) {
+      if (toDriverError(error).code !== 'not-found') throw error;
+    }
+  };
+  return {
+    async uploadImage(upload) {
+      const id = await client().createImage(upload.externalName, upload.tags, upload.sha256, upload);
+      try {
+        await client().upload(id, await told(upload), upload);
+      } catch (error) {
+        await remove(id, freshCall());
+        throw error;
+      }
+      return id;
+    },
+    deleteImage: (externalId, call) => remove(idOf(externalId), call),
+    async listImages(call) {
+      const images = await client().images(call);
+      return images.map(({ id, name, tags, ready }) => ({ externalId: id, name, tags, ready }));
+    },
+  };
+}
+
+async function told({ file, progress }: ImageUploadRequest): Promise<AsyncIterable<Uint8Array>> {
+  const { size } = await stat(file);
+  async function* pieces(): AsyncGenerator<Buffer> {
+    let sent = 0;
+    for await (const piece of createReadStream(file) as AsyncIterable<Buffer>) {
+      yield piece;
+      sent += piece.byteLength;
+      progress(sent, size);
+    }
+  }
+  return pieces();
+}

@@ -1,0 +1,51 @@
+/** The acme driver on the simple framework: as little as a driver can be. */
+
+import {
+  QuotaInformation,
+  simpleTaskManagerDriver,
+  type Driver,
+  type LabelConfig,
+  type ProviderConfig,
+} from '@nodepool/core';
+import { acmeClient, explain, type AcmeClient } from './acme-client.js';
+import type { AcmeCloud } from './acme-cloud.js';
+import { acmeAdapter, acmeSchema, loadAcme } from './acme-driver.js';
+import { idOf } from './acme-machines.js';
+
+export function acmeSimpleDriver(cloud: AcmeCloud): Driver {
+  return simpleTaskManagerDriver<LabelConfig, ProviderConfig>({
+    name: 'acme',
+    schema: acmeSchema,
+    getProviderConfig: loadAcme,
+    getAdapter() {
+      // Its lists and images are those of the other one; what differs are the calls that change something.
+      const other = acmeAdapter(cloud);
+      let client: AcmeClient | undefined;
+      return {
+        images: other.images!,
+        async start(context) {
+          client = acmeClient(cloud, context, explain);
+          await other.start?.(context);
+        },
+        createInstance: (_tasks, { tags, availabilityZone, imageExternalId }, call) => {
+          const image = imageExternalId === undefined ? 'debian' : idOf(imageExternalId);
+          return client!.create({ ...tags }, availabilityZone ?? 'north', image, call);
+        },
+        deleteInstance: (tasks, externalId, call) =>
+          tasks.submit(
+            {
+              service: 'servers',
+              method: 'DELETE',
+              operation: 'delete',
+              main: (signal) => client!.remove(idOf(externalId), { ...call, signal }),
+            },
+            call,
+          ),
+        listInstances: (_tasks, call) => other.listInstances(call),
+        getQuotaLimits: (_tasks, call) => other.getQuotaLimits!(call),
+        getQuotaForLabel: async () => QuotaInformation.use({ instances: 1, cores: 2 }),
+        getAvailabilityZones: (_tasks, pool, call) => other.getAvailabilityZones!(pool, call),
+      };
+    },
+  });
+}

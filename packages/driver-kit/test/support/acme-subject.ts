@@ -1,0 +1,134 @@
+/** The acme driver as the kit wants it. */
+
+import { join } from 'node:path';
+import type { Adapter, Driver, JsonObject } from '@nodepool/core';
+import { simulatedTime, type Ability, type DriverSubject } from '../../src/index.js';
+import { AcmeCloud } from './acme-cloud.js';
+import { acmeAdapter, acmeDriver, type Changes } from './acme-driver.js';
+import { idOf } from './acme-machines.js';
+
+/** A provider with every key that the driver knows. */
+export const everyKey: JsonObject = {
+  name: 'acme-1',
+  driver: 'acme',
+  'max-concurrency': 5,
+  priority: 1,
+  'launch-retries': 3,
+  'launch-timeout': 600,
+  'boot-timeout': 60,
+  rate: 100,
+  'cloud-images': [
+    {
+      name: 'debian',
+      username: 'zuul',
+      'python-path': 'auto',
+      'shell-type': 'sh',
+      'connection-type': 'ssh',
+      'connection-port': 22,
+    },
+  ],
+  diskimages: [{ name: 'built', pause: false, meta: { a: 'b' }, 'connection-type': 'ssh', 'connection-port': 22 }],
+  pools: [
+    {
+      name: 'main',
+      'max-servers': 10,
+      priority: 1,
+      'node-attributes': { a: 'b' },
+      'host-key-checking': true,
+      'use-internal-ip': false,
+      labels: [
+        { name: 'small', 'cloud-image': 'debian', size: 's', 'host-key-checking': true },
+        { name: 'own', diskimage: 'built' },
+      ],
+    },
+  ],
+};
+
+const badSize: JsonObject = {
+  name: 'acme-1',
+  driver: 'acme',
+  'cloud-images': [{ name: 'debian' }],
+  pools: [{ name: 'main', labels: [{ name: 'small', 'cloud-image': 'debian', size: 'huge' }] }],
+};
+
+export const ALL: readonly Ability[] = [
+  'adapter',
+  'resources',
+  'foreign-instances',
+  'times',
+  'list-lag',
+  'break-instance',
+  'destroy-instance',
+  'quota',
+  'zones',
+  'images',
+  'image-checksums',
+  'image-labels',
+  'fault:any:lose-answer',
+  'fault:any:auth',
+  'fault:create:refuse',
+  'fault:create:lose-answer',
+  'fault:create:hang',
+  'fault:create:throttle',
+  'fault:create:auth',
+  'fault:create:quota',
+  'fault:create:capacity',
+  'fault:create:invalid',
+  'fault:delete:refuse',
+  'fault:delete:lose-answer',
+  'fault:list:refuse',
+  'fault:list:auth',
+  'fault:list:hang',
+  'fault:upload:refuse',
+  'fault:upload:hang',
+];
+
+/** A subject with this driver on acme clouds of its own. */
+export function subjectOf(
+  name: string,
+  makeDriver: (cloud: AcmeCloud) => Driver,
+  makeAdapter?: (cloud: AcmeCloud) => Adapter,
+): DriverSubject {
+  return {
+    name,
+    packageFolder: join(__dirname, 'acme'),
+    can: makeAdapter === undefined ? ALL.filter((ability) => ability !== 'adapter') : ALL,
+    configuration: {
+      accepted: [everyKey],
+      refused: [{ why: 'an unknown size', section: badSize, at: ['pools', 0, 'labels', 0, 'size'] }],
+    },
+    open() {
+      const time = simulatedTime();
+      const cloud = new AcmeCloud(time.clock);
+      return {
+        time,
+        section: everyKey,
+        makeDriver: () => makeDriver(cloud),
+        resources: () =>
+          cloud
+            .existing()
+            .filter(({ foreign }) => !foreign)
+            .map(({ id, tags }) => ({ kind: 'instance', externalId: id, tags })),
+        addForeignInstances: (count) => cloud.addForeign(count),
+        setTimes: ({ bootMs, deleteMs }) => void Object.assign(cloud, { bootMs, deleteMs }),
+        setListLag: (lagMs) => void Object.assign(cloud, { lagMs }),
+        breakInstance: (id) => cloud.break(idOf(id)),
+        destroyInstance: (id) => cloud.destroy(idOf(id)),
+        setQuota: ({ instances }) => void Object.assign(cloud, { limit: instances }),
+        plan: (fault) => cloud.plan(fault),
+        imageLabel: { pool: 'main', label: 'own' },
+        close: () => undefined,
+        ...(makeAdapter === undefined ? {} : { makeAdapter: () => makeAdapter(cloud) }),
+      };
+    },
+  };
+}
+
+/** The driver on the state-machine framework. */
+export function acmeSubject(changes: Changes = {}): DriverSubject {
+  return subjectOf(
+    'acme',
+    (cloud) => acmeDriver(cloud, changes),
+    (cloud) => acmeAdapter(cloud, changes),
+  );
+}
