@@ -1,0 +1,149 @@
+/** An OpenStack cloud, as the state-machine framework wants to see it. */
+
+import {
+  AbortedError,
+  type Adapter,
+  type Call,
+  type CreateRequest,
+  type ExternalId,
+  type Instance,
+  type JsonValue,
+  type PoolConfig,
+  type ProviderContext,
+  type QuotaInformation,
+  type Readiness,
+  type Resource,
+  type StateMachine,
+} from '@nodepool/core';
+import type { Surroundings } from './client/cloud-files.js';
+import { Client } from './client/client.js';
+import type { OpenStackLabel, OpenStackProvider } from './config.js';
+import { CreateMachine } from './create-machine.js';
+import { DeleteMachine } from './delete-machine.js';
+import { Housekeeping } from './housekeeping.js';
+import { OpenStackImages } from './images.js';
+import { instanceOf } from './instance.js';
+import { quotaLimits, quotaOfLabel } from './quota.js';
+import { deleteResource, idOf, listTagged } from './resources.js';
+import { Works } from './works.js';
+
+/** Reads that are made on behalf of many end after that. */
+const SHARED_CALL_TIMEOUT_MS = 120_000;
+const CONSOLE_LINES = 200;
+/** Least time between two searches for what a label lacks. */
+const LOOK_AGAIN_MS = 60_000;
+
+/** What exists from `start` on. */
+interface Started {
+  readonly context: ProviderContext;
+  readonly works: Works;
+  readonly housekeeping: Housekeeping;
+}
+
+export class OpenStackAdapter implements Adapter<OpenStackLabel> {
+  /** A list of servers is dear: the compute service asks others for a part of it. */
+  readonly listIntervalMs = 2000;
+  readonly images: OpenStackImages;
+  private readonly stopped = new AbortController();
+  private started: Started | undefined;
+
+  constructor(
+    private readonly config: OpenStackProvider,
+    private readonly surroundings: Surroundings,
+  ) {
+    this.images = new OpenStackImages(config, () => this.works);
+  }
+
+  /** Logs in and reads what labels are looked up in, so that wrong credentials, regions and names show now. */
+  async start(context: ProviderContext): Promise<void> {
+    if (this.started === undefined) {
+      const works = this.makeWorks(context);
+      this.started = { context, works, housekeeping: new Housekeeping(works) };
+    }
+    const { works } = this.started;
+    const labels = [...this.config.pools.values()].flatMap((pool) => [...pool.labels.values()]);
+    // A builder's account need not be allowed to see more than images.
+    await (labels.length === 0 ? works.client.projectId() : works.facts());
+    await Promise.all(labels.map((label) => works.lookups.refresh(label, Infinity)));
+  }
+
+  async stop(): Promise<void> {
+    this.stopped.abort(new AbortedError('the provider was stopped'));
+    await this.started?.works.client.close();
+  }
+
+  getCreateStateMachine(request: CreateRequest<OpenStackLabel>, saved: JsonValue): StateMachine {
+    return new CreateMachine(this.works, request, saved);
+  }
+
+  getDeleteStateMachine(externalId: ExternalId): StateMachine {
+    return new DeleteMachine(this.works, externalId);
+  }
+
+  /** All servers of the project, also those of others: core sorts out what is ours by the tags, and counts the others for the quota. */
+  async listInstances(call: Call): Promise<readonly Instance[]> {
+    const facts = await this.works.facts();
+    const servers = await this.works.client.compute.listServers(call);
+    return servers.map((server) => instanceOf(server, facts));
+  }
+
+  listResources(call: Call): Promise<readonly Resource[]> {
+    return listTagged(this.works, call);
+  }
+
+  deleteResource(resource: Resource, call: Call): Promise<void> {
+    return deleteResource(this.works, resource, call);
+  }
+
+  cleanUpUntagged(call: Call): Promise<void> {
+    return this.running.housekeeping.run(call);
+  }
+
+  getQuotaLimits(call: Call): Promise<QuotaInformation> {
+    return quotaLimits(this.works, call);
+  }
+
+  getQuotaForLabel(label: OpenStackLabel): Promise<QuotaInformation> {
+    return quotaOfLabel(this.works, label);
+  }
+
+  async getAvailabilityZones(pool: PoolConfig<OpenStackLabel>, call: Call): Promise<readonly string[]> {
+    const configured = pool.availabilityZones;
+    return configured.length > 0 ? configured : this.works.client.compute.listAvailabilityZones(call);
+  }
+
+  /** A label that is not ready is looked at again, since nobody tells us when the cloud has got what was missing. */
+  labelReady(label: OpenStackLabel): Readiness {
+    const { works, context } = this.running;
+    const readiness = works.lookups.readiness(label);
+    if (!readiness.ready) {
+      context.tasks.run(`look for what label ${label.name} needs`, () => works.lookups.refresh(label, LOOK_AGAIN_MS));
+    }
+    return readiness;
+  }
+
+  async getConsoleLog(externalId: ExternalId, _label: OpenStackLabel, call: Call): Promise<string | undefined> {
+    return this.works.client.compute.consoleOf(idOf(externalId), CONSOLE_LINES, call);
+  }
+
+  private get running(): Started {
+    if (this.started === undefined) throw new Error(`provider ${this.config.name} was not started`);
+    return this.started;
+  }
+
+  private get works(): Works {
+    return this.running.works;
+  }
+
+  private makeWorks({ clock, random, log, onApiCall }: ProviderContext): Works {
+    const { cloud: cloudName, regionName, callsPerSecond } = this.config;
+    const makeCall = (): Call => ({
+      signal: this.stopped.signal,
+      deadline: clock.monotonic() + SHARED_CALL_TIMEOUT_MS,
+      log,
+    });
+    const { surroundings } = this;
+    const client = Client.of({ cloudName, regionName, surroundings, clock, onApiCall, callsPerSecond, makeCall });
+    return new Works(this.config, client, clock, random, makeCall);
+  }
+}

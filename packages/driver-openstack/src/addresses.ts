@@ -1,0 +1,85 @@
+/** Which of a server's addresses are for whom. */
+
+import type { Cloud } from './client/cloud.js';
+import type { Network } from './client/network.js';
+import type { Server, ServerAddress } from './client/server.js';
+
+/** What is known of the networks that addresses are on. */
+export interface AddressFacts {
+  readonly networks: readonly Network[];
+  readonly hints: Cloud['networks'];
+}
+
+export interface ChosenAddresses {
+  readonly publicIpv4: string | undefined;
+  readonly privateIpv4: string | undefined;
+  readonly publicIpv6: string | undefined;
+  readonly hasFloating: boolean;
+}
+
+/**
+ * Public IPv4: the floating address, else the first on a network that routes to the outside, else the first that the world
+ * could reach. Private IPv4: the first other one, of a network whose addresses are to be used if one is named.
+ */
+export function chooseAddresses({ addresses }: Pick<Server, 'addresses'>, facts: AddressFacts): ChosenAddresses {
+  const ordered = addresses.toSorted((a, b) => Number(preferred(b, facts)) - Number(preferred(a, facts)));
+  const v4 = ordered.filter(({ version }) => version === 4);
+  const floating = v4.find((address) => address.floating);
+  const fixed = v4.filter((address) => !address.floating);
+  const publicFixed = fixed.find((address) => isPublic(address, facts));
+  const privateFixed = fixed.find((address) => !isPublic(address, facts));
+  const v6 = ordered.filter(({ version, address }) => version === 6 && !isLocalIpv6(address));
+  return {
+    publicIpv4: (floating ?? publicFixed)?.address,
+    privateIpv4: privateFixed?.address,
+    publicIpv6: v6[0]?.address,
+    hasFloating: floating !== undefined,
+  };
+}
+
+/**
+ * The address at which requestors reach a node: the private one where that is wanted, else the public one; IPv6 when that
+ * is all; a private one when there is nothing else.
+ */
+export function interfaceAddress(chosen: ChosenAddresses, wantsPrivate: boolean): string | undefined {
+  const { publicIpv4, privateIpv4, publicIpv6 } = chosen;
+  return (wantsPrivate ? privateIpv4 : undefined) ?? publicIpv4 ?? publicIpv6 ?? privateIpv4;
+}
+
+function preferred({ network }: ServerAddress, { hints }: AddressFacts): boolean {
+  return hints.some((hint) => hint.defaultInterface && hint.name === network);
+}
+
+function isPublic({ network, address }: ServerAddress, { networks, hints }: AddressFacts): boolean {
+  const hinted = hints.find(({ name }) => name === network)?.routesExternally;
+  if (hinted !== undefined) return hinted;
+  return networks.some(({ name, external }) => external && name === network) || isRoutableIpv4(address);
+}
+
+/** Ranges of the IANA special-purpose registry in which servers have addresses. */
+const LOCAL_IPV4: readonly (readonly [first: string, bits: number])[] = [
+  ['0.0.0.0', 8],
+  ['10.0.0.0', 8],
+  ['100.64.0.0', 10],
+  ['127.0.0.0', 8],
+  ['169.254.0.0', 16],
+  ['172.16.0.0', 12],
+  ['192.0.0.0', 24],
+  ['192.168.0.0', 16],
+  ['198.18.0.0', 15],
+  ['224.0.0.0', 3],
+];
+
+function isRoutableIpv4(address: string): boolean {
+  const number = ipv4Number(address);
+  return !LOCAL_IPV4.some(([first, bits]) => number >>> (32 - bits) === ipv4Number(first) >>> (32 - bits));
+}
+
+function ipv4Number(address: string): number {
+  return address.split('.').reduce((number, part) => ((number << 8) | Number(part)) >>> 0, 0);
+}
+
+/** Link-local (fe80::/10) and unique local (fc00::/7) addresses. */
+function isLocalIpv6(address: string): boolean {
+  return /^(fe[89ab]|f[cd])/i.test(address) || address === '::1';
+}

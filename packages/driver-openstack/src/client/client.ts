@@ -1,0 +1,59 @@
+/** The narrow API through which this driver uses a cloud: its services, on one session. */
+
+import { readCloud, type Cloud, type ServiceName } from './cloud.js';
+import type { Surroundings } from './cloud-files.js';
+import { Compute } from './compute.js';
+import { Images } from './image.js';
+import { Networking } from './network.js';
+import { Session, type SessionOptions } from './session.js';
+import { UndiciTransport } from './transport.js';
+import { BlockStorage } from './volume.js';
+
+export type ClientOptions = Omit<SessionOptions, 'cloud' | 'credentials' | 'transport'> & {
+  /** Name in `clouds.yaml`. */
+  readonly cloudName: string;
+  readonly regionName: string | undefined;
+  readonly surroundings: Surroundings;
+};
+
+export class Client {
+  readonly compute: Compute;
+  readonly image: Images;
+  readonly network: Networking;
+  readonly volume: BlockStorage;
+  private readonly session: Session;
+
+  private constructor(
+    readonly cloud: Cloud,
+    private readonly options: SessionOptions,
+  ) {
+    const session = new Session(options);
+    this.session = session;
+    this.compute = new Compute(session, cloud.services.compute.microversion, options.makeCall, options.clock);
+    this.image = new Images(session);
+    this.network = new Networking(session, () => session.projectId());
+    this.volume = new BlockStorage(session);
+  }
+
+  /** Opens nothing yet. Throws `ConfigurationError` when the files of the cloud are missing or wrong. */
+  static of({ cloudName, regionName, surroundings, ...options }: ClientOptions): Client {
+    const read = (): Cloud => readCloud(cloudName, regionName, surroundings);
+    const cloud = read();
+    const transport = new UndiciTransport(cloud.tls, surroundings.env, `${cloud.source}: cloud ${cloud.name}`);
+    return new Client(cloud, { ...options, cloud, transport, credentials: () => read().credentials });
+  }
+
+  has(service: ServiceName): Promise<boolean> {
+    return this.session.has(service);
+  }
+
+  projectId(): Promise<string | undefined> {
+    return this.session.projectId();
+  }
+
+  /** Ends what is under way, and closes the connections. */
+  async close(): Promise<void> {
+    this.session.stop();
+    await this.options.transport.close();
+  }
+}

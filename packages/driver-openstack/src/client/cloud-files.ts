@@ -1,0 +1,150 @@
+/**
+ * The files in which OpenStack tools keep what they know of clouds: which ones there are, where they are looked for, and
+ * what they say together. Search order and file names are those of openstacksdk ("Configuring OpenStack SDK
+ * Applications"): for each kind, the first file that exists is read, and no other.
+ */
+
+import { ConfigurationError, isJsonObject, objectAt, stringAt, type JsonObject, type JsonValue } from '@nodepool/core';
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { parse } from 'yaml';
+
+/** Where files are looked for; the process's own unless a test says otherwise. */
+export interface Surroundings {
+  readonly env: Readonly<Record<string, string | undefined>>;
+  /** Working directory. */
+  readonly cwd: string;
+  readonly home: string;
+  /** Directories of the whole machine, e.g. `/etc/openstack`. */
+  readonly siteDirectories: readonly string[];
+}
+
+/** A file that was read. */
+interface CloudsFile {
+  readonly path: string;
+  readonly content: JsonObject;
+}
+
+/** What all files say of one cloud. */
+export interface CloudSection {
+  readonly section: JsonObject;
+  /** Where it was found, for messages: a path, or the environment. */
+  readonly source: string;
+}
+
+interface FileKind {
+  readonly stem: string;
+  readonly variable: string;
+}
+
+const CLOUDS: FileKind = { stem: 'clouds', variable: 'OS_CLIENT_CONFIG_FILE' };
+const SECURE: FileKind = { stem: 'secure', variable: 'OS_CLIENT_SECURE_FILE' };
+const VENDORS: FileKind = { stem: 'clouds-public', variable: 'OS_CLIENT_VENDOR_FILE' };
+const EXTENSIONS = ['yaml', 'yml', 'json'];
+
+/** Name of the cloud that the variables `OS_AUTH_URL`, `OS_USERNAME`, … describe. */
+const ENVIRONMENT_CLOUD = 'envvars';
+/** Variables that say where files are, or which cloud, but nothing of the cloud. */
+const NOT_OF_A_CLOUD = new Set(['OS_CLOUD', 'OS_CLOUD_NAME', 'OS_IDENTITY_API_VERSION']);
+
+/**
+ * Gathers what the files say of a cloud: its section in `clouds.yaml`, over it that in `secure.yaml`, under it its vendor's
+ * profile. Throws `ConfigurationError` that names the file and the key.
+ */
+export function findCloud(name: string, where: Surroundings): CloudSection {
+  const clouds = readFirst(CLOUDS, where);
+  const found = clouds === undefined ? undefined : objectAt(objectAt(clouds.content, 'clouds') ?? {}, name);
+  if (clouds === undefined || found === undefined) {
+    const fromEnvironment = name === (where.env['OS_CLOUD_NAME'] ?? ENVIRONMENT_CLOUD) && cloudOfEnvironment(where);
+    if (fromEnvironment) return fromEnvironment;
+    throw unknownCloud(name, clouds, where);
+  }
+  const secure = readFirst(SECURE, where);
+  const secrets = objectAt(objectAt(secure?.content ?? {}, 'clouds') ?? {}, name) ?? {};
+  const own = merged(withUnderscores(found), withUnderscores(secrets));
+  const vendor = vendorProfile(own, clouds.path, where);
+  return { section: merged(vendor, own), source: clouds.path };
+}
+
+function unknownCloud(name: string, clouds: CloudsFile | undefined, where: Surroundings): ConfigurationError {
+  if (clouds === undefined) {
+    const places = candidates(CLOUDS, where).filter((path) => path.endsWith('.yaml'));
+    return new ConfigurationError(
+      `cloud ${JSON.stringify(name)}: there is no clouds.yaml; looked for ${places.join(', ')}; OS_CLIENT_CONFIG_FILE can name another`,
+    );
+  }
+  const known = Object.keys(objectAt(clouds.content, 'clouds') ?? {}).join(', ');
+  return new ConfigurationError(
+    `${clouds.path}: there is no cloud ${JSON.stringify(name)} under "clouds"; there are: ${known === '' ? 'none' : known}`,
+  );
+}
+
+function candidates({ stem, variable }: FileKind, { env, cwd, home, siteDirectories }: Surroundings): string[] {
+  const named = env[variable];
+  const userConfig = env['XDG_CONFIG_HOME'] ?? join(home, '.config');
+  const directories = [cwd, join(userConfig, 'openstack'), ...siteDirectories];
+  const usual = directories.flatMap((directory) =>
+    EXTENSIONS.map((extension) => join(directory, `${stem}.${extension}`)),
+  );
+  return named === undefined || named === '' ? usual : [named, ...usual];
+}
+
+function readFirst(kind: FileKind, where: Surroundings): CloudsFile | undefined {
+  const path = candidates(kind, where).find((candidate) => existsSync(candidate));
+  if (path === undefined) return undefined;
+  let content: unknown;
+  try {
+    content = parse(readFileSync(path, 'utf8'));
+  } catch (error) {
+    throw new ConfigurationError(`${path} cannot be read: ${error instanceof Error ? error.message : String(error)}`, {
+      cause: error,
+    });
+  }
+  if (content === null || content === undefined) return { path, content: {} };
+  if (!isJsonObject(content)) throw new ConfigurationError(`${path}: expected a mapping with the key "clouds"`);
+  return { path, content };
+}
+
+/** The profile that `profile` (or, as in old files, `cloud`) names, from a vendor file. */
+function vendorProfile(cloud: JsonObject, path: string, where: Surroundings): JsonObject {
+  const name = stringAt(cloud, 'profile') ?? stringAt(cloud, 'cloud');
+  if (name === undefined) return {};
+  const vendors = readFirst(VENDORS, where);
+  const profile = objectAt(objectAt(vendors?.content ?? {}, 'public-clouds') ?? {}, name);
+  if (profile !== undefined) return withUnderscores(profile);
+  // A cloud that says where to authenticate needs no profile: what that adds are regions and habits.
+  if (stringAt(objectAt(cloud, 'auth') ?? {}, 'auth_url') !== undefined) return {};
+  const file = vendors?.path ?? candidates(VENDORS, where).find((candidate) => candidate.endsWith('.yaml')) ?? '';
+  throw new ConfigurationError(
+    `${path}: profile ${JSON.stringify(name)} is not known, and there is no auth.auth_url; add the profile to ${file} under "public-clouds", or the key to the cloud`,
+  );
+}
+
+function cloudOfEnvironment({ env }: Surroundings): CloudSection | undefined {
+  const section: Record<string, string> = {};
+  for (const [variable, value] of Object.entries(env)) {
+    const ofCloud = variable.startsWith('OS_') && !variable.startsWith('OS_CLIENT_') && !NOT_OF_A_CLOUD.has(variable);
+    if (ofCloud && value !== undefined && value !== '') section[variable.slice(3).toLowerCase()] = value;
+  }
+  return section['auth_url'] === undefined ? undefined : { section, source: 'the environment (OS_*)' };
+}
+
+/** Keys may be written with dashes. */
+function withUnderscores(section: JsonObject): JsonObject {
+  return Object.fromEntries(
+    Object.entries(section).map(([key, value]) => [
+      key.replaceAll('-', '_'),
+      isJsonObject(value) ? withUnderscores(value) : value,
+    ]),
+  );
+}
+
+/** `over` over `under`, mappings key by key. */
+export function merged(under: JsonObject, over: JsonObject): JsonObject {
+  const result: Record<string, JsonValue> = { ...under };
+  for (const [key, value] of Object.entries(over)) {
+    const below = result[key];
+    result[key] = isJsonObject(below) && isJsonObject(value) ? merged(below, value) : value;
+  }
+  return result;
+}

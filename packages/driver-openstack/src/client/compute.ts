@@ -1,0 +1,170 @@
+/** The compute service (nova, API v2.1): the calls that this driver makes, and what it reads of the answers. */
+
+import {
+  NotFoundError,
+  numberAt,
+  objectAt,
+  stringAt,
+  TransientError,
+  type Call,
+  type Clock,
+  type JsonObject,
+} from '@nodepool/core';
+import { listOf, memberOf, objectOf, requiredText } from './answers.js';
+import { allPages } from './pages.js';
+import { readServer, type Server } from './server.js';
+import type { ApiRequest, Session } from './session.js';
+import { KeptRead, type MakeCall } from './shared-read.js';
+
+/** Loaded clouds take their time over a creation; who gives up early has to look for what became of it. */
+const CREATE_TIMEOUT_MS = 120_000;
+const LIST_TIMEOUT_MS = 110_000;
+/** Clouds are upgraded while we run. */
+const NEGOTIATION_MAX_AGE_MS = 6 * 3_600_000;
+
+/** The microversion since which a server's flavor is described in it, instead of named (API history of nova). */
+const FLAVOR_IN_SERVER = 47;
+
+export interface Flavor {
+  readonly id: string;
+  readonly name: string;
+  readonly vcpus: number;
+  /** MiB. */
+  readonly ram: number;
+}
+
+/** What a project may have; -1: unlimited. */
+export interface ComputeLimits {
+  readonly instances: number;
+  readonly cores: number;
+  /** MiB. */
+  readonly ram: number;
+}
+
+export class Compute {
+  /** The second number of the highest microversion to use. */
+  private readonly minor: KeptRead<number>;
+
+  /** `ceiling`: the highest microversion to use, e.g. `2.60`. */
+  constructor(
+    private readonly session: Session,
+    private readonly ceiling: string | undefined,
+    makeCall: MakeCall,
+    clock: Clock,
+  ) {
+    this.minor = new KeptRead((call) => this.negotiate(call), makeCall, clock, NEGOTIATION_MAX_AGE_MS);
+  }
+
+  /** All servers of the project, with all there is to know of them. */
+  async listServers(call: Call): Promise<readonly Server[]> {
+    const headers = await this.withFlavors();
+    const request = { ...get('servers.detail', '/servers/detail'), headers, timeoutMs: LIST_TIMEOUT_MS };
+    const servers = await allPages(this.session, request, 'servers', call);
+    return servers.map((server) => readServer(server, 'compute: GET servers.detail'));
+  }
+
+  /** Rejects with `NotFoundError` when there is none. */
+  async getServer(id: string, call: Call): Promise<Server> {
+    const request = { ...get('server', `/servers/${encodeURIComponent(id)}`), headers: await this.withFlavors() };
+    return readServer(
+      memberOf(await this.session.request(request, call), 'server', request.operation),
+      'compute: GET server',
+    );
+  }
+
+  /** Resolves with the id of the new server, which is being built. */
+  async createServer(server: JsonObject, call: Call): Promise<string> {
+    const request: ApiRequest = { ...post('servers', '/servers'), json: { server }, timeoutMs: CREATE_TIMEOUT_MS };
+    return requiredText(
+      memberOf(await this.session.request(request, call), 'server', request.operation),
+      'id',
+      request.operation,
+    );
+  }
+
+  /** Resolves when the deletion is accepted. Rejects with `NotFoundError` when there is no such server. */
+  async deleteServer(id: string, call: Call): Promise<void> {
+    const path = `/servers/${encodeURIComponent(id)}`;
+    await this.session.request({ service: 'compute', method: 'DELETE', operation: 'server', path }, call);
+  }
+
+  /** The last lines of a server's console. */
+  async consoleOf(id: string, lines: number, call: Call): Promise<string> {
+    const request: ApiRequest = {
+      ...post('server.action', `/servers/${encodeURIComponent(id)}/action`),
+      json: { 'os-getConsoleOutput': { length: lines } },
+    };
+    return requiredText(await this.session.requestJson(request, call), 'output', request.operation);
+  }
+
+  async listFlavors(call: Call): Promise<readonly Flavor[]> {
+    const request = get('flavors.detail', '/flavors/detail');
+    const flavors = await allPages(this.session, request, 'flavors', call);
+    return flavors.map((flavor) => ({
+      id: requiredText(flavor, 'id', request.operation),
+      name: requiredText(flavor, 'name', request.operation),
+      vcpus: numberAt(flavor, 'vcpus') ?? 0,
+      ram: numberAt(flavor, 'ram') ?? 0,
+    }));
+  }
+
+  /** Names of the zones in which servers can be made now. */
+  async listAvailabilityZones(call: Call): Promise<readonly string[]> {
+    const request = get('os-availability-zone', '/os-availability-zone');
+    const zones = listOf(await this.session.requestJson(request, call), 'availabilityZoneInfo', request.operation);
+    return zones.flatMap((zone) => {
+      const name = stringAt(zone, 'zoneName');
+      return name !== undefined && objectAt(zone, 'zoneState')?.['available'] === true ? [name] : [];
+    });
+  }
+
+  async limits(call: Call): Promise<ComputeLimits> {
+    const request = get('limits', '/limits');
+    const limits = objectAt(
+      memberOf(await this.session.request(request, call), 'limits', request.operation),
+      'absolute',
+    );
+    if (limits === undefined) throw new TransientError(`${request.operation}: the answer has no absolute limits`);
+    return {
+      instances: numberAt(limits, 'maxTotalInstances') ?? -1,
+      cores: numberAt(limits, 'maxTotalCores') ?? -1,
+      ram: numberAt(limits, 'maxTotalRAMSize') ?? -1,
+    };
+  }
+
+  /** Headers with which servers are described together with their flavors, where the cloud can do that. */
+  private async withFlavors(): Promise<Record<string, string>> {
+    if ((await this.minor.read()) < FLAVOR_IN_SERVER) return {};
+    const version = `2.${FLAVOR_IN_SERVER}`;
+    return { 'openstack-api-version': `compute ${version}`, 'x-openstack-nova-api-version': version };
+  }
+
+  /** The highest microversion of cloud and configuration; 1 where the cloud does not tell of any. */
+  private async negotiate(call: Call): Promise<number> {
+    let described: JsonObject;
+    try {
+      described = objectOf(
+        await this.session.request({ ...get('versions', '/'), atVersionRoot: true }, call),
+        'versions',
+      );
+    } catch (error) {
+      if (error instanceof NotFoundError) return 1;
+      throw error;
+    }
+    const highest = minorOf(stringAt(objectAt(described, 'version') ?? {}, 'version')) ?? 1;
+    return Math.min(highest, minorOf(this.ceiling) ?? Infinity);
+  }
+}
+
+function minorOf(version: string | undefined): number | undefined {
+  const match = /^2\.(\d+)$/.exec(version ?? '');
+  return match === null ? undefined : Number(match[1]);
+}
+
+function get(operation: string, path: string): ApiRequest {
+  return { service: 'compute', method: 'GET', operation, path };
+}
+
+function post(operation: string, path: string): ApiRequest {
+  return { service: 'compute', method: 'POST', operation, path };
+}

@@ -1,0 +1,83 @@
+/** The image service (glance, API v2): the calls that this driver makes, and what it reads of the answers. */
+
+import { numberAt, stringAt, type Call, type JsonObject } from '@nodepool/core';
+import type { Readable } from 'node:stream';
+import { objectOf, requiredText } from './answers.js';
+import { allPages } from './pages.js';
+import { textValues } from './server.js';
+import type { ApiRequest, Session } from './session.js';
+
+/** Items of a page; the service's own default is 25. */
+const PAGE_SIZE = 500;
+
+export interface Image {
+  readonly id: string;
+  readonly name: string;
+  /** `queued`, `saving`, `importing`, `active`, `killed`, `deleted`, … */
+  readonly status: string;
+  readonly size: number | undefined;
+  /** MD5 of the data, hex. */
+  readonly checksum: string | undefined;
+  /** Another checksum, by an algorithm that the cloud chooses. */
+  readonly hash: { readonly algorithm: string; readonly value: string } | undefined;
+  readonly createdAt: string;
+  /** All texts of its description, properties included. */
+  readonly properties: Readonly<Record<string, string>>;
+}
+
+export class Images {
+  constructor(private readonly session: Session) {}
+
+  /** The images that the project can see; with a name, only those of that name. */
+  async listImages(call: Call, filter: Readonly<Record<string, string>> = {}): Promise<readonly Image[]> {
+    const query = new URLSearchParams({ limit: String(PAGE_SIZE), ...filter }).toString();
+    const images = await allPages(this.session, get('images', `/images?${query}`), 'images', call);
+    return images.map((image) => readImage(image));
+  }
+
+  /** Rejects with `NotFoundError` when there is none. */
+  async getImage(id: string, call: Call): Promise<Image> {
+    const request = get('image', `/images/${encodeURIComponent(id)}`);
+    return readImage(objectOf(await this.session.request(request, call), 'image: GET image'));
+  }
+
+  /** Makes an image without data. */
+  async createImage(image: JsonObject, call: Call): Promise<Image> {
+    const request: ApiRequest = { service: 'image', method: 'POST', operation: 'images', path: '/images', json: image };
+    return readImage(objectOf(await this.session.request(request, call), 'image: POST images'));
+  }
+
+  /** Streams an image's data; resolves once the cloud has all of them. `open` is called again when the call has to be repeated. */
+  async putData(id: string, bytes: number, open: () => Readable, timeoutMs: number, call: Call): Promise<void> {
+    const path = `/images/${encodeURIComponent(id)}/file`;
+    const data = { bytes, open };
+    await this.session.request(
+      { service: 'image', method: 'PUT', operation: 'image.file', path, data, timeoutMs },
+      call,
+    );
+  }
+
+  async deleteImage(id: string, call: Call): Promise<void> {
+    const path = `/images/${encodeURIComponent(id)}`;
+    await this.session.request({ service: 'image', method: 'DELETE', operation: 'image', path }, call);
+  }
+}
+
+function readImage(image: JsonObject): Image {
+  const algorithm = stringAt(image, 'os_hash_algo');
+  const value = stringAt(image, 'os_hash_value');
+  return {
+    id: requiredText(image, 'id', 'image: images'),
+    name: stringAt(image, 'name') ?? '',
+    status: requiredText(image, 'status', 'image: images'),
+    size: numberAt(image, 'size'),
+    checksum: stringAt(image, 'checksum'),
+    hash: algorithm === undefined || value === undefined ? undefined : { algorithm, value },
+    createdAt: stringAt(image, 'created_at') ?? '',
+    properties: textValues(image),
+  };
+}
+
+function get(operation: string, path: string): ApiRequest {
+  return { service: 'image', method: 'GET', operation, path };
+}

@@ -1,0 +1,142 @@
+/** The network service (neutron, API v2.0): the calls that this driver makes, and what it reads of the answers. */
+
+import { booleanAt, entriesAt, objectAt, stringAt, type Call, type JsonObject } from '@nodepool/core';
+import { memberOf, requiredText } from './answers.js';
+import { allPages } from './pages.js';
+import type { ApiRequest, Session } from './session.js';
+
+const LIST_TIMEOUT_MS = 110_000;
+
+export interface Network {
+  readonly id: string;
+  readonly name: string;
+  /** Floating addresses can come from it. */
+  readonly external: boolean;
+  readonly isDefault: boolean;
+  readonly projectId: string | undefined;
+}
+
+export interface Port {
+  readonly id: string;
+  readonly name: string;
+  readonly networkId: string;
+  /** `ACTIVE`, `DOWN`, … */
+  readonly status: string;
+  /** Id of the server that it belongs to; '' for none. */
+  readonly deviceId: string;
+  /** e.g. `compute:nova`; '' for none. */
+  readonly deviceOwner: string;
+  readonly fixedIps: readonly string[];
+}
+
+export interface FloatingIp {
+  readonly id: string;
+  readonly address: string;
+  /** `ACTIVE`, `DOWN`, `ERROR`. */
+  readonly status: string;
+  readonly portId: string | undefined;
+  /** Id of the server behind the port, where the cloud tells. */
+  readonly deviceId: string | undefined;
+  readonly description: string;
+}
+
+export interface FloatingIpSpec {
+  readonly networkId: string;
+  readonly portId: string;
+  readonly fixedIp: string;
+  /** At most 255 characters. */
+  readonly description: string;
+}
+
+const PORT_FIELDS = ['id', 'name', 'network_id', 'status', 'device_id', 'device_owner', 'fixed_ips'];
+
+export class Networking {
+  constructor(
+    private readonly session: Session,
+    /** Id of the project; what is listed of others (by administrators) is left out. */
+    private readonly projectId: () => Promise<string | undefined>,
+  ) {}
+
+  /** All networks that the project can see, external ones of others included. */
+  async listNetworks(call: Call): Promise<readonly Network[]> {
+    const networks = await allPages(this.session, list('networks', '/networks'), 'networks', call);
+    return networks.map((network) => ({
+      id: requiredText(network, 'id', 'network: GET networks'),
+      name: stringAt(network, 'name') ?? '',
+      external: booleanAt(network, 'router:external') ?? false,
+      isDefault: booleanAt(network, 'is_default') ?? false,
+      projectId: stringAt(network, 'project_id') ?? stringAt(network, 'tenant_id'),
+    }));
+  }
+
+  /** All ports of the project. */
+  async listPorts(call: Call): Promise<readonly Port[]> {
+    const query = await this.ownProject(PORT_FIELDS.map((field) => `fields=${field}`));
+    const ports = await allPages(this.session, list('ports', `/ports${query}`), 'ports', call);
+    return ports.map((port) => ({
+      id: requiredText(port, 'id', 'network: GET ports'),
+      name: stringAt(port, 'name') ?? '',
+      networkId: stringAt(port, 'network_id') ?? '',
+      status: stringAt(port, 'status') ?? '',
+      deviceId: stringAt(port, 'device_id') ?? '',
+      deviceOwner: stringAt(port, 'device_owner') ?? '',
+      fixedIps: entriesAt(port, 'fixed_ips').flatMap(({ section }) => stringAt(section, 'ip_address') ?? []),
+    }));
+  }
+
+  async deletePort(id: string, call: Call): Promise<void> {
+    await this.session.request(remove('port', `/ports/${encodeURIComponent(id)}`), call);
+  }
+
+  /** All floating addresses of the project. */
+  async listFloatingIps(call: Call): Promise<readonly FloatingIp[]> {
+    const path = `/floatingips${await this.ownProject([])}`;
+    const addresses = await allPages(this.session, list('floatingips', path), 'floatingips', call);
+    return addresses.map((address) => readFloatingIp(address));
+  }
+
+  /** Makes a floating address, attached to its port at once. */
+  async createFloatingIp({ networkId, portId, fixedIp, description }: FloatingIpSpec, call: Call): Promise<FloatingIp> {
+    const request: ApiRequest = {
+      service: 'network',
+      method: 'POST',
+      operation: 'floatingips',
+      path: '/floatingips',
+      json: {
+        floatingip: { floating_network_id: networkId, port_id: portId, fixed_ip_address: fixedIp, description },
+      },
+    };
+    return readFloatingIp(
+      memberOf(await this.session.request(request, call), 'floatingip', 'network: POST floatingips'),
+    );
+  }
+
+  async deleteFloatingIp(id: string, call: Call): Promise<void> {
+    await this.session.request(remove('floatingip', `/floatingips/${encodeURIComponent(id)}`), call);
+  }
+
+  private async ownProject(filters: readonly string[]): Promise<string> {
+    const projectId = await this.projectId();
+    const all = projectId === undefined ? filters : [`project_id=${encodeURIComponent(projectId)}`, ...filters];
+    return all.length === 0 ? '' : `?${all.join('&')}`;
+  }
+}
+
+function readFloatingIp(address: JsonObject): FloatingIp {
+  return {
+    id: requiredText(address, 'id', 'network: floatingips'),
+    address: requiredText(address, 'floating_ip_address', 'network: floatingips'),
+    status: stringAt(address, 'status') ?? '',
+    portId: stringAt(address, 'port_id'),
+    deviceId: stringAt(objectAt(address, 'port_details') ?? {}, 'device_id'),
+    description: stringAt(address, 'description') ?? '',
+  };
+}
+
+function list(operation: string, path: string): ApiRequest {
+  return { service: 'network', method: 'GET', operation, path, timeoutMs: LIST_TIMEOUT_MS };
+}
+
+function remove(operation: string, path: string): ApiRequest {
+  return { service: 'network', method: 'DELETE', operation, path };
+}

@@ -1,0 +1,77 @@
+/** The token with which all calls are made, and the catalog that comes with it. */
+
+import { isJsonObject, objectAt, stringAt, TransientError, type Clock } from '@nodepool/core';
+import { readCatalog, type CatalogEntry } from './catalog.js';
+import type { HttpAnswer } from './transport.js';
+
+/** A token is renewed so long before it expires, or after four fifths of its life, whichever is later. */
+const RENEW_BEFORE_MS = 300_000;
+const RENEW_AFTER = 0.8;
+/** Life of a token that does not say how long it lives. */
+const DEFAULT_LIFE_MS = 3_600_000;
+
+export interface Token {
+  readonly value: string;
+  readonly projectId: string | undefined;
+  readonly catalog: readonly CatalogEntry[];
+  /** `Clock.monotonic` milliseconds from which on another one is to be used. */
+  readonly renewAt: number;
+}
+
+/** Makes one token for all calls that need one. */
+export class Tokens {
+  private current: Token | undefined;
+  private flight: Promise<Token> | undefined;
+
+  /** `authenticate`: makes a new one; gets no signal of a caller, since the token is for all. */
+  constructor(
+    private readonly clock: Clock,
+    private readonly authenticate: () => Promise<Token>,
+  ) {}
+
+  async get(): Promise<Token> {
+    const { current } = this;
+    if (current !== undefined && this.clock.monotonic() < current.renewAt) return current;
+    this.flight ??= this.renew();
+    return this.flight;
+  }
+
+  /** The cloud has refused this token: calls get another one. All that were refused the same one share that. */
+  refused(token: Token): void {
+    if (this.current === token) this.current = undefined;
+  }
+
+  private async renew(): Promise<Token> {
+    try {
+      this.current = await this.authenticate();
+      return this.current;
+    } finally {
+      this.flight = undefined;
+    }
+  }
+}
+
+/**
+ * Reads the answer of `POST /v3/auth/tokens`. The life of the token is measured from now, by the cloud's own times: its clock
+ * may differ from ours.
+ */
+export function readToken(answer: HttpAnswer, body: unknown, now: number, place: string): Token {
+  const value = answer.headers['x-subject-token'];
+  const token = isJsonObject(body) ? objectAt(body, 'token') : undefined;
+  if (value === undefined || token === undefined) {
+    throw new TransientError(`${place} answered a login with status ${answer.status}, but without a token`, {
+      outcome: 'not-applied',
+    });
+  }
+  const issuedAt = Date.parse(stringAt(token, 'issued_at') ?? '');
+  const expiresAt = Date.parse(stringAt(token, 'expires_at') ?? '');
+  const difference = expiresAt - issuedAt;
+  const lifeMs = Number.isFinite(difference) && difference > 0 ? difference : DEFAULT_LIFE_MS;
+  const project = objectAt(token, 'project');
+  return {
+    value,
+    projectId: project === undefined ? undefined : stringAt(project, 'id'),
+    catalog: readCatalog(token),
+    renewAt: now + Math.max(lifeMs - RENEW_BEFORE_MS, lifeMs * RENEW_AFTER),
+  };
+}

@@ -1,0 +1,120 @@
+/** HTTP with connections that are kept, and the TLS settings of a cloud. Knows nothing of OpenStack. */
+
+import { ConfigurationError } from '@nodepool/core';
+import { readFileSync } from 'node:fs';
+import type { Readable } from 'node:stream';
+import { Agent, EnvHttpProxyAgent, request, type Dispatcher } from 'undici';
+import type { TlsOptions } from './cloud.js';
+
+/** An answer that is longer is refused rather than kept in memory. */
+const MAX_ANSWER_BYTES = 64 * 2 ** 20;
+
+/** Connections to one service. Calls that wait for one are queued before they are timed. */
+const CONNECTIONS = 64;
+const CONNECT_TIMEOUT_MS = 20_000;
+
+export interface HttpRequest {
+  readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE';
+  readonly url: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string | Readable | undefined;
+  readonly signal: AbortSignal;
+}
+
+export interface HttpAnswer {
+  readonly status: number;
+  /** Names in lower case. */
+  readonly headers: Readonly<Record<string, string | undefined>>;
+  readonly text: string;
+}
+
+/** Sends a request; resolves with the whole answer, whatever its status. */
+export interface Transport {
+  send(request: HttpRequest): Promise<HttpAnswer>;
+  /** Closes the connections. */
+  close(): Promise<void>;
+}
+
+/** The network, as the process's environment (`HTTPS_PROXY`, `NO_PROXY`) and the cloud's TLS settings say. */
+export class UndiciTransport implements Transport {
+  private readonly dispatcher: Dispatcher;
+
+  /** `place` names the cloud in messages. Throws `ConfigurationError` when a certificate file cannot be read. */
+  constructor(tls: TlsOptions, env: Readonly<Record<string, string | undefined>>, place: string) {
+    const connect = { ...tlsSettings(tls, place), timeout: CONNECT_TIMEOUT_MS };
+    // Deadlines are the caller's, on its own clock.
+    const options = { connect, connections: CONNECTIONS, headersTimeout: 0, bodyTimeout: 0 };
+    const httpProxy = env['http_proxy'] ?? env['HTTP_PROXY'];
+    const httpsProxy = env['https_proxy'] ?? env['HTTPS_PROXY'];
+    const noProxy = env['no_proxy'] ?? env['NO_PROXY'];
+    this.dispatcher =
+      httpProxy === undefined && httpsProxy === undefined
+        ? new Agent(options)
+        : new EnvHttpProxyAgent({
+            ...options,
+            requestTls: connect,
+            ...(httpProxy === undefined ? {} : { httpProxy }),
+            ...(httpsProxy === undefined ? {} : { httpsProxy }),
+            ...(noProxy === undefined ? {} : { noProxy }),
+          });
+  }
+
+  async send({ method, url, headers, body, signal }: HttpRequest): Promise<HttpAnswer> {
+    const response = await request(url, {
+      method,
+      headers,
+      signal,
+      dispatcher: this.dispatcher,
+      ...(body === undefined ? {} : { body }),
+    });
+    return { status: response.statusCode, headers: flat(response.headers), text: await textOf(response.body) };
+  }
+
+  async close(): Promise<void> {
+    await this.dispatcher.destroy();
+  }
+}
+
+function tlsSettings({ verify, cacert, cert, key }: TlsOptions, place: string): Record<string, unknown> {
+  return {
+    rejectUnauthorized: verify,
+    ...(cacert === undefined ? {} : { ca: pem('cacert', cacert, place) }),
+    ...(cert === undefined ? {} : { cert: pem('cert', cert, place) }),
+    // One file may hold both.
+    ...(key === undefined && cert === undefined
+      ? {}
+      : { key: pem(key === undefined ? 'cert' : 'key', key ?? cert ?? '', place) }),
+  };
+}
+
+function pem(name: string, path: string, place: string): Buffer {
+  try {
+    return readFileSync(path);
+  } catch (error) {
+    throw new ConfigurationError(
+      `${place}: ${name} ${path} cannot be read: ${error instanceof Error ? error.message : String(error)}`,
+      {
+        cause: error,
+      },
+    );
+  }
+}
+
+function flat(headers: Readonly<Record<string, string | string[] | undefined>>): Record<string, string | undefined> {
+  return Object.fromEntries(
+    Object.entries(headers).map(([name, value]) => [name, Array.isArray(value) ? value.join(', ') : value]),
+  );
+}
+
+async function textOf(body: AsyncIterable<unknown>): Promise<string> {
+  const decoder = new TextDecoder();
+  let text = '';
+  let bytes = 0;
+  for await (const piece of body) {
+    if (!(piece instanceof Uint8Array)) continue;
+    bytes += piece.byteLength;
+    if (bytes > MAX_ANSWER_BYTES) throw new RangeError(`the answer is longer than ${MAX_ANSWER_BYTES} bytes`);
+    text += decoder.decode(piece, { stream: true });
+  }
+  return text + decoder.decode();
+}

@@ -1,0 +1,176 @@
+/** The configuration of a provider of this driver; see `schema.ts` for its keys. */
+
+import {
+  booleanAt,
+  loadCommonProvider,
+  millisecondsAt,
+  numberAt,
+  RequestTemplate,
+  stringAt,
+  stringsAt,
+  TemplateError,
+  textsAt,
+  type JsonObject,
+  type LabelConfig,
+  type LabelSource,
+  type PoolConfig,
+  type PoolSource,
+  type ProviderConfig,
+  type ProviderConfigContext,
+} from '@nodepool/core';
+import { DEFAULT_PORT_CLEANUP_SECONDS, DEFAULT_VOLUME_SIZE_GB, DEFAULTS } from './schema.js';
+
+/** Longest value of a server's metadata, in bytes (nova). */
+export const METADATA_MAX_BYTES = 255;
+/** Longest user data, base64 characters (nova). */
+const USERDATA_MAX = 65_535;
+
+/** Names or ids of what a server is to be made from. */
+export interface FlavorWish {
+  /** MiB; undefined: `name` is the whole name, or the id. */
+  readonly minRam: number | undefined;
+  readonly name: string | undefined;
+}
+
+export interface OpenStackLabel extends LabelConfig {
+  readonly flavor: FlavorWish;
+  /** For labels without disk image: how the image is found in the cloud. */
+  readonly cloudImage: { readonly id: string } | { readonly name: string } | undefined;
+  readonly configDrive: boolean | undefined;
+  readonly keyName: string | undefined;
+  /** GB of the volume that is the server's disk; undefined: its disk is not a volume. */
+  readonly volumeSize: number | undefined;
+  readonly instanceProperties: Readonly<Record<string, string>>;
+  readonly dynamicInstanceProperties: ReadonlyMap<string, RequestTemplate>;
+  /** Base64. */
+  readonly userData: string | undefined;
+  /** Names or ids. */
+  readonly networks: readonly string[];
+  readonly securityGroups: readonly string[];
+  readonly autoFloatingIp: boolean;
+  /** Whether nodes are reached at their private addresses. */
+  readonly useInternalIp: boolean;
+}
+
+export interface OpenStackPool extends PoolConfig<OpenStackLabel> {
+  /** What the cloud says of its quota does not count for this pool. */
+  readonly ignoreProviderQuota: boolean;
+}
+
+export interface OpenStackProvider extends ProviderConfig<OpenStackLabel> {
+  readonly pools: ReadonlyMap<string, OpenStackPool>;
+  /** Name in `clouds.yaml`. */
+  readonly cloud: string;
+  readonly regionName: string | undefined;
+  /** Delete everybody's unattached floating IPs. */
+  readonly cleanFloatingIps: boolean;
+  /** Infinity: never. */
+  readonly portCleanupMs: number;
+}
+
+/** What the files of the cloud say already when the configuration is read. */
+export type ImageFormatOf = (cloud: string, regionName: string | undefined) => string;
+
+/** Reads a section that has passed the schema. */
+export function loadProvider(
+  section: JsonObject,
+  context: ProviderConfigContext,
+  imageFormatOf: ImageFormatOf,
+): OpenStackProvider {
+  const cloud = stringAt(section, 'cloud') ?? '';
+  const regionName = filled(stringAt(section, 'region-name'));
+  const common = loadCommonProvider<OpenStackLabel, OpenStackPool>(section, context, {
+    defaults: DEFAULTS,
+    imageFormat: imageFormatOf(cloud, regionName),
+    loadLabel: (label, source) => loadLabel(label, source, context),
+    loadPool,
+  });
+  const portCleanupMs = millisecondsAt(section, 'port-cleanup-interval') ?? DEFAULT_PORT_CLEANUP_SECONDS * 1000;
+  return {
+    ...common,
+    cloud,
+    regionName,
+    cleanFloatingIps: booleanAt(section, 'clean-floating-ips') ?? false,
+    portCleanupMs: portCleanupMs > 0 ? portCleanupMs : Infinity,
+  };
+}
+
+function loadPool(pool: PoolConfig<OpenStackLabel>, { section }: PoolSource): OpenStackPool {
+  return { ...pool, ignoreProviderQuota: booleanAt(section, 'ignore-provider-quota') ?? false };
+}
+
+function loadLabel(label: LabelConfig, source: LabelSource, context: ProviderConfigContext): OpenStackLabel {
+  const { section, poolSection, imageSection, path } = source;
+  return {
+    ...label,
+    flavor: { minRam: numberAt(section, 'min-ram'), name: filled(stringAt(section, 'flavor-name')) },
+    cloudImage: label.image.kind === 'diskimage' ? undefined : cloudImage(imageSection, label.image.name),
+    configDrive: booleanAt(imageSection, 'config-drive'),
+    keyName: filled(stringAt(section, 'key-name')),
+    volumeSize:
+      booleanAt(section, 'boot-from-volume') === true
+        ? (numberAt(section, 'volume-size') ?? DEFAULT_VOLUME_SIZE_GB)
+        : undefined,
+    instanceProperties: instanceProperties(section, path, context),
+    dynamicInstanceProperties: templates(section, path, context),
+    userData: userData(section, path, context),
+    networks: stringsAt(section, 'networks') ?? stringsAt(poolSection, 'networks') ?? [],
+    securityGroups: stringsAt(poolSection, 'security-groups') ?? [],
+    autoFloatingIp: booleanAt(poolSection, 'auto-floating-ip') ?? true,
+    useInternalIp: booleanAt(poolSection, 'use-internal-ip') ?? false,
+  };
+}
+
+function cloudImage(section: JsonObject, name: string): { readonly id: string } | { readonly name: string } {
+  const id = stringAt(section, 'image-id');
+  return id === undefined ? { name: stringAt(section, 'image-name') ?? name } : { id };
+}
+
+function instanceProperties(
+  section: JsonObject,
+  path: LabelSource['path'],
+  context: ProviderConfigContext,
+): Readonly<Record<string, string>> {
+  const properties = textsAt(section, 'instance-properties');
+  for (const [key, value] of Object.entries(properties)) {
+    if (Buffer.byteLength(value) <= METADATA_MAX_BYTES) continue;
+    context.problem([...path, 'instance-properties', key], {
+      expected: `at most ${METADATA_MAX_BYTES} bytes, as metadata of a server`,
+    });
+  }
+  return properties;
+}
+
+function templates(
+  section: JsonObject,
+  path: LabelSource['path'],
+  context: ProviderConfigContext,
+): ReadonlyMap<string, RequestTemplate> {
+  const parsed = new Map<string, RequestTemplate>();
+  for (const [key, text] of Object.entries(textsAt(section, 'dynamic-instance-properties'))) {
+    try {
+      parsed.set(key, RequestTemplate.parse(text));
+    } catch (error) {
+      if (!(error instanceof TemplateError)) throw error;
+      context.problem([...path, 'dynamic-instance-properties', key], {
+        expected: `a text with placeholders over the request; ${error.message}`,
+        ...(error.hint === undefined ? {} : { hint: error.hint }),
+      });
+    }
+  }
+  return parsed;
+}
+
+function userData(section: JsonObject, path: LabelSource['path'], context: ProviderConfigContext): string | undefined {
+  const plain = filled(stringAt(section, 'userdata'));
+  if (plain === undefined) return undefined;
+  const encoded = Buffer.from(plain).toString('base64');
+  if (encoded.length > USERDATA_MAX) {
+    context.problem([...path, 'userdata'], { expected: `at most ${USERDATA_MAX} characters in base64` });
+  }
+  return encoded;
+}
+
+function filled(text: string | undefined): string | undefined {
+  return text === '' ? undefined : text;
+}

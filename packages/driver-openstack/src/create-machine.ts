@@ -1,0 +1,329 @@
+/**
+ * How a server is made for a node.
+ *
+ *     start ──> preparing ──> creating ─────────────> booting ──> tagging ──> attaching ──> ready
+ *                   ^            │  │ outcome unknown    ^       (volume)   (floating IP)
+ *                   └─ refused ──┘  └────> looking ──────┘
+ *                      a found name
+ *
+ * A call that failed without effect is tried again here, with back-off, as long as that may help: a control plane that is
+ * restarted costs time, not an attempt. What may have had an effect is looked for by the attempt's tag, and a creation
+ * is never repeated after that.
+ */
+
+import {
+  attemptLookup,
+  backOffMs,
+  DriverError,
+  InstanceFailedError,
+  ListingPatience,
+  NotFoundError,
+  PendingCall,
+  toDriverError,
+  type Advance,
+  type AttemptLookup,
+  type CreateRequest,
+  type DriverErrorCode,
+  type ExternalId,
+  type Instance,
+  type JsonValue,
+  type MachineCall,
+  type PatienceOptions,
+  type StateMachine,
+} from '@nodepool/core';
+import { interfaceAddress } from './addresses.js';
+import type { Server } from './client/server.js';
+import type { OpenStackLabel } from './config.js';
+import { faultError, RefusedError } from './errors.js';
+import { FloatingIpAttachment } from './floating-ip.js';
+import { serverOf } from './instance.js';
+import { serverSpec, type Found } from './server-spec.js';
+import type { Works } from './works.js';
+
+/** Failures that may be over at the next try. */
+const PASSING: ReadonlySet<DriverErrorCode> = new Set(['throttled', 'transient', 'timeout', 'conflict']);
+/** How long failures are sat out; then the launcher decides. */
+const PATIENCE_MS = 300_000;
+
+/** An answer that got lost: the server is there, or will be soon. */
+const SETTLING_AFTER_CUT: PatienceOptions = { settleRounds: 3, settleMs: 15_000 };
+/** A loaded cloud can still be at work on a call that nobody waits for any more. */
+const SETTLING_AFTER_TIMEOUT: PatienceOptions = { settleRounds: 3, settleMs: 60_000 };
+
+/** How long a server can be in ERROR without saying why. */
+const UNEXPLAINED: PatienceOptions = { settleRounds: 3, settleMs: 5000 };
+
+const FRESH_LISTING: Advance = { next: 'listing' };
+
+type State = 'start' | 'preparing' | 'creating' | 'looking' | 'booting' | 'tagging' | 'attaching' | 'ready';
+
+export class CreateMachine implements StateMachine {
+  state: State = 'start';
+  externalId: ExternalId | undefined;
+  private readonly resumed: boolean;
+  private readonly preparation = new PendingCall<Found>();
+  private readonly creation = new PendingCall<string>();
+  private readonly tagging = new PendingCall<boolean>();
+  private lookup: AttemptLookup | undefined;
+  /** Why it is not known whether the creation took effect; undefined: it was begun by a process that is no more. */
+  private doubt: DriverError | undefined;
+  private readonly patience = new ListingPatience(SETTLING_AFTER_CUT);
+  private readonly unexplained = new ListingPatience(UNEXPLAINED);
+  private attachment: FloatingIpAttachment | undefined;
+  private instance: Instance | undefined;
+  /** Names were looked up again after the cloud had refused what was found. */
+  private lookedUpAgain = false;
+  private failures = 0;
+  private failingSince = 0;
+
+  constructor(
+    private readonly works: Works,
+    private readonly request: CreateRequest<OpenStackLabel>,
+    saved: JsonValue,
+  ) {
+    this.resumed = request.externalId !== null || saved !== null;
+    // A restored machine must not create anything before it knows that the call of its predecessor had no effect.
+    if (request.externalId !== null) this.found(request.externalId);
+    else if (this.resumed) this.state = 'looking';
+  }
+
+  get complete(): boolean {
+    return this.state === 'ready';
+  }
+
+  advance(call: MachineCall): Advance {
+    try {
+      const advance = this.step(call);
+      // A call that was started has not succeeded yet.
+      if (advance.next !== 'call') this.failures = 0;
+      return advance;
+    } catch (error) {
+      return this.recover(toDriverError(error), call);
+    }
+  }
+
+  /** The external id is kept by the framework; that there is a saved machine at all says that the creation was begun. */
+  save(): JsonValue {
+    return { state: this.state };
+  }
+
+  private step(call: MachineCall): Advance {
+    switch (this.state) {
+      case 'start':
+        this.state = 'preparing';
+        return this.preparation.start(this.prepare());
+      case 'preparing':
+        return this.preparation.underway ?? this.create(call);
+      case 'creating':
+        return this.creation.underway ?? this.afterCreation(call);
+      case 'looking':
+        return this.look(call);
+      case 'booting':
+        return this.watch(call);
+      case 'tagging':
+        return this.tagging.underway ?? this.afterTagging(call);
+      case 'attaching':
+        return this.attach(call);
+      case 'ready':
+        return { next: 'complete' };
+    }
+  }
+
+  /** What passes, and had no effect that could be doubled, is tried again. */
+  private recover(error: DriverError, call: MachineCall): Advance {
+    const { clock, random } = this.works;
+    if (error instanceof RefusedError && this.refusalMayBeStale(error)) {
+      this.lookedUpAgain = true;
+      this.works.lookups.forget();
+      this.state = 'start';
+      return { next: 'delay', ms: 1 };
+    }
+    const harmless =
+      this.state !== 'looking' &&
+      (this.externalId !== undefined || this.state === 'preparing' || error.outcome === 'not-applied');
+    if (this.failures === 0) this.failingSince = clock.monotonic();
+    if (!PASSING.has(error.code) || !harmless || clock.monotonic() - this.failingSince > PATIENCE_MS) throw error;
+    this.failures += 1;
+    if (this.externalId === undefined) this.state = 'start';
+    const ms = backOffMs(this.failures, error, random);
+    call.log.info('A step of a launch failed and is tried again', {
+      state: this.state,
+      error,
+      retry_in_ms: Math.round(ms),
+    });
+    return { next: 'delay', ms };
+  }
+
+  /** An image, a flavor or a network may have been replaced by another one of the same name. */
+  private refusalMayBeStale({ subject }: RefusedError): boolean {
+    const { cloudImage, networks } = this.request.label;
+    if (this.lookedUpAgain || this.externalId !== undefined) return false;
+    if (subject === 'image') return cloudImage !== undefined && 'name' in cloudImage;
+    return subject === 'flavor' || (subject === 'network' && networks.length > 0);
+  }
+
+  private async prepare(): Promise<Found> {
+    const { label, imageExternalId } = this.request;
+    const { lookups } = this.works;
+    const [flavor, imageId, networkIds] = await Promise.all([
+      lookups.flavor(label.flavor),
+      label.cloudImage === undefined
+        ? uploadedImage(imageExternalId, label.image.name)
+        : lookups.cloudImage(label.cloudImage),
+      lookups.networkIds(label.networks),
+    ]);
+    return { flavorId: flavor.id, imageId, networkIds };
+  }
+
+  private create(call: MachineCall): Advance {
+    const spec = serverSpec(this.request, this.works.config.name, this.preparation.take());
+    this.state = 'creating';
+    return this.creation.start(this.works.client.compute.createServer(spec, call));
+  }
+
+  private afterCreation(call: MachineCall): Advance {
+    let serverId: string;
+    try {
+      serverId = this.creation.take();
+    } catch (error) {
+      const failure = toDriverError(error);
+      if (failure.outcome !== 'unknown') throw this.explained(failure);
+      this.doubt = failure;
+      this.state = 'looking';
+      return this.look(call);
+    }
+    this.found(serverId);
+    return FRESH_LISTING;
+  }
+
+  /** An uploaded image that is gone is no fault of the configuration: there will be another upload. */
+  private explained(failure: DriverError): DriverError {
+    const uploaded = this.request.label.cloudImage === undefined;
+    if (!(failure instanceof RefusedError) || failure.subject !== 'image' || !uploaded) return failure;
+    return new NotFoundError(failure.message, { cause: failure });
+  }
+
+  /** Looks for the server by the tag that it got at its creation; that is what the attempt's id is for. */
+  private look(call: MachineCall): Advance {
+    const patient = this.doubt === undefined || this.doubt.code === 'timeout' || this.doubt.code === 'aborted';
+    this.lookup ??= attemptLookup(
+      this.request.tags.nodepool_launch_attempt,
+      patient ? SETTLING_AFTER_TIMEOUT : SETTLING_AFTER_CUT,
+    );
+    const result = this.lookup.check(call);
+    if (result.found === 'unknown') return result.advance;
+    if (result.found === 'nothing') {
+      // Not repeated here: the launcher makes a new attempt, whose server cannot be mistaken for a late one of this.
+      const reason = this.doubt?.message ?? 'the launcher was restarted while the server was made';
+      const options = { cause: this.doubt, outcome: 'not-applied' } as const;
+      throw new DriverError(this.doubt?.code ?? 'transient', `${reason}; the cloud has no such server`, options);
+    }
+    this.found(result.instance.externalId);
+    return this.judge(result.instance, call);
+  }
+
+  private found(externalId: ExternalId): void {
+    this.externalId = externalId;
+    this.state = 'booting';
+  }
+
+  /** Reads the server from the listing that all machines share, instead of asking for each by itself. */
+  private watch(call: MachineCall): Advance {
+    const { listing } = call;
+    const instance = this.externalId === undefined ? undefined : listing?.byExternalId(this.externalId);
+    if (instance !== undefined) {
+      this.patience.reset();
+      return this.judge(instance, call);
+    }
+    // A new server may be missing from listings for a while; one that is missing for longer was taken away.
+    if (listing !== undefined && this.patience.missedIn(listing)) {
+      throw new InstanceFailedError('the server disappeared while it was booting');
+    }
+    return FRESH_LISTING;
+  }
+
+  private judge(instance: Instance, call: MachineCall): Advance {
+    const server = serverOf(instance);
+    if (server === undefined) return FRESH_LISTING;
+    if (server.status === 'ERROR') {
+      if (server.fault === undefined && this.mayStillBeExplained(call)) return FRESH_LISTING;
+      throw faultError(server.id, instance.failed ?? '');
+    }
+    if (instance.failed !== undefined) throw new InstanceFailedError(`server ${server.id}: ${instance.failed}`);
+    if (!instance.ready) return FRESH_LISTING;
+    this.instance = instance;
+    this.state = 'tagging';
+    return this.tagging.start(this.tagVolumes(server, call));
+  }
+
+  /** The status comes before the reason: the cloud writes them one after the other. */
+  private mayStillBeExplained({ listing }: MachineCall): boolean {
+    return listing === undefined || !this.unexplained.missedIn(listing);
+  }
+
+  /** The cloud makes the volume of a server by itself, without our tags. Gives whether a floating IP is needed. */
+  private async tagVolumes(server: Server, call: MachineCall): Promise<boolean> {
+    const { label, tags } = this.request;
+    if (label.volumeSize !== undefined) {
+      await Promise.all(server.volumes.map((id) => this.tagVolume(id, { ...tags }, call)));
+    }
+    return label.autoFloatingIp && !label.useInternalIp && (await FloatingIpAttachment.neededBy(server, this.works));
+  }
+
+  /** A volume without tags goes with its server like any other: only should it stay behind, nobody would know whose it is. */
+  private async tagVolume(id: string, tags: Readonly<Record<string, string>>, call: MachineCall): Promise<void> {
+    try {
+      await this.works.client.volume.tagVolume(id, tags, call);
+    } catch (error) {
+      const { code } = toDriverError(error);
+      if (code !== 'auth' && code !== 'not-found') throw error;
+      call.log.warn('The volume of a server could not be tagged', { volume: id, error });
+    }
+  }
+
+  private afterTagging(call: MachineCall): Advance {
+    let floatingIpNeeded: boolean;
+    try {
+      floatingIpNeeded = this.tagging.take();
+    } catch (error) {
+      this.state = 'booting';
+      throw error;
+    }
+    if (!floatingIpNeeded) return this.finish();
+    this.state = 'attaching';
+    return this.attach(call);
+  }
+
+  private attach(call: MachineCall): Advance {
+    const { works, resumed } = this;
+    const { tags } = this.request;
+    if (typeof this.externalId !== 'string') throw new NotFoundError('the server has no id');
+    this.attachment ??= new FloatingIpAttachment({ works, serverId: this.externalId, tags, resumed });
+    const next = this.attachment.advance(call);
+    return next ?? this.finish();
+  }
+
+  private finish(): Advance {
+    const { instance } = this;
+    if (instance === undefined) throw new DriverError('unexpected', 'a launch ended without a server');
+    const chosen = {
+      publicIpv4: this.attachment?.address ?? instance.publicIpv4,
+      privateIpv4: instance.privateIpv4,
+      publicIpv6: instance.publicIpv6,
+      hasFloating: this.attachment !== undefined,
+    };
+    const wantsPrivate = this.request.label.useInternalIp || this.works.client.cloud.private;
+    this.state = 'ready';
+    const { publicIpv4 } = chosen;
+    return {
+      next: 'complete',
+      instance: { ...instance, publicIpv4, interfaceIp: interfaceAddress(chosen, wantsPrivate) },
+    };
+  }
+}
+
+/** The launcher knows the upload; a label without one is not launched. */
+async function uploadedImage(externalId: ExternalId | undefined, image: string): Promise<string> {
+  if (typeof externalId === 'string') return externalId;
+  throw new NotFoundError(`disk image ${image} has no upload that an OpenStack cloud could use`);
+}

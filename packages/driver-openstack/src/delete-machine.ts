@@ -1,0 +1,150 @@
+/**
+ * How a server is removed, with the floating IPs that lead to it. Its volume goes with it: the cloud was told so when it was
+ * made.
+ *
+ *     start ──> detaching ──> deleting ──> leaving ──> confirming ──> gone
+ *                                 ^           │            │
+ *                                 └─ ERROR ───┘<─ not yet ─┘
+ *
+ * Deleting is safe to repeat, so a restored machine simply starts again, and an error leaves the machine: the framework tries
+ * again with a new one. The node's record is removed when this machine is complete, so a listing without the server is no
+ * proof: it may lag behind, or lack a part of the cloud that is down. Only the answer to the question for this very server is.
+ */
+
+import {
+  isDriverError,
+  NotFoundError,
+  PendingCall,
+  type Advance,
+  type Call,
+  type ExternalId,
+  type JsonValue,
+  type MachineCall,
+  type StateMachine,
+} from '@nodepool/core';
+import { serverOf } from './instance.js';
+import type { Works } from './works.js';
+
+/** How long a server may look as if its deletion had been forgotten before it is asked for again; doubled each time. */
+const FIRST_REPEAT_MS = 5000;
+const LONGEST_REPEAT_MS = 60_000;
+
+const FRESH_LISTING: Advance = { next: 'listing' };
+
+export class DeleteMachine implements StateMachine {
+  state: 'start' | 'detaching' | 'deleting' | 'leaving' | 'confirming' | 'gone' = 'start';
+  private readonly pending = new PendingCall<'accepted' | 'gone'>();
+  private repeatMs = FIRST_REPEAT_MS;
+  /** `Clock.monotonic` milliseconds of the last accepted deletion. */
+  private askedAt = 0;
+
+  constructor(
+    private readonly works: Works,
+    readonly externalId: ExternalId,
+  ) {}
+
+  get complete(): boolean {
+    return this.state === 'gone';
+  }
+
+  advance(call: MachineCall): Advance {
+    switch (this.state) {
+      case 'start':
+        this.state = 'detaching';
+        return this.pending.start(this.detach(call));
+      case 'detaching':
+        return this.pending.underway ?? this.afterDetaching(call);
+      case 'deleting':
+        return this.pending.underway ?? this.afterDeletion();
+      case 'leaving':
+        return this.watch(call);
+      case 'confirming':
+        return this.pending.underway ?? this.afterConfirmation();
+      case 'gone':
+        return { next: 'complete' };
+    }
+  }
+
+  /** There is nothing to remember: a deletion that begins anew does no harm. */
+  save(): JsonValue {
+    return null;
+  }
+
+  private get serverId(): string {
+    if (typeof this.externalId === 'string') return this.externalId;
+    throw new NotFoundError(`${JSON.stringify(this.externalId)} is no id of a server`);
+  }
+
+  /** Floating IPs go first: deleted with their port gone, they would stay behind as nobody's. */
+  private async detach(call: Call): Promise<'accepted'> {
+    const { serverId, works } = this;
+    if (!(await works.usesFloatingIps())) return 'accepted';
+    const floatingIps = await works.floatingIpsOf(serverId);
+    await Promise.all(floatingIps.map(({ id }) => unlessGone(works.client.network.deleteFloatingIp(id, call))));
+    return 'accepted';
+  }
+
+  private afterDetaching(call: MachineCall): Advance {
+    this.pending.take();
+    return this.askForDeletion(call);
+  }
+
+  private askForDeletion(call: MachineCall): Advance {
+    this.state = 'deleting';
+    return this.pending.start(unlessGone(this.works.client.compute.deleteServer(this.serverId, call)));
+  }
+
+  private afterDeletion(): Advance {
+    if (this.pending.take() === 'gone') return this.finish();
+    this.askedAt = this.works.clock.monotonic();
+    this.state = 'leaving';
+    return FRESH_LISTING;
+  }
+
+  private watch(call: MachineCall): Advance {
+    const { listing } = call;
+    if (listing === undefined || listing.askedAt < this.askedAt) return FRESH_LISTING;
+    const instance = listing.byExternalId(this.externalId);
+    if (instance === undefined || instance.deleted) {
+      this.state = 'confirming';
+      return this.pending.start(this.confirm(call));
+    }
+    // A deletion that failed leaves the server in ERROR; one that was lost leaves it as it was.
+    const forgotten = serverOf(instance)?.task !== 'deleting';
+    if (!forgotten || listing.askedAt - this.askedAt < this.repeatMs) return FRESH_LISTING;
+    this.repeatMs = Math.min(2 * this.repeatMs, LONGEST_REPEAT_MS);
+    return this.askForDeletion(call);
+  }
+
+  private async confirm(call: Call): Promise<'accepted' | 'gone'> {
+    try {
+      const { status } = await this.works.client.compute.getServer(this.serverId, call);
+      return status === 'DELETED' || status === 'SOFT_DELETED' ? 'gone' : 'accepted';
+    } catch (error) {
+      if (isDriverError(error) && error.code === 'not-found') return 'gone';
+      throw error;
+    }
+  }
+
+  private afterConfirmation(): Advance {
+    if (this.pending.take() === 'gone') return this.finish();
+    this.state = 'leaving';
+    return FRESH_LISTING;
+  }
+
+  private finish(): Advance {
+    this.state = 'gone';
+    return { next: 'complete' };
+  }
+}
+
+/** What does not exist needs no deletion. */
+async function unlessGone(deletion: Promise<void>): Promise<'accepted' | 'gone'> {
+  try {
+    await deletion;
+    return 'accepted';
+  } catch (error) {
+    if (isDriverError(error) && error.code === 'not-found') return 'gone';
+    throw error;
+  }
+}

@@ -1,0 +1,193 @@
+/**
+ * Disk images: brought into the cloud, and removed from it.
+ *
+ * Files are streamed. Their checksums are computed on the way and compared with what the builder knows and with what the cloud says it got,
+ * so that a damaged upload never becomes an image that nodes are made from.
+ */
+
+import {
+  DriverError,
+  isDriverError,
+  sleep,
+  TransientError,
+  type Call,
+  type ExternalId,
+  type ImageManager,
+  type ImageUploadRequest,
+  type JsonObject,
+  type JsonValue,
+  type ListedImage,
+} from '@nodepool/core';
+import { createHash, type Hash } from 'node:crypto';
+import { createReadStream } from 'node:fs';
+import { stat } from 'node:fs/promises';
+import { Readable } from 'node:stream';
+import type { Image } from './client/image.js';
+import type { OpenStackProvider } from './config.js';
+import { idOf } from './resources.js';
+import type { Works } from './works.js';
+
+/** Pieces in which files are read, bytes. */
+const PIECE_BYTES = 64 * 1024;
+/** What is given to tidying up after an upload that nobody waits for any more. */
+const DISCARD_TIMEOUT_MS = 60_000;
+/** First and longest wait between two looks at an image that the cloud still works on. */
+const LOOK_AGAIN_MS = { first: 1000, longest: 15_000 } as const;
+const DEFAULT_UPLOAD_TIMEOUT_MS = 3_600_000;
+
+/** States in which the cloud still works on an image. */
+const UNDER_WAY = new Set(['queued', 'saving', 'uploading', 'importing']);
+
+/** Properties that the image service wants as numbers or as truth values. */
+const NUMBERS = new Set(['min_disk', 'min_ram']);
+const FLAGS = new Set(['protected', 'os_hidden']);
+
+/** What is known of the data once they were read. */
+interface Sums {
+  readonly md5: Hash;
+  readonly sha512: Hash;
+}
+
+export class OpenStackImages implements ImageManager {
+  /** `works` is asked for when it is needed: there is none before the provider is started. */
+  constructor(
+    private readonly config: OpenStackProvider,
+    private readonly works: () => Works,
+  ) {}
+
+  async uploadImage(upload: ImageUploadRequest): Promise<ExternalId> {
+    const { size } = await stat(upload.file);
+    try {
+      return await this.upload(upload, size);
+    } catch (error) {
+      await this.discard(upload);
+      throw error;
+    }
+  }
+
+  async deleteImage(externalId: ExternalId, call: Call): Promise<void> {
+    try {
+      await this.works().client.image.deleteImage(idOf(externalId), call);
+    } catch (error) {
+      if (!isDriverError(error) || error.code !== 'not-found') throw error;
+    }
+  }
+
+  async listImages(call: Call): Promise<readonly ListedImage[]> {
+    const images = await this.works().client.image.listImages(call, { visibility: 'private' });
+    return images
+      .filter(({ properties }) => 'nodepool_provider_name' in properties)
+      .map(({ id, name, status, properties }) => ({
+        externalId: id,
+        name,
+        tags: Object.fromEntries(Object.entries(properties).filter(([key]) => key.startsWith('nodepool_'))),
+        ready: status === 'active',
+        properties,
+      }));
+  }
+
+  private async upload(upload: ImageUploadRequest, size: number): Promise<ExternalId> {
+    const { client } = this.works();
+    const { id } = await client.image.createImage(descriptionOf(upload), upload);
+    let sums = newSums();
+    const open = (): Readable => {
+      sums = newSums();
+      return Readable.from(pieces(upload, size, sums), { objectMode: false, highWaterMark: PIECE_BYTES });
+    };
+    const timeoutMs = this.config.imageUpload?.imageUploadTimeoutMs ?? DEFAULT_UPLOAD_TIMEOUT_MS;
+    await client.image.putData(id, size, open, timeoutMs, upload);
+    const image = await this.untilActive(id, upload);
+    verify(image, upload, size, sums);
+    return id;
+  }
+
+  /** The cloud tells nobody when it is done: it is asked, less and less often. */
+  private async untilActive(id: string, call: Call): Promise<Image> {
+    const { client, clock } = this.works();
+    for (let waitMs: number = LOOK_AGAIN_MS.first; ; waitMs = Math.min(2 * waitMs, LOOK_AGAIN_MS.longest)) {
+      const image = await client.image.getImage(id, call);
+      if (image.status === 'active') return image;
+      if (!UNDER_WAY.has(image.status)) {
+        throw new TransientError(`image ${id} became ${image.status} instead of active after its upload`, {
+          outcome: 'applied',
+        });
+      }
+      await sleep(clock, waitMs, call.signal);
+    }
+  }
+
+  /** Removes what a failed upload left. Its id may not be known, when the answer got lost: its tag always is. */
+  private async discard(upload: ImageUploadRequest): Promise<void> {
+    const { clock, makeCall } = this.works();
+    const call: Call = { ...makeCall(), deadline: clock.monotonic() + DISCARD_TIMEOUT_MS };
+    const ours = upload.tags['nodepool_upload_id'];
+    try {
+      for (const image of await this.listImages(call)) {
+        if (image.tags['nodepool_upload_id'] === ours) await this.deleteImage(image.externalId, call);
+      }
+    } catch (error) {
+      upload.log.warn('What is left of a failed upload was not removed; it will be found as leaked', { error });
+    }
+  }
+}
+
+function descriptionOf({ externalName, format, metadata, tags, md5, sha256 }: ImageUploadRequest): JsonObject {
+  return {
+    ...Object.fromEntries(Object.entries(metadata).map(([key, value]) => [key, propertyOf(key, value)])),
+    // As other OpenStack tools keep them.
+    ...(md5 === null ? {} : { 'owner_specified.openstack.md5': md5 }),
+    ...(sha256 === null ? {} : { 'owner_specified.openstack.sha256': sha256 }),
+    ...tags,
+    name: externalName,
+    disk_format: format === 'vhdx' || format === 'vhd' ? format : format.replace(/^tar.*/, 'raw'),
+    container_format: 'bare',
+    visibility: 'private',
+  };
+}
+
+function propertyOf(key: string, value: string): JsonValue {
+  if (NUMBERS.has(key) && /^\d+$/.test(value)) return Number(value);
+  return FLAGS.has(key) ? value.toLowerCase() === 'true' : value;
+}
+
+function newSums(): Sums {
+  return { md5: createHash('md5'), sha512: createHash('sha512') };
+}
+
+async function* pieces(upload: ImageUploadRequest, size: number, sums: Sums): AsyncGenerator<Buffer> {
+  const file = createReadStream(upload.file, { signal: upload.signal, highWaterMark: PIECE_BYTES });
+  let sent = 0;
+  for await (const piece of file as AsyncIterable<Buffer>) {
+    sums.md5.update(piece);
+    sums.sha512.update(piece);
+    yield piece;
+    sent += piece.byteLength;
+    upload.progress(sent, size);
+  }
+}
+
+/** The file must be the one that was built, and the cloud must have got just that. */
+function verify(image: Image, upload: ImageUploadRequest, size: number, sums: Sums): void {
+  const md5 = sums.md5.digest('hex');
+  const sha512 = sums.sha512.digest('hex');
+  if (upload.md5 !== null && upload.md5.toLowerCase() !== md5) {
+    throw new DriverError(
+      'transient',
+      `${upload.file} is not what was built: its MD5 is ${md5}, and was ${upload.md5}`,
+      {
+        outcome: 'applied',
+      },
+    );
+  }
+  const { hash, checksum } = image;
+  const got = hash?.algorithm === 'sha512' ? hash.value : undefined;
+  const damaged =
+    (got !== undefined && got !== sha512) ||
+    (checksum !== undefined && checksum !== md5) ||
+    (image.size !== undefined && image.size !== size);
+  if (!damaged) return;
+  throw new TransientError(
+    `image ${image.id} was damaged on its way: of ${size} bytes with MD5 ${md5}, the cloud has ${image.size ?? 'an unknown number'} with ${checksum ?? got ?? ''}`,
+    { outcome: 'applied' },
+  );
+}

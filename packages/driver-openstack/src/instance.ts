@@ -1,0 +1,69 @@
+/** From a server as the cloud describes it to an instance as core knows it. */
+
+import type { Instance, Resources } from '@nodepool/core';
+import { chooseAddresses, interfaceAddress, type AddressFacts } from './addresses.js';
+import type { Flavor } from './client/compute.js';
+import type { Server } from './client/server.js';
+
+/** An instance of a listing, with the server that it is. */
+export interface ServerInstance extends Instance {
+  readonly server: Server;
+}
+
+/** What else has to be known to describe a server. */
+export interface InstanceFacts extends AddressFacts {
+  /** For clouds that name the flavor of a server only. */
+  readonly flavors: readonly Flavor[];
+  readonly cloud: string;
+  readonly region: string | undefined;
+  /** Nodes are reached at private addresses, whatever the pool says. */
+  readonly private: boolean;
+}
+
+const GONE = new Set(['DELETED', 'SOFT_DELETED']);
+
+export function instanceOf(server: Server, facts: InstanceFacts): ServerInstance {
+  const chosen = chooseAddresses(server, facts);
+  return {
+    server,
+    externalId: server.id,
+    hostname: server.name === '' ? undefined : server.name,
+    ready: server.status === 'ACTIVE' && server.addresses.length > 0,
+    // While a server is being deleted it uses up quota: it is not gone before the cloud does not list it any more.
+    deleted: GONE.has(server.status),
+    failed: failureOf(server),
+    tags: server.metadata,
+    interfaceIp: interfaceAddress(chosen, facts.private),
+    publicIpv4: chosen.publicIpv4,
+    privateIpv4: chosen.privateIpv4,
+    publicIpv6: chosen.publicIpv6,
+    cloud: facts.cloud,
+    region: facts.region,
+    az: server.availabilityZone,
+    hostId: server.hostId,
+    resources: resourcesOf(server, facts),
+  };
+}
+
+/** The server of an instance that this driver has listed. */
+export function serverOf(instance: Instance): Server | undefined {
+  return isServerInstance(instance) ? instance.server : undefined;
+}
+
+function isServerInstance(instance: Instance): instance is ServerInstance {
+  return 'server' in instance;
+}
+
+function failureOf({ status, task, fault }: Server): string | undefined {
+  if (status === 'ERROR') return fault ?? 'the cloud does not say why';
+  return task === 'deleting' || GONE.has(status) ? 'somebody is deleting it' : undefined;
+}
+
+function resourcesOf({ flavor, volumes }: Server, { flavors }: InstanceFacts): Resources {
+  const size = 'id' in flavor ? flavors.find(({ id }) => id === flavor.id) : flavor;
+  return {
+    instances: 1,
+    ...(size === undefined ? {} : { cores: size.vcpus, ram: size.ram }),
+    ...(volumes.length === 0 ? {} : { volumes: volumes.length }),
+  };
+}

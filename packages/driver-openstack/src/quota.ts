@@ -1,0 +1,22 @@
+/** What a project may have, and what the nodes of a label take of it. */
+
+import { QuotaInformation, type Call } from '@nodepool/core';
+import type { OpenStackLabel } from './config.js';
+import type { Works } from './works.js';
+
+/** The project's limits; those of block storage only where some label uses volumes. */
+export async function quotaLimits({ client, config }: Works, call: Call): Promise<QuotaInformation> {
+  const compute = await client.compute.limits(call);
+  const labels = [...config.pools.values()].flatMap((pool) => [...pool.labels.values()]);
+  const usesVolumes = labels.some(({ volumeSize }) => volumeSize !== undefined);
+  if (!usesVolumes || !(await client.has('volume'))) return QuotaInformation.limit({ ...compute });
+  const { volumes, gigabytes } = await client.volume.limits(call);
+  return QuotaInformation.limit({ ...compute, volumes, 'volume-gb': gigabytes });
+}
+
+/** Rejects with `ConfigurationError` when the cloud has no flavor for the label. */
+export async function quotaOfLabel({ lookups }: Works, label: OpenStackLabel): Promise<QuotaInformation> {
+  const { vcpus, ram } = await lookups.flavor(label.flavor);
+  const volume = label.volumeSize === undefined ? {} : { volumes: 1, 'volume-gb': label.volumeSize };
+  return QuotaInformation.use({ instances: 1, cores: vcpus, ram, ...volume });
+}

@@ -1,0 +1,69 @@
+/** Everything of a project that a dead launcher or builder could have left behind, and how it is removed. */
+
+import { isDriverError, type Call, type ExternalId, type Resource } from '@nodepool/core';
+import { tagsIn } from './tags.js';
+import type { Works } from './works.js';
+
+/** Volumes that belong to no server. One that is in use goes with its server. */
+const UNATTACHED = new Set(['available', 'error', 'error_deleting']);
+
+/** All resources that have tags; who asks knows which of them are its own. */
+export async function listTagged(works: Works, call: Call): Promise<readonly Resource[]> {
+  const lists = await Promise.all([
+    servers(works, call),
+    images(works, call),
+    floatingIps(works, call),
+    volumes(works, call),
+  ]);
+  return lists.flat();
+}
+
+/** Deletes one of those. That it is gone already is a success. */
+export async function deleteResource({ client }: Works, { kind, externalId }: Resource, call: Call): Promise<void> {
+  const id = idOf(externalId);
+  try {
+    if (kind === 'image') await client.image.deleteImage(id, call);
+    else if (kind === 'floating-ip') await client.network.deleteFloatingIp(id, call);
+    else if (kind === 'volume') await client.volume.deleteVolume(id, call);
+    else await client.compute.deleteServer(id, call);
+  } catch (error) {
+    if (!isDriverError(error) || error.code !== 'not-found') throw error;
+  }
+}
+
+async function servers({ client }: Works, call: Call): Promise<readonly Resource[]> {
+  const listed = await client.compute.listServers(call);
+  return listed.flatMap(({ id, name, metadata }) => tagged('instance', id, name, metadata));
+}
+
+async function images({ client }: Works, call: Call): Promise<readonly Resource[]> {
+  const listed = await client.image.listImages(call, { visibility: 'private' });
+  return listed.flatMap(({ id, name, properties }) => tagged('image', id, name, properties));
+}
+
+async function floatingIps({ client }: Works, call: Call): Promise<readonly Resource[]> {
+  if (!client.cloud.floatingIps || !(await client.has('network'))) return [];
+  const listed = await client.network.listFloatingIps(call);
+  return listed.flatMap(({ id, address, description }) => tagged('floating-ip', id, address, tagsIn(description)));
+}
+
+async function volumes({ client }: Works, call: Call): Promise<readonly Resource[]> {
+  if (!(await client.has('volume'))) return [];
+  const listed = await client.volume.listVolumes(call);
+  const unattached = listed.filter(({ status }) => UNATTACHED.has(status));
+  return unattached.flatMap(({ id, name, metadata }) => tagged('volume', id, name, metadata));
+}
+
+function tagged(
+  kind: string,
+  externalId: string,
+  name: string,
+  tags: Readonly<Record<string, string>>,
+): readonly Resource[] {
+  return 'nodepool_provider_name' in tags ? [{ kind, externalId, name: name === '' ? externalId : name, tags }] : [];
+}
+
+/** Ids are texts in this cloud. */
+export function idOf(externalId: ExternalId): string {
+  return typeof externalId === 'string' ? externalId : JSON.stringify(externalId);
+}

@@ -1,0 +1,140 @@
+/** The schema of a provider of this driver. The reference page is made from it, so every key is described here and nowhere else. */
+
+import { imageUploadProperties, providerSchema, type JsonSchema, type ProviderDefaults } from '@nodepool/core';
+
+export const DEFAULTS: ProviderDefaults = { bootTimeoutSeconds: 60, rate: 1, rateUnit: 'seconds-between-calls' };
+export const DEFAULT_VOLUME_SIZE_GB = 50;
+export const DEFAULT_PORT_CLEANUP_SECONDS = 600;
+
+const text: JsonSchema = { type: 'string', minLength: 1 };
+const scalar: JsonSchema = { type: ['string', 'number', 'boolean'] };
+const names: JsonSchema = { type: 'array', items: text };
+
+const limit = (what: string): JsonSchema => ({
+  type: 'integer',
+  description: `${what} of all nodes of this pool. Default: unlimited.`,
+});
+
+const configDrive: JsonSchema = {
+  type: 'boolean',
+  description: 'Whether servers made from the image get a config drive. Default: the cloud decides.',
+};
+
+const properties = (description: string): JsonSchema => ({
+  type: ['object', 'null'],
+  additionalProperties: scalar,
+  description,
+});
+
+export const schema: JsonSchema = providerSchema({
+  description: 'A provider of the driver "openstack": a project of an OpenStack cloud, in one region.',
+  defaults: DEFAULTS,
+  provider: {
+    required: ['cloud'],
+    properties: {
+      cloud: { ...text, description: 'Name of the cloud in `clouds.yaml`.' },
+      'region-name': {
+        type: ['string', 'null'],
+        description: "Region to use. Default: `region_name` of the cloud, or the cloud's only one.",
+      },
+      ...imageUploadProperties,
+      'clean-floating-ips': {
+        type: 'boolean',
+        default: false,
+        description:
+          'Whether every floating IP of the project that is attached to nothing is deleted, whoever made it. Those of nodes that are gone are deleted in any case.',
+      },
+      'port-cleanup-interval': {
+        type: 'integer',
+        minimum: 0,
+        default: DEFAULT_PORT_CLEANUP_SECONDS,
+        description:
+          'Ports of servers that are gone are deleted when they have been DOWN for this time, seconds. 0: they are left alone.',
+      },
+      'nodepool-id': { type: ['string', 'null'], description: 'Accepted for old files; has no effect.' },
+    },
+  },
+  pool: {
+    properties: {
+      'availability-zones': {
+        ...names,
+        description: 'Zones to use; all nodes of a request are in one. Default: all zones of the cloud.',
+      },
+      networks: {
+        ...names,
+        description:
+          'Names or ids of the networks that servers are attached to, in this order. Default: the only one that the project has.',
+      },
+      'security-groups': {
+        ...names,
+        description: "Names or ids of security groups. Default: the project's default group.",
+      },
+      'auto-floating-ip': {
+        type: 'boolean',
+        default: true,
+        description: 'Whether servers without a public address get a floating IP, where the cloud has such.',
+      },
+      'ignore-provider-quota': {
+        type: 'boolean',
+        default: false,
+        description:
+          'Whether what the cloud says of its quota is left out of account; the limits of the pool still hold.',
+      },
+      'max-cores': limit('Cores'),
+      'max-ram': limit('Memory, in MiB,'),
+      'max-volumes': limit('Volumes'),
+      'max-volume-gb': limit('Size of the volumes, in GB,'),
+    },
+  },
+  label: {
+    rules: [{ anyOf: [{ required: ['min-ram'] }, { required: ['flavor-name'] }] }],
+    properties: {
+      'min-ram': {
+        type: 'integer',
+        minimum: 0,
+        description: 'Least memory, MiB: the smallest flavor that has it is used.',
+      },
+      'flavor-name': {
+        ...text,
+        description: 'Name or id of the flavor; together with `min-ram`, a part of its name.',
+      },
+      'key-name': { type: ['string', 'null'], description: 'Name of a key pair of the user.' },
+      'console-log': {
+        type: 'boolean',
+        default: false,
+        description: "Whether the server's console is logged when its login never answers.",
+      },
+      'boot-from-volume': {
+        type: 'boolean',
+        default: false,
+        description: 'Whether the server has a volume as its disk, which is deleted with it.',
+      },
+      'volume-size': {
+        type: 'integer',
+        minimum: 1,
+        default: DEFAULT_VOLUME_SIZE_GB,
+        description: 'Size of that volume, GB.',
+      },
+      'instance-properties': properties("Added to the server's metadata; values of at most 255 characters."),
+      'dynamic-instance-properties': properties(
+        "Added to the server's metadata, with data of the request: `{request.id}`, `{request.labels}`, `{request.requestor}`, `{request.requestor_data}`, `{request.relative_priority}`, `{request.event_id}`, `{request.created_time}`, `{request.tenant_name}`, and into structures `{request.requestor_data[key]}`. `{{` and `}}` are braces.",
+      ),
+      userdata: { type: ['string', 'null'], description: 'Given to the server as its user data.' },
+      networks: { ...names, description: "Default: the pool's." },
+    },
+  },
+  diskImage: {
+    properties: {
+      meta: properties('Properties that the image gets in the cloud.'),
+      'config-drive': configDrive,
+    },
+  },
+  cloudImage: {
+    rules: [{ not: { required: ['image-id', 'image-name'] } }],
+    properties: {
+      'image-id': { ...text, description: 'Id of the image in the cloud.' },
+      'image-name': { ...text, description: 'Name of the image in the cloud. Default: `name`.' },
+      'config-drive': configDrive,
+    },
+  },
+});

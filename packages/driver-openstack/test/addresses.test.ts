@@ -1,0 +1,97 @@
+/** Which of a server's addresses is public, which is private, and at which one a node is reached. */
+
+import { describe, expect, it } from '@jest/globals';
+import { chooseAddresses, interfaceAddress, type AddressFacts } from '../src/addresses.js';
+import type { ServerAddress } from '../src/client/server.js';
+
+const network = (name: string, external: boolean): AddressFacts['networks'][number] => ({
+  id: `id of ${name}`,
+  name,
+  external,
+  isDefault: false,
+  projectId: undefined,
+});
+const hint = (name: string, change: Partial<AddressFacts['hints'][number]>): AddressFacts['hints'][number] => ({
+  name,
+  routesExternally: undefined,
+  natDestination: false,
+  natSource: false,
+  defaultInterface: false,
+  ...change,
+});
+const facts: AddressFacts = { networks: [network('wan', true), network('lan', false)], hints: [] };
+
+function address(text: string, on: string, floating = false): ServerAddress {
+  return { network: on, address: text, version: text.includes(':') ? 6 : 4, floating };
+}
+
+describe('the addresses of a server', () => {
+  it.each([
+    [
+      'a floating one before all others',
+      [address('10.0.0.4', 'lan'), address('8.8.8.8', 'lan'), address('172.24.4.9', 'lan', true)],
+      '172.24.4.9',
+      '10.0.0.4',
+    ],
+    [
+      'one on an external network, routable or not',
+      [address('10.0.0.4', 'lan'), address('172.24.4.9', 'wan')],
+      '172.24.4.9',
+      '10.0.0.4',
+    ],
+    [
+      'one that the world can reach',
+      [address('192.168.3.4', 'lan'), address('203.0.113.9', 'lan')],
+      '203.0.113.9',
+      '192.168.3.4',
+    ],
+    [
+      'none when all are private',
+      [address('10.0.0.4', 'lan'), address('100.64.1.1', 'lan'), address('172.31.255.1', 'lan')],
+      undefined,
+      '10.0.0.4',
+    ],
+    ['one just outside the private ranges', [address('172.32.0.1', 'lan')], '172.32.0.1', undefined],
+  ])('public: %s', (_case, addresses, publicIpv4, privateIpv4) => {
+    expect(chooseAddresses({ addresses }, facts)).toMatchObject({ publicIpv4, privateIpv4 });
+  });
+
+  it('IPv6: the first that is not only local', () => {
+    const addresses = [address('fe80::1', 'lan'), address('fd00::1', 'lan'), address('2001:db8::7', 'lan')];
+    expect(chooseAddresses({ addresses }, facts).publicIpv6).toBe('2001:db8::7');
+  });
+
+  it('the operator’s word on networks goes before what they look like', () => {
+    const addresses = [address('203.0.113.9', 'lan'), address('10.0.0.4', 'lan'), address('10.9.9.9', 'other')];
+    const hints = [hint('lan', { routesExternally: false }), hint('other', { routesExternally: true })];
+    expect(chooseAddresses({ addresses }, { ...facts, hints })).toMatchObject({
+      publicIpv4: '10.9.9.9',
+      privateIpv4: '203.0.113.9',
+    });
+  });
+
+  it('those of a default interface come first', () => {
+    const addresses = [address('10.0.0.4', 'lan'), address('10.1.0.4', 'best')];
+    const hints = [hint('best', { defaultInterface: true })];
+    expect(chooseAddresses({ addresses }, { ...facts, hints }).privateIpv4).toBe('10.1.0.4');
+  });
+});
+
+describe('a node is reached at', () => {
+  const all = { publicIpv4: '8.8.8.8', privateIpv4: '10.0.0.1', publicIpv6: '2001:db8::1', hasFloating: false };
+  it.each([
+    ['its public address', all, false, '8.8.8.8'],
+    ['its private address where that is wanted', all, true, '10.0.0.1'],
+    ['IPv6 when that is all', { ...all, publicIpv4: undefined, privateIpv4: undefined }, false, '2001:db8::1'],
+    ['IPv6 rather than a private address', { ...all, publicIpv4: undefined }, false, '2001:db8::1'],
+    [
+      'its private address when there is no other',
+      { ...all, publicIpv4: undefined, publicIpv6: undefined },
+      false,
+      '10.0.0.1',
+    ],
+    ['its public address when the private one is missing', { ...all, privateIpv4: undefined }, true, '8.8.8.8'],
+  ])('%s', (_case, chosen, wantsPrivate, expected) => {
+    expect(interfaceAddress(chosen, wantsPrivate)).toBe(expected);
+  });
+});

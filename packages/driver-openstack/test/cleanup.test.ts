@@ -1,0 +1,150 @@
+/** Clean-up: what could be leaked is offered, and what has no tags is deleted only when it certainly belongs to nothing. */
+
+import { afterEach, describe, expect, it, jest } from '@jest/globals';
+import type { JsonObject } from '@nodepool/core';
+import { callOn, clientOf, openCloud, section, type OpenCloud } from './cloud.js';
+import { tagsOf, TestProvider } from './provider.js';
+
+jest.setTimeout(30_000);
+
+let open: OpenCloud;
+let test: TestProvider;
+
+async function started(change: JsonObject = {}, label: JsonObject = {}, pool: JsonObject = {}): Promise<void> {
+  open = await openCloud();
+  test = await TestProvider.started(open, section(change, label, pool));
+}
+
+async function pass(ms: number): Promise<void> {
+  await test.end(new Promise<void>((resolve) => void open.time.clock.schedule(ms, resolve)));
+}
+
+afterEach(async () => {
+  await test.stop();
+  await open.cloud.close();
+  expect(test.failures).toEqual([]);
+});
+
+describe('a clean-up round', () => {
+  it('offers servers and floating IPs with their tags, and deletes what is said to be leaked', async () => {
+    await started({}, {}, { 'auto-floating-ip': true });
+    await test.launch();
+    const offered = await test.cleanUpRound(() => true);
+    expect(offered.map(({ kind, tags }) => [kind, tags['nodepool_node_id'], tags['nodepool_launch_attempt']])).toEqual([
+      ['instance', '0000000001', 'attempt-of-0000000001'],
+      ['floating-ip', '0000000001', 'attempt-of-0000000001'],
+    ]);
+    await pass(5000);
+    expect(open.cloud.inspect.leftovers()).toMatchObject({ servers: 0, floatingIps: 0 });
+  });
+
+  it('offers a volume of ours that has lost its server, and no other', async () => {
+    await started();
+    await send('volume', '/volumes', { volume: { name: 'left', size: 1, metadata: { ...tagsOf('0000000009') } } });
+    await send('volume', '/volumes', { volume: { name: 'of others', size: 1 } });
+    await pass(5000);
+    const offered = await test.cleanUpRound(() => true);
+    expect(offered).toMatchObject([{ kind: 'volume', name: 'left', tags: tagsOf('0000000009') }]);
+    await pass(5000);
+    expect(open.cloud.inspect.volumes().map(({ name }) => name)).toEqual(['of others']);
+  });
+
+  it('leaves floating IPs of others alone, unless the operator wants them gone', async () => {
+    await started();
+    await looseFloatingIp();
+    for (let round = 0; round < 5; round += 1) {
+      await test.cleanUpRound(() => true);
+      await pass(60_000);
+    }
+    expect(open.cloud.inspect.floatingIps()).toHaveLength(1);
+  });
+
+  it('deletes floating IPs that lead nowhere for a minute when the operator wants that', async () => {
+    await started({ 'clean-floating-ips': true });
+    await looseFloatingIp();
+    await test.cleanUpRound();
+    expect(open.cloud.inspect.floatingIps()).toHaveLength(1);
+    await pass(61_000);
+    await test.cleanUpRound();
+    expect(open.cloud.inspect.floatingIps()).toEqual([]);
+  });
+});
+
+describe('ports that are DOWN', () => {
+  it('and belong to a server that is gone are deleted after port-cleanup-interval', async () => {
+    await started({ 'port-cleanup-interval': 300 });
+    await downPort('11111111-2222-3333-4444-555555555555');
+    for (let minute = 0; minute < 5; minute += 1) {
+      await test.cleanUpRound();
+      expect(open.cloud.inspect.ports().filter(({ name }) => name === 'forgotten')).toHaveLength(1);
+      await pass(60_000);
+    }
+    await test.cleanUpRound();
+    expect(open.cloud.inspect.ports().filter(({ name }) => name === 'forgotten')).toEqual([]);
+  });
+
+  it('stay as long as their server exists', async () => {
+    await started({ 'port-cleanup-interval': 60 });
+    await test.launch();
+    await downPort(open.cloud.inspect.servers()[0]?.id ?? '');
+    for (let minute = 0; minute < 4; minute += 1) {
+      await test.cleanUpRound();
+      await pass(60_000);
+    }
+    expect(open.cloud.inspect.ports().filter(({ name }) => name === 'forgotten')).toHaveLength(1);
+  });
+
+  it('stay when the clean-up of ports is switched off', async () => {
+    await started({ 'port-cleanup-interval': 0 });
+    await downPort('11111111-2222-3333-4444-555555555555');
+    for (let hour = 0; hour < 3; hour += 1) {
+      await test.cleanUpRound();
+      await pass(3_600_000);
+    }
+    expect(test.count('ports')).toBe(0);
+  });
+});
+
+/** A floating IP that somebody has made, and that is attached to nothing. */
+async function looseFloatingIp(): Promise<void> {
+  const { id } = await network('public');
+  await send('network', '/floatingips', { floatingip: { floating_network_id: id } });
+}
+
+async function downPort(deviceId: string): Promise<void> {
+  const { id } = await network('private');
+  const port = { network_id: id, name: 'forgotten', device_id: deviceId, device_owner: 'compute:nova' };
+  await send('network', '/ports', { port });
+}
+
+async function network(name: string): Promise<{ readonly id: string }> {
+  const client = clientOf(open);
+  const networks = await client.network.listNetworks(callOn(open.time.clock));
+  await client.close();
+  return { id: networks.find((each) => each.name === name)?.id ?? '' };
+}
+
+/** Makes something as somebody else does. */
+async function send(service: 'network' | 'volume', path: string, body: JsonObject): Promise<void> {
+  const auth = {
+    identity: {
+      methods: ['password'],
+      password: { user: { name: 'demo', domain: { name: 'Default' }, password: 'ostack' } },
+    },
+    scope: { project: { name: 'demo', domain: { name: 'Default' } } },
+  };
+  const json = { 'content-type': 'application/json' };
+  const login = await fetch(`${open.cloud.authUrl}/auth/tokens`, {
+    method: 'POST',
+    headers: json,
+    body: JSON.stringify({ auth }),
+  });
+  const { token } = (await login.json()) as { readonly token: { readonly project: { readonly id: string } } };
+  const version = service === 'network' ? 'v2.0' : `v3/${token.project.id}`;
+  const answer = await fetch(`${open.cloud.url}/${service}/${version}${path}`, {
+    method: 'POST',
+    headers: { ...json, 'x-auth-token': login.headers.get('x-subject-token') ?? '' },
+    body: JSON.stringify(body),
+  });
+  if (!answer.ok) throw new Error(`${answer.status} ${await answer.text()}`);
+}

@@ -1,0 +1,86 @@
+/** A simulated OpenStack, and providers of this driver on it, as the tests of this package want them. */
+
+import { seededRandom, silentLogger, type Call, type Clock, type JsonObject } from '@nodepool/core';
+import { startSimulatedOpenStack, type CloudSettings, type SimulatedOpenStack } from '@nodepool/dev-openstack';
+import { simulatedTime, type TestTime } from '@nodepool/driver-kit';
+import { Client } from '../src/client/client.js';
+import type { Surroundings } from '../src/client/cloud-files.js';
+
+export const PROVIDER = 'test';
+
+/** A provider section with a pool `main` and a label `small`, and these keys besides. */
+export function section(change: JsonObject = {}, label: JsonObject = {}, pool: JsonObject = {}): JsonObject {
+  return {
+    name: PROVIDER,
+    driver: 'openstack',
+    cloud: 'real',
+    rate: 0,
+    'cloud-images': [{ name: 'test-image' }],
+    pools: [
+      {
+        name: 'main',
+        networks: ['private'],
+        'auto-floating-ip': false,
+        labels: [{ name: 'small', 'cloud-image': 'test-image', 'flavor-name': 'm1.tiny', ...label }],
+        ...pool,
+      },
+    ],
+    ...change,
+  };
+}
+
+/** Where a process would find the `clouds.yaml` of a simulated cloud, and nothing else. */
+export function surroundingsOf({ cloudsYaml }: Pick<SimulatedOpenStack, 'cloudsYaml'>): Surroundings {
+  return { env: { OS_CLIENT_CONFIG_FILE: cloudsYaml }, cwd: '/nowhere', home: '/nowhere', siteDirectories: [] };
+}
+
+export interface OpenCloud {
+  readonly time: TestTime;
+  readonly cloud: SimulatedOpenStack;
+  readonly surroundings: Surroundings;
+}
+
+/** A simulated cloud on simulated time. */
+export async function openCloud(settings: Partial<CloudSettings> = {}): Promise<OpenCloud> {
+  const time = simulatedTime();
+  const cloud = await startSimulatedOpenStack({ clock: time.clock, random: seededRandom(1), settings });
+  return { time, cloud, surroundings: surroundingsOf(cloud) };
+}
+
+/** A call with a deadline of ten minutes unless said otherwise. */
+export function callOn(clock: Clock, timeoutMs = 600_000): Call {
+  return { signal: new AbortController().signal, deadline: clock.monotonic() + timeoutMs, log: silentLogger };
+}
+
+/** A client of its own, for what somebody else does in the cloud. */
+export function clientOf({ time, surroundings }: OpenCloud, cloudName = 'real'): Client {
+  const { clock } = time;
+  return Client.of({
+    cloudName,
+    regionName: undefined,
+    surroundings,
+    clock,
+    onApiCall: () => undefined,
+    callsPerSecond: Infinity,
+    makeCall: () => callOn(clock),
+  });
+}
+
+/** Makes servers that are not ours. */
+export async function addForeignServers(open: OpenCloud, count: number): Promise<void> {
+  const client = clientOf(open);
+  const call = callOn(open.time.clock);
+  const flavors = await client.compute.listFlavors(call);
+  const [image] = await client.image.listImages(call, { name: 'test-image' });
+  const networks = await client.network.listNetworks(call);
+  for (let index = 0; index < count; index += 1) {
+    const spec = {
+      name: `other-${index}`,
+      flavorRef: flavors.find(({ name }) => name === 'm1.tiny')?.id ?? '',
+      imageRef: image?.id ?? '',
+      networks: [{ uuid: networks.find(({ name }) => name === 'private')?.id ?? '' }],
+    };
+    await client.compute.createServer(spec, call);
+  }
+  await client.close();
+}

@@ -1,0 +1,74 @@
+/** Configurations of real sites, and what is read of them. */
+
+import { describe, expect, it } from '@jest/globals';
+import { mkdtempSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { formatProblem, loadConfig, type NodepoolConfig, type ProviderConfig } from '@nodepool/core';
+import { openStackDriver, type OpenStackProvider, type Surroundings } from '../src/index.js';
+
+const FILES = join(__dirname, '..', '..', 'core', 'test', 'config', 'files');
+const nowhere: Surroundings = { env: {}, cwd: '/nowhere', home: '/nowhere', siteDirectories: [] };
+
+async function load(file: string, surroundings = nowhere): Promise<NodepoolConfig> {
+  const driver = openStackDriver(surroundings);
+  const result = await loadConfig({ file, secureFile: undefined, env: {}, discoverDriver: async () => driver });
+  if (!result.ok) throw new Error(result.problems.map(formatProblem).join('\n'));
+  expect(result.warnings).toEqual([]);
+  return result.config;
+}
+
+function openStack(config: ProviderConfig | undefined): OpenStackProvider {
+  if (config === undefined || !('cloud' in config)) throw new Error('it is no provider of this driver');
+  return config as OpenStackProvider;
+}
+
+describe('the configuration of a real site', () => {
+  it.each([
+    'opendev/launcher-nl01.yaml',
+    'opendev/builder.yaml',
+    'valid/integration_occ.yaml',
+    'valid/secure_main.yaml',
+  ])('%s loads, without any clouds.yaml', async (name) => {
+    const { providers, brokenProviders } = await load(join(FILES, name));
+    expect(providers.size).toBeGreaterThan(0);
+    expect(brokenProviders.size).toBe(0);
+    for (const provider of providers.values()) expect(provider.imageFormat).toBe('qcow2');
+  });
+
+  it('has cloud, region, rate, flavors, networks and config drives', async () => {
+    const { providers } = await load(join(FILES, 'opendev/launcher-nl01.yaml'));
+    const rax = openStack(providers.get('rax-ord'));
+    expect(rax).toMatchObject({
+      cloud: 'rax',
+      regionName: 'ORD',
+      callsPerSecond: 100,
+      launchRetries: 1,
+      maxConcurrency: 5,
+    });
+    expect(rax.pools.get('main')?.labels.get('debian-bookworm')).toMatchObject({
+      flavor: { minRam: 8000, name: 'Performance' },
+      configDrive: true,
+      keyName: 'infra-root-keys-2024-04-08',
+      autoFloatingIp: true,
+      networks: [],
+    });
+    const flex = openStack(providers.get('raxflex-dfw3'));
+    expect(flex.callsPerSecond).toBe(1);
+    expect(flex.pools.get('main')?.labels.get('ubuntu-noble')).toMatchObject({
+      flavor: { minRam: undefined, name: 'gp.5.4.8' },
+      networks: ['opendevzuul-network1'],
+    });
+  });
+
+  it('uploads images in the format that clouds.yaml names', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'clouds-'));
+    const auth = { auth_url: 'https://id.example.org', username: 'u', password: 'p', user_domain_id: 'default' };
+    const clouds = { vexxhost: { auth, image_format: 'raw' } };
+    writeFileSync(join(folder, 'clouds.yaml'), JSON.stringify({ clouds }));
+    const { providers } = await load(join(FILES, 'opendev/builder.yaml'), { ...nowhere, cwd: folder });
+    expect(providers.get('vexxhost-sjc1')?.imageFormat).toBe('raw');
+    expect(providers.get('ovh-gra1')?.imageFormat).toBe('qcow2');
+    expect(providers.get('ovh-gra1')?.imageUpload?.imageUploadTimeoutMs).toBe(21_600_000);
+  });
+});

@@ -1,0 +1,259 @@
+/** This driver and a simulated OpenStack, as the driver kit wants them. */
+
+import { join } from 'node:path';
+import type { ExternalId, JsonObject } from '@nodepool/core';
+import type { FaultRule, SimulatedOpenStack } from '@nodepool/dev-openstack';
+import type { CloudResource, DriverSubject, PlannedFault, TestCloud } from '@nodepool/driver-kit';
+import { OpenStackAdapter, openStackDriver, type OpenStackProvider } from '../src/index.js';
+import { addForeignServers, openCloud, section } from './cloud.js';
+
+const used: JsonObject = section({
+  diskimages: [{ name: 'built' }],
+  pools: [
+    {
+      name: 'main',
+      networks: ['private'],
+      labels: [
+        { name: 'small', 'cloud-image': 'test-image', 'flavor-name': 'm1.tiny' },
+        { name: 'own', diskimage: 'built', 'flavor-name': 'm1.tiny' },
+      ],
+    },
+  ],
+});
+
+/** Every key that a provider of this driver can have; `image-id` excludes `image-name`. */
+const everyKey: JsonObject = {
+  name: 'all',
+  driver: 'openstack',
+  cloud: 'real',
+  'region-name': 'RegionOne',
+  'max-concurrency': 5,
+  priority: 10,
+  'launch-retries': 2,
+  'launch-timeout': 600,
+  'boot-timeout': 30,
+  rate: 0.1,
+  'image-upload-timeout': 3600,
+  'image-name-format': '{image_name}-{timestamp}',
+  'post-upload-hook': '/bin/true',
+  'clean-floating-ips': true,
+  'port-cleanup-interval': 600,
+  'nodepool-id': 'old',
+  diskimages: [
+    {
+      name: 'built',
+      pause: false,
+      meta: { hw_disk_bus: 'scsi', min_disk: 10, hidden: false },
+      'config-drive': true,
+      'connection-type': 'ssh',
+      'connection-port': 22,
+    },
+  ],
+  'cloud-images': [
+    {
+      name: 'by-name',
+      'image-name': 'Debian 12',
+      'config-drive': false,
+      username: 'zuul',
+      'python-path': 'auto',
+      'shell-type': 'sh',
+      'connection-type': 'ssh',
+      'connection-port': 22,
+    },
+    { name: 'by-id', 'image-id': '24c0c5e3-bfae-42ce-8058-fe3e74949493' },
+  ],
+  pools: [
+    {
+      name: 'main',
+      'max-servers': 10,
+      'max-cores': 20,
+      'max-ram': 4096,
+      'max-volumes': 5,
+      'max-volume-gb': 500,
+      'ignore-provider-quota': true,
+      'availability-zones': ['nova'],
+      networks: ['private'],
+      'security-groups': ['default'],
+      'auto-floating-ip': true,
+      priority: 5,
+      'node-attributes': { key: 'value' },
+      'host-key-checking': true,
+      'use-internal-ip': true,
+      labels: [
+        {
+          name: 'small',
+          'cloud-image': 'by-name',
+          'min-ram': 512,
+          'flavor-name': 'tiny',
+          'key-name': 'keys',
+          'console-log': true,
+          'host-key-checking': true,
+          'boot-from-volume': true,
+          'volume-size': 20,
+          'instance-properties': { a: 'b', number: 5 },
+          'dynamic-instance-properties': { tenant: 'of {request.tenant_name}' },
+          userdata: '#cloud-config\n',
+          networks: ['public'],
+        },
+        { name: 'own', diskimage: 'built', 'min-ram': 1024 },
+      ],
+    },
+  ],
+};
+
+const label = ['pools', 0, 'labels', 0] as const;
+
+const configuration: DriverSubject['configuration'] = {
+  accepted: [everyKey],
+  refused: [
+    {
+      why: 'a template over something that requests do not have',
+      section: section({}, { 'dynamic-instance-properties': { tenant: '{request.tennant_name}' } }),
+      at: [...label, 'dynamic-instance-properties', 'tenant'],
+    },
+    {
+      why: 'metadata that is too long',
+      section: section({}, { 'instance-properties': { long: 'x'.repeat(256) } }),
+      at: [...label, 'instance-properties', 'long'],
+    },
+    {
+      why: 'user data that is too long',
+      section: section({}, { userdata: 'x'.repeat(50_000) }),
+      at: [...label, 'userdata'],
+    },
+  ],
+};
+
+/** The driver on a simulated cloud. */
+export const simulated: DriverSubject = {
+  name: 'openstack',
+  packageFolder: join(__dirname, '..'),
+  configuration,
+  can: [
+    'adapter',
+    'resources',
+    'foreign-instances',
+    'times',
+    'list-lag',
+    'break-instance',
+    'destroy-instance',
+    'quota',
+    'zones',
+    'images',
+    'image-checksums',
+    'image-labels',
+    'fault:any:lose-answer',
+    'fault:any:auth',
+    'fault:create:refuse',
+    'fault:create:lose-answer',
+    'fault:create:hang',
+    'fault:create:throttle',
+    'fault:create:auth',
+    'fault:create:quota',
+    'fault:create:capacity',
+    'fault:create:invalid',
+    'fault:delete:refuse',
+    'fault:delete:lose-answer',
+    'fault:list:refuse',
+    'fault:list:auth',
+    'fault:list:hang',
+    'fault:upload:refuse',
+    'fault:upload:hang',
+  ],
+  async open(): Promise<TestCloud> {
+    const opened = await openCloud({ pageLimit: 3 });
+    const { cloud, time, surroundings } = opened;
+    return {
+      time,
+      section: used,
+      makeDriver: () => openStackDriver(surroundings),
+      makeAdapter: (config) => new OpenStackAdapter(config as OpenStackProvider, surroundings),
+      resources: () => resourcesOf(cloud),
+      addForeignInstances: (count) => addForeignServers(opened, count),
+      setTimes: (times) => cloud.configure(times),
+      setListLag: (ms) => {
+        const lag = { kind: 'lag', lacksNewestMs: ms, showsDeletedMs: ms } as const;
+        cloud.faults.add({ on: 'compute.servers.list-detail', times: Infinity, fault: lag });
+      },
+      breakInstance: (id) => void cloud.faults.breakServer(text(id), 'the host broke down'),
+      destroyInstance: (id) => void cloud.faults.vanish(text(id)),
+      setQuota: ({ instances }) => cloud.quota('demo').set({ instances }),
+      plan: (fault) => plan(cloud, fault),
+      imageLabel: { pool: 'main', label: 'own' },
+      close: () => cloud.close(),
+    };
+  },
+};
+
+const OPERATIONS: Readonly<Record<PlannedFault['operation'], FaultRule['on']>> = {
+  any: ({ service }) => service !== 'identity',
+  create: 'compute.servers.create',
+  delete: 'compute.servers.delete',
+  list: 'compute.servers.list-detail',
+  upload: 'image.images.upload',
+};
+
+function plan(cloud: SimulatedOpenStack, { operation, kind, skip }: PlannedFault): void {
+  const on = OPERATIONS[operation];
+  const add = (fault: FaultRule['fault']): void => void cloud.faults.add({ on, after: skip, fault });
+  switch (kind) {
+    case 'refuse':
+      add({ kind: 'status', status: 500 });
+      return;
+    case 'lose-answer':
+      add({ kind: 'cut', when: 'after' });
+      return;
+    case 'hang':
+      add({ kind: 'hang', when: 'before' });
+      return;
+    case 'throttle':
+      add({ kind: 'status', status: 429, retryAfter: 2 });
+      return;
+    case 'auth':
+      // A refused token alone is no trouble: there is another one at the next login.
+      add({ kind: 'status', status: 401 });
+      cloud.faults.add({ on: 'identity.tokens.create', fault: { kind: 'status', status: 401 } });
+      return;
+    case 'quota':
+      add({
+        kind: 'status',
+        status: 403,
+        body: refusal('forbidden', 403, 'Quota exceeded for instances: Requested 1, but already used 3 of 3 instances'),
+      });
+      return;
+    case 'capacity':
+      add({
+        kind: 'status',
+        status: 409,
+        body: JSON.stringify({
+          NeutronError: {
+            type: 'IpAddressGenerationFailure',
+            message: 'No more IP addresses available on network.',
+            detail: '',
+          },
+        }),
+      });
+      return;
+    case 'invalid':
+      add({ kind: 'status', status: 400, body: refusal('badRequest', 400, 'Invalid key_name provided.') });
+      return;
+  }
+}
+
+function refusal(key: string, code: number, message: string): string {
+  return JSON.stringify({ [key]: { code, message } });
+}
+
+function resourcesOf({ inspect }: SimulatedOpenStack): CloudResource[] {
+  const servers = inspect.servers().filter(({ metadata }) => 'nodepool_node_id' in metadata);
+  const images = inspect.images().filter(({ properties }) => 'nodepool_upload_id' in properties);
+  return [
+    ...servers.map(({ id, metadata }) => ({ kind: 'instance', externalId: id, tags: metadata })),
+    ...images.map(({ id, properties }) => ({ kind: 'image', externalId: id, tags: properties })),
+  ];
+}
+
+function text(externalId: ExternalId): string {
+  if (typeof externalId === 'string') return externalId;
+  throw new TypeError('ids of OpenStack are texts');
+}

@@ -1,0 +1,92 @@
+/** Deletions: over only when the cloud has confirmed that the server is gone. */
+
+import { afterEach, describe, expect, it, jest } from '@jest/globals';
+import { openCloud, section, type OpenCloud } from './cloud.js';
+import { TestProvider } from './provider.js';
+
+jest.setTimeout(30_000);
+
+let open: OpenCloud;
+let test: TestProvider;
+
+async function launched(pool = {}): Promise<string> {
+  open = await openCloud();
+  test = await TestProvider.started(open, section({}, {}, pool));
+  const { externalId } = await test.launch();
+  if (typeof externalId !== 'string') throw new TypeError('ids are texts');
+  return externalId;
+}
+
+afterEach(async () => {
+  await test.stop();
+  await open.cloud.close();
+  expect(test.failures).toEqual([]);
+});
+
+describe('a deletion', () => {
+  it('is over when the cloud knows the server no more, and asks for that very server', async () => {
+    const id = await launched();
+    open.cloud.configure({ deleteMs: 30_000 });
+    await test.cleanUp(id);
+    expect(open.cloud.inspect.leftovers()).toMatchObject({ servers: 0, ports: 0 });
+    expect(test.apiCalls.at(-1)).toMatchObject({ operation: 'server', method: 'GET', status: 404 });
+  });
+
+  it('of a server that is gone is a success', async () => {
+    const id = await launched();
+    open.cloud.faults.vanish(id);
+    await test.cleanUp(id);
+    expect(test.count('server', 'DELETE')).toBe(1);
+  });
+
+  it('that ends in ERROR is asked for again', async () => {
+    open = await openCloud();
+    test = await TestProvider.started(open);
+    open.cloud.faults.nextServers({ fate: { delete: 'error', times: 2 } });
+    const { externalId } = await test.launch();
+    await test.cleanUp(externalId);
+    expect(open.cloud.inspect.servers()).toEqual([]);
+    expect(test.count('server', 'DELETE')).toBe(3);
+  });
+
+  it('that is refused because the server is busy is asked for again', async () => {
+    open = await openCloud();
+    test = await TestProvider.started(open);
+    open.cloud.faults.nextServers({ fate: { delete: 'conflict', times: 3 } });
+    const { externalId } = await test.launch();
+    await test.cleanUp(externalId);
+    expect(open.cloud.inspect.servers()).toEqual([]);
+  });
+
+  it('is not taken for done because a list lacks the server', async () => {
+    const id = await launched();
+    open.cloud.configure({ deleteMs: 60_000 });
+    open.cloud.faults.add({ on: 'compute.servers.list-detail', times: 3, fault: { kind: 'truncate', to: 0 } });
+    let over = false;
+    const deletion = test.beginCleanUp(id).then(() => {
+      over = true;
+    });
+    await open.time.until(() => test.count('server', 'GET') > 0, 30_000);
+    expect(over).toBe(false);
+    await test.end(deletion);
+    expect(open.cloud.inspect.servers()).toEqual([]);
+  });
+
+  it('of a server whose floating IP is gone already goes on', async () => {
+    const id = await launched({ 'auto-floating-ip': true });
+    open.cloud.faults.add({ on: 'network.floating-ips.delete', fault: { kind: 'cut', when: 'after' } });
+    await test.cleanUp(id);
+    expect(open.cloud.inspect.leftovers()).toMatchObject({ servers: 0, floatingIps: 0 });
+  });
+
+  it('outlasts a cloud that fails for a while', async () => {
+    const id = await launched();
+    open.cloud.faults.add({
+      on: 'compute',
+      times: 15,
+      fault: { kind: 'status', status: 502, body: '<html><body><h1>502 Bad Gateway</h1></body></html>' },
+    });
+    await test.cleanUp(id);
+    expect(open.cloud.inspect.servers()).toEqual([]);
+  });
+});

@@ -1,0 +1,114 @@
+/** Disk images: what is uploaded, how it is verified, and that nothing is left of what failed. */
+
+import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
+import { createHash } from 'node:crypto';
+import { mkdtempSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { callOn, openCloud, section, type OpenCloud } from './cloud.js';
+import { failureOf, TestProvider } from './provider.js';
+
+jest.setTimeout(30_000);
+
+const data = Buffer.alloc(300_000, 'data of a disk image ');
+const md5 = createHash('md5').update(data).digest('hex');
+
+let open: OpenCloud;
+let test: TestProvider;
+let folder: string;
+let file: string;
+
+beforeEach(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'image-'));
+  file = join(folder, 'debian.raw');
+  writeFileSync(file, data);
+  open = await openCloud();
+  // What a builder has: images, and no pools.
+  const { pools: _pools, ...builders } = section({ diskimages: [{ name: 'debian' }] });
+  test = await TestProvider.started(open, builders);
+});
+
+afterEach(async () => {
+  await test.stop();
+  await open.cloud.close();
+  rmSync(folder, { recursive: true });
+});
+
+const ours = (): readonly { readonly name: string; readonly status: string }[] =>
+  open.cloud.inspect.images().filter(({ name }) => name.startsWith('debian'));
+
+describe('an upload', () => {
+  it('has the data, the properties and the tags', async () => {
+    const externalId = await test.upload(file, {
+      md5,
+      metadata: { hw_disk_bus: 'scsi', min_disk: '10', protected: 'False' },
+    });
+    const [image] = open.cloud.inspect.images().filter(({ id }) => id === externalId);
+    expect(image).toMatchObject({ name: 'debian-1', status: 'active', size: data.length, md5 });
+    expect(image?.properties).toMatchObject({
+      hw_disk_bus: 'scsi',
+      nodepool_upload_id: '0000000001',
+      nodepool_provider_name: 'test',
+      'owner_specified.openstack.md5': md5,
+    });
+  });
+
+  it('of a file that has changed since it was built is refused', async () => {
+    const failure = await failureOf(test.upload(file, { md5: '0'.repeat(32) }));
+    expect(failure.message).toContain('is not what was built');
+    expect(ours()).toEqual([]);
+  });
+
+  it('that is cut in the middle fails, and leaves nothing behind', async () => {
+    open.cloud.faults.add({ on: 'image.images.upload', fault: { kind: 'cut', when: 'before' } });
+    expect(await failureOf(test.upload(file))).toMatchObject({ code: 'transient' });
+    expect(ours()).toEqual([]);
+  });
+
+  it('whose image was made but whose answer was lost leaves nothing behind', async () => {
+    open.cloud.faults.add({ on: 'image.images.create', fault: { kind: 'cut', when: 'after' } });
+    expect(await failureOf(test.upload(file))).toMatchObject({ code: 'transient' });
+    expect(ours()).toEqual([]);
+  });
+
+  it('is streamed again from the beginning when its token is refused', async () => {
+    open.cloud.faults.add({ on: 'image.images.upload', fault: { kind: 'status', status: 401 } });
+    const externalId = await test.upload(file, { md5 });
+    expect(open.cloud.inspect.images().find(({ id }) => id === externalId)).toMatchObject({ size: data.length, md5 });
+  });
+
+  it('reads no further ahead than a little, however large the file is', async () => {
+    writeFileSync(file, '');
+    truncateSync(file, 256 * 2 ** 20);
+    open.cloud.faults.add({ on: 'image.images.upload', fault: { kind: 'hang', when: 'before' } });
+    let sent = 0;
+    const progress = (bytes: number): void => {
+      sent = bytes;
+    };
+    const deadline = open.time.clock.monotonic() + 60_000;
+    expect(await failureOf(test.upload(file, { progress, deadline }))).toMatchObject({ code: 'timeout' });
+    expect(sent).toBeLessThan(16 * 2 ** 20);
+    expect(ours()).toEqual([]);
+  });
+
+  it('that the quota does not allow says so', async () => {
+    const body =
+      '<html><body><h1>413 Request Entity Too Large</h1>The request exceeds the quota for images</body></html>';
+    open.cloud.faults.add({ on: 'image.images.upload', fault: { kind: 'status', status: 413, body } });
+    expect(await failureOf(test.upload(file))).toMatchObject({ code: 'quota' });
+    expect(ours()).toEqual([]);
+  });
+});
+
+describe('the list of images', () => {
+  it('has ours and nobody else’s', async () => {
+    const externalId = await test.upload(file);
+    const images = await test.end(test.provider.images!.listImages(callOn(open.time.clock)));
+    expect(images.map((image) => [image.externalId, image.ready])).toEqual([[externalId, true]]);
+    expect(images[0]?.tags).toEqual({
+      nodepool_build_id: 'b1',
+      nodepool_upload_id: '0000000001',
+      nodepool_provider_name: 'test',
+    });
+  });
+});

@@ -1,0 +1,322 @@
+/** Launches: what servers are made of, and what becomes of the launch, whatever the cloud does. */
+
+import { afterEach, describe, expect, it, jest } from '@jest/globals';
+import type { CloudSettings } from '@nodepool/dev-openstack';
+import type { JsonObject } from '@nodepool/core';
+import { addForeignServers, openCloud, section, type OpenCloud } from './cloud.js';
+import { tagsOf, TestProvider } from './provider.js';
+
+jest.setTimeout(30_000);
+
+let open: OpenCloud;
+let test: TestProvider;
+
+async function provider(
+  change: JsonObject = {},
+  label: JsonObject = {},
+  pool: JsonObject = {},
+  settings: Partial<CloudSettings> = {},
+): Promise<TestProvider> {
+  open = await openCloud(settings);
+  test = await TestProvider.started(open, section(change, label, pool));
+  return test;
+}
+
+afterEach(async () => {
+  await test.stop();
+  await open.cloud.close();
+  expect(test.failures).toEqual([]);
+});
+
+describe('a server', () => {
+  it('carries groups, tags, and properties of label and request; those of the request are cut to what the cloud takes', async () => {
+    await provider(
+      {},
+      {
+        'instance-properties': { static: 'yes', count: 3 },
+        'dynamic-instance-properties': {
+          who: '{request.requestor} of {request.tenant_name} for {request.requestor_data[job]}',
+          long: `${'ä'.repeat(200)}{request.id}`,
+        },
+      },
+    );
+    await test.launch('0000000001');
+    const [server] = open.cloud.inspect.servers();
+    expect(server?.metadata).toEqual({
+      groups: 'test,test-image,small',
+      static: 'yes',
+      count: '3',
+      who: 'zuul of acme for unit',
+      long: 'ä'.repeat(127),
+      ...tagsOf('0000000001'),
+    });
+  });
+
+  it('has the key, user data, config drive, security groups and zone that are configured', async () => {
+    await provider(
+      { 'cloud-images': [{ name: 'test-image', 'config-drive': true }] },
+      { userdata: '#cloud-config\n' },
+      { 'security-groups': ['default'] },
+    );
+    await test.launch('0000000001', { availabilityZone: 'nova' });
+    const [server] = open.cloud.inspect.servers();
+    expect(server).toMatchObject({
+      name: 'np0000000001',
+      configDrive: true,
+      securityGroups: ['default'],
+      availabilityZone: 'nova',
+    });
+    expect(Buffer.from(server?.userData ?? '', 'base64').toString()).toBe('#cloud-config\n');
+  });
+
+  it.each([
+    ['exactly that name', { 'flavor-name': 'm1.small' }, 2048],
+    ['the least memory', { 'flavor-name': undefined, 'min-ram': 1000 }, 2048],
+    ['the least memory, with that in its name', { 'flavor-name': 'm1.l', 'min-ram': 1000 }, 8192],
+  ])('is of the flavor with %s', async (_case, label, ram) => {
+    const given: JsonObject = Object.fromEntries(
+      Object.entries(label).flatMap(([key, value]) => (value === undefined ? [] : [[key, value]])),
+    );
+    await provider({
+      pools: [
+        {
+          name: 'main',
+          networks: ['private'],
+          'auto-floating-ip': false,
+          labels: [{ name: 'small', 'cloud-image': 'test-image', ...given }],
+        },
+      ],
+    });
+    expect(await test.launch()).toMatchObject({ resources: { ram } });
+  });
+
+  it('that boots from a volume has one of that size, with our tags, and it goes with the server', async () => {
+    await provider({}, { 'boot-from-volume': true, 'volume-size': 7 });
+    const { externalId } = await test.launch();
+    const [volume] = open.cloud.inspect.volumes();
+    expect(volume).toMatchObject({ sizeGb: 7, serverId: externalId, metadata: tagsOf('0000000001') });
+    await test.cleanUp(externalId);
+    expect(open.cloud.inspect.leftovers()).toMatchObject({ servers: 0, volumes: 0, ports: 0 });
+  });
+
+  it('of a cloud that names the flavor of servers only is described all the same', async () => {
+    await provider({}, {}, {}, { microversion: '2.40' });
+    expect(await test.launch()).toMatchObject({ resources: { instances: 1, cores: 1, ram: 512 }, region: 'RegionOne' });
+  });
+});
+
+describe('a floating IP', () => {
+  const withFloatingIp = { 'auto-floating-ip': true };
+
+  it('is given to a server without public address, carries our tags, and goes before the server', async () => {
+    await provider({}, {}, withFloatingIp);
+    const instance = await test.launch();
+    const [floating] = open.cloud.inspect.floatingIps();
+    expect(floating?.description).toContain('nodepool_node_id=0000000001');
+    expect(floating?.description).toContain('nodepool_launch_attempt=attempt-of-0000000001');
+    expect(instance).toMatchObject({ publicIpv4: floating?.address, interfaceIp: floating?.address });
+    expect(instance.privateIpv4).toMatch(/^10\./);
+    await test.cleanUp(instance.externalId);
+    expect(open.cloud.inspect.leftovers()).toMatchObject({ servers: 0, floatingIps: 0, ports: 0 });
+    const deletions = test.apiCalls.filter(({ method }) => method === 'DELETE').map(({ operation }) => operation);
+    expect(deletions).toEqual(['floatingip', 'server']);
+  });
+
+  it('is not given where private addresses are wanted', async () => {
+    await provider({}, {}, { ...withFloatingIp, 'use-internal-ip': true });
+    const instance = await test.launch();
+    expect(instance.interfaceIp).toBe(instance.privateIpv4);
+    expect(open.cloud.inspect.floatingIps()).toEqual([]);
+  });
+
+  it('whose answer was lost is found again, not made twice', async () => {
+    await provider({}, {}, withFloatingIp);
+    open.cloud.faults.add({ on: 'network.floating-ips.create', fault: { kind: 'cut', when: 'after' } });
+    const instance = await test.launch();
+    expect(open.cloud.inspect.floatingIps()).toHaveLength(1);
+    expect(instance.publicIpv4).toBe(open.cloud.inspect.floatingIps()[0]?.address);
+  });
+
+  it('that an earlier process has made is found again, not made twice', async () => {
+    await provider({}, {}, withFloatingIp);
+    const { externalId } = await test.launch();
+    await test.launch('0000000001', { externalId, saved: { state: 'attaching' } });
+    expect(open.cloud.inspect.floatingIps()).toHaveLength(1);
+  });
+
+  it('that the quota does not allow is a quota error', async () => {
+    await provider({}, {}, withFloatingIp);
+    open.cloud.quota('demo').set({ floatingip: 0 });
+    expect(await test.failedLaunch()).toMatchObject({ code: 'quota' });
+  });
+
+  it('is waited for while the network service is down', async () => {
+    await provider({}, {}, withFloatingIp);
+    open.cloud.faults.add({ on: 'network', times: 6, fault: { kind: 'status', status: 503 } });
+    expect((await test.launch()).publicIpv4).toBeDefined();
+  });
+
+  it('costs few calls when sixty nodes are made and deleted at once, polling included', async () => {
+    await provider({}, {}, withFloatingIp, { bootMs: 20_000, deleteMs: 2000 });
+    test.apiCalls.length = 0;
+    const ids = Array.from({ length: 60 }, (_, index) => String(index).padStart(10, '0'));
+    const instances = await test.end(Promise.all(ids.map((id) => test.begin(id))));
+    await test.end(Promise.all(instances.map(({ externalId }, index) => test.beginCleanUp(externalId, ids[index]))));
+    expect(open.cloud.inspect.leftovers()).toMatchObject({ servers: 0, floatingIps: 0, ports: 0 });
+    expect(test.apiCalls.length / ids.length).toBeLessThan(6);
+  });
+});
+
+describe('a server that goes to ERROR', () => {
+  it.each([
+    ['No valid host was found. ', 'capacity'],
+    ['Exceeded maximum number of retries. Exceeded max scheduling attempts 3 for instance {id}.', 'capacity'],
+    ['Build of instance {id} aborted: No more IP addresses available on network 1234.', 'capacity'],
+    ["Quota exceeded for resources: ['port'].", 'quota'],
+    ['Build of instance {id} aborted: VolumeSizeExceedsAvailableQuota', 'quota'],
+    ['Maximum number of ports exceeded', 'quota'],
+    ['Build of instance {id} aborted: the hypervisor gave up', 'instance-failed'],
+  ])('with "%s" is a failure of kind %s that has left something to delete', async (message, code) => {
+    await provider();
+    open.cloud.faults.nextServers({ fate: { boot: 'error', message } });
+    expect(await test.failedLaunch()).toMatchObject({ code, outcome: 'applied' });
+  });
+});
+
+describe('a server that goes to ERROR before the cloud says why', () => {
+  it.each([
+    ['is judged by the reason that comes after', 'No valid host was found. ', 'capacity'],
+    ['has failed when no reason comes', '', 'instance-failed'],
+  ])('%s', async (_case, message, code) => {
+    await provider({}, {}, {}, { bootMs: 600_000 });
+    const launch = test.failedLaunch();
+    await open.time.until(() => open.cloud.inspect.servers().length > 0, 60_000);
+    const id = open.cloud.inspect.servers()[0]?.id ?? '';
+    const body = JSON.stringify({ servers: [{ id, status: 'ERROR', metadata: tagsOf('0000000001') }] });
+    open.cloud.faults.add({ on: 'compute.servers.list-detail', fault: { kind: 'status', status: 200, body } });
+    open.cloud.faults.breakServer(id, message);
+    expect(await launch).toMatchObject({ code, outcome: 'applied' });
+  });
+});
+
+describe('a creation', () => {
+  it('that is over quota makes nothing', async () => {
+    await provider();
+    open.cloud.quota('demo').set({ instances: 0 });
+    expect(await test.failedLaunch()).toMatchObject({ code: 'quota', outcome: 'not-applied' });
+  });
+
+  it.each([
+    ['key pair', { 'key-name': 'nobodys' }],
+    ['network', { networks: ['elsewhere'] }],
+  ])('with a %s that there is not is refused for good', async (_case, label) => {
+    await provider({}, label);
+    expect(await test.failedLaunch()).toMatchObject({ code: 'configuration' });
+  });
+
+  it('in a zone that there is not is refused for good', async () => {
+    await provider();
+    expect(await test.failedLaunch('0000000001', { availabilityZone: 'atlantis' })).toMatchObject({
+      code: 'configuration',
+      message: expect.stringContaining('availability zone'),
+    });
+  });
+
+  it('is tried with what the name means now when the image that was found before is gone', async () => {
+    await provider();
+    await test.launch('0000000001');
+    open.cloud.faults.add({
+      on: 'compute.servers.create',
+      fault: { kind: 'status', status: 400, body: '{"badRequest": {"message": "Can not find requested image"}}' },
+    });
+    const looked = test.count('images');
+    await test.launch('0000000002');
+    expect(test.count('images')).toBe(looked + 1);
+    expect(test.count('servers', 'POST')).toBe(3);
+  });
+
+  it('from an upload that the cloud has no more fails without putting the label out of service', async () => {
+    await provider({
+      diskimages: [{ name: 'built' }],
+      pools: [{ name: 'main', networks: ['private'], labels: [{ name: 'small', diskimage: 'built', 'min-ram': 1 }] }],
+    });
+    const gone = '11111111-2222-3333-4444-555555555555';
+    expect(await test.failedLaunch('0000000001', { imageExternalId: gone })).toMatchObject({ code: 'not-found' });
+  });
+
+  it('waits for the time that the cloud asks for', async () => {
+    await provider();
+    open.cloud.faults.add({ on: 'compute', times: 1, fault: { kind: 'status', status: 429, retryAfter: 30 } });
+    const before = open.time.clock.monotonic();
+    await test.launch();
+    expect(open.time.clock.monotonic() - before).toBeGreaterThanOrEqual(30_000);
+  });
+
+  it.each([
+    ['before anything was made', 'before'],
+    ['after the server was made', 'after'],
+  ] as const)(
+    'that is never answered, %s, ends with one server at most, and the launcher knows which',
+    async (_case, when) => {
+      await provider();
+      open.cloud.faults.add({ on: 'compute.servers.create', fault: { kind: 'hang', when } });
+      if (when === 'after') {
+        expect((await test.launch()).externalId).toBe(open.cloud.inspect.servers()[0]?.id);
+      } else {
+        expect(await test.failedLaunch()).toMatchObject({ code: 'timeout', outcome: 'not-applied' });
+      }
+      expect(open.cloud.inspect.servers()).toHaveLength(when === 'after' ? 1 : 0);
+      expect(test.count('servers', 'POST')).toBe(1);
+    },
+  );
+
+  it('finds its server among those of others, on whatever page', async () => {
+    await provider({}, {}, {}, { pageLimit: 2 });
+    await addForeignServers(open, 5);
+    open.cloud.faults.add({ on: 'compute.servers.create', fault: { kind: 'cut', when: 'after' } });
+    expect((await test.launch()).externalId).toEqual(
+      open.cloud.inspect.servers().find(({ metadata }) => 'nodepool_node_id' in metadata)?.id,
+    );
+  });
+});
+
+describe('a launch while the identity service is away', () => {
+  it('waits for it', async () => {
+    await provider();
+    open.cloud.faults.revokeTokens();
+    open.cloud.faults.add({ on: 'identity', times: 5, fault: { kind: 'status', status: 503 } });
+    await test.launch();
+    expect(test.count('servers', 'POST')).toBeGreaterThan(0);
+  });
+
+  it('does not lose an attempt to a service that cannot ask it', async () => {
+    await provider();
+    const body =
+      '{"message": "The Keystone service is temporarily unavailable.\\n\\n", "code": "503 Service Unavailable", "title": "Service Unavailable"}';
+    open.cloud.faults.add({ on: 'compute', times: 4, fault: { kind: 'status', status: 503, body } });
+    await test.launch();
+    expect(open.cloud.inspect.servers()).toHaveLength(1);
+  });
+});
+
+describe('a label', () => {
+  it('whose image is missing is not ready, and is again once there is one', async () => {
+    await provider({ 'cloud-images': [{ name: 'test-image', 'image-name': 'later' }] });
+    const readiness = test.provider.labelReady('main', 'small');
+    expect(readiness).toEqual({ ready: false, reason: expect.stringContaining('"later"') });
+    const file = __filename;
+    await test.upload(file, { externalName: 'later' });
+    await test.end(new Promise<void>((resolve) => void open.time.clock.schedule(61_000, resolve)));
+    test.provider.labelReady('main', 'small');
+    await test.end(new Promise<void>((resolve) => void open.time.clock.schedule(10_000, resolve)));
+    expect(test.provider.labelReady('main', 'small')).toEqual({ ready: true });
+  });
+
+  it('whose flavor is missing is not ready, and the reason says what there is', async () => {
+    await provider({}, { 'flavor-name': 'giant' });
+    expect(test.provider.labelReady('main', 'small')).toEqual({
+      ready: false,
+      reason: expect.stringMatching(/"giant".*m1\.tiny/),
+    });
+  });
+});

@@ -1,0 +1,303 @@
+/** Calls to the services: tokens, turns, pages, repetitions, and the metrics of all that. */
+
+import { afterEach, describe, expect, it, jest } from '@jest/globals';
+import type { ApiCall } from '@nodepool/core';
+import type { Cloud } from '../src/client/cloud.js';
+import { Compute } from '../src/client/compute.js';
+import { Session } from '../src/client/session.js';
+import type { HttpAnswer, HttpRequest, Transport } from '../src/client/transport.js';
+import { simulatedTime } from '@nodepool/driver-kit';
+import { callOn, openCloud, section, type OpenCloud } from './cloud.js';
+import { failureOf, TestProvider } from './provider.js';
+
+jest.setTimeout(30_000);
+
+const service = { endpoint: undefined, serviceType: undefined, interface: undefined, microversion: undefined };
+
+const cloud: Cloud = {
+  name: 'acme',
+  source: 'clouds.yaml',
+  credentials: { identityUrl: 'http://id/v3', body: {} },
+  regionName: undefined,
+  interface: 'public',
+  tls: { verify: true, cacert: undefined, cert: undefined, key: undefined },
+  imageFormat: 'qcow2',
+  services: { compute: service, image: service, network: service, volume: service },
+  floatingIps: true,
+  private: false,
+  networks: [],
+};
+
+const endpoints = ['north', 'south'].map((region) => ({
+  interface: 'public',
+  region_id: region,
+  url: `http://${region}/v2.1/$(project_id)s`,
+}));
+
+type Answerer = (request: HttpRequest, count: number) => HttpAnswer | Promise<HttpAnswer>;
+
+/** A cloud that answers as the test says; logins give `token-1`, `token-2`, … */
+class Script implements Transport {
+  readonly requests: HttpRequest[] = [];
+  logins = 0;
+  closed = false;
+
+  constructor(private readonly answer: Answerer) {}
+
+  async send(request: HttpRequest): Promise<HttpAnswer> {
+    // Calls that are made together are under way together.
+    await Promise.resolve();
+    if (request.url.endsWith('/auth/tokens')) return this.logIn();
+    this.requests.push(request);
+    return this.answer(request, this.requests.length);
+  }
+
+  async close(): Promise<void> {
+    this.closed = true;
+  }
+
+  private logIn(): HttpAnswer {
+    this.logins += 1;
+    const token = {
+      issued_at: '2026-01-01T00:00:00Z',
+      expires_at: '2026-01-01T01:00:00Z',
+      project: { id: 'p1' },
+      catalog: [{ type: 'compute', endpoints }],
+    };
+    return json(201, { token }, { 'x-subject-token': `token-${this.logins}` });
+  }
+}
+
+function json(status: number, body: unknown, headers: Record<string, string> = {}): HttpAnswer {
+  return { status, headers, text: JSON.stringify(body) };
+}
+
+const time = simulatedTime();
+
+function sessionOn(
+  transport: Transport,
+  change: Partial<Cloud> = { regionName: 'north' },
+): { session: Session; calls: ApiCall[] } {
+  const calls: ApiCall[] = [];
+  const { clock } = time;
+  const all = { ...cloud, ...change };
+  const session = new Session({
+    cloud: all,
+    credentials: () => all.credentials,
+    transport,
+    clock,
+    callsPerSecond: Infinity,
+    onApiCall: (call) => calls.push(call),
+    makeCall: () => callOn(clock),
+  });
+  return { session, calls };
+}
+
+const LIMITS = { service: 'compute', method: 'GET', operation: 'limits', path: '/limits' } as const;
+const CREATE = { service: 'compute', method: 'POST', operation: 'servers', path: '/servers', json: {} } as const;
+
+describe('a session', () => {
+  it('logs in once for all calls, at the endpoint of its region, with the project filled in', async () => {
+    const script = new Script(() => json(200, {}));
+    const { session } = sessionOn(script);
+    await Promise.all([1, 2, 3].map(() => session.request(LIMITS, callOn(time.clock))));
+    expect(script.logins).toBe(1);
+    expect(script.requests.map(({ url }) => url)).toEqual(Array(3).fill('http://north/v2.1/p1/limits'));
+    expect(script.requests[0]?.headers).toMatchObject({ 'x-auth-token': 'token-1' });
+  });
+
+  it('renews its token before that expires', async () => {
+    const script = new Script(() => json(200, {}));
+    const { session } = sessionOn(script);
+    await session.request(LIMITS, callOn(time.clock));
+    await time.clock.advance(54 * 60_000);
+    await session.request(LIMITS, callOn(time.clock));
+    expect(script.logins).toBe(1);
+    await time.clock.advance(2 * 60_000);
+    await session.request(LIMITS, callOn(time.clock));
+    expect(script.logins).toBe(2);
+  });
+
+  it('renews a token that is refused once for all calls in flight, and repeats them', async () => {
+    const script = new Script(({ headers }) => json(headers['x-auth-token'] === 'token-1' ? 401 : 200, {}));
+    const { session } = sessionOn(script);
+    const calls = Array.from({ length: 10 }, (_, index) =>
+      session.request(index % 2 === 0 ? LIMITS : CREATE, callOn(time.clock)),
+    );
+    await Promise.all(calls);
+    expect(script.logins).toBe(2);
+    expect(script.requests).toHaveLength(20);
+  });
+
+  it('gives up when a fresh token is refused too', async () => {
+    const script = new Script(() => json(401, { error: { message: 'no' } }));
+    const { session } = sessionOn(script);
+    expect(await failureOf(session.request(LIMITS, callOn(time.clock)))).toMatchObject({ code: 'auth' });
+    expect(script.logins).toBe(2);
+  });
+
+  it('leaves a service alone as long as it wants to be', async () => {
+    const script = new Script((_request, count) =>
+      count === 1 ? json(429, {}, { 'retry-after': '20' }) : json(200, {}),
+    );
+    const { session } = sessionOn(script);
+    await failureOf(session.request(CREATE, callOn(time.clock)));
+    let answered = false;
+    const next = session.request(LIMITS, callOn(time.clock)).then(() => {
+      answered = true;
+    });
+    await time.clock.advance(19_000);
+    expect(answered).toBe(false);
+    await time.clock.advance(2000);
+    await next;
+  });
+
+  it('repeats what only reads when the connection breaks, and nothing else', async () => {
+    const broken = Object.assign(new Error('other side closed'), { code: 'UND_ERR_SOCKET' });
+    const script = new Script((_request, count) => (count % 2 === 1 ? Promise.reject(broken) : json(200, {})));
+    const { session, calls } = sessionOn(script);
+    await session.request(LIMITS, callOn(time.clock));
+    expect(await failureOf(session.request(CREATE, callOn(time.clock)))).toMatchObject({
+      code: 'transient',
+      outcome: 'unknown',
+    });
+    expect(calls.map(({ method, status }) => [method, status])).toEqual([
+      ['POST', 201],
+      ['GET', 'transient'],
+      ['GET', 200],
+      ['POST', 'transient'],
+    ]);
+  });
+
+  it('ends a call that gets no answer, and says that its outcome is unknown', async () => {
+    const script = new Script(() => new Promise(() => undefined));
+    const { session } = sessionOn(script);
+    const failure = failureOf(session.request(CREATE, callOn(time.clock)));
+    await time.clock.advance(61_000);
+    expect(await failure).toMatchObject({ code: 'timeout', outcome: 'unknown' });
+  });
+
+  it('a call whose signal aborts while it waits for its turn had no effect', async () => {
+    const script = new Script(() => new Promise(() => undefined));
+    const { session } = sessionOn(script);
+    const others = Array.from({ length: 30 }, () => failureOf(session.request(CREATE, callOn(time.clock))));
+    const controller = new AbortController();
+    const waiting = failureOf(session.request(CREATE, { ...callOn(time.clock), signal: controller.signal }));
+    await time.clock.advance(1000);
+    controller.abort(new Error('withdrawn'));
+    expect(await waiting).toMatchObject({ code: 'aborted', outcome: 'not-applied' });
+    session.stop();
+    await Promise.all(others);
+  });
+
+  it.each([
+    ['no region where there are several', {}, 'region_name is missing'],
+    ['a region that there is not', { regionName: 'west' }, 'in region west; it has regions: north, south'],
+    [
+      'an interface that there is not',
+      { interface: 'internal' as const },
+      'at interface internal; it has interfaces: public',
+    ],
+  ])('with %s says what there is', async (_case, change, message) => {
+    const { session } = sessionOn(new Script(() => json(200, {})), change);
+    expect(await failureOf(session.request(LIMITS, callOn(time.clock)))).toMatchObject({
+      code: 'configuration',
+      message: expect.stringContaining(message),
+    });
+  });
+});
+
+describe('a list', () => {
+  const page = (ids: readonly string[], next?: string): HttpAnswer =>
+    json(200, {
+      servers: ids.map((id) => ({ id, status: 'ACTIVE' })),
+      ...(next === undefined
+        ? {}
+        : { servers_links: [{ rel: 'next', href: `http://elsewhere/v2.1/servers/detail${next}` }] }),
+    });
+
+  async function list(answer: Answerer): Promise<readonly string[]> {
+    const script = new Script((request, count) =>
+      request.url.endsWith('/v2.1/') ? json(200, { version: { version: '2.30' } }) : answer(request, count - 1),
+    );
+    const { session } = sessionOn(script);
+    const compute = new Compute(session, undefined, () => callOn(time.clock), time.clock);
+    const servers = await compute.listServers(callOn(time.clock));
+    return servers.map(({ id }) => id);
+  }
+
+  it('follows the links by their query, at the endpoint that it knows, and has every server once', async () => {
+    const urls: string[] = [];
+    const ids = await list(({ url }, count) => {
+      urls.push(url);
+      return count === 1 ? page(['a', 'b'], '?marker=b') : page(['b', 'c']);
+    });
+    expect(ids).toEqual(['a', 'b', 'c']);
+    expect(urls[1]).toBe('http://north/v2.1/p1/servers/detail?marker=b');
+  });
+
+  it.each<[string, Answerer]>([
+    ['goes round in a circle', (_request, count) => page([String(count)], '?marker=b')],
+    [
+      'has a page that is cut',
+      (_request, count) =>
+        count === 1 ? page(['a'], '?marker=a') : { status: 200, headers: {}, text: '{"servers": [{"id": "b' },
+    ],
+    ['has a page that fails', (_request, count) => (count === 1 ? page(['a'], '?marker=a') : json(500, {}))],
+    ['has something in it that is no server', () => json(200, { servers: ['a'] })],
+    ['has no servers', () => json(200, {})],
+  ])('that %s is rejected, never cut short', async (_case, answer) => {
+    expect(await failureOf(list(answer))).toMatchObject({ code: 'transient' });
+  });
+});
+
+describe('a provider', () => {
+  let open: OpenCloud;
+  let test: TestProvider;
+
+  afterEach(async () => {
+    await test.stop();
+    await open.cloud.close();
+  });
+
+  it('makes no more calls than its rate allows', async () => {
+    open = await openCloud();
+    test = await TestProvider.started(open, section({ rate: 2 }));
+    const before = open.time.clock.monotonic();
+    const made = test.apiCalls.length;
+    await test.end(Promise.all(['0000000001', '0000000002', '0000000003'].map((id) => test.begin(id))));
+    const calls = test.apiCalls.length - made;
+    expect(open.time.clock.monotonic() - before).toBeGreaterThanOrEqual((calls - 1) * 2000);
+  });
+
+  it('lists in between, however many creations wait for their turn', async () => {
+    open = await openCloud();
+    test = await TestProvider.started(open, section({ rate: 3 }));
+    test.apiCalls.length = 0;
+    const ids = Array.from({ length: 20 }, (_, index) => String(index).padStart(10, '0'));
+    await test.end(Promise.all(ids.map((id) => test.begin(id))));
+    const creations = test.apiCalls.flatMap(({ operation, method }, index) =>
+      operation === 'servers' && method === 'POST' ? [index] : [],
+    );
+    const firstList = test.apiCalls.findIndex(({ operation }) => operation === 'servers.detail');
+    expect(creations).toHaveLength(20);
+    expect(creations.filter((index) => index < firstList).length).toBeLessThan(5);
+  });
+
+  it('goes on when its token expires in the middle of launches', async () => {
+    open = await openCloud({ tokenTtlMs: 20_000, bootMs: 90_000 });
+    test = await TestProvider.started(open);
+    await test.launch();
+    expect(test.count('auth.tokens', 'POST')).toBeGreaterThan(2);
+    expect(test.apiCalls.some(({ status }) => status === 401)).toBe(false);
+  });
+
+  it('whose cloud is not in clouds.yaml does not start, and says so', async () => {
+    open = await openCloud();
+    test = new TestProvider(open, section({ cloud: 'nowhere' }));
+    expect(await failureOf(test.start())).toMatchObject({
+      code: 'configuration',
+      message: expect.stringMatching(/there is no cloud "nowhere".*real, limited/),
+    });
+  });
+});

@@ -1,0 +1,127 @@
+/** HTTP: kept connections, TLS as clouds.yaml says, bodies that are streamed. */
+
+import { afterEach, beforeAll, afterAll, describe, expect, it } from '@jest/globals';
+import { makeCertificates, type Certificates } from '@nodepool/dev-zookeeper';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { createServer as createHttp, type Server } from 'node:http';
+import { createServer as createHttps, type ServerOptions } from 'node:https';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Readable } from 'node:stream';
+import type { TlsOptions } from '../src/client/cloud.js';
+import { UndiciTransport, type HttpAnswer } from '../src/client/transport.js';
+import { connectionErrorOf } from '../src/errors.js';
+
+const plain: TlsOptions = { verify: true, cacert: undefined, cert: undefined, key: undefined };
+let folder: string;
+let certificates: Certificates;
+const closing: (() => Promise<unknown>)[] = [];
+
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'tls-'));
+  certificates = await makeCertificates(folder);
+});
+
+afterAll(() => {
+  rmSync(folder, { recursive: true });
+});
+
+afterEach(async () => {
+  for (const close of closing.splice(0)) await close();
+});
+
+/** A server that answers with the number of bytes that it got; gives its URL. */
+async function serve(server: Server, scheme: string): Promise<string> {
+  server.on('request', (request, response) => {
+    let bytes = 0;
+    request.on('data', (piece: Buffer) => (bytes += piece.byteLength));
+    request.on('end', () => response.setHeader('X-Test', 'yes').end(String(bytes)));
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  closing.push(async () => server.close());
+  const address = server.address();
+  if (address === null || typeof address === 'string') throw new Error('it does not listen');
+  return `${scheme}://127.0.0.1:${address.port}/`;
+}
+
+const https = (options: ServerOptions = {}): Promise<string> =>
+  serve(
+    createHttps({ cert: readFileSync(certificates.serverCert), key: readFileSync(certificates.serverKey), ...options }),
+    'https',
+  );
+
+async function send(tls: Partial<TlsOptions>, url: string, body?: Readable): Promise<HttpAnswer> {
+  const transport = new UndiciTransport({ ...plain, ...tls }, {}, 'clouds.yaml: cloud acme');
+  closing.push(() => transport.close());
+  const { signal } = new AbortController();
+  const headers = { 'content-type': 'application/octet-stream' };
+  return transport.send({ method: body === undefined ? 'GET' : 'PUT', url, headers, body, signal });
+}
+
+/** What a failed call is told as. */
+async function failureOf(
+  promise: Promise<unknown>,
+  url: string,
+): Promise<{ readonly code: string; readonly message: string }> {
+  const attempted = { operation: 'compute: GET limits', changesSomething: false, now: 0 };
+  return promise.then(
+    () => Promise.reject(new Error('it did not fail')),
+    (error: unknown) => connectionErrorOf(attempted, url, error),
+  );
+}
+
+describe('HTTP', () => {
+  it('keeps connections for the next call', async () => {
+    const server = createHttp();
+    let connections = 0;
+    server.on('connection', () => (connections += 1));
+    const url = await serve(server, 'http');
+    const transport = new UndiciTransport(plain, {}, '');
+    closing.unshift(() => transport.close());
+    const { signal } = new AbortController();
+    for (let count = 0; count < 5; count += 1) {
+      const answer = await transport.send({ method: 'GET', url, headers: {}, body: undefined, signal });
+      expect(answer).toMatchObject({ status: 200, text: '0', headers: { 'x-test': 'yes' } });
+    }
+    // A connection may still be busy with the end of a call when the next one begins.
+    expect(connections).toBeLessThan(3);
+  });
+
+  it('streams what it sends', async () => {
+    const url = await serve(createHttp(), 'http');
+    const pieces = Array.from({ length: 200 }, () => Buffer.alloc(10_000));
+    expect(await send({}, url, Readable.from(pieces))).toMatchObject({ text: '2000000' });
+  });
+});
+
+describe('TLS', () => {
+  it('trusts the authority in cacert', async () => {
+    expect(await send({ cacert: certificates.ca }, await https())).toMatchObject({ status: 200 });
+  });
+
+  it('refuses an unknown authority, and says which keys are about that', async () => {
+    const url = await https();
+    expect(await failureOf(send({}, url), url)).toMatchObject({
+      code: 'configuration',
+      message: expect.stringMatching(/not trusted.*"cacert" and "verify"/),
+    });
+  });
+
+  it('trusts everybody when verify is false', async () => {
+    expect(await send({ verify: false }, await https())).toMatchObject({ status: 200 });
+  });
+
+  it('shows the client certificate in cert and key', async () => {
+    const url = await https({ requestCert: true, rejectUnauthorized: true, ca: readFileSync(certificates.ca) });
+    const { ca, clientCert, clientKey } = certificates;
+    expect(await send({ cacert: ca, cert: clientCert, key: clientKey }, url)).toMatchObject({ status: 200 });
+    await expect(send({ cacert: ca }, url)).rejects.toThrow();
+  });
+
+  it('names the key and the file that cannot be read', async () => {
+    await expect(send({ cacert: '/nowhere/ca.pem' }, 'https://127.0.0.1:1/')).rejects.toMatchObject({
+      code: 'configuration',
+      message: expect.stringMatching(/cloud acme: cacert \/nowhere\/ca\.pem cannot be read/),
+    });
+  });
+});

@@ -1,0 +1,40 @@
+/**
+ * The show: the built launcher with the OpenStack driver, asked for nodes as Zuul asks, on real OpenStack services. Prints a
+ * table; the exit status is 0 only when everything is as it should be, and also when there are no services (SKIPPED).
+ *
+ *   --simulated       on a simulated OpenStack
+ *   --small           fewer nodes
+ *   --only a,b,…      only these scenes
+ */
+
+import { parseArgs } from 'node:util';
+import { Narrator } from '@nodepool/harness';
+import { realCloud, simulatedCloud } from './cloud.js';
+import { FULL, playShow, SMALL, tableOf } from './show.js';
+
+async function main(): Promise<void> {
+  const { values } = parseArgs({
+    options: { simulated: { type: 'boolean' }, small: { type: 'boolean' }, only: { type: 'string' } },
+  });
+  const narrator = new Narrator((line) => process.stderr.write(`${line}\n`));
+  const say = (line: string): void => narrator.say(line);
+  const cloud = values.simulated === true ? await simulatedCloud() : await realCloud(say);
+  if (typeof cloud === 'string') {
+    process.stdout.write(`SKIPPED: ${cloud}\n`);
+    return;
+  }
+  try {
+    const only = values.only?.split(',');
+    const sizes = values.small === true ? SMALL : FULL;
+    const rows = await playShow({ cloud, sizes, say, ...(only === undefined ? {} : { only }) });
+    process.stdout.write(`\nOn the ${cloud.kind} OpenStack:\n${tableOf(rows)}\n`);
+    if (!rows.every(({ met }) => met)) process.exitCode = 1;
+  } finally {
+    await cloud.close();
+  }
+}
+
+main().catch((error: unknown) => {
+  process.stderr.write(`${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`);
+  process.exitCode = 1;
+});

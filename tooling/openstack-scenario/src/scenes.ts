@@ -1,0 +1,246 @@
+/** The scenes of the show. Each gives rows for the table. */
+
+import { randomBytes } from 'node:crypto';
+import { systemClock } from '@nodepool/core';
+import type { RequestorResult } from '@nodepool/harness';
+import type { ShowCloud } from './cloud.js';
+import type { ProviderOptions, RunningLauncher, Site } from './site.js';
+import { CloudWatch, type Left } from './watch.js';
+
+/** How large the show is. */
+export interface Sizes {
+  /** Nodes requested at once. */
+  readonly nodes: number;
+  /** Of them, with floating IP and volume. */
+  readonly equipped: number;
+  /** Requests to the project that holds three servers. */
+  readonly limited: number;
+  /** Launches in which the launcher is killed. */
+  readonly killed: number;
+  /** Nodes requested while keystone is restarted. */
+  readonly restarted: number;
+}
+
+export interface Row {
+  readonly scene: string;
+  readonly what: string;
+  readonly measured: string;
+  /** Empty: it is told, and not required. */
+  readonly wanted: string;
+  readonly met: boolean;
+}
+
+export interface SceneContext {
+  readonly site: Site;
+  readonly cloud: ShowCloud;
+  readonly sizes: Sizes;
+  readonly say: (line: string) => void;
+}
+
+export interface Scene {
+  readonly name: string;
+  readonly title: (sizes: Sizes) => string;
+  readonly play: (context: SceneContext) => Promise<Row[]>;
+}
+
+/** Calls per node that may be made at most. */
+const CALLS_PER_NODE = 6;
+/** Servers that the limited project holds. */
+const LIMITED_SERVERS = 3;
+const HOLD_SECONDS = 1;
+
+export const scenes: readonly Scene[] = [
+  { name: 'a', title: ({ nodes }) => `${nodes} nodes requested at once`, play: manyAtOnce },
+  { name: 'e', title: ({ equipped }) => `${equipped} nodes with a floating IP and a volume each`, play: equippedNodes },
+  {
+    name: 'b',
+    title: ({ limited }) => `${limited} requests to a project that holds ${LIMITED_SERVERS} servers`,
+    play: smallProject,
+  },
+  {
+    name: 'c',
+    title: ({ killed }) => `kill -9 of the launcher in the middle of ${killed} launches`,
+    play: killedLauncher,
+  },
+  {
+    name: 'd',
+    title: ({ restarted }) => `keystone restarted while ${restarted} nodes are launched`,
+    play: restartedKeystone,
+  },
+];
+
+async function manyAtOnce(context: SceneContext): Promise<Row[]> {
+  const { nodes } = context.sizes;
+  return await stage(context, 'a', { cloud: 'real' }, async ({ site, launcher }) => {
+    const before = await launcher.apiCalls();
+    const result = await site.ask(nodes, HOLD_SECONDS);
+    await site.clean(launcher);
+    const calls = difference(await launcher.apiCalls(), before);
+    context.say(`calls: ${[...calls].map(([operation, count]) => `${operation} ${count}`).join(', ')}`);
+    const perNode = sum(calls) / nodes;
+    return [
+      ...served('a', result, nodes),
+      row(
+        'a',
+        'API calls per node, polling included',
+        perNode.toFixed(2),
+        `< ${CALLS_PER_NODE}`,
+        perNode < CALLS_PER_NODE,
+      ),
+    ];
+  });
+}
+
+async function equippedNodes(context: SceneContext): Promise<Row[]> {
+  const { equipped } = context.sizes;
+  const options = { cloud: 'real', floatingIp: true, bootFromVolume: true };
+  return await stage(context, 'e', options, async ({ site, launcher }) => {
+    const before = await launcher.apiCalls();
+    const result = await site.ask(equipped, HOLD_SECONDS);
+    await site.clean(launcher);
+    const perNode = sum(difference(await launcher.apiCalls(), before)) / equipped;
+    return [...served('e', result, equipped), row('e', 'API calls per node', perNode.toFixed(2), '', true)];
+  });
+}
+
+async function smallProject(context: SceneContext): Promise<Row[]> {
+  const { limited } = context.sizes;
+  return await stage(context, 'b', { cloud: 'limited' }, async ({ site, watch }) => {
+    const result = await site.ask(limited, HOLD_SECONDS);
+    const most = watch.mostServers;
+    const wanted = `≤ ${LIMITED_SERVERS}`;
+    return [
+      ...served('b', result, limited),
+      row('b', 'most servers at once, seen in nova', String(most), wanted, most <= LIMITED_SERVERS && most > 0),
+    ];
+  });
+}
+
+async function killedLauncher(context: SceneContext): Promise<Row[]> {
+  const { killed } = context.sizes;
+  return await stage(context, 'c', { cloud: 'real' }, async ({ site, launcher, watch, start }) => {
+    const asked = site.ask(killed, HOLD_SECONDS);
+    await watch.untilSeen(Math.ceil(killed / 3));
+    await launcher.program.kill();
+    context.say(`the launcher was killed when nova had ${watch.seen} servers of it; a new one is started`);
+    const second = await start();
+    const result = await asked;
+    await site.clean(second);
+    const twins = watch.twins;
+    return [
+      ...served('c', result, killed),
+      row('c', 'launch attempts with two servers', String(twins), '0', twins === 0),
+      row('c', 'servers that were made for them', String(watch.seen), '', true),
+    ];
+  });
+}
+
+async function restartedKeystone(context: SceneContext): Promise<Row[]> {
+  const { restarted } = context.sizes;
+  const { restartKeystone } = context.cloud;
+  if (restartKeystone === undefined) {
+    return [
+      row('d', 'left out: these services were started by somebody else (set OSTACK to their folder)', '-', '', true),
+    ];
+  }
+  return await stage(context, 'd', { cloud: 'real' }, async ({ site, launcher, watch }) => {
+    const asked = site.ask(restarted, HOLD_SECONDS);
+    await watch.untilSeen(Math.ceil(restarted / 4));
+    context.say('keystone is stopped');
+    await restartKeystone();
+    context.say('keystone is back');
+    const result = await asked;
+    await site.clean(launcher);
+    return served('d', result, restarted);
+  });
+}
+
+interface Stage {
+  readonly site: Site;
+  readonly launcher: RunningLauncher;
+  readonly watch: CloudWatch;
+  /** Starts another launcher with the same provider. */
+  readonly start: () => Promise<RunningLauncher>;
+}
+
+/** Sets the stage, lets the scene play on it, and looks at what is left in the cloud then. */
+async function stage(
+  { site, cloud }: SceneContext,
+  scene: string,
+  options: Omit<ProviderOptions, 'name'>,
+  play: (stage: Stage) => Promise<Row[]>,
+): Promise<Row[]> {
+  const provider: ProviderOptions = { ...options, name: `scenario-${scene}-${randomBytes(3).toString('hex')}` };
+  const launchers: RunningLauncher[] = [];
+  const start = async (): Promise<RunningLauncher> => {
+    const launcher = await site.launcher(provider);
+    launchers.push(launcher);
+    return launcher;
+  };
+  const watch = await CloudWatch.start(cloud.cloudsYaml, options.cloud, provider.name);
+  const began = systemClock.monotonic();
+  try {
+    const rows = await play({ site, launcher: await start(), watch, start });
+    const seconds = (systemClock.monotonic() - began) / 1000;
+    return [
+      ...rows,
+      row(scene, 'all of it, with the start of the launcher', `${seconds.toFixed(1)} s`, '', true),
+      leftRow(scene, await watch.end()),
+    ];
+  } finally {
+    for (const { program } of launchers) await program.stop();
+    await watch.stop();
+  }
+}
+
+function served(scene: string, { summary }: RequestorResult, count: number): Row[] {
+  const outcomes = summary?.outcomes ?? {};
+  const fulfilled = outcomes['fulfilled'] ?? 0;
+  const problems = summary?.problems ?? ['the requestor died'];
+  const latency = summary?.latency_s;
+  const others = Object.entries(outcomes).filter(([outcome]) => outcome !== 'fulfilled');
+  const text = [`${fulfilled} fulfilled`, ...others.map(([outcome, times]) => `${times} ${outcome}`)].join(', ');
+  return [
+    row(scene, 'requests', text, `${count} fulfilled`, fulfilled === count),
+    row(
+      scene,
+      'problems of the requestor',
+      problems.length === 0 ? 'none' : problems.join('; ').slice(0, 200),
+      'none',
+      problems.length === 0,
+    ),
+    ...(latency === undefined
+      ? []
+      : [
+          row(
+            scene,
+            'until a request was fulfilled: median, longest',
+            `${latency.median.toFixed(1)} s, ${latency.max.toFixed(1)} s`,
+            '',
+            true,
+          ),
+        ]),
+  ];
+}
+
+function leftRow(scene: string, left: Left): Row {
+  const some = Object.entries(left).filter(([, count]) => count > 0);
+  const text = some.length === 0 ? 'nothing' : some.map(([kind, count]) => `${count} ${kind}`).join(', ');
+  return row(scene, 'left in nova, neutron, cinder', text, 'nothing', some.length === 0);
+}
+
+function row(scene: string, what: string, measured: string, wanted: string, met: boolean): Row {
+  return { scene, what, measured, wanted, met };
+}
+
+function difference(after: ReadonlyMap<string, number>, before: ReadonlyMap<string, number>): Map<string, number> {
+  return new Map(
+    [...after]
+      .map(([key, count]): [string, number] => [key, count - (before.get(key) ?? 0)])
+      .filter(([, count]) => count > 0),
+  );
+}
+
+function sum(calls: ReadonlyMap<string, number>): number {
+  return [...calls.values()].reduce((total, count) => total + count, 0);
+}

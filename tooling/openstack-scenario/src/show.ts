@@ -1,0 +1,59 @@
+/** Plays scenes on a cloud. */
+
+import { makeRecordList, toTable, type ListColumn } from '@nodepool/core';
+import type { ShowCloud } from './cloud.js';
+import { scenes, type Row, type Sizes } from './scenes.js';
+import { Site } from './site.js';
+
+export interface ShowOptions {
+  readonly cloud: ShowCloud;
+  readonly sizes: Sizes;
+  /** Names of scenes; default: all. */
+  readonly only?: readonly string[];
+  readonly say: (line: string) => void;
+}
+
+export const FULL: Sizes = { nodes: 60, equipped: 10, limited: 10, killed: 30, restarted: 20 };
+export const SMALL: Sizes = { nodes: 20, equipped: 4, limited: 6, killed: 10, restarted: 8 };
+
+/** What was measured, scene by scene. A scene that fails is a row that says why; the others are played all the same. */
+export async function playShow({ cloud, sizes, only, say }: ShowOptions): Promise<Row[]> {
+  const site = await Site.start(cloud.cloudsYaml);
+  const rows: Row[] = [];
+  try {
+    for (const scene of scenes) {
+      if (only !== undefined && !only.includes(scene.name)) continue;
+      say(`${scene.name}: ${scene.title(sizes)}`);
+      try {
+        rows.push(...(await scene.play({ site, cloud, sizes, say })));
+      } catch (error) {
+        const why = error instanceof Error ? error.message : String(error);
+        say(`${scene.name} failed: ${why}`);
+        rows.push({
+          scene: scene.name,
+          what: scene.title(sizes),
+          measured: `failed: ${why.split('\n')[0] ?? ''}`,
+          wanted: '',
+          met: false,
+        });
+      }
+    }
+    return rows;
+  } finally {
+    const failed = rows.some(({ met }) => !met);
+    if (failed) say(`configurations and logs are kept in ${site.folder}`);
+    await site.stop(failed);
+  }
+}
+
+const COLUMNS: readonly ListColumn<Row>[] = [
+  { field: 'scene', header: 'Scene', value: ({ scene }) => scene },
+  { field: 'what', header: 'What', value: ({ what }) => what },
+  { field: 'measured', header: 'Measured', value: ({ measured }) => measured },
+  { field: 'wanted', header: 'Wanted', value: ({ wanted }) => wanted },
+  { field: 'verdict', header: '', value: ({ wanted, met }) => (wanted === '' && met ? '' : met ? 'met' : 'MISSED') },
+];
+
+export function tableOf(rows: readonly Row[]): string {
+  return toTable(makeRecordList(COLUMNS, 'all', rows));
+}

@@ -1,0 +1,172 @@
+/** The site of the show: a ZooKeeper, a launcher with the OpenStack driver, requestors, and what is there of them. */
+
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { freePorts, startZooKeeper, type RunningZooKeeper } from '@nodepool/dev-zookeeper';
+import {
+  labelsOffered,
+  noNodesLeft,
+  registeredPools,
+  startLauncher,
+  startRequestor,
+  type Program,
+  type RequestorResult,
+} from '@nodepool/harness';
+import { connect, type ZooKeeper } from '@nodepool/zookeeper';
+
+export const LABEL = 'tiny';
+const START_DEADLINE_MS = 120_000;
+const CLEAN_DEADLINE_MS = 600_000;
+const REQUEST_TIMEOUT_S = 1800;
+/** Short, so that what a killed launcher held is soon free. Seconds. */
+const SESSION_TIMEOUT_S = 10;
+
+export interface ProviderOptions {
+  /** Unique: its servers are known by it. */
+  readonly name: string;
+  /** In clouds.yaml. */
+  readonly cloud: string;
+  readonly floatingIp?: boolean;
+  readonly bootFromVolume?: boolean;
+}
+
+/** A launcher that runs, and where it says what it does. */
+export interface RunningLauncher {
+  readonly program: Program;
+  /** Calls to the cloud that it has made, by `<service> <operation>`. */
+  apiCalls(): Promise<ReadonlyMap<string, number>>;
+}
+
+export class Site {
+  private readonly programs: Program[] = [];
+  private started = 0;
+
+  private constructor(
+    private readonly server: RunningZooKeeper,
+    private readonly zooKeeper: ZooKeeper,
+    private readonly cloudsYaml: string,
+    /** Configurations and logs. */
+    readonly folder: string,
+  ) {}
+
+  static async start(cloudsYaml: string): Promise<Site> {
+    const folder = mkdtempSync(join(tmpdir(), 'openstack-scenario-'));
+    const server = await startZooKeeper({ tickTime: 500 });
+    const zooKeeper = connect({ servers: server.servers });
+    await zooKeeper.connected({ timeoutMs: START_DEADLINE_MS });
+    return new Site(server, zooKeeper, cloudsYaml, folder);
+  }
+
+  /** Ends everything. The logs stay when something went wrong. */
+  async stop(keepLogs: boolean): Promise<void> {
+    await Promise.all(this.programs.map((program) => program.kill()));
+    await this.zooKeeper.close();
+    await this.server.stop();
+    if (!keepLogs) rmSync(this.folder, { recursive: true, force: true });
+  }
+
+  /** Starts a launcher with one provider; resolves once it offers the label. */
+  async launcher(options: ProviderOptions): Promise<RunningLauncher> {
+    const [webappPort = 0] = await freePorts(1);
+    const before = await registeredPools(this.zooKeeper);
+    const program = await startLauncher({
+      name: this.nextName('launcher'),
+      folder: this.folder,
+      config: configOf(this.server.servers, webappPort, options),
+      env: { OS_CLIENT_CONFIG_FILE: this.cloudsYaml },
+    });
+    this.programs.push(program);
+    await program.while('registers its pool', START_DEADLINE_MS, (signal) =>
+      labelsOffered(this.zooKeeper, [LABEL], signal, before),
+    );
+    return { program, apiCalls: () => readApiCalls(webappPort, options.name) };
+  }
+
+  /** Asks for `count` nodes, one per request and all at once; resolves when they were used and are deleted. */
+  async ask(count: number, holdSeconds: number): Promise<RequestorResult> {
+    const [requests, timeout] = [String(count), String(REQUEST_TIMEOUT_S)];
+    const { program, result } = await startRequestor(
+      { servers: this.server.servers },
+      join(this.folder, `${this.nextName('requestor')}.log`),
+      [
+        '--labels',
+        LABEL,
+        '--requests',
+        requests,
+        '--parallel',
+        requests,
+        '--hold',
+        String(holdSeconds),
+        '--timeout',
+        timeout,
+        '--wait-deleted',
+      ],
+      2.5 * REQUEST_TIMEOUT_S * 1000,
+    );
+    this.programs.push(program);
+    return await result;
+  }
+
+  /** Resolves once no record of a node is left. */
+  async clean(launcher: RunningLauncher): Promise<void> {
+    await launcher.program.while('deletes all nodes', CLEAN_DEADLINE_MS, (signal) =>
+      noNodesLeft(this.zooKeeper, signal),
+    );
+  }
+
+  private nextName(kind: string): string {
+    this.started += 1;
+    return `${kind}-${this.started}`;
+  }
+}
+
+function configOf(zooKeeper: string, webappPort: number, options: ProviderOptions): object {
+  const [host = '', port = ''] = zooKeeper.split(':');
+  const label = {
+    name: LABEL,
+    'cloud-image': 'test-image',
+    'flavor-name': 'm1.tiny',
+    ...(options.bootFromVolume === true ? { 'boot-from-volume': true, 'volume-size': 1 } : {}),
+  };
+  return {
+    webapp: { port: webappPort, listen_address: '127.0.0.1' },
+    'zookeeper-servers': [{ host, port: Number(port) }],
+    'zookeeper-timeout': SESSION_TIMEOUT_S,
+    drivers: [{ name: 'openstack', package: dirname(require.resolve('@nodepool/driver-openstack/package.json')) }],
+    labels: [{ name: LABEL }],
+    providers: [
+      {
+        name: options.name,
+        driver: 'openstack',
+        cloud: options.cloud,
+        rate: 0.01,
+        'launch-timeout': 600,
+        'cloud-images': [{ name: 'test-image', username: 'zuul' }],
+        pools: [
+          {
+            name: 'main',
+            'host-key-checking': false,
+            networks: ['private'],
+            labels: [label],
+            'auto-floating-ip': options.floatingIp ?? false,
+          },
+        ],
+      },
+    ],
+  };
+}
+
+const COUNT = /^nodepool_api_call_duration_seconds_count\{(.*)\} (\S+)$/gm;
+
+async function readApiCalls(port: number, provider: string): Promise<ReadonlyMap<string, number>> {
+  const answer = await fetch(`http://127.0.0.1:${port}/metrics`, { signal: AbortSignal.timeout(START_DEADLINE_MS) });
+  const calls = new Map<string, number>();
+  for (const [, labels = '', count] of (await answer.text()).matchAll(COUNT)) {
+    const label = (name: string): string => new RegExp(`${name}="([^"]*)"`).exec(labels)?.[1] ?? '';
+    if (label('provider') !== provider) continue;
+    const key = [label('service'), label('method'), label('operation')].join(' ');
+    calls.set(key, (calls.get(key) ?? 0) + Number(count));
+  }
+  return calls;
+}

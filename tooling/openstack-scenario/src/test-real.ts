@@ -1,0 +1,103 @@
+/**
+ * Runs on real OpenStack services what normal tests run on the simulated one: all `*.cloud.test.ts` of the simulation, of this
+ * package and of the driver. The last line is the sum, as `./test` prints it. Without services: SKIPPED, and exit status 0.
+ */
+
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { isJsonObject, type JsonObject } from '@nodepool/core';
+import { REAL_CLOUD_VARIABLE } from '@nodepool/dev-openstack';
+import { Narrator, Program } from '@nodepool/harness';
+import { takeRealOpenStack } from './real-openstack.js';
+
+const ROOT = resolve(__dirname, '..', '..', '..');
+const PACKAGES = ['tooling/openstack', 'tooling/openstack-scenario', 'packages/driver-openstack'];
+const CLOUD_TESTS = '\\.cloud\\.test\\.ts$';
+const TIMEOUT_MS = 1_800_000;
+
+interface Sum {
+  passed: number;
+  failed: number;
+  skipped: number;
+}
+
+async function main(): Promise<void> {
+  const narrator = new Narrator((line) => process.stderr.write(`${line}\n`));
+  const say = (line: string): void => narrator.say(line);
+  const sum: Sum = { passed: 0, failed: 0, skipped: 0 };
+  const cloud = await takeRealOpenStack(say);
+  if (typeof cloud === 'string') {
+    process.stdout.write(`SKIPPED: ${cloud}\n`);
+    sum.skipped = countTestFiles();
+  } else {
+    try {
+      for (const folder of PACKAGES) await runTests(folder, cloud.cloudsYaml, sum, say);
+    } finally {
+      await cloud.release();
+    }
+  }
+  process.stdout.write(`${sum.passed} passed, ${sum.failed} failed, ${sum.skipped} skipped\n`);
+  if (sum.failed > 0) process.exitCode = 1;
+}
+
+async function runTests(folder: string, cloudsYaml: string, sum: Sum, say: (line: string) => void): Promise<void> {
+  if (cloudTestsIn(folder).length === 0) return;
+  const output = mkdtempSync(join(tmpdir(), 'openstack-tests-'));
+  const results = join(output, 'results.json');
+  say(`${folder}: tests that can run on real services`);
+  try {
+    const jest = await Program.start({
+      name: `the tests of ${folder}`,
+      command: join(ROOT, 'node_modules', '.bin', 'jest'),
+      args: [
+        '--testPathPatterns',
+        CLOUD_TESTS,
+        '--runInBand',
+        '--reporters=default',
+        '--json',
+        `--outputFile=${results}`,
+      ],
+      logFile: join(output, 'log'),
+      cwd: join(ROOT, folder),
+      env: { [REAL_CLOUD_VARIABLE]: cloudsYaml },
+    });
+    await jest.ends(TIMEOUT_MS);
+    process.stdout.write(`${withoutJson(readFileSync(join(output, 'log'), 'utf8'))}\n`);
+    if (existsSync(results)) add(sum, JSON.parse(readFileSync(results, 'utf8')));
+    else sum.failed += 1;
+  } finally {
+    rmSync(output, { recursive: true, force: true });
+  }
+}
+
+function add(sum: Sum, results: unknown): void {
+  const counts: JsonObject = isJsonObject(results) ? results : {};
+  const count = (key: string): number => Number(counts[key] ?? 0);
+  sum.passed += count('numPassedTests');
+  sum.failed += count('numFailedTests') + count('numRuntimeErrorTestSuites');
+  sum.skipped += count('numPendingTests');
+}
+
+function countTestFiles(): number {
+  return PACKAGES.reduce((count, folder) => count + cloudTestsIn(folder).length, 0);
+}
+
+function cloudTestsIn(folder: string): string[] {
+  const tests = join(ROOT, folder, 'test');
+  return existsSync(tests) ? readdirSync(tests).filter((name) => new RegExp(CLOUD_TESTS).test(name)) : [];
+}
+
+/** What jest says to people; with `--json` it may say the results on its standard output, too. */
+function withoutJson(text: string): string {
+  return text
+    .split('\n')
+    .filter((line) => !line.startsWith('{"'))
+    .join('\n')
+    .trimEnd();
+}
+
+main().catch((error: unknown) => {
+  process.stderr.write(`${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`);
+  process.exitCode = 1;
+});

@@ -1,0 +1,89 @@
+/** Where real services come from, with scripts in their place that only say that they start some. */
+
+import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { takeRealOpenStack } from '../src/real-openstack.js';
+
+const CLOUDS = 'clouds:\n  real:\n  limited:\n  real-admin:\n  real-appcred:\n';
+
+describe('real services', () => {
+  let folder: string;
+  let script: string;
+  const said: string[] = [];
+  const say = (line: string): void => void said.push(line);
+
+  beforeEach(() => {
+    folder = mkdtempSync(join(tmpdir(), 'real-openstack-'));
+    script = join(folder, 'up.sh');
+    mkdirSync(join(folder, 'state'));
+    writeFileSync(join(folder, 'down.sh'), 'touch "$OSTACK/stopped"\n');
+    said.length = 0;
+  });
+
+  afterEach(() => {
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  const env = (more: NodeJS.ProcessEnv = {}): NodeJS.ProcessEnv => ({
+    NODEPOOL_OPENSTACK_UP: script,
+    OSTACK: join(folder, 'state'),
+    ...more,
+  });
+
+  it('are those that run, and are left running', async () => {
+    const clouds = join(folder, 'clouds.yaml');
+    writeFileSync(clouds, CLOUDS);
+    writeFileSync(script, 'exit 1\n');
+
+    const found = await takeRealOpenStack(say, env({ OS_CLIENT_CONFIG_FILE: clouds }));
+
+    if (typeof found === 'string') throw new Error(found);
+    expect(found.cloudsYaml).toBe(clouds);
+    await found.release();
+    expect(existsSync(join(folder, 'state', 'stopped'))).toBe(false);
+  });
+
+  it("are not somebody's cloud that is no test bed", async () => {
+    const clouds = join(folder, 'clouds.yaml');
+    writeFileSync(clouds, 'clouds:\n  real:\n  production:\n');
+
+    expect(await takeRealOpenStack(say, { OS_CLIENT_CONFIG_FILE: clouds })).toBe(
+      `${clouds} (OS_CLIENT_CONFIG_FILE) is no test bed: it has no cloud limited, real-admin, real-appcred`,
+    );
+  });
+
+  it('are started by the script, which says last where they are, and stopped in the end', async () => {
+    writeFileSync(script, 'echo starting >&2\necho "$OSTACK/clouds.yaml"\n');
+
+    const found = await takeRealOpenStack(say, env());
+
+    if (typeof found === 'string') throw new Error(found);
+    expect(found.cloudsYaml).toBe(join(folder, 'state', 'clouds.yaml'));
+    await found.release();
+    expect(existsSync(join(folder, 'state', 'stopped'))).toBe(true);
+  });
+
+  it.each(['up.sh: apt-get install failed', 'up.sh: run as root'])(
+    'are not there where the script says "%s"',
+    async (why) => {
+      writeFileSync(script, `echo '${why}' >&2\nexit 1\n`);
+
+      expect(await takeRealOpenStack(say, env())).toBe(`the services cannot be installed here: exit status 1: ${why}`);
+      expect(existsSync(join(folder, 'state', 'stopped'))).toBe(true);
+    },
+  );
+
+  it('that do not start though they should are an error with the reason', async () => {
+    writeFileSync(script, 'echo "nova-api did not come up"\nexit 3\n');
+
+    await expect(takeRealOpenStack(say, env())).rejects.toThrow(
+      /up\.sh failed: exit status 3: nova-api did not come up$/,
+    );
+  });
+
+  it('of a script that is not there are an error', async () => {
+    await expect(takeRealOpenStack(say, env())).rejects.toThrow(`there is no ${script}: set NODEPOOL_OPENSTACK_UP`);
+  });
+});

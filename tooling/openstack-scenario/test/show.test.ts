@@ -1,0 +1,35 @@
+/** The show on a simulated OpenStack: the built launcher with the OpenStack driver, and the requestor in Python. */
+
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { simulatedCloud, type ShowCloud } from '../src/cloud.js';
+import type { Sizes } from '../src/scenes.js';
+import { playShow, tableOf } from '../src/show.js';
+
+const SIZES: Sizes = { nodes: 12, equipped: 3, limited: 5, killed: 8, restarted: 6 };
+
+describe('on a simulated OpenStack', () => {
+  let cloud: ShowCloud;
+
+  beforeAll(async () => {
+    cloud = await simulatedCloud();
+  });
+
+  afterAll(async () => {
+    await cloud.close();
+  });
+
+  it.each([
+    ['a', 'a launcher serves requests for many nodes at once with few API calls, and leaves nothing behind'],
+    ['e', 'servers get floating IPs and volumes, which go with them'],
+    ['b', 'a project that holds three servers serves all requests in turn, and never has more'],
+    ['c', 'a launcher that is killed while servers boot is followed by one that goes on, without twins or leaks'],
+    ['d', 'keystone may be restarted: no request fails'],
+  ])('%s: %s', async (scene) => {
+    const said: string[] = [];
+    const rows = await playShow({ cloud, sizes: SIZES, only: [scene], say: (line) => said.push(line) });
+
+    expect(rows.length).toBeGreaterThan(3);
+    const missed = rows.filter(({ met }) => !met);
+    if (missed.length > 0) throw new Error(`${said.join('\n')}\n${tableOf(rows)}`);
+  });
+});

@@ -1,0 +1,42 @@
+/** Microversions of nova: what a call asks for, and the headers that say which it got. */
+
+import type { IncomingMessage } from 'node:http';
+import { computeRefusal } from './errors.js';
+
+const LEAST = '2.1';
+const VARY = 'OpenStack-API-Version, X-OpenStack-Nova-API-Version';
+
+/** The minor version, e.g. 47 for 2.47. Throws a refusal for one that is malformed or not supported. */
+export function microversionOf(headers: IncomingMessage['headers'], newest: string): number {
+  const asked = askedFor(headers);
+  if (asked === undefined) return minorOf(LEAST);
+  if (asked === 'latest') return minorOf(newest);
+  if (!/^[1-9]\d*\.\d+$/.test(asked)) {
+    throw computeRefusal(400, `API Version String ${asked} is of invalid format. Must be of format MajorNum.MinorNum.`);
+  }
+  const minor = minorOf(asked);
+  if (!asked.startsWith('2.') || minor < minorOf(LEAST) || minor > minorOf(newest)) {
+    throw computeRefusal(
+      406,
+      `Version ${asked} is not supported by the API. Minimum is ${LEAST} and maximum is ${newest}.`,
+      versionHeaders(asked),
+    );
+  }
+  return minor;
+}
+
+export function versionHeaders(version: string): Record<string, string> {
+  return { 'Openstack-Api-Version': `compute ${version}`, 'X-Openstack-Nova-Api-Version': version, Vary: VARY };
+}
+
+function askedFor(headers: IncomingMessage['headers']): string | undefined {
+  const modern = headers['openstack-api-version'];
+  const texts = (typeof modern === 'string' ? modern : '').split(',').map((text) => text.trim().split(/\s+/));
+  const ours = texts.find(([service]) => service === 'compute')?.[1];
+  const legacy = headers['x-openstack-nova-api-version'];
+  return ours ?? (typeof legacy === 'string' ? legacy : undefined);
+}
+
+function minorOf(version: string): number {
+  return Number(version.split('.')[1]);
+}

@@ -1,0 +1,139 @@
+/** From a body to what a server is to be: everything that it names is looked up, as nova's API does before it answers. */
+
+import type { JsonObject, JsonValue } from '@nodepool/core';
+import { textOf, type Caller } from '../http/exchange.js';
+import { ZONE } from '../settings.js';
+import type { ImageStore } from '../image/images.js';
+import type { NetworkStore } from '../network/networks.js';
+import { isOf } from '../network/networks.js';
+import type { VolumeStore } from '../volume/volumes.js';
+import { computeRefusal } from './errors.js';
+import { objectsOf } from './read-server.js';
+import type { BootVolume, Flavor, KeyPair, ServerSpec } from './records.js';
+
+/** Where it is looked up. */
+export interface Surroundings {
+  readonly flavors: readonly Flavor[];
+  readonly keyPairs: readonly KeyPair[];
+  readonly images: ImageStore;
+  readonly networks: NetworkStore;
+  readonly volumes: VolumeStore;
+}
+
+/** Throws a refusal for what is not there. */
+export function newServer(server: JsonObject, caller: Caller, there: Surroundings): ServerSpec {
+  const flavorRef = textOf(server['flavorRef'], '');
+  const flavor = there.flavors.find(({ id }) => id === flavorRef);
+  const bootVolume = bootVolumeOf(server, caller, there);
+  const imageId = imageOf(server['imageRef'], bootVolume !== null, caller, there);
+  if (flavor === undefined) throw computeRefusal(400, `Flavor ${flavorRef} could not be found.`);
+  const zone = textOrNull(server['availability_zone']);
+  if (zone !== null && zone !== ZONE) throw computeRefusal(400, 'The requested availability zone is not available');
+  const groups = groupsOf(server, caller, there);
+  return {
+    name: textOf(server['name'], ''),
+    flavor,
+    imageId,
+    bootVolume,
+    metadata: server['metadata'] === undefined ? {} : { ...(server['metadata'] as Record<string, string>) },
+    keyName: keyNameOf(server, caller, there),
+    userData: textOrNull(server['user_data']),
+    configDrive: server['config_drive'] === true || server['config_drive'] === 'true',
+    availabilityZone: zone,
+    securityGroups: groups.map(({ name }) => name),
+    securityGroupIds: groups.map(({ id }) => id),
+    interfaces: interfacesOf(server['networks'], caller, there),
+    tags: Array.isArray(server['tags']) ? server['tags'].map(String) : [],
+    description: textOrNull(server['description']),
+    minCount: Number(server['min_count'] ?? server['max_count'] ?? 1),
+  };
+}
+
+function textOrNull(value: JsonValue | undefined): string | null {
+  return typeof value === 'string' ? value : null;
+}
+
+function imageOf(ref: JsonValue | undefined, fromVolume: boolean, caller: Caller, there: Surroundings): string | null {
+  if (ref === undefined && !fromVolume) throw computeRefusal(400, 'Missing imageRef attribute');
+  if (ref === undefined || (ref === '' && fromVolume)) return null;
+  return activeImage(textOf(ref, ''), caller, there);
+}
+
+function activeImage(id: string, caller: Caller, there: Surroundings): string {
+  const image = there.images.visible(id, caller);
+  if (image === undefined) throw computeRefusal(400, 'Can not find requested image');
+  if (image.status !== 'active') throw computeRefusal(400, `Image ${id} is not active.`);
+  return id;
+}
+
+function bootVolumeOf(server: JsonObject, caller: Caller, there: Surroundings): BootVolume | null {
+  const mappings = objectsOf(server['block_device_mapping_v2'], 'block_device_mapping_v2');
+  const boot = mappings.find((mapping) => Number(mapping['boot_index']) === 0);
+  if (boot?.['destination_type'] !== 'volume') return null;
+  const id = textOf(boot['uuid'], '');
+  const deleteOnTermination = boot['delete_on_termination'] === true;
+  if (boot['source_type'] === 'image') {
+    const sizeGb = Number(boot['volume_size']);
+    if (!Number.isInteger(sizeGb) || sizeGb < 1) {
+      throw computeRefusal(400, 'Block Device Mapping is Invalid: image volume size is not specified');
+    }
+    return { source: { imageId: activeImage(id, caller, there), sizeGb }, deleteOnTermination };
+  }
+  const volume = there.volumes.table.get(id);
+  if (volume === undefined || volume.project !== caller.projectId) {
+    throw computeRefusal(400, `Block Device Mapping is Invalid: failed to get volume ${id}.`);
+  }
+  return { source: { volumeId: id }, deleteOnTermination };
+}
+
+function keyNameOf(server: JsonObject, caller: Caller, there: Surroundings): string | null {
+  const name = textOrNull(server['key_name']);
+  if (name === null) return null;
+  const known = there.keyPairs.some((pair) => pair.name === name && pair.userId === caller.userId);
+  if (!known) throw computeRefusal(400, 'Invalid key_name provided.');
+  return name;
+}
+
+function groupsOf(
+  server: JsonObject,
+  caller: Caller,
+  there: Surroundings,
+): readonly { readonly id: string; readonly name: string }[] {
+  const asked = objectsOf(server['security_groups'], 'security_groups').map(({ name }) => textOf(name, ''));
+  const own = [...there.networks.securityGroups.all()].filter((group) => group.project === caller.projectId);
+  return [...new Set(asked.length === 0 ? ['default'] : asked)].map((wanted) => {
+    const group = own.find(({ id, name }) => id === wanted || name === wanted);
+    if (group !== undefined) return { id: group.id, name: wanted };
+    throw computeRefusal(400, `Unable to find security_group with name or id '${wanted}'`);
+  });
+}
+
+function interfacesOf(
+  networks: JsonValue | undefined,
+  caller: Caller,
+  { networks: store }: Surroundings,
+): ServerSpec['interfaces'] {
+  if (networks === 'none') return [];
+  if (networks === undefined || networks === 'auto') {
+    const own = [...store.networks.all()].filter(({ project, external }) => project === caller.projectId && !external);
+    if (own.length > 1) {
+      throw computeRefusal(409, 'Multiple possible networks found, use a Network ID to be more specific.');
+    }
+    return own.map(({ id }) => ({ networkId: id }));
+  }
+  return objectsOf(networks, 'networks').map((entry) => {
+    if (typeof entry['port'] === 'string') return { portId: freePort(entry['port'], caller, store) };
+    const id = textOf(entry['uuid'], '');
+    const network = store.networks.get(id);
+    if (network !== undefined && (isOf(network, caller) || network.shared || network.external))
+      return { networkId: id };
+    throw computeRefusal(400, `Network ${id} could not be found.`);
+  });
+}
+
+function freePort(id: string, caller: Caller, store: NetworkStore): string {
+  const port = store.ports.get(id);
+  if (port === undefined || !isOf(port, caller)) throw computeRefusal(400, `Port id ${id} could not be found.`);
+  if (port.deviceId !== '') throw computeRefusal(409, `Port ${id} is still in use.`);
+  return id;
+}

@@ -1,0 +1,76 @@
+/** Reads the body with which a server is created, as nova's schemas and checks do. */
+
+import { isJsonObject, type JsonObject, type JsonValue } from '@nodepool/core';
+import { pythonRepr } from '../text.js';
+import { computeRefusal } from './errors.js';
+
+/** Attributes of a new server, and the microversion since which nova knows them. */
+const KNOWN: Readonly<Record<string, number>> = {
+  name: 1,
+  flavorRef: 1,
+  imageRef: 1,
+  networks: 1,
+  metadata: 1,
+  key_name: 1,
+  user_data: 1,
+  config_drive: 1,
+  availability_zone: 1,
+  security_groups: 1,
+  block_device_mapping_v2: 1,
+  min_count: 1,
+  max_count: 1,
+  adminPass: 1,
+  accessIPv4: 1,
+  accessIPv6: 1,
+  'OS-DCF:diskConfig': 1,
+  'os:scheduler_hints': 1,
+  personality: 1,
+  return_reservation_id: 1,
+  description: 19,
+  tags: 52,
+  trusted_image_certificates: 63,
+  host: 74,
+  hypervisor_hostname: 74,
+  hostname: 90,
+};
+
+const MAX_TEXT = 255;
+
+/** Throws a refusal for what is against the schema. */
+export function checkServerBody(server: JsonObject, microversion: number): void {
+  const all = `Invalid input for field/attribute server. Value: ${pythonRepr(server)}.`;
+  for (const key of ['name', 'flavorRef', ...(microversion >= 37 ? ['networks'] : [])]) {
+    if (!(key in server)) throw computeRefusal(400, `${all} '${key}' is a required property`);
+  }
+  for (const key of Object.keys(server)) {
+    if ((KNOWN[key] ?? Infinity) > microversion) {
+      throw computeRefusal(400, `${all} Additional properties are not allowed ('${key}' was unexpected)`);
+    }
+  }
+  checkText('name', server['name']);
+  checkMetadata(server['metadata']);
+}
+
+export function checkMetadata(metadata: JsonValue | undefined): void {
+  if (metadata === undefined) return;
+  if (!isJsonObject(metadata)) throw invalid('metadata', metadata, `${pythonRepr(metadata)} is not of type 'object'`);
+  for (const [key, value] of Object.entries(metadata)) checkText(key, value);
+}
+
+function checkText(field: string, value: JsonValue | undefined): void {
+  if (typeof value !== 'string') throw invalid(field, value, `${pythonRepr(value)} is not of type 'string'`);
+  if (value.length > MAX_TEXT) throw invalid(field, value, `${pythonRepr(value)} is too long`);
+}
+
+/** The value is written plainly when it is a text. */
+function invalid(field: string, value: JsonValue | undefined, problem: string): Error {
+  const written = typeof value === 'string' ? value : pythonRepr(value);
+  return computeRefusal(400, `Invalid input for field/attribute ${field}. Value: ${written}. ${problem}`);
+}
+
+/** Elements of a list that are objects; anything else in it is refused. */
+export function objectsOf(value: JsonValue | undefined, field: string): readonly JsonObject[] {
+  if (value === undefined) return [];
+  if (Array.isArray(value) && value.every(isJsonObject)) return value;
+  throw invalid(field, value, `${pythonRepr(value)} is not of type 'array'`);
+}

@@ -1,0 +1,297 @@
+/** The life of servers: from scheduling over ACTIVE or ERROR to their end, with ports, volumes and faults. */
+
+import type { BootFate, FaultPlan, ServerFacts } from '../faults.js';
+import type { Ground } from '../ground.js';
+import type { Caller } from '../http/exchange.js';
+import type { NetworkStore } from '../network/networks.js';
+import { LARGEST_DISK } from '../settings.js';
+import { newUuid } from '../text.js';
+import { Table } from '../table.js';
+import { volumeQuotaProblem } from '../volume/quota.js';
+import type { VolumeStore } from '../volume/volumes.js';
+import { computeRefusal } from './errors.js';
+import type { ServerRecord, ServerSpec } from './records.js';
+
+const HOST_ID = '67bc6384ec7560a895b4283b44e3222a927e2fb984e26bfee0e9db43';
+/** What part of the boot time passes until a server has a host, and ports. */
+const SCHEDULING_SHARE = 0.3;
+
+export interface Usage {
+  readonly instances: number;
+  readonly cores: number;
+  readonly ram: number;
+}
+
+export class ServerStore {
+  readonly table = new Table<ServerRecord>();
+
+  constructor(
+    private readonly ground: Ground,
+    private readonly networks: NetworkStore,
+    private readonly volumes: VolumeStore,
+    private readonly faults: () => FaultPlan,
+    private readonly nameOfProject: (id: string) => string,
+  ) {}
+
+  /** Begins to make a server. */
+  create(spec: ServerSpec, name: string, caller: Caller): ServerRecord {
+    const now = this.ground.clock.now();
+    const id = newUuid(this.ground.random);
+    const { metadata } = spec;
+    const facts: ServerFacts = { id, name, project: caller.projectName, metadata };
+    const server: ServerRecord = {
+      id,
+      name,
+      spec,
+      metadata,
+      project: caller.projectId,
+      userId: caller.userId,
+      createdAt: now,
+      updatedAt: now,
+      launchedAt: null,
+      terminatedAt: null,
+      status: 'BUILD',
+      taskState: 'scheduling',
+      fault: null,
+      hostId: '',
+      volumes: new Map<string, boolean>(),
+      fates: this.faults().fatesOf(facts),
+      failedDeletions: 0,
+      timer: undefined,
+    };
+    this.table.add(server);
+    this.boot(server);
+    return server;
+  }
+
+  /**
+   * Begins to remove a server. A second time has no effect while the first goes on. Throws a refusal where the server's
+   * fate is a conflict.
+   */
+  delete(server: ServerRecord): void {
+    if (server.taskState === 'deleting') return;
+    const fate = deletionFate(server);
+    if (fate === 'conflict') {
+      server.failedDeletions += 1;
+      const where = `vm_state ${vmStateOf(server)}`;
+      throw computeRefusal(409, `Cannot 'delete' instance ${server.id} while it is in ${where}`);
+    }
+    server.taskState = 'deleting';
+    this.touch(server);
+    if (fate === 'never') return;
+    const delayMs = this.ground.settings().deleteMs + secondsIn(server, 'ostack_delete_delay') * 1000;
+    this.after(server, delayMs, () => {
+      if (fate === 'error') this.failDeletion(server);
+      else this.finishDeletion(server);
+    });
+  }
+
+  /** Stops, starts or restarts a server, at once. */
+  setPower(server: ServerRecord, status: 'ACTIVE' | 'SHUTOFF'): void {
+    server.status = status;
+    this.touch(server);
+  }
+
+  /** Takes it to ERROR, whatever it was doing. */
+  fail(server: ServerRecord, message: string, code = 500): void {
+    server.timer?.cancel();
+    Object.assign(server, { status: 'ERROR', taskState: null, fault: { code, message, at: this.ground.clock.now() } });
+    this.touch(server);
+  }
+
+  /** Takes it away with its ports, at once. */
+  vanish(server: ServerRecord): void {
+    server.timer?.cancel();
+    this.finishDeletion(server);
+  }
+
+  touch(server: ServerRecord): void {
+    server.updatedAt = this.ground.clock.now();
+  }
+
+  used(projectId: string): Usage {
+    let [instances, cores, ram] = [0, 0, 0];
+    for (const { project, spec } of this.table.all()) {
+      if (project !== projectId) continue;
+      instances += 1;
+      cores += spec.flavor.vcpus;
+      ram += spec.flavor.ram;
+    }
+    return { instances, cores, ram };
+  }
+
+  /** Stops what is in progress. */
+  close(): void {
+    for (const server of this.table.all()) server.timer?.cancel();
+  }
+
+  private boot(server: ServerRecord): void {
+    const fate = server.fates.find((candidate) => 'boot' in candidate);
+    const ownMs = fate?.boot === 'ms' ? fate.ms : this.ground.settings().bootMs;
+    const totalMs = ownMs + secondsIn(server, 'ostack_spawn_delay') * 1000;
+    this.after(server, totalMs * SCHEDULING_SHARE, () => {
+      const problem = this.schedule(server);
+      if (problem !== undefined) {
+        this.dismantle(server);
+        this.fail(server, problem);
+        return;
+      }
+      if (fate?.boot === 'never') return;
+      this.after(server, totalMs * (1 - SCHEDULING_SHARE), () => this.finishBoot(server, fate));
+    });
+  }
+
+  /** Gives a server its host, ports and volumes. Returns why that fails. */
+  private schedule(server: ServerRecord): string | undefined {
+    const { spec, id } = server;
+    if (spec.flavor.disk > LARGEST_DISK) return 'No valid host was found. ';
+    for (const wanted of spec.interfaces) {
+      const network = 'networkId' in wanted ? this.networks.networks.get(wanted.networkId) : undefined;
+      if (network?.external === true && network.project !== server.project) {
+        return `Build of instance ${id} aborted: Failed to allocate the network(s), not rescheduling.`;
+      }
+      const port = 'portId' in wanted ? this.networks.ports.get(wanted.portId) : undefined;
+      if (port?.name.startsWith('nobind') === true) return exhausted(id);
+    }
+    this.bindPorts(server);
+    const problem = this.attachBootVolume(server);
+    if (problem !== undefined) return `Build of instance ${id} aborted: ${problem}`;
+    server.hostId = HOST_ID;
+    server.taskState = 'spawning';
+    this.touch(server);
+    return undefined;
+  }
+
+  private bindPorts(server: ServerRecord): void {
+    for (const wanted of server.spec.interfaces) {
+      const port =
+        'portId' in wanted
+          ? this.networks.ports.get(wanted.portId)
+          : this.networks.addPort({
+              project: server.project,
+              networkId: wanted.networkId,
+              securityGroups: server.spec.securityGroupIds,
+              madeByNova: true,
+            });
+      if (port === undefined) continue;
+      Object.assign(port, { deviceId: server.id, deviceOwner: 'compute:nova', status: 'ACTIVE' });
+      this.networks.touch(port);
+    }
+  }
+
+  private attachBootVolume(server: ServerRecord): string | undefined {
+    const { bootVolume } = server.spec;
+    if (bootVolume === null) return undefined;
+    const { source, deleteOnTermination } = bootVolume;
+    if ('volumeId' in source) {
+      const volume = this.volumes.table.get(source.volumeId);
+      if (volume !== undefined) this.volumes.attach(volume, server.id);
+      server.volumes.set(source.volumeId, deleteOnTermination);
+      return undefined;
+    }
+    const quota = this.ground.quotas.enforced(this.nameOfProject(server.project));
+    const problem = volumeQuotaProblem(quota, this.volumes.used(server.project), source.sizeGb);
+    if (problem !== undefined) return problem;
+    const volume = this.volumes.create({
+      project: server.project,
+      userId: server.userId,
+      name: '',
+      description: '',
+      sizeGb: source.sizeGb,
+      imageId: source.imageId,
+      metadata: {},
+    });
+    this.volumes.attach(volume, server.id);
+    server.volumes.set(volume.id, deleteOnTermination);
+    return undefined;
+  }
+
+  private finishBoot(server: ServerRecord, fate: BootFate | undefined): void {
+    const asked = server.metadata['ostack_fail'];
+    const problem =
+      fate?.boot === 'error'
+        ? fate.message.replaceAll('{id}', server.id)
+        : asked === 'spawn'
+          ? `Build of instance ${server.id} aborted: fault injection: ostack_fail=spawn`
+          : asked === 'resched'
+            ? exhausted(server.id)
+            : undefined;
+    if (problem !== undefined) {
+      this.dismantle(server);
+      this.fail(server, problem, fate?.boot === 'error' ? fate.code : undefined);
+      return;
+    }
+    Object.assign(server, { status: 'ACTIVE', taskState: null, launchedAt: this.ground.clock.now() });
+    this.touch(server);
+  }
+
+  private failDeletion(server: ServerRecord): void {
+    server.failedDeletions += 1;
+    this.releasePorts(server);
+    this.fail(server, 'Failed to terminate instance: fault injection: ostack_fail=delete', 400);
+  }
+
+  private finishDeletion(server: ServerRecord): void {
+    this.dismantle(server);
+    server.terminatedAt = this.ground.clock.now();
+    server.taskState = null;
+    this.touch(server);
+    this.table.remove(server.id, this.ground.clock.now());
+  }
+
+  /** Gives up host, ports and volumes. */
+  private dismantle(server: ServerRecord): void {
+    this.releasePorts(server);
+    if (server.status === 'BUILD') server.hostId = '';
+    for (const [id, goesToo] of server.volumes) {
+      const volume = this.volumes.table.get(id);
+      if (volume === undefined) continue;
+      if (goesToo) this.volumes.delete(volume);
+      else this.volumes.detach(volume);
+    }
+    server.volumes.clear();
+  }
+
+  private releasePorts(server: ServerRecord): void {
+    for (const port of this.networks.portsOf(server.id)) {
+      if (port.madeByNova) this.networks.removePort(port);
+      else Object.assign(port, { deviceId: '', deviceOwner: '', status: 'DOWN' });
+    }
+  }
+
+  private after(server: ServerRecord, delayMs: number, work: () => void): void {
+    server.timer?.cancel();
+    server.timer = this.ground.clock.schedule(delayMs, work);
+  }
+}
+
+export function vmStateOf({ status }: ServerRecord): string {
+  switch (status) {
+    case 'BUILD':
+      return 'building';
+    case 'SHUTOFF':
+      return 'stopped';
+    case 'ACTIVE':
+      return 'active';
+    case 'ERROR':
+      return 'error';
+  }
+}
+
+/** What becomes of the next deletion; undefined: it works. */
+function deletionFate(server: ServerRecord): 'error' | 'conflict' | 'never' | undefined {
+  const fate = server.fates.find((candidate) => 'delete' in candidate);
+  if (fate?.delete === 'never') return 'never';
+  if (fate !== undefined && server.failedDeletions < (fate.times ?? 1)) return fate.delete;
+  const [what, times] = (server.metadata['ostack_fail'] ?? '').split(':');
+  return what === 'delete' && server.failedDeletions < Number(times ?? 1) ? 'error' : undefined;
+}
+
+function exhausted(id: string): string {
+  return `Exceeded maximum number of retries. Exhausted all hosts available for retrying build failures for instance ${id}.`;
+}
+
+function secondsIn({ metadata }: ServerRecord, key: string): number {
+  const seconds = Number(metadata[key] ?? 0);
+  return Number.isFinite(seconds) ? seconds : 0;
+}

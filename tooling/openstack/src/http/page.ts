@@ -1,0 +1,39 @@
+/** Pages of listings: `limit` and `marker`, and the link to the next page. */
+
+import type { Exchange } from './exchange.js';
+
+export interface PageOptions {
+  /** Entries of a page when the caller does not say. */
+  readonly defaultLimit: number;
+  /** Entries of a page at most. */
+  readonly maxLimit: number;
+  /** Thrown for a marker that is not in the listing. */
+  readonly unknownMarker: (marker: string) => Error;
+}
+
+export interface Page<R> {
+  readonly items: readonly R[];
+  /** Query of the next page, without its question mark; undefined where this was the last. */
+  readonly next: string | undefined;
+}
+
+/** The part of a sorted listing that `limit` and `marker` ask for. A full page has a next one, also when that is empty. */
+export function pageOf<R extends { readonly id: string }>(
+  sorted: readonly R[],
+  { query }: Exchange,
+  options: PageOptions,
+): Page<R> {
+  const marker = query.get('marker');
+  const start = marker === null ? 0 : sorted.findIndex(({ id }) => id === marker) + 1;
+  if (marker !== null && start === 0) throw options.unknownMarker(marker);
+  const asked = query.get('limit');
+  const limit = Math.min(asked === null ? options.defaultLimit : Number(asked), options.maxLimit);
+  const items = sorted.slice(start, start + limit);
+  const last = items.at(-1);
+  if (last === undefined || items.length < limit) return { items, next: undefined };
+  const next = new URLSearchParams(query);
+  next.delete('marker');
+  if (asked === null) next.delete('limit');
+  next.append('marker', last.id);
+  return { items, next: next.toString() };
+}

@@ -1,0 +1,56 @@
+/** The service catalog: where each service is. */
+
+import type { RandomSource } from '@nodepool/core';
+import { REGION } from '../settings.js';
+
+interface Entry {
+  readonly id: string;
+  readonly type: string;
+  readonly name: string;
+  readonly path: (projectId: string) => string;
+  readonly endpointIds: readonly string[];
+}
+
+const INTERFACES = ['internal', 'admin', 'public'] as const;
+
+/** Types and names as Debian's packages register them; the endpoint of cinder alone has the project in it. */
+const SERVICES: readonly (readonly [type: string, name: string, path: (projectId: string) => string])[] = [
+  ['image', 'glance', () => '/image'],
+  ['volumev3', 'cinderv3', (projectId) => `/volume/v3/${projectId}`],
+  ['network', 'neutron', () => '/network'],
+  ['identity', 'keystone', () => '/identity/v3'],
+  ['compute', 'nova', () => '/compute/v2.1'],
+];
+
+export class Catalog {
+  private readonly entries: readonly Entry[];
+
+  /** `base`: address below which all services are. */
+  constructor(
+    private readonly base: () => string,
+    random: RandomSource,
+  ) {
+    this.entries = SERVICES.map(([type, name, path]) => ({
+      id: random.uuidHex(),
+      type,
+      name,
+      path,
+      endpointIds: INTERFACES.map(() => random.uuidHex()),
+    }));
+  }
+
+  of(projectId: string): readonly object[] {
+    return this.entries.map(({ id, type, name, path, endpointIds }) => ({
+      endpoints: INTERFACES.map((face, index) => ({
+        id: endpointIds[index],
+        interface: face,
+        region_id: REGION,
+        url: this.base() + path(projectId),
+        region: REGION,
+      })),
+      id,
+      type,
+      name,
+    }));
+  }
+}

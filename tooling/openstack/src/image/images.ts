@@ -1,0 +1,125 @@
+/** The images that glance keeps: what is known of them, and checksums of their data; small data are kept, too. */
+
+import { createHash } from 'node:crypto';
+import type { Ground } from '../ground.js';
+import type { Caller } from '../http/exchange.js';
+import { newUuid } from '../text.js';
+import { Table, type Lag, type Owned } from '../table.js';
+
+export type ImageStatus = 'queued' | 'saving' | 'active';
+
+export interface ImageRecord extends Owned {
+  name: string | null;
+  diskFormat: string | null;
+  containerFormat: string | null;
+  visibility: string;
+  protected: boolean;
+  minDisk: number;
+  minRam: number;
+  tags: readonly string[];
+  /** Additional properties. */
+  properties: Map<string, string>;
+  status: ImageStatus;
+  /** Bytes; null before there are data. */
+  size: number | null;
+  md5: string | null;
+  sha512: string | null;
+  updatedAt: number;
+  /** Undefined: there are none, or they are too large to be kept. */
+  data: Buffer | undefined;
+}
+
+/** What a new image may say of itself. */
+export type NewImage = Pick<
+  ImageRecord,
+  'name' | 'diskFormat' | 'containerFormat' | 'visibility' | 'protected' | 'minDisk' | 'minRam' | 'tags' | 'properties'
+> & { readonly id: string | undefined };
+
+export class ImageStore {
+  readonly table = new Table<ImageRecord>();
+
+  constructor(private readonly ground: Ground) {}
+
+  create(spec: NewImage, projectId: string): ImageRecord {
+    const now = this.ground.clock.now();
+    const image: ImageRecord = {
+      ...spec,
+      id: spec.id ?? newUuid(this.ground.random),
+      project: projectId,
+      createdAt: now,
+      updatedAt: now,
+      status: 'queued',
+      size: null,
+      md5: null,
+      sha512: null,
+      data: undefined,
+    };
+    this.table.add(image);
+    return image;
+  }
+
+  /** An image with data from the start. */
+  addActive(spec: NewImage, projectId: string, data: Buffer): ImageRecord {
+    const image = this.create(spec, projectId);
+    this.finish(image, { size: data.length, md5: hashOf('md5', data), sha512: hashOf('sha512', data), data });
+    return image;
+  }
+
+  /** The image as this caller sees it: public ones, and those of its project. */
+  visible(id: string, caller: Caller): ImageRecord | undefined {
+    const image = this.table.get(id);
+    return image !== undefined && maySee(image, caller) ? image : undefined;
+  }
+
+  list(caller: Caller, lag: Lag): ImageRecord[] {
+    return this.table.seen(this.ground.clock.now(), lag).filter((image) => maySee(image, caller));
+  }
+
+  /** Takes the data. A stream that breaks off leaves the image as it was before. Rejects as the stream does. */
+  async receive(image: ImageRecord, data: AsyncIterable<Uint8Array>): Promise<void> {
+    const [md5, sha512] = [createHash('md5'), createHash('sha512')];
+    const limit = this.ground.settings().keepImageBytes;
+    let kept: Uint8Array[] | undefined = [];
+    let size = 0;
+    image.status = 'saving';
+    try {
+      for await (const piece of data) {
+        md5.update(piece);
+        sha512.update(piece);
+        size += piece.byteLength;
+        if (size > limit) kept = undefined;
+        else kept?.push(piece);
+      }
+    } catch (error) {
+      image.status = 'queued';
+      throw error;
+    }
+    this.finish(image, {
+      size,
+      md5: md5.digest('hex'),
+      sha512: sha512.digest('hex'),
+      data: kept === undefined ? undefined : Buffer.concat(kept),
+    });
+  }
+
+  touch(image: ImageRecord): void {
+    image.updatedAt = this.ground.clock.now();
+  }
+
+  delete(id: string): boolean {
+    return this.table.remove(id, this.ground.clock.now());
+  }
+
+  private finish(image: ImageRecord, facts: Pick<ImageRecord, 'size' | 'md5' | 'sha512' | 'data'>): void {
+    Object.assign(image, facts, { status: 'active' });
+    this.touch(image);
+  }
+}
+
+function hashOf(algorithm: string, data: Buffer): string {
+  return createHash(algorithm).update(data).digest('hex');
+}
+
+function maySee(image: ImageRecord, caller: Caller): boolean {
+  return caller.admin || image.visibility === 'public' || image.project === caller.projectId;
+}

@@ -1,0 +1,35 @@
+/** A simulated OpenStack for development and tests, and the cases that hold it to the real one. */
+export type { SimulatedOpenStack, SimulatedOpenStackOptions } from './api.js';
+export type { CallLog, CloudCall } from './calls.js';
+export type {
+  ActiveFault,
+  BootFate,
+  CallFault,
+  DeletionFate,
+  FateRule,
+  FaultPlan,
+  FaultRule,
+  ServerFacts,
+  ServerFate,
+} from './faults.js';
+export type {
+  InspectedFloatingIp,
+  InspectedImage,
+  InspectedPort,
+  InspectedServer,
+  InspectedVolume,
+  Inspector,
+  Leftovers,
+} from './inspect.js';
+export type { ProjectQuota } from './quotas.js';
+export { DEFAULT_SETTINGS, type CloudSettings, type Quota } from './settings.js';
+export { startSimulatedOpenStack } from './start.js';
+export {
+  isRealOpenStackUnderTest,
+  openStackUnderTest,
+  REAL_CLOUD_VARIABLE,
+  type OpenStackUnderTest,
+} from './under-test.js';
+export { ApiClient, textOf, type ApiAnswer, type ApiRequest } from './suite/api-client.js';
+export { Bench, type ApiCase } from './suite/bench.js';
+export { apiCases } from './suite/cases.js';

@@ -1,0 +1,211 @@
+/** nova without servers, as the driver uses it: versions, flavors, limits; and how it refuses a creation. */
+
+import { strict as assert } from 'node:assert';
+import type { JsonObject } from '@nodepool/core';
+import { textOf } from './api-client.js';
+import {
+  casesOf,
+  hasKeys,
+  noId,
+  refused,
+  refusedInHtml,
+  type ApiCase,
+  type Bench,
+  type ServerOptions,
+} from './bench.js';
+
+const computeCase = casesOf('compute');
+
+const LIMITS_OF_ANY_VERSION = [
+  'maxServerGroupMembers',
+  'maxServerGroups',
+  'maxServerMeta',
+  'maxTotalCores',
+  'maxTotalInstances',
+  'maxTotalKeypairs',
+  'maxTotalRAMSize',
+  'totalCoresUsed',
+  'totalInstancesUsed',
+  'totalRAMUsed',
+  'totalServerGroupsUsed',
+];
+
+const version = (text: string): { readonly headers: Readonly<Record<string, string>> } => ({
+  headers: { 'OpenStack-API-Version': `compute ${text}` },
+});
+
+/** A creation that is refused with 400 and this message. */
+function refusesCreation(
+  what: string,
+  options: (bench: Bench) => ServerOptions,
+  message: (body: ServerOptions) => string,
+): ApiCase {
+  return computeCase(`refuses a server with ${what}, 400`, async (bench) => {
+    const asked = options(bench);
+    refused(await bench.createServer('case-refused', asked), 400, {
+      badRequest: { code: 400, message: message(asked) },
+    });
+  });
+}
+
+const more = (attributes: Readonly<Record<string, unknown>>) => (): ServerOptions => ({ more: attributes });
+const absent = noId();
+
+export const computeCases: readonly ApiCase[] = [
+  computeCase('says without a token which microversions it has', async ({ demo }) => {
+    const answer = await demo.get('compute', '/', { token: null });
+    assert.equal(answer.status, 200, answer.text);
+    const { id, version: newest, min_version } = answer.member('version');
+    assert.deepEqual([id, min_version], ['v2.1', '2.1']);
+    assert.equal(newest, '2.93');
+  }),
+  computeCase('says in every answer which microversion it was, and which headers that depends on', async ({ demo }) => {
+    for (const path of ['/flavors', `/flavors/${absent}`]) {
+      const { headers } = await demo.get('compute', path, version('2.60'));
+      assert.equal(headers.get('openstack-api-version'), 'compute 2.60');
+      assert.equal(headers.get('vary'), 'OpenStack-API-Version, X-OpenStack-Nova-API-Version');
+    }
+  }),
+  computeCase('refuses a microversion that it does not have with 406', async ({ demo }) =>
+    refused(await demo.get('compute', '/servers', version('2.999')), 406, {
+      computeFault: {
+        code: 406,
+        message: 'Version 2.999 is not supported by the API. Minimum is 2.1 and maximum is 2.93.',
+      },
+    }),
+  ),
+  computeCase('refuses a token that is wrong, and a call without one, with 401', async ({ demo }) => {
+    for (const token of ['nonsense', null]) {
+      refused(await demo.get('compute', '/servers', { token }), 401, {
+        error: { code: 401, title: 'Unauthorized', message: 'The request you have made requires authentication.' },
+      });
+    }
+  }),
+  computeCase('answers a path that it does not know with a page of HTML', async ({ demo }) =>
+    refusedInHtml(await demo.get('compute', '/nowhere'), 404, 'The resource could not be found.'),
+  ),
+  computeCase('lists flavors in pages that link to the next one, each flavor once', async ({ demo }) => {
+    const names: string[] = [];
+    let url = `${demo.endpoint('compute')}/flavors/detail?limit=2`;
+    while (url !== '') {
+      const page = await demo.at(url);
+      names.push(...page.list('flavors').map(({ name }) => textOf(name)));
+      url = textOf(page.list('flavors_links')[0]?.['href']);
+    }
+    assert.deepEqual(names.sort(), ['m1.large', 'm1.medium', 'm1.nohost', 'm1.small', 'm1.tiny']);
+  }),
+  computeCase('says of a flavor what it has', async (bench) => {
+    const path = `/flavors/${bench.flavorId('m1.small')}`;
+    const flavor = (await bench.demo.get('compute', path)).member('flavor');
+    const { name, ram, disk, vcpus, swap } = flavor;
+    assert.deepEqual({ name, ram, disk, vcpus, swap }, { name: 'm1.small', ram: 2048, disk: 20, vcpus: 1, swap: '' });
+    const later = (await bench.demo.get('compute', path, version('2.93'))).member('flavor');
+    assert.deepEqual([later['swap'], later['extra_specs'], later['description']], [0, {}, null]);
+  }),
+  computeCase('does not know a flavor that is not there', async ({ demo }) =>
+    refused(await demo.get('compute', `/flavors/${absent}`), 404, {
+      itemNotFound: { code: 404, message: `Flavor ${absent} could not be found.` },
+    }),
+  ),
+  computeCase("says the project's limits, and what is used of them", async ({ limited }) => {
+    const absolute = (await limited.get('compute', '/limits', version('2.93'))).member('limits')[
+      'absolute'
+    ] as JsonObject;
+    hasKeys(absolute, LIMITS_OF_ANY_VERSION);
+    const { maxTotalInstances, maxTotalCores, maxTotalRAMSize, totalInstancesUsed } = absolute;
+    assert.deepEqual([maxTotalInstances, maxTotalCores, maxTotalRAMSize, totalInstancesUsed], [3, 3, 4096, 0]);
+  }),
+  computeCase('has one availability zone', async ({ demo }) => {
+    const zones = (await demo.get('compute', '/os-availability-zone')).list('availabilityZoneInfo');
+    assert.deepEqual(zones, [{ zoneName: 'nova', zoneState: { available: true }, hosts: null }]);
+  }),
+  computeCase(
+    'keeps key pairs, refuses a second one of the same name with 409 and a bad key with 400',
+    async (bench) => {
+      const { demo } = bench;
+      const name = `case-${noId()}`;
+      bench.afterwards(() => demo.delete('compute', `/os-keypairs/${name}`));
+      assert.equal((await demo.post('compute', '/os-keypairs', { keypair: { name } })).status, 200);
+      refused(await demo.post('compute', '/os-keypairs', { keypair: { name } }), 409, {
+        conflictingRequest: { code: 409, message: `Key pair '${name}' already exists.` },
+      });
+      const bad = { keypair: { name: 'bad', public_key: 'ssh-rsa nonsense' } };
+      refused(await demo.post('compute', '/os-keypairs', bad), 400, {
+        badRequest: { code: 400, message: 'Keypair data is invalid: failed to generate fingerprint' },
+      });
+      assert.equal((await demo.delete('compute', `/os-keypairs/${name}`)).status, 202);
+    },
+  ),
+  refusesCreation('an image that is not there', more({ imageRef: absent }), () => 'Can not find requested image'),
+  refusesCreation('no image', more({ imageRef: undefined }), () => 'Missing imageRef attribute'),
+  refusesCreation(
+    'a flavor that is not there',
+    more({ flavorRef: absent }),
+    () => `Flavor ${absent} could not be found.`,
+  ),
+  refusesCreation(
+    'a network that is not there',
+    more({ networks: [{ uuid: absent }] }),
+    () => `Network ${absent} could not be found.`,
+  ),
+  computeCase("refuses a server in another project's network as if there were none, 400", async (bench) => {
+    const uuid = bench.networkId(bench.limited);
+    refused(await bench.createServer('case-refused', { more: { networks: [{ uuid }] } }), 400, {
+      badRequest: { code: 400, message: `Network ${uuid} could not be found.` },
+    });
+  }),
+  refusesCreation('a key that is not there', more({ key_name: 'nokey' }), () => 'Invalid key_name provided.'),
+  refusesCreation(
+    'a security group that is not there',
+    more({ security_groups: [{ name: 'nosg' }] }),
+    () => "Unable to find security_group with name or id 'nosg'",
+  ),
+  refusesCreation(
+    'a zone that is not there',
+    more({ availability_zone: 'nozone' }),
+    () => 'The requested availability zone is not available',
+  ),
+  refusesCreation(
+    'metadata that are no texts',
+    () => ({ metadata: { a: 1 } }),
+    () => "Invalid input for field/attribute a. Value: 1. 1 is not of type 'string'",
+  ),
+  refusesCreation(
+    'metadata that are too long',
+    () => ({ metadata: { a: 'b'.repeat(256) } }),
+    () => `Invalid input for field/attribute a. Value: ${'b'.repeat(256)}. '${'b'.repeat(256)}' is too long`,
+  ),
+  computeCase(
+    'refuses a server with an attribute that it does not know, and one without networks since 2.37, 400',
+    async (bench) => {
+      const unknown = await bench.createServer('case-refused', { more: { bogus: 1 } });
+      assert.equal(unknown.status, 400);
+      assert.match(textOf(unknown.member('badRequest')['message']), /\('bogus' was unexpected\)$/);
+      const without = await bench.createServer('case-refused', { more: { networks: undefined }, microversion: '2.37' });
+      assert.equal(without.status, 400);
+      assert.match(textOf(without.member('badRequest')['message']), /'networks' is a required property$/);
+    },
+  ),
+  computeCase('refuses a body that is no JSON with 400', async ({ demo }) => {
+    const headers = { 'Content-Type': 'application/json' };
+    refused(await demo.call('compute', 'POST', '/servers', { data: '{', headers }), 400, {
+      badRequest: { code: 400, message: 'Malformed request body' },
+    });
+  }),
+  computeCase('refuses what is over the quota with 403, and says what and how much', async (bench) => {
+    const large = await bench.createServer('case-quota', { client: bench.limited, flavor: 'm1.large' });
+    refused(large, 403, {
+      forbidden: {
+        code: 403,
+        message: 'Quota exceeded for cores, ram: Requested 4, 8192, but already used 0, 0 of 3, 4096 cores, ram',
+      },
+    });
+    const many = { client: bench.limited, more: { min_count: 4, max_count: 4 } };
+    refused(await bench.createServer('case-quota', many), 403, {
+      forbidden: {
+        code: 403,
+        message: 'Quota exceeded for cores, instances: Requested 4, 4, but already used 0, 0 of 3, 3 cores, instances',
+      },
+    });
+  }),
+];

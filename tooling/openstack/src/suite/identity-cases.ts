@@ -1,0 +1,117 @@
+/** keystone, as the driver uses it. */
+
+import { strict as assert } from 'node:assert';
+import type { ApiCase } from './bench.js';
+import { casesOf, hasKeys, refused, refusedInHtml } from './bench.js';
+import { ApiClient, listOf, textOf } from './api-client.js';
+
+const identityCase = casesOf('identity');
+
+const UNAUTHORIZED = {
+  error: { code: 401, message: 'The request you have made requires authentication.', title: 'Unauthorized' },
+};
+
+const password = (user: string, secret: string, scope?: object): object => ({
+  auth: {
+    identity: {
+      methods: ['password'],
+      password: { user: { name: user, domain: { name: 'Default' }, password: secret } },
+    },
+    ...(scope === undefined ? {} : { scope }),
+  },
+});
+
+export const identityCases: readonly ApiCase[] = [
+  identityCase('says at its root, with 300, which version it has', async ({ demo }) => {
+    const answer = await demo.at(`${demo.authUrl.replace(/\/v3$/, '')}/`, { token: null });
+    assert.equal(answer.status, 300);
+    assert.match(textOf(listOf(answer.member('versions')['values'])[0]?.['id']), /^v3\.\d+$/);
+  }),
+  identityCase('gives a token with project, roles, catalog and times', async ({ demo }) => {
+    const answer = await demo.post('identity', '/auth/tokens', demo.credentials, { token: null });
+    assert.equal(answer.status, 201);
+    assert.ok((answer.headers.get('x-subject-token') ?? '').length > 60);
+    const token = answer.member('token');
+    const keys = [
+      'methods',
+      'user',
+      'audit_ids',
+      'expires_at',
+      'issued_at',
+      'project',
+      'is_domain',
+      'roles',
+      'catalog',
+    ];
+    hasKeys(token, keys);
+    assert.match(textOf(token['expires_at']), /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$/);
+    for (const type of ['compute', 'image', 'network', 'volumev3', 'identity']) {
+      const entry = listOf(token['catalog']).find((candidate) => candidate['type'] === type);
+      const interfaces = listOf(entry?.['endpoints']).map((endpoint) => endpoint['interface']);
+      assert.deepEqual(interfaces.sort(), ['admin', 'internal', 'public'], type);
+    }
+  }),
+  identityCase(
+    'gives one for an application credential by name and user, in the project that it belongs to',
+    async ({ cloudsYaml, demo }) => {
+      assert.equal((await ApiClient.logIn(cloudsYaml, 'real-appcred')).projectId, demo.projectId);
+    },
+  ),
+  identityCase(
+    'gives one for an application credential by id, and none when a scope is asked for with it',
+    async ({ demo }) => {
+      const listed = await demo.get('identity', `/users/${demo.userId}/application_credentials`);
+      const application_credential = { id: listed.list('application_credentials')[0]?.['id'], secret: 'ostack' };
+      const identity = { methods: ['application_credential'], application_credential };
+      const token = await demo.post('identity', '/auth/tokens', { auth: { identity } }, { token: null });
+      assert.equal(token.status, 201);
+      const scope = { project: { id: demo.projectId } };
+      const scoped = await demo.post('identity', '/auth/tokens', { auth: { identity, scope } }, { token: null });
+      assert.equal(scoped.status, 401);
+      assert.match(textOf(scoped.member('error')['message']), /Application credentials cannot request a scope/);
+    },
+  ),
+  identityCase('gives one for a token, which lives no longer', async ({ demo }) => {
+    const first = await demo.post('identity', '/auth/tokens', demo.credentials, { token: null });
+    const identity = { methods: ['token'], token: { id: first.headers.get('x-subject-token') } };
+    const scope = { project: { id: demo.projectId } };
+    const second = await demo.post('identity', '/auth/tokens', { auth: { identity, scope } }, { token: null });
+    assert.equal(second.status, 201, second.text);
+    assert.equal(second.member('token')['expires_at'], first.member('token')['expires_at']);
+  }),
+  ...(
+    [
+      ['a wrong password', password('demo', 'wrong')],
+      ['a user that does not exist', password('nobody', 'ostack')],
+      [
+        'a project that does not exist',
+        password('demo', 'ostack', { project: { name: 'none', domain: { name: 'Default' } } }),
+      ],
+      ['a domain in which the user has no role', password('demo', 'ostack', { domain: { name: 'Default' } })],
+    ] as const
+  ).map(([what, credentials]): ApiCase =>
+    identityCase(`refuses ${what} with 401, and says nothing more`, async ({ demo }) => {
+      const answer = await demo.post('identity', '/auth/tokens', credentials, { token: null });
+      refused(answer, 401, UNAUTHORIZED);
+      assert.match(answer.headers.get('www-authenticate') ?? '', /^Keystone uri="http/);
+    }),
+  ),
+  identityCase('says with 400 that a request for a token has no credentials', async ({ demo }) => {
+    const answer = await demo.post('identity', '/auth/tokens', {}, { token: null });
+    assert.equal(answer.status, 400);
+    assert.match(textOf(answer.member('error')['message']), /^Expecting to find auth in request body\./);
+  }),
+  identityCase('takes a token back, after which it is refused', async ({ demo }) => {
+    const given = await demo.post('identity', '/auth/tokens', demo.credentials, { token: null });
+    const token = given.headers.get('x-subject-token') ?? '';
+    const headers = { 'X-Subject-Token': token };
+    const revoked = await demo.call('identity', 'DELETE', '/auth/tokens', { token, headers });
+    assert.equal(revoked.status, 204);
+    refused(await demo.get('identity', '/auth/tokens', { headers }), 404, {
+      error: { code: 404, message: 'Failed to validate token', title: 'Not Found' },
+    });
+  }),
+  identityCase('answers a path that it does not know with a page of HTML', async ({ demo }) =>
+    refusedInHtml(await demo.get('identity', '/nowhere'), 404, '<h1>Not Found</h1>'),
+  ),
+];

@@ -1,0 +1,232 @@
+/** neutron, as the driver uses it. */
+
+import { strict as assert } from 'node:assert';
+import type { JsonObject } from '@nodepool/core';
+import { listOf, textOf, type ApiAnswer, type ApiClient } from './api-client.js';
+import { casesOf, hasKeys, noId, refused, type ApiCase, type Bench } from './bench.js';
+
+const networkCase = casesOf('network');
+
+const FLOATING_KEYS = [
+  'id',
+  'tenant_id',
+  'floating_ip_address',
+  'floating_network_id',
+  'router_id',
+  'port_id',
+  'fixed_ip_address',
+  'status',
+  'project_id',
+  'description',
+  'port_details',
+  'tags',
+  'created_at',
+  'updated_at',
+  'revision_number',
+];
+const PORT_KEYS = [
+  'id',
+  'name',
+  'network_id',
+  'tenant_id',
+  'mac_address',
+  'admin_state_up',
+  'status',
+  'device_id',
+  'device_owner',
+  'fixed_ips',
+  'project_id',
+  'port_security_enabled',
+  'security_groups',
+  'binding:vnic_type',
+  'allowed_address_pairs',
+  'extra_dhcp_opts',
+  'description',
+  'tags',
+  'created_at',
+  'updated_at',
+  'revision_number',
+];
+
+const error = (type: string, message: string): object => ({ NeutronError: { type, message, detail: '' } });
+
+/** Makes a floating IP; it is removed after the case. */
+async function floating(bench: Bench, more: object = {}, client: ApiClient = bench.demo): Promise<ApiAnswer> {
+  const floatingip = { floating_network_id: bench.publicNetworkId, ...more };
+  const answer = await client.post('network', '/floatingips', { floatingip });
+  if (answer.status === 201) {
+    const id = textOf(answer.member('floatingip')['id']);
+    bench.afterwards(() => client.delete('network', `/floatingips/${id}`));
+  }
+  return answer;
+}
+
+async function port(bench: Bench, more: object = {}, client: ApiClient = bench.demo): Promise<ApiAnswer> {
+  const answer = await client.post('network', '/ports', { port: { network_id: bench.networkId(client), ...more } });
+  if (answer.status === 201) {
+    const id = textOf(answer.member('port')['id']);
+    bench.afterwards(() => client.delete('network', `/ports/${id}`));
+  }
+  return answer;
+}
+
+export const networkCases: readonly ApiCase[] = [
+  networkCase('refuses a wrong token with 401', async ({ demo }) =>
+    refused(await demo.get('network', '/networks', { token: 'nonsense' }), 401, {
+      error: { code: 401, title: 'Unauthorized', message: 'The request you have made requires authentication.' },
+    }),
+  ),
+  networkCase("shows the project's networks and external ones, and hides those of others", async (bench) => {
+    const names = async (query: string): Promise<string[]> =>
+      (await bench.demo.get('network', `/networks${query}`))
+        .list('networks')
+        .map(({ name }) => textOf(name))
+        .sort();
+    assert.deepEqual(await names(''), ['private', 'public']);
+    assert.deepEqual(await names('?router:external=true'), ['public']);
+    const id = bench.networkId(bench.limited);
+    refused(
+      await bench.demo.get('network', `/networks/${id}`),
+      404,
+      error('NetworkNotFound', `Network ${id} could not be found.`),
+    );
+  }),
+  networkCase(
+    'gives only the fields that were asked for, and links to a next page after a full one',
+    async ({ demo }) => {
+      const answer = await demo.get('network', '/networks?limit=1&fields=id&fields=name');
+      const [network] = answer.list('networks');
+      assert.deepEqual(Object.keys(network ?? {}).sort(), ['id', 'name']);
+      const next = answer.list('networks_links').find((link) => link['rel'] === 'next');
+      assert.equal((await demo.at(textOf(next?.['href']))).list('networks').length, 1);
+    },
+  ),
+  networkCase('gives a server a port, which goes with it', async (bench) => {
+    const id = textOf((await bench.server('case-port'))['id']);
+    const [made] = (await bench.demo.get('network', `/ports?device_id=${id}`)).list('ports');
+    assert.ok(made !== undefined);
+    hasKeys(made, PORT_KEYS);
+    assert.deepEqual([made['device_owner'], made['status'], made['name']], ['compute:nova', 'ACTIVE', '']);
+    await bench.removeServer(id);
+    const path = `/ports/${textOf(made['id'])}`;
+    assert.equal((await bench.demo.get('network', path)).status, 404);
+  }),
+  networkCase('makes, changes, finds and deletes ports; a free one is DOWN', async (bench) => {
+    const made = (await port(bench, { name: 'case', description: noId() })).member('port');
+    const { id, status, description, device_id } = made;
+    hasKeys(made, PORT_KEYS);
+    assert.deepEqual([status, device_id], ['DOWN', '']);
+    const query = `/ports?description=${textOf(description)}&status=DOWN`;
+    assert.deepEqual(
+      (await bench.demo.get('network', query)).list('ports').map((found) => found['id']),
+      [id],
+    );
+    const path = `/ports/${textOf(id)}`;
+    const changed = await bench.demo.put('network', path, { port: { name: 'other' } });
+    assert.equal(changed.member('port')['name'], 'other');
+    assert.equal((await bench.limited.delete('network', path)).status, 404);
+    assert.equal((await bench.demo.delete('network', path)).status, 204);
+    const missing = error('PortNotFound', `Port ${textOf(id)} could not be found.`);
+    refused(await bench.demo.delete('network', path), 404, missing);
+  }),
+  networkCase('does not delete a port of a router, 409', async ({ demo }) => {
+    const [found] = (await demo.get('network', '/ports?device_owner=network:router_interface')).list('ports');
+    const id = textOf(found?.['id']);
+    const message = `Port ${id} cannot be deleted directly via the port API: has device owner network:router_interface.`;
+    refused(await demo.delete('network', `/ports/${id}`), 409, error('ServicePortInUse', message));
+  }),
+  networkCase(
+    'makes a floating IP, which is DOWN until it has a port, and finds it by description and tags',
+    async (bench) => {
+      const mark = noId();
+      const made = (await floating(bench, { description: mark })).member('floatingip');
+      hasKeys(made, FLOATING_KEYS);
+      assert.deepEqual([made['status'], made['port_id'], made['description']], ['DOWN', null, mark]);
+      const path = `/floatingips/${textOf(made['id'])}`;
+      assert.deepEqual((await bench.demo.put('network', `${path}/tags`, { tags: [mark] })).json(), { tags: [mark] });
+      for (const query of [`description=${mark}`, `tags=${mark}`]) {
+        const found = (await bench.demo.get('network', `/floatingips?${query}`)).list('floatingips');
+        assert.deepEqual(
+          found.map(({ id }) => id),
+          [made['id']],
+          query,
+        );
+      }
+    },
+  ),
+  networkCase(
+    'attaches a floating IP to a port, shows it among the addresses of the server, and frees it with the server',
+    async (bench) => {
+      const { demo } = bench;
+      const serverId = textOf((await bench.server('case-floating'))['id']);
+      const [found] = (await demo.get('network', `/ports?device_id=${serverId}`)).list('ports');
+      const portId = textOf(found?.['id']);
+      const made = (await floating(bench, { port_id: portId })).member('floatingip');
+      assert.deepEqual([made['status'], made['port_id']], ['ACTIVE', portId]);
+      const details = made['port_details'] as JsonObject;
+      assert.deepEqual([details['device_id'], details['device_owner']], [serverId, 'compute:nova']);
+      const second = await floating(bench, { port_id: portId });
+      assert.equal(second.status, 409);
+      assert.equal(second.member('NeutronError')['type'], 'FloatingIPPortAlreadyAssociated');
+      const shown = await demo.until('compute', `/servers/${serverId}`, ({ text }) => text.includes('"floating"'));
+      const addresses = listOf((shown.member('server')['addresses'] as JsonObject)['private']);
+      const pairs = addresses.map((address) => [address['OS-EXT-IPS:type'], address['addr']]);
+      assert.deepEqual(pairs, [
+        ['fixed', made['fixed_ip_address']],
+        ['floating', made['floating_ip_address']],
+      ]);
+      await bench.removeServer(serverId);
+      const freed = (await demo.get('network', `/floatingips/${textOf(made['id'])}`)).member('floatingip');
+      assert.deepEqual([freed['status'], freed['port_id']], ['DOWN', null]);
+    },
+  ),
+  networkCase('attaches and detaches a floating IP that there is', async (bench) => {
+    const portId = textOf((await port(bench)).member('port')['id']);
+    const path = `/floatingips/${textOf((await floating(bench)).member('floatingip')['id'])}`;
+    const change = (port_id: string | null): Promise<ApiAnswer> =>
+      bench.demo.put('network', path, { floatingip: { port_id } });
+    assert.equal((await change(portId)).member('floatingip')['status'], 'ACTIVE');
+    assert.equal((await change(null)).member('floatingip')['port_id'], null);
+    const absent = noId();
+    refused(await change(absent), 404, error('PortNotFound', `Port ${absent} could not be found.`));
+  }),
+  networkCase('deletes a floating IP with 204, and does not know it the second time', async (bench) => {
+    const id = textOf((await floating(bench)).member('floatingip')['id']);
+    assert.equal((await bench.demo.delete('network', `/floatingips/${id}`)).status, 204);
+    const missing = error('FloatingIPNotFound', `Floating IP ${id} could not be found`);
+    refused(await bench.demo.delete('network', `/floatingips/${id}`), 404, missing);
+  }),
+  networkCase(
+    'refuses a floating IP of a network that is not external with 400, of one that is not there with 404',
+    async (bench) => {
+      const inner = bench.networkId();
+      const message = `Bad floatingip request: Network ${inner} is not a valid external network.`;
+      refused(await floating(bench, { floating_network_id: inner }), 400, error('BadRequest', message));
+      const absent = noId();
+      const missing = error('NetworkNotFound', `Network ${absent} could not be found.`);
+      refused(await floating(bench, { floating_network_id: absent }), 404, missing);
+    },
+  ),
+  networkCase('refuses with 409 what is over the quota; nova then refuses a server with 403', async (bench) => {
+    const { limited } = bench;
+    let last = await floating(bench, {}, limited);
+    while (last.status === 201) last = await floating(bench, {}, limited);
+    refused(last, 409, error('OverQuota', "Quota exceeded for resources: ['floatingip']."));
+    let lastPort = await port(bench, {}, limited);
+    while (lastPort.status === 201) lastPort = await port(bench, {}, limited);
+    refused(lastPort, 409, error('OverQuota', "Quota exceeded for resources: ['port']."));
+    refused(await bench.createServer('case-ports', { client: limited }), 403, {
+      forbidden: { code: 403, message: 'Maximum number of ports exceeded' },
+    });
+  }),
+  networkCase("says the project's quota", async ({ limited }) => {
+    const { floatingip, port: ports } = (await limited.get('network', `/quotas/${limited.projectId}`)).member('quota');
+    assert.deepEqual({ floatingip, ports }, { floatingip: 2, ports: 10 });
+  }),
+  networkCase('refuses a path that it does not know, and a sort key without a direction', async ({ demo }) => {
+    const nowhere = error('HTTPNotFound', 'The resource could not be found.');
+    refused(await demo.get('network', '/nowhere'), 404, nowhere);
+    const unsorted = error('HTTPBadRequest', 'The number of sort_keys and sort_dirs must be same');
+    refused(await demo.get('network', '/ports?sort_key=id'), 400, unsorted);
+  }),
+];

@@ -1,0 +1,175 @@
+/** cinder, as the driver uses it. */
+
+import { strict as assert } from 'node:assert';
+import type { JsonObject } from '@nodepool/core';
+import { textOf, type ApiAnswer, type ApiClient } from './api-client.js';
+import { casesOf, hasKeys, noId, refused, type ApiCase, type Bench } from './bench.js';
+
+const volumeCase = casesOf('volume');
+
+const VOLUME_KEYS = [
+  'id',
+  'status',
+  'size',
+  'availability_zone',
+  'created_at',
+  'updated_at',
+  'name',
+  'description',
+  'volume_type',
+  'snapshot_id',
+  'source_volid',
+  'metadata',
+  'links',
+  'user_id',
+  'bootable',
+  'encrypted',
+  'replication_status',
+  'consistencygroup_id',
+  'multiattach',
+  'attachments',
+  'os-vol-tenant-attr:tenant_id',
+];
+const NOT_DELETABLE = /^Invalid volume: Volume status must be available or error or /;
+
+/** Makes a volume; it is removed after the case. */
+async function create(bench: Bench, more: object = {}, client: ApiClient = bench.demo): Promise<ApiAnswer> {
+  const answer = await client.post('volume', '/volumes', { volume: { size: 1, ...more } });
+  if (answer.status === 202) {
+    const path = `/volumes/${textOf(answer.member('volume')['id'])}`;
+    bench.afterwards(async () => {
+      await client.until('volume', path, (shown) => shown.status === 404 || !shown.text.includes('"creating"'));
+      await client.delete('volume', path);
+      await bench.gone('volume', path, client);
+    });
+  }
+  return answer;
+}
+
+const settled = (client: ApiClient, id: string): Promise<ApiAnswer> =>
+  client.until('volume', `/volumes/${id}`, (shown) => shown.member('volume')['status'] !== 'creating');
+
+export const volumeCases: readonly ApiCase[] = [
+  volumeCase('refuses a wrong token with 401, and the path of another project with 400', async ({ demo, limited }) => {
+    refused(await demo.get('volume', '/volumes', { token: 'nonsense' }), 401, {
+      error: { code: 401, title: 'Unauthorized', message: 'The request you have made requires authentication.' },
+    });
+    refused(await limited.at(`${demo.endpoint('volume')}/volumes`), 400, {
+      badRequest: { code: 400, message: 'Malformed request url' },
+    });
+  }),
+  volumeCase('makes a volume with metadata, and finds it by them', async (bench) => {
+    const { demo } = bench;
+    const mark = noId();
+    const created = await create(bench, { name: mark, metadata: { mark } });
+    const volume = created.member('volume');
+    assert.deepEqual([created.status, volume['status']], [202, 'creating']);
+    const id = textOf(volume['id']);
+    const made = (await settled(demo, id)).member('volume');
+    hasKeys(made, VOLUME_KEYS);
+    assert.deepEqual([made['status'], made['size'], made['metadata']], ['available', 1, { mark }]);
+    const query = encodeURIComponent(`{'mark':'${mark}'}`);
+    const found = (await demo.get('volume', `/volumes/detail?metadata=${query}`)).list('volumes');
+    assert.deepEqual(
+      found.map((other) => other['id']),
+      [id],
+    );
+  }),
+  volumeCase('adds metadata to those of a volume with POST, and has new ones instead with PUT', async (bench) => {
+    const id = textOf((await create(bench, { metadata: { a: '1' } })).member('volume')['id']);
+    await settled(bench.demo, id);
+    const path = `/volumes/${id}/metadata`;
+    const added = await bench.demo.post('volume', path, { metadata: { b: '2' } });
+    assert.deepEqual([added.status, added.json()], [200, { metadata: { a: '1', b: '2' } }]);
+    assert.deepEqual((await bench.demo.put('volume', path, { metadata: { c: '3' } })).json(), {
+      metadata: { c: '3' },
+    });
+    assert.deepEqual((await bench.demo.get('volume', path)).json(), { metadata: { c: '3' } });
+  }),
+  volumeCase('lists volumes in pages that link to the next one, each volume once', async (bench) => {
+    const name = noId();
+    const made = await Promise.all(['a', 'b', 'c'].map(() => create(bench, { name })));
+    const seen: string[] = [];
+    let url = `${bench.demo.endpoint('volume')}/volumes/detail?limit=2&name=${name}`;
+    while (url !== '') {
+      const page = await bench.demo.at(url);
+      seen.push(...page.list('volumes').map((volume) => textOf(volume['id'])));
+      url = textOf(page.list('volumes_links')[0]?.['href']);
+    }
+    const ids = made.map((answer) => textOf(answer.member('volume')['id']));
+    assert.deepEqual(seen.sort(), ids.sort());
+  }),
+  volumeCase('deletes a volume with 202, refuses to do it twice with 400, and knows it no more', async (bench) => {
+    const { demo } = bench;
+    const id = textOf((await create(bench)).member('volume')['id']);
+    await settled(demo, id);
+    assert.equal((await demo.delete('volume', `/volumes/${id}`)).status, 202);
+    const again = await demo.delete('volume', `/volumes/${id}`);
+    if (again.status === 400) assert.match(textOf(again.member('badRequest')['message']), NOT_DELETABLE);
+    else assert.equal(again.status, 404);
+    await bench.gone('volume', `/volumes/${id}`);
+    refused(await demo.delete('volume', `/volumes/${id}`), 404, {
+      itemNotFound: { code: 404, message: `Volume ${id} could not be found.` },
+    });
+  }),
+  volumeCase('has the status error for one that could not be made, which can be deleted', async (bench) => {
+    const id = textOf((await create(bench, { metadata: { ostack_fail: 'create' } })).member('volume')['id']);
+    assert.equal((await settled(bench.demo, id)).member('volume')['status'], 'error');
+    assert.equal((await bench.demo.delete('volume', `/volumes/${id}`)).status, 202);
+  }),
+  volumeCase('does not delete the volume of a server, 400', async (bench) => {
+    const mapping = {
+      boot_index: 0,
+      source_type: 'image',
+      destination_type: 'volume',
+      uuid: bench.imageId,
+      volume_size: 1,
+    };
+    const block_device_mapping_v2 = [{ ...mapping, delete_on_termination: true }];
+    const server = await bench.server('case-attached', { more: { imageRef: '', block_device_mapping_v2 } });
+    const attachments = `/servers/${textOf(server['id'])}/os-volume_attachments`;
+    const [attached] = (await bench.demo.get('compute', attachments)).list('volumeAttachments');
+    const refusal = await bench.demo.delete('volume', `/volumes/${textOf(attached?.['volumeId'])}`);
+    assert.equal(refusal.status, 400);
+    assert.match(textOf(refusal.member('badRequest')['message']), NOT_DELETABLE);
+  }),
+  volumeCase('refuses what is over the quota with 413 and a Retry-After of 0', async (bench) => {
+    const { limited } = bench;
+    const large = await create(bench, { size: 99 }, limited);
+    const message =
+      'VolumeSizeExceedsAvailableQuota: Requested volume or snapshot exceeds allowed gigabytes quota. Requested 99G, quota is 5G and 0G has been consumed.';
+    refused(large, 413, { overLimit: { code: 413, message, retryAfter: '0' } });
+    assert.equal(large.headers.get('retry-after'), '0');
+    await create(bench, {}, limited);
+    await create(bench, {}, limited);
+    refused(await create(bench, {}, limited), 413, {
+      overLimit: {
+        code: 413,
+        message: "VolumeLimitExceeded: Maximum number of volumes allowed (2) exceeded for quota 'volumes'.",
+        retryAfter: '0',
+      },
+    });
+  }),
+  volumeCase('takes a server to ERROR that boots from a volume which is over the quota', async (bench) => {
+    const mapping = {
+      boot_index: 0,
+      source_type: 'image',
+      destination_type: 'volume',
+      uuid: bench.imageId,
+      volume_size: 50,
+    };
+    const block_device_mapping_v2 = [{ ...mapping, delete_on_termination: true }];
+    const more = { imageRef: '', block_device_mapping_v2 };
+    const server = await bench.server('case-large', { client: bench.limited, more });
+    assert.equal(server['status'], 'ERROR');
+    assert.match(
+      textOf((server['fault'] as JsonObject)['message']),
+      /aborted: VolumeSizeExceedsAvailableQuota: .* Requested 50G, quota is 5G/,
+    );
+  }),
+  volumeCase("says the project's limits, and what is used of them", async ({ limited }) => {
+    const absolute = (await limited.get('volume', '/limits')).member('limits')['absolute'] as JsonObject;
+    const { maxTotalVolumes, maxTotalVolumeGigabytes, totalVolumesUsed } = absolute;
+    assert.deepEqual([maxTotalVolumes, maxTotalVolumeGigabytes, totalVolumesUsed], [2, 5, 0]);
+  }),
+];

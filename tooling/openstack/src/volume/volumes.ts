@@ -1,0 +1,99 @@
+/** The volumes that cinder keeps. They have no data. */
+
+import type { Timer } from '@nodepool/core';
+import type { Ground } from '../ground.js';
+import { newUuid } from '../text.js';
+import { Table, type Owned } from '../table.js';
+
+export type VolumeStatus = 'creating' | 'available' | 'in-use' | 'deleting' | 'error' | 'error_deleting';
+
+export interface VolumeRecord extends Owned {
+  readonly userId: string;
+  name: string | null;
+  description: string | null;
+  readonly sizeGb: number;
+  readonly imageId: string | null;
+  metadata: Readonly<Record<string, string>>;
+  status: VolumeStatus;
+  updatedAt: number | null;
+  /** The server that has it, and since when. */
+  attachment: { readonly serverId: string; readonly id: string; readonly at: number } | null;
+  timer: Timer | undefined;
+}
+
+export type NewVolume = Pick<
+  VolumeRecord,
+  'project' | 'userId' | 'name' | 'description' | 'sizeGb' | 'imageId' | 'metadata'
+>;
+
+export class VolumeStore {
+  readonly table = new Table<VolumeRecord>();
+
+  constructor(private readonly ground: Ground) {}
+
+  /** Begins to make a volume. Metadata say how it ends: see the README. */
+  create(spec: NewVolume): VolumeRecord {
+    const volume: VolumeRecord = {
+      ...spec,
+      id: newUuid(this.ground.random),
+      createdAt: this.ground.clock.now(),
+      status: 'creating',
+      updatedAt: null,
+      attachment: null,
+      timer: undefined,
+    };
+    this.table.add(volume);
+    const delayMs = Number(spec.metadata['ostack_delay'] ?? 0) * 1000;
+    this.after(volume, delayMs, () => {
+      this.set(volume, spec.metadata['ostack_fail'] === 'create' ? 'error' : 'available');
+    });
+    return volume;
+  }
+
+  /** A server takes it, whatever it was doing. */
+  attach(volume: VolumeRecord, serverId: string): void {
+    volume.timer?.cancel();
+    volume.attachment = { serverId, id: newUuid(this.ground.random), at: this.ground.clock.now() };
+    this.set(volume, 'in-use');
+  }
+
+  detach(volume: VolumeRecord): void {
+    volume.attachment = null;
+    this.set(volume, 'available');
+  }
+
+  /** Begins to remove it. */
+  delete(volume: VolumeRecord): void {
+    volume.attachment = null;
+    this.set(volume, 'deleting');
+    this.after(volume, 0, () => {
+      if (volume.metadata['ostack_fail'] === 'delete') this.set(volume, 'error_deleting');
+      else this.table.remove(volume.id, this.ground.clock.now());
+    });
+  }
+
+  set(volume: VolumeRecord, status: VolumeStatus): void {
+    volume.status = status;
+    volume.updatedAt = this.ground.clock.now();
+  }
+
+  used(projectId: string): { readonly volumes: number; readonly gigabytes: number } {
+    let [volumes, gigabytes] = [0, 0];
+    for (const { project, sizeGb } of this.table.all()) {
+      if (project !== projectId) continue;
+      volumes += 1;
+      gigabytes += sizeGb;
+    }
+    return { volumes, gigabytes };
+  }
+
+  /** Stops what is in progress. */
+  close(): void {
+    for (const volume of this.table.all()) volume.timer?.cancel();
+  }
+
+  private after(volume: VolumeRecord, delayMs: number, work: () => void): void {
+    volume.timer?.cancel();
+    volume.timer = this.ground.clock.schedule(delayMs, work);
+  }
+}

@@ -1,0 +1,253 @@
+/** The fault plan of the simulated OpenStack: calls that go wrong, listings that lie, servers that do not behave. */
+
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { seededRandom } from '@nodepool/core';
+import { Bench, startSimulatedOpenStack, textOf, type ApiAnswer, type SimulatedOpenStack } from '../src/index.js';
+
+let cloud: SimulatedOpenStack;
+let bench: Bench;
+
+beforeEach(async () => {
+  cloud = await startSimulatedOpenStack({ random: seededRandom(7) });
+  bench = await Bench.open(cloud.cloudsYaml);
+  cloud.calls.reset();
+});
+
+afterEach(async () => {
+  await cloud.close();
+});
+
+const idOf = (answer: ApiAnswer): string => textOf(answer.member('server')['id']);
+const limits = (): Promise<ApiAnswer> => bench.demo.get('compute', '/limits');
+const servers = async (): Promise<number> => (await bench.demo.get('compute', '/servers')).list('servers').length;
+
+describe('calls', () => {
+  it('are answered with a status, in the form of the service, for so many times as the rule says, and with Retry-After', async () => {
+    const fault = cloud.faults.add({
+      on: 'compute.limits.show',
+      times: 2,
+      fault: { kind: 'status', status: 429, retryAfter: 3 },
+    });
+
+    const answers = [await limits(), await limits(), await limits()];
+
+    expect(answers.map(({ status }) => status)).toEqual([429, 429, 200]);
+    expect(answers[0]?.headers.get('retry-after')).toBe('3');
+    expect(answers[0]?.json()).toHaveProperty('overLimit.code', 429);
+    expect(fault.hits).toBe(2);
+  });
+
+  it.each([
+    ['compute', '/limits', 'computeFault'],
+    ['network', '/networks', 'NeutronError'],
+    ['volume', '/limits', 'computeFault'],
+    ['identity', '/auth/projects', 'error'],
+  ] as const)('of the service %s fail with its own kind of 500', async (service, path, member) => {
+    cloud.faults.add({ on: service, fault: { kind: 'status', status: 500 } });
+
+    const answer = await bench.demo.get(service, path);
+
+    expect(answer.status).toBe(500);
+    expect(answer.json()).toHaveProperty(member);
+  });
+
+  it('get through as often as the rule says before they fail, and again when it is taken away', async () => {
+    const fault = cloud.faults.add({ on: '*', after: 1, times: Infinity, fault: { kind: 'status', status: 503 } });
+
+    expect([(await limits()).status, (await limits()).status]).toEqual([200, 503]);
+    fault.remove();
+    expect((await limits()).status).toBe(200);
+  });
+
+  it('fail with a probability', async () => {
+    cloud.faults.add({
+      on: (call) => call.project === 'demo',
+      times: Infinity,
+      probability: 0.5,
+      fault: { kind: 'status', status: 502 },
+    });
+
+    const statuses: number[] = [];
+    for (let call = 0; call < 40; call += 1) statuses.push((await limits()).status);
+
+    expect(new Set(statuses)).toEqual(new Set([200, 502]));
+  });
+
+  it('take effect or not, as the fault says, when the connection is cut', async () => {
+    cloud.faults.add({ on: 'compute.servers.create', fault: { kind: 'cut', when: 'before' } });
+    await expect(bench.createServer('cut-before')).rejects.toThrow('fetch failed');
+    expect(cloud.inspect.servers()).toEqual([]);
+
+    cloud.faults.add({ on: 'compute.servers.create', fault: { kind: 'cut', when: 'after' } });
+    await expect(bench.createServer('cut-after')).rejects.toThrow('fetch failed');
+    expect(cloud.inspect.servers().map(({ name }) => name)).toEqual(['cut-after']);
+  });
+
+  it('take effect when the answer is an error of a proxy', async () => {
+    const html = '<html>bad gateway</html>';
+    cloud.faults.add({
+      on: 'compute.servers.create',
+      fault: { kind: 'status', status: 502, when: 'after', body: html },
+    });
+
+    const answer = await bench.createServer('made');
+
+    expect([answer.status, answer.text]).toEqual([502, html]);
+    expect(cloud.inspect.servers()).toHaveLength(1);
+  });
+
+  it('can break off in the middle of the answer', async () => {
+    cloud.faults.add({ on: 'compute.limits.show', fault: { kind: 'cut', when: 'during' } });
+
+    await expect(limits()).rejects.toThrow('terminated');
+  });
+
+  it.each(['before', 'after'] as const)('can hang %s their effect until the caller gives up', async (when) => {
+    cloud.faults.add({ on: 'compute.servers.create', fault: { kind: 'hang', when } });
+    const givenUp = new AbortController();
+    const asked = fetch(`${bench.demo.endpoint('compute')}/servers`, {
+      method: 'POST',
+      signal: givenUp.signal,
+      headers: { 'X-Auth-Token': bench.demo.token, 'Content-Type': 'application/json' },
+      body: JSON.stringify({
+        server: { name: 'hangs', flavorRef: bench.flavorId('m1.tiny'), imageRef: bench.imageId },
+      }),
+    });
+    // The next call shows that the first one was dealt with, since it has a connection of its own and comes later.
+    while (cloud.calls.count('compute.servers.create') === 0) await limits();
+    await limits();
+    givenUp.abort();
+
+    await expect(asked).rejects.toThrow('aborted');
+    expect(cloud.inspect.servers()).toHaveLength(when === 'after' ? 1 : 0);
+  });
+
+  it('are refused with 401 once all tokens are revoked, until the caller logs in again', async () => {
+    cloud.faults.revokeTokens();
+
+    expect((await limits()).status).toBe(401);
+    expect((await bench.demo.post('identity', '/auth/tokens', bench.demo.credentials)).status).toBe(201);
+  });
+
+  it('are counted by operation, by service and altogether', async () => {
+    await limits();
+    await limits();
+    await bench.demo.get('network', '/ports');
+    await bench.demo.get('image', '/nowhere');
+
+    expect(cloud.calls.byOperation()).toEqual({
+      'compute.limits.show': 2,
+      'image.unknown': 1,
+      'network.ports.list': 1,
+    });
+    expect([cloud.calls.count(), cloud.calls.count('compute')]).toEqual([4, 2]);
+    expect(cloud.calls.last(1)).toEqual([
+      { service: 'image', operation: 'image.unknown', method: 'GET', path: '/v2/nowhere', project: 'demo' },
+    ]);
+  });
+});
+
+describe('listings', () => {
+  it('lack the newest, and show what is gone, while they lag', async () => {
+    const id = idOf(await bench.createServer('lags'));
+    const lag = cloud.faults.add({
+      on: 'compute.servers.list',
+      times: Infinity,
+      fault: { kind: 'lag', lacksNewestMs: 60_000 },
+    });
+    expect(await servers()).toBe(0);
+    lag.remove();
+    expect(await servers()).toBe(1);
+
+    await bench.removeServer(id);
+    cloud.faults.add({
+      on: 'compute.servers.list',
+      times: Infinity,
+      fault: { kind: 'lag', showsDeletedMs: 60_000 },
+    });
+    expect(await servers()).toBe(1);
+    expect((await bench.demo.get('compute', `/servers/${id}`)).status).toBe(404);
+  });
+
+  it('can end early without saying that there is more', async () => {
+    for (const name of ['a', 'b', 'c']) await bench.createServer(name);
+    cloud.configure({ pageLimit: 2 });
+    expect((await bench.demo.get('compute', '/servers')).json()).toHaveProperty('servers_links');
+
+    cloud.faults.add({ on: 'compute.servers.list', fault: { kind: 'truncate', to: 1 } });
+    const answer = await bench.demo.get('compute', '/servers');
+
+    expect(answer.list('servers')).toHaveLength(1);
+    expect(answer.json()).not.toHaveProperty('servers_links');
+  });
+});
+
+describe('servers', () => {
+  it('go to ERROR with the message that was chosen, as many as were chosen, and no others', async () => {
+    cloud.faults.nextServers({
+      times: 2,
+      where: ({ name }) => name.startsWith('bad'),
+      fate: { boot: 'error', message: 'Quota exceeded for {id}', code: 403 },
+    });
+
+    const states = [];
+    for (const name of ['bad-1', 'good', 'bad-2', 'bad-3']) states.push((await bench.server(name))['status']);
+
+    expect(states).toEqual(['ERROR', 'ACTIVE', 'ERROR', 'ACTIVE']);
+    const [first] = cloud.inspect.servers();
+    expect(first?.fault).toBe(`Quota exceeded for ${first?.id ?? ''}`);
+  });
+
+  it('can refuse to be deleted for a while, with a conflict or in ERROR, or for ever', async () => {
+    cloud.faults.nextServers({ fate: { delete: 'conflict', times: 2 } });
+    const busy = textOf((await bench.server('busy'))['id']);
+    cloud.faults.nextServers({ fate: { delete: 'error' } });
+    const failing = textOf((await bench.server('failing'))['id']);
+    cloud.faults.nextServers({ fate: { delete: 'never' } });
+    const eternal = textOf((await bench.server('eternal'))['id']);
+    const remove = async (id: string): Promise<number> => (await bench.demo.delete('compute', `/servers/${id}`)).status;
+
+    expect([await remove(busy), await remove(busy), await remove(busy)]).toEqual([409, 409, 204]);
+    await bench.gone('compute', `/servers/${busy}`);
+    await remove(failing);
+    await bench.demo.until('compute', `/servers/${failing}`, ({ text }) => text.includes('"ERROR"'));
+    await remove(failing);
+    await bench.gone('compute', `/servers/${failing}`);
+    expect([await remove(eternal), await remove(eternal)]).toEqual([204, 204]);
+    expect(cloud.inspect.servers()).toMatchObject([{ id: eternal, status: 'ACTIVE', taskState: 'deleting' }]);
+  });
+
+  it('break, and vanish, behind the back of their owner', async () => {
+    const id = textOf((await bench.server('struck'))['id']);
+
+    expect(cloud.faults.breakServer(id, 'the host is gone')).toBe(true);
+    expect(cloud.inspect.servers()).toMatchObject([{ status: 'ERROR', fault: 'the host is gone' }]);
+    expect(cloud.faults.vanish(id)).toBe(true);
+    expect(cloud.faults.vanish(id)).toBe(false);
+    expect(cloud.inspect.leftovers()).toMatchObject({ servers: 0, ports: 0 });
+  });
+});
+
+describe('quotas', () => {
+  it('shrink while they are in use, and are said and enforced', async () => {
+    await bench.server('first', { client: bench.limited });
+    cloud.quota('limited').set({ instances: 1 });
+
+    const answer = await bench.createServer('second', { client: bench.limited });
+
+    expect(answer.status).toBe(403);
+    expect((await bench.limited.get('compute', '/limits')).text).toContain('"maxTotalInstances":1,');
+  });
+
+  it('lie: more is said than is enforced', async () => {
+    cloud.quota('limited').report({ instances: -1, cores: -1 });
+
+    expect((await bench.limited.get('compute', '/limits')).text).toContain('"maxTotalInstances":-1,');
+    const many = { client: bench.limited, more: { min_count: 4, max_count: 4 } };
+    expect((await bench.createServer('many', many)).status).toBe(403);
+  });
+
+  it('are those of projects that there are', () => {
+    expect(() => cloud.quota('nobody')).toThrow('there is no project nobody; projects: admin, demo, limited');
+  });
+});
