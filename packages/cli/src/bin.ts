@@ -1,6 +1,7 @@
 #!/usr/bin/env node
 /** The program `nodepool`. */
 
+import { createInterface } from 'node:readline/promises';
 import { ExitCode } from './command-context.js';
 import { run } from './program.js';
 
@@ -28,6 +29,15 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) =>
   process.exit(error.code === 'EPIPE' ? ExitCode.done : ExitCode.refused),
 );
 
+async function ask(question: string, signal: AbortSignal): Promise<string> {
+  const terminal = createInterface({ input: process.stdin, output: process.stderr });
+  try {
+    return await terminal.question(question, { signal });
+  } finally {
+    terminal.close();
+  }
+}
+
 async function main(): Promise<void> {
   process.exitCode = await run(process.argv.slice(2), {
     out: {
@@ -35,6 +45,7 @@ async function main(): Promise<void> {
       note: (text) => void process.stderr.write(`${text}\n`),
     },
     env: process.env,
+    ask: process.stdin.isTTY ? ask : undefined,
     interrupted: interruption.signal,
   });
 }

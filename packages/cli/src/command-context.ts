@@ -1,6 +1,6 @@
 /** What commands get to work with; tests give them something else than the process. */
 
-import type { Clock, RandomSource, Store } from '@nodepool/core';
+import type { Clock, Logger, NodepoolConfig, RandomSource, Store } from '@nodepool/core';
 
 export interface Output {
   /** A line (or several) of the result, on stdout. */
@@ -19,11 +19,18 @@ export interface ConsoleContext {
 /** For commands that look into ZooKeeper. The store is complete. */
 export interface StoreContext extends ConsoleContext {
   readonly store: Store;
+  /** Its providers are broken, unless the command asked for drivers. */
+  readonly config: NodepoolConfig;
+  readonly log: Logger;
   readonly clock: Clock;
   readonly random: RandomSource;
   /** Aborts when the user interrupts the command. */
   readonly interrupted: AbortSignal;
+  /** Asks the user, and resolves with the line that was typed; undefined: nobody is there to be asked. */
+  readonly ask: Ask | undefined;
 }
+
+export type Ask = (question: string, signal: AbortSignal) => Promise<string>;
 
 /** Exit codes, as scripts know them. */
 export const ExitCode = { done: 0, refused: 1, usage: 2 } as const;

@@ -31,6 +31,12 @@ export function readConfig(
   return loadConfig({ file: options.config, secureFile: options.secure, env: io.env, discoverDriver });
 }
 
+/** What a command needs besides the store. */
+export interface StoreNeeds {
+  /** The drivers of the configured providers, which take a while to load. */
+  readonly drivers?: boolean;
+}
+
 /**
  * Runs a command on the store of the configured ensemble, and closes everything after it. Rejects with `RefusedError`
  * when the configuration is wrong, and with what the store and the command reject with.
@@ -39,9 +45,10 @@ export async function withStore(
   options: CommonOptions,
   io: ProcessIo,
   command: (context: StoreContext) => Promise<void> | void,
+  { drivers = false }: StoreNeeds = {},
 ): Promise<void> {
   await withLog(options, async (log) => {
-    const config = await configOf(options, io);
+    const config = await configOf(options, io, drivers ? undefined : withoutDriver);
     const clock = io.clock ?? systemClock;
     const connect = io.connect ?? connectToZooKeeper;
     const { out, interrupted, random = systemRandom } = io;
@@ -55,7 +62,7 @@ export async function withStore(
     try {
       store.start();
       await store.ready({ timeoutMs: READ_TIMEOUT_MS, signal: interrupted });
-      await command({ store, clock, random, out, interrupted });
+      await command({ store, config, log, clock, random, out, interrupted, ask: io.ask });
     } finally {
       store.close();
       await zooKeeper.close();
@@ -69,7 +76,7 @@ export async function withConfig(
   io: ProcessIo,
   command: (config: NodepoolConfig) => Promise<void>,
 ): Promise<void> {
-  await command(await configOf(options, io));
+  await command(await configOf(options, io, withoutDriver));
 }
 
 /** Without `-d` and `-l` nothing is logged: what matters is said by the command. */
@@ -87,8 +94,12 @@ async function withLog(options: CommonOptions, work: (log: Logger) => Promise<vo
   }
 }
 
-async function configOf(options: CommonOptions, io: ProcessIo): Promise<NodepoolConfig> {
-  const result = await readConfig(options, io, withoutDriver);
+async function configOf(
+  options: CommonOptions,
+  io: ProcessIo,
+  discoverDriver: DiscoverDriver | undefined,
+): Promise<NodepoolConfig> {
+  const result = await readConfig(options, io, discoverDriver);
   if (result.ok) return result.config;
   const problems = result.problems.map((problem) => `  ${formatProblem(problem)}`);
   throw new RefusedError(`the configuration cannot be used:\n${problems.join('\n')}`);

@@ -2,13 +2,15 @@
 
 import type { Clock, ConnectOptions, RandomSource, ZooKeeperConfig } from '@nodepool/core';
 import type { ZooKeeper } from '@nodepool/zookeeper';
-import type { Output } from './command-context.js';
+import type { Ask, Output } from './command-context.js';
 
 export interface ProcessIo {
   readonly out: Output;
   readonly env: Readonly<Record<string, string | undefined>>;
   /** Aborts with the first SIGINT or SIGTERM. */
   readonly interrupted: AbortSignal;
+  /** Default: nobody can be asked. */
+  readonly ask?: Ask | undefined;
   /** Default: the system's. */
   readonly clock?: Clock;
   readonly random?: RandomSource;

@@ -1,8 +1,8 @@
 /** The command line: commands, their options, their help. What a command needs is loaded when it runs. */
 
 import { createRequire } from 'node:module';
-import { Argument, Command, CommanderError, InvalidArgumentError, Option } from 'commander';
-import { ExitCode, type ListFormat, type StoreContext } from './command-context.js';
+import { Argument, Command, CommanderError } from 'commander';
+import { ExitCode } from './command-context.js';
 import type * as ConfigValidate from './commands/config-validate.js';
 import type * as Delete from './commands/delete.js';
 import type * as Explain from './commands/explain.js';
@@ -12,6 +12,8 @@ import type * as List from './commands/list.js';
 import type * as Request from './commands/request.js';
 import type * as RequestList from './commands/request-list.js';
 import type * as Wait from './commands/wait.js';
+import { addImageCommands } from './image-commands.js';
+import { example, formatOption, seconds, wholeNumber, type FormatOption, type OnStore } from './options.js';
 import type * as RunDrivers from './run-drivers.js';
 import type * as Open from './open.js';
 import type { CommonOptions, ProcessIo } from './process-io.js';
@@ -54,24 +56,19 @@ function makeProgram(io: ProcessIo): Command {
       writeOut: (text) => io.out.print(text.trimEnd()),
       writeErr: (text) => io.out.note(text.trimEnd()),
     });
-  const onStore = (command: (context: StoreContext) => Promise<void> | void): Promise<void> => {
+  const onStore: OnStore = (command, needs) => {
     const { withStore } = load('./open.js') as typeof Open;
-    return withStore(program.opts<CommonOptions>(), io, command);
+    return withStore(program.opts<CommonOptions>(), io, command, needs);
   };
   addLists(program, onStore);
   addNodeCommands(program, onStore);
+  addImageCommands(program, onStore);
   addRequest(program, onStore);
   addWait(program, onStore);
   addExplain(program, io);
   addConfigCommands(program, io);
   example(program, 'nodepool -c nodepool.yaml list --detail');
   return program;
-}
-
-type OnStore = (command: (context: StoreContext) => Promise<void> | void) => Promise<void>;
-
-interface FormatOption {
-  readonly format: ListFormat;
 }
 
 function addLists(program: Command, onStore: OnStore): void {
@@ -221,28 +218,6 @@ function addConfigCommands(program: Command, io: ProcessIo): void {
       (load('./run-drivers.js') as typeof RunDrivers).runDrivers(program.opts<CommonOptions>(), io, options),
     );
   example(drivers, 'nodepool drivers');
-}
-
-function formatOption(): Option {
-  return new Option('--format <form>', 'form of the list').choices(['pretty', 'json']).default('pretty');
-}
-
-function example(command: Command, text: string): void {
-  command.addHelpText('after', `\nExample:\n  $ ${text}`);
-}
-
-function wholeNumber(least: number, most: number): (text: string) => number {
-  return (text) => {
-    const value = Number(text);
-    if (/^\d+$/.test(text) && value >= least && value <= most) return value;
-    throw new InvalidArgumentError(`Expected a whole number from ${least} to ${most}.`);
-  };
-}
-
-function seconds(text: string): number {
-  const value = Number(text);
-  if (text.trim() !== '' && value >= 0 && Number.isFinite(value)) return value;
-  throw new InvalidArgumentError('Expected a number of seconds, 0 or more.');
 }
 
 function versionOf(): string {

@@ -11,7 +11,14 @@ export function sayFailure(out: Output, error: unknown, debug: boolean): void {
 }
 
 /** Errors of core whose messages say what to do. */
-const FORESEEN = new Set(['zookeeper-unreachable', 'tls-files', 'logging-config', 'log-file', 'interrupted']);
+const FORESEEN = new Set([
+  'zookeeper-unreachable',
+  'tls-files',
+  'logging-config',
+  'log-file',
+  'interrupted',
+  'image-data',
+]);
 
 function isForeseen(error: unknown): boolean {
   return error instanceof Error && 'code' in error && FORESEEN.has(String(error.code));

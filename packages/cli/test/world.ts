@@ -2,7 +2,17 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { openStore, seededRandom, type NodeData, type PoolComponentData, type Store } from '@nodepool/core';
+import {
+  openStore,
+  seededRandom,
+  type ImageBuild,
+  type ImageBuildData,
+  type ImageUpload,
+  type ImageUploadData,
+  type NodeData,
+  type PoolComponentData,
+  type Store,
+} from '@nodepool/core';
 import { SimulatedZooKeeperServer, VirtualClock, type ZooKeeper } from '@nodepool/zookeeper';
 import { run } from '../src/index.js';
 import { CapturedOutput } from './console.js';
@@ -12,6 +22,16 @@ zookeeper-servers: [{host: localhost, port: 2181}]
 labels: [{name: small}]
 providers: []
 `;
+
+const COMMON = { username: null, python_path: null, shell_type: null, state_time: 0 };
+const BUILD: ImageBuildData = { ...COMMON, state: 'ready', builder: 'nb01', builder_id: 'b', formats: ['qcow2'] };
+const UPLOAD: ImageUploadData = {
+  ...COMMON,
+  state: 'ready',
+  external_id: 'image-1',
+  external_name: 'debian-1',
+  format: 'qcow2',
+};
 
 /** A command line that runs. */
 export class RunningCli {
@@ -23,6 +43,7 @@ export class RunningCli {
     const { out, clock } = this.parts(world);
     void run(['-c', world.configFile, ...args], {
       out,
+      ...(world.answer === undefined ? {} : { ask: (question) => world.ask(question) }),
       env: {},
       clock,
       random: seededRandom(7),
@@ -53,6 +74,9 @@ export class World {
   /** The store of a launcher. */
   readonly store: Store;
   configFile = '';
+  /** What the user types when asked; undefined: nobody is there. */
+  answer: string | undefined;
+  readonly questions: string[] = [];
   private folder = '';
   private readonly client: ZooKeeper;
 
@@ -102,6 +126,33 @@ export class World {
     promise.then(settle, settle);
     await this.until(() => settled);
     return promise;
+  }
+
+  async ask(question: string): Promise<string> {
+    this.questions.push(question);
+    return this.answer ?? '';
+  }
+
+  /** A build of the image, ready unless `change` says otherwise. */
+  async build(image: string, id: string, change: Partial<ImageBuildData> = {}): Promise<ImageBuild> {
+    const lock = (await this.finish(this.store.images.tryLockBuilding(image)))!;
+    const handle = await this.finish(lock.create({ ...BUILD, state_time: this.seconds(), ...change }, { id }));
+    await this.finish(handle.release());
+    return handle.build;
+  }
+
+  /** An upload of the build, ready unless `change` says otherwise. */
+  async upload(build: ImageBuild, provider: string, change: Partial<ImageUploadData> = {}): Promise<ImageUpload> {
+    const place = { image: build.image, build: build.id, provider };
+    await this.until(() => this.store.images.build(build) !== undefined);
+    const lock = (await this.finish(this.store.images.tryLockUploading(place)))!;
+    const handle = await this.finish(lock.create({ ...UPLOAD, state_time: this.seconds(), ...change }));
+    await this.finish(handle.release());
+    return handle.upload;
+  }
+
+  private seconds(): number {
+    return this.clock.now() / 1000;
   }
 
   async node(data: Partial<NodeData>): Promise<string> {

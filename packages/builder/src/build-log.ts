@@ -1,0 +1,106 @@
+/** Logs of builds: `<build-log-dir>/<image>-<build id>.log`, so many kept per image. */
+
+import { createWriteStream, type WriteStream } from 'node:fs';
+import { mkdir, readdir, rm, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { reasonOf, type Logger } from '@nodepool/core';
+import { BUILD_ID } from './disk-image-files.js';
+
+/** So many characters of the output are kept to tell its last line, and so many of that line are told. */
+const TAIL_LENGTH = 4000;
+const TOLD_LENGTH = 200;
+
+/**
+ * The log of one build that runs. A disk that cannot take it costs the log, never the build: what cannot be written is
+ * dropped, and said once.
+ */
+export class BuildLog {
+  private written = 0;
+  private tail = '';
+  private broken = false;
+  /** Who waits for room. */
+  private waiting: (() => void)[] = [];
+
+  private constructor(
+    readonly file: string,
+    private readonly stream: WriteStream,
+    log: Logger,
+  ) {
+    stream.on('drain', () => this.wake());
+    stream.on('error', (error) => {
+      if (!this.broken)
+        log.warn('The log of the build cannot be written; the build goes on without it', { file, error });
+      this.broken = true;
+      this.wake();
+    });
+  }
+
+  /** Opens the log, making its folder. Never rejects. */
+  static async open(folder: string, name: string, log: Logger): Promise<BuildLog> {
+    const file = join(folder, `${name}.log`);
+    try {
+      await mkdir(folder, { recursive: true });
+    } catch (error) {
+      log.warn('The folder for logs of builds cannot be made', { folder, error });
+    }
+    return new BuildLog(file, createWriteStream(file, { flags: 'a' }), log);
+  }
+
+  /** Bytes that the build has said. */
+  get size(): number {
+    return this.written;
+  }
+
+  /** What it said last, other than the trace of its shell, if possible. */
+  get lastLine(): string {
+    const lines = this.tail.split('\n').filter((line) => line.trim() !== '');
+    const told = lines.findLast((line) => !line.startsWith('+')) ?? lines.at(-1) ?? '';
+    return told.slice(0, TOLD_LENGTH);
+  }
+
+  /** False: the disk is slower than the build; `onDrain` is called when there is room again. */
+  write(piece: Buffer, onDrain: () => void): boolean {
+    this.written += piece.byteLength;
+    this.tail = (this.tail + piece.toString('utf8')).slice(-TAIL_LENGTH);
+    if (this.broken || this.stream.write(piece)) return true;
+    this.waiting.push(onDrain);
+    return false;
+  }
+
+  /** Writes a last line and closes. Never rejects. */
+  async end(lastLine: string): Promise<void> {
+    if (this.broken) return;
+    await new Promise<void>((resolve) => {
+      this.stream.once('close', resolve);
+      this.stream.end(`${lastLine}\n`);
+    });
+  }
+
+  private wake(): void {
+    const { waiting } = this;
+    this.waiting = [];
+    for (const wake of waiting) wake();
+  }
+}
+
+/** Removes the oldest logs of an image, so that `keep` are left; -1: all. Never rejects. */
+export async function removeOldLogs(folder: string, image: string, keep: number, log: Logger): Promise<void> {
+  if (keep < 0) return;
+  try {
+    const names = (await readdir(folder)).filter((name) => isLogOf(name, image));
+    const dated = await Promise.all(
+      names.map(async (name) => ({ name, time: (await stat(join(folder, name))).mtimeMs })),
+    );
+    dated.sort((a, b) => b.time - a.time || (a.name < b.name ? 1 : -1));
+    for (const { name } of dated.slice(keep)) await rm(join(folder, name), { force: true });
+  } catch (error) {
+    log.warn('Old logs of builds could not be removed', { folder, image, reason: reasonOf(error) });
+  }
+}
+
+/** Names of images may begin with those of others, so the rest must be a build's id. */
+function isLogOf(name: string, image: string): boolean {
+  if (!name.startsWith(`${image}-`)) return false;
+  const [id, extension] = name.slice(image.length + 1).split('.');
+  return id !== undefined && extension === 'log' && BUILD_ID.test(id);
+}

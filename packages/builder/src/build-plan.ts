@@ -1,0 +1,52 @@
+/** Which images are to be built, and why. */
+
+import type { DiskImageConfig, ImageBuild, ImageStore } from '@nodepool/core';
+
+export type BuildReason = 'requested' | 'missing' | 'formats' | 'age';
+
+export type BuildDecision =
+  | { readonly kind: 'build'; readonly reason: BuildReason }
+  /** Nothing is to be done until then, unless something changes. Unix seconds. */
+  | { readonly kind: 'later'; readonly at: number }
+  | { readonly kind: 'never'; readonly why: string };
+
+export interface BuildQuestion {
+  /** Undefined: it is not in the configuration. */
+  readonly image: DiskImageConfig | undefined;
+  /** Sorted. */
+  readonly formats: readonly string[];
+  readonly store: ImageStore;
+  /** Unix seconds. */
+  readonly now: number;
+}
+
+/** Whoever holds the lock for building the image acts upon it. */
+export function decideBuild({ image, formats, store, now }: BuildQuestion): BuildDecision {
+  if (image === undefined || image.abstract) return { kind: 'never', why: 'not a configured image' };
+  if (image.pause) return { kind: 'never', why: 'paused by the configuration' };
+  if (store.paused(image.name)) return { kind: 'never', why: 'paused by an operator' };
+  if (formats.length === 0) return { kind: 'never', why: 'no provider uses it, and it has no formats' };
+  if (store.buildRequested(image.name)) return { kind: 'build', reason: 'requested' };
+  const newest = newestReadyBuild(store, image.name);
+  if (newest === undefined) return { kind: 'build', reason: 'missing' };
+  if (formats.some((format) => !newest.formats.includes(format))) return { kind: 'build', reason: 'formats' };
+  const due = newest.state_time + image.rebuildAgeMs / 1000;
+  return due <= now ? { kind: 'build', reason: 'age' } : { kind: 'later', at: due };
+}
+
+/** In this order: what an operator waits for, what there is none of, what is incomplete, what is old. */
+export function urgencyOf(reason: BuildReason): number {
+  return ['requested', 'missing', 'formats', 'age'].indexOf(reason);
+}
+
+export function newestReadyBuild(store: ImageStore, image: string): ImageBuild | undefined {
+  return readyBuilds(store, image)[0];
+}
+
+/** Newest first. */
+export function readyBuilds(store: ImageStore, image: string): readonly ImageBuild[] {
+  return store
+    .builds(image)
+    .filter(({ state }) => state === 'ready')
+    .reverse();
+}

@@ -1,0 +1,117 @@
+/** The builder's metrics. Keys of statsd are those of the existing Nodepool, which dashboards and alerts know. */
+
+import { statsdPart as part, type Counter, type Duration, type Gauge } from '@nodepool/core';
+
+const BUILD_SECONDS = [60, 300, 600, 1200, 1800, 3600, 7200, 14_400, 28_800];
+const UPLOAD_SECONDS = [10, 30, 60, 300, 600, 1200, 3600, 7200, 21_600];
+
+export const BUILD_DURATION: Duration<'image'> = {
+  kind: 'duration',
+  name: 'nodepool_image_build_duration_seconds',
+  help: 'Builds of disk images that ended, well or not.',
+  labels: ['image'],
+  buckets: BUILD_SECONDS,
+  statsd: ({ image }) => [`nodepool.dib_image_build.${part(image)}.status.duration`],
+};
+
+export const BUILD_EXIT_CODE: Gauge<'image'> = {
+  kind: 'gauge',
+  name: 'nodepool_image_build_exit_code',
+  help: 'Exit status of the last build of the image.',
+  labels: ['image'],
+  statsd: ({ image }) => [`nodepool.dib_image_build.${part(image)}.status.rc`],
+};
+
+export const LAST_BUILD: Gauge<'image'> = {
+  kind: 'gauge',
+  name: 'nodepool_image_last_build_timestamp_seconds',
+  help: 'When the last build of the image ended well.',
+  labels: ['image'],
+  statsd: ({ image }) => [`nodepool.dib_image_build.${part(image)}.status.last_build`],
+};
+
+export const IMAGE_SIZE: Gauge<'image' | 'format'> = {
+  kind: 'gauge',
+  name: 'nodepool_image_size_bytes',
+  help: 'Size of the last build of the image, by format.',
+  labels: ['image', 'format'],
+  statsd: ({ image, format }) => [`nodepool.dib_image_build.${part(image)}.${part(format)}.size`],
+};
+
+export const UPLOAD_DURATION: Duration<'image' | 'provider'> = {
+  kind: 'duration',
+  name: 'nodepool_image_upload_duration_seconds',
+  help: 'Uploads of images that ended well.',
+  labels: ['image', 'provider'],
+  buckets: UPLOAD_SECONDS,
+  statsd: ({ image, provider }) => [`nodepool.image_update.${part(image)}.${part(provider)}`],
+};
+
+export const FAILED_UPLOADS: Counter<'image' | 'provider' | 'reason'> = {
+  kind: 'counter',
+  name: 'nodepool_image_uploads_failed_total',
+  help: 'Uploads of images that failed; each is tried again.',
+  labels: ['image', 'provider', 'reason'],
+  statsd: () => [],
+};
+
+export const FAILED_BUILDS: Counter<'image' | 'reason'> = {
+  kind: 'counter',
+  name: 'nodepool_image_builds_failed_total',
+  help: 'Builds of images that failed; each is tried again.',
+  labels: ['image', 'reason'],
+  statsd: () => [],
+};
+
+export const BUILD_REQUESTS: Gauge<never> = {
+  kind: 'gauge',
+  name: 'nodepool_image_build_requests',
+  help: 'Images of which a build is asked for.',
+  labels: [],
+  statsd: () => ['nodepool.image_build_requests'],
+};
+
+export const IMAGE_BUILD_REQUESTS: Gauge<'image'> = {
+  kind: 'gauge',
+  name: 'nodepool_image_build_requested',
+  help: '1 while a build of the image is asked for, else 0.',
+  labels: ['image'],
+  statsd: ({ image }) => [`nodepool.image.${part(image)}.image_build_requests`],
+};
+
+/** `what`: `current_builds`, `current_uploads`, `build_workers`, `upload_workers`. */
+export const BUILDER_WORK: Gauge<'host' | 'what'> = {
+  kind: 'gauge',
+  name: 'nodepool_builder_work',
+  help: 'Builds and uploads that run, and how many may.',
+  labels: ['host', 'what'],
+  statsd: ({ host, what }) => [`nodepool.builder.${part(host)}.${what}`],
+};
+
+/** 0: nothing is done; 1: it is built; 3: paused. */
+export const BUILD_STATE: Gauge<'host' | 'image'> = {
+  kind: 'gauge',
+  name: 'nodepool_builder_image_build_state',
+  help: 'What the builder does with the image. 0: nothing; 1: it builds it; 3: the image is paused.',
+  labels: ['host', 'image'],
+  statsd: ({ host, image }) => [`nodepool.builder.${part(host)}.image.${part(image)}.build.state`],
+};
+
+/** 0: nothing is done; 2: it is uploaded; 3: paused. */
+export const UPLOAD_STATE: Gauge<'host' | 'image' | 'provider'> = {
+  kind: 'gauge',
+  name: 'nodepool_builder_image_upload_state',
+  help: 'What the builder does with the image and the provider. 0: nothing; 2: it uploads it; 3: paused.',
+  labels: ['host', 'image', 'provider'],
+  statsd: ({ host, image, provider }) => [
+    `nodepool.builder.${part(host)}.image.${part(image)}.provider.${part(provider)}.upload.state`,
+  ],
+};
+
+export const UPLOADED_BYTES: Gauge<'host' | 'image' | 'provider'> = {
+  kind: 'gauge',
+  name: 'nodepool_builder_upload_sent_bytes',
+  help: 'Bytes that the upload that runs has sent.',
+  labels: ['host', 'image', 'provider'],
+  statsd: () => [],
+};

@@ -1,0 +1,194 @@
+/**
+ * What is to be cleaned up of an image: builds and uploads that nothing needs any more. Kept are the two newest ready
+ * builds of an image that is configured, and the two newest ready uploads to every provider that lists it, with the
+ * records of their builds: nodes are made from them. A build that is `deleting` takes its uploads along: that is the word
+ * of an operator, since the clean-up makes no build so that has an upload in service. What somebody works on is left alone.
+ */
+
+import type { BuildRef, DiskImageConfig, ImageBuild, ImageStore, ImageUpload, NodepoolConfig } from '@nodepool/core';
+import { newestReadyBuild, readyBuilds } from './build-plan.js';
+import { isUploadedEverywhere } from './upload-plan.js';
+
+/** Ready builds, and ready uploads per provider, that are kept. */
+const KEPT = 2;
+/** After so long, seconds, the record of a build is removed by others than the builder that made it: that one is gone. */
+export const OWNER_GRACE_SECONDS = 3600;
+
+export interface CleanupQuestion {
+  readonly image: string;
+  readonly config: NodepoolConfig;
+  readonly store: ImageStore;
+  readonly builderId: string;
+  /** Whether this builder reads files of the build at the moment. */
+  readonly isReading: (build: BuildRef) => boolean;
+  /** Unix seconds. */
+  readonly now: number;
+}
+
+/** What can be done about a build. */
+export interface BuildCleanup {
+  readonly build: ImageBuild;
+  /** Why it goes, for the log. */
+  readonly why: string;
+  /** Its files are on this builder's disk and nobody reads them. */
+  readonly files: boolean;
+  /** Its record can go, after the files. */
+  readonly record: boolean;
+}
+
+export interface CleanupPlan {
+  /** Whether this builder is configured to build the image. */
+  readonly configured: boolean;
+  readonly uploads: readonly { readonly upload: ImageUpload; readonly why: string }[];
+  readonly builds: readonly BuildCleanup[];
+  /** Builds of this builder of which only the images in the formats to keep stay. */
+  readonly trimmed: readonly { readonly build: ImageBuild; readonly keep: readonly string[] }[];
+  /** Unix seconds at which there may be more to do; undefined: not unless something changes. */
+  readonly again: number | undefined;
+}
+
+export function planCleanup(question: CleanupQuestion): CleanupPlan {
+  const { image, config, store } = question;
+  const diskImage = configured(config, image);
+  const builds = store.builds(image).flatMap((build) => buildCleanup(question, diskImage, build) ?? []);
+  const waiting = builds.filter(({ build }) => build.state === 'deleting' && isGraceRunning(question, build));
+  const again = waiting.map(({ build }) => build.state_time + OWNER_GRACE_SECONDS);
+  return {
+    configured: diskImage !== undefined,
+    uploads: uploadsToDelete(question, diskImage),
+    builds,
+    trimmed: buildsToTrim(question, diskImage),
+    again: again.length === 0 ? undefined : Math.min(...again),
+  };
+}
+
+function configured(config: NodepoolConfig, image: string): DiskImageConfig | undefined {
+  const found = config.diskImages.get(image);
+  return found?.abstract === false ? found : undefined;
+}
+
+function uploadsToDelete(
+  { image, config, store, builderId }: CleanupQuestion,
+  diskImage: DiskImageConfig | undefined,
+): CleanupPlan['uploads'] {
+  const found: { upload: ImageUpload; why: string }[] = [];
+  for (const { name: provider, diskImages } of config.providers.values()) {
+    const kept = { count: 0 };
+    // Newest first.
+    for (const upload of [...store.uploads({ image, provider })].reverse()) {
+      const build = store.build({ image, id: upload.build });
+      // Other builders may be configured with images that this one does not know.
+      const mayJudge = diskImage !== undefined || build?.builder_id === builderId || build?.state === 'deleting';
+      if (!mayJudge) continue;
+      const isListed = diskImages.has(image);
+      const why = isListed ? reasonToDelete(store, upload, build, kept) : 'the provider does not list the image';
+      if (why !== undefined && !isAtWork(store, upload)) found.push({ upload, why });
+    }
+  }
+  return found;
+}
+
+function reasonToDelete(
+  store: ImageStore,
+  upload: ImageUpload,
+  build: ImageBuild | undefined,
+  kept: { count: number },
+): string | undefined {
+  if (build?.state === 'deleting') return 'its build is deleted';
+  switch (upload.state) {
+    case 'ready':
+      kept.count += 1;
+      return kept.count > KEPT ? 'there are newer ones' : undefined;
+    case 'uploading':
+      return store.isUploading(upload) ? undefined : 'it was interrupted';
+    case 'failed':
+      return 'it failed';
+    case 'deleting':
+      return 'it was begun before';
+  }
+}
+
+/** Whether somebody uploads it now. */
+function isAtWork(store: ImageStore, upload: ImageUpload): boolean {
+  return upload.state === 'uploading' && store.isUploading(upload);
+}
+
+function buildCleanup(
+  question: CleanupQuestion,
+  diskImage: DiskImageConfig | undefined,
+  build: ImageBuild,
+): BuildCleanup | undefined {
+  const { store, builderId, image } = question;
+  const own = build.builder_id === builderId;
+  if (diskImage === undefined && !own && build.state !== 'deleting') return undefined;
+  const why = reasonToRemove(question, diskImage, build);
+  if (why === undefined) return undefined;
+  const uploads = [...store.uploads({ image, build: build.id })];
+  const isRead = question.isReading(build) || uploads.some((upload) => isAtWork(store, upload));
+  const record = uploads.length === 0 && (own ? !isRead : !isGraceRunning(question, build));
+  return { build, why, files: own && !isRead, record };
+}
+
+function reasonToRemove(
+  { store, image }: CleanupQuestion,
+  diskImage: DiskImageConfig | undefined,
+  build: ImageBuild,
+): string | undefined {
+  switch (build.state) {
+    case 'building':
+      return store.isBuilding(image) ? undefined : 'it was interrupted';
+    case 'failed':
+      return 'it failed';
+    case 'deleting':
+      return 'it was begun before';
+    case 'ready':
+      if (isInService(store, build)) return undefined;
+      if (diskImage === undefined) return 'the image is not configured any more';
+      return isKept(store, build) ? undefined : 'there are newer ones';
+  }
+}
+
+/** One of the newest. */
+function isKept(store: ImageStore, { image, id }: ImageBuild): boolean {
+  return readyBuilds(store, image)
+    .slice(0, KEPT)
+    .some((build) => build.id === id);
+}
+
+/** Somewhere nodes are made from it, or soon will be. */
+function isInService(store: ImageStore, { image, id }: ImageBuild): boolean {
+  return [...store.uploads({ image, build: id })].some((upload) => upload.state === 'ready' || isAtWork(store, upload));
+}
+
+/** Of another builder, which may come back for the files. */
+function isGraceRunning({ builderId, now }: CleanupQuestion, build: ImageBuild): boolean {
+  if (build.builder_id === builderId) return false;
+  return build.state !== 'deleting' || now - build.state_time < OWNER_GRACE_SECONDS;
+}
+
+function buildsToTrim(question: CleanupQuestion, diskImage: DiskImageConfig | undefined): CleanupPlan['trimmed'] {
+  const { image, store, builderId, isReading } = question;
+  return readyBuilds(store, image).flatMap((build) => {
+    const isRead =
+      isReading(build) || [...store.uploads({ image, build: build.id })].some((each) => isAtWork(store, each));
+    if (build.builder_id !== builderId || isRead) return [];
+    const keep = formatsToKeep(question, diskImage, build);
+    return keep === undefined ? [] : [{ build, keep }];
+  });
+}
+
+/** Undefined: all. */
+function formatsToKeep(
+  { config, store }: CleanupQuestion,
+  diskImage: DiskImageConfig | undefined,
+  build: ImageBuild,
+): readonly string[] | undefined {
+  // Only its uploads keep it.
+  if (diskImage === undefined || !isKept(store, build)) return [];
+  if (!diskImage.deleteAfterUpload) return undefined;
+  // An older one is not uploaded any more.
+  const isDone =
+    build.id !== newestReadyBuild(store, build.image)?.id ||
+    isUploadedEverywhere(store, config.providers.values(), build);
+  return isDone ? diskImage.keepFormats : undefined;
+}

@@ -1,0 +1,111 @@
+/** Removes one build or one upload: under its lock, and after the plan was made again from what is known then. */
+
+import type { Call, GuardedCalls, ImageUpload, LockedUpload } from '@nodepool/core';
+import { caughtUp } from './caught-up.js';
+import type { BuildCleanup, CleanupPlan } from './cleanup-plan.js';
+import type { Removal } from './cleanup-worker.js';
+import { unixSeconds, type BuilderContext } from './context.js';
+import type { ImageProvider } from './image-providers.js';
+
+/** How long a cloud may take to delete an image. */
+const DELETE_TIMEOUT_MS = 600_000;
+/**
+ * An upload that was interrupted before its id was known may still make an image, out of a call that was on its way. Its
+ * record goes when no image of it has shown up for so long, milliseconds.
+ */
+const SETTLE_MS = 60_000;
+/** When somebody else holds the lock, it is looked again after so long at the latest. */
+const FASTER_OTHER_MS = 5000;
+
+const DONE: Removal = { kind: 'done' };
+const LATER: Removal = { kind: 'again', afterMs: FASTER_OTHER_MS };
+
+export interface RemovalContext {
+  readonly builder: BuilderContext;
+  readonly calls: GuardedCalls;
+  /** Ends what runs. */
+  readonly signal: AbortSignal;
+  /** What is to be removed of an image, as far as that is known now; undefined: nothing is known at the moment. */
+  readonly plan: (image: string) => CleanupPlan | undefined;
+}
+
+/** Rejects when the cloud refuses; the record stays, `deleting`. */
+export async function removeUpload(
+  context: RemovalContext,
+  upload: ImageUpload,
+  why: string,
+  provider: ImageProvider,
+): Promise<Removal> {
+  const { store } = context.builder;
+  const handle = await store.images.tryLockUpload(upload, { signal: context.signal });
+  if (handle === undefined) return LATER;
+  try {
+    await caughtUp(store, context.signal);
+    const planned = context.plan(upload.image)?.uploads ?? [];
+    if (!planned.some(({ upload: other }) => isSameUpload(other, upload))) return DONE;
+    if (handle.upload.state !== 'deleting') {
+      const { image, build, id } = upload;
+      provider.log.info('Deleting an upload', { image, build_id: build, upload_id: id, because: why });
+      await handle.update({ state: 'deleting' });
+    }
+    const waitMs = await deleteFromCloud(context, handle, provider);
+    if (waitMs > 0) return { kind: 'again', afterMs: waitMs };
+    return (await handle.remove()) ? DONE : LATER;
+  } finally {
+    await handle.lock.release();
+  }
+}
+
+/** Milliseconds after which it is to be looked again whether an image has shown up; 0: it is gone for good. */
+async function deleteFromCloud(
+  { builder, calls, signal }: RemovalContext,
+  { upload, lock }: LockedUpload,
+  { images, config, log }: ImageProvider,
+): Promise<number> {
+  const call: Call = { signal, deadline: builder.clock.monotonic() + DELETE_TIMEOUT_MS, log };
+  const what = `of image ${upload.image} at provider ${config.name}`;
+  const { external_id: externalId } = upload;
+  if (externalId !== null) {
+    await calls.make(`the deletion ${what}`, call, (guarded) => images.deleteImage(externalId, guarded));
+    return 0;
+  }
+  const listed = await calls.make(`the list ${what}`, call, (guarded) => images.listImages(guarded));
+  for (const { externalId: found, tags } of listed) {
+    if (tags['nodepool_build_id'] !== upload.build || tags['nodepool_upload_id'] !== upload.id) continue;
+    if (tags['nodepool_provider_name'] !== upload.provider) continue;
+    lock.lost.throwIfAborted();
+    await calls.make(`the deletion ${what}`, call, (guarded) => images.deleteImage(found, guarded));
+  }
+  return Math.max(0, SETTLE_MS - (unixSeconds(builder) - upload.state_time) * 1000);
+}
+
+/** Rejects when the files cannot be removed; the record stays, `deleting`. */
+export async function removeBuild(
+  context: RemovalContext,
+  { build: { image, id } }: BuildCleanup,
+): Promise<{ readonly removal: Removal; readonly filesRemoved: boolean }> {
+  const { builder, signal } = context;
+  const handle = await builder.store.images.tryLockBuild({ image, id }, { signal });
+  if (handle === undefined) return { removal: LATER, filesRemoved: false };
+  try {
+    await caughtUp(builder.store, signal);
+    const plan = context.plan(image);
+    const cleanup = plan?.builds.find(({ build }) => build.id === id);
+    if (plan === undefined || cleanup === undefined) return { removal: DONE, filesRemoved: false };
+    if (handle.build.state !== 'deleting') {
+      builder.log.info('Deleting a build', { image, build_id: id, because: cleanup.why });
+      await handle.update({ state: 'deleting' });
+    }
+    if (cleanup.files) await builder.files.remove({ image, id });
+    const removed = cleanup.record && (await handle.remove());
+    // Nobody builds it any more, as far as this builder knows, which has built it: false when others still do.
+    if (removed && !plan.configured) await builder.store.images.removeImage(image, { signal });
+    return { removal: removed || !cleanup.record ? DONE : LATER, filesRemoved: cleanup.files };
+  } finally {
+    await handle.lock.release();
+  }
+}
+
+function isSameUpload(a: ImageUpload, b: ImageUpload): boolean {
+  return a.id === b.id && a.build === b.build && a.provider === b.provider;
+}

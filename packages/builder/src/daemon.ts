@@ -1,0 +1,132 @@
+/** Everything that a running builder process holds, from start to stop. */
+
+import { hostname } from 'node:os';
+import {
+  Diagnostics,
+  EventLoopMonitor,
+  followConfig,
+  openStore,
+  systemClock,
+  systemRandom,
+  TaskSupervisor,
+  type ConfigWatcher,
+  type Daemon,
+  type DaemonSetup,
+  type NodepoolConfig,
+  type Store,
+} from '@nodepool/core';
+import { Builder } from './builder.js';
+import { builderIdOf, ImagesDirError } from './builder-id.js';
+import { DibProcesses } from './dib-process.js';
+import { ImagesDir } from './images-dir.js';
+import { runPostUploadHook } from './post-upload-hook.js';
+import { PROGRAM_NAME, type BuilderFlags } from './program.js';
+import { dumpBuilder } from './stack-dump.js';
+import { packageVersion } from './version.js';
+
+export type BuilderDaemonOptions = DaemonSetup & BuilderFlags;
+
+/** Rejects with `ImagesDirError` when there is no folder for images that can be used. */
+export async function makeBuilderDaemon(options: BuilderDaemonOptions): Promise<Daemon> {
+  const { imagesDir } = options.loaded.config;
+  try {
+    if (imagesDir === undefined)
+      throw new ImagesDirError('images-dir is not in the configuration; the builder needs it');
+    return new BuilderDaemon(options, imagesDir, await builderIdOf(imagesDir, systemRandom));
+  } catch (error) {
+    await options.zooKeeper.close();
+    throw error;
+  }
+}
+
+class BuilderDaemon implements Daemon {
+  private readonly tasks: TaskSupervisor;
+  private readonly store: Store;
+  private readonly builder: Builder;
+  private readonly watcher: ConfigWatcher;
+  private readonly eventLoop = new EventLoopMonitor();
+  private readonly diagnostics: Diagnostics;
+  private config: NodepoolConfig;
+  private readonly onDump = (): void => this.diagnostics.signalled();
+  private readonly onHangUp = (): void =>
+    this.tasks.run('reload of the configuration', async () => {
+      await this.watcher.reload();
+    });
+
+  constructor(
+    private readonly options: BuilderDaemonOptions,
+    private readonly imagesDir: string,
+    builderId: string,
+  ) {
+    const clock = systemClock;
+    const random = systemRandom;
+    const { zooKeeper, load, loaded, log, metrics, folder } = options;
+    this.config = loaded.config;
+    const tasks = new TaskSupervisor(clock, (task, error, about) =>
+      log.error('Background work failed', error, { ...about, task }),
+    );
+    this.tasks = tasks;
+    zooKeeper.on('state', (state) => log.info('ZooKeeper connection', { state }));
+    const store = openStore(zooKeeper, { clock, random, identifier: `${hostname()}-${process.pid}`, log });
+    this.store = store;
+    const creator = new DibProcesses(clock, () => ({
+      folder: this.config.buildLogDir,
+      retention: this.config.buildLogRetention,
+    }));
+    this.builder = new Builder({
+      ...{ store, clock, random, log, tasks, metrics, builderId, creator },
+      hostname: hostname(),
+      version: packageVersion(),
+      files: new ImagesDir(imagesDir),
+      hook: runPostUploadHook,
+      buildWorkers: options.buildWorkers,
+      uploadWorkers: options.uploadWorkers,
+    });
+    const sources = {
+      store,
+      tasks,
+      eventLoopDelay: () => this.eventLoop.read(),
+      activity: () => this.builder.activity(),
+    };
+    const dump = (to: typeof log): void => dumpBuilder(sources, to);
+    this.diagnostics = new Diagnostics({ program: PROGRAM_NAME, clock, log, folder, dump });
+    const apply = (config: NodepoolConfig): void => this.apply(config);
+    this.watcher = followConfig({ load, loaded, clock, tasks, log, metrics, apply });
+    log.info('Builder', { builder_id: builderId, images_dir: imagesDir });
+  }
+
+  async start(): Promise<void> {
+    this.eventLoop.start();
+    process.on('SIGUSR2', this.onDump);
+    this.store.start();
+    this.builder.start(this.config);
+    await this.watcher.start();
+    process.on('SIGHUP', this.onHangUp);
+  }
+
+  async stop(): Promise<void> {
+    process.off('SIGHUP', this.onHangUp);
+    await this.watcher.stop();
+    await this.builder.stop();
+    process.off('SIGUSR2', this.onDump);
+    await this.diagnostics.stop();
+    this.eventLoop.stop();
+    this.store.close();
+    await this.options.zooKeeper.close();
+  }
+
+  abort(): void {
+    this.builder.abort();
+  }
+
+  private apply(config: NodepoolConfig): void {
+    if (config.imagesDir !== this.imagesDir) {
+      this.options.log.warn('images-dir has changed: that takes effect when the builder is started anew', {
+        in_use: this.imagesDir,
+        configured: config.imagesDir,
+      });
+    }
+    this.config = config;
+    this.builder.apply(config);
+  }
+}

@@ -1,0 +1,35 @@
+/**
+ * The command line and the environment of a build. Elements rely on both, so they are those of the existing builder
+ * (documented there as the environment of image builds).
+ */
+
+import type { DiskImageConfig } from '@nodepool/core';
+import { splitWords } from './words.js';
+
+export interface DibCommand {
+  readonly command: string;
+  readonly args: readonly string[];
+  readonly env: Readonly<Record<string, string>>;
+}
+
+export interface DibCommandOptions {
+  readonly image: DiskImageConfig;
+  readonly formats: readonly string[];
+  readonly elementsDir: string | undefined;
+  /** Path of the files, without extension. */
+  readonly output: string;
+}
+
+/** Throws an `Error` when `dib-cmd` is no command. */
+export function dibCommand({ image, formats, elementsDir, output }: DibCommandOptions): DibCommand {
+  const [command, ...first] = splitWords(image.dibCmd);
+  if (command === undefined) throw new Error(`dib-cmd of disk image ${image.name} is empty`);
+  const args = [...first, '-x', '-t', formats.join(','), '--checksum', '--no-tmpfs'];
+  // For hypervisors that know only the first version of the format.
+  if (formats.includes('qcow2')) args.push('--qemu-img-options', 'compat=0.10');
+  args.push('-o', output, ...image.elements.flatMap((element) => splitWords(element)));
+  const env: Record<string, string> = { DIB_IMAGE_NAME: image.name, DIB_IMAGE_FILENAME: output };
+  if (image.release !== undefined) env['DIB_RELEASE'] = image.release;
+  if (elementsDir !== undefined) env['ELEMENTS_PATH'] = elementsDir;
+  return { command, args, env: { ...env, ...image.envVars } };
+}

@@ -1,0 +1,238 @@
+/**
+ * Runs `disk-image-create` in a process group of its own, which is ended as a whole: what an element has started must not
+ * outlive the build. Its output goes to the log of the build; our own log gets a line of progress from time to time.
+ */
+
+import { spawn, type ChildProcess } from 'node:child_process';
+import { access, constants } from 'node:fs/promises';
+import { constants as system } from 'node:os';
+import { basename, join } from 'node:path';
+import { abortReason, errorCodeOf, reasonOf, sleep, type Clock, type Logger } from '@nodepool/core';
+import { BuildLog, removeOldLogs } from './build-log.js';
+import { BuildFailedError, type DiskImageCreator, type DiskImageJob } from './disk-image-creator.js';
+
+/** What a build gets to end by itself after SIGTERM; and to close its output once it has ended. */
+const GRACE_MS = { term: 10_000, output: 5000 } as const;
+/** Between two lines of progress. */
+const PROGRESS_MS = 60_000;
+
+export interface BuildLogSettings {
+  readonly folder: string;
+  /** Logs kept per image; -1: all. */
+  readonly retention: number;
+}
+
+interface Exit {
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
+}
+
+export class DibProcesses implements DiskImageCreator {
+  /** `settings` are asked for at each build: they follow the configuration. */
+  constructor(
+    private readonly clock: Clock,
+    private readonly settings: () => BuildLogSettings,
+  ) {}
+
+  async create(job: DiskImageJob): Promise<void> {
+    job.signal.throwIfAborted();
+    const { folder, retention } = this.settings();
+    const output = await BuildLog.open(folder, `${job.image}-${job.build}`, job.log);
+    const log = job.log.with({ build_log: output.file });
+    let lastLine = 'The command could not be started';
+    try {
+      const exit = await this.run(job, output, log);
+      lastLine = `Exit code: ${exitCodeOf(exit)}`;
+      throwIfFailed(exit, output);
+    } catch (error) {
+      if (!(error instanceof BuildFailedError && error.failure === 'exit')) lastLine = `Ended: ${reasonOf(error)}`;
+      throw error;
+    } finally {
+      await output.end(lastLine);
+      await removeOldLogs(folder, job.image, retention, job.log);
+    }
+  }
+
+  /** Resolves with how it ended by itself. */
+  private async run(job: DiskImageJob, output: BuildLog, log: Logger): Promise<Exit> {
+    log.info('Running the build', { command: [job.command, ...job.args].join(' ') });
+    const child = await start(job);
+    const group = new ProcessGroup(child, this.clock);
+    pipe(child, output);
+    const timeout = new AbortController();
+    const timer = this.clock.schedule(job.timeoutMs, () => {
+      const limit = `build-timeout (${job.timeoutMs / 1000} s)`;
+      timeout.abort(new BuildFailedError('timeout', `the build took longer than ${limit}; see ${output.file}`));
+    });
+    const stopTelling = this.tellProgress(output, log);
+    try {
+      return await group.endedOrAborted([job.signal, timeout.signal]);
+    } finally {
+      timer.cancel();
+      stopTelling();
+      await group.bury();
+    }
+  }
+
+  private tellProgress(output: BuildLog, log: Logger): () => void {
+    const startedAt = this.clock.monotonic();
+    const tell = (): void => {
+      const seconds = Math.round((this.clock.monotonic() - startedAt) / 1000);
+      log.info('The build goes on', { seconds, output_bytes: output.size, last_line: output.lastLine });
+      timer = this.clock.schedule(PROGRESS_MS, tell, { background: true });
+    };
+    let timer = this.clock.schedule(PROGRESS_MS, tell, { background: true });
+    return () => timer.cancel();
+  }
+}
+
+/**
+ * Becomes the command, and leaves a guard in its process group that ends the group when the other end of descriptor 3 is
+ * closed, which is when the builder dies, however it dies.
+ */
+const GUARDED = `
+(trap '' TERM; read -r _ <&3; kill -TERM 0; sleep 10; kill -KILL 0) >/dev/null 2>&1 &
+exec 3<&-
+exec "$@"
+`;
+
+async function start({ command, args, env }: DiskImageJob): Promise<ChildProcess> {
+  const environment = { ...process.env, ...env };
+  try {
+    await checkExecutable(command, environment.PATH ?? '');
+    const child = spawn('/bin/sh', ['-c', GUARDED, 'sh', command, ...args], {
+      // The leader of a group of its own.
+      detached: true,
+      stdio: ['ignore', 'pipe', 'pipe', 'pipe'],
+      env: environment,
+    });
+    await new Promise<void>((resolve, reject) => {
+      child.once('spawn', resolve);
+      child.once('error', reject);
+    });
+    return child;
+  } catch (cause) {
+    throw new BuildFailedError(
+      'start',
+      `${command} cannot be started: ${reasonOf(cause)}; install diskimage-builder, or name another command (dib-cmd)`,
+      { cause },
+    );
+  }
+}
+
+/** Rejects when there is no such program: a shell would tell it as one of many ends of the build. */
+async function checkExecutable(command: string, path: string): Promise<void> {
+  if (command.includes('/')) return access(command, constants.X_OK);
+  for (const folder of path.split(':')) {
+    try {
+      await access(join(folder, command), constants.X_OK);
+      return;
+    } catch {
+      // In the next one, perhaps.
+    }
+  }
+  throw new Error('there is no such command in PATH');
+}
+
+/** What the build says goes to the log at the pace of the disk. */
+function pipe(child: ChildProcess, output: BuildLog): void {
+  for (const stream of [child.stdout, child.stderr]) {
+    stream?.on('data', (piece: Buffer) => {
+      if (!output.write(piece, () => stream.resume())) stream.pause();
+    });
+    // Its end is told by the process; how the pipe fared does not matter.
+    stream?.on('error', () => stream.destroy());
+  }
+}
+
+/** A child that leads a process group. */
+class ProcessGroup {
+  private readonly exited: Promise<Exit>;
+  private readonly closed: Promise<void>;
+  private exit: Exit | undefined;
+
+  constructor(
+    private readonly child: ChildProcess,
+    private readonly clock: Clock,
+  ) {
+    this.exited = new Promise((resolve) => {
+      child.once('exit', (code, signal) => {
+        this.exit = { code, signal };
+        // At once, before its number can belong to anybody else.
+        this.signal('SIGKILL');
+        resolve(this.exit);
+      });
+    });
+    this.closed = new Promise((resolve) => child.once('close', () => resolve()));
+  }
+
+  /** Resolves when the leader has ended by itself; rejects with the reason of the first signal that aborts. */
+  endedOrAborted(signals: readonly AbortSignal[]): Promise<Exit> {
+    return new Promise((resolve, reject) => {
+      const stop = (): void => {
+        for (const signal of signals) signal.removeEventListener('abort', onAbort);
+      };
+      const onAbort = (): void => {
+        const aborted = signals.find((signal) => signal.aborted);
+        if (aborted === undefined) return;
+        stop();
+        reject(abortReason(aborted));
+      };
+      for (const signal of signals) signal.addEventListener('abort', onAbort, { once: true });
+      onAbort();
+      void this.exited.then((exit) => {
+        stop();
+        resolve(exit);
+      });
+    });
+  }
+
+  /** Ends whatever runs, and waits until nothing is left to be read. */
+  async bury(): Promise<void> {
+    if (this.exit === undefined) {
+      this.signal('SIGTERM');
+      await this.within(GRACE_MS.term, this.exited);
+      if (this.isRunning()) this.signal('SIGKILL');
+      await this.exited;
+    }
+    // A process that has left the group may hold the output open for ever.
+    await this.within(GRACE_MS.output, this.closed);
+    for (const stream of this.child.stdio) stream?.destroy();
+  }
+
+  private isRunning(): boolean {
+    return this.exit === undefined;
+  }
+
+  private signal(signal: NodeJS.Signals): void {
+    const { pid } = this.child;
+    if (pid === undefined) return;
+    try {
+      process.kill(-pid, signal);
+    } catch (error) {
+      // There is none left (ESRCH), or what is left belongs to root (EPERM), which ends its own.
+      if (!['ESRCH', 'EPERM'].includes(errorCodeOf(error) ?? '')) throw error;
+    }
+  }
+
+  private async within(limitMs: number, event: Promise<unknown>): Promise<void> {
+    const enough = new AbortController();
+    const limit = sleep(this.clock, limitMs, enough.signal).catch(() => undefined);
+    await Promise.race([event, limit]);
+    enough.abort();
+  }
+}
+
+/** As a shell tells it: 128 and the number of the signal. */
+function exitCodeOf({ code, signal }: Exit): number {
+  if (signal === null) return code ?? 1;
+  return 128 + system.signals[signal];
+}
+
+function throwIfFailed(exit: Exit, output: BuildLog): void {
+  const exitCode = exitCodeOf(exit);
+  if (exitCode === 0) return;
+  const how = exit.signal === null ? `with status ${exitCode}` : `by ${exit.signal}`;
+  const last = output.lastLine === '' ? '' : `, its last line: ${output.lastLine}`;
+  throw new BuildFailedError('exit', `the build ended ${how}${last}; see ${basename(output.file)}`, { exitCode });
+}

@@ -1,0 +1,150 @@
+/** One build of one image, from the lock that we hold to the record that says how it ended. */
+
+import {
+  linkSignals,
+  reasonOf,
+  type BuildHandle,
+  type BuildingLock,
+  type DiskImageConfig,
+  type ImageBuildData,
+  type Logger,
+} from '@nodepool/core';
+import { readyBuilds } from './build-plan.js';
+import { BUILD_DURATION, BUILD_EXIT_CODE, FAILED_BUILDS, IMAGE_SIZE, LAST_BUILD } from './builder-metrics.js';
+import { unixSeconds, type BuilderContext } from './context.js';
+import { dibCommand } from './dib-command.js';
+import { BuildFailedError } from './disk-image-creator.js';
+import type { DiskImageFile } from './disk-image-files.js';
+
+/** Free bytes without which no build begins, however small its image. */
+const LEAST_FREE_BYTES = 256 * 2 ** 20;
+/** An image may be larger than the one before, by this factor. */
+const GROWTH = 1.2;
+
+export interface BuildPlan {
+  readonly image: DiskImageConfig;
+  /** Sorted. */
+  readonly formats: readonly string[];
+  readonly elementsDir: string | undefined;
+}
+
+/**
+ * Builds the image. Rejects with what went wrong, after the record says so and the files are gone; when the lock is lost,
+ * nothing is written any more. `stop` ends it early. `onBuild` is told the id of the build.
+ */
+export async function buildImage(
+  context: BuilderContext,
+  lock: BuildingLock,
+  plan: BuildPlan,
+  stop: AbortSignal,
+  onBuild: (id: string) => void,
+): Promise<void> {
+  await checkFreeSpace(context, plan.image.name);
+  const startedAt = unixSeconds(context);
+  const handle = await lock.create(newBuild(context, plan), { id: context.random.uuidHex(), signal: stop });
+  const { build } = handle;
+  onBuild(build.id);
+  const log = context.log.with({ image: build.image, build_id: build.id });
+  const linked = linkSignals(stop, lock.lock.lost);
+  try {
+    const files = await runBuild(context, plan, build.id, log, linked.signal);
+    await becomeReady(context, handle, plan.image, startedAt);
+    log.info('The image is built', { files: files.map(({ path, bytes }) => ({ path, bytes })) });
+  } catch (error) {
+    await fail(context, handle, error, log);
+    throw error;
+  } finally {
+    linked.unlink();
+  }
+}
+
+/** Rejects with `BuildFailedError` when there is hardly room for another build. */
+async function checkFreeSpace({ files, store }: BuilderContext, image: string): Promise<void> {
+  const [last] = readyBuilds(store.images, image);
+  const lastBytes = last === undefined ? 0 : await files.usedBytes(last);
+  const needed = Math.max(LEAST_FREE_BYTES, Math.ceil(lastBytes * GROWTH));
+  const free = await files.freeBytes();
+  if (free >= needed) return;
+  throw new BuildFailedError(
+    'space',
+    `images-dir has ${mebibytes(free)} free, and a build of ${image} needs about ${mebibytes(needed)}: ` +
+      'make room there, delete builds (nodepool dib-image-delete), or use delete-after-upload',
+  );
+}
+
+function mebibytes(bytes: number): string {
+  return `${Math.round(bytes / 2 ** 20)} MiB`;
+}
+
+function newBuild(context: BuilderContext, { formats }: BuildPlan): ImageBuildData {
+  return {
+    state: 'building',
+    state_time: unixSeconds(context),
+    builder: context.hostname,
+    builder_id: context.builderId,
+    formats,
+    username: null,
+    python_path: null,
+    shell_type: null,
+  };
+}
+
+async function runBuild(
+  context: BuilderContext,
+  { image, formats, elementsDir }: BuildPlan,
+  build: string,
+  log: Logger,
+  signal: AbortSignal,
+): Promise<readonly DiskImageFile[]> {
+  const { creator, files, clock, metrics } = context;
+  const ref = { image: image.name, id: build };
+  const command = dibCommand({ image, formats, elementsDir, output: files.basePath(ref) });
+  const startedAt = clock.monotonic();
+  let exitCode: number | undefined = 0;
+  try {
+    await creator.create({ ...ref, build, ...command, timeoutMs: image.buildTimeoutMs, signal, log });
+  } catch (error) {
+    exitCode = error instanceof BuildFailedError ? error.exitCode : undefined;
+    throw error;
+  } finally {
+    metrics.observe(BUILD_DURATION, { image: image.name }, clock.monotonic() - startedAt);
+    if (exitCode !== undefined) metrics.set(BUILD_EXIT_CODE, { image: image.name }, exitCode);
+  }
+  const made = await files.complete(ref, formats, signal);
+  for (const { format, bytes } of made) metrics.set(IMAGE_SIZE, { image: image.name, format }, bytes);
+  return made;
+}
+
+async function becomeReady(
+  context: BuilderContext,
+  handle: BuildHandle,
+  { name, username, pythonPath, shellType }: DiskImageConfig,
+  startedAt: number,
+): Promise<void> {
+  const requestedAt = context.store.images.buildRequestedAt(name);
+  // A wish that came while the image was being built is for another build.
+  const fulfilsRequest = requestedAt !== undefined && requestedAt <= startedAt;
+  await handle.release(
+    { state: 'ready', username, python_path: pythonPath, shell_type: shellType ?? null },
+    { fulfilsRequest },
+  );
+  context.metrics.set(LAST_BUILD, { image: name }, Math.floor(unixSeconds(context)));
+}
+
+/** Never rejects: what cannot be done here is done by the clean-up, which finds the record without its lock. */
+async function fail(context: BuilderContext, handle: BuildHandle, error: unknown, log: Logger): Promise<void> {
+  const { image } = handle.build;
+  const reason = error instanceof BuildFailedError ? error.failure : 'aborted';
+  context.metrics.count(FAILED_BUILDS, { image, reason });
+  try {
+    await context.files.remove(handle.build);
+  } catch (failure) {
+    log.warn('Files of a failed build could not be removed; it is tried again', { reason: reasonOf(failure) });
+  }
+  if (handle.lock.lost.aborted) return;
+  try {
+    await handle.release({ state: 'failed' });
+  } catch (failure) {
+    log.warn('The record of a failed build could not be written', { reason: reasonOf(failure) });
+  }
+}

@@ -1,0 +1,150 @@
+/** The providers that images are uploaded to: started, followed through changes of the configuration, stopped when nobody uses them. */
+
+import {
+  startProvider,
+  type ImageManager,
+  type Logger,
+  type NodepoolConfig,
+  type Provider,
+  type ProviderConfig,
+} from '@nodepool/core';
+import type { BuilderContext } from './context.js';
+
+/** A provider whose images can be managed. */
+export interface ImageProvider {
+  readonly config: ProviderConfig;
+  readonly images: ImageManager;
+  readonly log: Logger;
+  /** Keeps it alive until the returned function is called, even when its configuration changes meanwhile. */
+  use(): () => void;
+}
+
+export class ImageProviders {
+  private readonly members = new Map<string, Member>();
+  private readonly retired = new Set<Member>();
+
+  constructor(
+    private readonly context: BuilderContext,
+    /** The provider can be used from now on. */
+    private readonly onReady: (provider: string) => void,
+  ) {}
+
+  /** Undefined: it is not configured, not started yet, or its driver does not manage images. */
+  get(name: string): ImageProvider | undefined {
+    return this.members.get(name)?.usable;
+  }
+
+  activity(): readonly { readonly provider: string; readonly ready: boolean }[] {
+    return [...this.members].map(([provider, member]) => ({ provider, ready: member.usable !== undefined }));
+  }
+
+  /** Goes on with another configuration: only providers that differ are exchanged. */
+  apply(config: NodepoolConfig): void {
+    for (const [name, member] of this.members) {
+      const next = config.providers.get(name);
+      if (next !== undefined && isSame(member.config, next)) continue;
+      this.members.delete(name);
+      this.retire(member);
+    }
+    for (const [provider, { driver, reason }] of config.brokenProviders) {
+      this.context.log.error('The driver of the provider cannot be used', undefined, { provider, driver, reason });
+    }
+    for (const [name, providerConfig] of config.providers) {
+      const driver = config.loadedDrivers.get(providerConfig.driver);
+      if (driver === undefined || this.members.has(name)) continue;
+      this.members.set(name, new Member(this.context, driver.getProvider(providerConfig), () => this.onReady(name)));
+    }
+  }
+
+  /** Resolves once nothing of them runs any more. */
+  async stop(): Promise<void> {
+    const all = [...this.members.values(), ...this.retired];
+    this.members.clear();
+    await Promise.all(all.map((member) => member.stop()));
+  }
+
+  private retire(member: Member): void {
+    const { name } = member.config;
+    this.retired.add(member);
+    this.context.tasks.run(`stop provider ${name}`, async (task) => {
+      task.waitingFor('work that began before the configuration changed');
+      await member.retire();
+      this.retired.delete(member);
+    });
+  }
+}
+
+class Member {
+  usable: ImageProvider | undefined;
+  private readonly stopping = new AbortController();
+  private readonly started: Promise<void>;
+  private users = 0;
+  private onUnused: () => void = () => undefined;
+
+  constructor(
+    private readonly context: BuilderContext,
+    private readonly provider: Provider,
+    private readonly onReady: () => void,
+  ) {
+    let ended: () => void = () => undefined;
+    this.started = new Promise((resolve) => (ended = resolve));
+    context.tasks.run(`start provider ${this.config.name}`, () => this.start().finally(ended));
+  }
+
+  get config(): ProviderConfig {
+    return this.provider.config;
+  }
+
+  /** Stops once nobody uses it. */
+  async retire(): Promise<void> {
+    this.usable = undefined;
+    if (this.users > 0) await new Promise<void>((resolve) => (this.onUnused = resolve));
+    await this.stop();
+  }
+
+  async stop(): Promise<void> {
+    this.usable = undefined;
+    this.stopping.abort(new Error(`provider ${this.config.name} is stopped`));
+    await this.started;
+    this.provider.stop();
+    await this.provider.join();
+  }
+
+  private async start(): Promise<void> {
+    const { provider, context, config } = this;
+    const log = context.log.with({ provider: config.name });
+    if (!(await startProvider(provider, { ...context, log }, this.stopping.signal))) return;
+    const { images } = provider;
+    if (images === undefined) {
+      if (config.diskImages.size > 0) {
+        log.error('The provider lists disk images, but its driver cannot manage images', undefined, {
+          driver: config.driver,
+        });
+      }
+      return;
+    }
+    this.usable = { config, images, log, use: () => this.use() };
+    log.info('Provider is ready for images');
+    this.onReady();
+  }
+
+  private use(): () => void {
+    this.users += 1;
+    let used = true;
+    return () => {
+      if (!used) return;
+      used = false;
+      this.users -= 1;
+      if (this.users === 0) this.onUnused();
+    };
+  }
+}
+
+/** Whether both say the same. What disk images are made of does not matter to a provider, their properties there do. */
+function isSame(a: ProviderConfig, b: ProviderConfig): boolean {
+  return a.driver === b.driver && textOf(a) === textOf(b);
+}
+
+function textOf({ section, diskImages }: ProviderConfig): string {
+  return JSON.stringify([section, [...diskImages.values()]]);
+}

@@ -1,0 +1,161 @@
+/** One upload of one build to one provider, from the lock that we hold to the record that says how it ended. */
+
+import {
+  linkSignals,
+  loadImageUploadSettings,
+  reasonOf,
+  toDriverError,
+  type Call,
+  type ExternalId,
+  type GuardedCalls,
+  type ImageBuild,
+  type ImageUploadData,
+  type Logger,
+  type UploadHandle,
+  type UploadingLock,
+} from '@nodepool/core';
+import { FAILED_UPLOADS, UPLOAD_DURATION } from './builder-metrics.js';
+import { unixSeconds, type BuilderContext } from './context.js';
+import type { DiskImageFile } from './disk-image-files.js';
+import type { ImageProvider } from './image-providers.js';
+import { externalNameOf } from './upload-plan.js';
+import { UploadProgress } from './upload-progress.js';
+
+export interface UploadPlan {
+  readonly build: ImageBuild;
+  readonly file: DiskImageFile;
+  readonly provider: ImageProvider;
+  /** Ends the driver's call in time, whatever the driver does. */
+  readonly calls: GuardedCalls;
+}
+
+/** What whoever watches an upload is told. */
+export interface UploadObserver {
+  begun(upload: string): void;
+  progress(sentBytes: number, totalBytes: number): void;
+}
+
+/**
+ * Uploads the image. Rejects with what went wrong, after the record says so; when the lock is lost, nothing is written any
+ * more, and the clean-up takes away what is in the cloud. `stop` ends it early.
+ */
+export async function uploadImage(
+  context: BuilderContext,
+  lock: UploadingLock,
+  plan: UploadPlan,
+  stop: AbortSignal,
+  observer: UploadObserver,
+): Promise<void> {
+  const { image, build, provider } = lock;
+  const handle = await lock.create(newUpload(context, plan.build), { signal: stop });
+  const { upload } = handle;
+  observer.begun(upload.id);
+  const log = plan.provider.log.with({ image, build_id: build, upload_id: upload.id });
+  const linked = linkSignals(stop, lock.lock.lost);
+  const startedAt = context.clock.monotonic();
+  const progress = new UploadProgress(context.clock, log, handle);
+  let external: Partial<ImageUploadData> = {};
+  try {
+    const name = externalNameOf(settingsOf(plan).imageNameFormat, {
+      image,
+      upload: upload.id,
+      now: unixSeconds(context),
+    });
+    const externalId = await send(context, handle, plan, { name, log, signal: linked.signal, observer, progress });
+    external = { external_id: externalId, external_name: name, format: plan.file.format };
+    await runHook(context, plan, externalId, log, linked.signal);
+    await progress.settled();
+    await handle.release({ state: 'ready', progress: null, ...external });
+    const durationMs = context.clock.monotonic() - startedAt;
+    context.metrics.observe(UPLOAD_DURATION, { image, provider }, durationMs);
+    log.info('The image is uploaded', { external_id: externalId, external_name: name, seconds: durationMs / 1000 });
+  } catch (error) {
+    context.metrics.count(FAILED_UPLOADS, { image, provider, reason: toDriverError(error).code });
+    await progress.settled();
+    await fail(handle, external, log);
+    throw error;
+  } finally {
+    linked.unlink();
+  }
+}
+
+function settingsOf({ provider: { config } }: UploadPlan): ReturnType<typeof loadImageUploadSettings> {
+  return config.imageUpload ?? loadImageUploadSettings({});
+}
+
+function newUpload(context: BuilderContext, build: ImageBuild): ImageUploadData {
+  return {
+    state: 'uploading',
+    state_time: unixSeconds(context),
+    external_id: null,
+    external_name: null,
+    format: null,
+    username: build.username,
+    python_path: build.python_path,
+    shell_type: build.shell_type,
+  };
+}
+
+interface Sending {
+  readonly name: string;
+  readonly log: Logger;
+  readonly signal: AbortSignal;
+  readonly observer: UploadObserver;
+  readonly progress: UploadProgress;
+}
+
+async function send(
+  { clock, files }: BuilderContext,
+  { upload }: UploadHandle,
+  plan: UploadPlan,
+  { name, log, signal, observer, progress }: Sending,
+): Promise<ExternalId> {
+  const { provider, file, calls } = plan;
+  const { imageUploadTimeoutMs } = settingsOf(plan);
+  const { md5, sha256 } = await files.checksums(file);
+  log.info('Uploading an image', { file: file.path, bytes: file.bytes, external_name: name });
+  const call: Call = { signal, deadline: clock.monotonic() + imageUploadTimeoutMs, log };
+  return calls.make(`the upload of ${file.path}`, call, (guarded) =>
+    provider.images.uploadImage({
+      ...guarded,
+      image: upload.image,
+      externalName: name,
+      file: file.path,
+      format: file.format,
+      md5,
+      sha256,
+      metadata: provider.config.diskImages.get(upload.image)?.metadata ?? {},
+      tags: {
+        nodepool_build_id: upload.build,
+        nodepool_upload_id: upload.id,
+        nodepool_provider_name: upload.provider,
+      },
+      progress: (sentBytes, totalBytes) => {
+        observer.progress(sentBytes, totalBytes);
+        progress.report(sentBytes, totalBytes);
+      },
+    }),
+  );
+}
+
+async function runHook(
+  { hook }: BuilderContext,
+  plan: UploadPlan,
+  externalId: ExternalId,
+  log: Logger,
+  signal: AbortSignal,
+): Promise<void> {
+  const { postUploadHook: command } = settingsOf(plan);
+  if (command === undefined) return;
+  await hook({ command, provider: plan.provider.config.name, externalId, file: plan.file.path, signal, log });
+}
+
+/** Never rejects: what cannot be written is found as interrupted. */
+async function fail(handle: UploadHandle, external: Partial<ImageUploadData>, log: Logger): Promise<void> {
+  if (handle.lock.lost.aborted) return;
+  try {
+    await handle.release({ state: 'failed', progress: null, ...external });
+  } catch (error) {
+    log.warn('The record of a failed upload could not be written', { reason: reasonOf(error) });
+  }
+}

@@ -1,0 +1,10 @@
+/** The builder as a library: what the program is made of, and what tests and simulations run. */
+export type { BuilderActivity, BuildActivity, CleanupActivity, UploadActivity } from './activity.js';
+export { Builder } from './builder.js';
+export * from './builder-metrics.js';
+export type { BuilderOptions } from './context.js';
+export { DibProcesses, type BuildLogSettings } from './dib-process.js';
+export { BuildFailedError, type BuildFailure, type DiskImageCreator, type DiskImageJob } from './disk-image-creator.js';
+export type { Checksums, DiskImageFile, DiskImageFiles } from './disk-image-files.js';
+export { ImagesDir } from './images-dir.js';
+export { runPostUploadHook, type HookCall, type PostUploadHook } from './post-upload-hook.js';

@@ -1,0 +1,47 @@
+/** `post-upload-hook`: a program of the operator's that sees every uploaded image before nodes are made from it. */
+
+import { spawn } from 'node:child_process';
+import { reasonOf, type ExternalId, type Logger } from '@nodepool/core';
+
+/** Of what a hook says, so many characters are kept. */
+const KEPT_LENGTH = 2000;
+
+export interface HookCall {
+  readonly command: string;
+  readonly provider: string;
+  readonly externalId: ExternalId;
+  readonly file: string;
+  readonly signal: AbortSignal;
+  readonly log: Logger;
+}
+
+/** Resolves when the program has ended with 0; rejects with an `Error` that says how it ended otherwise. */
+export type PostUploadHook = (call: HookCall) => Promise<void>;
+
+/** Runs the program; what it says goes to the log. */
+export const runPostUploadHook: PostUploadHook = async ({ command, provider, externalId, file, signal, log }) => {
+  const id = typeof externalId === 'string' ? externalId : JSON.stringify(externalId);
+  let said = '';
+  const child = spawn(command, [provider, id, file], {
+    stdio: ['ignore', 'pipe', 'pipe'],
+    signal,
+    killSignal: 'SIGKILL',
+  });
+  const hear = (piece: Buffer): void => {
+    said = (said + piece.toString('utf8')).slice(-KEPT_LENGTH);
+  };
+  child.stdout.on('data', hear);
+  child.stderr.on('data', hear);
+  const failure = await new Promise<{ readonly why: string; readonly cause?: unknown } | undefined>((resolve) => {
+    child.once('error', (cause) => resolve({ why: `cannot be run: ${reasonOf(cause)}`, cause }));
+    child.once('close', (code, killedBy) => {
+      resolve(code === 0 ? undefined : { why: `ended ${code === null ? `by ${String(killedBy)}` : `with ${code}`}` });
+    });
+  });
+  const output = said.trim();
+  if (failure !== undefined) {
+    const last = output === '' ? '' : `; it said: ${output}`;
+    throw new Error(`the post-upload-hook ${command} ${failure.why}${last}`, { cause: failure.cause });
+  }
+  log.info('The post-upload-hook has ended', { hook: command, output });
+};

@@ -1,0 +1,53 @@
+/** Command line of `nodepool-builder`. */
+
+import { parseDaemonCommandLine, type DaemonOptions, type ProgramOutput } from '@nodepool/core';
+import { InvalidArgumentError } from 'commander';
+import { packageVersion } from './version.js';
+
+export const PROGRAM_NAME = 'nodepool-builder';
+
+export interface BuilderFlags {
+  readonly buildWorkers: number;
+  readonly uploadWorkers: number;
+}
+
+/** The options, or the exit code of a command line that asks for nothing more (help, version) or is wrong. */
+export function parseCommandLine(
+  argv: readonly string[],
+  output: ProgramOutput,
+): { readonly daemon: DaemonOptions; readonly own: BuilderFlags } | number {
+  return parseDaemonCommandLine(
+    {
+      name: PROGRAM_NAME,
+      description: 'Builds disk images, uploads them to clouds, and removes old ones.',
+      version: packageVersion(),
+      help: HELP,
+      addOptions: (command) =>
+        void command
+          .option('--build-workers <number>', 'builds at once; 0: this builder builds nothing', count, 1)
+          .option('--upload-workers <number>', 'uploads at once; 0: this builder uploads nothing', count, 4),
+      readOptions: (command) => command.opts<BuilderFlags>(),
+    },
+    argv,
+    output,
+  );
+}
+
+function count(text: string): number {
+  const value = Number(text);
+  if (!/^[0-9]+$/.test(text) || !Number.isSafeInteger(value))
+    throw new InvalidArgumentError('It must be a number, 0 or more.');
+  return value;
+}
+
+const HELP = `
+Signals:
+  SIGINT, SIGTERM  stop once the builds and uploads that run have ended, which may take hours: the log says what is
+                   waited for. A second one ends them, a third one ends the program at once.
+  SIGHUP           read the configuration again now.
+  SIGUSR2          write to the log what runs and what it waits for, and begin a CPU profile;
+                   the next one ends the profile and writes it beside the log.
+
+Example:
+  $ nodepool-builder -c /etc/nodepool/nodepool.yaml -s /etc/nodepool/secure.yaml --upload-workers 8
+`;

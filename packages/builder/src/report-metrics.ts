@@ -1,0 +1,63 @@
+/** Tells the metrics what a builder does, whenever they are collected. */
+
+import type { Gauge, MetricLabels, NodepoolConfig } from '@nodepool/core';
+import type { BuilderActivity } from './activity.js';
+import {
+  BUILD_REQUESTS,
+  BUILD_STATE,
+  BUILDER_WORK,
+  IMAGE_BUILD_REQUESTS,
+  UPLOAD_STATE,
+  UPLOADED_BYTES,
+} from './builder-metrics.js';
+import type { BuilderContext } from './context.js';
+
+/** As the existing builder numbers what it does. */
+const STATES = { idle: 0, building: 1, uploading: 2, paused: 3 } as const;
+
+export interface ReportSources {
+  readonly config: () => NodepoolConfig | undefined;
+  readonly activity: () => BuilderActivity;
+  readonly workers: { readonly build: number; readonly upload: number };
+}
+
+/** Returns how to end it. */
+export function reportBuilder(context: BuilderContext, sources: ReportSources): () => void {
+  const { metrics, hostname: host } = context;
+  return metrics.onCollect(() => {
+    const activity = sources.activity();
+    const set = <L extends string>(gauge: Gauge<L>, labels: MetricLabels<L>, value: number): void =>
+      metrics.set(gauge, labels, value);
+    set(BUILDER_WORK, { host, what: 'current_builds' }, activity.builds.length);
+    set(BUILDER_WORK, { host, what: 'current_uploads' }, activity.uploads.length);
+    set(BUILDER_WORK, { host, what: 'build_workers' }, sources.workers.build);
+    set(BUILDER_WORK, { host, what: 'upload_workers' }, sources.workers.upload);
+    for (const { image, provider, sentBytes } of activity.uploads) {
+      set(UPLOADED_BYTES, { host, image, provider }, sentBytes);
+    }
+    const config = sources.config();
+    if (config !== undefined) reportImages(context, config, activity);
+  });
+}
+
+function reportImages(context: BuilderContext, config: NodepoolConfig, activity: BuilderActivity): void {
+  const { metrics, hostname: host, store } = context;
+  let requests = 0;
+  for (const { name: image, abstract, pause } of config.diskImages.values()) {
+    if (abstract) continue;
+    const requested = store.images.buildRequested(image) ? 1 : 0;
+    requests += requested;
+    metrics.set(IMAGE_BUILD_REQUESTS, { image }, requested);
+    const paused = pause || store.images.paused(image);
+    const building = activity.builds.some((build) => build.image === image);
+    metrics.set(BUILD_STATE, { host, image }, building ? STATES.building : paused ? STATES.paused : STATES.idle);
+    for (const { name: provider, diskImages } of config.providers.values()) {
+      const listed = diskImages.get(image);
+      if (listed === undefined) continue;
+      const uploading = activity.uploads.some((upload) => upload.image === image && upload.provider === provider);
+      const state = uploading ? STATES.uploading : listed.pause ? STATES.paused : STATES.idle;
+      metrics.set(UPLOAD_STATE, { host, image, provider }, state);
+    }
+  }
+  metrics.set(BUILD_REQUESTS, {}, requests);
+}

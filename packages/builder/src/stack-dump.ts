@@ -1,0 +1,29 @@
+/** Everything that runs in a builder and what it waits for, written to the log as `nodepool.stack_dump`. */
+
+import { dumpProcess, type Logger, type ProcessDumpSources } from '@nodepool/core';
+import type { BuilderActivity } from './activity.js';
+
+export interface BuilderDumpSources extends ProcessDumpSources {
+  readonly activity: () => BuilderActivity;
+}
+
+/** One line for the process, and one for everything that runs. */
+export function dumpBuilder(sources: BuilderDumpSources, log: Logger): void {
+  dumpProcess(sources, log, (to) => {
+    const { builds, uploads, uploadsWaiting, cleanups, providers } = sources.activity();
+    to.info('Builder', { builds: builds.length, uploads: uploads.length, uploads_waiting: uploadsWaiting });
+    for (const { provider, ready } of providers) to.info('Provider', { provider, ready });
+    for (const { image, build, ageMs } of builds) {
+      to.info('Build in progress', { image, build_id: build, age: ageMs / 1000 });
+    }
+    for (const { image, build, provider, upload, ageMs, sentBytes, totalBytes } of uploads) {
+      to.info('Upload in progress', {
+        ...{ image, provider, build_id: build, upload_id: upload },
+        age: ageMs / 1000,
+        sent_bytes: sentBytes,
+        bytes: totalBytes,
+      });
+    }
+    for (const { what, ageMs } of cleanups) to.info('Removal in progress', { what, age: ageMs / 1000 });
+  });
+}

@@ -1,0 +1,57 @@
+/** Which builds are to be uploaded where. */
+
+import type { ImageBuild, ImageStore, ProviderConfig } from '@nodepool/core';
+import { newestReadyBuild } from './build-plan.js';
+
+/**
+ * The build that is to be uploaded to the provider, whose files this builder has; undefined: there is nothing to do. Only
+ * the newest ready build is ever uploaded.
+ */
+export function buildToUpload(
+  store: ImageStore,
+  provider: ProviderConfig,
+  image: string,
+  builderId: string,
+): ImageBuild | undefined {
+  const entry = provider.diskImages.get(image);
+  if (entry === undefined || entry.pause || provider.imageFormat === undefined) return undefined;
+  const build = newestReadyBuild(store, image);
+  if (build?.builder_id !== builderId || !build.formats.includes(provider.imageFormat)) return undefined;
+  const place = { image, build: build.id, provider: provider.name };
+  if (store.isUploading(place)) return undefined;
+  for (const { state } of store.uploads(place)) if (state === 'ready') return undefined;
+  return build;
+}
+
+/** Whether there are providers that want the image, and every one of them has this build. */
+export function isUploadedEverywhere(
+  store: ImageStore,
+  providers: Iterable<ProviderConfig>,
+  { image, id: build }: ImageBuild,
+): boolean {
+  let wanted = false;
+  for (const { name: provider, diskImages } of providers) {
+    if (!diskImages.has(image)) continue;
+    wanted = true;
+    const uploads = [...store.uploads({ image, build, provider })];
+    if (!uploads.some(({ state }) => state === 'ready')) return false;
+  }
+  return wanted;
+}
+
+export interface NameParts {
+  readonly image: string;
+  readonly upload: string;
+  /** Unix seconds. */
+  readonly now: number;
+}
+
+/** Name of an image in a cloud, by `image-name-format`. What is no placeholder stays as it is. */
+export function externalNameOf(format: string, { image, upload, now }: NameParts): string {
+  const values: Readonly<Record<string, string>> = {
+    image_name: image,
+    timestamp: String(Math.floor(now)),
+    upload_id: upload,
+  };
+  return format.replace(/\{([a-z_]+)\}/g, (placeholder, name: string) => values[name] ?? placeholder);
+}

@@ -1,0 +1,53 @@
+/** How far an upload is: told to the log from time to time, and written to its record for `image-list`. */
+
+import { reasonOf, type Clock, type Logger, type UploadHandle } from '@nodepool/core';
+
+/** Between two lines of progress. */
+const TELL_MS = 60_000;
+/** Steps in which the record is written, percent. */
+const STEP_PERCENT = 10;
+
+export class UploadProgress {
+  private readonly startedAt: number;
+  private toldAt: number;
+  private recorded = 0;
+  private writing: Promise<void> | undefined;
+
+  constructor(
+    private readonly clock: Clock,
+    private readonly log: Logger,
+    private readonly handle: UploadHandle,
+  ) {
+    this.startedAt = clock.monotonic();
+    this.toldAt = this.startedAt;
+  }
+
+  /** Bytes that were sent so far, of so many. Never throws. */
+  report(sentBytes: number, totalBytes: number): void {
+    const now = this.clock.monotonic();
+    if (now - this.toldAt >= TELL_MS) {
+      this.toldAt = now;
+      const seconds = Math.round((now - this.startedAt) / 1000);
+      this.log.info('The upload goes on', { sent_bytes: sentBytes, bytes: totalBytes, seconds });
+    }
+    const percent = totalBytes > 0 ? Math.floor((100 * sentBytes) / totalBytes) : 0;
+    if (this.writing !== undefined || percent < this.recorded + STEP_PERCENT) return;
+    this.recorded = percent;
+    this.writing = this.write(percent);
+  }
+
+  /** Resolves once nothing is being written any more. */
+  async settled(): Promise<void> {
+    await this.writing;
+  }
+
+  /** Never rejects: an upload does not fail for want of a number, and a lost lock is told by the lock. */
+  private async write(progress: number): Promise<void> {
+    try {
+      await this.handle.update({ progress });
+    } catch (error) {
+      this.log.debug('The progress of an upload could not be recorded', { reason: reasonOf(error) });
+    }
+    this.writing = undefined;
+  }
+}

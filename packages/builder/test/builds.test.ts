@@ -1,0 +1,194 @@
+/** When images are built, and what becomes of it. */
+
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { World, type Site } from './support/world.js';
+
+const HOUR = 3_600_000;
+
+let world: World;
+beforeEach(() => {
+  world = new World();
+});
+afterEach(async () => {
+  expect(await world.end()).toEqual([]);
+});
+
+const site = (more: Site['images'][string] = {}): Site => ({
+  images: { debian: more },
+  providers: { cloud: { images: ['debian'] } },
+});
+
+describe('an image', () => {
+  it('is built when there is none of it, in the formats of its providers and its own', async () => {
+    const { dib } = await world.builder(site({ formats: ['raw'] }));
+    await world.until('the image is built', () => world.readyBuilds('debian') === 1);
+    expect(dib.jobs[0]?.args).toEqual([
+      ...['-x', '-t', 'qcow2,raw', '--checksum', '--no-tmpfs', '--qemu-img-options', 'compat=0.10'],
+      ...['-o', `/images/debian-${world.builds('debian')[0]?.id ?? ''}`, 'debian-minimal'],
+    ]);
+    expect(world.builds('debian')).toMatchObject([
+      {
+        state: 'ready',
+        builder: 'builder-1',
+        builder_id: 'id-of-builder-1',
+        formats: 'qcow2,raw',
+        username: 'zuul',
+        python_path: 'auto',
+        shell_type: null,
+      },
+    ]);
+  });
+
+  it('is built again when it is older than its rebuild-age, and not before', async () => {
+    await world.builder(site({ rebuildAgeMs: 24 * HOUR }));
+    await world.until('the image is built', () => world.readyBuilds('debian') === 1);
+    await world.after(23 * HOUR);
+    expect(world.builds('debian')).toHaveLength(1);
+    await world.after(2 * HOUR);
+    expect(world.readyBuilds('debian')).toBe(2);
+  });
+
+  it('is built again when a provider wants a format that it lacks', async () => {
+    const { apply } = await world.builder(site());
+    await world.until('the image is built', () => world.readyBuilds('debian') === 1);
+    apply({ ...site(), providers: { cloud: { images: ['debian'] }, other: { images: ['debian'], format: 'vhd' } } });
+    await world.until('it is built again', () => world.readyBuilds('debian') === 2);
+    expect(world.builds('debian').at(-1)).toMatchObject({ formats: 'qcow2,vhd' });
+  });
+
+  it('is built when an operator asks for it, and the wish is gone then', async () => {
+    await world.builder(site());
+    await world.until('the image is built', () => world.readyBuilds('debian') === 1);
+    const { images } = await world.operator();
+    await world.during(images.requestBuild('debian'));
+    await world.until('it is built again', () => world.readyBuilds('debian') === 2);
+    expect(world.paths()).not.toContain('/nodepool/images/debian/request-build');
+  });
+
+  it('is built once more when the wish came while it was being built', async () => {
+    const { dib } = await world.builder(site());
+    const { images } = await world.operator();
+    await world.until('it is being built', () => dib.jobs.length === 1);
+    await world.after(1000);
+    await world.during(images.requestBuild('debian'));
+    await world.until('it is built twice', () => world.readyBuilds('debian') === 2);
+    expect(world.paths()).not.toContain('/nodepool/images/debian/request-build');
+  });
+
+  it.each([
+    ['its configuration pauses it', site({ pause: true })],
+    ['it is abstract', site({ abstract: true })],
+    ['it has no format', { images: { debian: {} }, providers: {} }],
+  ])('is not built when %s', async (_why, paused) => {
+    const { dib } = await world.builder(paused);
+    await world.after(HOUR);
+    expect(dib.jobs).toEqual([]);
+  });
+
+  it('is not built while an operator has paused it', async () => {
+    const { images } = await world.operator();
+    await world.during(images.pause('debian'));
+    const { dib } = await world.builder(site());
+    await world.after(HOUR);
+    expect(dib.jobs).toEqual([]);
+    await world.during(images.unpause('debian'));
+    await world.until('the image is built', () => world.readyBuilds('debian') === 1);
+  });
+
+  it('is built by one of two builders', async () => {
+    const one = await world.builder(site());
+    const two = await world.builder(site());
+    await world.until('the image is built', () => world.readyBuilds('debian') === 1);
+    await world.after(HOUR);
+    expect(one.dib.jobs.length + two.dib.jobs.length).toBe(1);
+  });
+});
+
+describe('a build that fails', () => {
+  it.each(['fails', 'hangs', 'no-file', 'half', 'full'] as const)(
+    'as in "%s" leaves neither files nor record, and is tried again later',
+    async (ending) => {
+      let first = true;
+      const { dib, machine } = await world.builder({
+        images: { debian: { formats: ['qcow2', 'raw'], buildTimeoutMs: HOUR } },
+        providers: {},
+      });
+      dib.ending = () => (first ? ending : 'works');
+      await world.until('it has failed', () => world.builds('debian').some(({ state }) => state === 'failed'));
+      expect([...machine.disk.files]).toEqual([]);
+      first = false;
+      await world.until('the image is built', () => world.readyBuilds('debian') === 1);
+      await world.after(1000);
+      expect(world.builds('debian')).toHaveLength(1);
+    },
+  );
+
+  it('is tried less and less often', async () => {
+    const { dib } = await world.builder(site());
+    dib.ending = () => 'fails';
+    dib.durationMs = () => 1000;
+    await world.after(12 * HOUR);
+    expect(dib.jobs.length).toBeGreaterThan(12);
+    expect(dib.jobs.length).toBeLessThan(30);
+  });
+
+  it('is tried at once when an operator asks for it', async () => {
+    const { dib } = await world.builder(site());
+    dib.ending = () => 'fails';
+    await world.after(12 * HOUR);
+    dib.ending = () => 'works';
+    const { images } = await world.operator();
+    await world.during(images.requestBuild('debian'));
+    await world.after(120_000);
+    expect(world.readyBuilds('debian')).toBe(1);
+  });
+
+  it('is not begun on a full disk, and goes on when there is room again', async () => {
+    const machine = world.machine();
+    machine.disk.full = true;
+    const { dib } = await world.builder(site(), machine);
+    await world.after(HOUR);
+    expect(dib.jobs).toEqual([]);
+    expect(world.builds('debian')).toEqual([]);
+    machine.disk.full = false;
+    await world.until('the image is built', () => world.readyBuilds('debian') === 1);
+  });
+
+  it('because its session is lost, is ended without a word and cleaned up', async () => {
+    const { dib, zk, machine } = await world.builder(site());
+    await world.until('it is being built', () => dib.jobs.length === 1);
+    await world.after(1000);
+    world.server.expireSession(zk);
+    await world.until('it is ended', () => dib.jobs[0]?.signal.aborted === true);
+    const [lost] = dib.jobs;
+    await world.until('it is built again', () => world.readyBuilds('debian') === 1);
+    await world.until('what it left is gone', () => world.builds('debian').length === 1);
+    expect(world.builds('debian')[0]?.id).not.toBe(lost?.build);
+    expect([...machine.disk.files.values()].map(({ id }) => id)).toEqual([world.builds('debian')[0]?.id]);
+  });
+});
+
+describe('a stop', () => {
+  it('waits for the build that runs and begins no other', async () => {
+    const { dib, builder } = await world.builder({
+      images: { debian: {}, fedora: {} },
+      providers: { cloud: { images: ['debian', 'fedora'] } },
+    });
+    await world.until('one is being built', () => dib.jobs.length === 1);
+    await world.after(1000);
+    await world.during(builder.stop());
+    expect(dib.jobs).toHaveLength(1);
+    expect(world.readyBuilds('debian') + world.readyBuilds('fedora')).toBe(1);
+  });
+
+  it('ends the build that runs when it is told to be quick', async () => {
+    const { dib, builder, machine } = await world.builder(site());
+    await world.until('it is being built', () => dib.jobs.length === 1);
+    await world.after(1000);
+    const stopped = builder.stop();
+    builder.abort();
+    await world.during(stopped);
+    expect(world.builds('debian')).toMatchObject([{ state: 'failed' }]);
+    expect([...machine.disk.files]).toEqual([]);
+  });
+});

@@ -1,0 +1,226 @@
+/** What is removed, and what never is. */
+
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { NO_TROUBLE } from './support/image-cloud.js';
+import { World, type RunningBuilder, type Site } from './support/world.js';
+
+const MINUTE = 60_000;
+const HOUR = 3_600_000;
+
+let world: World;
+beforeEach(() => {
+  world = new World();
+});
+afterEach(async () => {
+  expect(await world.end()).toEqual([]);
+});
+
+const SITE: Site = {
+  images: { debian: {} },
+  providers: { one: { images: ['debian'] }, two: { images: ['debian'] } },
+};
+
+/** Builds and uploads so many times. */
+async function builder(count: number, site: Site = SITE): Promise<RunningBuilder> {
+  const running = await world.builder(site);
+  const { images } = await world.operator();
+  for (let built = 1; built <= count; built += 1) {
+    await world.until('it is built', () => running.dib.jobs.length === built && !world.paths().some(isContender));
+    for (const [provider, { images: listed }] of Object.entries(site.providers)) {
+      if (!listed.includes('debian')) continue;
+      const id = running.dib.jobs.at(-1)?.build;
+      await world.until(`it is uploaded to ${provider}`, () =>
+        world.uploads('debian', provider).some(({ build, state }) => build === id && state === 'ready'),
+      );
+    }
+    if (built < count) await world.during(images.requestBuild('debian'));
+  }
+  await world.after(10 * MINUTE);
+  return running;
+}
+
+const isContender = (path: string): boolean => path.includes('__lock__');
+
+const idsOnDisk = ({ machine }: RunningBuilder): string[] =>
+  [...new Set([...machine.disk.files.values()].map(({ id }) => id))].sort();
+
+describe('of an image', () => {
+  it('the two newest builds and uploads per provider are kept, with their files', async () => {
+    const running = await builder(4);
+    const builds = world.builds('debian').map(({ id }) => id);
+    expect(builds).toEqual(running.dib.jobs.slice(-2).map(({ build }) => build));
+    expect(idsOnDisk(running)).toEqual([...builds].sort());
+    for (const provider of ['one', 'two']) {
+      expect(world.uploads('debian', provider).map(({ build }) => build)).toEqual(builds);
+      expect(world.cloud.ofProvider(provider)).toHaveLength(2);
+    }
+  });
+
+  it('the uploads that a provider has are kept for as long as it takes no newer ones', async () => {
+    const running = await builder(2);
+    world.cloud.troubleOf.set('one', { ...NO_TROUBLE, uploadFails: 1 });
+    const { images } = await world.operator();
+    for (let more = 1; more <= 3; more += 1) {
+      await world.during(images.requestBuild('debian'));
+      await world.until('it is built', () => running.dib.jobs.length === 2 + more);
+      await world.after(3 * HOUR);
+    }
+    const old = running.dib.jobs.slice(0, 2).map(({ build }) => build);
+    expect(
+      world
+        .uploads('debian', 'one')
+        .filter(({ state }) => state === 'ready')
+        .map(({ build }) => build),
+    ).toEqual(old);
+    expect(world.uploads('debian', 'two').map(({ build }) => build)).not.toContain(old[0]);
+    // Their records stay, for the sake of the uploads; their files go.
+    expect(world.builds('debian').filter(({ id }) => old.includes(id))).toMatchObject([
+      { state: 'ready' },
+      { state: 'ready' },
+    ]);
+    expect(idsOnDisk(running)).toEqual(
+      running.dib.jobs
+        .slice(-2)
+        .map(({ build }) => build)
+        .sort(),
+    );
+    world.cloud.troubleOf.clear();
+    await world.until('the provider takes one', () =>
+      world.uploads('debian', 'one').some(({ build }) => !old.includes(build)),
+    );
+    await world.after(2 * HOUR);
+    const kept = [old[1], ...running.dib.jobs.slice(-2).map(({ build }) => build)];
+    expect(new Set(world.builds('debian').map(({ id }) => id))).toEqual(new Set(kept));
+  });
+
+  it('a build that an operator deletes goes with all its uploads, also the newest', async () => {
+    const running = await builder(2);
+    const newest = running.dib.jobs.at(-1)?.build ?? '';
+    running.apply({ ...SITE, images: { debian: { pause: true } } });
+    const { images } = await world.operator();
+    const locked = await world.during(
+      images.tryLockBuild({ image: 'debian', id: newest }, { change: { state: 'deleting' } }),
+    );
+    if (locked !== undefined) await world.during(locked.release());
+    await world.until('it is gone', () => world.builds('debian').every(({ id }) => id !== newest));
+    expect(world.cloud.images.size).toBe(2);
+    expect(idsOnDisk(running)).toEqual([running.dib.jobs[0]?.build]);
+    expect(world.readyUploads('debian', 'one')).toBe(1);
+  });
+
+  it('nothing is kept that is not configured any more', async () => {
+    const running = await builder(2);
+    running.apply({ images: {}, providers: { one: { images: [] }, two: { images: [] } } });
+    await world.until('all builds are gone', () => world.builds('debian').length === 0);
+    expect(world.cloud.images.size).toBe(0);
+    expect(idsOnDisk(running)).toEqual([]);
+    await world.after(MINUTE);
+    expect(world.paths().filter((path) => path.startsWith('/nodepool/images/'))).toEqual([]);
+  });
+
+  it('nothing is touched by a builder that knows neither the image nor its files', async () => {
+    await builder(2);
+    await world.builder({ images: { other: {} }, providers: { one: { images: ['other'] } } });
+    await world.after(3 * HOUR);
+    expect(world.readyBuilds('debian')).toBe(2);
+    expect(world.readyUploads('debian', 'one')).toBe(2);
+  });
+
+  it('uploads to a provider that does not list it any more go, those to others stay', async () => {
+    const running = await builder(2);
+    running.apply({ ...SITE, providers: { one: { images: [] }, two: { images: ['debian'] } } });
+    await world.until('they are gone', () => world.uploads('debian', 'one').length === 0);
+    expect(world.cloud.ofProvider('one')).toEqual([]);
+    expect(world.readyUploads('debian', 'two')).toBe(2);
+    expect(world.readyBuilds('debian')).toBe(2);
+  });
+
+  it('an upload stays recorded for as long as the cloud refuses to delete it', async () => {
+    world.cloud.trouble = { ...NO_TROUBLE, deleteFails: 1 };
+    await builder(3);
+    await world.after(3 * HOUR);
+    expect(world.uploads('debian', 'one').map(({ state }) => state)).toEqual(['ready', 'ready', 'deleting']);
+    expect(world.cloud.ofProvider('one')).toHaveLength(3);
+    world.cloud.trouble = NO_TROUBLE;
+    await world.until('it is gone', () => world.uploads('debian', 'one').length === 2);
+    expect(world.cloud.ofProvider('one')).toHaveLength(2);
+  });
+
+  it('a cloud that hangs delays only its own', async () => {
+    const running = await builder(2);
+    world.cloud.troubleOf.set('one', { ...NO_TROUBLE, hangs: 1 });
+    const { images } = await world.operator();
+    await world.during(images.requestBuild('debian'));
+    await world.until('it is built', () => running.dib.jobs.length === 3);
+    await world.after(10 * MINUTE);
+    expect(world.uploads('debian', 'two')).toHaveLength(2);
+  });
+});
+
+describe('with delete-after-upload', () => {
+  const deleting = (keepFormats: readonly string[]): Site => ({
+    ...SITE,
+    images: { debian: { deleteAfterUpload: true, formats: ['raw'], keepFormats } },
+  });
+
+  it('files go once every provider has the image, those in formats to keep stay', async () => {
+    world.cloud.troubleOf.set('two', { ...NO_TROUBLE, uploadFails: 1 });
+    const running = await world.builder(deleting(['raw']));
+    await world.until('it is uploaded to one', () => world.readyUploads('debian', 'one') === 1);
+    await world.after(HOUR);
+    expect([...running.machine.disk.files.values()].map(({ format }) => format)).toEqual(['qcow2', 'raw']);
+    world.cloud.troubleOf.clear();
+    await world.until('it is uploaded to two', () => world.readyUploads('debian', 'two') === 1);
+    await world.after(MINUTE);
+    expect([...running.machine.disk.files.values()].map(({ format }) => format)).toEqual(['raw']);
+    await world.after(HOUR);
+    expect(running.dib.jobs).toHaveLength(1);
+  });
+});
+
+describe('after a builder has died', () => {
+  it('its half-made build is removed, by itself when it comes back', async () => {
+    const { dib, zk, store, machine } = await world.builder(SITE);
+    await world.until('it is being built', () => dib.jobs.length === 1);
+    const id = dib.jobs[0]?.build ?? '';
+    machine.disk.write({ image: 'debian', id }, 'qcow2');
+    dib.create = () => new Promise(() => undefined);
+    store.close();
+    world.server.partition(zk, 'cut');
+    const again = await world.builder(SITE, machine);
+    await world.until('it is built', () => world.readyBuilds('debian') === 1);
+    await world.until('its remains are gone', () => world.builds('debian').length === 1);
+    expect(idsOnDisk(again)).toEqual([world.builds('debian')[0]?.id]);
+    world.server.heal(zk);
+  });
+
+  it('records of its builds are removed by others after a while, and its files when it comes back', async () => {
+    const first = await builder(1);
+    await first.stop();
+    const [old] = idsOnDisk(first);
+    const second = await world.builder({ ...SITE, images: { debian: { rebuildAgeMs: HOUR } } });
+    await world.until('there are newer ones', () => second.dib.jobs.length === 3);
+    await world.until('its build is gone', () => world.builds('debian').every(({ id }) => id !== old));
+    expect(idsOnDisk(first)).toEqual([old]);
+    const back = await world.builder(SITE, first.machine);
+    await world.until('its files are gone', () => idsOnDisk(back).length === 0);
+  });
+});
+
+describe('files', () => {
+  it('without a record go after a while, those of a record that cannot be read stay', async () => {
+    const machine = world.machine();
+    const known = 'a'.repeat(32);
+    machine.disk.write({ image: 'debian', id: known }, 'qcow2');
+    machine.disk.write({ image: 'debian', id: 'b'.repeat(32) }, 'qcow2');
+    const { zooKeeper } = await world.operator();
+    await world.during(zooKeeper.create('/nodepool/images/debian', undefined));
+    await world.during(zooKeeper.create('/nodepool/images/debian/builds', undefined));
+    await world.during(
+      zooKeeper.create(`/nodepool/images/debian/builds/${known}`, new TextEncoder().encode('{"state":')),
+    );
+    const running = await world.builder({ images: {}, providers: {} }, machine);
+    await world.after(30 * MINUTE);
+    expect(idsOnDisk(running)).toEqual([known]);
+  });
+});

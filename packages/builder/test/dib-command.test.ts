@@ -1,0 +1,55 @@
+/** The command line and the environment of a build. */
+
+import { describe, expect, it } from '@jest/globals';
+import type { DiskImageConfig } from '@nodepool/core';
+import { dibCommand, type DibCommand } from '../src/dib-command.js';
+import { splitWords } from '../src/words.js';
+import { diskImage } from './support/world.js';
+
+const command = (more: Partial<DiskImageConfig>, formats = ['raw']): DibCommand =>
+  dibCommand({ image: diskImage('debian', more), formats, elementsDir: undefined, output: '/images/debian-1' });
+
+describe('the command', () => {
+  it('may bring arguments of its own, and elements may be several in one', () => {
+    expect(command({ dibCmd: 'sudo -E "my dib"', elements: ['debian-minimal', 'vm simple-init'] })).toMatchObject({
+      command: 'sudo',
+      args: [
+        ...['-E', 'my dib', '-x', '-t', 'raw', '--checksum', '--no-tmpfs', '-o', '/images/debian-1'],
+        ...['debian-minimal', 'vm', 'simple-init'],
+      ],
+    });
+  });
+
+  it('makes qcow2 for old hypervisors, too', () => {
+    expect(command({}, ['qcow2', 'raw']).args.join(' ')).toContain(
+      '-t qcow2,raw --checksum --no-tmpfs --qemu-img-options compat=0.10 -o',
+    );
+    expect(command({}, ['raw', 'vhd']).args.join(' ')).not.toContain('--qemu-img-options');
+  });
+
+  it('is refused when it is none', () => {
+    expect(() => command({ dibCmd: ' ' })).toThrow('dib-cmd of disk image debian is empty');
+    expect(() => command({ dibCmd: 'dib "--x' })).toThrow('a quote that is not closed');
+  });
+});
+
+describe('the environment', () => {
+  it('is what elements know, and what the configuration adds', () => {
+    expect(command({ release: '8.0', envVars: { DIB_IMAGE_NAME: 'mine', TMP_DIR: '/opt/tmp' } }).env).toEqual({
+      DIB_RELEASE: '8.0',
+      DIB_IMAGE_NAME: 'mine',
+      DIB_IMAGE_FILENAME: '/images/debian-1',
+      TMP_DIR: '/opt/tmp',
+    });
+    expect(command({}).env).not.toHaveProperty('DIB_RELEASE');
+  });
+});
+
+it.each([
+  ['a b  c', ['a', 'b', 'c']],
+  [`'a b' "c \\"d\\"" e\\ f`, ['a b', 'c "d"', 'e f']],
+  [`--x="y z"w ''`, ['--x=y zw', '']],
+  ['', []],
+])('splits %j as a shell does', (text, words) => {
+  expect(splitWords(text)).toEqual(words);
+});

@@ -1,0 +1,181 @@
+/** Builds as real processes: how they are run, and that nothing of them is left. */
+
+import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { silentLogger, systemClock, type LogFields, type Logger } from '@nodepool/core';
+import { FAKE_DIB_COMMAND, type FakeDibMode } from '@nodepool/fake-dib';
+import { VirtualClock } from '@nodepool/zookeeper';
+import { BuildFailedError, DibProcesses, ImagesDir, type DiskImageJob } from '../src/index.js';
+import { dibCommand } from '../src/dib-command.js';
+import { diskImage } from './support/world.js';
+
+const ID = '0123456789abcdef0123456789abcdef';
+const BUILD = { image: 'debian', id: ID };
+
+let images: string;
+let logs: string;
+let files: ImagesDir;
+beforeEach(async () => {
+  images = await mkdtemp(join(tmpdir(), 'nodepool-images-'));
+  logs = await mkdtemp(join(tmpdir(), 'nodepool-logs-'));
+  files = new ImagesDir(images);
+});
+afterEach(async () => {
+  await rm(images, { recursive: true });
+  await rm(logs, { recursive: true });
+});
+
+function job(mode: FakeDibMode, more: Partial<DiskImageJob> = {}): DiskImageJob {
+  const image = diskImage('debian', { dibCmd: FAKE_DIB_COMMAND, release: '12.0', envVars: { FAKE_DIB: mode } });
+  const output = files.basePath(BUILD);
+  const command = dibCommand({ image, formats: ['qcow2', 'raw'], elementsDir: '/elements', output });
+  const signal = new AbortController().signal;
+  return { image: 'debian', build: ID, ...command, timeoutMs: 60_000, signal, log: silentLogger, ...more };
+}
+
+const dib = (retention = 7): DibProcesses => new DibProcesses(systemClock, () => ({ folder: logs, retention }));
+
+const logText = (): Promise<string> => readFile(join(logs, `debian-${ID}.log`), 'utf8');
+
+/** Processes that work for this build: they have its path in their environment. */
+async function processesOfBuild(): Promise<string[]> {
+  const found: string[] = [];
+  for (const pid of (await readdir('/proc')).filter((name) => /^\d+$/.test(name))) {
+    const environment = await readFile(`/proc/${pid}/environ`, 'utf8').catch(() => '');
+    const state = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => '');
+    if (environment.includes(`DIB_IMAGE_FILENAME=${images}`) && !/\) Z /.test(state)) found.push(pid);
+  }
+  return found;
+}
+
+async function failureOf(work: Promise<unknown>): Promise<BuildFailedError> {
+  const error: unknown = await work.then(
+    () => undefined,
+    (reason: unknown) => reason,
+  );
+  if (error instanceof BuildFailedError) return error;
+  throw new Error(`expected a BuildFailedError, not ${String(error)}`);
+}
+
+describe('a build that works', () => {
+  it('leaves its images, its environment and output in its log, and the exit code at the end', async () => {
+    await dib().create(job('works'));
+    const made = await files.complete(BUILD, ['qcow2', 'raw'], new AbortController().signal);
+    expect(made.map(({ format }) => format)).toEqual(['qcow2', 'raw']);
+    const text = await logText();
+    expect(text).toContain(
+      `DIB_RELEASE=12.0 DIB_IMAGE_NAME=debian DIB_IMAGE_FILENAME=${files.basePath(BUILD)} ELEMENTS_PATH=/elements`,
+    );
+    expect(text).toMatch(/Exit code: 0\n$/);
+  });
+
+  it('is not held up by what it leaves behind, which is ended', async () => {
+    await dib().create(job('lingers'));
+    expect(await processesOfBuild()).toEqual([]);
+  });
+
+  it('keeps so many logs of the image, the newest, and those of others', async () => {
+    const old = ['1', '2', '3'].map((digit) => `debian-${digit.repeat(32)}.log`);
+    const others = [`debian-arm64-${ID}.log`, 'debian-notes.log'];
+    for (const name of [...old, ...others]) await writeFile(join(logs, name), '');
+    await dib(1).create(job('works'));
+    expect((await readdir(logs)).sort()).toEqual([`debian-${ID}.log`, ...others].sort());
+    await writeFile(join(logs, old[0] ?? ''), '');
+    await dib(-1).create(job('works'));
+    expect(await readdir(logs)).toHaveLength(4);
+  });
+
+  it('does without its log where that cannot be written', async () => {
+    const warnings: string[] = [];
+    const log: Logger = { ...silentLogger, with: () => log, warn: (message) => void warnings.push(message) };
+    const nowhere = new DibProcesses(systemClock, () => ({ folder: '/dev/null/logs', retention: 7 }));
+    await nowhere.create(job('works', { log }));
+    expect(warnings).toContain('The log of the build cannot be written; the build goes on without it');
+    expect(await files.find(BUILD, 'raw')).toBeDefined();
+  });
+});
+
+describe('a build that does not', () => {
+  it('is told with its status, its last line and where its log is', async () => {
+    const failure = await failureOf(dib().create(job('fails')));
+    expect(failure).toMatchObject({ failure: 'exit', exitCode: 100 });
+    expect(failure.message).toContain('E: Unable to locate package linux-image');
+    expect(failure.message).toContain(`debian-${ID}.log`);
+    expect(await logText()).toMatch(/Exit code: 100\n$/);
+  });
+
+  it('cannot be started: says what to do', async () => {
+    const failure = await failureOf(dib().create(job('works', { command: '/usr/bin/no-such-command' })));
+    expect(failure.failure).toBe('start');
+    expect(failure.message).toContain('dib-cmd');
+  });
+
+  it('has taken too long: is ended with all that it has started', async () => {
+    const clock = new VirtualClock();
+    const processes = new DibProcesses(clock, () => ({ folder: logs, retention: 7 }));
+    const failing = failureOf(processes.create(job('hangs', { timeoutMs: 1000 })));
+    while (!(await logText().catch(() => '')).includes('sleep')) await nextEvents();
+    await clock.advance(1000);
+    expect((await failing).failure).toBe('timeout');
+    expect(await processesOfBuild()).toEqual([]);
+    expect(await logText()).toContain('Ended: the build took longer than build-timeout (1 s)');
+  });
+
+  it('does not listen: is killed after a while', async () => {
+    const clock = new VirtualClock();
+    const processes = new DibProcesses(clock, () => ({ folder: logs, retention: 7 }));
+    const stop = new AbortController();
+    const failing = processes.create(job('stubborn', { signal: stop.signal })).catch((error: unknown) => error);
+    while ((await processesOfBuild()).length < 3) await nextEvents();
+    stop.abort(new Error('told to stop'));
+    await nextEvents();
+    expect((await processesOfBuild()).length).toBeGreaterThan(1);
+    await clock.advance(10_000);
+    expect(await failing).toEqual(new Error('told to stop'));
+    expect(await processesOfBuild()).toEqual([]);
+  });
+
+  it.each([
+    ['no-file', 'has not made'],
+    ['empty', 'is empty'],
+    ['partial', 'has not made'],
+  ] as const)('ends well but with "%s": is told', async (mode, words) => {
+    await dib().create(job(mode));
+    const failure = await failureOf(files.complete(BUILD, ['qcow2', 'raw'], new AbortController().signal));
+    expect(failure).toMatchObject({ failure: 'incomplete' });
+    expect(failure.message).toContain(words);
+  });
+});
+
+describe('progress', () => {
+  it('is told from time to time, with the last line', async () => {
+    const clock = new VirtualClock();
+    const told: LogFields[] = [];
+    const log: Logger = {
+      ...silentLogger,
+      with: () => log,
+      info: (message, fields = {}) => {
+        if (message === 'The build goes on') told.push(fields);
+      },
+    };
+    const processes = new DibProcesses(clock, () => ({ folder: logs, retention: 7 }));
+    const stop = new AbortController();
+    const failing = processes
+      .create(job('hangs', { log, signal: stop.signal, timeoutMs: 3_600_000 }))
+      .catch(() => undefined);
+    while (!(await logText().catch(() => '')).includes('+ wait')) await nextEvents();
+    await clock.advance(60_000);
+    expect(told).toEqual([
+      expect.objectContaining({ seconds: 60, last_line: expect.stringContaining('DIB_IMAGE_NAME=debian') }),
+    ]);
+    stop.abort(new Error('enough'));
+    await failing;
+  });
+});
+
+/** Lets what processes did arrive. */
+function nextEvents(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
+}

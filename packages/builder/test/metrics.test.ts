@@ -1,0 +1,94 @@
+/** What monitoring sees of builders: the keys of the existing ones. */
+
+import { afterEach, beforeEach, expect, it } from '@jest/globals';
+import { MetricsRegistry, type StatsdSender } from '@nodepool/core';
+import { World, type Site } from './support/world.js';
+
+const INTERVAL_MS = 10_000;
+const SITE: Site = {
+  images: { 'debian.12': { formats: ['raw'] }, fedora: { pause: true } },
+  providers: { 'one:a': { images: ['debian.12', 'fedora'] }, two: { images: ['debian.12'], pause: true } },
+};
+
+let world: World;
+let gauges: Map<string, number>;
+let timings: string[];
+let metrics: MetricsRegistry;
+beforeEach(() => {
+  world = new World();
+  gauges = new Map();
+  timings = [];
+  const statsd: StatsdSender = {
+    increment: () => undefined,
+    timing: (key, ms) => void timings.push(`${key} ${Math.round(ms / 1000)}`),
+    gauge: (key, value) => void gauges.set(key, value),
+    close: () => Promise.resolve(),
+  };
+  metrics = new MetricsRegistry({
+    clock: world.clock,
+    statsd,
+    prometheus: undefined,
+    onError: (error) => {
+      throw error;
+    },
+  });
+  world.metrics = metrics;
+  world.workers = { buildWorkers: 2, uploadWorkers: 3 };
+});
+afterEach(async () => {
+  expect(await world.end()).toEqual([]);
+  await metrics.close();
+});
+
+it('has the names and the values that dashboards know', async () => {
+  const { dib } = await world.builder(SITE);
+  await world.until('it is being built', () => dib.jobs.length === 1);
+  await world.after(INTERVAL_MS);
+  expect(Object.fromEntries(gauges)).toEqual({
+    'nodepool.image_build_requests': 0,
+    'nodepool.image.debian_12.image_build_requests': 0,
+    'nodepool.image.fedora.image_build_requests': 0,
+    'nodepool.builder.builder-1.current_builds': 1,
+    'nodepool.builder.builder-1.current_uploads': 0,
+    'nodepool.builder.builder-1.build_workers': 2,
+    'nodepool.builder.builder-1.upload_workers': 3,
+    'nodepool.builder.builder-1.image.debian_12.build.state': 1,
+    'nodepool.builder.builder-1.image.fedora.build.state': 3,
+    'nodepool.builder.builder-1.image.debian_12.provider.one_a.upload.state': 0,
+    'nodepool.builder.builder-1.image.fedora.provider.one_a.upload.state': 0,
+    'nodepool.builder.builder-1.image.debian_12.provider.two.upload.state': 3,
+  });
+
+  world.cloud.uploadMs = [60_000, 60_000];
+  await world.until('it is being uploaded', () => world.cloud.begun.length === 1);
+  await world.after(INTERVAL_MS);
+  expect(gauges.get('nodepool.builder.builder-1.current_uploads')).toBe(1);
+  expect(gauges.get('nodepool.builder.builder-1.image.debian_12.build.state')).toBe(0);
+  expect(gauges.get('nodepool.builder.builder-1.image.debian_12.provider.one_a.upload.state')).toBe(2);
+  expect(gauges.get('nodepool.dib_image_build.debian_12.status.rc')).toBe(0);
+  expect(gauges.get('nodepool.dib_image_build.debian_12.qcow2.size')).toBe(1000);
+  expect(gauges.get('nodepool.dib_image_build.debian_12.raw.size')).toBe(1000);
+  const [build] = world.builds('debian.12');
+  expect(gauges.get('nodepool.dib_image_build.debian_12.status.last_build')).toBe(
+    Math.floor(Number(build?.['state_time'])),
+  );
+
+  await world.until('it is uploaded', () => world.readyUploads('debian.12', 'one:a') === 1);
+  await world.after(1000);
+  expect(timings).toEqual([
+    'nodepool.dib_image_build.debian_12.status.duration 60',
+    'nodepool.image_update.debian_12.one_a 60',
+  ]);
+});
+
+it('tells the exit status of a build that fails, and that a build is asked for', async () => {
+  const { dib } = await world.builder(SITE);
+  dib.ending = () => 'fails';
+  const { images } = await world.operator();
+  await world.during(images.requestBuild('debian.12'));
+  await world.until('it has failed', () => gauges.has('nodepool.dib_image_build.debian_12.status.rc'));
+  await world.after(INTERVAL_MS);
+  expect(gauges.get('nodepool.dib_image_build.debian_12.status.rc')).toBe(100);
+  expect(gauges.get('nodepool.image_build_requests')).toBe(1);
+  expect(gauges.get('nodepool.image.debian_12.image_build_requests')).toBe(1);
+});

@@ -1,0 +1,45 @@
+/** The program that sees uploads first, as a process. */
+
+import { chmod, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, it } from '@jest/globals';
+import { silentLogger } from '@nodepool/core';
+import { runPostUploadHook, type HookCall } from '../src/index.js';
+
+let folder: string;
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'nodepool-hook-'));
+});
+afterEach(() => rm(folder, { recursive: true }));
+
+async function hook(script: string): Promise<HookCall> {
+  const command = join(folder, 'hook');
+  await writeFile(command, `#!/bin/sh\n${script}\n`);
+  await chmod(command, 0o755);
+  const { signal } = new AbortController();
+  return { command, provider: 'one', externalId: 'image-1', file: '/images/debian.qcow2', signal, log: silentLogger };
+}
+
+it('gets the provider, the external id and the file', async () => {
+  await runPostUploadHook(await hook(`printf '%s|' "$@" > ${join(folder, 'arguments')}`));
+  expect(await readFile(join(folder, 'arguments'), 'utf8')).toBe('one|image-1|/images/debian.qcow2|');
+});
+
+it('refuses an image by its status, and what it says is told', async () => {
+  await expect(runPostUploadHook(await hook('echo the image has no kernel; exit 3'))).rejects.toThrow(
+    /hook ended with 3; it said: the image has no kernel/,
+  );
+});
+
+it('that is not there refuses every image', async () => {
+  const call = { ...(await hook('')), command: '/usr/bin/no-such-hook' };
+  await expect(runPostUploadHook(call)).rejects.toThrow('/usr/bin/no-such-hook cannot be run');
+});
+
+it('is ended when nobody waits for it any more', async () => {
+  const stop = new AbortController();
+  const running = runPostUploadHook({ ...(await hook('sleep 3600')), signal: stop.signal });
+  stop.abort();
+  await expect(running).rejects.toThrow('the post-upload-hook');
+});

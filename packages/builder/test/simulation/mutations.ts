@@ -1,0 +1,105 @@
+/** For each rule of the checker, something wrong with the builder that breaks it: that the checker can fail is shown by these. */
+
+import type { ImageManager, ImageStore, ImageUpload, ImageUploadRequest } from '@nodepool/core';
+import { overlay } from '@nodepool/sim';
+import type { DiskImageFiles } from '../../src/index.js';
+import type { Mutation } from './world.js';
+
+export const MUTATIONS: readonly Mutation[] = [
+  {
+    name: 'takes the oldest uploads for the newest',
+    rule: 'S10',
+    store: (store) =>
+      withImages(store, (images) => ({
+        *uploads(query): Iterable<ImageUpload> {
+          yield* [...images.uploads(query)].reverse();
+        },
+      })),
+  },
+  {
+    name: 'deletes another image than the one that it was told to',
+    rule: 'S10',
+    manager: (manager) =>
+      overlay(manager, {
+        deleteImage: async (id, call) => {
+          const other = (await manager.listImages(call)).find(({ externalId }) => externalId !== id);
+          return manager.deleteImage(other?.externalId ?? id, call);
+        },
+      }),
+  },
+  {
+    name: 'makes room by removing files that are being uploaded',
+    rule: 'S10',
+    files: (files) =>
+      overlay(files, {
+        freeBytes: async () => {
+          for (const build of await files.list()) await files.remove(build);
+          return files.freeBytes();
+        },
+      }),
+  },
+  {
+    name: 'gives an upload up after its first failure',
+    rule: 'L6',
+    manager: (manager: ImageManager): ImageManager => {
+      const failed = new Set<string>();
+      return overlay(manager, {
+        uploadImage: async (upload) => {
+          if (failed.has(upload.image)) throw new Error('not again');
+          failed.add(upload.image);
+          throw new Error('the first time');
+        },
+      });
+    },
+  },
+  {
+    name: 'sends one upload after another, whatever the provider',
+    rule: 'L6',
+    manager: oneAfterAnother(),
+  },
+  {
+    name: 'does not build any more once the disk was full',
+    rule: 'L6',
+    files: (files: DiskImageFiles): DiskImageFiles => {
+      let wasFull = false;
+      return overlay(files, {
+        freeBytes: async () => {
+          wasFull ||= (await files.freeBytes()) === 0;
+          return wasFull ? 0 : files.freeBytes();
+        },
+      });
+    },
+  },
+  {
+    name: 'leaves files behind when a build fails',
+    rule: 'L6',
+    files: (files: DiskImageFiles) => overlay(files, { remove: async () => undefined, list: async () => [] }),
+  },
+];
+
+function withImages(
+  store: Parameters<NonNullable<Mutation['store']>>[0],
+  change: (images: ImageStore) => Partial<ImageStore>,
+): typeof store {
+  const images = overlay(store.images, change(store.images));
+  return new Proxy(store, {
+    get: (target, name): unknown => {
+      if (name === 'images') return images;
+      const value: unknown = Reflect.get(target, name, target);
+      return typeof value === 'function' ? (...args: unknown[]): unknown => Reflect.apply(value, target, args) : value;
+    },
+  });
+}
+
+/** A queue for all providers of a builder. */
+function oneAfterAnother(): NonNullable<Mutation['manager']> {
+  let last: Promise<unknown> = Promise.resolve();
+  return (manager) =>
+    overlay(manager, {
+      uploadImage: (upload: ImageUploadRequest) => {
+        const result = last.then(() => manager.uploadImage(upload));
+        last = result.catch(() => undefined);
+        return result;
+      },
+    });
+}

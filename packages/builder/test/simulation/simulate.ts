@@ -1,0 +1,41 @@
+/** One run: a seed makes a world and trouble; in the end everything must come to rest. */
+
+import type { Violation } from './checker.js';
+import { Troublemaker } from './trouble.js';
+import { BUSY_SITE, SimulatedBuilders, type WorldOptions } from './world.js';
+
+export interface RunResult {
+  readonly seed: number;
+  /** Undefined: all rules held. */
+  readonly violation: Violation | undefined;
+  readonly lastSteps: readonly string[];
+}
+
+const HOUR = 3_600_000;
+/** How long there is trouble, milliseconds. */
+const BUSY_MS = 1.5 * HOUR;
+/** Longer than any chain of back-offs and time-outs. */
+const PATIENCE_MS = 6 * HOUR;
+/** Between two looks whether it rests. */
+const LOOK_MS = 60_000;
+
+/** Runs one seed to its end, or to the first rule that does not hold. */
+export async function simulate(options: WorldOptions & { readonly trouble?: boolean }): Promise<RunResult> {
+  const { seed, trouble = true } = options;
+  const world = new SimulatedBuilders(options);
+  for (const machine of world.machines) world.start(machine, BUSY_SITE);
+  const troublemaker = new Troublemaker(world, world.random());
+  if (trouble) troublemaker.begin();
+  await world.until(() => false, BUSY_MS);
+  troublemaker.end();
+  const { checker } = world;
+  let rests = false;
+  const deadline = world.clock.monotonic() + PATIENCE_MS;
+  while (!rests && checker.violation === undefined && world.clock.monotonic() < deadline) {
+    await world.until(() => false, LOOK_MS);
+    rests = checker.unrest().length === 0;
+  }
+  if (!rests) for (const what of checker.unrest()) checker.report('L6', what);
+  world.end();
+  return { seed, violation: checker.violation, lastSteps: [...checker.lastSteps] };
+}

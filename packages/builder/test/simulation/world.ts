@@ -1,0 +1,227 @@
+/** The simulated world of builders: two machines, one ZooKeeper, clouds, an operator, all on one clock and one seed. */
+
+import {
+  openStore,
+  seededRandom,
+  TaskSupervisor,
+  type ImageManager,
+  type LogFields,
+  type Logger,
+  type RandomSource,
+  type Store,
+} from '@nodepool/core';
+import { SimulatedProcess } from '@nodepool/sim';
+import { SimulatedZooKeeperServer, VirtualClock, type ZooKeeper } from '@nodepool/zookeeper';
+import { Builder, type DiskImageFiles } from '../../src/index.js';
+import { ImageCloud, imageDriver, NO_TROUBLE } from '../support/image-cloud.js';
+import { ScriptedDib, type Ending } from '../support/scripted-dib.js';
+import { nodepoolConfig, type Machine, type Site } from '../support/world.js';
+import { MemoryDisk } from '../support/memory-disk.js';
+import { Checker } from './checker.js';
+
+const MINUTE = 60_000;
+const SESSION_TIMEOUT_MS = 30_000;
+const GREATEST_LATENCY_MS = 5;
+/** Its uploads hang for the whole of a run. */
+export const BAD_PROVIDER = 'bad';
+
+const UPLOAD = { imageUploadTimeoutMs: 30 * MINUTE };
+
+/** Built again all the time, so that there is always something to do. */
+export const BUSY_SITE: Site = siteOf(20 * MINUTE);
+/** Comes to rest. */
+export const CALM_SITE: Site = siteOf(100 * 24 * 60 * MINUTE);
+
+function siteOf(rebuildAgeMs: number): Site {
+  const image = { rebuildAgeMs, buildTimeoutMs: 10 * MINUTE };
+  return {
+    images: { debian: image, fedora: { ...image, formats: ['raw'], deleteAfterUpload: true, keepFormats: ['raw'] } },
+    providers: {
+      one: { images: ['debian', 'fedora'], upload: UPLOAD },
+      two: { images: ['debian', 'fedora'], upload: UPLOAD, format: 'raw' },
+      [BAD_PROVIDER]: { images: ['debian'], upload: UPLOAD },
+    },
+  };
+}
+
+/** Something wrong with every builder of a run. */
+export interface Mutation {
+  readonly name: string;
+  /** The rule that it breaks. */
+  readonly rule: string;
+  store?(store: Store): Store;
+  files?(files: DiskImageFiles): DiskImageFiles;
+  manager?(manager: ImageManager): ImageManager;
+}
+
+export class BuilderProcess {
+  readonly process: SimulatedProcess;
+  readonly zk: ZooKeeper;
+  readonly dib: ScriptedDib;
+  readonly builder: Builder;
+
+  constructor(
+    private readonly world: SimulatedBuilders,
+    readonly machine: Machine,
+    site: Site,
+    random: RandomSource,
+  ) {
+    const process = new SimulatedProcess(machine.name, world.clock);
+    this.process = process;
+    const { clock } = process;
+    this.zk = world.server.connect({ sessionTimeoutMs: SESSION_TIMEOUT_MS, clock, random });
+    this.dib = new ScriptedDib(machine.disk, clock);
+    const log = stepLogger(machine.name, world.checker);
+    const store = openStore(this.zk, { clock, random, identifier: machine.name, log });
+    const { mutation, checker } = world;
+    const tasks = new TaskSupervisor(clock, (task, error) => {
+      if (!process.dead) checker.report('X', `${machine.name} failed to ${task}: ${String(error)}`);
+    });
+    this.builder = new Builder({
+      store: mutation?.store?.(store) ?? store,
+      ...{ clock, random, log, tasks },
+      hostname: machine.name,
+      version: '0.0.0',
+      builderId: machine.builderId,
+      files: mutation?.files?.(machine.disk) ?? machine.disk,
+      creator: this.dib,
+      hook: () => Promise.resolve(),
+      uploadWorkers: 2,
+    });
+    store.start();
+    this.builder.start(this.configOf(site));
+  }
+
+  apply(site: Site): void {
+    this.builder.apply(this.configOf(site));
+  }
+
+  /** Ends it without a farewell: its session lives on until it expires. */
+  kill(): void {
+    this.process.kill();
+    this.world.server.partition(this.zk, 'cut');
+    this.world.cloud.forget(this.process.clock);
+  }
+
+  pause(): void {
+    this.process.pause();
+    this.world.server.partition(this.zk, 'silent');
+  }
+
+  resume(): void {
+    this.process.resume();
+    this.world.server.heal(this.zk);
+  }
+
+  private configOf(site: Site): ReturnType<typeof nodepoolConfig> {
+    const { cloud, mutation } = this.world;
+    const driver = imageDriver((provider) => {
+      const manager = cloud.manager(provider, this.process.clock);
+      return mutation?.manager?.(manager) ?? manager;
+    });
+    return nodepoolConfig(site, driver);
+  }
+}
+
+export interface WorldOptions {
+  readonly seed: number;
+  readonly mutation?: Mutation | undefined;
+  /** The only rule that must hold. Default: all of them. */
+  readonly only?: string | undefined;
+  /** Hears of every step. */
+  readonly onStep?: ((step: string) => void) | undefined;
+}
+
+export class SimulatedBuilders {
+  readonly clock = new VirtualClock();
+  readonly server: SimulatedZooKeeperServer;
+  readonly cloud: ImageCloud;
+  readonly checker: Checker;
+  readonly machines: readonly Machine[];
+  readonly mutation: Mutation | undefined;
+  readonly builders = new Map<string, BuilderProcess>();
+  /** What builders are configured with that are not configured with everything, by machine. */
+  readonly sites = new Map<string, Site>();
+  /** How builds end from now on. */
+  ending: () => Ending = () => 'works';
+  /** What runs outside of processes, in the world itself. */
+  readonly operator: Store;
+  private readonly seeds: RandomSource;
+
+  constructor({ seed, mutation, only, onStep }: WorldOptions) {
+    this.seeds = seededRandom(seed);
+    this.mutation = mutation;
+    const network = this.random();
+    this.server = new SimulatedZooKeeperServer({
+      clock: this.clock,
+      latencyMs: () => Math.floor(network.next() * GREATEST_LATENCY_MS),
+    });
+    this.cloud = new ImageCloud(this.random());
+    this.cloud.uploadMs = [5000, 3 * MINUTE];
+    this.cloud.troubleOf.set(BAD_PROVIDER, { ...NO_TROUBLE, hangs: 1 });
+    this.machines = ['builder-1', 'builder-2'].map((name) => ({
+      name,
+      builderId: `id-of-${name}`,
+      disk: new MemoryDisk(),
+    }));
+    this.checker = new Checker(this, { only, onStep });
+    const zk = this.server.connect({ sessionTimeoutMs: SESSION_TIMEOUT_MS });
+    this.operator = openStore(zk, { clock: this.clock, random: this.random(), identifier: 'operator' });
+    this.operator.start();
+  }
+
+  /** A source of its own, so that one part's use of chance does not change another's. */
+  random(): RandomSource {
+    return seededRandom(Math.floor(this.seeds.next() * 2 ** 32));
+  }
+
+  start(machine: Machine, site: Site): BuilderProcess {
+    this.checker.step(`${machine.name} is started`);
+    const builder = new BuilderProcess(this, machine, site, this.random());
+    const random = this.random();
+    builder.dib.ending = () => this.ending();
+    builder.dib.durationMs = () => 30_000 + Math.floor(random.next() * 4 * MINUTE);
+    this.builders.set(machine.name, builder);
+    return builder;
+  }
+
+  configure(builder: BuilderProcess, site: Site): void {
+    this.sites.set(builder.machine.name, site);
+    builder.apply(site);
+  }
+
+  /** Whether every builder thinks that the provider lists the image, and has thought so for a while. */
+  isListedEverywhere(provider: string, image: string): boolean {
+    return [...this.sites.values()].every((site) => site.providers[provider]?.images.includes(image) === true);
+  }
+
+  /** Runs timers until the condition holds, a rule is broken, or the time is over. False: it does not hold. */
+  async until(condition: () => boolean, limitMs: number): Promise<boolean> {
+    const reached = await this.clock.runUntil(() => this.checker.violation !== undefined || condition(), limitMs);
+    return reached && this.checker.violation === undefined;
+  }
+
+  end(): void {
+    this.checker.close();
+    for (const { process } of this.builders.values()) process.kill();
+    this.server.stop();
+  }
+}
+
+/** What a builder says is a step. */
+function stepLogger(name: string, checker: Checker, fixed: LogFields = {}): Logger {
+  const say = (message: string, fields: LogFields = {}): void => {
+    const about = Object.entries({ ...fixed, ...fields })
+      .filter(([key]) => !['formats', 'file', 'files'].includes(key))
+      .map(([key, value]) => `${key}=${value instanceof Error ? value.message : String(value)}`);
+    checker.step(`${name} says: ${message} ${about.join(' ')}`);
+  };
+  return {
+    debug: () => undefined,
+    info: say,
+    warn: say,
+    error: (message, error, fields) => say(message, { ...fields, error }),
+    with: (fields) => stepLogger(name, checker, { ...fixed, ...fields }),
+    named: () => stepLogger(name, checker, fixed),
+  };
+}

@@ -1,0 +1,172 @@
+/** A cloud that keeps images and nothing else, on a virtual clock, with the faults of real ones; and a driver for it. */
+
+import {
+  NotFoundError,
+  sleep,
+  TransientError,
+  type Call,
+  type Clock,
+  type Driver,
+  type ExternalId,
+  type ImageManager,
+  type ImageUploadRequest,
+  type ListedImage,
+  type Provider,
+  type ProviderConfig,
+  type RandomSource,
+} from '@nodepool/core';
+
+export interface CloudImage {
+  readonly id: string;
+  readonly name: string;
+  readonly provider: string;
+  readonly tags: Readonly<Record<string, string>>;
+  readonly metadata: Readonly<Record<string, string>>;
+  readonly file: string;
+  ready: boolean;
+}
+
+export interface CloudTrouble {
+  /** Chance that an upload breaks off, and that it leaves its image behind then. */
+  readonly uploadFails: number;
+  /** Chance that an upload succeeds but its answer is lost. */
+  readonly answerLost: number;
+  readonly deleteFails: number;
+  readonly listFails: number;
+  /** Chance that a call never ends. */
+  readonly hangs: number;
+}
+
+export const NO_TROUBLE: CloudTrouble = { uploadFails: 0, answerLost: 0, deleteFails: 0, listFails: 0, hangs: 0 };
+
+/** Hears of what is asked of the cloud, right before it takes effect. */
+export interface CloudObserver {
+  deleting?(image: CloudImage): void;
+}
+
+export class ImageCloud {
+  readonly images = new Map<string, CloudImage>();
+  /** Uploads that were begun, by provider. */
+  readonly begun: string[] = [];
+  trouble: CloudTrouble = NO_TROUBLE;
+  /** By provider; overrides `trouble`. */
+  readonly troubleOf = new Map<string, CloudTrouble>();
+  uploadMs: readonly [least: number, greatest: number] = [1000, 1000];
+  observer: CloudObserver = {};
+  private made = 0;
+  /** Files that are being sent, with the clock of who sends them. */
+  private readonly sending = new Set<{ readonly file: string; readonly clock: Clock }>();
+
+  constructor(private readonly random: RandomSource) {}
+
+  ofProvider(provider: string): readonly CloudImage[] {
+    return [...this.images.values()].filter((image) => image.provider === provider);
+  }
+
+  isSending(file: string): boolean {
+    return [...this.sending].some((each) => each.file === file);
+  }
+
+  /** Whoever has this clock has died: it sends nothing any more. */
+  forget(clock: Clock): void {
+    for (const each of this.sending) if (each.clock === clock) this.sending.delete(each);
+  }
+
+  manager(provider: string, clock: Clock): ImageManager {
+    return {
+      uploadImage: (upload) => this.upload(provider, upload, clock),
+      deleteImage: (id, call) => this.delete(provider, id, call, clock),
+      listImages: (call) => this.list(provider, call, clock),
+    };
+  }
+
+  private happens(provider: string, fault: keyof CloudTrouble): boolean {
+    return this.random.next() < (this.troubleOf.get(provider) ?? this.trouble)[fault];
+  }
+
+  private async pass(provider: string, clock: Clock, { signal }: Call): Promise<void> {
+    if (this.happens(provider, 'hangs')) await new Promise(() => undefined);
+    await sleep(clock, 10, signal);
+  }
+
+  private async upload(provider: string, upload: ImageUploadRequest, clock: Clock): Promise<ExternalId> {
+    this.begun.push(provider);
+    const sending = { file: upload.file, clock };
+    this.sending.add(sending);
+    // Whether the driver notices or not: nobody waits for it any more.
+    upload.signal.addEventListener('abort', () => this.sending.delete(sending), { once: true });
+    try {
+      return await this.receive(provider, upload, clock);
+    } finally {
+      this.sending.delete(sending);
+    }
+  }
+
+  private async receive(provider: string, upload: ImageUploadRequest, clock: Clock): Promise<ExternalId> {
+    await this.pass(provider, clock, upload);
+    this.made += 1;
+    const { externalName: name, tags, metadata, file } = upload;
+    const image: CloudImage = { id: `image-${this.made}`, name, provider, tags, metadata, file, ready: false };
+    this.images.set(image.id, image);
+    const [least, greatest] = this.uploadMs;
+    const steps = 4;
+    for (let step = 1; step <= steps; step += 1) {
+      await sleep(clock, Math.round((least + this.random.next() * (greatest - least)) / steps), upload.signal);
+      upload.progress(step, steps);
+      if (this.happens(provider, 'uploadFails')) {
+        if (this.random.next() < 0.5) this.images.delete(image.id);
+        throw new TransientError('the connection was cut');
+      }
+    }
+    image.ready = true;
+    if (this.happens(provider, 'answerLost')) throw new TransientError('the answer got lost');
+    return image.id;
+  }
+
+  private async delete(provider: string, id: ExternalId, call: Call, clock: Clock): Promise<void> {
+    await this.pass(provider, clock, call);
+    if (this.happens(provider, 'deleteFails')) throw new TransientError('the cloud has a bad day');
+    if (typeof id !== 'string') throw new NotFoundError('no id of ours');
+    const image = this.images.get(id);
+    if (image === undefined) return;
+    this.observer.deleting?.(image);
+    this.images.delete(id);
+  }
+
+  private async list(provider: string, call: Call, clock: Clock): Promise<readonly ListedImage[]> {
+    await this.pass(provider, clock, call);
+    if (this.happens(provider, 'listFails')) throw new TransientError('the cloud has a bad day');
+    return [...this.images.values()].map(({ id, name, tags, ready }) => ({ externalId: id, name, tags, ready }));
+  }
+}
+
+/** A driver whose providers manage images, and no nodes. */
+export function imageDriver(makeManager: (provider: string) => ImageManager): Driver {
+  return {
+    name: 'images',
+    schema: {},
+    getProviderConfig: () => {
+      throw new Error('the configuration is made by the test');
+    },
+    getProvider: (config) => imageProvider(config, makeManager(config.name)),
+  };
+}
+
+function imageProvider(config: ProviderConfig, images: ImageManager): Provider {
+  const noNodes = (): never => {
+    throw new Error('this provider has no nodes');
+  };
+  return {
+    config,
+    images,
+    start: () => Promise.resolve(),
+    stop: () => undefined,
+    join: () => Promise.resolve(),
+    labelReady: () => ({ ready: false, reason: 'this provider has no nodes' }),
+    getRequestHandler: noNodes,
+    cleanupNode: noNodes,
+    waitForNodeCleanup: noNodes,
+    cleanupLeakedResources: () => Promise.resolve(),
+    listNodes: () => Promise.resolve([]),
+  };
+}

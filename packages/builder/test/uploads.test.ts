@@ -1,0 +1,203 @@
+/** Where builds are uploaded to, and what becomes of it. */
+
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import type { HookCall } from '../src/index.js';
+import { NO_TROUBLE } from './support/image-cloud.js';
+import { World, type Site } from './support/world.js';
+
+const MINUTE = 60_000;
+const HOUR = 3_600_000;
+
+let world: World;
+beforeEach(() => {
+  world = new World();
+});
+afterEach(async () => {
+  expect(await world.end()).toEqual([]);
+});
+
+const SITE: Site = {
+  images: { debian: {} },
+  providers: { one: { images: ['debian'] }, two: { images: ['debian'] } },
+};
+
+describe('a build', () => {
+  it('is uploaded to every provider that lists the image, and says whose it is', async () => {
+    await world.builder({
+      ...SITE,
+      providers: { ...SITE.providers, one: { images: ['debian'], metadata: { hw_disk_bus: 'scsi' } } },
+    });
+    await world.until('it is uploaded to one', () => world.readyUploads('debian', 'one') === 1);
+    await world.until('it is uploaded to two', () => world.readyUploads('debian', 'two') === 1);
+    const [upload] = world.uploads('debian', 'one');
+    const [image] = world.cloud.ofProvider('one');
+    expect(image).toMatchObject({
+      metadata: { hw_disk_bus: 'scsi' },
+      tags: { nodepool_build_id: upload?.build, nodepool_upload_id: upload?.id, nodepool_provider_name: 'one' },
+    });
+    expect(image?.name).toMatch(/^debian-[0-9]{10}$/);
+    expect(upload).toMatchObject({
+      external_id: image?.id,
+      external_name: image?.name,
+      format: 'qcow2',
+      username: 'zuul',
+      python_path: 'auto',
+      shell_type: null,
+    });
+  });
+
+  it('gets the name that the provider wants', async () => {
+    const upload = { imageNameFormat: 'ci/{image_name}.{upload_id}.{other}' };
+    await world.builder({ ...SITE, providers: { one: { images: ['debian'], upload } } });
+    await world.until('it is uploaded', () => world.readyUploads('debian', 'one') === 1);
+    const [record] = world.uploads('debian', 'one');
+    expect(record?.['external_name']).toBe(`ci/debian.${record?.id ?? ''}.{other}`);
+  });
+
+  it('is not uploaded where the image is paused', async () => {
+    await world.builder({ ...SITE, providers: { ...SITE.providers, one: { images: ['debian'], pause: true } } });
+    await world.until('it is uploaded to two', () => world.readyUploads('debian', 'two') === 1);
+    await world.after(HOUR);
+    expect(world.cloud.begun).toEqual(['two']);
+  });
+
+  it('is uploaded by the builder that has its files', async () => {
+    const first = await world.builder(SITE);
+    await world.until('it is built', () => first.dib.jobs.length === 1);
+    await world.builder(SITE);
+    await world.until('it is uploaded', () => world.readyUploads('debian', 'one') === 1);
+    expect(world.cloud.begun.filter((provider) => provider === 'one')).toHaveLength(1);
+  });
+
+  it('is uploaded again when an operator deletes its upload', async () => {
+    await world.builder(SITE);
+    await world.until('it is uploaded', () => world.readyUploads('debian', 'one') === 1);
+    const { images } = await world.operator();
+    const [upload] = images.uploads({ image: 'debian', provider: 'one' });
+    const locked = upload && (await world.during(images.tryLockUpload(upload, { change: { state: 'deleting' } })));
+    if (locked !== undefined) await world.during(locked.release());
+    await world.until('another is there', () => world.uploads('debian', 'one').some(({ state }) => state === 'ready'));
+    expect(world.cloud.ofProvider('one')).toHaveLength(1);
+    expect(world.uploads('debian', 'one').map(({ id }) => id)).not.toContain(upload?.id);
+  });
+});
+
+describe('an upload that fails', () => {
+  it('leaves neither image nor record, and is tried again until it succeeds', async () => {
+    world.cloud.trouble = { ...NO_TROUBLE, uploadFails: 1 };
+    await world.builder(SITE);
+    await world.after(3 * HOUR);
+    world.cloud.trouble = NO_TROUBLE;
+    const attempts = world.cloud.begun.filter((provider) => provider === 'one').length;
+    expect(attempts).toBeGreaterThan(4);
+    expect(attempts).toBeLessThan(20);
+    await world.until('it is uploaded', () => world.readyUploads('debian', 'one') === 1);
+    await world.after(HOUR);
+    expect(world.uploads('debian', 'one')).toHaveLength(1);
+    expect(world.cloud.ofProvider('one')).toHaveLength(1);
+  });
+
+  it('with a lost answer leaves one image in the end', async () => {
+    world.cloud.trouble = { ...NO_TROUBLE, answerLost: 1 };
+    await world.builder(SITE);
+    await world.after(30 * MINUTE);
+    world.cloud.trouble = NO_TROUBLE;
+    await world.until('it is uploaded', () => world.readyUploads('debian', 'one') === 1);
+    await world.after(HOUR);
+    expect(world.cloud.ofProvider('one').map(({ id }) => id)).toEqual([
+      world.uploads('debian', 'one')[0]?.['external_id'],
+    ]);
+  });
+
+  it('at one provider does not hold up another', async () => {
+    world.cloud.troubleOf.set('one', { ...NO_TROUBLE, uploadFails: 1 });
+    await world.builder(SITE);
+    await world.until('it is uploaded to two', () => world.readyUploads('debian', 'two') === 1);
+    expect(world.readyUploads('debian', 'one')).toBe(0);
+  });
+
+  it('because its session is lost, is removed from the cloud and done again', async () => {
+    world.cloud.uploadMs = [HOUR, HOUR];
+    const { zk } = await world.builder({
+      ...SITE,
+      providers: { one: { images: ['debian'], upload: { imageUploadTimeoutMs: 6 * HOUR } } },
+    });
+    await world.until('it is being uploaded', () => world.cloud.images.size === 1);
+    const [lost] = world.cloud.images.keys();
+    world.server.expireSession(zk);
+    await world.until('it is uploaded', () => world.readyUploads('debian', 'one') === 1);
+    await world.after(HOUR);
+    expect(world.cloud.images.has(lost ?? '')).toBe(false);
+    expect(world.uploads('debian', 'one')).toHaveLength(1);
+  });
+});
+
+describe('a provider that hangs', () => {
+  it('holds the others up for a few minutes at most', async () => {
+    world.workers = { uploadWorkers: 1 };
+    world.cloud.troubleOf.set('one', { ...NO_TROUBLE, hangs: 1 });
+    const upload = { imageUploadTimeoutMs: 6 * HOUR };
+    const { builder } = await world.builder({
+      images: { debian: {}, fedora: {} },
+      providers: { one: { images: ['debian', 'fedora'], upload }, two: { images: ['debian', 'fedora'], upload } },
+    });
+    await world.until('it hangs', () => builder.activity().uploads.some(({ provider }) => provider === 'one'));
+    await world.after(10 * MINUTE);
+    expect([world.readyUploads('debian', 'two'), world.readyUploads('fedora', 'two')]).toEqual([1, 1]);
+  });
+
+  it('is tried again after the time-out of its upload, whatever its driver does', async () => {
+    world.cloud.trouble = { ...NO_TROUBLE, hangs: 1 };
+    await world.builder(SITE);
+    await world.until('it hangs', () => world.cloud.begun.includes('one'));
+    world.cloud.trouble = NO_TROUBLE;
+    await world.until('it is uploaded', () => world.readyUploads('debian', 'one') === 1);
+  });
+});
+
+describe('the post-upload-hook', () => {
+  it('sees the image before nodes do, and nodes never see one that it refuses', async () => {
+    const calls: HookCall[] = [];
+    world.hook = async (call) => {
+      calls.push(call);
+      expect(world.readyUploads('debian', 'one')).toBe(0);
+      if (calls.length === 1) throw new Error('not good enough');
+    };
+    const upload = { postUploadHook: '/usr/local/bin/check-image' };
+    await world.builder({ ...SITE, providers: { one: { images: ['debian'], upload } } });
+    await world.until('it is uploaded', () => world.readyUploads('debian', 'one') === 1);
+    await world.after(HOUR);
+    expect(calls).toMatchObject([
+      { command: '/usr/local/bin/check-image', provider: 'one', externalId: 'image-1' },
+      { externalId: 'image-2' },
+    ]);
+    expect([...world.cloud.images.keys()]).toEqual(['image-2']);
+  });
+});
+
+describe('a changed configuration', () => {
+  it('does not end an upload that runs, and applies to the next', async () => {
+    world.cloud.uploadMs = [HOUR, HOUR];
+    const upload = { imageUploadTimeoutMs: 6 * HOUR };
+    const { apply } = await world.builder({ ...SITE, providers: { one: { images: ['debian'], upload } } });
+    await world.until('it is being uploaded', () => world.cloud.images.size === 1);
+    apply({ ...SITE, providers: { one: { images: ['debian'], upload, metadata: { changed: 'yes' } } } });
+    await world.until('it is uploaded', () => world.readyUploads('debian', 'one') === 1);
+    expect(world.cloud.begun).toEqual(['one']);
+    const { images } = await world.operator();
+    await world.during(images.requestBuild('debian'));
+    await world.until('the next is uploaded', () => world.readyUploads('debian', 'one') === 2);
+    expect(world.cloud.ofProvider('one').map(({ metadata }) => metadata)).toEqual([{}, { changed: 'yes' }]);
+  });
+});
+
+describe('a stop', () => {
+  it('waits for uploads that run', async () => {
+    world.cloud.uploadMs = [HOUR, HOUR];
+    const upload = { imageUploadTimeoutMs: 6 * HOUR };
+    const { builder } = await world.builder({ ...SITE, providers: { one: { images: ['debian'], upload } } });
+    await world.until('it is being uploaded', () => world.cloud.images.size === 1);
+    await world.during(builder.stop());
+    expect(world.readyUploads('debian', 'one')).toBe(1);
+  });
+});

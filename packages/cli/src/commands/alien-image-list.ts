@@ -1,0 +1,108 @@
+/** `nodepool alien-image-list [PROVIDER]`: images in clouds that carry our tags and that no record knows. */
+
+import {
+  abortReason,
+  externalIdKey,
+  isError,
+  makeRecordList,
+  TaskSupervisor,
+  type Call,
+  type ImageManager,
+  type ListColumn,
+  type ListedImage,
+  type Provider,
+  type ProviderConfig,
+} from '@nodepool/core';
+import { RefusedError, type ListFormat, type StoreContext } from '../command-context.js';
+import { checkProvider } from '../image-names.js';
+import { printList } from '../print-list.js';
+import { startDeadline } from '../wait.js';
+
+const TIMEOUT_MS = 120_000;
+
+interface AlienImage {
+  readonly provider: string;
+  readonly image: ListedImage;
+}
+
+const COLUMNS: readonly ListColumn<AlienImage>[] = [
+  { field: 'provider', header: 'Provider', value: ({ provider }) => provider },
+  { field: 'name', header: 'Name', value: ({ image }) => image.name },
+  { field: 'id', header: 'Image ID', value: ({ image }) => image.externalId },
+];
+
+/** Asks the clouds, all at once. Rejects with `RefusedError` when one could not be asked, after it listed the others. */
+export async function alienImageList(
+  context: StoreContext,
+  only: string | undefined,
+  options: { readonly format: ListFormat },
+): Promise<void> {
+  const { config, out } = context;
+  if (only !== undefined) checkProvider(context, only);
+  const isWanted = (name: string): boolean => only === undefined || only === name;
+  const failures: string[] = [];
+  for (const [name, { reason }] of config.brokenProviders) {
+    if (isWanted(name)) failures.push(`provider ${name}: its driver cannot be used: ${reason}`);
+  }
+  const wanted = [...config.providers.values()].filter(({ name }) => isWanted(name));
+  const found = await Promise.all(
+    wanted.map(async (provider) => {
+      try {
+        return await aliensOf(context, provider);
+      } catch (error) {
+        context.interrupted.throwIfAborted();
+        failures.push(`provider ${provider.name}: ${isError(error) ? error.message : String(error)}`);
+        return [];
+      }
+    }),
+  );
+  printList(out, makeRecordList(COLUMNS, 'all', found.flat()), options.format);
+  if (failures.length > 0) throw new RefusedError(`the list is not complete:\n  ${failures.join('\n  ')}`);
+}
+
+async function aliensOf(context: StoreContext, providerConfig: ProviderConfig): Promise<readonly AlienImage[]> {
+  const { config, store } = context;
+  const { name } = providerConfig;
+  const provider = config.loadedDrivers.get(providerConfig.driver)?.getProvider(providerConfig);
+  if (provider?.images === undefined) return [];
+  const listed = await listImages(context, provider, provider.images);
+  // After the listing, so that what was uploaded meanwhile is known.
+  const uploads = [...store.images.uploads({ provider: name })];
+  const ids = new Set(uploads.flatMap(({ external_id: id }) => (id === null ? [] : [externalIdKey(id)])));
+  const records = new Set(uploads.map(({ build, id }) => `${build}/${id}`));
+  return listed
+    .filter(({ externalId, tags }) => {
+      if (tags['nodepool_provider_name'] !== name || ids.has(externalIdKey(externalId))) return false;
+      return !records.has(`${tags['nodepool_build_id']}/${tags['nodepool_upload_id']}`);
+    })
+    .map((image) => ({ provider: name, image }));
+}
+
+async function listImages(
+  { clock, random, log, interrupted }: StoreContext,
+  provider: Provider,
+  images: ImageManager,
+): Promise<readonly ListedImage[]> {
+  const late = new RefusedError(`the cloud has not answered for ${TIMEOUT_MS / 1000} s`);
+  const deadline = startDeadline(clock, TIMEOUT_MS, late);
+  const signal = AbortSignal.any([interrupted, deadline.signal]);
+  const tasks = new TaskSupervisor(clock, (task, error) => log.error(`The task "${task}" failed`, error));
+  const call: Call = { signal, deadline: clock.monotonic() + TIMEOUT_MS, log };
+  try {
+    await orAborted(provider.start({ clock, random, log, tasks, onApiCall: () => undefined }), signal);
+    return await orAborted(images.listImages(call), signal);
+  } finally {
+    deadline.cancel();
+    provider.stop();
+  }
+}
+
+/** A driver may not heed the signal: the command ends all the same. */
+function orAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const onAbort = (): void => reject(abortReason(signal));
+    signal.addEventListener('abort', onAbort, { once: true });
+    work.then(resolve, reject).finally(() => signal.removeEventListener('abort', onAbort));
+    if (signal.aborted) onAbort();
+  });
+}

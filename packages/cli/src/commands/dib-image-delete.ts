@@ -1,0 +1,24 @@
+/** `nodepool dib-image-delete ID`: has a builder delete a build, its files, and all its uploads. */
+
+import { dibImageId } from '@nodepool/core';
+import { RefusedError, type StoreContext } from '../command-context.js';
+import { findBuild } from '../image-names.js';
+
+/** Rejects with `RefusedError` when there is no such build, or when it is in progress. */
+export async function dibImageDelete(context: StoreContext, dibId: string): Promise<void> {
+  const { store, out, interrupted } = context;
+  const build = findBuild(context, dibId);
+  const id = dibImageId(build);
+  if (build.state === 'building') throw new RefusedError(`build ${id} is in progress; wait until it has ended`);
+  const handle = await store.images.tryLockBuild(build, { change: { state: 'deleting' }, signal: interrupted });
+  if (handle === undefined) {
+    throw new RefusedError(
+      `build ${id} is being worked on by a builder in this moment; see \`nodepool dib-image-list\``,
+    );
+  }
+  await handle.release();
+  const uploads = [...store.images.uploads({ image: build.image, build: build.id })];
+  const providers = [...new Set(uploads.map(({ provider }) => provider))].sort();
+  const also = providers.length === 0 ? '' : `, after its uploads to ${providers.join(', ')}`;
+  out.note(`build ${id} and its files on ${build.builder ?? 'its builder'} will be deleted${also}`);
+}

@@ -1,0 +1,75 @@
+/** `nodepool erase PROVIDER`: removes all that ZooKeeper knows of a provider; what is in its cloud stays there. */
+
+import { RefusedError, type StoreContext } from '../command-context.js';
+import { checkProvider } from '../image-names.js';
+
+/**
+ * Asks first, unless `force`. Rejects with `RefusedError` when the user does not agree, and, after it has removed the rest,
+ * when there are records that somebody has locked.
+ */
+export async function erase(
+  context: StoreContext,
+  provider: string,
+  options: { readonly force: boolean },
+): Promise<void> {
+  checkProvider(context, provider);
+  const { store, out } = context;
+  const uploads = [...store.images.uploads({ provider })];
+  const nodes = [...store.nodes.ofProvider(provider)];
+  if (uploads.length === 0 && nodes.length === 0) {
+    out.note(`ZooKeeper knows nothing of provider ${provider}`);
+    return;
+  }
+  const what = `${uploads.length} uploads and ${nodes.length} nodes of provider ${provider}`;
+  warnIfServed(context, provider);
+  if (!options.force) await confirm(context, provider, what);
+  const locked: string[] = [];
+  for (const upload of uploads) {
+    const name = `upload ${upload.id} of build ${upload.build} of image ${upload.image}`;
+    if (!(await eraseRecord(await store.images.tryLockUpload(upload, signalOf(context))))) locked.push(name);
+  }
+  for (const { id } of nodes) {
+    const handle = await store.nodes.tryLock(id, signalOf(context));
+    if (handle === undefined) locked.push(`node ${id}`);
+    else await handle.remove();
+  }
+  const erased = uploads.length + nodes.length - locked.length;
+  out.note(`${erased} records are erased; what is in the cloud of ${provider} was not touched`);
+  if (locked.length > 0) {
+    throw new RefusedError(`somebody works on these, they stay; try again later:\n  ${locked.join('\n  ')}`);
+  }
+}
+
+interface Removable {
+  remove(): Promise<boolean>;
+  release(): Promise<void>;
+}
+
+async function eraseRecord(handle: Removable | undefined): Promise<boolean> {
+  if (handle === undefined) return false;
+  if (await handle.remove()) return true;
+  await handle.release();
+  return false;
+}
+
+function warnIfServed({ store, out }: StoreContext, provider: string): void {
+  const launchers = [...store.components.pools()].filter((pool) => pool.provider_name === provider);
+  if (launchers.length === 0) return;
+  const hosts = [...new Set(launchers.map(({ hostname }) => hostname))].join(', ');
+  out.note(
+    `provider ${provider} is still served by ${hosts}: take it out of the configuration there, or it comes back`,
+  );
+}
+
+async function confirm({ ask, interrupted }: StoreContext, provider: string, what: string): Promise<void> {
+  if (ask === undefined) {
+    throw new RefusedError(`nothing was erased: nobody is there to confirm it; --force erases ${what} without asking`);
+  }
+  const question = `The records of ${what} will be erased. Instances and images in the cloud stay, and nobody will clean them up.\n`;
+  const answer = await ask(`${question}Type the name of the provider to confirm: `, interrupted);
+  if (answer.trim() !== provider) throw new RefusedError('nothing was erased: it was not confirmed');
+}
+
+function signalOf({ interrupted }: StoreContext): { readonly signal: AbortSignal } {
+  return { signal: interrupted };
+}

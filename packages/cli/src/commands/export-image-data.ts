@@ -1,0 +1,16 @@
+/** `nodepool export-image-data FILE`: backs up the records of builds and uploads. */
+
+import { writeFile } from 'node:fs/promises';
+import { exportImageData as exportData, reasonOf } from '@nodepool/core';
+import { RefusedError, type StoreContext } from '../command-context.js';
+
+/** Rejects with `RefusedError` when the file cannot be written. */
+export async function exportImageData({ store, out, interrupted }: StoreContext, file: string): Promise<void> {
+  const data = await exportData(store.zooKeeper, { signal: interrupted });
+  try {
+    await writeFile(file, JSON.stringify(Object.fromEntries(data)));
+  } catch (error) {
+    throw new RefusedError(`${file} cannot be written: ${reasonOf(error)}`, { cause: error });
+  }
+  out.note(`${data.size} records of builds and uploads are in ${file}`);
+}

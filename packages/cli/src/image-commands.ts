@@ -1,0 +1,168 @@
+/** The commands about images and about what ZooKeeper keeps of a provider: their options, their help. */
+
+import { createRequire } from 'node:module';
+import type { Command } from 'commander';
+import type * as AlienImageList from './commands/alien-image-list.js';
+import type * as DibImageDelete from './commands/dib-image-delete.js';
+import type * as DibImageList from './commands/dib-image-list.js';
+import type * as Erase from './commands/erase.js';
+import type * as ExportImageData from './commands/export-image-data.js';
+import type * as ImageBuild from './commands/image-build.js';
+import type * as ImageDelete from './commands/image-delete.js';
+import type * as ImageList from './commands/image-list.js';
+import type * as ImagePause from './commands/image-pause.js';
+import type * as ImageStatus from './commands/image-status.js';
+import type * as ImportImageData from './commands/import-image-data.js';
+import type * as Info from './commands/info.js';
+import { example, formatOption, type FormatOption, type OnStore } from './options.js';
+
+const load = createRequire(__filename);
+
+export function addImageCommands(program: Command, onStore: OnStore): void {
+  addLists(program, onStore);
+  addWishes(program, onStore);
+  addDeletions(program, onStore);
+  addImageData(program, onStore);
+  addProviderCommands(program, onStore);
+}
+
+function addLists(program: Command, onStore: OnStore): void {
+  const uploads = program
+    .command('image-list')
+    .description('list the images that were uploaded to providers')
+    .option('--detail', 'all columns', false)
+    .addOption(formatOption())
+    .action((options: FormatOption & { detail: boolean }) =>
+      onStore((context) => (load('./commands/image-list.js') as typeof ImageList).imageList(context, options)),
+    );
+  example(uploads, 'nodepool image-list --detail');
+  const builds = program
+    .command('dib-image-list')
+    .description('list the builds of images')
+    .addOption(formatOption())
+    .action((options: FormatOption) =>
+      onStore((context) =>
+        (load('./commands/dib-image-list.js') as typeof DibImageList).dibImageList(context, options),
+      ),
+    );
+  example(builds, 'nodepool dib-image-list --format json');
+  const status = program
+    .command('image-status')
+    .description('list which images are paused, and which are to be built')
+    .addOption(formatOption())
+    .action((options: FormatOption) =>
+      onStore((context) => (load('./commands/image-status.js') as typeof ImageStatus).imageStatus(context, options)),
+    );
+  example(status, 'nodepool image-status');
+  const aliens = program
+    .command('alien-image-list')
+    .description('ask the clouds for images of ours that no record knows')
+    .argument('[provider]', 'only this one')
+    .addOption(formatOption())
+    .action((provider: string | undefined, options: FormatOption) =>
+      onStore(
+        (context) =>
+          (load('./commands/alien-image-list.js') as typeof AlienImageList).alienImageList(context, provider, options),
+        { drivers: true },
+      ),
+    );
+  example(aliens, 'nodepool alien-image-list my-cloud');
+}
+
+function addWishes(program: Command, onStore: OnStore): void {
+  const build = program
+    .command('image-build')
+    .description('have an image built; refused while it is paused')
+    .argument('<image>', 'name of the disk image')
+    .action((image: string) =>
+      onStore((context) => (load('./commands/image-build.js') as typeof ImageBuild).imageBuild(context, image)),
+    );
+  example(build, 'nodepool image-build debian-12');
+  const pause = program
+    .command('image-pause')
+    .description('keep an image from being built')
+    .argument('<image>', 'name of the disk image')
+    .action((image: string) =>
+      onStore((context) => (load('./commands/image-pause.js') as typeof ImagePause).imagePause(context, image)),
+    );
+  example(pause, 'nodepool image-pause debian-12');
+  const unpause = program
+    .command('image-unpause')
+    .description('end the pause of an image')
+    .argument('<image>', 'name of the disk image')
+    .action((image: string) =>
+      onStore((context) => (load('./commands/image-pause.js') as typeof ImagePause).imageUnpause(context, image)),
+    );
+  example(unpause, 'nodepool image-unpause debian-12');
+}
+
+function addDeletions(program: Command, onStore: OnStore): void {
+  const upload = program
+    .command('image-delete')
+    .description('have an image deleted from a provider; refused while it is uploaded')
+    .requiredOption('--provider <name>', 'where it was uploaded to')
+    .requiredOption('--image <name>', 'name of the disk image')
+    .requiredOption('--upload-id <id>', 'id of the upload')
+    .requiredOption('--build-id <id>', 'id of the build')
+    .action((options: ImageDelete.ImageDeleteOptions) =>
+      onStore((context) => (load('./commands/image-delete.js') as typeof ImageDelete).imageDelete(context, options)),
+    );
+  example(
+    upload,
+    'nodepool image-delete --provider my-cloud --image debian-12 --upload-id 0000000001 --build-id 3f5c0a…',
+  );
+  const build = program
+    .command('dib-image-delete')
+    .description('have a build deleted, with its files and all its uploads; refused while it is built')
+    .argument('<id>', 'id of the build, as `dib-image-list` shows it')
+    .action((id: string) =>
+      onStore((context) =>
+        (load('./commands/dib-image-delete.js') as typeof DibImageDelete).dibImageDelete(context, id),
+      ),
+    );
+  example(build, 'nodepool dib-image-delete debian-12-3f5c0a…');
+}
+
+function addImageData(program: Command, onStore: OnStore): void {
+  const save = program
+    .command('export-image-data')
+    .description('back up the records of builds and uploads')
+    .argument('<file>', 'to write them to, as JSON')
+    .action((file: string) =>
+      onStore((context) =>
+        (load('./commands/export-image-data.js') as typeof ExportImageData).exportImageData(context, file),
+      ),
+    );
+  example(save, 'nodepool export-image-data images.json');
+  const restore = program
+    .command('import-image-data')
+    .description('restore the records of builds and uploads; do so before a builder runs')
+    .argument('<file>', 'that export-image-data has written')
+    .action((file: string) =>
+      onStore((context) =>
+        (load('./commands/import-image-data.js') as typeof ImportImageData).importImageData(context, file),
+      ),
+    );
+  example(restore, 'nodepool import-image-data images.json');
+}
+
+function addProviderCommands(program: Command, onStore: OnStore): void {
+  const info = program
+    .command('info')
+    .description('show what ZooKeeper knows of a provider')
+    .argument('<provider>', 'its name')
+    .addOption(formatOption())
+    .action((provider: string, options: FormatOption) =>
+      onStore((context) => (load('./commands/info.js') as typeof Info).info(context, provider, options)),
+    );
+  example(info, 'nodepool info my-cloud');
+  const erase = program
+    .command('erase')
+    .description('remove what ZooKeeper knows of a provider that is gone; its cloud is not touched')
+    .argument('<provider>', 'its name')
+    .option('--force', 'do not ask', false)
+    .action((provider: string, options: { force: boolean }) =>
+      onStore((context) => (load('./commands/erase.js') as typeof Erase).erase(context, provider, options)),
+    );
+  example(erase, 'nodepool erase my-old-cloud');
+}

@@ -1,0 +1,342 @@
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { World } from './world.js';
+
+let world: World;
+
+const CONFIG = `
+zookeeper-servers: [{host: localhost, port: 2181}]
+images-dir: /images
+labels: []
+diskimages:
+  - {name: base, abstract: true, elements: [vm]}
+  - {name: debian-12, parent: base}
+  - {name: frozen, parent: base, pause: true}
+providers: []
+`;
+
+beforeEach(async () => {
+  world = new World();
+  await world.start();
+  await world.writeConfig(CONFIG);
+});
+
+afterEach(() => world.stop());
+
+describe('the lists of images', () => {
+  it('show builds, uploads and what is asked of images', async () => {
+    const build = await world.build('debian-12', 'b1');
+    const upload = await world.upload(build, 'cloud', { state: 'uploading', progress: 30 });
+    await world.finish(world.store.images.requestBuild('debian-12'));
+    const uploads = await world.run('image-list');
+    expect(uploads.code).toBe(0);
+    expect(uploads.out.printed).toContain(
+      `| b1       | ${upload.id} | cloud    | debian-12 | debian-1            | image-1           | uploading | 00:00:00:00 |`,
+    );
+    expect((await world.run('image-list', '--detail')).out.printed).toContain('| 30 %     |');
+    expect((await world.run('dib-image-list')).out.printed).toContain(
+      '| debian-12-b1 | debian-12 | nb01    | qcow2   | ready | 00:00:00:00 |',
+    );
+    expect(JSON.parse((await world.run('image-status', '--format', 'json')).out.printed)).toEqual([
+      expect.objectContaining({ image: 'debian-12', paused: false, build_request: 'pending' }),
+    ]);
+  });
+
+  it('say which records they cannot show', async () => {
+    await world.finish(world.store.images.requestBuild('debian-12'));
+    for (const path of ['', '/b9']) {
+      await world.finish(world.store.zooKeeper.create(`/nodepool/images/debian-12/builds${path}`, Buffer.from('?')));
+    }
+    for (const list of ['image-list', 'dib-image-list']) {
+      const { code, out } = await world.run(list);
+      expect([code, out.noted]).toEqual([
+        0,
+        expect.stringContaining('not listed: /nodepool/images/debian-12/builds/b9'),
+      ]);
+    }
+  });
+});
+
+describe('nodepool image-build', () => {
+  it('asks for a build, once', async () => {
+    const first = await world.run('image-build', 'debian-12');
+    expect([first.code, first.out.noted]).toEqual([
+      0,
+      expect.stringContaining('a build of image debian-12 is asked for'),
+    ]);
+    expect(first.out.noted).toContain('no running builder is registered');
+    await world.until(() => world.store.images.buildRequested('debian-12'));
+    const second = await world.run('image-build', 'debian-12');
+    expect([second.code, second.out.noted]).toEqual([0, expect.stringContaining('has been asked for already')]);
+  });
+
+  it.each([
+    ['debian12', 'the configuration has no disk image "debian12": did you mean "debian-12"?'],
+    ['xyz', 'the configuration has no disk image "xyz"'],
+    ['base', 'disk image "base" is abstract'],
+    ['frozen', 'image frozen is paused by the configuration'],
+  ])('refuses %s', async (image, reason) => {
+    const { code, out } = await world.run('image-build', image);
+    expect([code, out.noted]).toEqual([1, expect.stringContaining(reason)]);
+    expect(world.store.images.buildRequested(image)).toBe(false);
+  });
+
+  it('refuses an image that is paused, until it is not', async () => {
+    expect((await world.run('image-pause', 'debian-12')).code).toBe(0);
+    const refused = await world.run('image-build', 'debian-12');
+    expect([refused.code, refused.out.noted]).toEqual([1, expect.stringContaining('nodepool image-unpause debian-12')]);
+    expect((await world.run('image-unpause', 'debian-12')).code).toBe(0);
+    expect((await world.run('image-build', 'debian-12')).code).toBe(0);
+  });
+});
+
+describe('nodepool image-pause and image-unpause', () => {
+  it('take an image that only ZooKeeper knows, but none that nobody knows', async () => {
+    await world.build('gone', 'b1');
+    expect((await world.run('image-pause', 'gone')).code).toBe(0);
+    await world.until(() => world.store.images.paused('gone'));
+    expect((await world.run('image-unpause', 'gone')).code).toBe(0);
+    await world.until(() => !world.store.images.paused('gone'));
+    for (const command of ['image-pause', 'image-unpause']) {
+      const { code, out } = await world.run(command, 'debian-21');
+      expect([code, out.noted]).toEqual([1, expect.stringContaining('did you mean "debian-12"?')]);
+    }
+  });
+
+  it('say when the configuration keeps it paused', async () => {
+    const { code, out } = await world.run('image-unpause', 'frozen');
+    expect([code, out.noted]).toEqual([1, expect.stringContaining('image frozen stays paused')]);
+  });
+});
+
+describe('nodepool image-delete', () => {
+  const args = (upload: { readonly id: string }, over: Record<string, string> = {}): string[] => {
+    const options = { provider: 'cloud', image: 'debian-12', 'upload-id': upload.id, 'build-id': 'b1', ...over };
+    return ['image-delete', ...Object.entries(options).flatMap(([name, value]) => [`--${name}`, value])];
+  };
+
+  it('leaves the upload to a builder, unlocked and with the state deleting', async () => {
+    const upload = await world.upload(await world.build('debian-12', 'b1'), 'cloud');
+    const { code, out } = await world.run(...args(upload, { 'upload-id': String(Number(upload.id)) }));
+    expect([code, out.noted]).toEqual([0, expect.stringContaining('will be deleted by a builder')]);
+    await world.until(() => world.store.images.upload(upload)?.state === 'deleting');
+    await world.until(() => !world.store.images.isUploadLocked(upload));
+  });
+
+  it('refuses what is in progress, what somebody works on, and what is not there', async () => {
+    const build = await world.build('debian-12', 'b1');
+    const uploading = await world.upload(build, 'cloud', { state: 'uploading' });
+    const refused = await world.run(...args(uploading));
+    expect([refused.code, refused.out.noted]).toEqual([1, expect.stringContaining('is in progress')]);
+    const ready = await world.upload(build, 'cloud');
+    const handle = (await world.finish(world.store.images.tryLockUpload(ready)))!;
+    const busy = await world.run(...args(ready));
+    expect([busy.code, busy.out.noted]).toEqual([1, expect.stringContaining('is being worked on by a builder')]);
+    await world.finish(handle.release());
+    const unknown = await world.run(...args(ready, { provider: 'other' }));
+    expect([unknown.code, unknown.out.noted]).toEqual([1, expect.stringContaining('there is no upload')]);
+    expect(world.store.images.upload(ready)?.state).toBe('ready');
+  });
+});
+
+describe('nodepool dib-image-delete', () => {
+  it('leaves the build to a builder, and says what goes with it', async () => {
+    const build = await world.build('debian-12', 'b1');
+    await world.upload(build, 'cloud');
+    const { code, out } = await world.run('dib-image-delete', 'debian-12-b1');
+    expect(code).toBe(0);
+    expect(out.noted).toBe('build debian-12-b1 and its files on nb01 will be deleted, after its uploads to cloud');
+    await world.until(() => world.store.images.build(build)?.state === 'deleting');
+    await world.until(() => !world.store.images.isBuildLocked(build));
+  });
+
+  it.each([
+    ['debian-12-b1', 'is in progress'],
+    ['debian-12-b2', 'there is no build "debian-12-b2"; `nodepool dib-image-list` shows those that there are: did you'],
+    ['b1', 'there is no build "b1"'],
+    ['', 'there is no build ""'],
+  ])('refuses %j while debian-12-b1 is built', async (id, reason) => {
+    const build = await world.build('debian-12', 'b1', { state: 'building' });
+    const { code, out } = await world.run('dib-image-delete', id);
+    expect([code, out.noted]).toEqual([1, expect.stringContaining(reason)]);
+    expect(world.store.images.build(build)?.state).toBe('building');
+  });
+});
+
+describe('nodepool export-image-data and import-image-data', () => {
+  it('back up and restore the records', async () => {
+    const file = join(dirname(world.configFile), 'images.json');
+    const build = await world.build('debian-12', 'b1');
+    const upload = await world.upload(build, 'cloud');
+    const saved = await world.run('export-image-data', file);
+    expect([saved.code, saved.out.noted]).toEqual([0, `2 records of builds and uploads are in ${file}`]);
+    expect(Object.keys(Object(JSON.parse(await readFile(file, 'utf8'))) as object)).toEqual([
+      '/nodepool/images/debian-12/builds/b1',
+      `/nodepool/images/debian-12/builds/b1/providers/cloud/images/${upload.id}`,
+    ]);
+    expect((await world.run('erase', 'cloud', '--force')).code).toBe(0);
+    await world.until(() => world.store.images.upload(upload) === undefined);
+    const restored = await world.run('import-image-data', file);
+    expect([restored.code, restored.out.noted]).toEqual([
+      0,
+      '1 records of builds and uploads are restored, 1 were there already',
+    ]);
+    await world.until(() => world.store.images.upload(upload)?.external_id === 'image-1');
+  });
+
+  it('refuse a file that cannot be used, and say why', async () => {
+    const folder = dirname(world.configFile);
+    const bad = join(folder, 'bad.json');
+    await writeFile(bad, '{"/nodepool/nodes/1": ""}');
+    for (const [args, reason] of [
+      [['import-image-data', join(folder, 'missing.json')], 'cannot be read'],
+      [['import-image-data', bad], '/nodepool/nodes/1: is not the path of a build or an upload'],
+      [['export-image-data', folder], 'cannot be written'],
+    ] as const) {
+      const { code, out } = await world.run(...args);
+      expect([code, out.noted]).toEqual([1, expect.stringContaining(reason)]);
+      expect(out.noted).not.toContain('-d for details');
+    }
+  });
+});
+
+describe('nodepool info', () => {
+  it('shows the uploads and the nodes of a provider', async () => {
+    const build = await world.build('debian-12', 'b1');
+    const uploads = [await world.upload(build, 'cloud'), await world.upload(build, 'cloud')];
+    const node = await world.node({});
+    await world.node({ provider: 'other' });
+    const { code, out } = await world.run('info', 'cloud');
+    expect(code).toBe(0);
+    expect(out.printed).toContain(`| debian-12  | b1       | ${uploads.map(({ id }) => id).join(',')} |`);
+    expect(out.printed).toContain(`| ${node} | server-1  | ready |`);
+    expect(JSON.parse((await world.run('info', 'cloud', '--format', 'json')).out.printed)).toEqual({
+      provider: 'cloud',
+      uploads: [{ image: 'debian-12', build: 'b1', uploads: uploads.map(({ id }) => id) }],
+      nodes: [{ id: node, server_id: 'server-1', state: 'ready' }],
+    });
+  });
+
+  it('suggests what was meant when nothing knows the provider', async () => {
+    await world.node({});
+    const { code, out } = await world.run('info', 'colud');
+    expect([code, out.noted]).toEqual([1, 'nodepool: nothing knows a provider "colud": did you mean "cloud"?']);
+  });
+});
+
+describe('nodepool erase', () => {
+  async function provider(): Promise<string> {
+    await world.upload(await world.build('debian-12', 'b1'), 'cloud');
+    return world.node({});
+  }
+
+  const left = (): number =>
+    [...world.store.nodes.all()].length + [...world.store.images.uploads({ provider: 'cloud' })].length;
+
+  it('removes uploads and nodes of the provider once its name was typed', async () => {
+    await provider();
+    const other = await world.node({ provider: 'other' });
+    await world.pool(['small']);
+    world.answer = 'cloud';
+    const { code, out } = await world.run('erase', 'cloud');
+    expect(world.questions).toEqual([expect.stringContaining('1 uploads and 1 nodes of provider cloud')]);
+    expect(code).toBe(0);
+    expect(out.noted).toContain('provider cloud is still served by host');
+    expect(out.noted).toContain('2 records are erased');
+    await world.until(() => left() === 1);
+    expect(world.stateOf(other)).toBe('ready');
+    expect(world.store.images.builds('debian-12')).toHaveLength(1);
+  });
+
+  it.each([
+    ['another name was typed', 'clout'],
+    ['nobody is there to be asked', undefined],
+  ])('removes nothing when %s', async (_why, answer) => {
+    await provider();
+    world.answer = answer;
+    const { code, out } = await world.run('erase', 'cloud');
+    expect([code, out.noted]).toEqual([1, expect.stringContaining('nothing was erased')]);
+    expect(left()).toBe(2);
+  });
+
+  it('with --force does not ask, and leaves what somebody works on', async () => {
+    const id = await provider();
+    await world.finish(world.store.nodes.lock(id));
+    const { code, out } = await world.run('erase', 'cloud', '--force');
+    expect(code).toBe(1);
+    expect(out.noted).toContain('1 records are erased');
+    expect(out.noted).toContain(`somebody works on these, they stay; try again later:\n  node ${id}`);
+    await world.until(() => left() === 1);
+  });
+
+  it('says when there is nothing', async () => {
+    await world.writeConfig(CONFIG.replace('providers: []', 'providers: [{name: cloud, driver: toy}]'));
+    const { code, out } = await world.run('erase', 'cloud');
+    expect([code, out.noted]).toEqual([0, 'ZooKeeper knows nothing of provider cloud']);
+  });
+});
+
+describe('nodepool alien-image-list', () => {
+  /** A driver whose cloud has an image per entry: its id, and the tags of the upload that it was made by. */
+  async function cloud(images: string): Promise<void> {
+    const place = join(dirname(world.configFile), 'node_modules', '@nodepool', 'driver-toy');
+    await mkdir(place, { recursive: true });
+    const manifest = {
+      name: '@nodepool/driver-toy',
+      version: '1.0.0',
+      main: 'i.cjs',
+      nodepool: { driver: 'toy', api: 1 },
+    };
+    await writeFile(join(place, 'package.json'), JSON.stringify(manifest));
+    await writeFile(
+      join(place, 'i.cjs'),
+      `exports.driver = {
+        name: 'toy',
+        schema: { type: 'object' },
+        getProviderConfig: (section) => ({ name: section.name, driver: 'toy', pools: new Map(), diskImages: new Map() }),
+        getProvider: () => ({ start: async () => {}, stop() {}, images: { listImages: async () => (${images}) } }),
+      };`,
+    );
+    await world.writeConfig(CONFIG.replace('providers: []', 'providers: [{name: cloud, driver: toy}]'));
+  }
+
+  const image = (id: string, upload: string, provider = 'cloud'): object => ({
+    externalId: id,
+    name: `name of ${id}`,
+    ready: true,
+    tags: { nodepool_provider_name: provider, nodepool_build_id: 'b1', nodepool_upload_id: upload },
+  });
+
+  it('lists what carries our tags and has no record', async () => {
+    const build = await world.build('debian-12', 'b1');
+    const ready = await world.upload(build, 'cloud');
+    const uploading = await world.upload(build, 'cloud', { state: 'uploading', external_id: null });
+    await cloud(
+      JSON.stringify([
+        image('image-1', ready.id),
+        image('image-2', uploading.id),
+        image('image-3', '0000000099'),
+        image('image-4', '0000000099', 'other'),
+      ]),
+    );
+    const { code, out } = await world.run('alien-image-list', 'cloud');
+    expect([code, out.printed.split('\n').slice(1, -1)]).toEqual([
+      0,
+      [
+        '| Provider | Name            | Image ID |',
+        expect.stringMatching(/^\+/),
+        '| cloud    | name of image-3 | image-3  |',
+      ],
+    ]);
+  });
+
+  it('says which clouds could not be asked, and exits with 1', async () => {
+    await cloud(`(() => { throw new Error('the cloud is on fire'); })()`);
+    const { code, out } = await world.run('alien-image-list');
+    expect([code, out.printed.split('\n')[1]]).toEqual([1, '| Provider | Name | Image ID |']);
+    expect(out.noted).toContain('the list is not complete:\n  provider cloud: the cloud is on fire');
+    const broken = await world.run('alien-image-list', 'clowd');
+    expect(broken.out.noted).toContain('did you mean "cloud"?');
+  });
+});

@@ -1,0 +1,88 @@
+/** Sees what becomes of builds and uploads, tells it, and lets others wait for it. */
+
+import type { ImageBuild, ImageUpload, Store } from '@nodepool/core';
+import type { Narrator } from '@nodepool/harness';
+import { systemClock } from '@nodepool/zookeeper';
+
+export class ImageWatch {
+  private readonly said = new Map<string, string>();
+  private readonly stopListening: () => void;
+
+  constructor(
+    private readonly store: Store,
+    private readonly image: string,
+    private readonly narrator: Narrator,
+  ) {
+    this.stopListening = store.images.onChange(() => this.tell());
+  }
+
+  close(): void {
+    this.stopListening();
+  }
+
+  get builds(): readonly ImageBuild[] {
+    return this.store.images.builds(this.image);
+  }
+
+  get uploads(): readonly ImageUpload[] {
+    return [...this.store.images.uploads({ image: this.image })];
+  }
+
+  /** The newest build once it is ready, if it is none of `others`. Rejects when it fails, or at the deadline. */
+  build(others: readonly ImageBuild[], deadlineMs: number, interrupted: AbortSignal): Promise<ImageBuild> {
+    const isOther = ({ id }: ImageBuild): boolean => others.some((other) => other.id === id);
+    return this.until(`a build of ${this.image}`, deadlineMs, interrupted, () => {
+      const build = this.builds.findLast((each) => !isOther(each));
+      if (build?.state === 'failed') throw new Error(`build ${build.id} of ${this.image} failed`);
+      return build?.state === 'ready' ? build : undefined;
+    });
+  }
+
+  /** An upload of the build once it is ready. Failed ones are tried again by the builder. */
+  upload(build: ImageBuild, deadlineMs: number, interrupted: AbortSignal): Promise<ImageUpload> {
+    return this.until(`an upload of build ${build.id}`, deadlineMs, interrupted, () =>
+      this.uploads.find((upload) => upload.build === build.id && upload.state === 'ready'),
+    );
+  }
+
+  /** Resolves with what `look` finds, which is called now and after every change. */
+  until<T>(what: string, deadlineMs: number, interrupted: AbortSignal, look: () => T | undefined): Promise<T> {
+    return new Promise((resolve, reject) => {
+      const settle = (finish: () => void): void => {
+        stop();
+        timer.cancel();
+        interrupted.removeEventListener('abort', onAbort);
+        finish();
+      };
+      const check = (): void => {
+        try {
+          const found = look();
+          if (found !== undefined) settle(() => resolve(found));
+        } catch (error) {
+          settle(() => reject(error instanceof Error ? error : new Error(String(error))));
+        }
+      };
+      const onAbort = (): void => settle(() => reject(interrupted.reason as Error));
+      const timer = systemClock.schedule(deadlineMs, () =>
+        settle(() => reject(new Error(`there was not ${what} within ${deadlineMs / 1000} s`))),
+      );
+      const stop = this.store.images.onChange(check);
+      interrupted.addEventListener('abort', onAbort, { once: true });
+      if (interrupted.aborted) onAbort();
+      else check();
+    });
+  }
+
+  private tell(): void {
+    const now = new Map<string, string>();
+    for (const { id, state } of this.builds) now.set(`build  ${id}`, state);
+    for (const { id, build, provider, state, progress } of this.uploads) {
+      const sent = progress === undefined || progress === null ? '' : ` (${progress} %)`;
+      now.set(`upload ${id} of build ${build} to ${provider}`, `${state}${sent}`);
+    }
+    for (const [what, state] of now) if (this.said.get(what) !== state) this.narrator.say(`${what}: ${state}`);
+    for (const [what] of this.said) if (!now.has(what)) this.narrator.say(`${what}: gone`);
+    this.said.clear();
+    for (const [what, state] of now) this.said.set(what, state);
+  }
+}

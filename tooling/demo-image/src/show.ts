@@ -1,0 +1,183 @@
+/** The life of two images: built, uploaded, used, one taken back. Rejects when something did not happen as it should. */
+
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { uploadPath, type ImageBuild, type ImageUpload } from '@nodepool/core';
+import { FAKE_DIB_COMMAND } from '@nodepool/fake-dib';
+import { noNodesLeft, Requestor, type FinishedRequest, type Narrator } from '@nodepool/harness';
+import { lockRecipe, systemClock } from '@nodepool/zookeeper';
+import { ImageWatch } from './image-watch.js';
+import { buildLogDir, IMAGE, imagesDir, PROVIDER } from './site.js';
+import type { Stage } from './stage.js';
+
+const BUILD_DEADLINE_MS = 45 * 60_000;
+const UPLOAD_DEADLINE_MS = 30 * 60_000;
+const NODE_DEADLINE_MS = 10 * 60_000;
+const CLEAN_DEADLINE_MS = 5 * 60_000;
+/** Between two lines about a build that goes on. */
+const TELL_MS = 20_000;
+const REQUESTOR = 'demonstration';
+
+export interface ShowOptions {
+  /** What the first image is built with. */
+  readonly standIn: boolean;
+  /** The second image is built with diskimage-builder, too; it takes as long as the first. */
+  readonly secondReal: boolean;
+}
+
+export async function playShow(
+  stage: Stage,
+  options: ShowOptions,
+  narrator: Narrator,
+  interrupted: AbortSignal,
+): Promise<void> {
+  const images = new ImageWatch(stage.store, IMAGE, narrator);
+  try {
+    narrator.say(`1. ${IMAGE} has no build, so the builder makes one with ${programOf(options.standIn)}`);
+    const first = await make(stage, images, [], narrator, interrupted);
+    tellFiles(stage, first.build, narrator);
+    narrator.text(await stage.nodepool('image-list'));
+
+    narrator.say('2. a launcher makes a node from it');
+    await stage.startLauncher(narrator, interrupted);
+    await useNode(stage, first.upload, narrator, interrupted);
+
+    const standIn = options.standIn || !options.secondReal;
+    narrator.say(`3. a second build is asked for; ${programOf(standIn)} makes it`);
+    if (standIn && !options.standIn) await stage.changeBuilder({ dibCmd: FAKE_DIB_COMMAND });
+    narrator.text(await stage.nodepool('image-build', IMAGE));
+    const second = await make(stage, images, [first.build], narrator, interrupted);
+    narrator.text(await stage.nodepool('dib-image-list'));
+    await stage.changeBuilder({ pauseUploads: true });
+    narrator.say('the builder is told to upload nothing more, or it would bring back what is deleted next');
+    await useNode(stage, second.upload, narrator, interrupted);
+
+    narrator.say('4. the newest upload is deleted, and the launcher falls back to the one before');
+    narrator.text(await deleteUpload(stage, second.upload));
+    await useNode(stage, first.upload, narrator, interrupted);
+    await images.until('the end of the upload', CLEAN_DEADLINE_MS, interrupted, () =>
+      images.uploads.length === 1 ? true : undefined,
+    );
+
+    narrator.say('5. everything is cleaned up');
+    await cleanUp(stage, images, narrator, interrupted);
+  } finally {
+    images.close();
+  }
+}
+
+function programOf(standIn: boolean): string {
+  return standIn ? 'the stand-in for disk-image-create' : 'disk-image-create';
+}
+
+/** Waits for a build and its upload, and says how it goes on. */
+async function make(
+  stage: Stage,
+  images: ImageWatch,
+  others: readonly ImageBuild[],
+  narrator: Narrator,
+  interrupted: AbortSignal,
+): Promise<{ readonly build: ImageBuild; readonly upload: ImageUpload }> {
+  const stopTelling = tellBuild(stage, narrator);
+  try {
+    const build = await stage.while('builds the image', BUILD_DEADLINE_MS, (signal) =>
+      images.build(others, BUILD_DEADLINE_MS, AbortSignal.any([signal, interrupted])),
+    );
+    const upload = await stage.while('uploads the image', UPLOAD_DEADLINE_MS, (signal) =>
+      images.upload(build, UPLOAD_DEADLINE_MS, AbortSignal.any([signal, interrupted])),
+    );
+    narrator.say(`in the cloud it is ${String(upload.external_name)}, ${JSON.stringify(upload.external_id)}`);
+    return { build, upload };
+  } finally {
+    stopTelling();
+  }
+}
+
+/** Says the last line of the newest build log from time to time. Returns how to end that. */
+function tellBuild(stage: Stage, narrator: Narrator): () => void {
+  let said = '';
+  const tell = (): void => {
+    const line = lastLine(buildLogDir(stage.folder));
+    if (line !== undefined && line !== said) narrator.say(`  … ${line.slice(0, 110)}`);
+    said = line ?? said;
+    timer = systemClock.schedule(TELL_MS, tell);
+  };
+  let timer = systemClock.schedule(TELL_MS, tell);
+  return () => timer.cancel();
+}
+
+function lastLine(folder: string): string | undefined {
+  if (!existsSync(folder)) return undefined;
+  const logs = readdirSync(folder).map((name) => join(folder, name));
+  const newest = logs.sort((a, b) => statSync(a).mtimeMs - statSync(b).mtimeMs).at(-1);
+  return newest === undefined ? undefined : readFileSync(newest, 'utf8').trimEnd().split('\n').at(-1);
+}
+
+function tellFiles(stage: Stage, build: ImageBuild, narrator: Narrator): void {
+  const folder = imagesDir(stage.folder);
+  for (const name of readdirSync(folder)
+    .filter((each) => each.includes(build.id))
+    .sort()) {
+    const { size } = statSync(join(folder, name));
+    narrator.say(`  ${name}: ${size.toLocaleString('en')} bytes`);
+  }
+}
+
+/** Asks for a node, makes sure that it was made from this upload, and gives it back. */
+async function useNode(
+  stage: Stage,
+  { image, build, provider, id }: ImageUpload,
+  narrator: Narrator,
+  interrupted: AbortSignal,
+): Promise<void> {
+  const { zooKeeper } = stage;
+  const requestor = new Requestor(zooKeeper, lockRecipe(zooKeeper), REQUESTOR);
+  await requestor.start();
+  try {
+    await stage.while('serves a request', NODE_DEADLINE_MS, async (signal) => {
+      const request = await asked(requestor, AbortSignal.any([signal, interrupted]));
+      const [node] = await requestor.take(request);
+      if (node === undefined) throw new Error(`request ${request.id}: ${request.state}, without a node`);
+      const { image_id: made, external_id: server, interface_ip: address } = node.fields;
+      narrator.say(`node ${node.id} is server ${String(server)} at ${String(address)}, made from ${String(made)}`);
+      await requestor.giveBack(node);
+      const wanted = uploadPath(image, build, provider, id);
+      if (made !== wanted) throw new Error(`node ${node.id} should have been made from ${wanted}`);
+      await noNodesLeft(zooKeeper, AbortSignal.any([signal, interrupted]));
+    });
+  } finally {
+    requestor.stop();
+  }
+}
+
+async function asked(requestor: Requestor, signal: AbortSignal): Promise<FinishedRequest> {
+  const { finished } = await requestor.submit([IMAGE]);
+  return await new Promise<FinishedRequest>((resolve, reject) => {
+    const giveUp = (): void => reject(signal.reason as Error);
+    signal.addEventListener('abort', giveUp, { once: true });
+    finished.then(resolve, reject).finally(() => signal.removeEventListener('abort', giveUp));
+    if (signal.aborted) giveUp();
+  });
+}
+
+function deleteUpload(stage: Stage, { image, build, id }: ImageUpload): Promise<string> {
+  const which = ['--provider', PROVIDER, '--image', image, '--build-id', build, '--upload-id', id];
+  return stage.nodepool('image-delete', ...which);
+}
+
+/** Has everything deleted, and makes sure that nothing is left on the disk or in the cloud. */
+async function cleanUp(stage: Stage, images: ImageWatch, narrator: Narrator, interrupted: AbortSignal): Promise<void> {
+  narrator.text(await stage.nodepool('image-pause', IMAGE));
+  for (const { id } of images.builds) narrator.text(await stage.nodepool('dib-image-delete', `${IMAGE}-${id}`));
+  await stage.while('deletes the builds', CLEAN_DEADLINE_MS, (signal) =>
+    images.until('the end of the builds', CLEAN_DEADLINE_MS, AbortSignal.any([signal, interrupted]), () =>
+      images.builds.length === 0 ? true : undefined,
+    ),
+  );
+  const left = readdirSync(imagesDir(stage.folder)).filter((name) => name.startsWith(IMAGE));
+  if (left.length > 0) throw new Error(`files of deleted builds are left: ${left.join(', ')}`);
+  const aliens: unknown = JSON.parse(await stage.nodepool('alien-image-list', PROVIDER, '--format', 'json'));
+  if (!Array.isArray(aliens) || aliens.length > 0)
+    throw new Error(`images are left in the cloud: ${JSON.stringify(aliens)}`);
+  narrator.say('nothing is left, neither on the disk nor in the cloud');
+}

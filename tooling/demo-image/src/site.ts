@@ -1,0 +1,94 @@
+/** The configurations of the builder and the launcher. */
+
+import { dirname, join } from 'node:path';
+import type { Cloud } from './cloud.js';
+
+/** Name of the disk image, and of the label that is made from it. */
+export const IMAGE = 'debian-minimal';
+export const PROVIDER = 'demo-image';
+
+export interface SiteOptions {
+  readonly folder: string;
+  /** `host:port` of ZooKeeper. */
+  readonly zooKeeper: string;
+  readonly cloud: Cloud;
+  readonly flavor: string;
+  readonly network: string;
+  /** Debian's, for the image. */
+  readonly mirror: string | undefined;
+}
+
+/** What changes while the builder runs. */
+export interface BuilderChanges {
+  /** Default: diskimage-builder's. */
+  readonly dibCmd?: string;
+  /** The provider's uploads of the image are paused. */
+  readonly pauseUploads?: boolean;
+}
+
+export function imagesDir(folder: string): string {
+  return join(folder, 'images');
+}
+
+export function buildLogDir(folder: string): string {
+  return join(folder, 'builds');
+}
+
+export function builderConfig(site: SiteOptions, { dibCmd, pauseUploads = false }: BuilderChanges): object {
+  const { folder, mirror } = site;
+  const fromMirror =
+    mirror === undefined
+      ? {}
+      : { DIB_DISTRIBUTION_MIRROR: mirror, DIB_APT_SOURCES_CONF: `default:deb ${mirror} bookworm main` };
+  return {
+    ...common(site),
+    'images-dir': imagesDir(folder),
+    'build-log-dir': buildLogDir(folder),
+    labels: [],
+    diskimages: [
+      {
+        name: IMAGE,
+        elements: ['debian-minimal'],
+        release: 'bookworm',
+        // Besides qcow2, which the cloud wants.
+        formats: ['raw'],
+        username: 'debian',
+        'env-vars': { ...fromMirror, TMP_DIR: join(folder, 'tmp') },
+        ...(dibCmd === undefined ? {} : { 'dib-cmd': dibCmd }),
+      },
+    ],
+    providers: [{ ...provider(site), diskimages: [{ name: IMAGE, pause: pauseUploads }], pools: [] }],
+  };
+}
+
+export function launcherConfig(site: SiteOptions, webappPort: number): object {
+  const pool = {
+    name: 'main',
+    'max-servers': 2,
+    networks: [site.network],
+    'auto-floating-ip': false,
+    // There may be no guest behind the address, as with a cloud that has no hypervisor.
+    'host-key-checking': false,
+    labels: [{ name: IMAGE, diskimage: IMAGE, 'flavor-name': site.flavor }],
+  };
+  return {
+    ...common(site),
+    webapp: { port: webappPort, listen_address: '127.0.0.1' },
+    labels: [{ name: IMAGE, 'min-ready': 0 }],
+    diskimages: [{ name: IMAGE, username: 'debian' }],
+    providers: [{ ...provider(site), diskimages: [{ name: IMAGE }], pools: [pool] }],
+  };
+}
+
+function common({ zooKeeper }: SiteOptions): object {
+  const [host, port] = zooKeeper.split(':');
+  return {
+    'zookeeper-servers': [{ host, port: Number(port) }],
+    // As it lies in this workspace; a site installs it beside the launcher.
+    drivers: [{ name: 'openstack', package: dirname(require.resolve('@nodepool/driver-openstack/package.json')) }],
+  };
+}
+
+function provider({ cloud }: SiteOptions): object {
+  return { name: PROVIDER, driver: 'openstack', cloud: cloud.name, rate: 0.05 };
+}

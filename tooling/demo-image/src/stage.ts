@@ -1,0 +1,148 @@
+/** What the demonstration plays on: a ZooKeeper, a cloud, a builder, a launcher, and a store to see with. */
+
+import { mkdirSync, mkdtempSync } from 'node:fs';
+import { rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { openStore, systemRandom, type Store } from '@nodepool/core';
+import { freePorts, startZooKeeper } from '@nodepool/dev-zookeeper';
+import {
+  configFileOf,
+  describeExit,
+  labelsOffered,
+  Program,
+  programPath,
+  startBuilder,
+  startLauncher,
+  writeDaemonConfig,
+  type Narrator,
+} from '@nodepool/harness';
+import { connect, systemClock, type ZooKeeper } from '@nodepool/zookeeper';
+import { cloudOfEnvironment, simulatedCloud } from './cloud.js';
+import { machineMirror } from './mirror.js';
+import { prepareForBuild } from './prerequisites.js';
+import { builderConfig, IMAGE, launcherConfig, type BuilderChanges, type SiteOptions } from './site.js';
+
+const START_DEADLINE_MS = 60_000;
+const COMMAND_DEADLINE_MS = 120_000;
+/** A builder that is stopped lets go of its build. */
+const STOP_GRACE_MS = 60_000;
+
+export interface StageOptions {
+  readonly simulated: boolean;
+  readonly flavor: string;
+  readonly network: string;
+  /** The stand-in for diskimage-builder is used for every build; undefined: diskimage-builder itself. */
+  readonly dibCmd: string | undefined;
+  /** The folder with the logs stays when everything is over. */
+  readonly keep: boolean;
+}
+
+export class Stage {
+  private readonly undo: (() => Promise<unknown>)[] = [];
+  private changes: BuilderChanges = {};
+  private launcher: Program | undefined;
+
+  private constructor(
+    readonly folder: string,
+    private readonly site: SiteOptions,
+    readonly zooKeeper: ZooKeeper,
+    readonly store: Store,
+    readonly builder: Program,
+  ) {}
+
+  /** Starts everything but the launcher. Leaves nothing behind when it rejects. */
+  static async build(options: StageOptions, narrator: Narrator, interrupted: AbortSignal): Promise<Stage> {
+    const folder = mkdtempSync(join(tmpdir(), 'nodepool-demo-image-'));
+    const undo: (() => Promise<unknown>)[] = [];
+    if (!options.keep) undo.push(() => rm(folder, { recursive: true, force: true }));
+    try {
+      const changes: BuilderChanges = options.dibCmd === undefined ? {} : { dibCmd: options.dibCmd };
+      if (options.dibCmd === undefined) await prepareForBuild(folder, narrator);
+      mkdirSync(join(folder, 'tmp'));
+      interrupted.throwIfAborted();
+      const cloud = options.simulated ? await simulatedCloud() : cloudOfEnvironment();
+      undo.push(() => cloud.stop());
+      narrator.say(`images go to ${cloud.what}`);
+      const server = await startZooKeeper();
+      undo.push(() => server.stop());
+      const zooKeeper = connect({ servers: server.servers });
+      undo.push(() => zooKeeper.close());
+      await zooKeeper.connected({ signal: interrupted, timeoutMs: START_DEADLINE_MS });
+      const store = openStore(zooKeeper, { clock: systemClock, random: systemRandom, identifier: 'demo-image' });
+      undo.push(async () => store.close());
+      store.start();
+      await store.ready({ signal: interrupted, timeoutMs: START_DEADLINE_MS });
+      const { flavor, network, dibCmd } = options;
+      const mirror = dibCmd === undefined ? machineMirror() : undefined;
+      const site: SiteOptions = { folder, zooKeeper: server.servers, cloud, flavor, network, mirror };
+      const env = environment(site);
+      const builder = await startBuilder({ folder, config: builderConfig(site, changes), env });
+      undo.push(() => builder.stop(STOP_GRACE_MS));
+      narrator.say(`nodepool-builder runs (process ${builder.pid}) with ${configFileOf({ folder, name: 'builder' })}`);
+      const stage = new Stage(folder, site, zooKeeper, store, builder);
+      stage.changes = changes;
+      stage.undo.push(...undo);
+      return stage;
+    } catch (error) {
+      for (const step of undo.reverse()) await step();
+      throw error;
+    }
+  }
+
+  /** Resolves once the launcher offers its label. */
+  async startLauncher(narrator: Narrator, interrupted: AbortSignal): Promise<void> {
+    const { folder, site } = this;
+    const [port = 0] = await freePorts(1);
+    const launcher = await startLauncher({ folder, config: launcherConfig(site, port), env: environment(site) });
+    this.launcher = launcher;
+    this.undo.push(() => launcher.stop());
+    narrator.say(`nodepool-launcher runs (process ${launcher.pid})`);
+    await launcher.while('offers its label', START_DEADLINE_MS, (signal) =>
+      labelsOffered(this.zooKeeper, [IMAGE], AbortSignal.any([signal, interrupted])),
+    );
+  }
+
+  /** Changes the configuration of the builder, which takes it up while it runs. */
+  async changeBuilder(changes: BuilderChanges): Promise<void> {
+    this.changes = { ...this.changes, ...changes };
+    const { folder, site } = this;
+    await writeDaemonConfig({ folder, name: 'builder', config: builderConfig(site, this.changes) });
+    this.builder.signal('SIGHUP');
+  }
+
+  /** Runs the command line; resolves with what it printed. Rejects when it did not succeed. */
+  async nodepool(...args: string[]): Promise<string> {
+    const { folder, site } = this;
+    const logFile = join(folder, `nodepool-${args[0] ?? ''}-${systemRandom.uuidHex()}.log`);
+    const command = await Program.start({
+      name: `nodepool ${args.join(' ')}`,
+      command: process.execPath,
+      args: [programPath('nodepool'), '-c', configFileOf({ folder, name: 'builder' }), ...args],
+      logFile,
+      cwd: folder,
+      env: environment(site),
+    });
+    const exit = await command.ends(COMMAND_DEADLINE_MS);
+    if (exit.code !== 0) throw new Error(`${command.name}: ${describeExit(exit)}\n${command.logTail()}`);
+    return command.logTail();
+  }
+
+  /** Does `work` for as long as the daemons run. */
+  async while<T>(what: string, deadlineMs: number, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+    const { launcher, builder } = this;
+    return await builder.while(what, deadlineMs, (signal) =>
+      launcher === undefined
+        ? work(signal)
+        : launcher.while(what, deadlineMs, (both) => work(AbortSignal.any([signal, both]))),
+    );
+  }
+
+  async clear(): Promise<void> {
+    for (const step of this.undo.reverse()) await step();
+  }
+}
+
+function environment({ cloud }: SiteOptions): Readonly<Record<string, string>> {
+  return { OS_CLIENT_CONFIG_FILE: cloud.cloudsYaml };
+}
