@@ -1,0 +1,91 @@
+/** Writes a new driver's files. */
+
+import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { dirname, join, relative, resolve } from 'node:path';
+import type { Framework } from './frameworks.js';
+import { renamed, type DriverNames } from './names.js';
+
+export interface CreateDriverOptions {
+  readonly names: DriverNames;
+  readonly framework: Framework;
+  /** Folder to make; it must not exist, and the one that it is in must. */
+  readonly folder: string;
+}
+
+export interface CreatedDriver {
+  readonly folder: string;
+  /** Paths within the folder, sorted. */
+  readonly files: readonly string[];
+}
+
+/** The driver was not made, and nothing is left of it. The message says why, and what to do. */
+export class CreateDriverError extends Error {
+  constructor(message: string, cause: unknown) {
+    super(message, { cause });
+    this.name = 'CreateDriverError';
+  }
+}
+
+const TEMPLATES = join(__dirname, '..', 'templates');
+
+/** Files that npm and its friends would take for those of this package itself, and what they are called in a driver. */
+const CALLED: Readonly<Record<string, string>> = { _gitignore: '.gitignore', '_package.json': 'package.json' };
+
+/** Makes a folder with a driver in it. Rejects with a `CreateDriverError`; then the folder is not there. */
+export async function createDriver({ names, framework, folder }: CreateDriverOptions): Promise<CreatedDriver> {
+  const target = resolve(folder);
+  const templates = await templateFiles(framework);
+  await makeFolder(target);
+  try {
+    for (const [path, source] of templates) {
+      await mkdir(dirname(join(target, path)), { recursive: true });
+      await writeFile(join(target, path), renamed(await readFile(source, 'utf8'), names));
+    }
+  } catch (error) {
+    await rm(target, { recursive: true, force: true });
+    throw new CreateDriverError(`${target} could not be filled: ${reason(error)}`, error);
+  }
+  return { folder: target, files: [...templates.keys()].sort() };
+}
+
+/** Paths in the new folder, and the files that they are made from: what all frameworks share, and what one has. */
+async function templateFiles(framework: Framework): Promise<Map<string, string>> {
+  const files = new Map<string, string>();
+  for (const part of ['common', framework]) {
+    const root = join(TEMPLATES, part);
+    for (const entry of await readdir(root, { recursive: true, withFileTypes: true })) {
+      if (!entry.isFile()) continue;
+      const source = join(entry.parentPath, entry.name);
+      files.set(relative(root, join(entry.parentPath, CALLED[entry.name] ?? entry.name)), source);
+    }
+  }
+  return files;
+}
+
+async function makeFolder(target: string): Promise<void> {
+  try {
+    await mkdir(target);
+  } catch (error) {
+    throw new CreateDriverError(`${target} can't be made: ${reason(error)}`, error);
+  }
+}
+
+function reason(error: unknown): string {
+  const code = typeof error === 'object' && error !== null && 'code' in error ? error.code : undefined;
+  switch (code) {
+    case 'EEXIST':
+      return 'it exists already; choose another name, or another folder with --folder';
+    case 'ENOENT':
+      return 'the folder that it would be in does not exist; make that first, or choose another with --folder';
+    case 'ENOTDIR':
+      return 'what it would be in is no folder; choose another with --folder';
+    case 'EACCES':
+    case 'EPERM':
+    case 'EROFS':
+      return 'you may not write there; choose another folder with --folder';
+    case 'ENOSPC':
+      return 'the disk is full';
+    default:
+      return error instanceof Error ? error.message : String(error);
+  }
+}

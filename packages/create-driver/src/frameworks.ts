@@ -1,0 +1,15 @@
+/** The frameworks that a driver can stand on. */
+
+/** A framework of `@nodepool/core`; also the name of the folder with its part of the template. */
+export type Framework = 'simple' | 'state-machine';
+
+/** Each with when to take it, the one that suits most first. */
+export const FRAMEWORKS: Readonly<Record<Framework, string>> = {
+  'state-machine':
+    'an instance takes several calls, or thousands are made at once: you write what happens step by step',
+  simple: 'an instance is made by one call and deleted by one: you write create, delete and list',
+};
+
+export function isFramework(text: string): text is Framework {
+  return Object.hasOwn(FRAMEWORKS, text);
+}

@@ -1,0 +1,57 @@
+/** The names that a new driver goes by. */
+
+/** What is put into a template in place of its own names. */
+export interface DriverNames {
+  /** In the configuration, `driver: NAME`. */
+  readonly driver: string;
+  /** Of classes and types, e.g. `MyCloud`. */
+  readonly pascal: string;
+  /** Of functions, e.g. `myCloud`. */
+  readonly camel: string;
+  /** Of the npm package. */
+  readonly package: string;
+}
+
+/** Names of the driver that the templates are, which works as it is. */
+export const TEMPLATE_NAMES: DriverNames = {
+  driver: 'mycloud',
+  pascal: 'MyCloud',
+  camel: 'myCloud',
+  package: 'nodepool-driver-mycloud',
+};
+
+const DRIVER_NAME = /^[a-z][a-z0-9]*(-[a-z0-9]+)*$/;
+const MAX_DRIVER_NAME = 60;
+const PACKAGE_NAME = /^(@[a-z0-9~-][a-z0-9._~-]*\/)?[a-z0-9~-][a-z0-9._~-]*$/;
+const MAX_PACKAGE_NAME = 214;
+
+/**
+ * All names of a driver. `packageName`: default `nodepool-driver-NAME`. Throws a `RangeError` that says what a right name
+ * looks like.
+ */
+export function namesOf(driver: string, packageName = `nodepool-driver-${driver}`): DriverNames {
+  if (!DRIVER_NAME.test(driver) || driver.length > MAX_DRIVER_NAME) {
+    throw new RangeError(
+      `${JSON.stringify(driver)} is no name for a driver: small letters and digits, in words joined by "-", ` +
+        'beginning with a letter, e.g. my-cloud',
+    );
+  }
+  if (!PACKAGE_NAME.test(packageName) || packageName.length > MAX_PACKAGE_NAME) {
+    throw new RangeError(`${JSON.stringify(packageName)} is no name for an npm package, e.g. @acme/nodepool-driver-x`);
+  }
+  const pascal = driver
+    .split('-')
+    .map((word) => word.charAt(0).toUpperCase() + word.slice(1))
+    .join('');
+  return { driver, pascal, camel: pascal.charAt(0).toLowerCase() + pascal.slice(1), package: packageName };
+}
+
+/** A text of a template with these names in it. */
+export function renamed(text: string, names: DriverNames): string {
+  // The longest first: the package's name contains the driver's.
+  return text
+    .replaceAll(TEMPLATE_NAMES.package, names.package)
+    .replaceAll(TEMPLATE_NAMES.pascal, names.pascal)
+    .replaceAll(TEMPLATE_NAMES.camel, names.camel)
+    .replaceAll(TEMPLATE_NAMES.driver, names.driver);
+}

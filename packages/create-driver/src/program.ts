@@ -1,0 +1,152 @@
+/** The command line: what is asked for, what is still to be asked, and what is said at the end. */
+
+import { readFile } from 'node:fs/promises';
+import { join, relative } from 'node:path';
+import { parseArgs } from 'node:util';
+import { createDriver, CreateDriverError } from './create.js';
+import { FRAMEWORKS, isFramework, type Framework } from './frameworks.js';
+import { namesOf } from './names.js';
+
+/** Where the program talks to. */
+export interface Terminal {
+  readonly print: (text: string) => void;
+  readonly complain: (text: string) => void;
+  /** Asks a question; undefined: nobody is there to answer. The answer is undefined when whoever was there has gone. */
+  readonly ask: ((question: string) => Promise<string | undefined>) | undefined;
+}
+
+/** Of the process: 0 done, 1 failed, 2 wrong usage. */
+export type ExitCode = 0 | 1 | 2;
+
+const HELP = `Usage: npm create @nodepool/driver NAME -- [options]
+       pnpm create @nodepool/driver NAME [options]
+
+Makes a folder with a driver for Nodepool in it: a package that works, with tests, a tiny cloud to start from, and a
+configuration to run a launcher with. NAME is what configurations will call the driver, e.g. my-cloud.
+
+  --framework FRAMEWORK  what it stands on; asked for on a terminal when it is not given
+${Object.entries(FRAMEWORKS)
+  .map(([name, when]) => `                           ${name}: ${when}\n`)
+  .join('')}  --package PACKAGE      name of the npm package, default nodepool-driver-NAME; e.g. @acme/nodepool-driver-x
+  --folder FOLDER        folder to make, default nodepool-driver-NAME
+  --version              version of this program
+  -h, --help             this text
+`;
+
+/** Who called it wrongly is told how it is right. */
+class UsageError extends Error {}
+
+interface Wanted {
+  readonly name: string;
+  readonly framework: Framework | undefined;
+  readonly package: string | undefined;
+  readonly folder: string | undefined;
+}
+
+/** Runs the program. Never rejects for what the user did. */
+export async function run(args: readonly string[], terminal: Terminal): Promise<ExitCode> {
+  try {
+    const wanted = read(args);
+    if (wanted === 'help') terminal.print(HELP);
+    else if (wanted === 'version') terminal.print(`${await version()}\n`);
+    else await make(wanted, terminal);
+    return 0;
+  } catch (error) {
+    if (error instanceof CreateDriverError) {
+      terminal.complain(`${error.message}\n`);
+      return 1;
+    }
+    if (!(error instanceof UsageError)) throw error;
+    terminal.complain(`${error.message}\n--help tells how it is used.\n`);
+    return 2;
+  }
+}
+
+function read(args: readonly string[]): Wanted | 'help' | 'version' {
+  const { values, positionals } = parsed(args);
+  if (values.help === true) return 'help';
+  if (values.version === true) return 'version';
+  const [name, ...more] = positionals;
+  if (name === undefined) throw new UsageError('Which NAME shall the driver have? e.g. my-cloud');
+  if (more.length > 0) throw new UsageError(`One NAME is enough, and these are too many: ${more.join(' ')}`);
+  const { framework } = values;
+  if (framework !== undefined && !isFramework(framework)) {
+    throw new UsageError(`There is no framework "${framework}"; there are: ${Object.keys(FRAMEWORKS).join(', ')}`);
+  }
+  return { name, framework, package: values.package, folder: values.folder };
+}
+
+function parsed(args: readonly string[]): ReturnType<typeof parse> {
+  try {
+    return parse(args);
+  } catch (error) {
+    throw new UsageError(error instanceof Error ? error.message : String(error), { cause: error });
+  }
+}
+
+function parse(args: readonly string[]) {
+  return parseArgs({
+    args: [...args],
+    allowPositionals: true,
+    options: {
+      framework: { type: 'string' },
+      package: { type: 'string' },
+      folder: { type: 'string' },
+      version: { type: 'boolean' },
+      help: { type: 'boolean', short: 'h' },
+    },
+  });
+}
+
+async function make(wanted: Wanted, terminal: Terminal): Promise<void> {
+  const names = namesOrUsage(wanted);
+  const framework = wanted.framework ?? (await askForFramework(terminal));
+  const folder = wanted.folder ?? `nodepool-driver-${names.driver}`;
+  const created = await createDriver({ names, framework, folder });
+  terminal.print(`Made ${created.folder}: ${created.files.length} files, framework ${framework}.\n`);
+  const fromHere = relative(process.cwd(), created.folder);
+  terminal.print(nextSteps(fromHere.startsWith('..') ? created.folder : fromHere));
+}
+
+function namesOrUsage({ name, package: packageName }: Wanted): ReturnType<typeof namesOf> {
+  try {
+    return namesOf(name, packageName);
+  } catch (error) {
+    throw new UsageError(error instanceof Error ? error.message : String(error), { cause: error });
+  }
+}
+
+async function askForFramework({ ask, print }: Terminal): Promise<Framework> {
+  const known = Object.keys(FRAMEWORKS);
+  const remedy = `Which framework? Give --framework ${known.join(' or --framework ')}`;
+  if (ask === undefined) throw new UsageError(remedy);
+  for (const [name, when] of Object.entries(FRAMEWORKS)) print(`  ${name}: ${when}\n`);
+  for (;;) {
+    const answer = (await ask(`Which framework? [${known[0] ?? ''}] `))?.trim();
+    if (answer === undefined) throw new UsageError(`\n${remedy}`);
+    const chosen = answer === '' ? known[0] : answer;
+    if (chosen !== undefined && isFramework(chosen)) return chosen;
+    print(`There is no framework "${answer}".\n`);
+  }
+}
+
+function nextSteps(folder: string): string {
+  return `
+Next:
+
+  cd ${folder}
+  npm install
+  npm test             the contract of drivers, on the tiny cloud that you start from
+  npm run lint
+  npm run launcher     a launcher with this driver; needs a ZooKeeper at 127.0.0.1:2181, see nodepool.yaml
+
+Then read README.md: it says what to change, in which order.
+`;
+}
+
+async function version(): Promise<string> {
+  const manifest: unknown = JSON.parse(await readFile(join(__dirname, '..', 'package.json'), 'utf8'));
+  const found =
+    typeof manifest === 'object' && manifest !== null && 'version' in manifest ? manifest.version : undefined;
+  return String(found);
+}

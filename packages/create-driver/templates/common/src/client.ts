@@ -1,0 +1,71 @@
+/**
+ * The narrow API through which this driver uses its cloud: the calls that it makes and no others.
+ *
+ * It keeps the cloud's SDK out of the rest of the driver. Every call is a task of the task manager, which waits for its
+ * turn at the configured rate, ends it when nobody wants it any more or its deadline has passed, and counts it.
+ */
+
+import type { Call, TaskManager } from '@nodepool/core';
+import { driverErrorOf } from './errors.js';
+import type { InstanceSpec, Limits, Page, TinyCloud, TinyInstance } from './tiny-cloud.js';
+
+/** A kind of call, for messages and metrics. */
+interface Operation {
+  readonly service: string;
+  readonly method: string;
+  readonly operation: string;
+}
+
+const CREATE: Operation = { service: 'instances', method: 'POST', operation: 'create' };
+const DELETE: Operation = { service: 'instances', method: 'DELETE', operation: 'delete' };
+const LIST: Operation = { service: 'instances', method: 'GET', operation: 'list' };
+const LIMITS: Operation = { service: 'project', method: 'GET', operation: 'limits' };
+
+/** All calls reject with a `DriverError`. */
+export class Client {
+  /** `cloud`: replace it by your cloud's SDK, or by calls of `fetch` with the signal that each task gets. */
+  constructor(private readonly cloud: TinyCloud) {}
+
+  /** Resolves once the cloud has accepted it; the instance may still boot. */
+  createInstance(tasks: TaskManager, spec: InstanceSpec, call: Call): Promise<TinyInstance> {
+    return submit(tasks, CREATE, call, (signal) => this.cloud.createInstance(spec, signal));
+  }
+
+  /** Resolves once the cloud has accepted it; the instance may exist for a while. */
+  deleteInstance(tasks: TaskManager, id: string, call: Call): Promise<void> {
+    return submit(tasks, DELETE, call, (signal) => this.cloud.deleteInstance(id, signal));
+  }
+
+  /** All instances, of all pages. Rejects when one page fails: what a list lacks counts as gone. */
+  async listInstances(tasks: TaskManager, call: Call): Promise<readonly TinyInstance[]> {
+    const items: TinyInstance[] = [];
+    let page: Page<TinyInstance> | undefined;
+    do {
+      const marker: string | null = page?.next ?? null;
+      page = await submit(tasks, LIST, call, (signal) => this.cloud.listInstances(marker, signal));
+      items.push(...page.items);
+    } while (page.next !== null);
+    return items;
+  }
+
+  /** What the project may have in total. */
+  limits(tasks: TaskManager, call: Call): Promise<Limits> {
+    return submit(tasks, LIMITS, call, (signal) => this.cloud.limits(signal));
+  }
+}
+
+function submit<T>(
+  tasks: TaskManager,
+  operation: Operation,
+  call: Call,
+  work: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
+  const main = async (signal: AbortSignal): Promise<T> => {
+    try {
+      return await work(signal);
+    } catch (error) {
+      throw driverErrorOf(operation.operation, error);
+    }
+  };
+  return tasks.submit({ ...operation, main }, call);
+}

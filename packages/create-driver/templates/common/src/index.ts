@@ -1,0 +1,2 @@
+/** A Nodepool driver for mycloud. A launcher loads `driver`. */
+export { driver, myCloudDriver, type MyCloudDriverOptions } from './driver.js';

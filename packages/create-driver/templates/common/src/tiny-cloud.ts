@@ -1,0 +1,219 @@
+/**
+ * A tiny cloud to start from: instances in memory, which boot, fail and are listed in pages.
+ *
+ * It stands where your cloud will be. Once `client.ts` talks to that, this file moves to the tests, or goes.
+ */
+
+import { systemClock, type Clock } from '@nodepool/core';
+
+export interface InstanceSpec {
+  readonly name: string;
+  readonly image: string;
+  readonly cores: number;
+  /** MiB. */
+  readonly ram: number;
+  readonly tags: Readonly<Record<string, string>>;
+}
+
+export interface TinyInstance extends InstanceSpec {
+  readonly id: string;
+  readonly address: string;
+  readonly state: 'booting' | 'running' | 'failed' | 'deleting';
+}
+
+export interface Page<T> {
+  readonly items: readonly T[];
+  /** Marker of the next page; null: this is the last. */
+  readonly next: string | null;
+}
+
+export interface Limits {
+  readonly instances: number;
+  readonly cores: number;
+}
+
+export type TinyCloudErrorCode =
+  'invalid' | 'unauthorized' | 'quota' | 'no-capacity' | 'not-found' | 'throttled' | 'internal' | 'connection-lost';
+
+export class TinyCloudError extends Error {
+  constructor(
+    readonly code: TinyCloudErrorCode,
+    message: string,
+  ) {
+    super(message);
+    this.name = 'TinyCloudError';
+  }
+}
+
+export type TinyOperation = 'create' | 'delete' | 'list' | 'limits';
+
+/** What goes wrong with a call: an error instead of an effect, an effect without an answer, or neither, ever. */
+export type TinyFault = TinyCloudErrorCode | 'lose-answer' | 'hang';
+
+export interface TinyCloudSettings {
+  bootMs: number;
+  deleteMs: number;
+  limits: Limits;
+  pageSize: number;
+  /** For how long lists do not know yet what was made, or has gone. */
+  listLagMs: number;
+}
+
+interface Stored extends InstanceSpec {
+  readonly id: string;
+  readonly address: string;
+  readonly madeAt: number;
+  readonly runsAt: number;
+  failed: boolean;
+  goneAt: number;
+}
+
+interface PlannedFault {
+  readonly operation: TinyOperation;
+  readonly fault: TinyFault;
+  /** Calls of the operation to let pass. */
+  skip: number;
+}
+
+const projects = new Map<string, TinyCloud>();
+
+export class TinyCloud {
+  /** May be changed at any time. */
+  readonly settings: TinyCloudSettings;
+  private readonly stored = new Map<string, Stored>();
+  private readonly faults: PlannedFault[] = [];
+  private lastId = 0;
+
+  constructor(
+    private readonly clock: Clock,
+    settings: Partial<TinyCloudSettings> = {},
+  ) {
+    this.settings = {
+      bootMs: 2000,
+      deleteMs: 1000,
+      limits: { instances: 20, cores: 100 },
+      pageSize: 100,
+      listLagMs: 0,
+      ...settings,
+    };
+  }
+
+  /** The cloud of a project; it lives as long as this process. */
+  static ofProject(name: string): TinyCloud {
+    const known = projects.get(name) ?? new TinyCloud(systemClock);
+    projects.set(name, known);
+    return known;
+  }
+
+  createInstance(spec: InstanceSpec, signal: AbortSignal): Promise<TinyInstance> {
+    return this.perform('create', signal, () => {
+      const used = this.existing();
+      const { instances, cores } = this.settings.limits;
+      const coresUsed = used.reduce((sum, each) => sum + each.cores, spec.cores);
+      if (used.length >= instances) throw new TinyCloudError('quota', `no more than ${instances} instances`);
+      if (coresUsed > cores) throw new TinyCloudError('quota', `no more than ${cores} cores`);
+      return this.make(spec);
+    });
+  }
+
+  deleteInstance(id: string, signal: AbortSignal): Promise<void> {
+    return this.perform('delete', signal, () => {
+      const instance = this.stored.get(id);
+      const now = this.clock.monotonic();
+      if (instance === undefined || instance.goneAt <= now) throw new TinyCloudError('not-found', `no instance ${id}`);
+      instance.goneAt = Math.min(instance.goneAt, now + this.settings.deleteMs);
+    });
+  }
+
+  listInstances(marker: string | null, signal: AbortSignal): Promise<Page<TinyInstance>> {
+    return this.perform('list', signal, () => {
+      const all = this.existingAt(this.clock.monotonic() - this.settings.listLagMs);
+      const start = marker === null ? 0 : all.findIndex(({ id }) => id > marker);
+      const items = start < 0 ? [] : all.slice(start, start + this.settings.pageSize);
+      const last = items.at(-1);
+      return { items, next: last === undefined || last === all.at(-1) ? null : last.id };
+    });
+  }
+
+  limits(signal: AbortSignal): Promise<Limits> {
+    return this.perform('limits', signal, () => this.settings.limits);
+  }
+
+  /** From outside, for tests: what exists right now. */
+  existing(): readonly TinyInstance[] {
+    return this.existingAt(this.clock.monotonic());
+  }
+
+  /** Makes an instance without asking for quota. */
+  make(spec: InstanceSpec): TinyInstance {
+    this.lastId += 1;
+    const now = this.clock.monotonic();
+    const stored: Stored = {
+      ...spec,
+      id: `i-${String(this.lastId).padStart(8, '0')}`,
+      address: `192.0.2.${(this.lastId % 254) + 1}`,
+      madeAt: now,
+      runsAt: now + this.settings.bootMs,
+      failed: false,
+      goneAt: Infinity,
+    };
+    this.stored.set(stored.id, stored);
+    return this.describe(stored);
+  }
+
+  /** The instance fails. */
+  break(id: string): void {
+    const instance = this.stored.get(id);
+    if (instance !== undefined) instance.failed = true;
+  }
+
+  /** The instance is taken away. */
+  destroy(id: string): void {
+    const instance = this.stored.get(id);
+    if (instance !== undefined) instance.goneAt = this.clock.monotonic();
+  }
+
+  /** A call of the operation, after so many others of it, meets the fault. */
+  failNext(operation: TinyOperation, fault: TinyFault, skip = 0): void {
+    this.faults.push({ operation, fault, skip });
+  }
+
+  private existingAt(time: number): readonly TinyInstance[] {
+    const stored = [...this.stored.values()];
+    return stored.filter(({ madeAt, goneAt }) => madeAt <= time && goneAt > time).map((each) => this.describe(each));
+  }
+
+  private describe({ id, name, image, cores, ram, tags, address, runsAt, failed, goneAt }: Stored): TinyInstance {
+    const running = runsAt <= this.clock.monotonic() ? 'running' : 'booting';
+    const state = goneAt < Infinity ? 'deleting' : failed ? 'failed' : running;
+    return { id, name, image, cores, ram, tags, address, state };
+  }
+
+  private async perform<T>(operation: TinyOperation, signal: AbortSignal, effect: () => T): Promise<T> {
+    signal.throwIfAborted();
+    const fault = this.takeFault(operation);
+    if (fault === undefined) return effect();
+    if (fault === 'hang') return await neverUnlessAborted(signal);
+    if (fault !== 'lose-answer') throw new TinyCloudError(fault, `the cloud answers "${fault}"`);
+    effect();
+    throw new TinyCloudError('connection-lost', 'the connection was cut before the answer came');
+  }
+
+  private takeFault(operation: TinyOperation): TinyFault | undefined {
+    const planned = this.faults.find((each) => each.operation === operation);
+    if (planned === undefined) return undefined;
+    planned.skip -= 1;
+    if (planned.skip >= 0) return undefined;
+    this.faults.splice(this.faults.indexOf(planned), 1);
+    return planned.fault;
+  }
+}
+
+function neverUnlessAborted(signal: AbortSignal): Promise<never> {
+  return new Promise((_, reject) => {
+    const onAbort = (): void => {
+      reject(signal.reason instanceof Error ? signal.reason : new Error('aborted'));
+    };
+    signal.addEventListener('abort', onAbort, { once: true });
+  });
+}

@@ -1,0 +1,35 @@
+/** What this driver reads from its configuration. */
+
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import type { ProviderConfigContext } from '@nodepool/core';
+import { loadProvider } from '../src/config.js';
+import { section } from './test-cloud.js';
+
+const context: ProviderConfigContext = {
+  diskImages: new Map(),
+  labels: new Set(['small']),
+  problem: (path, { expected }) => {
+    assert.fail(`${path.join('.')}: ${expected}`);
+  },
+};
+
+describe('a provider section', () => {
+  it('gives the project, and what instances of a label are like', () => {
+    const provider = loadProvider(section, context);
+    const label = provider.pools.get('main')?.labels.get('small');
+
+    assert.equal(provider.project, 'trial');
+    assert.equal(label?.cloudImage, 'debian');
+    assert.equal(label.cores, 2);
+    assert.equal(label.ram, 2048);
+  });
+
+  it('can call an image otherwise than the cloud does', () => {
+    const renamed = { ...section, 'cloud-images': [{ name: 'debian', image: 'debian-12-generic' }] };
+
+    const provider = loadProvider(renamed, context);
+
+    assert.equal(provider.pools.get('main')?.labels.get('small')?.cloudImage, 'debian-12-generic');
+  });
+});

@@ -1,0 +1,145 @@
+/** What the contract tests need to know: the driver, a cloud to use it on, and what that cloud can be made to do. */
+
+import { join } from 'node:path';
+import type { JsonObject } from '@nodepool/core';
+import {
+  simulatedTime,
+  type Ability,
+  type DriverSubject,
+  type FaultKind,
+  type FaultyOperation,
+  type PlannedFault,
+  type TestCloud,
+} from '@nodepool/driver-kit';
+import { myCloudDriver } from '../src/index.js';
+import { idOf } from '../src/instance.js';
+import { TinyCloud, type TinyFault, type TinyOperation } from '../src/tiny-cloud.js';
+
+/** Few, so that the tests see several pages. */
+const PAGE_SIZE = 5;
+
+export const section: JsonObject = {
+  name: 'test',
+  driver: 'mycloud',
+  project: 'trial',
+  'cloud-images': [{ name: 'debian', username: 'zuul' }],
+  pools: [{ name: 'main', labels: [{ name: 'small', 'cloud-image': 'debian', cores: 2, ram: 2048 }] }],
+};
+
+const FAULTS: Readonly<Record<FaultKind, TinyFault>> = {
+  refuse: 'internal',
+  'lose-answer': 'lose-answer',
+  hang: 'hang',
+  throttle: 'throttled',
+  auth: 'unauthorized',
+  quota: 'quota',
+  capacity: 'no-capacity',
+  invalid: 'invalid',
+};
+
+const OPERATIONS = ['create', 'delete', 'list'] as const;
+const FAULTS_OF_ALL = ['refuse', 'hang', 'throttle', 'auth'] as const;
+const FAULTS_OF_CREATE = ['lose-answer', 'quota', 'capacity', 'invalid'] as const;
+
+const can: readonly Ability[] = [
+  'resources',
+  'foreign-instances',
+  'times',
+  'list-lag',
+  'break-instance',
+  'destroy-instance',
+  'quota',
+  ...OPERATIONS.flatMap((operation) => FAULTS_OF_ALL.map((fault): Ability => `fault:${operation}:${fault}`)),
+  ...FAULTS_OF_CREATE.map((fault): Ability => `fault:create:${fault}`),
+  'fault:delete:lose-answer',
+];
+
+/** A cloud for one test, with nothing in it. */
+export function openTestCloud(): TestCloud & { readonly cloud: TinyCloud } {
+  const time = simulatedTime();
+  const cloud = new TinyCloud(time.clock, { pageSize: PAGE_SIZE });
+  return {
+    cloud,
+    time,
+    section,
+    makeDriver: () => myCloudDriver({ cloud }),
+    resources: () =>
+      cloud
+        .existing()
+        .filter(({ tags }) => 'nodepool_node_id' in tags)
+        .map(({ id, tags }) => ({ kind: 'instance', externalId: id, tags })),
+    addForeignInstances: (count) => {
+      for (let index = 0; index < count; index += 1) {
+        cloud.make({ name: `other-${index}`, image: 'debian', cores: 0, ram: 0, tags: {} });
+      }
+    },
+    setTimes: ({ bootMs, deleteMs }) => void Object.assign(cloud.settings, { bootMs, deleteMs }),
+    setListLag: (ms) => void Object.assign(cloud.settings, { listLagMs: ms }),
+    breakInstance: (id) => {
+      cloud.break(idOf(id));
+    },
+    destroyInstance: (id) => {
+      cloud.destroy(idOf(id));
+    },
+    setQuota: ({ instances }) => void Object.assign(cloud.settings, { limits: { instances, cores: 1000 } }),
+    plan: (fault) => {
+      plan(cloud, fault);
+    },
+    close: () => undefined,
+  };
+}
+
+/** The driver as the contract tests want it. */
+export const subject: DriverSubject = {
+  name: 'mycloud',
+  packageFolder: join(__dirname, '..', '..'),
+  can,
+  configuration: {
+    // Together these have every key of the schema.
+    accepted: [
+      {
+        ...section,
+        'max-concurrency': 3,
+        priority: 50,
+        'launch-retries': 2,
+        'launch-timeout': 600,
+        'boot-timeout': 30,
+        rate: 5,
+        'cloud-images': [
+          {
+            name: 'debian',
+            image: 'debian-12',
+            username: 'zuul',
+            'python-path': '/usr/bin/python3',
+            'shell-type': 'sh',
+            'connection-type': 'ssh',
+            'connection-port': 2222,
+          },
+        ],
+        pools: [
+          {
+            name: 'main',
+            priority: 1,
+            'max-servers': 10,
+            'node-attributes': { rack: 'a' },
+            'host-key-checking': false,
+            'use-internal-ip': false,
+            labels: [{ name: 'small', 'cloud-image': 'debian', cores: 1, ram: 512, 'host-key-checking': true }],
+          },
+        ],
+      },
+    ],
+    refused: [],
+  },
+  open: openTestCloud,
+};
+
+function plan(cloud: TinyCloud, { operation, kind, skip }: PlannedFault): void {
+  cloud.failNext(operationOf(operation), FAULTS[kind], skip);
+}
+
+function operationOf(operation: FaultyOperation): TinyOperation {
+  const known = OPERATIONS.find((each) => each === operation);
+  if (known === undefined) throw new Error(`the tiny cloud has no operation "${operation}" to fail`);
+  return known;
+}

@@ -1,0 +1,7 @@
+/** The contract that every driver keeps; see the documentation of `@nodepool/driver-kit`. */
+
+import { describe, it } from 'node:test';
+import { describeDriverContract } from '@nodepool/driver-kit';
+import { subject } from './test-cloud.js';
+
+describeDriverContract(subject, { describe, it });

@@ -1,0 +1,146 @@
+/**
+ * How an instance is made.
+ *
+ *     start ──> creating ──────────────────────> booting ──> ready
+ *                   │  outcome unknown              ^
+ *                   └─────────────> looking ────────┘
+ *                   after a restart    ^
+ *                   ───────────────────┘
+ *
+ * A machine never waits: `advance` looks how far things are, starts what comes next, and says what it wants to be woken
+ * by. It can be saved after any step, and made again from that by another process.
+ */
+
+import {
+  attemptLookup,
+  DriverError,
+  InstanceFailedError,
+  ListingPatience,
+  PendingCall,
+  toDriverError,
+  type Advance,
+  type AttemptLookup,
+  type Call,
+  type ExternalId,
+  type Instance,
+  type JsonValue,
+  type MachineCall,
+  type StateMachine,
+} from '@nodepool/core';
+import { instanceOf } from './instance.js';
+import type { TinyInstance } from './tiny-cloud.js';
+
+/** How long the cloud's list may lack what exists: two lists in a row, and five seconds. Ask your cloud's manual. */
+const SETTLING = { settleRounds: 2, settleMs: 5000 };
+
+/** The next step needs a list that is asked for from now on; the framework makes one for all machines. */
+const FRESH_LISTING: Advance = { next: 'listing' };
+
+export interface CreateMachineOptions {
+  /** Identity of the attempt, a tag of the instance. */
+  readonly attempt: string;
+  /** What an earlier machine saved, or null. */
+  readonly saved: JsonValue;
+  /** What an earlier machine had made, or null. */
+  readonly externalId: ExternalId | null;
+}
+
+export class CreateMachine implements StateMachine {
+  state: 'start' | 'creating' | 'looking' | 'booting' | 'ready' = 'start';
+  externalId: ExternalId | undefined;
+  private readonly creation = new PendingCall<TinyInstance>();
+  private readonly lookup: AttemptLookup;
+  private readonly patience = new ListingPatience(SETTLING);
+  /** Why it is not known whether the creation took effect; undefined: it was begun by a process that is no more. */
+  private doubt: DriverError | undefined;
+
+  constructor(
+    private readonly create: (call: Call) => Promise<TinyInstance>,
+    { attempt, saved, externalId }: CreateMachineOptions,
+  ) {
+    this.lookup = attemptLookup(attempt, SETTLING);
+    // A restored machine must not create anything before it knows that the call of its predecessor had no effect.
+    if (externalId !== null) this.found(externalId);
+    else if (saved !== null) this.state = 'looking';
+  }
+
+  get complete(): boolean {
+    return this.state === 'ready';
+  }
+
+  advance(call: MachineCall): Advance {
+    switch (this.state) {
+      case 'start':
+        this.state = 'creating';
+        return this.creation.start(this.create(call));
+      case 'creating':
+        return this.creation.underway ?? this.afterCreation(call);
+      case 'looking':
+        return this.look(call);
+      case 'booting':
+        return this.watch(call);
+      case 'ready':
+        return { next: 'complete' };
+    }
+  }
+
+  /** The external id is kept by the framework; that there is a saved machine at all says that the creation was begun. */
+  save(): JsonValue {
+    return { state: this.state };
+  }
+
+  private afterCreation(call: MachineCall): Advance {
+    let instance: TinyInstance;
+    try {
+      instance = this.creation.take();
+    } catch (error) {
+      const failure = toDriverError(error);
+      // Only an unknown outcome is worth looking at. The framework knows what every other error means.
+      if (failure.outcome !== 'unknown') throw failure;
+      this.doubt = failure;
+      this.state = 'looking';
+      return this.look(call);
+    }
+    this.found(instance.id);
+    return this.judge(instanceOf(instance));
+  }
+
+  /** Looks for the instance by the tag that it got at its creation. */
+  private look(call: MachineCall): Advance {
+    const result = this.lookup.check(call);
+    if (result.found === 'unknown') return result.advance;
+    if (result.found === 'nothing') {
+      // Not repeated here: the launcher makes a new attempt, whose instance cannot be mistaken for a late one of this.
+      const reason = this.doubt?.message ?? 'the launcher was restarted while the instance was made';
+      const options = { cause: this.doubt, outcome: 'not-applied' } as const;
+      throw new DriverError(this.doubt?.code ?? 'transient', `${reason}; the cloud has no such instance`, options);
+    }
+    this.found(result.instance.externalId);
+    return this.judge(result.instance);
+  }
+
+  private found(externalId: ExternalId): void {
+    this.externalId = externalId;
+    this.state = 'booting';
+  }
+
+  /** Reads the instance from the list that all machines share, instead of asking for each by itself. */
+  private watch({ listing }: MachineCall): Advance {
+    const instance = this.externalId === undefined ? undefined : listing?.byExternalId(this.externalId);
+    if (instance !== undefined) {
+      this.patience.reset();
+      return this.judge(instance);
+    }
+    if (listing !== undefined && this.patience.missedIn(listing)) {
+      throw new InstanceFailedError('the instance disappeared while it was booting');
+    }
+    return FRESH_LISTING;
+  }
+
+  private judge(instance: Instance): Advance {
+    if (instance.failed !== undefined) throw new InstanceFailedError(`the instance has failed: ${instance.failed}`);
+    if (!instance.ready) return FRESH_LISTING;
+    this.state = 'ready';
+    return { next: 'complete', instance };
+  }
+}

@@ -1,0 +1,102 @@
+/** A driver that was just made: it compiles, keeps the contract, passes its lint, and a configuration can name it. */
+
+import { execFile } from 'node:child_process';
+import { mkdirSync, rmSync } from 'node:fs';
+import { readdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { beforeAll, describe, expect, it } from '@jest/globals';
+import { DRIVER_API, loadConfig } from '@nodepool/core';
+import { satisfies } from 'semver';
+import { createDriver, FRAMEWORKS, namesOf, type Framework } from '../src/index.js';
+
+const run = promisify(execFile);
+
+/** Below this package, so that its dependencies are found; not kept by git. */
+const SCRATCH = join(__dirname, '..', 'dist-test', 'created');
+const BIN = join(__dirname, '..', '..', '..', 'node_modules', '.bin');
+const TIMEOUT_MS = 120_000;
+
+interface Manifest {
+  readonly nodepool: { readonly driver: string; readonly api: number };
+  readonly peerDependencies: Readonly<Record<string, string>>;
+  readonly devDependencies: Readonly<Record<string, string>>;
+}
+
+async function manifestOf(folder: string): Promise<Manifest> {
+  return JSON.parse(await readFile(join(folder, 'package.json'), 'utf8')) as Manifest;
+}
+
+async function versionOf(workspacePackage: string): Promise<string> {
+  const file = join(__dirname, '..', '..', workspacePackage, 'package.json');
+  return (JSON.parse(await readFile(file, 'utf8')) as { version: string }).version;
+}
+
+describe.each(Object.keys(FRAMEWORKS) as Framework[])('a new driver on the framework %s', (framework) => {
+  // Each has a name of its own: jest takes all packages that it sees for one collection.
+  const name = `moon-${framework}`;
+  const folder = join(SCRATCH, name);
+
+  beforeAll(async () => {
+    rmSync(folder, { recursive: true, force: true });
+    mkdirSync(SCRATCH, { recursive: true });
+    await createDriver({ names: namesOf(name), framework, folder });
+    await run(join(BIN, 'tsc'), ['-p', '.'], { cwd: folder });
+    await run(join(BIN, 'tsc'), ['-p', 'tsconfig.test.json'], { cwd: folder });
+  }, TIMEOUT_MS);
+
+  it(
+    'passes its tests, the contract of drivers among them',
+    async () => {
+      const tests = (await readdir(join(folder, 'dist-test', 'test'))).filter((file) => file.endsWith('.test.js'));
+      // A test runner that is started by another must not take that for its own.
+      const env = { ...process.env, NODE_TEST_CONTEXT: undefined, NODE_OPTIONS: undefined };
+
+      const files = tests.map((file) => join('dist-test', 'test', file));
+      const { stdout } = await run(process.execPath, ['--test', '--test-reporter', 'tap', ...files], {
+        cwd: folder,
+        env,
+      });
+
+      expect(stdout).toMatch(/^# fail 0$/m);
+      expect(stdout).toMatch(/life\.launch/);
+    },
+    TIMEOUT_MS,
+  );
+
+  it(
+    'passes its lint',
+    async () => {
+      await run(join(BIN, 'eslint'), ['.'], { cwd: folder });
+    },
+    TIMEOUT_MS,
+  );
+
+  it('is found by the configuration that comes with it', async () => {
+    const loaded = await loadConfig({ file: join(folder, 'nodepool.yaml'), env: {} });
+
+    if (!loaded.ok) throw new Error(JSON.stringify(loaded.problems));
+    expect([...loaded.config.brokenProviders.values()]).toEqual([]);
+    expect(loaded.config.providers.get(`${name}-1`)?.driver).toBe(name);
+  });
+
+  it('has nothing left of the names of the template', async () => {
+    const names = await readdir(folder, { recursive: true, withFileTypes: true });
+    const files = names.filter((entry) => entry.isFile() && !entry.parentPath.includes(join(folder, 'dist')));
+    for (const entry of files) {
+      expect(entry.name).not.toMatch(/mycloud/i);
+      expect(await readFile(join(entry.parentPath, entry.name), 'utf8')).not.toMatch(/mycloud/i);
+    }
+    expect(files.length).toBeGreaterThan(10);
+  });
+
+  it('is written for this driver API, and for the versions in this workspace', async () => {
+    const { nodepool, peerDependencies, devDependencies } = await manifestOf(folder);
+
+    expect(nodepool).toEqual({ driver: name, api: DRIVER_API });
+    expect(satisfies(await versionOf('core'), peerDependencies['@nodepool/core'] ?? '')).toBe(true);
+    for (const name of ['cli', 'core', 'driver-kit', 'launcher']) {
+      expect(satisfies(await versionOf(name), devDependencies[`@nodepool/${name}`] ?? '')).toBe(true);
+    }
+  });
+});

@@ -1,0 +1,30 @@
+/** Names that a driver can have. */
+
+import { describe, expect, it } from '@jest/globals';
+import { namesOf } from '../src/index.js';
+
+describe('the names of a driver', () => {
+  it('are made from the one that configurations use', () => {
+    expect(namesOf('star-dust-2')).toEqual({
+      driver: 'star-dust-2',
+      pascal: 'StarDust2',
+      camel: 'starDust2',
+      package: 'nodepool-driver-star-dust-2',
+    });
+  });
+
+  it('can have a package in a scope', () => {
+    expect(namesOf('x', '@acme/nodepool-driver-x').package).toBe('@acme/nodepool-driver-x');
+  });
+
+  it.each(['', 'Star', '2x', 'a--b', '-a', 'a-', 'a/b', '../x', 'a b', 'a'.repeat(61), 'ä'])('cannot be %j', (name) => {
+    expect(() => namesOf(name)).toThrow(RangeError);
+  });
+
+  it.each(['', 'Big', '@acme', '@acme/', '../x', 'a b', '.x', 'a'.repeat(215)])(
+    'cannot have the package %j',
+    (name) => {
+      expect(() => namesOf('x', name)).toThrow(RangeError);
+    },
+  );
+});

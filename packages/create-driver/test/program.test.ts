@@ -1,0 +1,147 @@
+/** `npm create @nodepool/driver`: what it says, asks and does. */
+
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { run } from '../src/program.js';
+
+interface Session {
+  readonly code: number;
+  readonly printed: string;
+  readonly complaints: string;
+  readonly questions: readonly string[];
+}
+
+/** Runs the program; `answers`: of somebody at a terminal, absent: there is none. */
+async function program(args: readonly string[], answers?: readonly (string | undefined)[]): Promise<Session> {
+  const said = { printed: '', complaints: '', questions: [] as string[] };
+  const left = [...(answers ?? [])];
+  const code = await run(args, {
+    print: (text) => void (said.printed += text),
+    complain: (text) => void (said.complaints += text),
+    ask:
+      answers === undefined
+        ? undefined
+        : async (question) => {
+            said.questions.push(question);
+            if (left.length === 0) throw new Error('one question too many');
+            return left.shift();
+          },
+  });
+  return { code, ...said };
+}
+
+describe('the program', () => {
+  let parent: string;
+  let folder: string;
+
+  beforeEach(() => {
+    parent = mkdtempSync(join(tmpdir(), 'nodepool-create-driver-'));
+    folder = join(parent, 'driver');
+  });
+
+  afterEach(() => {
+    rmSync(parent, { recursive: true, force: true });
+  });
+
+  it('makes a driver, and says what to do next', async () => {
+    const { code, printed } = await program(['x', '--framework', 'simple', '--folder', folder]);
+
+    expect(code).toBe(0);
+    expect(printed).toContain(folder);
+    expect(printed).toContain('npm test');
+    expect(existsSync(join(folder, '.gitignore'))).toBe(true);
+    expect(existsSync(join(folder, 'src', 'create-machine.ts'))).toBe(false);
+  });
+
+  it('names the package as it is told to', async () => {
+    await program(['x', '--framework', 'simple', '--package', '@acme/x', '--folder', folder]);
+
+    expect(JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'))).toMatchObject({ name: '@acme/x' });
+  });
+
+  it('asks for the framework on a terminal, until it gets one', async () => {
+    const { code, printed, questions } = await program(['x', '--folder', folder], ['fast', 'state-machine']);
+
+    expect(code).toBe(0);
+    expect(questions).toHaveLength(2);
+    expect(printed).toContain('There is no framework "fast"');
+    expect(existsSync(join(folder, 'src', 'create-machine.ts'))).toBe(true);
+  });
+
+  it('takes no answer for the framework that suits most', async () => {
+    const { printed } = await program(['x', '--folder', folder], ['']);
+
+    expect(printed).toContain('framework state-machine');
+  });
+
+  it('makes nothing when whoever was asked has gone', async () => {
+    const { code, complaints } = await program(['x', '--folder', folder], [undefined]);
+
+    expect(code).toBe(2);
+    expect(complaints).toContain('Give --framework');
+    expect(existsSync(folder)).toBe(false);
+  });
+
+  it('wants the framework said where there is no terminal', async () => {
+    const { code, complaints } = await program(['x', '--folder', folder]);
+
+    expect(code).toBe(2);
+    expect(complaints).toContain('--framework state-machine or --framework simple');
+    expect(existsSync(folder)).toBe(false);
+  });
+
+  it('leaves a folder alone that exists', async () => {
+    const { code, complaints } = await program(['x', '--framework', 'simple', '--folder', parent]);
+
+    expect(code).toBe(1);
+    expect(complaints).toContain('exists already');
+    expect(existsSync(join(parent, 'package.json'))).toBe(false);
+  });
+
+  it('says when the folder would be nowhere', async () => {
+    const { code, complaints } = await program(['x', '--framework', 'simple', '--folder', join(folder, 'deeper')]);
+
+    expect(code).toBe(1);
+    expect(complaints).toContain('does not exist; make that first');
+  });
+
+  it('says when the folder would be in a file', async () => {
+    const file = join(parent, 'file');
+    writeFileSync(file, '');
+
+    const { code, complaints } = await program(['x', '--framework', 'simple', '--folder', join(file, 'driver')]);
+
+    expect(code).toBe(1);
+    expect(complaints).toContain('is no folder');
+  });
+
+  it.each([
+    [[], 'Which NAME'],
+    [['x', 'y'], 'too many: y'],
+    [['Big Name'], 'is no name for a driver'],
+    [['x', '--package', 'Big'], 'is no name for an npm package'],
+    [['x', '--framework', 'fast'], 'there are: state-machine, simple'],
+    [['x', '--colour'], '--colour'],
+  ])('refuses %j, and says why', async (args, why) => {
+    const { code, complaints } = await program(args);
+
+    expect(code).toBe(2);
+    expect(complaints).toContain(why);
+    expect(complaints).toContain('--help');
+  });
+
+  it('tells how it is used', async () => {
+    const { code, printed } = await program(['--help']);
+
+    expect(code).toBe(0);
+    expect(printed).toMatch(/^Usage: npm create @nodepool\/driver NAME/);
+  });
+
+  it('tells its version', async () => {
+    const { printed } = await program(['--version']);
+
+    expect(printed).toMatch(/^\d+\.\d+\.\d+\n$/);
+  });
+});

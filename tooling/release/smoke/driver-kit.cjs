@@ -1,0 +1,10 @@
+// The contract has rules, each with a text.
+'use strict';
+
+const assert = require('node:assert');
+const { CHAPTERS, CONTRACT_VERSION } = require('@nodepool/driver-kit');
+
+assert.match(CONTRACT_VERSION, /^\d+\.\d+$/);
+const rules = CHAPTERS.flatMap((chapter) => chapter.rules);
+assert.ok(rules.length > 0);
+for (const rule of rules) assert.ok(rule.text.length > 0, rule.id);

@@ -1,0 +1,104 @@
+/** `pnpm release:check`: packs every public package, looks into it, installs it alone, and tries it. */
+
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { makeRecordList, toTable, type ListColumn } from '@nodepool/core';
+import { checkPackage, type PackageReport } from './check-package.js';
+import { manifestRules } from './checks/manifest.js';
+import { build, copyWorkspace } from './copy.js';
+import { pack, type PackedPackage } from './pack.js';
+import { Progress } from './progress.js';
+import { repositoryUrl } from './repository.js';
+import { packageNamed, withNeeds, workspaceRoot } from './workspace.js';
+
+const HELP = `Usage: pnpm release:check [options] [PACKAGE...]
+
+Packs public packages as they would be published, and checks each: package.json, files, source maps, types in both
+module systems; then installs it alone in a clean folder and checks exports, licences, origins and install scripts of all
+that came along, and that it works. PACKAGE is a name, with or without its scope; default: all.
+
+  --repository URL  the repository that packages must name, for provenance; default: what GITHUB_SERVER_URL and
+                    GITHUB_REPOSITORY say, else this is not checked
+  --signatures      also verify the registry's signatures of all dependencies; needs one that signs, and the internet
+  --keep            leave what was packed and installed, and say where
+  --help            this text
+
+Exit status: 0 nothing was found, 1 something was, 2 wrong usage.
+`;
+
+const COLUMNS: readonly ListColumn<PackageReport>[] = [
+  { field: 'package', header: 'Package', value: ({ packed }) => packed.source.name },
+  { field: 'version', header: 'Version', value: ({ packed }) => packed.source.version },
+  { field: 'files', header: 'Files', value: ({ packed }) => packed.files.length },
+  { field: 'size', header: 'KiB', value: ({ packed }) => Math.round(packed.bytes / 1024) },
+  { field: 'installed', header: 'Installs', value: ({ installed }) => installed ?? null },
+  { field: 'found', header: 'Found', value: ({ findings }) => (findings.length === 0 ? 'ok' : findings.length) },
+];
+
+interface Wanted {
+  /** None: all. */
+  readonly names: readonly string[];
+  readonly repository: string | undefined;
+  readonly signatures: boolean;
+}
+
+async function checkAll({ names, repository, signatures }: Wanted, scratch: string): Promise<boolean> {
+  const progress = new Progress((text) => void process.stdout.write(text));
+  const workspace = await copyWorkspace(workspaceRoot(), join(scratch, 'checkout'));
+  const chosen = names.length === 0 ? workspace.packages : names.map((name) => packageNamed(workspace, name));
+  const needed = new Set(chosen.flatMap(({ name }) => withNeeds(workspace, name).map((each) => each.name)));
+  const involved = workspace.packages.filter(({ name }) => needed.has(name));
+  await build(workspace.root, involved);
+  progress.say('built a copy of the checkout');
+  const packed = new Map<string, PackedPackage>();
+  for (const each of involved) packed.set(each.name, await pack(each, join(scratch, 'packed')));
+  progress.say(`packed ${packed.size} packages`);
+  if (repository === undefined) progress.say('not checked: the field "repository" (give --repository URL)');
+  const rules = manifestRules(workspace, repository);
+  const reports: PackageReport[] = [];
+  for (const { name } of chosen) {
+    const all = withNeeds(workspace, name).flatMap((each) => packed.get(each.name) ?? []);
+    const subject = packed.get(name);
+    if (subject === undefined) continue;
+    const report = await checkPackage(subject, all, rules, { scratch, signatures });
+    progress.say(`${name}: ${report.findings.length === 0 ? 'ok' : `${report.findings.length} found`}`);
+    for (const { check, message } of report.findings) progress.text(`        ${check}: ${message}\n`);
+    reports.push(report);
+  }
+  progress.text(`${toTable(makeRecordList(COLUMNS, 'all', reports))}\n`);
+  return reports.every(({ findings }) => findings.length === 0);
+}
+
+async function main(): Promise<void> {
+  const { values, positionals } = parseArgs({
+    allowPositionals: true,
+    options: {
+      repository: { type: 'string' },
+      signatures: { type: 'boolean', default: false },
+      keep: { type: 'boolean', default: false },
+      help: { type: 'boolean', short: 'h', default: false },
+    },
+  });
+  if (values.help) {
+    process.stdout.write(HELP);
+    return;
+  }
+  const scratch = await mkdtemp(join(tmpdir(), 'nodepool-release-check-'));
+  try {
+    const { signatures, repository = repositoryUrl(process.env) } = values;
+    const passed = await checkAll({ names: positionals, repository, signatures }, scratch);
+    if (!passed) process.exitCode = 1;
+  } finally {
+    if (values.keep) process.stdout.write(`left in ${scratch}\n`);
+    else await rm(scratch, { recursive: true, force: true });
+  }
+}
+
+main().catch((error: unknown) => {
+  // What `parseArgs` throws; everything else is a failure.
+  const usage = error instanceof TypeError && 'code' in error;
+  process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n${usage ? `\n${HELP}` : ''}`);
+  process.exitCode = usage ? 2 : 1;
+});

@@ -1,0 +1,130 @@
+/** What package.json must say, as it would be published. */
+
+import { isJsonObject, objectAt, stringAt, type JsonObject } from '@nodepool/core';
+import { major, satisfies, subset, validRange } from 'semver';
+import { findings, type Finding } from '../finding.js';
+import { packageNamed, type Workspace } from '../workspace.js';
+
+const CORE = '@nodepool/core';
+
+/** What the manifests of all packages have in common. */
+export interface ManifestRules {
+  readonly license: string;
+  /** `engines.node`. */
+  readonly node: string;
+  /** Where the source is, e.g. `git+https://host/owner/name.git`; undefined: not decided, so not checked. */
+  readonly repository: string | undefined;
+  /** Version of core in this workspace, for the drivers' peer ranges. */
+  readonly coreVersion: string;
+}
+
+/** The rules that the workspace's root sets. */
+export function manifestRules(workspace: Workspace, repository?: string): ManifestRules {
+  return {
+    license: stringAt(workspace.manifest, 'license') ?? '',
+    node: stringAt(objectAt(workspace.manifest, 'engines') ?? {}, 'node') ?? '',
+    repository,
+    coreVersion: packageNamed(workspace, CORE).version,
+  };
+}
+
+/** One package to check. */
+export interface ManifestSubject {
+  readonly manifest: JsonObject;
+  /** Folder in the repository, e.g. `packages/core`. */
+  readonly directory: string;
+}
+
+const DEPENDENCY_KINDS = ['dependencies', 'peerDependencies', 'optionalDependencies'] as const;
+/** Scripts that would run on the machines of those who install the package. */
+const INSTALL_SCRIPTS = ['preinstall', 'install', 'postinstall', 'prepare'] as const;
+
+export function checkManifest({ manifest, directory }: ManifestSubject, rules: ManifestRules): Finding[] {
+  return findings('manifest', [
+    ...fields(manifest, rules),
+    ...repository(manifest, directory, rules.repository),
+    ...scripts(manifest),
+    ...ranges(manifest),
+    ...driver(manifest),
+    ...peerOfCore(manifest, rules.coreVersion),
+  ]);
+}
+
+function fields(manifest: JsonObject, rules: ManifestRules): string[] {
+  const problems: string[] = [];
+  if (manifest['license'] !== rules.license) problems.push(`"license" must be "${rules.license}"`);
+  if ((stringAt(manifest, 'description') ?? '') === '') problems.push('"description" is missing: registries show it');
+  if (objectAt(manifest, 'engines')?.['node'] !== rules.node) {
+    problems.push(`"engines" must be {"node": "${rules.node}"}, as in the root's package.json`);
+  }
+  const exported = objectAt(manifest, 'exports');
+  if (exported?.['.'] === undefined) problems.push('"exports" must name what is public, with an entry "."');
+  if (exported?.['./package.json'] === undefined) {
+    problems.push('"exports" must have "./package.json": programs look up versions in it');
+  }
+  if (!Array.isArray(manifest['files'])) problems.push('"files" must say what is published');
+  return problems;
+}
+
+/** Provenance is refused by registries when the package does not name the repository that it is built from. */
+function repository(manifest: JsonObject, directory: string, url: string | undefined): string[] {
+  if (url === undefined) return [];
+  const named = objectAt(manifest, 'repository');
+  if (named?.['url'] === url && named['directory'] === directory) return [];
+  return [
+    `"repository" must name ${url} and the directory ${directory}, for provenance: pnpm release:repository ${url}`,
+  ];
+}
+
+function scripts(manifest: JsonObject): string[] {
+  const named = objectAt(manifest, 'scripts') ?? {};
+  return INSTALL_SCRIPTS.filter((script) => script in named).map(
+    (script) => `the script "${script}" would run where the package is installed: nothing of ours may need that`,
+  );
+}
+
+function ranges(manifest: JsonObject): string[] {
+  return DEPENDENCY_KINDS.flatMap((kind) =>
+    Object.entries(objectAt(manifest, kind) ?? {})
+      .filter(([, range]) => typeof range !== 'string' || validRange(range) === null)
+      .map(([name, range]) => `${kind}: "${name}": ${JSON.stringify(range)} is no range that a registry can resolve`),
+  );
+}
+
+/** Two copies of core in one process know nothing of each other's errors and types: a driver takes the launcher's. */
+function driver(manifest: JsonObject): string[] {
+  const { nodepool } = manifest;
+  if (!isJsonObject(nodepool)) return [];
+  const problems: string[] = [];
+  if (typeof nodepool['driver'] !== 'string' || !Number.isInteger(nodepool['api'])) {
+    problems.push('"nodepool" must be {"driver": <name>, "api": <integer>}');
+  }
+  if (objectAt(manifest, 'dependencies')?.[CORE] !== undefined) {
+    problems.push(`${CORE} must be a peer dependency of a driver, not a dependency: else there are two of it`);
+  }
+  if (objectAt(manifest, 'peerDependencies')?.[CORE] === undefined) {
+    problems.push(`${CORE} must be in "peerDependencies" of a driver`);
+  }
+  return problems;
+}
+
+/** A range that a new version of core leaves makes a new major version of the package. */
+function peerOfCore(manifest: JsonObject, coreVersion: string): string[] {
+  const range = objectAt(manifest, 'peerDependencies')?.[CORE];
+  if (typeof range !== 'string' || validRange(range) === null) return [];
+  const problems: string[] = [];
+  const present = major(coreVersion);
+  const next = `${present + 1}.0.0`;
+  if (!satisfies(coreVersion, range))
+    problems.push(`the peer range ${CORE} ${range} refuses ${coreVersion}, the present one`);
+  if (!subset(`>=${coreVersion} <${next}-0`, range)) {
+    problems.push(
+      `the peer range ${CORE} ${range} refuses later versions of ${present}.x, and each of them would make a new major ` +
+        `version of this package: write "workspace:^${present}", or the oldest ${present}.x that it needs`,
+    );
+  }
+  if (satisfies(next, range)) {
+    problems.push(`the peer range ${CORE} ${range} accepts ${next}, which will be another driver API`);
+  }
+  return problems;
+}

@@ -1,0 +1,97 @@
+/** Whether an installed package does anything: its entries load, its programs answer, and a small thing works. */
+
+import { existsSync } from 'node:fs';
+import { copyFile } from 'node:fs/promises';
+import { basename, join } from 'node:path';
+import { isJsonObject, objectAt, stringAt } from '@nodepool/core';
+import { run } from '../command.js';
+import { findings, type Finding } from '../finding.js';
+import type { PublicPackage } from '../workspace.js';
+
+/** Small programs, one for each library, run in the folder where the library is installed. */
+const SMOKE_TESTS = join(__dirname, '..', '..', 'smoke');
+const ANSWER_TIMEOUT_MS = 60_000;
+
+/** Loads every entry of `exports` with `require` and with `import`; both must give the same names. */
+export async function checkExports(subject: PublicPackage, folder: string): Promise<Finding[]> {
+  const entries = Object.keys(objectAt(subject.manifest, 'exports') ?? {}).filter((entry) => !entry.includes('*'));
+  const problems: string[] = [];
+  for (const entry of entries) {
+    const specifier = entry === '.' ? subject.name : `${subject.name}/${entry.slice(2)}`;
+    problems.push(...(await orProblem(() => loads(specifier, folder))));
+  }
+  return findings('exports', problems);
+}
+
+async function loads(specifier: string, folder: string): Promise<string[]> {
+  const required = await namesOf(`require(${JSON.stringify(specifier)})`, folder);
+  if (specifier.endsWith('.json')) return [];
+  if (required.length === 0) return [`require("${specifier}") gives nothing`];
+  const imported = new Set(await namesOf(`await import(${JSON.stringify(specifier)})`, folder));
+  const lost = required.filter((name) => !imported.has(name));
+  return lost.length === 0 ? [] : [`import of "${specifier}" does not give ${lost.join(', ')}, which require gives`];
+}
+
+async function namesOf(expression: string, folder: string): Promise<string[]> {
+  const script = `(async () => console.log(JSON.stringify(Object.keys(${expression}))))()`;
+  const output = await run(process.execPath, ['-e', script], { cwd: folder, timeoutMs: ANSWER_TIMEOUT_MS });
+  const names: unknown = JSON.parse(output);
+  return Array.isArray(names) ? names.map(String) : [];
+}
+
+/** Runs what a package can do that needs no cloud and no server. */
+export async function checkSmoke(subject: PublicPackage, folder: string): Promise<Finding[]> {
+  const problems: string[] = [];
+  const programs = Object.keys(objectAt(subject.manifest, 'bin') ?? {});
+  for (const program of programs) problems.push(...(await orProblem(() => answers(program, subject, folder))));
+  const nodepool = subject.manifest['nodepool'];
+  const own = join(SMOKE_TESTS, `${basename(subject.directory)}.cjs`);
+  if (isJsonObject(nodepool)) {
+    problems.push(...(await orProblem(() => isDriver(subject.name, stringAt(nodepool, 'driver') ?? '', folder))));
+  }
+  if (existsSync(own)) problems.push(...(await orProblem(() => smokeTest(own, folder))));
+  else if (programs.length === 0 && !isJsonObject(nodepool)) {
+    problems.push(`there is no smoke test: write tooling/release/smoke/${basename(own)}`);
+  }
+  return findings('smoke', problems);
+}
+
+/** `--version` says the package's version, `--help` how it is used. */
+async function answers(program: string, subject: PublicPackage, folder: string): Promise<string[]> {
+  const command = join(folder, 'node_modules', '.bin', program);
+  const options = { cwd: folder, timeoutMs: ANSWER_TIMEOUT_MS };
+  const version = (await run(command, ['--version'], options)).trim();
+  const help = await run(command, ['--help'], options);
+  const problems: string[] = [];
+  if (!version.split(/\s+/).includes(subject.version)) {
+    problems.push(`${program} --version says ${JSON.stringify(version)}, not ${subject.version}`);
+  }
+  if (!/usage:/i.test(help)) problems.push(`${program} --help says nothing of its usage`);
+  return problems;
+}
+
+async function isDriver(name: string, driverName: string, folder: string): Promise<string[]> {
+  const script = `
+    const exported = require(${JSON.stringify(name)});
+    const driver = exported.default ?? exported.driver;
+    console.log(JSON.stringify({ name: driver.name, schema: typeof driver.schema, make: typeof driver.getProviderConfig }));
+  `;
+  const says = await run(process.execPath, ['-e', script], { cwd: folder, timeoutMs: ANSWER_TIMEOUT_MS });
+  const wanted = JSON.stringify({ name: driverName, schema: 'object', make: 'function' });
+  return says.trim() === wanted ? [] : [`the driver that ${name} exports should be ${wanted}, and is ${says.trim()}`];
+}
+
+async function smokeTest(file: string, folder: string): Promise<string[]> {
+  const copy = join(folder, basename(file));
+  await copyFile(file, copy);
+  await run(process.execPath, [copy], { cwd: folder, timeoutMs: ANSWER_TIMEOUT_MS });
+  return [];
+}
+
+async function orProblem(check: () => Promise<string[]>): Promise<string[]> {
+  try {
+    return await check();
+  } catch (error) {
+    return [error instanceof Error ? error.message : String(error)];
+  }
+}

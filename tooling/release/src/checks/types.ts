@@ -1,0 +1,48 @@
+/** Whether editors and compilers get the types that belong to the code, in both module systems. */
+
+import { readFile } from 'node:fs/promises';
+import { isJsonObject, type JsonObject } from '@nodepool/core';
+import { findings, type Finding } from '../finding.js';
+import type { PackedPackage } from '../pack.js';
+
+/**
+ * A driver compiled to CommonJS may export itself as `default`, as the launcher, which loads it, understands; nobody else
+ * imports a driver.
+ */
+const FINE_IN_A_DRIVER = new Set(['CJS_WITH_ESMODULE_DEFAULT_EXPORT', 'CJSOnlyExportsDefault']);
+
+/** `publint`: package.json against the files. */
+export async function checkPackaging({
+  folder,
+  manifest,
+}: Pick<PackedPackage, 'folder' | 'manifest'>): Promise<Finding[]> {
+  const { publint } = await import('publint');
+  const { formatMessage } = await import('publint/utils');
+  const { messages, pkg } = await publint({ pkgDir: folder, pack: false, level: 'warning', strict: true });
+  return findings(
+    'publint',
+    messages
+      .filter(({ code }) => counts(code, manifest))
+      .map((message) => formatMessage(message, pkg, { color: false }) ?? message.code),
+  );
+}
+
+/** `arethetypeswrong`: types as every kind of module resolution sees them. */
+export async function checkTypes({
+  tarball,
+  manifest,
+}: Pick<PackedPackage, 'tarball' | 'manifest'>): Promise<Finding[]> {
+  const { checkPackage, createPackageFromTarballData } = await import('@arethetypeswrong/core');
+  const { problemKindInfo } = await import('@arethetypeswrong/core/problems');
+  const result = await checkPackage(createPackageFromTarballData(await readFile(tarball)));
+  if (result.types === false) return findings('types', ['the package has no types']);
+  const problems = result.problems.filter(({ kind }) => counts(kind, manifest));
+  return findings(
+    'types',
+    problems.map((problem) => `${problemKindInfo[problem.kind].shortDescription}: ${JSON.stringify(problem)}`),
+  );
+}
+
+function counts(code: string, manifest: JsonObject): boolean {
+  return !(isJsonObject(manifest['nodepool']) && FINE_IN_A_DRIVER.has(code));
+}

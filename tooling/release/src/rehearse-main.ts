@@ -1,0 +1,73 @@
+/** `pnpm release:rehearse`: a release from beginning to end, on a registry and a ZooKeeper of its own. */
+
+import { mkdir, mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { startZooKeeper } from '@nodepool/dev-zookeeper';
+import { connect } from '@nodepool/zookeeper';
+import { copyWorkspace } from './copy.js';
+import { Progress } from './progress.js';
+import { rehearse } from './rehearse/rehearsal.js';
+import { startRegistry } from './rehearse/registry.js';
+import { workspaceRoot } from './workspace.js';
+
+const HELP = `Usage: pnpm release:rehearse [--keep]
+
+Plays a release in a copy of this checkout, with a registry and a ZooKeeper of its own: publishes every package; runs a
+site from tarballs and one from the registry, with npm and with pnpm; publishes one driver alone and upgrades the sites;
+starts new drivers with "create @nodepool/driver", tests them and runs launchers with them.
+
+  --keep   leave the folders, with the logs of all programs, and say where
+  --help   this text
+
+Exit status: 0 it all happened, 1 it did not, 2 wrong usage.
+`;
+const CONNECT_TIMEOUT_MS = 60_000;
+
+async function play(folder: string, progress: Progress): Promise<void> {
+  const root = workspaceRoot();
+  const tools = join(root, '.tools');
+  await mkdir(tools, { recursive: true });
+  const undo: (() => Promise<void>)[] = [];
+  try {
+    const registry = await startRegistry(tools, join(folder, 'registry'));
+    undo.push(() => registry.stop());
+    progress.say(`a registry serves at ${registry.url}`);
+    const server = await startZooKeeper();
+    undo.push(() => server.stop());
+    const zooKeeper = connect({ servers: server.servers });
+    undo.push(() => zooKeeper.close());
+    await zooKeeper.connected({ timeoutMs: CONNECT_TIMEOUT_MS });
+    const checkout = join(folder, 'checkout');
+    await copyWorkspace(root, checkout);
+    await rehearse({ checkout, folder, registry, meeting: { servers: server.servers, zooKeeper }, progress });
+    progress.say('that was a release');
+  } finally {
+    for (const step of undo.reverse()) await step();
+  }
+}
+
+async function main(): Promise<void> {
+  const { values } = parseArgs({
+    options: { keep: { type: 'boolean', default: false }, help: { type: 'boolean', short: 'h', default: false } },
+  });
+  if (values.help) {
+    process.stdout.write(HELP);
+    return;
+  }
+  const folder = await mkdtemp(join(tmpdir(), 'nodepool-rehearsal-'));
+  try {
+    await play(folder, new Progress((text) => void process.stdout.write(text)));
+  } finally {
+    if (values.keep) process.stdout.write(`left in ${folder}\n`);
+    else await rm(folder, { recursive: true, force: true });
+  }
+}
+
+main().catch((error: unknown) => {
+  // What `parseArgs` throws; everything else is a failure.
+  const usage = error instanceof TypeError && 'code' in error;
+  process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n${usage ? `\n${HELP}` : ''}`);
+  process.exitCode = usage ? 2 : 1;
+});

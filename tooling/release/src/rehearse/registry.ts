@@ -1,0 +1,107 @@
+/** A registry on this machine: what is published there goes nowhere else, and everything else comes from where it always does. */
+
+import { existsSync } from 'node:fs';
+import { mkdir, rename, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { freePorts } from '@nodepool/dev-zookeeper';
+import { Program } from '@nodepool/harness';
+import { sleep, systemClock } from '@nodepool/zookeeper';
+import { QUIET_INSTALL, run } from '../command.js';
+
+/**
+ * Installed on demand, and not with the workspace, whose lock file it would double. The last version for Node.js 20. Its
+ * client for attachments is asked for by a tag that not every mirror has; nothing here uses it.
+ */
+const VERDACCIO = { version: '6.8.0', overrides: { 'node-fetch': '^2.7.0' } } as const;
+const START_TIMEOUT_MS = 60_000;
+const LOOK_EVERY_MS = 100;
+
+export interface Registry {
+  readonly url: string;
+  /** For npm, pnpm and what they start: this registry, with caches of its own, and leave to publish. */
+  readonly env: Readonly<Record<string, string>>;
+  stop(): Promise<void>;
+}
+
+/** Starts a registry. `tools`: where the program is kept from run to run; `folder`: for what is published. */
+export async function startRegistry(tools: string, folder: string): Promise<Registry> {
+  const program = await installed(join(tools, `verdaccio-${VERDACCIO.version}`));
+  const upstream = (await run('npm', ['config', 'get', 'registry'], { cwd: tools })).trim();
+  const [port = 0] = await freePorts(1);
+  const url = `http://127.0.0.1:${port}`;
+  await mkdir(folder, { recursive: true });
+  const config = join(folder, 'verdaccio.yaml');
+  await writeFile(config, JSON.stringify(configuration(folder, upstream), undefined, 2));
+  const npmrc = join(folder, 'npmrc');
+  // Whoever publishes must be somebody; who does not matter here.
+  await writeFile(npmrc, `registry=${url}/\n//127.0.0.1:${port}/:_authToken=rehearsal\n`);
+  const server = await Program.start({
+    name: 'registry',
+    command: process.execPath,
+    args: [program, '--config', config, '--listen', url],
+    logFile: join(folder, 'verdaccio.log'),
+    cwd: folder,
+  });
+  await server.while('answers', START_TIMEOUT_MS, (signal) => answers(`${url}/-/ping`, signal));
+  const env = {
+    ...QUIET_INSTALL,
+    npm_config_userconfig: npmrc,
+    npm_config_registry: `${url}/`,
+    npm_config_cache: join(folder, 'npm-cache'),
+    npm_config_store_dir: join(folder, 'pnpm-store'),
+    // A list that is a minute old lacks what was just published.
+    npm_config_prefer_offline: 'false',
+    npm_config_minimum_release_age: '0',
+  };
+  const stop = async (): Promise<void> => {
+    await server.stop();
+  };
+  return { url, env, stop };
+}
+
+/** Path of the program, which is installed first when it is not there. */
+async function installed(folder: string): Promise<string> {
+  const program = join('node_modules', 'verdaccio', 'bin', 'verdaccio');
+  if (existsSync(join(folder, program))) return join(folder, program);
+  const attempt = `${folder}.installing`;
+  await rm(attempt, { recursive: true, force: true });
+  await mkdir(attempt, { recursive: true });
+  const { version, overrides } = VERDACCIO;
+  const manifest = { name: 'registry', private: true, dependencies: { verdaccio: version }, overrides };
+  await writeFile(join(attempt, 'package.json'), JSON.stringify(manifest));
+  await run('npm', ['install', '--ignore-scripts'], { cwd: attempt, env: QUIET_INSTALL });
+  // Only what was installed to the end gets the name that is looked for.
+  await rename(attempt, folder);
+  return join(folder, program);
+}
+
+function configuration(folder: string, upstream: string): object {
+  const everybody = { access: '$all', publish: '$all', unpublish: '$all' };
+  return {
+    storage: join(folder, 'packages'),
+    auth: { htpasswd: { file: join(folder, 'htpasswd') } },
+    uplinks: { upstream: { url: upstream, maxage: '60m', timeout: '60s' } },
+    packages: {
+      '@nodepool/*': everybody,
+      'nodepool-driver-*': everybody,
+      '**': { access: '$all', proxy: 'upstream' },
+    },
+    web: { enable: false },
+    max_body_size: '100mb',
+    log: { type: 'stdout', format: 'pretty', level: 'warn' },
+  };
+}
+
+/** Resolves once the server answers; it says so nowhere else. */
+async function answers(url: string, signal: AbortSignal): Promise<void> {
+  for (;;) {
+    try {
+      const answer = await fetch(url, { signal });
+      if (answer.ok) return;
+    } catch (error) {
+      if (signal.aborted) throw error;
+      // It does not listen yet.
+    }
+    await sleep(systemClock, LOOK_EVERY_MS, signal);
+  }
+}

@@ -1,0 +1,204 @@
+/** The play: what happens between the first release of the packages and the upgrade of a site. */
+
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { exampleConfig } from '@nodepool/harness';
+import { sleep, systemClock } from '@nodepool/zookeeper';
+import { pack } from '../pack.js';
+import type { Progress } from '../progress.js';
+import { readWorkspace, withNeeds } from '../workspace.js';
+import { forgetLists, release, releaseOne } from './publish.js';
+import type { Registry } from './registry.js';
+import { Site, type Meeting, type PackageManager } from './site.js';
+
+const LAUNCHER = '@nodepool/launcher';
+const CLI = '@nodepool/cli';
+const DRIVER = '@nodepool/driver-example';
+const DRIVER_NAME = 'example';
+const CONFIG = 'nodepool.yaml';
+/** The version of a package that was never released. */
+const UNRELEASED = '0.0.0';
+const LABELS = ['debian', 'fedora'] as const;
+const MANAGERS: readonly PackageManager[] = ['npm', 'pnpm'];
+/** How long a launcher gets to take up a driver that was upgraded below it. */
+const TAKE_UP_MS = 15_000;
+const LOOK_EVERY_MS = 250;
+
+/** What the rehearsal plays with. */
+export interface Stage {
+  /** A copy of the checkout; its packages are released. */
+  readonly checkout: string;
+  /** For sites. */
+  readonly folder: string;
+  readonly registry: Registry;
+  readonly meeting: Meeting;
+  readonly progress: Progress;
+}
+
+/** Plays it all; rejects at the first thing that does not happen as it should. */
+export async function rehearse(stage: Stage): Promise<void> {
+  await publishAll(stage);
+  for (const manager of MANAGERS) await runFromTarballs(stage, manager);
+  const sites: Site[] = [];
+  for (const manager of MANAGERS) sites.push(await installSite(stage, manager));
+  try {
+    const version = await publishDriver(stage);
+    for (const site of sites) await upgrade(stage, site, version);
+  } finally {
+    for (const site of sites) await site.stop();
+  }
+  await startDriver(stage, 'npm', 'state-machine');
+  await startDriver(stage, 'pnpm', 'simple');
+}
+
+async function publishAll({ checkout, registry, progress }: Stage): Promise<void> {
+  progress.say('publishing everything');
+  const published = await release(checkout, registry);
+  const { packages } = await readWorkspace(checkout);
+  const missing = packages.filter(({ name }) => !published.has(name)).map(({ name }) => name);
+  if (missing.length > 0) throw new Error(`these were not published: ${missing.join(', ')}`);
+  progress.say(`published ${[...published].map(([name, version]) => `${name}@${version}`).join(', ')}`);
+  const forgotten = [...published].filter(([, version]) => version === UNRELEASED).map(([name]) => name);
+  if (forgotten.length > 0) progress.say(`no changeset gives a version to ${forgotten.join(', ')}: add one`);
+}
+
+/** An empty folder, a launcher and one driver, both from files: what a site without a registry does. */
+async function runFromTarballs(stage: Stage, manager: PackageManager): Promise<void> {
+  const { checkout, folder, registry, meeting, progress } = stage;
+  const workspace = await readWorkspace(checkout);
+  const needed = new Set([LAUNCHER, DRIVER].flatMap((name) => withNeeds(workspace, name).map((each) => each.name)));
+  const files: Record<string, string> = {};
+  for (const each of workspace.packages.filter(({ name }) => needed.has(name))) {
+    files[each.name] = `file:${(await pack(each, join(folder, 'packed', manager))).tarball}`;
+  }
+  const site = new Site(join(folder, `${manager}-from-tarballs`), manager, meeting, registry.env);
+  // pnpm takes nothing for granted that was not asked for: what the two need must be said to come from files too.
+  await site.create(manager === 'pnpm' ? { pnpm: { overrides: files } } : {});
+  const wanted = manager === 'pnpm' ? [LAUNCHER, DRIVER] : Object.keys(files);
+  await site.install(...wanted.flatMap((name) => files[name] ?? []));
+  try {
+    await site.start(LABELS, CONFIG, (port) => config(meeting, port));
+    await site.request(LABELS);
+  } finally {
+    await site.stop();
+  }
+  progress.say(`${manager}: a launcher and one driver from tarballs in an empty folder serve a request`);
+}
+
+/** A site from the registry. Its launcher is left running. */
+async function installSite({ folder, registry, meeting, progress }: Stage, manager: PackageManager): Promise<Site> {
+  const site = new Site(join(folder, `${manager}-site`), manager, meeting, registry.env);
+  await site.create();
+  await site.install(LAUNCHER, DRIVER, CLI);
+  await site.start(LABELS, CONFIG, (port) => config(meeting, port));
+  const { version, error } = await driverOf(site);
+  if (error !== null) throw new Error(`${manager}: nodepool drivers says: ${error}`);
+  await site.request(LABELS);
+  progress.say(`${manager}: a site from the registry, with ${DRIVER}@${String(version)}, serves a request`);
+  return site;
+}
+
+async function publishDriver({ checkout, registry, progress }: Stage): Promise<string> {
+  const published = await releaseOne(checkout, DRIVER, 'patch', registry);
+  const version = published.get(DRIVER);
+  if (version === undefined || published.size !== 1) {
+    throw new Error(`a change of ${DRIVER} alone has released ${[...published.keys()].join(', ')}`);
+  }
+  progress.say(`published ${DRIVER}@${version}, and nothing else`);
+  await forgetLists(registry);
+  return version;
+}
+
+/** The driver alone is upgraded, below a launcher that runs. */
+async function upgrade({ meeting, progress }: Stage, site: Site, version: string): Promise<void> {
+  await site.install(`${DRIVER}@${version}`);
+  const listed = await driverOf(site);
+  if (listed.version !== version || listed.error !== null) {
+    throw new Error(`${site.manager}: nodepool drivers says ${JSON.stringify(listed)} after the upgrade to ${version}`);
+  }
+  site.reload();
+  const how = (await takesUp(site, version)) ? 'by a reload' : 'by a restart (a reload did not do)';
+  if (!how.startsWith('by a reload')) {
+    await site.stop();
+    await site.start(LABELS, CONFIG, (port) => config(meeting, port));
+  }
+  await site.request(LABELS);
+  await site.stop();
+  progress.say(`${site.manager}: upgraded to ${DRIVER}@${version}, taken up ${how}, serves a request`);
+}
+
+/** Whether the launcher tells of the version before long. */
+async function takesUp(site: Site, version: string): Promise<boolean> {
+  const end = systemClock.monotonic() + TAKE_UP_MS;
+  const line = new RegExp(`^nodepool_driver_info\\{[^}]*version="${version.replaceAll('.', '\\.')}"[^}]*\\} 1$`, 'm');
+  while (systemClock.monotonic() < end) {
+    if (line.test(await site.metrics(AbortSignal.timeout(TAKE_UP_MS)))) return true;
+    await sleep(systemClock, LOOK_EVERY_MS);
+  }
+  return false;
+}
+
+/** A driver that did not exist before: made, tested, run by path, and installed like any other. */
+async function startDriver(stage: Stage, manager: PackageManager, framework: string): Promise<void> {
+  const { folder, registry, meeting, progress } = stage;
+  const name = `made-with-${manager}`;
+  const parent = new Site(join(folder, `${manager}-drivers`), manager, meeting, registry.env);
+  await parent.create();
+  const options = ['--framework', framework];
+  await parent.run(manager, [
+    'create',
+    '@nodepool/driver',
+    name,
+    ...(manager === 'npm' ? ['--', ...options] : options),
+  ]);
+  const driver = new Site(join(parent.folder, `nodepool-driver-${name}`), manager, meeting, registry.env);
+  await driver.install();
+  await driver.run(manager, ['test']);
+  await driver.run(manager, ['run', 'lint']);
+  await driver.run(manager, ['run', 'build']);
+  progress.say(`${manager}: create @nodepool/driver ${name} (${framework}): its tests and its lint pass`);
+  const yaml = await readFile(join(driver.folder, CONFIG), 'utf8');
+  await serve(driver, (port) => withPorts(yaml, meeting.servers, port));
+  progress.say(`${manager}: a launcher with that driver, by path, serves a request`);
+  const [tarball = ''] = (await driver.run('npm', ['pack', '--silent', '--ignore-scripts']))
+    .trim()
+    .split('\n')
+    .slice(-1);
+  const site = new Site(join(folder, `${manager}-site-of-${name}`), manager, meeting, registry.env);
+  await site.create();
+  await site.install(LAUNCHER, join(driver.folder, tarball));
+  await serve(site, (port) =>
+    replaced(withPorts(yaml, meeting.servers, port), 'package: ./', `package: nodepool-driver-${name}`),
+  );
+  progress.say(`${manager}: a launcher with that driver, installed, serves a request`);
+}
+
+async function serve(site: Site, make: (port: number) => string): Promise<void> {
+  try {
+    await site.start(['debian'], 'site.yaml', make);
+    await site.request(['debian']);
+  } finally {
+    await site.stop();
+  }
+}
+
+async function driverOf(site: Site): Promise<{ readonly version: string | null; readonly error: string | null }> {
+  const found = (await site.drivers(CONFIG)).find(({ name }) => name === DRIVER_NAME);
+  if (found === undefined) throw new Error(`${site.manager}: nodepool drivers does not list ${DRIVER_NAME}`);
+  return found;
+}
+
+function config(meeting: Meeting, webappPort: number): object {
+  return exampleConfig({ zooKeeper: { servers: meeting.servers }, webappPort, labels: LABELS });
+}
+
+/** The sample configuration of a new driver, with the ports that are free here. */
+function withPorts(yaml: string, servers: string, webappPort: number): string {
+  const zooKeeperPort = servers.slice(servers.lastIndexOf(':') + 1);
+  return replaced(replaced(yaml, 'port: 2181', `port: ${zooKeeperPort}`), 'port: 8005', `port: ${webappPort}`);
+}
+
+function replaced(text: string, what: string, by: string): string {
+  if (!text.includes(what)) throw new Error(`the sample configuration has no "${what}" to replace`);
+  return text.replaceAll(what, by);
+}

@@ -1,0 +1,144 @@
+/** A site as an operator has it: a folder with what was installed there, a configuration, and a launcher. */
+
+import { existsSync } from 'node:fs';
+import { mkdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { freePorts } from '@nodepool/dev-zookeeper';
+import { labelsOffered, noNodesLeft, Program, registeredPools, Requestor } from '@nodepool/harness';
+import { lockRecipe, type ZooKeeper } from '@nodepool/zookeeper';
+import { run, type CommandOptions } from '../command.js';
+
+export type PackageManager = 'npm' | 'pnpm';
+
+const START_TIMEOUT_MS = 60_000;
+const REQUEST_TIMEOUT_MS = 60_000;
+const COMMAND_TIMEOUT_MS = 60_000;
+
+/** Where the launchers of all sites meet. */
+export interface Meeting {
+  /** `host:port` */
+  readonly servers: string;
+  readonly zooKeeper: ZooKeeper;
+}
+
+/** A driver as `nodepool drivers` lists it. */
+export interface ListedDriver {
+  readonly name: string;
+  readonly version: string | null;
+  readonly error: string | null;
+}
+
+export class Site {
+  /** Of the launcher's web endpoint; changes with every start. */
+  private port = 0;
+  private program: Program | undefined;
+
+  constructor(
+    readonly folder: string,
+    readonly manager: PackageManager,
+    private readonly meeting: Meeting,
+    private readonly env: Readonly<Record<string, string>>,
+  ) {}
+
+  /** Makes the folder, with an empty package.json and what else is to be in it. */
+  async create(manifest: Readonly<Record<string, unknown>> = {}): Promise<void> {
+    await mkdir(this.folder, { recursive: true });
+    await this.write('package.json', { name: 'site', version: '1.0.0', private: true, ...manifest });
+  }
+
+  /** Writes a file of the site; values as JSON, which is YAML too. */
+  async write(name: string, content: string | object): Promise<void> {
+    const text = typeof content === 'string' ? content : `${JSON.stringify(content, undefined, 2)}\n`;
+    await writeFile(join(this.folder, name), text);
+  }
+
+  /** Installs packages besides those that are there; none: what package.json says. */
+  async install(...specifiers: readonly string[]): Promise<void> {
+    const command = specifiers.length === 0 ? 'install' : this.manager === 'npm' ? 'install' : 'add';
+    await this.run(this.manager, [command, ...specifiers]);
+  }
+
+  /** Runs a command in the folder, with the registry of the rehearsal; resolves with what it prints. */
+  async run(command: string, args: readonly string[], options: Partial<CommandOptions> = {}): Promise<string> {
+    return await run(command, args, { cwd: this.folder, env: this.env, ...options });
+  }
+
+  /** Runs a program that is installed here. */
+  async runInstalled(program: string, ...args: readonly string[]): Promise<string> {
+    return await this.run(this.installed(program), args, { timeoutMs: COMMAND_TIMEOUT_MS });
+  }
+
+  /** Drivers as the command line lists them. */
+  async drivers(config: string): Promise<readonly ListedDriver[]> {
+    const output = await this.runInstalled('nodepool', '-c', join(this.folder, config), 'drivers', '--format', 'json');
+    return JSON.parse(output) as readonly ListedDriver[];
+  }
+
+  /** Starts the launcher with a configuration that `make` writes; resolves once it offers the labels. */
+  async start(labels: readonly string[], config: string, make: (port: number) => string | object): Promise<void> {
+    const [port = 0] = await freePorts(1);
+    this.port = port;
+    await this.write(config, make(port));
+    const before = await registeredPools(this.meeting.zooKeeper);
+    this.program = await Program.start({
+      name: `launcher in ${this.folder}`,
+      command: this.installed('nodepool-launcher'),
+      args: ['-c', join(this.folder, config)],
+      logFile: join(this.folder, 'launcher.log'),
+      cwd: this.folder,
+    });
+    await this.launcher.while('offers its labels', START_TIMEOUT_MS, (signal) =>
+      labelsOffered(this.meeting.zooKeeper, labels, signal, before),
+    );
+  }
+
+  /** Asks for nodes, uses them, gives them back, and waits until they are gone. Rejects when the request fails. */
+  async request(labels: readonly string[]): Promise<void> {
+    const { zooKeeper } = this.meeting;
+    const requestor = new Requestor(zooKeeper, lockRecipe(zooKeeper), 'rehearsal');
+    await requestor.start();
+    try {
+      await this.launcher.while('fulfils a request', REQUEST_TIMEOUT_MS, async (signal) => {
+        const { id, finished } = await requestor.submit(labels);
+        const request = await finished;
+        if (request.state !== 'fulfilled') throw new Error(`request ${id} failed`);
+        for (const node of await requestor.take(request)) await requestor.giveBack(node);
+        await noNodesLeft(zooKeeper, signal);
+      });
+    } finally {
+      requestor.stop();
+    }
+  }
+
+  /** Has the launcher read its configuration again. */
+  reload(): void {
+    this.launcher.signal('SIGHUP');
+  }
+
+  /** What the launcher tells Prometheus. */
+  async metrics(signal: AbortSignal): Promise<string> {
+    const answer = await fetch(`http://127.0.0.1:${this.port}/metrics`, { signal });
+    return await answer.text();
+  }
+
+  /** Stops the launcher. Idempotent; rejects when it does not end in peace. */
+  async stop(): Promise<void> {
+    const { program } = this;
+    this.program = undefined;
+    const exit = await program?.stop();
+    if (program !== undefined && exit?.code !== 0) {
+      throw new Error(`${program.name} ended with ${exit?.signal ?? exit?.code ?? 'nothing'}\n${program.logTail()}`);
+    }
+  }
+
+  private installed(program: string): string {
+    const path = join(this.folder, 'node_modules', '.bin', program);
+    if (!existsSync(path)) throw new Error(`${this.manager} has installed no program ${program} in ${this.folder}`);
+    return path;
+  }
+
+  private get launcher(): Program {
+    if (this.program === undefined) throw new Error(`no launcher runs in ${this.folder}`);
+    return this.program;
+  }
+}

@@ -1,0 +1,20 @@
+/** `pnpm release:repository URL`: writes the address of the repository into every public package. */
+
+import { repositoryUrl, writeRepository } from './repository.js';
+import { workspaceRoot } from './workspace.js';
+
+async function main(): Promise<void> {
+  const url = process.argv[2] ?? repositoryUrl(process.env);
+  if (url === undefined || !/^git\+https:\/\/\S+$/.test(url)) {
+    process.stderr.write('Usage: pnpm release:repository git+https://HOST/OWNER/NAME.git\n');
+    process.exitCode = 2;
+    return;
+  }
+  const changed = await writeRepository(workspaceRoot(), url);
+  process.stdout.write(`"repository" is ${url}; changed: ${changed.length === 0 ? 'none' : changed.join(', ')}\n`);
+}
+
+main().catch((error: unknown) => {
+  process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`);
+  process.exitCode = 1;
+});

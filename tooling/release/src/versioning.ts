@@ -1,0 +1,36 @@
+/** Versions and changelogs, as changesets makes them, in a copy of the workspace. */
+
+import { randomUUID } from 'node:crypto';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { run } from './command.js';
+import { asNobody, commit } from './copy.js';
+import { readWorkspace } from './workspace.js';
+
+export type Bump = 'patch' | 'minor' | 'major';
+
+/** Adds a changeset, as `pnpm changeset` does. */
+export async function addChangeset(root: string, bumps: Readonly<Record<string, Bump>>, text: string): Promise<void> {
+  const lines = Object.entries(bumps).map(([name, bump]) => `'${name}': ${bump}`);
+  const file = join(root, '.changeset', `${randomUUID()}.md`);
+  await writeFile(file, ['---', ...lines, '---', '', text, ''].join('\n'));
+}
+
+/**
+ * Turns the changesets that are there into versions and changelogs, and commits that. Resolves with the packages whose
+ * version has changed, and the new ones.
+ */
+export async function applyChangesets(root: string): Promise<ReadonlyMap<string, string>> {
+  // What was released before must be told from what is new.
+  await commit(root, 'Changesets');
+  const before = await versionsOf(root);
+  await run(join(root, 'node_modules', '.bin', 'changeset'), ['version'], { cwd: root, env: asNobody() });
+  await commit(root, 'Versions');
+  const after = await versionsOf(root);
+  return new Map([...after].filter(([name, version]) => before.get(name) !== version));
+}
+
+async function versionsOf(root: string): Promise<Map<string, string>> {
+  const { packages } = await readWorkspace(root);
+  return new Map(packages.map(({ name, version }) => [name, version]));
+}

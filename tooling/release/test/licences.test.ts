@@ -1,0 +1,48 @@
+/** What is found among the packages that an installation brings along. */
+
+import { describe, expect, it } from '@jest/globals';
+import type { JsonObject } from '@nodepool/core';
+import { checkInstallScripts, checkLicences } from '../src/checks/licences.js';
+
+const installed = (manifest: JsonObject, name = 'x'): Parameters<typeof checkLicences>[0] => [
+  { name, version: '1.2.3', manifest },
+];
+
+describe('the check of licences', () => {
+  it.each([
+    { license: 'MIT' },
+    { license: '(MIT OR GPL-3.0-only)' },
+    { license: 'MIT AND ISC' },
+    { license: { type: 'BSD-3-Clause', url: 'x' } },
+    { licenses: [{ type: 'MIT', url: 'x' }] },
+    { licenses: [{ type: 'GPL-2.0-only' }, { type: 'MIT' }] },
+  ])('accepts %j', (manifest) => {
+    expect(checkLicences(installed(manifest))).toEqual([]);
+  });
+
+  it.each([
+    [{ license: 'GPL-3.0-only' }, 'has the licence GPL-3.0-only'],
+    [{ license: 'MIT AND GPL-3.0-only' }, 'has the licence MIT AND GPL-3.0-only'],
+    [{ license: 'SEE LICENSE IN LICENSE' }, 'has the licence SEE LICENSE IN LICENSE'],
+    [{ license: 'UNLICENSED' }, 'has the licence UNLICENSED'],
+    [{}, 'names no licence'],
+    [{ licenses: [] }, 'names no licence'],
+  ])('finds fault with %j, and names the package', (manifest, message) => {
+    const [finding] = checkLicences(installed(manifest));
+
+    expect(finding?.message).toContain(`x@1.2.3 ${message}`);
+  });
+});
+
+describe('the check of install scripts', () => {
+  it.each(['preinstall', 'install', 'postinstall'])('finds one that nobody has explained: %s', (script) => {
+    const [finding] = checkInstallScripts(installed({ scripts: { [script]: 'node x.js' } }));
+
+    expect(finding?.message).toContain(`x@1.2.3 runs "${script}"`);
+  });
+
+  it('accepts other scripts, and those that are explained', () => {
+    expect(checkInstallScripts(installed({ scripts: { prepare: 'tsc', test: 'jest' } }))).toEqual([]);
+    expect(checkInstallScripts(installed({ scripts: { install: 'node install.js' } }, 'ssh2'))).toEqual([]);
+  });
+});

@@ -1,0 +1,50 @@
+/** The packages of this workspace, as they would be published. `pnpm release:check` does this, and what takes longer. */
+
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { checkPacked } from '../src/check-package.js';
+import { manifestRules } from '../src/checks/manifest.js';
+import { build, copyWorkspace } from '../src/copy.js';
+import { pack } from '../src/pack.js';
+import { packageNamed, withNeeds, workspaceRoot, type Workspace } from '../src/workspace.js';
+
+describe('the packages that are published', () => {
+  let folder: string;
+  let workspace: Workspace;
+
+  beforeAll(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'nodepool-packages-'));
+    workspace = await copyWorkspace(workspaceRoot(), join(folder, 'checkout'));
+    await build(workspace.root, workspace.packages);
+  });
+
+  afterAll(async () => {
+    await rm(folder, { recursive: true, force: true });
+  });
+
+  it('have what they must have, and nothing else', async () => {
+    const found: string[] = [];
+    for (const source of workspace.packages) {
+      const packed = await pack(source, join(folder, 'packed'));
+      const findings = await checkPacked(packed, manifestRules(workspace));
+      found.push(...findings.map(({ check, message }) => `${source.name}: ${check}: ${message}`));
+    }
+
+    expect(found).toEqual([]);
+    expect(workspace.packages.length).toBeGreaterThan(5);
+  });
+
+  it('come after those that they need', () => {
+    const names = withNeeds(workspace, 'launcher').map(({ name }) => name);
+
+    expect(names).toEqual(['@nodepool/zookeeper', '@nodepool/core', '@nodepool/launcher']);
+  });
+
+  it('are told when one is asked for that there is not', () => {
+    expect(() => packageNamed(workspace, 'lancher')).toThrow(
+      /no public package lancher; there are: .*@nodepool\/launcher/,
+    );
+  });
+});

@@ -1,0 +1,37 @@
+/** What is found of where packages have come from. */
+
+import { describe, expect, it } from '@jest/globals';
+import { checkOrigins } from '../src/checks/provenance.js';
+
+const ARCHIVE = 'https://registry.example/x/-/x-1.2.3.tgz';
+const CHECKSUM = `sha512-${'a'.repeat(86)}==`;
+
+function found(fields: { readonly resolved?: string; readonly integrity?: string }, name = 'x'): string {
+  const findings = checkOrigins([{ name, version: '1.2.3', manifest: {}, ...fields }]);
+  return findings.map(({ message }) => message).join('\n');
+}
+
+describe('the check of origins', () => {
+  it('accepts an archive of a registry with its checksum', () => {
+    expect(found({ resolved: ARCHIVE, integrity: CHECKSUM })).toBe('');
+    expect(found({ integrity: CHECKSUM })).toBe('');
+  });
+
+  it.each([
+    'git+ssh://git@example.org/x/x.git#0123456',
+    'https://example.org/x/x/archive/main.tar.gz',
+    'file:../x.tgz',
+    'http://example.org/x.tgz?token=1',
+  ])('finds fault with what comes from %s', (resolved) => {
+    expect(found({ resolved, integrity: CHECKSUM })).toContain(`x@1.2.3 comes from ${resolved}`);
+  });
+
+  it('finds fault with a missing and with a weak checksum', () => {
+    expect(found({ resolved: ARCHIVE })).toContain('x@1.2.3 has no checksum that counts (none)');
+    expect(found({ resolved: ARCHIVE, integrity: 'sha1-abc' })).toContain('no checksum that counts (sha1-abc)');
+  });
+
+  it('knows where our own have come from', () => {
+    expect(found({ resolved: 'file:../core.tgz' }, '@nodepool/core')).toBe('');
+  });
+});

@@ -1,0 +1,43 @@
+/** The address of the repository in what is published. */
+
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { repositoryUrl, writeRepository } from '../src/repository.js';
+
+const URL = 'git+https://example.org/nodepool/nodepool.git';
+
+describe('the address of the repository', () => {
+  let root: string;
+
+  beforeEach(async () => {
+    root = await mkdtemp(join(tmpdir(), 'nodepool-repository-'));
+    await mkdir(join(root, 'packages', 'x'), { recursive: true });
+    await writeFile(join(root, 'package.json'), '{}');
+    await writeFile(join(root, 'packages', 'x', 'package.json'), '{"name": "x", "version": "1.0.0"}');
+  });
+
+  afterEach(async () => {
+    await rm(root, { recursive: true, force: true });
+  });
+
+  it('is written into every package, with the folder of the package, and once', async () => {
+    expect(await writeRepository(root, URL)).toEqual(['x']);
+    expect(await writeRepository(root, URL)).toEqual([]);
+
+    const manifest: unknown = JSON.parse(await readFile(join(root, 'packages', 'x', 'package.json'), 'utf8'));
+    expect(manifest).toEqual({
+      name: 'x',
+      version: '1.0.0',
+      repository: { type: 'git', url: URL, directory: 'packages/x' },
+    });
+  });
+
+  it('is what a public CI says, where there is one', () => {
+    const env = { GITHUB_SERVER_URL: 'https://example.org', GITHUB_REPOSITORY: 'nodepool/nodepool' };
+
+    expect(repositoryUrl(env)).toBe(URL);
+    expect(repositoryUrl({})).toBeUndefined();
+  });
+});

@@ -1,0 +1,103 @@
+/** What is found in a package that was installed, by using it. */
+
+import { mkdtempSync, rmSync } from 'node:fs';
+import { chmod, mkdir, symlink, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import type { JsonObject } from '@nodepool/core';
+import { checkExports, checkSmoke } from '../src/checks/smoke.js';
+import type { Finding } from '../src/finding.js';
+import type { PublicPackage } from '../src/workspace.js';
+
+const EXPORTS = { '.': './index.js', './package.json': './package.json' };
+
+describe('an installed package', () => {
+  let folder: string;
+
+  beforeEach(() => {
+    folder = mkdtempSync(join(tmpdir(), 'nodepool-installed-'));
+  });
+
+  afterEach(() => {
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  async function installed(fields: JsonObject, files: Readonly<Record<string, string>>): Promise<PublicPackage> {
+    const manifest = { name: 'x', version: '1.2.3', exports: EXPORTS, ...fields };
+    const root = join(folder, 'node_modules', 'x');
+    for (const [path, content] of Object.entries({ 'package.json': JSON.stringify(manifest), ...files })) {
+      await mkdir(dirname(join(root, path)), { recursive: true });
+      await writeFile(join(root, path), content);
+    }
+    return { name: 'x', version: '1.2.3', directory: 'packages/x', folder: root, manifest, needs: [] };
+  }
+
+  async function withProgram(script: string): Promise<PublicPackage> {
+    const subject = await installed({ bin: { run: 'bin.js' } }, { 'bin.js': `#!/usr/bin/env node\n${script}` });
+    await chmod(join(subject.folder, 'bin.js'), 0o755);
+    await mkdir(join(folder, 'node_modules', '.bin'));
+    await symlink(join('..', 'x', 'bin.js'), join(folder, 'node_modules', '.bin', 'run'));
+    return subject;
+  }
+
+  const said = (findings: readonly Finding[]): string => findings.map(({ message }) => message).join('\n');
+
+  it('gives the same names to require and to import', async () => {
+    const subject = await installed({}, { 'index.js': 'exports.a = 1; exports.b = 2;' });
+
+    expect(said(await checkExports(subject, folder))).toBe('');
+  });
+
+  it('is found out when import does not give what require gives', async () => {
+    const subject = await installed({}, { 'index.js': "exports.a = 1; exports['b' + 1] = 2;" });
+
+    expect(said(await checkExports(subject, folder))).toContain('import of "x" does not give b1');
+  });
+
+  it('is found out when it exports nothing', async () => {
+    const subject = await installed({}, { 'index.js': '' });
+
+    expect(said(await checkExports(subject, folder))).toContain('require("x") gives nothing');
+  });
+
+  it('is found out when an entry does not load', async () => {
+    const subject = await installed(
+      { exports: { ...EXPORTS, './y': './y.js' } },
+      { 'index.js': 'exports.a = 1;', 'y.js': "require('not-there');" },
+    );
+
+    expect(said(await checkExports(subject, folder))).toContain("Cannot find module 'not-there'");
+  });
+
+  it('has programs that say their version and their usage', async () => {
+    const subject = await withProgram("console.log(process.argv[2] === '--version' ? '1.2.3' : 'Usage: run');");
+
+    expect(said(await checkSmoke(subject, folder))).toBe('');
+  });
+
+  it.each([
+    ["console.log(process.argv[2] === '--version' ? '1.2.2' : 'Usage: run');", 'run --version says "1.2.2", not 1.2.3'],
+    ["console.log('1.2.3');", 'run --help says nothing of its usage'],
+    ['process.exit(3);', 'exit status 3'],
+  ])('is found out when its program is %s', async (script, message) => {
+    const subject = await withProgram(script);
+
+    expect(said(await checkSmoke(subject, folder))).toContain(message);
+  });
+
+  it('exports a driver of the name that its package.json gives, when it is one', async () => {
+    const driver = "exports.driver = { name: 'd', schema: {}, getProviderConfig() {} };";
+    const honest = await installed({ nodepool: { driver: 'd', api: 1 } }, { 'index.js': driver });
+    expect(said(await checkSmoke(honest, folder))).toBe('');
+
+    const other = await installed({ nodepool: { driver: 'e', api: 1 } }, { 'index.js': driver });
+    expect(said(await checkSmoke(other, folder))).toContain('the driver that x exports should be {"name":"e"');
+  });
+
+  it('needs a test of its own when it is a library', async () => {
+    const subject = await installed({}, { 'index.js': 'exports.a = 1;' });
+
+    expect(said(await checkSmoke(subject, folder))).toContain('write tooling/release/smoke/x.cjs');
+  });
+});
