@@ -12,11 +12,14 @@ import {
   programPath,
   registeredPools,
   startLauncher,
+  writeDaemonConfig,
+  startRequestor,
   type ExampleProvider,
+  type RequestorResult,
+  type RunningRequestor,
   type ZooKeeperAddress,
 } from '@nodepool/harness';
-import { connect, type ZooKeeper } from '@nodepool/zookeeper';
-import { startRequestor, type RequestorResult, type RunningRequestor } from './python-requestor.js';
+import { connect, isZooKeeperError, type ZooKeeper } from '@nodepool/zookeeper';
 
 export const LABELS = ['debian', 'fedora'] as const;
 
@@ -34,6 +37,7 @@ export interface LauncherSetup {
 
 export class Site {
   private readonly programs: Program[] = [];
+  private readonly webappPorts = new Map<string, number>();
   private started = 0;
 
   private constructor(
@@ -71,22 +75,26 @@ export class Site {
   async launcher(setup: LauncherSetup = {}): Promise<Program> {
     const [webappPort = 0] = await freePorts(1);
     const before = await registeredPools(this.zooKeeper);
-    const launcher = await startLauncher({
-      name: this.nextName('launcher'),
-      folder: this.folder,
-      config: exampleConfig({
-        zooKeeper: this.address,
-        sessionTimeout: SESSION_TIMEOUT_S,
-        webappPort,
-        labels: LABELS,
-        ...setup,
-      }),
-    });
+    const name = this.nextName('launcher');
+    this.webappPorts.set(name, webappPort);
+    const launcher = await startLauncher({ name, folder: this.folder, config: this.configOf(name, setup) });
     this.programs.push(launcher);
     await launcher.while('registers its pools', START_DEADLINE_MS, async (signal) => {
       await labelsOffered(this.zooKeeper, LABELS, signal, before);
     });
     return launcher;
+  }
+
+  /** Writes another configuration for a running launcher, which takes it up by itself; `config`: as it is, right or wrong. */
+  async reconfigure(launcher: Program, setup: LauncherSetup | { readonly config: string }): Promise<void> {
+    const config = 'config' in setup ? setup.config : this.configOf(launcher.name, setup);
+    await writeDaemonConfig({ name: launcher.name, folder: this.folder, config });
+  }
+
+  /** Kills the ZooKeeper server and starts it again with what it had. */
+  async restartZooKeeper(): Promise<void> {
+    await this.server.kill();
+    await this.server.restart();
   }
 
   /** Starts an example cloud that outlives launchers; resolves with its address. */
@@ -136,9 +144,40 @@ export class Site {
     return page.items.filter(({ state }) => state !== 'deleted').map(({ name }) => name);
   }
 
+  /** Requests that are left, and locks of requests or nodes that somebody holds or waits for. */
+  async leftovers(): Promise<string[]> {
+    const below = async (path: string): Promise<string[]> =>
+      (await this.zooKeeper.children(path)).children.map((name) => `${path}/${name}`);
+    const locks = [
+      ...(await below('/nodepool/requests-lock')),
+      ...(await below('/nodepool/nodes')).map((node) => `${node}/lock`),
+    ];
+    const contenders = await Promise.all(locks.map((lock) => ignoringMissing(() => below(lock))));
+    return [...(await below('/nodepool/requests')), ...contenders.flat()];
+  }
+
+  private configOf(name: string, setup: LauncherSetup): object {
+    return exampleConfig({
+      zooKeeper: this.address,
+      sessionTimeout: SESSION_TIMEOUT_S,
+      webappPort: this.webappPorts.get(name) ?? 0,
+      labels: LABELS,
+      ...setup,
+    });
+  }
+
   private nextName(kind: string): string {
     this.started += 1;
     return `${kind}-${this.started}`;
+  }
+}
+
+async function ignoringMissing(read: () => Promise<string[]>): Promise<string[]> {
+  try {
+    return await read();
+  } catch (error) {
+    if (isZooKeeperError(error, 'no-node')) return [];
+    throw error;
   }
 }
 

@@ -16,6 +16,8 @@ export interface ExampleProvider {
   readonly cloud?: Readonly<Record<string, unknown>>;
   /** Default: no limit. */
   readonly maxServers?: number;
+  /** Names of the pools, each with that limit. Default: `main`. */
+  readonly pools?: readonly string[];
   /** Labels that it offers. Default: all of them. */
   readonly labels?: readonly string[];
   /** Whether a node is ready only when its ssh server answers. Default false. */
@@ -59,14 +61,12 @@ function providerSection(provider: ExampleProvider, allLabels: readonly string[]
     ...(provider.endpoint === undefined ? { cloud: provider.cloud ?? {} } : { endpoint: provider.endpoint }),
     ...provider.more,
     'cloud-images': labels.map((name) => ({ name, username: 'zuul' })),
-    pools: [
-      {
-        name: 'main',
-        ...(provider.maxServers === undefined ? {} : { 'max-servers': provider.maxServers }),
-        'host-key-checking': provider.hostKeyChecking ?? false,
-        labels: labels.map((name) => ({ name, 'cloud-image': name })),
-      },
-    ],
+    pools: (provider.pools ?? ['main']).map((name) => ({
+      name,
+      ...(provider.maxServers === undefined ? {} : { 'max-servers': provider.maxServers }),
+      'host-key-checking': provider.hostKeyChecking ?? false,
+      labels: labels.map((label) => ({ name: label, 'cloud-image': label })),
+    })),
   };
 }
 

@@ -5,9 +5,18 @@ export {
   type ExampleProvider,
   type ZooKeeperAddress,
 } from './example-config.js';
-export { configFileOf, startLauncher, type LauncherOptions } from './launcher.js';
+export { configFileOf, startBuilder, startLauncher, writeDaemonConfig, type DaemonOptions } from './daemon.js';
+export { interruption } from './interruption.js';
+export { Narrator } from './narrator.js';
 export { describeExit, Program, type Exit, type ProgramOptions } from './process.js';
 export { programPath, requestorPath, type ProgramName } from './programs.js';
+export {
+  startRequestor,
+  type RequestorResult,
+  type RequestReport,
+  type RunningRequestor,
+  type Summary,
+} from './python-requestor.js';
 export {
   conditionMet,
   labelsOffered,

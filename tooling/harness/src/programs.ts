@@ -6,6 +6,7 @@ import { dirname, join } from 'node:path';
 /** Programs by name, as in the `bin` of the package that they come from. */
 const PACKAGES = {
   'nodepool-launcher': '@nodepool/launcher',
+  'nodepool-builder': '@nodepool/builder',
   nodepool: '@nodepool/cli',
   'nodepool-example-cloud': '@nodepool/driver-example',
 } as const;

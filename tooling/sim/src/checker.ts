@@ -5,16 +5,9 @@ import type { SimulatedZooKeeperServer, TransactionOp } from '@nodepool/zookeepe
 import type { CloudObserver } from './cloud-view.js';
 import { Observed, type Commit, type SeenChange } from './observed.js';
 import type { SimulatedProcess } from './process.js';
-import { dirtyStaysDirty, fulfilledMeansReady, oneRequestPerNode } from './rules/allocation.js';
-import {
-  instancesSayWhatTheyAre,
-  oneInstancePerAttempt,
-  onlyGarbageIsDeleted,
-  recordsOutliveInstances,
-} from './rules/instances.js';
+import { RULES_OF_STEPS } from './rules/index.js';
 import type { Rule, Sight } from './rules/rule.js';
 import { textOf } from './rules/values.js';
-import { launchesFitTheirPool, unknownFieldsSurvive, writesAreOwned } from './rules/writes.js';
 
 /** A rule that did not hold. */
 export interface Violation {
@@ -52,18 +45,7 @@ export class Checker implements CloudObserver {
   ) {
     this.observed = new Observed(server);
     const all: Sight = { ...sight, observed: this.observed };
-    this.rules = [
-      oneRequestPerNode(all),
-      fulfilledMeansReady(all),
-      oneInstancePerAttempt(all),
-      instancesSayWhatTheyAre(all),
-      onlyGarbageIsDeleted(all),
-      writesAreOwned(all),
-      dirtyStaysDirty(all),
-      launchesFitTheirPool(all),
-      recordsOutliveInstances(all),
-      unknownFieldsSurvive(all),
-    ];
+    this.rules = RULES_OF_STEPS.map((rule) => rule(all));
     server.onCommit((changes) => this.committed(this.observed.apply(changes.map(({ path }) => path))));
   }
 
@@ -105,7 +87,7 @@ export class Checker implements CloudObserver {
   }
 
   writing(process: SimulatedProcess, ops: readonly TransactionOp[]): void {
-    for (const rule of this.rules) this.judge(rule, rule.writing?.(ops), process);
+    for (const rule of this.rules) this.judge(rule, rule.writing?.(ops, process.name), process);
   }
 
   creating(process: SimulatedProcess, spec: InstanceSpec): void {

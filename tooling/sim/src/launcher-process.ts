@@ -5,17 +5,20 @@ import type { ExampleCloud } from '@nodepool/driver-example';
 import { Launcher, type LoginScanner } from '@nodepool/launcher';
 import type { SimulatedZooKeeperServer, TransactionOp, ZooKeeper } from '@nodepool/zookeeper';
 import type { Checker } from './checker.js';
-import { cloudView, type CloudLink } from './cloud-view.js';
+import { cloudView, never, type CloudLink, type CloudWeather } from './cloud-view.js';
+import type { DriverFaults } from './faulty-driver.js';
 import type { Mutation } from './mutation.js';
 import type { SimulatedProcess } from './process.js';
 import { overlay } from './proxy.js';
-import { nodepoolConfig, type SiteConfig } from './site.js';
+import { nodepoolConfig, WHOLE_SITE, type Site } from './site.js';
 
 const SESSION_TIMEOUT_MS = 9000;
 
 export interface LauncherSurroundings {
   readonly server: SimulatedZooKeeperServer;
   readonly cloud: ExampleCloud;
+  readonly weather: CloudWeather;
+  readonly driverFaults: DriverFaults;
   readonly checker: Checker;
   readonly random: RandomSource;
   readonly scanner: LoginScanner;
@@ -27,21 +30,32 @@ export class LauncherProcess {
   readonly zooKeeper: ZooKeeper;
   readonly link: CloudLink = { state: 'open' };
   /** What it has been configured with, and may still act upon. */
-  private configs: SiteConfig[];
+  private configs: Site[];
   private readonly launcher: Launcher;
   private readonly cloud: ExampleCloud;
   private readonly closeStore: () => void;
   private ending = false;
+  /** When it was last given a configuration, milliseconds since the start. */
+  configuredAt = 0;
+  /** Steps until it dies of itself; undefined: it does not. */
+  private stepsToLive: number | undefined;
 
   constructor(
     readonly process: SimulatedProcess,
     private readonly surroundings: LauncherSurroundings,
-    site: SiteConfig,
+    site: Site,
   ) {
     const { server, checker, random, scanner, log, mutation } = surroundings;
     this.configs = [site];
     this.zooKeeper = server.connect({ sessionTimeoutMs: SESSION_TIMEOUT_MS, clock: process.clock, random });
-    const view = cloudView(surroundings.cloud, process, this.link, checker);
+    const path = {
+      process,
+      link: this.link,
+      weather: surroundings.weather,
+      observer: checker,
+      atStep: () => this.atStep(),
+    };
+    const view = cloudView(surroundings.cloud, path);
     this.cloud = mutation?.cloud?.(view) ?? view;
     const { clock, name } = process;
     const store = openStore(this.watchedClient(), { clock, random, identifier: name, log });
@@ -72,24 +86,26 @@ export class LauncherProcess {
     return !this.process.dead && !this.ending;
   }
 
-  get site(): SiteConfig {
-    return this.configs.at(-1) ?? [];
+  get site(): Site {
+    return this.configs.at(-1) ?? WHOLE_SITE;
   }
 
-  /** The greatest `max-servers` of a pool that this launcher may act upon now. */
-  maxServers(provider: string, pool: string): number | undefined {
-    if (this.process.dead) return undefined;
-    const limits = this.configs.flatMap((config) =>
-      config
-        .filter(({ name }) => name === provider)
-        .flatMap(({ pools }) => pools.filter(({ name }) => name === pool).map(({ maxServers }) => maxServers)),
-    );
-    return limits.length === 0 ? undefined : Math.max(...limits);
+  /** All that it has been configured with and may act upon now, newest last; none when it is dead. */
+  get sites(): readonly Site[] {
+    return this.process.dead ? [] : this.configs;
+  }
+
+  /** Whether it has no reason to stop serving a provider. */
+  keepsProvider(name: string): boolean {
+    if (!this.alive) return false;
+    const versions = this.configs.map(({ providers }) => JSON.stringify(providers.find((each) => each.name === name)));
+    return versions[0] !== undefined && new Set(versions).size === 1;
   }
 
   /** Goes on with another configuration. */
-  async apply(site: SiteConfig): Promise<void> {
+  async apply(site: Site): Promise<void> {
     this.configs = [...this.configs, site];
+    this.configuredAt = this.process.clock.monotonic();
     await this.launcher.apply(this.configOf(site));
     this.configs = this.configs.slice(this.configs.indexOf(site));
   }
@@ -109,6 +125,11 @@ export class LauncherProcess {
     this.surroundings.server.partition(this.zooKeeper, 'cut');
   }
 
+  /** Kills it right before or right after the `steps`th change that it makes from now on, in ZooKeeper or in the cloud. */
+  killAfter(steps: number): void {
+    this.stepsToLive = steps;
+  }
+
   /** SIGSTOP: what is sent to it is held up by its network. */
   pause(): void {
     this.process.pause();
@@ -120,30 +141,49 @@ export class LauncherProcess {
     this.surroundings.server.heal(this.zooKeeper);
   }
 
-  private configOf(site: SiteConfig): ReturnType<typeof nodepoolConfig> {
-    return nodepoolConfig(this.surroundings.mutation?.config?.(site) ?? site, this.cloud);
+  private configOf(site: Site): ReturnType<typeof nodepoolConfig> {
+    const { mutation, driverFaults } = this.surroundings;
+    return nodepoolConfig(mutation?.config?.(site) ?? site, this.cloud, driverFaults);
   }
 
-  /** The client, with everything that it writes shown to the checker. */
+  /** Something of it is about to change, or has just changed. */
+  private atStep(): void {
+    if (this.stepsToLive === undefined || this.process.dead) return;
+    this.stepsToLive -= 1;
+    if (this.stepsToLive > 0) return;
+    this.surroundings.checker.step(`${this.name} dies between two steps`);
+    this.kill();
+  }
+
+  /** The client, with everything that it writes shown to the checker; a process may die before or after each write. */
   private watchedClient(): ZooKeeper {
-    const { zooKeeper, process } = this;
+    const { process } = this;
+    const died = (): boolean => process.dead;
     const { mutation, checker } = this.surroundings;
-    const write = (ops: readonly TransactionOp[]): readonly TransactionOp[] => {
+    const zooKeeper = mutation?.client?.(this.zooKeeper) ?? this.zooKeeper;
+    const write = async <T>(
+      ops: readonly TransactionOp[],
+      send: (ops: readonly TransactionOp[]) => Promise<T>,
+    ): Promise<T> => {
+      this.atStep();
+      if (died()) return never();
       const written = mutation?.writes?.(ops) ?? ops;
       checker.writing(process, written);
-      return written;
+      const answer = await send(written);
+      this.atStep();
+      return died() ? never() : answer;
     };
     return overlay(zooKeeper, {
-      transaction: (ops, options) => zooKeeper.transaction(write(ops), options),
+      transaction: (ops, options) => write(ops, (written) => zooKeeper.transaction(written, options)),
       set: (path, data, options = {}) => {
         const { version } = options;
-        write([{ type: 'set', path, data, ...(version === undefined ? {} : { version }) }]);
-        return zooKeeper.set(path, data, options);
+        const op: TransactionOp = { type: 'set', path, data, ...(version === undefined ? {} : { version }) };
+        return write([op], () => zooKeeper.set(path, data, options));
       },
       delete: (path, options = {}) => {
         const { version } = options;
-        write([{ type: 'delete', path, ...(version === undefined ? {} : { version }) }]);
-        return zooKeeper.delete(path, options);
+        const op: TransactionOp = { type: 'delete', path, ...(version === undefined ? {} : { version }) };
+        return write([op], () => zooKeeper.delete(path, options));
       },
     });
   }

@@ -1,23 +1,30 @@
-/** `pnpm sim`: runs seeds until one fails, or replays one step by step. */
+/** `pnpm sim`: runs seeds until one fails, on all processors, or replays one step by step. */
 
+import { availableParallelism } from 'node:os';
 import { parseArgs } from 'node:util';
 import { KNOWN_GAPS } from './known-gaps.js';
+import { runSeeds } from './run-seeds.js';
 import { simulate, type RunResult } from './simulate.js';
 
-const USAGE = `usage: pnpm sim [--seeds N] [--seed S] [--steps] [--strict] [--keep-going]
+const USAGE = `usage: pnpm sim [--seeds N] [--seed S] [--steps] [--strict] [--keep-going] [--workers N]
   --seeds N     run N seeds, from S on or from 1 (default 100)
   --seed S      the first seed; without --seeds, the only one
-  --steps       print every step
+  --steps       print every step of the only seed
   --strict      rules that are known not to hold yet must hold, too
   --keep-going  do not stop at the first seed that fails
+  --workers N   processes that run seeds (default: as many as there are processors)
 `;
+
+/** It is told how far it got so often, in seeds. */
+const PROGRESS_EVERY = 10;
 
 interface Wanted {
   readonly first: number;
   readonly count: number;
   readonly steps: boolean;
   readonly keepGoing: boolean;
-  readonly without: ReadonlySet<string>;
+  readonly workers: number;
+  readonly without: readonly string[];
 }
 
 async function main(): Promise<number> {
@@ -26,19 +33,32 @@ async function main(): Promise<number> {
     process.stderr.write(USAGE);
     return 2;
   }
-  const failures: RunResult[] = [];
-  for (let seed = wanted.first; seed < wanted.first + wanted.count; seed += 1) {
-    const result = await simulate({ seed, without: wanted.without, ...(wanted.steps ? { onStep: printLine } : {}) });
-    if (result.violation === undefined) {
-      if (wanted.count === 1) printLine(`seed ${seed}: all rules held in ${result.steps} steps`);
-    } else {
-      failures.push(result);
-      tell(result, !wanted.steps);
-      if (!wanted.keepGoing) break;
+  return wanted.count === 1 ? await replay(wanted) : await runAll(wanted);
+}
+
+/** In this process, so that a debugger can look. */
+async function replay({ first: seed, steps, without }: Wanted): Promise<number> {
+  const options = { seed, without: new Set(without) };
+  const result = await simulate({ ...options, ...(steps ? { onStep: printLine } : {}) });
+  if (result.violation === undefined) printLine(`seed ${seed}: all rules held in ${result.steps} steps`);
+  else tell(result, !steps);
+  return result.violation === undefined ? 0 : 1;
+}
+
+async function runAll(wanted: Wanted): Promise<number> {
+  let done = 0;
+  let failed = 0;
+  await runSeeds(wanted, (result) => {
+    done += 1;
+    if (result.violation !== undefined) {
+      failed += 1;
+      tell(result, true);
     }
-    progress(seed - wanted.first + 1, wanted.count, failures.length);
-  }
-  return failures.length === 0 ? 0 : 1;
+    if (done % PROGRESS_EVERY === 0 || done === wanted.count) {
+      process.stderr.write(`${done} of ${wanted.count} seeds, ${failed} failed\n`);
+    }
+  });
+  return failed === 0 ? 0 : 1;
 }
 
 function read(): Wanted | undefined {
@@ -50,13 +70,16 @@ function read(): Wanted | undefined {
         steps: { type: 'boolean', default: false },
         strict: { type: 'boolean', default: false },
         'keep-going': { type: 'boolean', default: false },
+        workers: { type: 'string' },
       },
     });
     const first = Number(values.seed ?? 1);
     const count = Number(values.seeds ?? (values.seed === undefined ? 100 : 1));
-    if (!Number.isInteger(first) || !Number.isInteger(count) || count < 1) return undefined;
-    const without = values.strict ? new Set<string>() : KNOWN_GAPS;
-    return { first, count, steps: values.steps, keepGoing: values['keep-going'], without };
+    const workers = Number(values.workers ?? availableParallelism());
+    if (![first, count, workers].every((number) => Number.isInteger(number) && number >= 0)) return undefined;
+    if (count < 1 || workers < 1) return undefined;
+    const without = values.strict ? [] : [...KNOWN_GAPS];
+    return { first, count, workers, steps: values.steps, keepGoing: values['keep-going'], without };
   } catch (error) {
     process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`);
     return undefined;
@@ -68,11 +91,6 @@ function tell({ seed, violation, lastSteps }: RunResult, withSteps: boolean): vo
   if (withSteps) for (const step of lastSteps) printLine(step);
   printLine(`seed ${seed}: rule ${violation.rule} does not hold at ${violation.at} ms: ${violation.what}`);
   printLine(`replay it with: pnpm sim --seed ${seed} --steps`);
-}
-
-function progress(done: number, of: number, failed: number): void {
-  if (of === 1 || (done % 10 !== 0 && done !== of)) return;
-  process.stderr.write(`${done} of ${of} seeds, ${failed} failed\n`);
 }
 
 function printLine(line: string): void {

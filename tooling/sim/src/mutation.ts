@@ -2,8 +2,8 @@
 
 import type { Store } from '@nodepool/core';
 import type { ExampleCloud } from '@nodepool/driver-example';
-import type { TransactionOp } from '@nodepool/zookeeper';
-import type { SiteConfig } from './site.js';
+import type { TransactionOp, ZooKeeper } from '@nodepool/zookeeper';
+import type { Site } from './site.js';
 
 /** Something that is wrong with every launcher of a run. Each part is optional. */
 export interface Mutation {
@@ -11,11 +11,17 @@ export interface Mutation {
   readonly name: string;
   /** Number of the rule that it breaks. */
   readonly rule: string;
+  /** The kind of run in which that shows. Default: `nothing` goes wrong. */
+  readonly trouble?: 'all' | 'nothing' | 'driver';
+  /** Launchers in that run. Default 3. */
+  readonly launchers?: number;
   /** Rewrites what is written in one transaction. */
   writes?(ops: readonly TransactionOp[]): readonly TransactionOp[];
+  /** The connection to ZooKeeper. */
+  client?(zooKeeper: ZooKeeper): ZooKeeper;
   /** The cloud as the spoilt driver uses it. */
   cloud?(cloud: ExampleCloud): ExampleCloud;
   store?(store: Store): Store;
   /** The configuration as the launcher understands it. */
-  config?(config: SiteConfig): SiteConfig;
+  config?(config: Site): Site;
 }

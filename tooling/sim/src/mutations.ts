@@ -1,7 +1,8 @@
 /** For each rule of the checker, something wrong with the launcher that breaks it: that the checker can fail is shown by these. */
 
 import { isJsonObject, type JsonObject, type Store } from '@nodepool/core';
-import type { TransactionOp } from '@nodepool/zookeeper';
+import type { TransactionOp, ZooKeeper } from '@nodepool/zookeeper';
+import { never } from './cloud-view.js';
 import type { Mutation } from './mutation.js';
 import { overlay } from './proxy.js';
 import { nodesOf } from './rules/values.js';
@@ -69,6 +70,17 @@ export const MUTATIONS: readonly Mutation[] = [
       }),
   },
   {
+    name: 'takes instances of others for its own',
+    rule: 'S5',
+    cloud: (cloud) =>
+      overlay(cloud, {
+        listInstances: async (marker, limit) => {
+          const page = await cloud.listInstances(marker, limit);
+          return { ...page, items: page.items.map((each) => ({ ...each, tags: { ...STRAYS_TAGS, ...each.tags } })) };
+        },
+      }),
+  },
+  {
     name: 'writes without versions and without proof of its locks',
     rule: 'S6',
     writes: (ops) =>
@@ -87,11 +99,19 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: 'takes the limits of pools for larger than they are',
     rule: 'S8',
-    config: (site) =>
-      site.map((provider) => ({
+    launchers: 1,
+    config: (site) => ({
+      ...site,
+      providers: site.providers.map((provider) => ({
         ...provider,
         pools: provider.pools.map((pool) => ({ ...pool, maxServers: pool.maxServers + 3 })),
       })),
+    }),
+  },
+  {
+    name: 'knows nothing of limits of tenants',
+    rule: 'S8',
+    config: (site) => ({ ...site, tenants: {} }),
   },
   {
     name: 'believes every deletion to be done once it was asked for',
@@ -110,6 +130,18 @@ export const MUTATIONS: readonly Mutation[] = [
     writes: rewriting(REQUEST, ({ span_info: _lost, ...known }) => known),
   },
   {
+    name: 'stops everything for every change of its configuration',
+    rule: 'S12',
+    trouble: 'all',
+    config: restarting(),
+  },
+  {
+    name: 'lets every provider depend on the driver of one',
+    rule: 'S12',
+    trouble: 'driver',
+    config: (site) => ({ ...site, providers: site.providers.map((each) => ({ ...each, driver: 'faulty' })) }),
+  },
+  {
     name: 'forgets about every third request',
     rule: 'L1',
     store: (store) => declining(store, ({ id, state }) => state === 'requested' && id.endsWith('3')),
@@ -117,6 +149,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: 'never takes a lost request over',
     rule: 'L3',
+    trouble: 'all',
     store: (store) => declining(store, ({ state }) => state === 'pending'),
   },
   {
@@ -124,7 +157,26 @@ export const MUTATIONS: readonly Mutation[] = [
     rule: 'L2',
     cloud: (cloud) => overlay(cloud, { deleteInstance: () => new Promise(() => undefined) }),
   },
+  {
+    name: 'does not register again with a new session',
+    rule: 'L4',
+    trouble: 'all',
+    client: registeringOnce,
+  },
+  {
+    name: 'keeps more nodes ready than it shall',
+    rule: 'L5',
+    config: (site) => ({ ...site, minReady: { small: 5 } }),
+  },
+  {
+    name: 'keeps no nodes ready',
+    rule: 'L5',
+    config: (site) => ({ ...site, minReady: {} }),
+  },
 ];
+
+/** Of an instance of a node that never was. */
+const STRAYS_TAGS = { nodepool_node_id: '9999999999', nodepool_provider_name: 'alpha', nodepool_pool_name: 'main' };
 
 /** Changes the records at matching paths, in whatever way they are written. */
 function rewriting(path: RegExp, change: (record: JsonObject) => JsonObject): NonNullable<Mutation['writes']> {
@@ -150,6 +202,27 @@ function reallocating(): NonNullable<Mutation['writes']> {
 
 function fulfils(op: TransactionOp): boolean {
   return op.type === 'set' && REQUEST.test(op.path) && new TextDecoder().decode(op.data).includes('"fulfilled"');
+}
+
+/** No configuration is like the one before. */
+function restarting(): NonNullable<Mutation['config']> {
+  let changes = 0;
+  return (site) => {
+    changes += 1;
+    return { ...site, providers: site.providers.map((each) => ({ ...each, maxConcurrency: 100 + changes })) };
+  };
+}
+
+/** A client that makes components in its first session only. */
+function registeringOnce(zooKeeper: ZooKeeper): ZooKeeper {
+  let first: bigint | undefined;
+  return overlay(zooKeeper, {
+    create: (path, data, options) => {
+      if (!path.startsWith('/nodepool/components/')) return zooKeeper.create(path, data, options);
+      first ??= zooKeeper.session?.id;
+      return zooKeeper.session?.id === first ? zooKeeper.create(path, data, options) : never();
+    },
+  });
 }
 
 /** A store that lets some requests lie. */

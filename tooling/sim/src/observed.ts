@@ -1,22 +1,28 @@
-/** What everybody could see in ZooKeeper: nodes, requests and their locks, kept up to date commit by commit. */
+/** What everybody could see in ZooKeeper: nodes, requests and their locks, kept up to date commit by commit; and who wrote it. */
 
-import type { DumpedZnode, SimulatedZooKeeperServer } from '@nodepool/zookeeper';
+import type { DumpedZnode, SimulatedZooKeeperServer, TransactionOp } from '@nodepool/zookeeper';
 import { isJsonObject, type JsonObject } from '@nodepool/core';
 
 /** A record with its lock. */
 export interface Seen {
   readonly id: string;
   readonly data: JsonObject;
+  /** `data` as it is written. */
+  readonly text: string;
   /** Identifier of the lock's holder; undefined: the lock is free. */
   readonly holder: string | undefined;
   /** Name of the holder's contender. */
   readonly contender: string | undefined;
 }
 
+export type Writer = 'requestor' | 'launcher';
+
 export interface SeenChange {
   readonly id: string;
   readonly before: Seen | undefined;
   readonly after: Seen | undefined;
+  /** Who changed the record; undefined: only its lock changed hands. */
+  readonly by: Writer | undefined;
 }
 
 /** One transaction. */
@@ -30,8 +36,20 @@ type Kind = 'nodes' | 'requests';
 export class Observed {
   readonly nodes = new Map<string, Seen>();
   readonly requests = new Map<string, Seen>();
+  /** What requestors have sent to be written; all else is of launchers. */
+  private readonly announced = new Set<string>();
 
   constructor(private readonly server: SimulatedZooKeeperServer) {}
+
+  /** A requestor is about to write this. */
+  announce(ops: readonly TransactionOp[]): void {
+    for (const op of ops) {
+      if (op.type === 'set') this.announced.add(`${op.path}\n${textOf(op.data)}`);
+      else if (op.type === 'delete') this.announced.add(`${op.path}\n`);
+      // Where a sequential znode will be, nobody knows.
+      else if (op.type === 'create') this.announced.add(`\n${textOf(op.data)}`);
+    }
+  }
 
   /** Takes up what a transaction changed. */
   apply(paths: readonly string[]): Commit {
@@ -59,12 +77,34 @@ export class Observed {
     }
   }
 
+  /** Undefined: there is none, or it is no JSON object. */
+  znode(path: string): JsonObject | undefined {
+    return jsonOf(textOf(this.server.dump().get(path)?.data));
+  }
+
+  /** Of the component registry. */
+  pools(): readonly JsonObject[] {
+    const found: JsonObject[] = [];
+    for (const [path, { data }] of this.server.dump()) {
+      const pool = path.startsWith('/nodepool/components/pool/') ? jsonOf(textOf(data)) : undefined;
+      if (pool !== undefined) found.push(pool);
+    }
+    return found;
+  }
+
   private refresh(kind: Kind, id: string, dump: ReadonlyMap<string, DumpedZnode>): SeenChange[] {
     const before = this[kind].get(id);
     const after = read(kind, id, dump);
     if (after === undefined) this[kind].delete(id);
     else this[kind].set(id, after);
-    return before === undefined && after === undefined ? [] : [{ id, before, after }];
+    if (before === undefined && after === undefined) return [];
+    return [{ id, before, after, by: this.writerOf(`/nodepool/${kind}/${id}`, before, after) }];
+  }
+
+  private writerOf(path: string, before: Seen | undefined, after: Seen | undefined): Writer | undefined {
+    if (before?.text === after?.text) return undefined;
+    const key = before === undefined ? `\n${after?.text ?? ''}` : `${path}\n${after?.text ?? ''}`;
+    return this.announced.has(key) ? 'requestor' : 'launcher';
   }
 }
 
@@ -76,7 +116,8 @@ function placeOf(path: string): { readonly kind: Kind; readonly id: string } | u
 }
 
 function read(kind: Kind, id: string, dump: ReadonlyMap<string, DumpedZnode>): Seen | undefined {
-  const data = jsonOf(dump.get(`/nodepool/${kind}/${id}`));
+  const text = textOf(dump.get(`/nodepool/${kind}/${id}`)?.data);
+  const data = jsonOf(text);
   if (data === undefined) return undefined;
   const lock = kind === 'nodes' ? `/nodepool/nodes/${id}/lock/` : `/nodepool/requests-lock/${id}/`;
   let first: { readonly sequence: string; readonly path: string } | undefined;
@@ -85,16 +126,20 @@ function read(kind: Kind, id: string, dump: ReadonlyMap<string, DumpedZnode>): S
     const sequence = path.slice(-10);
     if (first === undefined || sequence < first.sequence) first = { sequence, path };
   }
-  const holder = first === undefined ? undefined : new TextDecoder().decode(dump.get(first.path)?.data);
-  return { id, data, holder, contender: first?.path };
+  const holder = first === undefined ? undefined : textOf(dump.get(first.path)?.data);
+  return { id, data, text, holder, contender: first?.path };
 }
 
-/** Undefined: there is none, or it cannot be read. */
-function jsonOf(znode: DumpedZnode | undefined): JsonObject | undefined {
-  if (znode === undefined) return undefined;
+function textOf(data: Uint8Array | undefined): string {
+  return data === undefined ? '' : new TextDecoder().decode(data);
+}
+
+/** Undefined: there is none, or it cannot be read, or it says of itself that it is none. */
+function jsonOf(text: string): JsonObject | undefined {
+  if (text === '') return undefined;
   try {
-    const value: unknown = JSON.parse(new TextDecoder().decode(znode.data));
-    return isJsonObject(value) ? value : undefined;
+    const value: unknown = JSON.parse(text);
+    return isJsonObject(value) && value['rubbish'] !== true ? value : undefined;
   } catch {
     // A record that is no JSON is, to every rule, a record that is not there.
     return undefined;

@@ -11,14 +11,18 @@ import {
   type SimulatedZooKeeperServer,
   type ZooKeeper,
 } from '@nodepool/zookeeper';
+import { announcing } from './announcing.js';
+import { between, oneOf } from './chance.js';
 import type { Checker } from './checker.js';
 import { nodesOf } from './rules/values.js';
-import { LABELS } from './site.js';
+import { LABELS, TENANTS } from './site.js';
 
 const REQUESTS = '/nodepool/requests';
 const LOOK_MS = 250;
 const GIVE_UP_RETRY_MS = 1000;
 const MOST_LABELS = 5;
+/** The tenant with a limit asks for so many at most: more would be declined. */
+const MOST_OF_BOUNDED = 4;
 
 /** Chances of what a requestor may do, each 0 to 1. */
 const CHANCES = { withdraw: 0.15, reprioritise: 0.3, leave: 0.05, die: 0.08, hold: 0.1, provider: 0.1, noReuse: 0.3 };
@@ -28,6 +32,10 @@ export interface RequestorSurroundings {
   readonly clock: Clock;
   readonly random: RandomSource;
   readonly checker: Checker;
+  /** The only provider that it wants; undefined: it is drawn. */
+  readonly provider?: string | undefined;
+  /** Milliseconds since the start. */
+  now(): number;
 }
 
 /** The life of one request. It never rejects; what happens to it is for the checker to see. */
@@ -35,12 +43,28 @@ export class SimulatedRequestor {
   /** The request, once it was put; undefined when it is over. */
   request: string | undefined;
   done = false;
+  /** When it put its request, milliseconds since the start. */
+  private askedAt: number | undefined;
+  private taking = false;
+  /** What it knew of does not exist any more: it touches nothing. */
+  private forsaken = false;
   private zooKeeper: ZooKeeper;
   private locks: LockRecipe;
 
   constructor(private readonly surroundings: RequestorSurroundings) {
-    this.zooKeeper = surroundings.server.connect({ clock: surroundings.clock, sessionTimeoutMs: 9000 });
+    this.zooKeeper = announcing(surroundings);
     this.locks = lockRecipe(this.zooKeeper, { identifier: 'requestor', random: surroundings.random });
+  }
+
+  /**
+   * A state of ZooKeeper was brought back, from the time `to`, milliseconds since the start. A request that is younger is
+   * gone, and its id may become another's; so may the ids of its nodes. Whoever still waits goes on waiting.
+   */
+  restored(to: number): void {
+    if (this.askedAt === undefined) return;
+    if (this.askedAt <= to && this.request !== undefined && !this.taking) return;
+    this.forsaken = true;
+    this.request = undefined;
   }
 
   async live(): Promise<void> {
@@ -59,12 +83,14 @@ export class SimulatedRequestor {
   private async askAndUse(): Promise<void> {
     const id = await this.submit();
     const state = await this.wait(id);
+    if (this.forsaken) return;
     if (state !== 'fulfilled' || this.chance('leave')) {
       await this.withdraw(id);
       return;
     }
+    this.taking = true;
     const taken = await this.take(id);
-    await sleep(this.surroundings.clock, this.between(500, 30_000));
+    await sleep(this.surroundings.clock, between(this.surroundings.random, 500, 30_000));
     if (this.chance('die')) {
       this.surroundings.checker.step(`requestor of ${taken.ids.join(', ')} dies`);
       return;
@@ -74,7 +100,7 @@ export class SimulatedRequestor {
 
   private async submit(): Promise<string> {
     const { random, clock } = this.surroundings;
-    const count = random.next() < 0.6 ? 1 : 1 + Math.floor(random.next() * MOST_LABELS);
+    const count = random.next() < 0.6 ? 1 : between(random, 1, MOST_LABELS + 1);
     const labels = Array.from(
       { length: count },
       () => LABELS[Math.floor(random.next() ** 2 * LABELS.length)] ?? 'small',
@@ -89,11 +115,11 @@ export class SimulatedRequestor {
       nodes: [],
       reuse: !this.chance('noReuse'),
       requestor: 'zuul',
-      requestor_data: null,
-      provider: this.chance('provider') ? 'beta' : null,
+      requestor_data: { kept: now },
+      provider: this.surroundings.provider ?? (this.chance('provider') ? 'beta' : null),
       relative_priority: Math.floor(random.next() * 5),
       event_id: 'event',
-      tenant_name: 'tenant',
+      tenant_name: count > MOST_OF_BOUNDED ? TENANTS[0] : (oneOf(random, TENANTS) ?? null),
       span_info: { trace: 1 },
     };
     const priority = ['100', '200', '300'][Math.floor(random.next() * 3)] ?? '200';
@@ -101,16 +127,22 @@ export class SimulatedRequestor {
       mode: 'persistent-sequential',
     });
     this.request = path.slice(REQUESTS.length + 1);
+    this.askedAt = this.surroundings.now();
     return this.request;
   }
 
   /** Until the request is answered, or withdrawn out of impatience. */
   private async wait(id: string): Promise<unknown> {
     const { clock, checker } = this.surroundings;
-    const impatientAt = this.chance('withdraw') ? clock.monotonic() + this.between(1, 20_000) : Infinity;
-    let reprioritiseAt = this.chance('reprioritise') ? clock.monotonic() + this.between(1, 10_000) : Infinity;
+    const impatientAt = this.chance('withdraw')
+      ? clock.monotonic() + between(this.surroundings.random, 1, 20_000)
+      : Infinity;
+    let reprioritiseAt = this.chance('reprioritise')
+      ? clock.monotonic() + between(this.surroundings.random, 1, 10_000)
+      : Infinity;
     for (;;) {
       await sleep(clock, LOOK_MS);
+      if (this.forsaken) return 'forsaken';
       // As old as a cache is, that a requestor has of its requests.
       const seen = checker.observed.requests.get(id);
       const state = seen?.data['state'];
@@ -155,9 +187,9 @@ export class SimulatedRequestor {
     await Promise.all(ids.map((node) => this.change(node, change)));
     await Promise.all(locks.map((lock) => lock.release()));
     if (!hold) return;
-    await sleep(this.surroundings.clock, this.between(1000, 20_000));
+    await sleep(this.surroundings.clock, between(this.surroundings.random, 1000, 20_000));
     // As an operator ends a hold.
-    for (const node of ids) {
+    for (const node of this.forsaken ? [] : ids) {
       const lock = await this.locks.acquire(`/nodepool/nodes/${node}/lock`);
       await this.change(node, { state: 'used' });
       await lock.release();
@@ -165,6 +197,7 @@ export class SimulatedRequestor {
   }
 
   private async change(node: string, change: JsonObject): Promise<void> {
+    if (this.forsaken) return;
     const path = `/nodepool/nodes/${node}`;
     const { data } = await this.zooKeeper.get(path);
     const state_time = this.surroundings.clock.now() / 1000;
@@ -184,7 +217,7 @@ export class SimulatedRequestor {
   /** Its session ends, and with it its locks. Its request is withdrawn by whoever comes after it. */
   private async die(): Promise<void> {
     await this.zooKeeper.close();
-    this.zooKeeper = this.surroundings.server.connect({ clock: this.surroundings.clock, sessionTimeoutMs: 9000 });
+    this.zooKeeper = announcing(this.surroundings);
     while (this.request !== undefined) {
       try {
         await this.withdraw(this.request);
@@ -198,10 +231,24 @@ export class SimulatedRequestor {
   private chance(what: keyof typeof CHANCES): boolean {
     return this.surroundings.random.next() < CHANCES[what];
   }
+}
 
-  private between(least: number, greatest: number): number {
-    return Math.floor(least + this.surroundings.random.next() * (greatest - least));
+/** What nobody remembers to have asked for, whoever asks comes across one day and takes back. */
+export async function withdrawForgotten(
+  world: Pick<RequestorSurroundings, 'server' | 'clock' | 'checker'>,
+  id: string,
+): Promise<void> {
+  const zooKeeper = announcing(world);
+  for (let done = false; !done;) {
+    try {
+      await zooKeeper.delete(`${REQUESTS}/${id}`);
+      done = true;
+    } catch (error) {
+      done = isZooKeeperError(error, 'no-node');
+      if (!done) await sleep(world.clock, GIVE_UP_RETRY_MS);
+    }
   }
+  await zooKeeper.close();
 }
 
 interface Taken {

@@ -1,24 +1,29 @@
 /** One run: a seed makes a world, trouble and requests; in the end everything must come to rest. */
 
-import type { Mutation } from './mutation.js';
+import { between } from './chance.js';
 import type { CheckerOptions, Violation } from './checker.js';
-import { unrest } from './rules/rest.js';
+import type { Mutation } from './mutation.js';
+import { deleteLeakedByHand } from './operator.js';
+import { BOUNDS, unrest, unrestDespite, type Unrest } from './rules/rest.js';
 import { WHOLE_SITE } from './site.js';
-import { between, Troublemaker } from './trouble.js';
+import { Troublemaker } from './trouble.js';
 import { World } from './world.js';
 
 export interface RunOptions extends CheckerOptions {
   readonly seed: number;
   /** Spoils every launcher. */
   readonly mutation?: Mutation | undefined;
-  /** Whether things go wrong. Default: yes. */
-  readonly trouble?: boolean;
+  /**
+   * What goes wrong: `all` of it, one thing after another; `nothing`; or one provider's `driver`, from beginning to end,
+   * while nobody wants anything but another provider. Default: `all`.
+   */
+  readonly trouble?: 'all' | 'nothing' | 'driver' | undefined;
   /** Launchers that are there from the beginning. Default 3. */
-  readonly launchers?: number;
-  /** Milliseconds within which everything must come to rest after all trouble is over. Default 1,800,000. */
-  readonly patienceMs?: number;
+  readonly launchers?: number | undefined;
   /** Requests that are made. Default 30. */
-  readonly requests?: number;
+  readonly requests?: number | undefined;
+  /** Greatest time, milliseconds, that a rule may leave something at unrest. Default: as the rule says. */
+  readonly patienceMs?: number | undefined;
 }
 
 export interface RunResult {
@@ -34,35 +39,48 @@ export interface RunResult {
 
 /** How long requests keep coming, milliseconds. */
 const BUSY_MS = 120_000;
-/** Longer than any chain of time-outs of the site. */
-const PATIENCE_MS = 1_800_000;
 /** An operator makes room so often. */
 const OPERATOR_LOOKS_MS = 60_000;
-/** What rests is watched for so long. */
+/** Later than launchers clear up by themselves. */
+const PEOPLE_LOOK_MS = 400_000;
+/** It is looked for unrest that lasts too long so often, and what rests is watched for so long. */
+const LOOK_MS = 20_000;
 const LOOK_AGAIN_MS = 120_000;
+/** Nothing lasts as long as that: something is wrong with the run itself. */
+const NEVER_MS = 7_200_000;
+/** The provider that has nothing to do with a driver that fails. */
+const HEALTHY = 'beta';
 
 /** Runs one seed to its end, or to the first rule that does not hold. */
 export async function simulate(options: RunOptions): Promise<RunResult> {
-  const { seed, trouble = true, launchers = 3, requests = 30, patienceMs = PATIENCE_MS } = options;
+  const { seed, trouble = 'all', launchers = 3, requests = 30 } = options;
   const world = new World(options);
   const random = world.random();
   for (let index = 1; index <= launchers; index += 1) {
     const name = `launcher-${index}`;
     world.clock.schedule(between(random, 0, 5000), () => world.startLauncher(name, WHOLE_SITE));
   }
+  world.startForeigner();
+  const provider = trouble === 'driver' ? HEALTHY : undefined;
   for (let index = 0; index < requests; index += 1) {
-    world.clock.schedule(between(random, 1000, BUSY_MS), () => world.startRequestor());
+    world.clock.schedule(between(random, 1000, BUSY_MS), () => world.startRequestor(provider));
   }
+  if (trouble === 'driver') Object.assign(world.driverFaults, { mode: seed % 2 === 0 ? 'hangs' : 'throws', rate: 1 });
   const troublemaker = new Troublemaker(world, world.random());
-  if (trouble) troublemaker.begin();
+  if (trouble === 'all') troublemaker.begin();
   await world.until(() => false, BUSY_MS);
-  if (world.checker.violation === undefined) {
-    troublemaker.end();
-    await comeToRest(world, patienceMs);
-  }
+  if (trouble === 'all') troublemaker.end();
+  await comeToRest(world, options);
   world.end();
   const { violation, lastSteps, count } = world.checker;
   return { seed, violation, lastSteps: [...lastSteps], steps: count, virtualMs: world.clock.monotonic() };
+}
+
+/** As people do whom the launcher has told that it deletes nothing as long as so much looks leaked. */
+function lookAfter(world: World): void {
+  world.clock.schedule(PEOPLE_LOOK_MS, () => {
+    if (world.needsPeople) deleteLeakedByHand(world);
+  });
 }
 
 /** As an operator does when ready nodes that nobody asks for fill a pool. */
@@ -73,14 +91,30 @@ function makeRoom(world: World): void {
   });
 }
 
-async function comeToRest(world: World, patienceMs: number): Promise<void> {
-  const { checker } = world;
+async function comeToRest(world: World, { trouble, patienceMs }: RunOptions): Promise<void> {
+  const { checker, clock } = world;
+  const look = (): readonly Unrest[] => (trouble === 'driver' ? unrestDespite(world, HEALTHY) : unrest(world));
+  const since = new Map<string, number>();
   makeRoom(world);
-  const rests = (): boolean => unrest(world).length === 0;
-  if (await world.until(rests, patienceMs)) {
-    // What rests must stay at rest.
-    await world.until(() => false, LOOK_AGAIN_MS);
+  lookAfter(world);
+  const givenUpAt = clock.monotonic() + NEVER_MS;
+  while (checker.violation === undefined && !(await world.until(() => look().length === 0, LOOK_MS))) {
+    const restless = look();
+    const names = new Set(restless.map(nameOf));
+    for (const name of since.keys()) if (!names.has(name)) since.delete(name);
+    for (const each of restless) {
+      const start = since.get(nameOf(each)) ?? clock.monotonic();
+      since.set(nameOf(each), start);
+      const bound = Math.min(BOUNDS[each.rule] ?? NEVER_MS, patienceMs ?? Infinity);
+      if (clock.monotonic() - start > bound || clock.monotonic() > givenUpAt) checker.report(each.rule, each.what);
+    }
+    if (clock.monotonic() > givenUpAt) return;
   }
-  if (checker.violation !== undefined) return;
-  for (const { rule, what } of unrest(world)) checker.report(rule, what);
+  // What rests must stay at rest.
+  await world.until(() => false, LOOK_AGAIN_MS);
+  if (checker.violation === undefined) for (const { rule, what } of look()) checker.report(rule, what);
+}
+
+function nameOf({ rule, subject }: Unrest): string {
+  return `${rule} ${subject}`;
 }

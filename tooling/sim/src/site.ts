@@ -1,7 +1,9 @@
-/** The site that is simulated: providers, pools and labels, and how a launcher's configuration is made of them. */
+/** The site that is simulated: providers, pools, labels and limits, and how a launcher's configuration is made of them. */
 
-import type { JsonObject, NodepoolConfig } from '@nodepool/core';
+import type { Driver, JsonObject, NodepoolConfig, RandomSource } from '@nodepool/core';
 import { exampleDriver, type ExampleCloud } from '@nodepool/driver-example';
+import { between } from './chance.js';
+import { faultyDriver, type DriverFaults } from './faulty-driver.js';
 
 export interface SitePool {
   readonly name: string;
@@ -12,42 +14,81 @@ export interface SitePool {
 
 export interface SiteProvider {
   readonly name: string;
+  /** Default `example`. */
+  readonly driver?: 'example' | 'faulty';
   readonly pools: readonly SitePool[];
   readonly maxConcurrency?: number;
 }
 
 /** What one launcher is configured with. */
-export type SiteConfig = readonly SiteProvider[];
+export interface Site {
+  readonly providers: readonly SiteProvider[];
+  /** Nodes to keep ready, by label. */
+  readonly minReady: Readonly<Record<string, number>>;
+  /** Instances that a tenant may have. */
+  readonly tenants: Readonly<Record<string, number>>;
+}
 
 export const LABELS = ['small', 'large', 'other'] as const;
+/** What `other` is called by who has renamed it. */
+const RENAMED = 'other-2';
 
-/** Three pools of two providers, overlapping in their labels. */
-export const WHOLE_SITE: SiteConfig = [
-  {
-    name: 'alpha',
-    pools: [
-      { name: 'main', labels: ['small', 'large'], maxServers: 8 },
-      { name: 'spare', labels: ['small'], maxServers: 3, priority: 200 },
-    ],
-  },
-  { name: 'beta', pools: [{ name: 'main', labels: ['small', 'large', 'other'], maxServers: 6 }], maxConcurrency: 5 },
-];
+/** The tenants that ask; the second one has a limit. */
+export const TENANTS = ['tenant', 'bounded'] as const;
+
+/** Three pools of two providers, overlapping in their labels, and one whose driver may go wrong. */
+export const WHOLE_SITE: Site = {
+  providers: [
+    {
+      name: 'alpha',
+      pools: [
+        { name: 'main', labels: ['small', 'large'], maxServers: 8 },
+        { name: 'spare', labels: ['small'], maxServers: 3, priority: 200 },
+      ],
+    },
+    { name: 'beta', pools: [{ name: 'main', labels: ['small', 'large', 'other'], maxServers: 6 }], maxConcurrency: 5 },
+    { name: 'gamma', driver: 'faulty', pools: [{ name: 'main', labels: ['small'], maxServers: 3, priority: 150 }] },
+  ],
+  minReady: { small: 1 },
+  tenants: { bounded: 5 },
+};
+
+/** A configuration as an operator could come to write next: providers gone, limits changed, a label renamed. */
+export function changedSite(random: RandomSource): Site {
+  const renames = random.next() < 0.1;
+  const providers = WHOLE_SITE.providers
+    .filter(() => random.next() < 0.8)
+    .map((provider) => ({ ...provider, pools: provider.pools.map((pool) => changedPool(pool, renames, random)) }));
+  if (providers.length === 0) return WHOLE_SITE;
+  return { ...WHOLE_SITE, providers, minReady: random.next() < 0.7 ? WHOLE_SITE.minReady : { small: 2, other: 1 } };
+}
+
+function changedPool(pool: SitePool, renames: boolean, random: RandomSource): SitePool {
+  const maxServers = random.next() < 0.3 ? between(random, 0, 10) : pool.maxServers;
+  const labels = renames ? pool.labels.map((label) => (label === 'other' ? RENAMED : label)) : pool.labels;
+  return { ...pool, maxServers, labels };
+}
 
 /** Retries are few and times short, so that a run sees their ends. */
 const PROVIDER_OPTIONS = { 'launch-retries': 2, 'launch-timeout': 300, 'boot-timeout': 60 } as const;
 
 /** What the program would make of the file of such a site. Throws when the site is wrong. */
-export function nodepoolConfig(site: SiteConfig, cloud: ExampleCloud): NodepoolConfig {
-  const driver = exampleDriver({ cloud });
+export function nodepoolConfig(site: Site, cloud: ExampleCloud, faults: DriverFaults): NodepoolConfig {
+  const example = exampleDriver({ cloud });
+  const drivers = new Map<string, Driver>([
+    ['example', example],
+    ['faulty', faultyDriver(example, faults)],
+  ]);
   const problems: string[] = [];
+  const labels = [...LABELS, RENAMED];
   const context = {
     diskImages: new Map(),
-    labels: new Set<string>(LABELS),
+    labels: new Set<string>(labels),
     problem: (path: readonly (string | number)[], { expected }: { readonly expected: string }) => {
       problems.push(`${path.join('.')}: ${expected}`);
     },
   };
-  const configs = site.map((provider) => driver.getProviderConfig(section(provider), context));
+  const configs = site.providers.map((provider) => example.getProviderConfig(section(provider), context));
   if (problems.length > 0) throw new Error(`the simulated site is wrong: ${problems.join('; ')}`);
   return {
     webapp: { port: 0, listenAddress: '127.0.0.1' },
@@ -56,21 +97,23 @@ export function nodepoolConfig(site: SiteConfig, cloud: ExampleCloud): NodepoolC
     buildLogDir: '',
     buildLogRetention: 7,
     zookeeper: { servers: [], chroot: '', tls: undefined, sessionTimeoutMs: 10_000 },
-    labels: new Map(LABELS.map((name) => [name, { name, minReady: 0, maxReadyAgeMs: Infinity }])),
+    labels: new Map(
+      labels.map((name) => [name, { name, minReady: site.minReady[name] ?? 0, maxReadyAgeMs: Infinity }]),
+    ),
     maxHoldAgeMs: Infinity,
     diskImages: new Map(),
     providers: new Map(configs.map((config) => [config.name, config])),
     brokenProviders: new Map(),
-    tenantLimits: new Map(),
+    tenantLimits: new Map(Object.entries(site.tenants).map(([tenant, instances]) => [tenant, { instances }])),
     drivers: new Map(),
-    loadedDrivers: new Map([['example', driver]]),
+    loadedDrivers: drivers,
   };
 }
 
-function section({ name, pools, maxConcurrency }: SiteProvider): JsonObject {
+function section({ name, driver = 'example', pools, maxConcurrency }: SiteProvider): JsonObject {
   return {
     name,
-    driver: 'example',
+    driver,
     ...PROVIDER_OPTIONS,
     ...(maxConcurrency === undefined ? {} : { 'max-concurrency': maxConcurrency }),
     'cloud-images': [{ name: 'debian', username: 'root' }],

@@ -1,16 +1,27 @@
 /** The simulated world: one ZooKeeper, one cloud, launchers and requestors, all on one clock and one seed. */
 
-import { KeyScanError, seededRandom, sleep, type LogFields, type Logger, type RandomSource } from '@nodepool/core';
+import {
+  KeyScanError,
+  MIN_READY_REQUESTOR,
+  seededRandom,
+  sleep,
+  type LogFields,
+  type Logger,
+  type RandomSource,
+} from '@nodepool/core';
 import { ExampleCloud, type CloudSettings } from '@nodepool/driver-example';
 import type { LoginScanner } from '@nodepool/launcher';
 import { SimulatedZooKeeperServer, VirtualClock } from '@nodepool/zookeeper';
+import { oneOf } from './chance.js';
 import { Checker, type CheckerOptions } from './checker.js';
+import { FAIR_WEATHER, type CloudWeather } from './cloud-view.js';
+import type { DriverFaults } from './faulty-driver.js';
 import { LauncherProcess } from './launcher-process.js';
 import type { Mutation } from './mutation.js';
 import { SimulatedProcess } from './process.js';
 import { freeIdleNodes } from './operator.js';
-import { SimulatedRequestor } from './requestor.js';
-import type { SiteConfig } from './site.js';
+import { SimulatedRequestor, withdrawForgotten } from './requestor.js';
+import { LABELS, type Site } from './site.js';
 
 export interface WorldOptions extends CheckerOptions {
   readonly seed: number;
@@ -23,6 +34,8 @@ export const CALM_CLOUD: Partial<CloudSettings> = {
   deleteTimeMs: [0, 5000],
   apiLatencyMs: [5, 200],
   listLagMs: [0, 1000],
+  // Few, so that there is a next page.
+  pageSize: 12,
   callsPerSecond: Infinity,
   quota: { instances: Infinity, cores: Infinity, ram: Infinity },
   zones: ['zone-1', 'zone-2'],
@@ -39,6 +52,12 @@ export const CALM_CLOUD: Partial<CloudSettings> = {
   },
 };
 
+const THEIR_TAGS: readonly Readonly<Record<string, string>>[] = [
+  {},
+  { nodepool_node_id: '0000000001', nodepool_provider_name: 'theirs', nodepool_pool_name: 'main' },
+  { nodepool_provider_name: 'theirs', nodepool_build_id: 'ab', nodepool_upload_id: '0000000001' },
+];
+
 const GREATEST_LATENCY_MS = 5;
 const GREATEST_SCAN_MS = 3000;
 
@@ -52,6 +71,10 @@ export class World {
   readonly requestors: SimulatedRequestor[] = [];
   /** Chance that a login never answers. */
   scanFailures = 0;
+  readonly weather: CloudWeather;
+  readonly driverFaults: DriverFaults;
+  /** Whether an older state of ZooKeeper was brought back: so much may be leaked then that launchers leave it to people. */
+  needsPeople = false;
   private readonly seeds: RandomSource;
   private readonly mutation: Mutation | undefined;
 
@@ -67,8 +90,18 @@ export class World {
     const sight = {
       cloud: this.cloud,
       now: () => this.clock.monotonic(),
+      wallClock: () => this.clock.now(),
+      labels: LABELS,
       maxServers: (provider: string, pool: string) => this.maxServers(provider, pool),
+      tenantInstances: (tenant: string) => greatest(this.sites().map(({ tenants }) => tenants[tenant])),
+      minReady: (label: string) => Math.max(0, ...this.sites().map(({ minReady }) => minReady[label] ?? 0)),
+      configuredAt: () => Math.max(0, ...this.launchers.map(({ configuredAt }) => configuredAt)),
+      keepsProvider: (launcher: string, provider: string) =>
+        this.launchers.some((each) => each.name === launcher && each.keepsProvider(provider)),
+      znode: (path: string) => this.checker.observed.znode(path),
     };
+    this.weather = { ...FAIR_WEATHER, random: this.random() };
+    this.driverFaults = { mode: 'none', rate: 0, random: this.random() };
     this.checker = new Checker(this.server, sight, checking);
   }
 
@@ -77,24 +110,54 @@ export class World {
     return seededRandom(Math.floor(this.seeds.next() * 2 ** 32));
   }
 
-  startLauncher(name: string, site: SiteConfig): LauncherProcess {
+  startLauncher(name: string, site: Site): LauncherProcess {
     const process = new SimulatedProcess(name, this.clock);
     const random = this.random();
-    this.checker.step(`${name} is started for ${site.map((provider) => provider.name).join(', ')}`);
-    const { server, cloud, checker, mutation } = this;
+    this.checker.step(`${name} is started for ${site.providers.map((provider) => provider.name).join(', ')}`);
+    const { server, cloud, weather, driverFaults, checker, mutation } = this;
     const scanner = this.scanner(process, random);
     const log = stepLogger(name, checker);
-    const launcher = new LauncherProcess(process, { server, cloud, checker, random, scanner, log, mutation }, site);
+    const surroundings = { server, cloud, weather, driverFaults, checker, random, scanner, log, mutation };
+    const launcher = new LauncherProcess(process, surroundings, site);
     this.launchers = [...this.launchers.filter(({ process: { dead } }) => !dead), launcher];
     return launcher;
   }
 
-  startRequestor(): void {
+  /** Somebody else makes an instance in the same project: without tags of ours, or with those of another installation. */
+  startForeigner(): void {
+    const tags = { ...oneOf(this.random(), THEIR_TAGS), theirs: 'yes' };
+    const spec = { name: 'theirs', zone: null, size: 'small', cores: null, ram: null, image: 'debian', tags };
+    this.checker.step('somebody else makes an instance');
+    Promise.resolve()
+      .then(() => this.cloud.createInstance(spec))
+      .catch((error: unknown) => this.checker.step(`somebody else gets no instance: ${String(error)}`));
+  }
+
+  /** `provider`: the only one that it wants. */
+  startRequestor(provider?: string): void {
     const { server, clock, checker } = this;
-    const requestor = new SimulatedRequestor({ server, clock, checker, random: this.random() });
+    const now = (): number => clock.monotonic();
+    const requestor = new SimulatedRequestor({ server, clock, checker, random: this.random(), provider, now });
     this.requestors.push(requestor);
     // It deals with its failures itself; should it not, the run fails.
     requestor.live().catch((error: unknown) => checker.report('X', `a requestor failed: ${String(error)}`));
+  }
+
+  /** A state of ZooKeeper was brought back that is as old as `to`, milliseconds since the start: everybody goes on from there. */
+  restored(to: number): void {
+    this.needsPeople = true;
+    this.checker.restored();
+    // A session that lived on would have the locks again that it had at that time, and know nothing of them.
+    for (const { zooKeeper, process } of this.launchers) if (!process.dead) this.server.expireSession(zooKeeper);
+    for (const requestor of this.requestors) requestor.restored(to);
+    const known = new Set(this.requestors.map(({ request }) => request));
+    const { server, clock, checker } = this;
+    for (const { id, data } of checker.observed.requests.values()) {
+      if (known.has(id) || data['requestor'] === MIN_READY_REQUESTOR) continue;
+      withdrawForgotten({ server, clock, checker }, id).catch((error: unknown) =>
+        checker.report('X', `the forgotten request ${id} could not be withdrawn: ${String(error)}`),
+      );
+    }
   }
 
   /** Has an operator return ready nodes that nobody uses, if requests wait. */
@@ -119,9 +182,15 @@ export class World {
     this.cloud.close();
   }
 
+  private sites(): readonly Site[] {
+    return this.launchers.flatMap((launcher) => launcher.sites);
+  }
+
   private maxServers(provider: string, pool: string): number | undefined {
-    const limits = this.launchers.flatMap((launcher) => launcher.maxServers(provider, pool) ?? []);
-    return limits.length === 0 ? undefined : Math.max(...limits);
+    const pools = this.sites()
+      .flatMap(({ providers }) => providers.filter(({ name }) => name === provider))
+      .flatMap((each) => each.pools.filter(({ name }) => name === pool));
+    return greatest(pools.map(({ maxServers }) => maxServers));
   }
 
   private scanner(process: SimulatedProcess, random: RandomSource): LoginScanner {
@@ -134,6 +203,12 @@ export class World {
       },
     };
   }
+}
+
+/** Undefined when somebody sets no limit, or there is nobody. */
+function greatest(limits: readonly (number | undefined)[]): number | undefined {
+  const numbers = limits.filter((limit) => limit !== undefined);
+  return numbers.length < limits.length || numbers.length === 0 ? undefined : Math.max(...numbers);
 }
 
 /** What a launcher says is a step. */

@@ -1,9 +1,8 @@
 /** Rules about who gets a node: safety 1, 2 and 7. */
 
-import type { JsonObject } from '@nodepool/core';
-import type { Commit, Seen } from '../observed.js';
+import type { Commit, Seen, SeenChange } from '../observed.js';
 import type { Rule, Sight } from './rule.js';
-import { nodesOf, REQUESTORS_STATES, stringsOf, textOf } from './values.js';
+import { holdExpired, nodesOf, REQUESTORS_STATES, stringsOf, textOf } from './values.js';
 
 /** From these, a node can become ready: nobody has used it. */
 const CLEAN_STATES: ReadonlySet<unknown> = new Set(['init', 'building', 'testing', 'ready']);
@@ -13,8 +12,9 @@ export function oneRequestPerNode({ observed }: Sight): Rule {
   return {
     number: 'S1',
     committed({ nodes, requests }) {
-      for (const { id, before, after } of nodes) {
-        if (before === undefined || after === undefined) continue;
+      for (const { id, before, after, by } of nodes) {
+        // A requestor writes what it read, late or not: that allocates nothing.
+        if (before === undefined || after === undefined || by === 'requestor') continue;
         const was = before.data['allocated_to'];
         const is = after.data['allocated_to'];
         if (was === is || is === null) continue;
@@ -67,29 +67,33 @@ export function fulfilledMeansReady({ observed }: Sight): Rule {
 
 /** Safety 7: what was used is never handed out; what a requestor has locked, or holds, is not touched. */
 export function dirtyStaysDirty(sight: Sight): Rule {
+  const dirty = new Set<string>();
   return {
     number: 'S7',
-    committed: ({ nodes }: Commit) => {
-      for (const { id, before, after } of nodes) {
-        if (before === undefined) continue;
-        const was = before.data['state'];
-        const is = after?.data['state'];
-        if (is === 'ready' && !CLEAN_STATES.has(was)) return `node ${id} went from ${textOf(was)} to ready`;
-        if (before.holder === 'requestor') {
-          if (after === undefined) return `node ${id} was removed while a requestor had it locked`;
-          if (after.contender === before.contender && is !== was && !REQUESTORS_STATES.has(is)) {
-            return `node ${id} became ${textOf(is)} while a requestor had it locked`;
-          }
-        } else if (was === 'hold' && is !== 'hold' && !expired(before.data, sight.now())) {
-          return `node ${id} was held and became ${textOf(is)}`;
-        }
+    committed: ({ nodes, requests }: Commit) => {
+      for (const change of nodes) {
+        const flaw = change.by === 'launcher' ? touched(change, sight.wallClock()) : undefined;
+        if (flaw !== undefined) return flaw;
+        if (REQUESTORS_STATES.has(change.after?.data['state'])) dirty.add(change.id);
+      }
+      for (const { id, before, after } of requests) {
+        if (after?.data['state'] !== 'fulfilled' || before?.data['state'] === 'fulfilled') continue;
+        const used = nodesOf(after.data).find((node) => dirty.has(node));
+        if (used !== undefined) return `request ${id} got node ${used}, which had been used`;
       }
       return undefined;
     },
+    forget: () => dirty.clear(),
   };
 }
 
-function expired(data: JsonObject, nowMs: number): boolean {
-  const seconds = Number(data['hold_expiration'] ?? 0);
-  return seconds > 0 && nowMs / 1000 >= Number(data['state_time']) + seconds;
+/** What a launcher did to a node that it should have left alone. */
+function touched({ id, before, after }: SeenChange, nowMs: number): string | undefined {
+  if (before === undefined) return undefined;
+  const was = before.data['state'];
+  const is = after?.data['state'];
+  if (is === 'ready' && !CLEAN_STATES.has(was)) return `node ${id} went from ${textOf(was)} to ready`;
+  if (before.holder === 'requestor') return `node ${id} became ${textOf(is)} while a requestor had it locked`;
+  if (was !== 'hold' || is === 'hold' || holdExpired(before.data, nowMs)) return undefined;
+  return `node ${id} was held and became ${textOf(is)}`;
 }

@@ -1,8 +1,9 @@
 /** Rules about instances in the cloud: safety 3, 4, 5 and 9. */
 
 import type { InstanceTags } from '@nodepool/core';
+import type { Seen } from '../observed.js';
 import type { Rule, Sight } from './rule.js';
-import { textOf } from './values.js';
+import { holdExpired, textOf } from './values.js';
 
 type Tag = keyof InstanceTags;
 const TAGS: readonly Tag[] = [
@@ -11,8 +12,9 @@ const TAGS: readonly Tag[] = [
   'nodepool_pool_name',
   'nodepool_launch_attempt',
 ];
-/** States of a node whose instance is wanted; one in use or held is, too, as long as its requestor has it locked. */
+/** States of a node whose instance is wanted, whoever has its lock; and those in which it is as long as its requestor has it. */
 const LIVE_STATES: ReadonlySet<unknown> = new Set(['building', 'testing', 'ready']);
+const LIVE_IF_LOCKED: ReadonlySet<unknown> = new Set(['in-use', 'used', 'hold']);
 /** After so long, milliseconds, nobody can say that a listing did not show an instance yet. */
 const VISIBLE_AFTER_MS = 60_000;
 
@@ -66,24 +68,30 @@ export function instancesSayWhatTheyAre({ observed }: Sight): Rule {
 }
 
 /** Safety 5: only what is ours, and what no record says is live, is deleted. */
-export function onlyGarbageIsDeleted({ observed }: Sight): Rule {
+export function onlyGarbageIsDeleted(sight: Sight): Rule {
+  const { observed } = sight;
   return {
     number: 'S5',
     deleting({ id, tags }) {
       const nodeId = tags['nodepool_node_id'];
-      if (nodeId === undefined || tags['theirs'] !== undefined) return `instance ${id}, which is not ours, was deleted`;
+      if (nodeId === undefined || isForeign(tags)) return `instance ${id}, which is not ours, was deleted`;
       // A failed attempt leaves its instance to a record of its own, a moment before it forgets about it.
       for (const { data } of observed.nodes.values()) {
         if (data['external_id'] === id && data['state'] === 'deleting') return undefined;
       }
       const node = observed.nodes.get(nodeId);
-      if (node?.data['external_id'] !== id) return undefined;
-      const { state } = node.data;
-      const live = LIVE_STATES.has(state) || ((state === 'in-use' || state === 'hold') && node.holder === 'requestor');
-      if (!live) return undefined;
-      return `instance ${id} was deleted while its node ${nodeId} is ${textOf(state)}`;
+      if (node?.data['external_id'] !== id || !isLive(node, sight.wallClock())) return undefined;
+      return `instance ${id} was deleted while its node ${nodeId} is ${textOf(node.data['state'])}`;
     },
   };
+}
+
+/** Held nodes need no lock to be left alone; whoever has a lock of an expired one may delete it. */
+function isLive({ data, holder }: Seen, nowMs: number): boolean {
+  const { state } = data;
+  if (LIVE_STATES.has(state)) return true;
+  if (state === 'hold' && holder === undefined) return !holdExpired(data, nowMs);
+  return LIVE_IF_LOCKED.has(state) && holder === 'requestor';
 }
 
 /** Safety 9: a record goes only after its instance. */
@@ -114,6 +122,11 @@ export function recordsOutliveInstances(sight: Sight): Rule {
       return undefined;
     },
   };
+}
+
+/** Whether something in the cloud belongs to somebody else. */
+export function isForeign(tags: Readonly<Record<string, string>>): boolean {
+  return tags['theirs'] !== undefined;
 }
 
 function attemptOf(progress: unknown): string | undefined {

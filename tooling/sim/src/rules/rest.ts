@@ -1,52 +1,125 @@
-/** The rules about what must happen in the end: liveness 1 to 4. */
+/** The rules about what must happen in the end, when nothing goes wrong any more: liveness 1 to 5, and what safety 12 says of delays. */
 
 import type { World } from '../world.js';
+import { isForeign } from './instances.js';
+import { isAvailable } from './supply.js';
 import { textOf } from './values.js';
 
+/** Something that has not come to its end. */
 export interface Unrest {
   readonly rule: string;
+  /** What it is about: the same as long as it is the same thing. */
+  readonly subject: string;
   readonly what: string;
 }
 
-/** What has not come to its end yet, one of each kind; none: everything has. */
+/** For so long, milliseconds, each rule lets things take that are not to go on for ever. */
+export const BOUNDS: Readonly<Record<string, number>> = {
+  // Longer than any chain of time-outs of the site.
+  L1: 1_800_000,
+  // Two rounds of clean-up, each after one that hung; a deletion whose call hung.
+  L2: 900_000,
+  // The session time-out, and as many rounds as a launch that nobody goes on with is left alone.
+  L3: 480_000,
+  // The longest back-off of a start.
+  L4: 120_000,
+  L5: 600_000,
+  // What one healthy provider needs for everything that waits for it.
+  S12: 600_000,
+};
+
+/** What has not come to its end yet; nothing: everything has. */
 export function unrest(world: World): readonly Unrest[] {
-  return [requests(world), nodes(world), instances(world)].filter((found) => found !== undefined);
+  return [...requests(world), ...nodes(world), ...instances(world), ...pools(world), ...supply(world)];
 }
 
-function requests({ checker, requestors }: World): Unrest | undefined {
+/** With a driver that is beyond help, only what has nothing to do with it must come to its end. */
+export function unrestDespite(world: World, healthy: string): readonly Unrest[] {
+  return [...requests(world)]
+    .filter(({ rule }) => rule === 'L1')
+    .map(({ subject, what }) => ({ rule: 'S12', subject, what: `${what}, though ${healthy} could serve it` }));
+}
+
+function* requests({ checker, requestors }: World): Generator<Unrest> {
   const wanted = new Set(requestors.map(({ request }) => request));
   for (const { id, data, holder } of checker.observed.requests.values()) {
     const state = textOf(data['state']);
     // An answered request whose requestor never knew of it concerns nobody here.
     if (!wanted.has(id) && (state === 'fulfilled' || state === 'failed')) continue;
+    const subject = `request ${id}`;
     if (state === 'pending' && holder === undefined)
-      return { rule: 'L3', what: `nobody takes the lost request ${id} over` };
-    return { rule: 'L1', what: `request ${id} is still ${state}` };
+      yield { rule: 'L3', subject, what: `nobody takes the lost request ${id} over` };
+    else yield { rule: 'L1', subject, what: `request ${id} is still ${state}` };
   }
-  if (requestors.some(({ done }) => !done)) return { rule: 'L1', what: 'a requestor is still at it' };
-  return undefined;
+  if (requestors.some(({ done }) => !done))
+    yield { rule: 'L1', subject: 'requestors', what: 'a requestor is still at it' };
 }
 
-function nodes({ checker }: World): Unrest | undefined {
+function* nodes({ checker, launchers }: World): Generator<Unrest> {
+  const living = new Set(['requestor', ...launchers.filter(({ alive }) => alive).map(({ name }) => name)]);
   for (const { id, data, holder } of checker.observed.nodes.values()) {
     const state = textOf(data['state']);
-    if (state === 'deleting') return { rule: 'L2', what: `node ${id} is still being deleted` };
-    if (holder !== undefined) return { rule: 'L3', what: `node ${id} is still ${state} and locked by ${holder}` };
-    if (state === 'hold') return { rule: 'L1', what: `node ${id} is still held` };
-    if (state !== 'ready') return { rule: 'L2', what: `node ${id} is still ${state}` };
+    const subject = `node ${id} ${state} ${holder ?? ''}`;
     const request = data['allocated_to'];
-    if (typeof request === 'string' && !checker.observed.requests.has(request)) {
-      return { rule: 'L3', what: `node ${id} is still allocated to the request ${request}, which is gone` };
-    }
+    if (state === 'deleting') yield { rule: 'L2', subject, what: `node ${id} is still being deleted` };
+    else if (holder !== undefined) {
+      const what = `node ${id} is still ${state} and locked by ${holder}`;
+      yield { rule: living.has(holder) ? 'L1' : 'L3', subject, what };
+    } else if (state === 'hold') yield { rule: 'L1', subject, what: `node ${id} is still held` };
+    else if (state !== 'ready') yield { rule: 'L2', subject, what: `node ${id} is still ${state}` };
+    else if (typeof request === 'string' && !checker.observed.requests.has(request))
+      yield { rule: 'L3', subject, what: `node ${id} is still allocated to the request ${request}, which is gone` };
   }
-  return undefined;
 }
 
-function instances({ checker, cloud }: World): Unrest | undefined {
+function* instances({ checker, cloud }: World): Generator<Unrest> {
   for (const { id, tags } of cloud.existingInstances()) {
-    if (tags['theirs'] !== undefined) continue;
+    if (isForeign(tags)) continue;
     const node = checker.observed.nodes.get(tags['nodepool_node_id'] ?? '');
-    if (node?.data['external_id'] !== id) return { rule: 'L2', what: `instance ${id} is leaked` };
+    if (node?.data['external_id'] !== id)
+      yield { rule: 'L2', subject: `instance ${id}`, what: `instance ${id} is leaked` };
   }
-  return undefined;
+}
+
+/** Every launcher that runs serves what it is configured with. */
+function* pools({ checker, launchers }: World): Generator<Unrest> {
+  const registered = checker.observed.pools();
+  for (const { alive, name: hostname, site } of launchers) {
+    if (!alive) continue;
+    for (const provider of site.providers) {
+      for (const { name } of provider.pools) {
+        const subject = `${hostname} ${provider.name}/${name}`;
+        const found = registered.filter(
+          (pool) => pool['hostname'] === hostname && pool['provider_name'] === provider.name && pool['name'] === name,
+        ).length;
+        if (found !== 1)
+          yield {
+            rule: 'L4',
+            subject,
+            what: `pool ${provider.name}/${name} of ${hostname} is registered ${found} times`,
+          };
+      }
+    }
+  }
+}
+
+/** As much is ready as shall be, where there is room for it. */
+function* supply({ checker, launchers }: World): Generator<Unrest> {
+  const sites = launchers.filter(({ alive }) => alive).map(({ site }) => site);
+  const records = [...checker.observed.nodes.values()];
+  const hasRoom = (label: string): boolean =>
+    sites.some(({ providers }) =>
+      providers.some(({ name: provider, pools: each }) =>
+        each.some(({ name, labels, maxServers }) => {
+          const used = records.filter(({ data }) => data['provider'] === provider && data['pool'] === name).length;
+          return labels.includes(label) && used < maxServers;
+        }),
+      ),
+    );
+  for (const label of new Set(sites.flatMap(({ minReady }) => Object.keys(minReady)))) {
+    const wanted = Math.max(...sites.map(({ minReady }) => minReady[label] ?? 0));
+    const ready = records.filter((node) => isAvailable(node, label)).length;
+    if (ready < wanted && hasRoom(label))
+      yield { rule: 'L5', subject: `label ${label}`, what: `${ready} nodes of ${label} are ready, of ${wanted}` };
+  }
 }

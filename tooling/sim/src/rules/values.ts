@@ -20,3 +20,9 @@ export function textOf(value: unknown): string {
   if (typeof value === 'string') return value;
   return value === undefined ? 'nothing' : JSON.stringify(value);
 }
+
+/** Whether a held node has been held for as long as its requestor wanted. `nowMs`: by the wall clock. */
+export function holdExpired(node: JsonObject, nowMs: number): boolean {
+  const seconds = Number(node['hold_expiration'] ?? 0);
+  return seconds > 0 && nowMs / 1000 >= Number(node['state_time']) + seconds;
+}

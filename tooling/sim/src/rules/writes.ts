@@ -1,15 +1,16 @@
-/** Rules about writing: safety 6, 8 and 11. */
+/** Rules about writing: safety 6 and 11. */
 
 import type { TransactionOp } from '@nodepool/zookeeper';
-import type { JsonObject } from '@nodepool/core';
+import { MIN_READY_REQUESTOR, type JsonObject } from '@nodepool/core';
 import type { Seen, SeenChange } from '../observed.js';
 import type { Rule, Sight } from './rule.js';
-import { REQUESTORS_STATES, textOf } from './values.js';
 
 /** A node's or a request's own znode. */
 const RECORD = /^\/nodepool\/(nodes|requests)\/[^/]+$/;
+/** The requests for nodes to keep ready: launchers withdraw them as any requestor does, without looking. */
+const OWN_REQUEST = /^\/nodepool\/requests\/900-/;
 /** Fields that other programs write into records and we know nothing of. */
-const FOREIGN_FIELDS = ['span_info', 'x_future'];
+const FOREIGN_FIELDS = ['span_info', 'requestor_data', 'x_future'];
 
 /** Safety 6: whoever lost the lock writes nothing. */
 export function writesAreOwned(_: Sight): Rule {
@@ -19,13 +20,18 @@ export function writesAreOwned(_: Sight): Rule {
       const fenced = ops.some((op) => isFence(op));
       for (const op of ops) {
         if (op.type !== 'set' && op.type !== 'delete') continue;
-        if (!RECORD.test(op.path)) continue;
+        if (!RECORD.test(op.path) || (op.type === 'delete' && OWN_REQUEST.test(op.path))) continue;
         const versioned = op.version !== undefined && op.version >= 0;
         if (!versioned && !fenced) return `${op.path} is written without a version or the proof of a lock`;
       }
       return undefined;
     },
     committed({ nodes, requests }) {
+      for (const { id, before, after, by } of requests) {
+        const theirs = before !== undefined && before.data['requestor'] !== MIN_READY_REQUESTOR;
+        if (theirs && after === undefined && by === 'launcher')
+          return `request ${id} was removed, which a requestor made`;
+      }
       return unlockedWrite('node', nodes) ?? unlockedWrite('request', requests);
     },
   };
@@ -37,34 +43,12 @@ function isFence(op: TransactionOp): boolean {
 }
 
 function unlockedWrite(kind: string, changes: readonly SeenChange[]): string | undefined {
-  for (const { id, before, after } of changes) {
-    if (before === undefined || after === undefined || before.holder !== undefined || after.holder !== undefined)
-      continue;
+  for (const { id, before, after, by } of changes) {
     // Requestors do not prove that they have the lock.
-    if (REQUESTORS_STATES.has(after.data['state'])) continue;
-    if (JSON.stringify(before.data) !== JSON.stringify(after.data)) return `${kind} ${id} was changed without its lock`;
+    if (before === undefined || after === undefined || by !== 'launcher') continue;
+    if (before.holder === undefined && after.holder === undefined) return `${kind} ${id} was changed without its lock`;
   }
   return undefined;
-}
-
-/** Safety 8: launches do not exceed the limits of their pool. */
-export function launchesFitTheirPool(sight: Sight): Rule {
-  return {
-    number: 'S8',
-    committed({ nodes }) {
-      for (const { id, before, after } of nodes) {
-        if (before !== undefined || after?.data['state'] !== 'init') continue;
-        const { provider, pool } = after.data;
-        const limit = sight.maxServers(textOf(provider), textOf(pool));
-        if (limit === undefined) continue;
-        let count = 0;
-        for (const { data } of sight.observed.nodes.values())
-          if (data['provider'] === provider && data['pool'] === pool) count += 1;
-        if (count > limit) return `with node ${id}, pool ${textOf(pool)} has ${count} nodes of ${limit}`;
-      }
-      return undefined;
-    },
-  };
 }
 
 /** Safety 11: fields that we do not know survive. */
@@ -72,8 +56,8 @@ export function unknownFieldsSurvive(_: Sight): Rule {
   return {
     number: 'S11',
     committed({ nodes, requests }) {
-      for (const { id, before, after } of [...nodes, ...requests]) {
-        if (before === undefined || after === undefined) continue;
+      for (const { id, before, after, by } of [...nodes, ...requests]) {
+        if (before === undefined || after === undefined || by !== 'launcher') continue;
         const lost = lostField(before, after);
         if (lost !== undefined) return `the field ${lost} of ${id} did not survive a write`;
       }

@@ -1,11 +1,13 @@
 /** Runs `requestor.py`, which asks for nodes with the Python client as Zuul does, and reads what it reports. */
 
 import { readFileSync } from 'node:fs';
-import { Program, requestorPath, type ZooKeeperAddress } from '@nodepool/harness';
+import type { ZooKeeperAddress } from './example-config.js';
+import { Program } from './process.js';
+import { requestorPath } from './programs.js';
 
 const PYTHON = '/usr/bin/python3';
 /** The requestor has time-outs of its own; this one is for a requestor that hangs. */
-const DEADLINE_MS = 150_000;
+const DEFAULT_DEADLINE_MS = 150_000;
 
 /** Its last line. */
 export interface Summary {
@@ -13,6 +15,10 @@ export interface Summary {
   readonly outcomes: Readonly<Record<string, number>>;
   readonly problems: readonly string[];
   readonly nodes: number;
+  /** Seconds, of all of it. */
+  readonly wall_s: number;
+  /** Seconds until requests were fulfilled; missing where none was. */
+  readonly latency_s?: { readonly median: number; readonly p95: number; readonly max: number };
 }
 
 /** One line of `--verbose`. */
@@ -38,11 +44,15 @@ export interface RunningRequestor {
   readonly result: Promise<RequestorResult>;
 }
 
-/** Starts a requestor; `args` as its `--help` says. Its standard output and errors go into `logFile`. */
+/**
+ * Starts a requestor; `args` as its `--help` says. Its standard output and errors go into `logFile`. It is killed, and its
+ * result rejects, when it runs for longer than `deadlineMs`.
+ */
 export async function startRequestor(
   zooKeeper: ZooKeeperAddress,
   logFile: string,
   args: readonly string[],
+  deadlineMs = DEFAULT_DEADLINE_MS,
 ): Promise<RunningRequestor> {
   const { tls } = zooKeeper;
   const tlsArgs = tls === undefined ? [] : ['--ca', tls.ca, '--cert', tls.cert, '--key', tls.key];
@@ -52,11 +62,11 @@ export async function startRequestor(
     args: [requestorPath(), '--zookeeper', zooKeeper.servers, ...tlsArgs, '--verbose', ...args],
     logFile,
   });
-  return { program, result: resultOf(program) };
+  return { program, result: resultOf(program, deadlineMs) };
 }
 
-async function resultOf(program: Program): Promise<RequestorResult> {
-  const exit = await program.ends(DEADLINE_MS);
+async function resultOf(program: Program, deadlineMs: number): Promise<RequestorResult> {
+  const exit = await program.ends(deadlineMs);
   const lines = readFileSync(program.logFile, 'utf8')
     // Its threads print an object and the end of the line one after the other, so that two objects may share a line.
     .replaceAll('}{', '}\n{')

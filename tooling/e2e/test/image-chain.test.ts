@@ -1,0 +1,25 @@
+/** An image from its build to a node and back, as `pnpm demo:image` shows it, in a simulated OpenStack. */
+
+import { rmSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { expect, it } from '@jest/globals';
+import { Program } from '@nodepool/harness';
+
+const DEMO = join(dirname(require.resolve('@nodepool/demo-image/package.json')), 'dist', 'main.js');
+const LOG = join(__dirname, '..', 'logs', 'image-chain', 'demo.log');
+const DEADLINE_MS = 170_000;
+
+it('is built, uploaded, used, replaced and taken back, and leaves nothing behind', async () => {
+  rmSync(LOG, { force: true });
+  const args = [DEMO, '--simulated', '--stand-in'];
+  const demo = await Program.start({ name: 'demo', command: process.execPath, args, logFile: LOG });
+  const exit = await demo.ends(DEADLINE_MS);
+  const said = demo.logTail(200);
+  expect([exit.code, said]).toEqual([0, expect.stringContaining('that was the life of two images')]);
+  const uploads = [...said.matchAll(/made from (\S+)/g)].map(([, upload]) => upload);
+  expect(uploads).toHaveLength(3);
+  // The third node falls back to the upload of the first.
+  expect(uploads[2]).toBe(uploads[0]);
+  expect(uploads[1]).not.toBe(uploads[0]);
+  expect(said).toContain('nothing is left, neither on the disk nor in the cloud');
+});

@@ -1,0 +1,173 @@
+/**
+ * What a site goes through in its life, with the real ZooKeeper, the built programs and the Python requestor: afterwards
+ * nothing is lost, nothing was handed out twice, and nothing is left. A short version of each runs with the other tests;
+ * `pnpm scenario` runs the long one (`NODEPOOL_SCENARIO=long`).
+ */
+
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { conditionMet, type Program, type RequestorResult, type RunningRequestor } from '@nodepool/harness';
+import { sleep, systemClock } from '@nodepool/zookeeper';
+import { Site, type LauncherSetup } from './site.js';
+
+const LONG = process.env['NODEPOOL_SCENARIO'] === 'long';
+/** How many requests a scenario makes, and how often it does what it does. */
+const SIZE = LONG ? { requests: 500, parallel: 60, rounds: 10 } : { requests: 40, parallel: 20, rounds: 2 };
+const TIMEOUT_MS = LONG ? 1_800_000 : 300_000;
+const DEADLINE_MS = 60_000;
+/** Longer than the session of a launcher, which is 4 s here. */
+const TOO_LONG_MS = 7000;
+/** An instance whose creator died before it could say so is found by the second clean-up round. */
+const LEAKS_GONE_MS = 240_000;
+
+describe('a site', () => {
+  let site: Site;
+  let endpoint: string;
+  /** Three pools of two providers of one cloud. */
+  let setup: LauncherSetup;
+  let requestors: RunningRequestor[];
+
+  beforeEach(async () => {
+    site = await Site.start();
+    endpoint = await site.cloud(['boot-time=1']);
+    setup = {
+      providers: [
+        { name: 'alpha', endpoint, pools: ['main', 'spare'], maxServers: LONG ? 40 : 12 },
+        { name: 'beta', endpoint, maxServers: LONG ? 40 : 12 },
+      ],
+    };
+    requestors = [];
+  }, DEADLINE_MS);
+
+  afterEach(async () => {
+    await site.stop();
+  }, DEADLINE_MS);
+
+  /** Requests of 1 to 5 nodes, made side by side. */
+  async function load(requests: number): Promise<void> {
+    for (let size = 1; size <= 5; size += 1) {
+      const labels = Array.from({ length: size }, (_, index) => (index % 2 === 0 ? 'debian' : 'fedora')).join(',');
+      const share = ['--requests', String(requests / 5), '--parallel', String(SIZE.parallel / 5)];
+      const patience = ['--timeout', String(TIMEOUT_MS / 1000)];
+      requestors.push(await site.requestor('--labels', labels, ...share, ...patience, '--wait-deleted'));
+    }
+  }
+
+  /** Resolves once so many records of nodes exist. */
+  async function nodesExist(witness: Program, count: number): Promise<void> {
+    await witness.while('launches nodes', DEADLINE_MS, (signal) =>
+      conditionMet(site.zooKeeper, '/nodepool/nodes', signal, async () => {
+        const { children } = await site.zooKeeper.children('/nodepool/nodes');
+        return children.length >= count;
+      }),
+    );
+  }
+
+  async function expectAllServed(requests: number): Promise<void> {
+    const results: RequestorResult[] = await Promise.all(requestors.map(({ result }) => result));
+    expect(results.map(({ summary }) => ({ outcomes: summary?.outcomes, problems: summary?.problems }))).toEqual(
+      results.map(() => ({ outcomes: { fulfilled: requests / 5 }, problems: [] })),
+    );
+    const nodes = results.flatMap(({ reports }) => reports.flatMap((report) => report.nodes));
+    expect(nodes).toHaveLength((requests / 5) * (1 + 2 + 3 + 4 + 5));
+    expect(new Set(nodes).size).toBe(nodes.length);
+  }
+
+  /** Nothing is there any more that anybody would have to clear away. */
+  async function expectNothingLeft(witness: Program): Promise<void> {
+    await site.clean(witness);
+    expect(await site.leftovers()).toEqual([]);
+    // Clouds tell nobody what was forgotten in them.
+    const until = systemClock.monotonic() + LEAKS_GONE_MS;
+    let left = await site.instances(endpoint);
+    while (left.length > 0 && systemClock.monotonic() < until) {
+      await sleep(systemClock, 1000);
+      left = await site.instances(endpoint);
+    }
+    expect(left).toEqual([]);
+  }
+
+  it(
+    `with two launchers and three pools serves ${SIZE.requests} requests of 1 to 5 nodes`,
+    async () => {
+      const first = await site.launcher(setup);
+      await site.launcher(setup);
+      await load(SIZE.requests);
+      await expectAllServed(SIZE.requests);
+      await expectNothingLeft(first);
+    },
+    TIMEOUT_MS,
+  );
+
+  it(
+    'survives restarts of its ZooKeeper under load',
+    async () => {
+      const launcher = await site.launcher(setup);
+      // All wait for their nodes while it happens: the requestor is none that makes up for lost connections.
+      await load(10);
+      await nodesExist(launcher, 10);
+      for (let round = 0; round < SIZE.rounds; round += 1) await site.restartZooKeeper();
+      await expectAllServed(10);
+      await expectNothingLeft(launcher);
+    },
+    TIMEOUT_MS,
+  );
+
+  it(
+    'survives a launcher that stands still for longer than its session, and goes on',
+    async () => {
+      const sleeper = await site.launcher(setup);
+      const other = await site.launcher(setup);
+      await load(SIZE.requests);
+      for (let round = 0; round < SIZE.rounds; round += 1) {
+        await nodesExist(other, 3);
+        sleeper.signal('SIGSTOP');
+        await sleep(systemClock, TOO_LONG_MS);
+        sleeper.signal('SIGCONT');
+      }
+      await expectAllServed(SIZE.requests);
+      await expectNothingLeft(sleeper);
+    },
+    TIMEOUT_MS,
+  );
+
+  it(
+    'survives launchers that are killed in the middle of launches',
+    async () => {
+      const witness = await site.launcher(setup);
+      await load(SIZE.requests);
+      for (let round = 0; round < SIZE.rounds; round += 1) {
+        const victim = await site.launcher(setup);
+        await nodesExist(witness, 3);
+        await victim.kill();
+      }
+      await expectAllServed(SIZE.requests);
+      await expectNothingLeft(witness);
+    },
+    TIMEOUT_MS,
+  );
+
+  it(
+    'goes on while its configuration changes, for better and for worse',
+    async () => {
+      const launcher = await site.launcher(setup);
+      const [alpha, beta] = setup.providers ?? [];
+      if (alpha === undefined || beta === undefined) throw new Error('the site has two providers');
+      await load(SIZE.requests);
+      for (let round = 0; round < SIZE.rounds; round += 1) {
+        await nodesExist(launcher, 3);
+        await site.reconfigure(launcher, { config: 'labels: [\n  - name: debian' });
+        await sleep(systemClock, 1000);
+        await site.reconfigure(launcher, { providers: [alpha] });
+        await sleep(systemClock, 2000);
+        await site.reconfigure(launcher, { providers: [{ ...alpha, maxServers: 6 }, beta] });
+        await sleep(systemClock, 2000);
+        await site.reconfigure(launcher, setup);
+        await sleep(systemClock, 1000);
+      }
+      await expectAllServed(SIZE.requests);
+      await expectNothingLeft(launcher);
+      expect(launcher.exit).toBeUndefined();
+    },
+    TIMEOUT_MS,
+  );
+});

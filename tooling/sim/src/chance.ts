@@ -1,0 +1,26 @@
+/** Drawing by chance. */
+
+import type { RandomSource } from '@nodepool/core';
+
+/** A whole number, `least` to below `greatest`. */
+export function between(random: RandomSource, least: number, greatest: number): number {
+  return Math.floor(least + random.next() * (greatest - least));
+}
+
+/** One of them; undefined when there are none. */
+export function oneOf<T>(random: RandomSource, things: readonly T[]): T | undefined {
+  return things[Math.floor(random.next() * things.length)];
+}
+
+/** One of them, by weight. */
+export function weighted<T>(
+  random: RandomSource,
+  things: readonly (readonly [weight: number, thing: T])[],
+): T | undefined {
+  let left = random.next() * things.reduce((sum, [weight]) => sum + weight, 0);
+  for (const [weight, thing] of things) {
+    left -= weight;
+    if (left < 0) return thing;
+  }
+  return undefined;
+}

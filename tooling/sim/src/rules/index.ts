@@ -1,0 +1,35 @@
+/** All rules. A rule that is made of what happens is in `RULES_OF_STEPS`; the others are about what happens in the end. */
+
+import { dirtyStaysDirty, fulfilledMeansReady, oneRequestPerNode } from './allocation.js';
+import { poolsOutliveConfigurations } from './configuration.js';
+import {
+  instancesSayWhatTheyAre,
+  oneInstancePerAttempt,
+  onlyGarbageIsDeleted,
+  recordsOutliveInstances,
+} from './instances.js';
+import { launchesFitTheirLimits } from './limits.js';
+import type { Rule, Sight } from './rule.js';
+import { nothingIsKeptTwice } from './supply.js';
+import { unknownFieldsSurvive, writesAreOwned } from './writes.js';
+
+export const RULES_OF_STEPS: readonly ((sight: Sight) => Rule)[] = [
+  oneRequestPerNode,
+  fulfilledMeansReady,
+  oneInstancePerAttempt,
+  instancesSayWhatTheyAre,
+  onlyGarbageIsDeleted,
+  writesAreOwned,
+  dirtyStaysDirty,
+  launchesFitTheirLimits,
+  recordsOutliveInstances,
+  unknownFieldsSurvive,
+  poolsOutliveConfigurations,
+  nothingIsKeptTwice,
+];
+
+/** The numbers of all rules that the checker knows, as the design has them. */
+export const RULES: readonly string[] = [
+  ...['S1', 'S2', 'S3', 'S4', 'S5', 'S6', 'S7', 'S8', 'S9', 'S11', 'S12'],
+  ...['L1', 'L2', 'L3', 'L4', 'L5'],
+];

@@ -1,0 +1,54 @@
+/** Liveness 5: as many nodes are kept ready as `min-ready` says, however many launchers there are. */
+
+import { MIN_READY_REQUESTOR } from '@nodepool/core';
+import type { Seen } from '../observed.js';
+import type { Rule, Sight } from './rule.js';
+import { stringsOf, textOf } from './values.js';
+
+/** For so long, milliseconds, a launcher need not know yet that there are enough. */
+const NEWS_MS = 30_000;
+
+/** Nothing is asked for when there has been enough for a while. Whether there is enough in the end is seen at rest. */
+export function nothingIsKeptTwice(sight: Sight): Rule {
+  const enoughSince = new Map<string, number>();
+  return {
+    number: 'L5',
+    committed({ requests }) {
+      for (const { id, before, after } of requests) {
+        if (before !== undefined || after?.data['requestor'] !== MIN_READY_REQUESTOR) continue;
+        for (const label of stringsOf(after.data['node_types'])) {
+          const since = enoughSince.get(label);
+          if (since !== undefined && sight.now() - Math.max(since, sight.configuredAt()) > NEWS_MS)
+            return `request ${id} asks for one more ${label} to keep ready, where there are ${supplyOf(sight, label) - 1} already`;
+        }
+      }
+      note(sight, enoughSince);
+      return undefined;
+    },
+    forget: () => enoughSince.clear(),
+  };
+}
+
+function note(sight: Sight, enoughSince: Map<string, number>): void {
+  const labels = new Set([...enoughSince.keys(), ...sight.labels]);
+  for (const label of labels) {
+    if (supplyOf(sight, label) < sight.minReady(label)) enoughSince.delete(label);
+    else if (!enoughSince.has(label)) enoughSince.set(label, sight.now());
+  }
+}
+
+/** Nodes that are ready for anybody, and those that are asked for to be so. */
+export function supplyOf({ observed }: Pick<Sight, 'observed'>, label: string): number {
+  let count = 0;
+  for (const node of observed.nodes.values()) if (isAvailable(node, label)) count += 1;
+  for (const { data } of observed.requests.values()) {
+    const open = data['state'] === 'requested' || data['state'] === 'pending';
+    if (open && data['requestor'] === MIN_READY_REQUESTOR && stringsOf(data['node_types']).includes(label)) count += 1;
+  }
+  return count;
+}
+
+export function isAvailable({ data, holder }: Seen, label: string): boolean {
+  const free = data['state'] === 'ready' && holder === undefined && textOf(data['allocated_to']) === 'null';
+  return free && stringsOf(data['type']).includes(label);
+}

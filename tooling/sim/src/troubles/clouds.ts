@@ -1,0 +1,81 @@
+/** What the cloud does, and what drivers do. */
+
+import type { CloudSettings, Fault } from '@nodepool/driver-example';
+import { between, oneOf } from '../chance.js';
+import { FAIR_WEATHER } from '../cloud-view.js';
+import { CALM_CLOUD } from '../world.js';
+import type { Trouble, WeightedTrouble } from './stage.js';
+
+const FAULTS: readonly Fault[] = [
+  'create-errors',
+  'lost-answers',
+  'failed-instances',
+  'stuck-instances',
+  'delete-errors',
+  'list-errors',
+  'capacity-errors',
+  'auth-errors',
+];
+
+/** Something that is odd about the cloud as a whole. */
+const ODDITIES: readonly { readonly what: string; readonly settings: Partial<CloudSettings> }[] = [
+  { what: 'takes few calls', settings: { callsPerSecond: 2 } },
+  { what: 'lists what was, not what is', settings: { listLagMs: [2000, 20_000] } },
+  { what: 'deletes for ages', settings: { deleteTimeMs: [20_000, 90_000] } },
+  { what: 'boots for ages', settings: { bootTimeMs: [20_000, 200_000] } },
+];
+
+const WEATHER = ['throttled', 'unheard', 'unanswered', 'misstatedLimits'] as const;
+
+const spoil: Trouble = ({ world, random, later }) => {
+  const fault = oneOf(random, FAULTS) ?? 'create-errors';
+  const rate = 0.1 + random.next() * 0.6;
+  const faults = { ...CALM_CLOUD.faults, [fault]: rate } as CloudSettings['faults'];
+  const instances = random.next() < 0.3 ? between(random, 2, 10) : Infinity;
+  world.checker.step(`the cloud has ${fault} (${rate.toFixed(2)}) and room for ${instances}`);
+  world.cloud.configure({ faults, quota: { instances, cores: Infinity, ram: Infinity } });
+  world.scanFailures = random.next() < 0.3 ? random.next() / 2 : 0;
+  later(1000, 30_000, () => {
+    world.cloud.configure(CALM_CLOUD);
+    world.scanFailures = 0;
+  });
+};
+
+const beOdd: Trouble = ({ world, random, later }) => {
+  const oddity = oneOf(random, ODDITIES);
+  if (oddity === undefined) return;
+  world.checker.step(`the cloud ${oddity.what}`);
+  world.cloud.configure(oddity.settings);
+  later(5000, 40_000, () => world.cloud.configure(CALM_CLOUD));
+};
+
+const badWeather: Trouble = ({ world, random, later }) => {
+  const what = oneOf(random, WEATHER) ?? 'throttled';
+  const rate = 0.1 + random.next() * 0.4;
+  world.checker.step(`calls to the cloud are ${what} (${rate.toFixed(2)})`);
+  world.weather[what] = rate;
+  later(1000, 30_000, () => Object.assign(world.weather, FAIR_WEATHER));
+};
+
+const destroyInstance: Trouble = ({ world, random }) => {
+  const ours = world.cloud.existingInstances().filter(({ tags }) => tags['theirs'] === undefined);
+  const instance = oneOf(random, ours);
+  if (instance === undefined) return;
+  world.checker.step(`the host of ${instance.id} breaks down`);
+  world.cloud.destroyInstance(instance.id);
+};
+
+const breakDriver: Trouble = ({ world, random, later }) => {
+  const mode = oneOf(random, ['throws', 'hangs', 'nonsense'] as const) ?? 'throws';
+  world.checker.step(`the driver of gamma goes wrong: ${mode}`);
+  Object.assign(world.driverFaults, { mode, rate: 0.2 + random.next() * 0.8 });
+  later(5000, 60_000, () => (world.driverFaults.mode = 'none'));
+};
+
+export const CLOUD_TROUBLES: readonly WeightedTrouble[] = [
+  [6, spoil],
+  [3, beOdd],
+  [3, badWeather],
+  [2, destroyInstance],
+  [3, breakDriver],
+];

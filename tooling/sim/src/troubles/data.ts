@@ -1,0 +1,64 @@
+/** What happens to ZooKeeper itself and to what is in it, and what others have in the cloud. */
+
+import { announcing } from '../announcing.js';
+import { between, oneOf } from '../chance.js';
+import type { Trouble, WeightedTrouble } from './stage.js';
+
+const outage: Trouble = ({ world, random }) => {
+  world.checker.step('ZooKeeper goes down');
+  world.server.stop();
+  // Also when all trouble ends before: nothing is left down.
+  world.clock.schedule(between(random, 0, 30_000), () => {
+    world.checker.step('ZooKeeper is up');
+    world.server.start();
+  });
+};
+
+/** A backup is made, and brought back a while later. */
+const restore: Trouble = (stage) => {
+  const { world } = stage;
+  const takenAt = world.clock.monotonic();
+  const backup = world.server.snapshot();
+  stage.later(500, 20_000, () => {
+    world.checker.step(`a state of ZooKeeper is brought back that is ${world.clock.monotonic() - takenAt} ms old`);
+    world.server.restore(backup);
+    world.restored(takenAt);
+  });
+};
+
+/** What is no record, as it was never written by anybody who knows them. */
+const RUBBISH: readonly string[] = [
+  '',
+  '{"state": "ready", "provi',
+  'null',
+  '[]',
+  '"used"',
+  '{"rubbish": true}',
+  '{"rubbish": true, "state": 5, "type": {}, "allocated_to": []}',
+  '{"rubbish": true, "state": "abandoned", "provider": "alpha", "pool": "main", "type": ["small"]}',
+  '{"rubbish": true, "state": "requested", "node_types": "small", "declined_by": 7}',
+  '\u0000\ufffd{',
+  `{"rubbish": true, "comment": "${'x'.repeat(200_000)}"}`,
+];
+
+const rubbish: Trouble = (stage) => {
+  const { world, random } = stage;
+  const content = oneOf(random, RUBBISH) ?? '';
+  const path = random.next() < 0.5 ? '/nodepool/nodes/' : '/nodepool/requests/200-';
+  world.checker.step(`somebody writes rubbish to ${path}: ${content.slice(0, 80)}`);
+  const zooKeeper = announcing(world);
+  zooKeeper
+    .create(path, new TextEncoder().encode(content), { mode: 'persistent-sequential' })
+    .catch((error: unknown) => world.checker.step(`the rubbish was refused: ${String(error)}`))
+    .finally(() => zooKeeper.close())
+    .catch((error: unknown) => world.checker.step(`whoever wrote rubbish does not leave: ${String(error)}`));
+};
+
+const foreignInstance: Trouble = ({ world }) => world.startForeigner();
+
+export const DATA_TROUBLES: readonly WeightedTrouble[] = [
+  [2, outage],
+  [1, restore],
+  [2, rubbish],
+  [2, foreignInstance],
+];

@@ -1,0 +1,27 @@
+/** What holds where nothing goes wrong, or one thing for ever: without these, no spoilt launcher would prove anything. */
+
+import { expect, it } from '@jest/globals';
+import { KNOWN_GAPS, simulate } from '../src/index.js';
+
+const SEEDS = 6;
+
+it('all rules, known gaps included, where a single launcher has no trouble', async () => {
+  for (let seed = 1; seed <= SEEDS; seed += 1) {
+    const { violation } = await simulate({ seed, trouble: 'nothing', launchers: 1, patienceMs: 600_000 });
+    expect({ seed, violation }).toEqual({ seed, violation: undefined });
+  }
+}, 180_000);
+
+it('all rules where several launchers have no trouble', async () => {
+  for (let seed = 1; seed <= SEEDS; seed += 1) {
+    const { violation } = await simulate({ seed, trouble: 'nothing', without: KNOWN_GAPS, patienceMs: 600_000 });
+    expect({ seed, violation }).toEqual({ seed, violation: undefined });
+  }
+}, 180_000);
+
+it('that a driver which never does what it shall delays nobody but its own provider', async () => {
+  for (let seed = 1; seed <= SEEDS; seed += 1) {
+    const { violation } = await simulate({ seed, trouble: 'driver', without: KNOWN_GAPS });
+    expect({ seed, violation }).toEqual({ seed, violation: undefined });
+  }
+}, 180_000);

@@ -1,0 +1,5 @@
+/** Launchers keep the rules, whatever goes wrong around them. */
+
+import { testShareOfSeeds } from './support/seeds.js';
+
+testShareOfSeeds(4);
