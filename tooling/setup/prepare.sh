@@ -57,6 +57,7 @@ have_netty() { [ -e /usr/share/java/netty-codec.jar ]; }
 have_kazoo() { [ -x /usr/bin/python3 ] && /usr/bin/python3 -c 'import kazoo' 2>/dev/null; }
 have_sshd() { command -v sshd >/dev/null || [ -x /usr/sbin/sshd ]; }
 have_openssl() { command -v openssl >/dev/null; }
+have_git() { command -v git >/dev/null; }
 
 # Prints those of the named Debian packages that are not there, judged by what we use of them.
 missing_packages() {
@@ -68,6 +69,7 @@ missing_packages() {
       python3-kazoo) have_kazoo ;;
       openssh-server) have_sshd ;;
       openssl) have_openssl ;;
+      git) have_git ;;
       *) fail "no way to tell whether the package $package is there" ;;
     esac || printf '%s\n' "$package"
   done

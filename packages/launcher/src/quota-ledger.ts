@@ -129,7 +129,12 @@ export class QuotaLedger {
   }
 
   /** Confirms records up to this id, which have this need; else the reason why they must be taken back. */
-  confirm(place: Place, { tenant_name: tenant }: NodeRequest, lastId: string, need: QuotaInformation): Lack | undefined {
+  confirm(
+    place: Place,
+    { tenant_name: tenant }: NodeRequest,
+    lastId: string,
+    need: QuotaInformation,
+  ): Lack | undefined {
     for (const scope of this.scopesOf(place, tenant)) {
       for (const [resource, needed] of need.entries()) {
         const limit = scope.limit.get(resource);

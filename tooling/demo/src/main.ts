@@ -4,7 +4,7 @@
  */
 
 import { parseArgs } from 'node:util';
-import { Narrator } from './narrator.js';
+import { interruption, Narrator } from '@nodepool/harness';
 import { playShow } from './show.js';
 import { Stage } from './stage.js';
 
@@ -33,18 +33,6 @@ async function main(): Promise<void> {
       await stage.clear();
     }
   }
-}
-
-/** Aborts with the first SIGINT or SIGTERM; the second one ends the process, and with it all that it has started. */
-function interruption(): AbortSignal {
-  const controller = new AbortController();
-  const interrupt = (): void => {
-    if (controller.signal.aborted) process.exit(130);
-    controller.abort(new Error('interrupted'));
-  };
-  process.on('SIGINT', interrupt);
-  process.on('SIGTERM', interrupt);
-  return controller.signal;
 }
 
 void main();

@@ -1,8 +1,7 @@
 /** One request on its way, as it can be seen in ZooKeeper, and the check that all of it was seen. */
 
-import { Requestor } from '@nodepool/harness';
+import { Requestor, type Narrator } from '@nodepool/harness';
 import { lockRecipe, sleep, systemClock } from '@nodepool/zookeeper';
-import type { Narrator } from './narrator.js';
 import { GONE, Observer } from './observer.js';
 import { LABEL, type Stage } from './stage.js';
 

@@ -11,10 +11,10 @@ import {
   programPath,
   requestorPath,
   startLauncher,
+  type Narrator,
   type Program,
 } from '@nodepool/harness';
 import { connect, type ZooKeeper } from '@nodepool/zookeeper';
-import type { Narrator } from './narrator.js';
 
 const EXAMPLE_CONFIG = join(__dirname, '..', '..', '..', 'docs', 'examples', 'nodepool.yaml');
 const START_DEADLINE_MS = 60_000;
