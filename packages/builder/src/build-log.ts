@@ -55,7 +55,7 @@ export class BuildLog {
   get lastLine(): string {
     const lines = this.tail.split('\n').filter((line) => line.trim() !== '');
     const told = lines.findLast((line) => !line.startsWith('+')) ?? lines.at(-1) ?? '';
-    return told.slice(0, TOLD_LENGTH);
+    return told.trim().slice(0, TOLD_LENGTH);
   }
 
   /** False: the disk is slower than the build; `onDrain` is called when there is room again. */

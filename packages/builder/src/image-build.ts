@@ -9,6 +9,7 @@ import {
   type ImageBuildData,
   type Logger,
 } from '@nodepool/core';
+import { failAbandonedBuilds } from './abandoned-records.js';
 import { readyBuilds } from './build-plan.js';
 import { BUILD_DURATION, BUILD_EXIT_CODE, FAILED_BUILDS, IMAGE_SIZE, LAST_BUILD } from './builder-metrics.js';
 import { unixSeconds, type BuilderContext } from './context.js';
@@ -39,6 +40,7 @@ export async function buildImage(
   stop: AbortSignal,
   onBuild: (id: string) => void,
 ): Promise<void> {
+  await failAbandonedBuilds(context, plan.image.name, stop);
   await checkFreeSpace(context, plan.image.name);
   const startedAt = unixSeconds(context);
   const handle = await lock.create(newBuild(context, plan), { id: context.random.uuidHex(), signal: stop });

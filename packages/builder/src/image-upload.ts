@@ -14,6 +14,7 @@ import {
   type UploadHandle,
   type UploadingLock,
 } from '@nodepool/core';
+import { failAbandonedUploads } from './abandoned-records.js';
 import { FAILED_UPLOADS, UPLOAD_DURATION } from './builder-metrics.js';
 import { unixSeconds, type BuilderContext } from './context.js';
 import type { DiskImageFile } from './disk-image-files.js';
@@ -47,6 +48,7 @@ export async function uploadImage(
   observer: UploadObserver,
 ): Promise<void> {
   const { image, build, provider } = lock;
+  await failAbandonedUploads(context, lock, stop);
   const handle = await lock.create(newUpload(context, plan.build), { signal: stop });
   const { upload } = handle;
   observer.begun(upload.id);

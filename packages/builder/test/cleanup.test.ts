@@ -188,8 +188,11 @@ describe('after a builder has died', () => {
     store.close();
     world.server.partition(zk, 'cut');
     const again = await world.builder(SITE, machine);
-    await world.until('it is built', () => world.readyBuilds('debian') === 1);
+    again.dib.durationMs = () => HOUR;
+    await world.until('it is built anew', () => again.dib.jobs.length === 1);
     await world.until('its remains are gone', () => world.builds('debian').length === 1);
+    expect(world.builds('debian')).toMatchObject([{ state: 'building', id: again.dib.jobs[0]?.build }]);
+    await world.until('it is built', () => world.readyBuilds('debian') === 1);
     expect(idsOnDisk(again)).toEqual([world.builds('debian')[0]?.id]);
     world.server.heal(zk);
   });

@@ -125,6 +125,9 @@ describe('an upload that fails', () => {
     await world.until('it is being uploaded', () => world.cloud.images.size === 1);
     const [lost] = world.cloud.images.keys();
     world.server.expireSession(zk);
+    await world.until('it is being uploaded anew', () => world.cloud.begun.length === 2);
+    await world.after(5 * MINUTE);
+    expect(world.uploads('debian', 'one')).toMatchObject([{ state: 'uploading' }]);
     await world.until('it is uploaded', () => world.readyUploads('debian', 'one') === 1);
     await world.after(HOUR);
     expect(world.cloud.images.has(lost ?? '')).toBe(false);

@@ -26,6 +26,7 @@ export * from './daemon/diagnostics.js';
 export * from './daemon/event-loop.js';
 export * from './daemon/follow-config.js';
 export * from './daemon/open-metrics.js';
+export * from './daemon/package-version.js';
 export * from './daemon/process-dump.js';
 export * from './daemon/run-daemon.js';
 export * from './report/index.js';

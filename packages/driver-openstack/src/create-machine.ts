@@ -55,7 +55,8 @@ const UNEXPLAINED: PatienceOptions = { settleRounds: 3, settleMs: 5000 };
 
 const FRESH_LISTING: Advance = { next: 'listing' };
 
-type State = 'start' | 'preparing' | 'creating' | 'looking' | 'booting' | 'tagging' | 'attaching' | 'ready';
+type State =
+  'start' | 'preparing' | 'creating' | 'looking' | 'booting' | 'explaining' | 'tagging' | 'attaching' | 'ready';
 
 export class CreateMachine implements StateMachine {
   state: State = 'start';
@@ -68,6 +69,7 @@ export class CreateMachine implements StateMachine {
   /** Why it is not known whether the creation took effect; undefined: it was begun by a process that is no more. */
   private doubt: DriverError | undefined;
   private readonly patience = new ListingPatience(SETTLING_AFTER_CUT);
+  private readonly explanation = new PendingCall<Server>();
   private readonly unexplained = new ListingPatience(UNEXPLAINED);
   private attachment: FloatingIpAttachment | undefined;
   private instance: Instance | undefined;
@@ -120,6 +122,8 @@ export class CreateMachine implements StateMachine {
         return this.look(call);
       case 'booting':
         return this.watch(call);
+      case 'explaining':
+        return this.explanation.underway ?? this.afterExplanation(call);
       case 'tagging':
         return this.tagging.underway ?? this.afterTagging(call);
       case 'attaching':
@@ -245,10 +249,7 @@ export class CreateMachine implements StateMachine {
   private judge(instance: Instance, call: MachineCall): Advance {
     const server = serverOf(instance);
     if (server === undefined) return FRESH_LISTING;
-    if (server.status === 'ERROR') {
-      if (server.fault === undefined && this.mayStillBeExplained(call)) return FRESH_LISTING;
-      throw faultError(server.id, instance.failed ?? '');
-    }
+    if (server.status === 'ERROR') return this.explain(server, call);
     if (instance.failed !== undefined) throw new InstanceFailedError(`server ${server.id}: ${instance.failed}`);
     if (!instance.ready) return FRESH_LISTING;
     this.instance = instance;
@@ -256,9 +257,20 @@ export class CreateMachine implements StateMachine {
     return this.tagging.start(this.tagVolumes(server, call));
   }
 
+  /** Lists lack the faults of servers that were never placed on a host (nova keeps those in a cell of their own). */
+  private explain(server: Server, call: MachineCall): Advance {
+    if (server.fault !== undefined) throw faultError(server.id, server.fault);
+    this.state = 'explaining';
+    return this.explanation.start(this.works.client.compute.getServer(server.id, call));
+  }
+
   /** The status comes before the reason: the cloud writes them one after the other. */
-  private mayStillBeExplained({ listing }: MachineCall): boolean {
-    return listing === undefined || !this.unexplained.missedIn(listing);
+  private afterExplanation({ listing }: MachineCall): Advance {
+    this.state = 'booting';
+    const { id, fault } = this.explanation.take();
+    if (fault !== undefined) throw faultError(id, fault);
+    if (listing === undefined || !this.unexplained.missedIn(listing)) return FRESH_LISTING;
+    throw faultError(id, 'the cloud does not say why');
   }
 
   /** The cloud makes the volume of a server by itself, without our tags. Gives whether a floating IP is needed. */

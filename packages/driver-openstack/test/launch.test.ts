@@ -183,17 +183,18 @@ describe('a server that goes to ERROR', () => {
   });
 });
 
-describe('a server that goes to ERROR before the cloud says why', () => {
+describe('a server in ERROR of which the list does not say why', () => {
   it.each([
-    ['is judged by the reason that comes after', 'No valid host was found. ', 'capacity'],
-    ['has failed when no reason comes', '', 'instance-failed'],
+    ['is judged by the fault that it tells when it is asked', 'No valid host was found. ', 'capacity'],
+    ['has failed when it never tells', '', 'instance-failed'],
   ])('%s', async (_case, message, code) => {
     await provider({}, {}, {}, { bootMs: 600_000 });
     const launch = test.failedLaunch();
     await open.time.until(() => open.cloud.inspect.servers().length > 0, 60_000);
     const id = open.cloud.inspect.servers()[0]?.id ?? '';
     const body = JSON.stringify({ servers: [{ id, status: 'ERROR', metadata: tagsOf('0000000001') }] });
-    open.cloud.faults.add({ on: 'compute.servers.list-detail', fault: { kind: 'status', status: 200, body } });
+    const withoutFault = { kind: 'status', status: 200, body } as const;
+    open.cloud.faults.add({ on: 'compute.servers.list-detail', times: Infinity, fault: withoutFault });
     open.cloud.faults.breakServer(id, message);
     expect(await launch).toMatchObject({ code, outcome: 'applied' });
   });

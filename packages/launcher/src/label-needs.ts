@@ -12,6 +12,7 @@ import {
   type Readiness,
 } from '@nodepool/core';
 import type { LauncherContext } from './context.js';
+import { driverCall } from './driver-call.js';
 
 const CALL_TIMEOUT_MS = 60_000;
 const RETRY_MS = 60_000;
@@ -55,10 +56,13 @@ export class LabelNeeds {
 
   private async loadLabel(label: LabelConfig): Promise<void> {
     const { clock, log } = this.context;
-    if (this.provider.getQuotaForLabel === undefined) return;
+    const getQuotaForLabel = this.provider.getQuotaForLabel?.bind(this.provider);
+    if (getQuotaForLabel === undefined) return;
     const call: Call = { signal: this.signal, deadline: clock.monotonic() + CALL_TIMEOUT_MS, log };
     try {
-      const need = await this.provider.getQuotaForLabel(this.pool.name, label.name, call);
+      const need = await driverCall(clock, `asking what label ${label.name} needs`, call, (each) =>
+        getQuotaForLabel(this.pool.name, label.name, each),
+      );
       // Made anew: what a driver answers may be of another copy of the library, or nonsense, which is found out here.
       this.needs.set(label.name, QuotaInformation.use({ instances: 1, ...need.toResources() }));
       if (this.failures.delete(label.name)) this.onReady();

@@ -10,6 +10,7 @@ import {
   type Provider,
 } from '@nodepool/core';
 import type { LauncherContext } from './context.js';
+import { driverCall } from './driver-call.js';
 import { imageWait } from './image-wait.js';
 import { LabelNeeds } from './label-needs.js';
 
@@ -111,10 +112,14 @@ export class PoolLabels {
 
   private async loadZones(): Promise<readonly string[]> {
     const { provider, pool, signal, log } = this;
-    if (pool.availabilityZones.length > 0 || provider.getAvailabilityZones === undefined) return pool.availabilityZones;
-    const call: Call = { signal, deadline: this.context.clock.monotonic() + ZONES_TIMEOUT_MS, log };
+    const { clock } = this.context;
+    const getAvailabilityZones = provider.getAvailabilityZones?.bind(provider);
+    if (pool.availabilityZones.length > 0 || getAvailabilityZones === undefined) return pool.availabilityZones;
+    const call: Call = { signal, deadline: clock.monotonic() + ZONES_TIMEOUT_MS, log };
     try {
-      return await provider.getAvailabilityZones(pool.name, call);
+      return await driverCall(clock, 'asking for availability zones', call, (each) =>
+        getAvailabilityZones(pool.name, each),
+      );
     } catch (error) {
       log.warn('The cloud does not tell its availability zones; it chooses them itself', { error });
       return [];

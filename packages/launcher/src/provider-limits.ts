@@ -8,6 +8,7 @@
 
 import { QuotaInformation, toDriverError, type Call, type Instance, type Provider, type Timer } from '@nodepool/core';
 import type { LauncherContext } from './context.js';
+import { driverCall } from './driver-call.js';
 import type { QuotaLedger } from './quota-ledger.js';
 
 /** How old limits may become while somebody depends on them. */
@@ -112,10 +113,12 @@ export class ProviderLimits {
     const { provider, signal } = this;
     const { clock, log } = this.context;
     const call: Call = { signal, deadline: clock.monotonic() + CALL_TIMEOUT_MS, log };
-    const answer = (await provider.getQuotaLimits?.(call)) ?? UNLIMITED;
+    const what = `reading the limits of provider ${provider.config.name}`;
+    const answer = await driverCall(clock, what, call, async (each) => provider.getQuotaLimits?.(each) ?? UNLIMITED);
     // Made anew: it may be of another copy of the library, or nonsense, which is found out here.
     const total = QuotaInformation.limit(answer.toResources());
-    const others = isUnlimited(total) ? NOTHING : othersUse(await provider.listNodes(call), provider.config.name);
+    const list = (): Promise<readonly Instance[]> => driverCall(clock, what, call, (each) => provider.listNodes(each));
+    const others = isUnlimited(total) ? NOTHING : othersUse(await list(), provider.config.name);
     if (signal.aborted) return;
     const available = total.subtract(others);
     const before = this.known?.available;

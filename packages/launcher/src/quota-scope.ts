@@ -158,7 +158,9 @@ export class QuotaScope {
 /** For explanations. */
 export function lackInWords({ scope, resource, limit, used, needed, keptFor }: Lack): string {
   const numbers = `${scope.name} uses ${used} of ${limit} ${resource}, ${needed} more are needed`;
-  return keptFor === undefined ? numbers : `${numbers}; what is left is kept for request ${keptFor}, which comes before`;
+  return keptFor === undefined
+    ? numbers
+    : `${numbers}; what is left is kept for request ${keptFor}, which comes before`;
 }
 
 /** Why a limit could never hold what is needed; undefined: it could. */

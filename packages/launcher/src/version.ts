@@ -1,10 +1,8 @@
-/** Version of this package, as the component registry and `--version` tell it. */
+/** Version of this package. */
 
-import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { versionOf } from '@nodepool/core';
 
 export function packageVersion(): string {
-  const parsed: unknown = JSON.parse(readFileSync(join(__dirname, '..', 'package.json'), 'utf8'));
-  const version = typeof parsed === 'object' && parsed !== null && 'version' in parsed ? parsed.version : undefined;
-  return typeof version === 'string' ? version : 'unknown';
+  return versionOf(join(__dirname, '..'));
 }

@@ -10,7 +10,7 @@ import {
   type Resource,
 } from '@nodepool/core';
 import { readCloudSettings } from '@nodepool/driver-example';
-import type { ZooKeeper } from '@nodepool/zookeeper';
+import { lockRecipe, type ZooKeeper } from '@nodepool/zookeeper';
 import { spoiltDriver } from './support/spoilt-driver.js';
 import { World, pool, provider } from './support/world.js';
 
@@ -332,6 +332,20 @@ it.each(['init', 'building', 'testing'])('a node in %s that nobody launches any 
   expect(world.cloud.existingInstances()).toEqual([]);
 });
 
+it('a node that the holder of its request has just made is not touched by a launcher without its pool', async () => {
+  await world.launcher([demo()]);
+  const node = await freeNode();
+  const id = await submit(['unheard-of'], { provider: 'elsewhere' });
+  const lock = await world.during(lockRecipe(other).acquire(`/nodepool/requests-lock/${id}`));
+  await world.during(world.requestor.change(`${REQUESTS}/${id}`, { state: 'pending' }));
+  const made = { state: 'init', pool: 'another', allocated_to: id };
+  await world.during(world.requestor.change(`${NODES}/${node}`, made));
+  await world.clock.advance(5 * MINUTE_MS);
+  expect(world.nodes().get(node)).toMatchObject(made);
+  await world.during(lock.release());
+  await world.until('its record is gone', () => !world.nodes().has(node));
+});
+
 it('nobody tries to lock a used node that its requestor still has locked', async () => {
   await world.launcher([demo()]);
   const id = await submit(['small']);
@@ -351,8 +365,7 @@ it('nobody tries to lock a used node that its requestor still has locked', async
 it('a node whose instance is gone, but not its record, goes too', async () => {
   await world.launcher([demo()]);
   const node = await freeNode();
-  const instance = world.nodes().get(node)?.['external_id'];
-  world.cloud.destroyInstance(String(instance));
+  for (const { id } of world.cloud.existingInstances()) world.cloud.destroyInstance(id);
   await world.during(world.requestor.change(`${NODES}/${node}`, { state: 'deleted' }));
   await world.until('its record is gone', () => !world.nodes().has(node));
 });

@@ -119,3 +119,17 @@ it('a launcher ends, and goes on with another configuration, without a driver th
   await world.during(launcher.stop());
   expect(world.lockHolders()).toEqual([]);
 });
+
+it.each(['getQuotaLimits', 'getAvailabilityZones'] as const)('a pool serves though %s never ends', async (method) => {
+  spoilt = { [method]: hangs };
+  await world.launcher([demo], 'launcher1', drivers());
+  await fulfilled();
+});
+
+it('a label is served once the driver tells what it needs, though it did not answer at first', async () => {
+  spoilt = { getQuotaForLabel: hangs };
+  await world.launcher([demo], 'launcher1', drivers());
+  spoilt = {};
+  await world.clock.advance(180_000);
+  await fulfilled();
+});

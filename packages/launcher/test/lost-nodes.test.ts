@@ -87,10 +87,13 @@ describe('a lost request', () => {
 
   it('has nothing begun that its launcher had not made sure of, when there is no room for that', async () => {
     const busy = await lost(3, 3);
-    await world.during(world.requestor.change(`${REQUESTS}/${busy}`, { state: 'fulfilled', nodes: [...world.nodes().keys()] }));
+    await world.during(
+      world.requestor.change(`${REQUESTS}/${busy}`, { state: 'fulfilled', nodes: [...world.nodes().keys()] }),
+    );
     const id = await lost(2, 2);
     const tentative = [...world.nodes()].filter(([, { allocated_to: to }]) => to === id).map(([node]) => node);
-    for (const node of tentative) await world.during(world.requestor.change(`/nodepool/nodes/${node}`, { state: 'init' }));
+    for (const node of tentative)
+      await world.during(world.requestor.change(`/nodepool/nodes/${node}`, { state: 'init' }));
     await world.launcher([provider('demo', [small(4)])]);
     await world.until('they are taken back', () => world.nodes().size === 3);
     expect(stateOf(id)).toBe('requested');

@@ -50,7 +50,13 @@ class Decider {
   }
 
   /** One try to get room for a request, without looking first. */
-  async decide(request: string, place: Place, count: number, tenant: string, pause: () => Promise<void>): Promise<boolean> {
+  async decide(
+    request: string,
+    place: Place,
+    count: number,
+    tenant: string,
+    pause: () => Promise<void>,
+  ): Promise<boolean> {
     const { store, ledger } = this;
     const entry = store.requests.get(request);
     if (entry === undefined) return false;
@@ -67,9 +73,11 @@ class Decider {
       },
       0,
     );
-    const accepted = await store.requests.accept(entry, { create: Array.from({ length: count }, () => node), reuse: [] });
+    const accepted = await store.requests.accept(entry, {
+      create: Array.from({ length: count }, () => node),
+      reuse: [],
+    });
     if (accepted === undefined) return false;
-    await pause();
     const last = accepted.created.at(-1)!;
     await store.nodes.known(last);
     const need = QuotaInformation.use({ instances: count });
@@ -181,12 +189,15 @@ async function run(seed: number): Promise<{ over: string[]; tried: Tried; left: 
 }
 
 describe('launchers that decide at the same time, each on what it has heard', () => {
-  it.each(SEEDS)('never confirm more than a limit allows, and all get what they want in the end (seed %i)', async (seed) => {
-    const { over, tried, left } = await run(seed);
-    expect(over).toEqual([]);
-    expect(tried.confirmed).toBe(REQUESTS);
-    expect(left).toBe(0);
-  });
+  it.each(SEEDS)(
+    'never confirm more than a limit allows, and all get what they want in the end (seed %i)',
+    async (seed) => {
+      const { over, tried, left } = await run(seed);
+      expect(over).toEqual([]);
+      expect(tried.confirmed).toBe(REQUESTS);
+      expect(left).toBe(0);
+    },
+  );
 
   it('are refused often enough in these runs for that to mean something', async () => {
     let refused = 0;

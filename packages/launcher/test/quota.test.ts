@@ -72,7 +72,9 @@ async function refreshed(): Promise<void> {
   await world.clock.advance(REFRESH_MS + 1000);
 }
 
-function tenants(limits: Record<string, Record<string, number>>): { tenantLimits: Map<string, Record<string, number>> } {
+function tenants(limits: Record<string, Record<string, number>>): {
+  tenantLimits: Map<string, Record<string, number>>;
+} {
   return { tenantLimits: new Map(Object.entries(limits)) };
 }
 
@@ -108,6 +110,23 @@ describe('a pool', () => {
     expect(latestReason(waits)).toBe('pool main of provider demo uses 2 of 3 instances, 2 more are needed');
     await world.during(world.requestor.change(`/nodepool/nodes/${id!}`, { state: 'used' }));
     await inState(waits, 'fulfilled');
+  });
+
+  it('begins nothing before it knows its limits, whatever changes meanwhile', async () => {
+    const { launcher } = await world.launcher([]);
+    const ids = [await submit(['small']), await submit(['small']), await submit(['small'])];
+    const answers = world.cloud.describe.bind(world.cloud);
+    world.cloud.describe = () =>
+      new Promise((resolve) => void world.clock.schedule(5000, () => resolve(Promise.resolve(answers()))));
+    let most = 0;
+    world.server.onCommit(() => (most = Math.max(most, world.nodes().size)));
+    await world.during(launcher.apply(world.config([demo({ 'max-servers': 1 })])));
+    // The provider has started, and its pool waits for the limits of the cloud.
+    await world.clock.advance(7000);
+    await world.during(launcher.apply(world.config([demo({ 'max-servers': 1 })], tenants({ red: { instances: 1 } }))));
+    await inState(ids[0]!, 'fulfilled');
+    await world.clock.advance(1000);
+    expect(most).toBe(1);
   });
 
   it('launches nothing more while its limit is below what it uses, and takes nothing away', async () => {
@@ -164,6 +183,19 @@ describe('a provider', () => {
     quota(2);
     await refreshed();
     await inState(waits, 'fulfilled');
+  });
+
+  it('does not count for a pool that ignores its quota', async () => {
+    const answers = world.cloud.describe.bind(world.cloud);
+    world.cloud.describe = async () => ({ ...(await answers()), quota: { instances: 1, cores: -1, ram: -1 } });
+    const providers = new Map(
+      [...world.config([demo()]).providers].map(([name, config]) => {
+        const pools = [...config.pools].map(([each, its]) => [each, { ...its, ignoreProviderQuota: true }] as const);
+        return [name, { ...config, pools: new Map(pools) }] as const;
+      }),
+    );
+    await world.launcher([demo()], 'launcher1', { providers });
+    await served(['small', 'small', 'small']);
   });
 
   it('does not ask the cloud for its limits again and again when nobody wants anything', async () => {
@@ -261,7 +293,10 @@ describe('a tenant', () => {
     await world.clock.advance(120_000);
     expect(latestReason(waits)).toBe('tenant red uses 2 of 2 instances, 1 more are needed');
     await served(['small'], { tenant: 'blue' });
-    expect([...world.records('/nodepool/components/pool').values()].map(({ paused }) => paused)).toEqual([false, false]);
+    expect([...world.records('/nodepool/components/pool').values()].map(({ paused }) => paused)).toEqual([
+      false,
+      false,
+    ]);
     await giveBack(large);
     await inState(waits, 'fulfilled');
     await giveBack(small);

@@ -60,12 +60,12 @@ function keep(minReady: Readonly<Record<string, number>>): Partial<NodepoolConfi
 
 const bigRequest = (count: number): string[] => Array.from({ length: count }, () => 'large');
 
-/** Single-node requests that never end: as one is served, it is given back after a while and another is made. */
+/** Single-node requests that never end: as one is served, another is made, and its node is given back after a while. */
 class Flood {
   private readonly waiting = new Set<string>();
   private readonly inUse: { readonly id: string; readonly until: number }[] = [];
   served = 0;
-  /** Of those that came last. */
+
   constructor(
     private readonly labels: readonly string[],
     private readonly holdMs: number,
@@ -301,7 +301,9 @@ describe('min-ready', () => {
     await world.clock.advance(30_000);
     // Half of what the third needs is free, and nobody takes it.
     expect(world.nodes().size).toBe(1);
-    expect([...world.records(REQUESTS).values()].filter(({ requestor }) => requestor === MIN_READY_REQUESTOR)).toEqual([]);
+    expect([...world.records(REQUESTS).values()].filter(({ requestor }) => requestor === MIN_READY_REQUESTOR)).toEqual(
+      [],
+    );
     await giveBack(second);
     await fulfilled(third);
     await giveBack(third);

@@ -64,9 +64,9 @@ export class TreeReads {
   answered(isMeant: (path: string) => boolean): Promise<void> | undefined {
     const meant = [...this.byPath.values()].filter(({ path }) => isMeant(path));
     if (meant.length === 0) return undefined;
-    return Promise.all(
-      meant.map(({ waiters }) => new Promise<void>((resolve) => waiters.push(resolve))),
-    ).then(() => undefined);
+    return Promise.all(meant.map(({ waiters }) => new Promise<void>((resolve) => waiters.push(resolve)))).then(
+      () => undefined,
+    );
   }
 
   private readsOf(path: string): PathReads {

@@ -62,6 +62,12 @@ describe('a site', () => {
     );
   }
 
+  /** Resolves with true once nodes are being made, with false when all that was asked for has been served. */
+  async function busy(witness: Program): Promise<boolean> {
+    const served = Promise.all(requestors.map(({ result }) => result)).then(() => false);
+    return Promise.race([served, nodesExist(witness, 3).then(() => true)]);
+  }
+
   async function expectAllServed(requests: number): Promise<void> {
     const results: RequestorResult[] = await Promise.all(requestors.map(({ result }) => result));
     expect(results.map(({ summary }) => ({ outcomes: summary?.outcomes, problems: summary?.problems }))).toEqual(
@@ -118,8 +124,7 @@ describe('a site', () => {
       const sleeper = await site.launcher(setup);
       const other = await site.launcher(setup);
       await load(SIZE.requests);
-      for (let round = 0; round < SIZE.rounds; round += 1) {
-        await nodesExist(other, 3);
+      for (let round = 0; round < SIZE.rounds && (await busy(other)); round += 1) {
         sleeper.signal('SIGSTOP');
         await sleep(systemClock, TOO_LONG_MS);
         sleeper.signal('SIGCONT');
@@ -137,7 +142,7 @@ describe('a site', () => {
       await load(SIZE.requests);
       for (let round = 0; round < SIZE.rounds; round += 1) {
         const victim = await site.launcher(setup);
-        await nodesExist(witness, 3);
+        await busy(witness);
         await victim.kill();
       }
       await expectAllServed(SIZE.requests);
@@ -153,8 +158,7 @@ describe('a site', () => {
       const [alpha, beta] = setup.providers ?? [];
       if (alpha === undefined || beta === undefined) throw new Error('the site has two providers');
       await load(SIZE.requests);
-      for (let round = 0; round < SIZE.rounds; round += 1) {
-        await nodesExist(launcher, 3);
+      for (let round = 0; round < SIZE.rounds && (await busy(launcher)); round += 1) {
         await site.reconfigure(launcher, { config: 'labels: [\n  - name: debian' });
         await sleep(systemClock, 1000);
         await site.reconfigure(launcher, { providers: [alpha] });

@@ -1,6 +1,6 @@
 /**
- * Runs on real OpenStack services what normal tests run on the simulated one: all `*.cloud.test.ts` of the simulation, of this
- * package and of the driver. The last line is the sum, as `./test` prints it. Without services: SKIPPED, and exit status 0.
+ * Runs on real OpenStack services what normal tests run on the simulated one: all `*.cloud.test.ts` of the simulation and of
+ * the driver. The last line is the sum, as `./test` prints it. Without services: SKIPPED, and exit status 0.
  */
 
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
@@ -12,7 +12,7 @@ import { Narrator, Program } from '@nodepool/harness';
 import { takeRealOpenStack } from './real-openstack.js';
 
 const ROOT = resolve(__dirname, '..', '..', '..');
-const PACKAGES = ['tooling/openstack', 'tooling/openstack-scenario', 'packages/driver-openstack'];
+const PACKAGES = ['tooling/openstack', 'packages/driver-openstack'];
 const CLOUD_TESTS = '\\.cloud\\.test\\.ts$';
 const TIMEOUT_MS = 1_800_000;
 

@@ -39,8 +39,6 @@ export interface RunResult {
 
 /** How long requests keep coming, milliseconds. */
 const BUSY_MS = 120_000;
-/** An operator makes room so often. */
-const OPERATOR_LOOKS_MS = 60_000;
 /** Later than launchers clear up by themselves. */
 const PEOPLE_LOOK_MS = 400_000;
 /** It is looked for unrest that lasts too long so often, and what rests is watched for so long. */
@@ -83,19 +81,10 @@ function lookAfter(world: World): void {
   });
 }
 
-/** As an operator does when ready nodes that nobody asks for fill a pool. */
-function makeRoom(world: World): void {
-  world.clock.schedule(OPERATOR_LOOKS_MS, () => {
-    world.startOperator();
-    makeRoom(world);
-  });
-}
-
 async function comeToRest(world: World, { trouble, patienceMs }: RunOptions): Promise<void> {
   const { checker, clock } = world;
   const look = (): readonly Unrest[] => (trouble === 'driver' ? unrestDespite(world, HEALTHY) : unrest(world));
   const since = new Map<string, number>();
-  makeRoom(world);
   lookAfter(world);
   const givenUpAt = clock.monotonic() + NEVER_MS;
   while (checker.violation === undefined && !(await world.until(() => look().length === 0, LOOK_MS))) {

@@ -19,7 +19,6 @@ import type { DriverFaults } from './faulty-driver.js';
 import { LauncherProcess } from './launcher-process.js';
 import type { Mutation } from './mutation.js';
 import { SimulatedProcess } from './process.js';
-import { freeIdleNodes } from './operator.js';
 import { SimulatedRequestor, withdrawForgotten } from './requestor.js';
 import { LABELS, type Site } from './site.js';
 
@@ -158,14 +157,6 @@ export class World {
         checker.report('X', `the forgotten request ${id} could not be withdrawn: ${String(error)}`),
       );
     }
-  }
-
-  /** Has an operator return ready nodes that nobody uses, if requests wait. */
-  startOperator(): void {
-    const { server, clock, checker } = this;
-    freeIdleNodes({ server, clock, checker, random: this.random() }).catch((error: unknown) =>
-      checker.step(`the operator could not free nodes: ${String(error)}`),
-    );
   }
 
   /** Runs timers until the condition holds, a rule is broken, or the time is over. False: it does not hold. */

@@ -339,3 +339,36 @@ describe('the lock of a request that is gone', () => {
     expect([...store.requests.orphanedLocks()]).toEqual(['100-0000000005']);
   });
 });
+
+describe('an acceptance that is taken back', () => {
+  it('leaves the request as if nobody had taken it, and no records, in one transaction', async () => {
+    const entry = await submitted(simulation, store);
+    const accepted = given(await accept(entry, [planned(entry), planned(entry)]));
+    const records = accepted.created.map((id) => ({ id, version: 0 }));
+    await simulation.run(accepted.request.undo(records));
+    await simulation.settled();
+    expect(given(store.requests.get(entry.id)).request.state).toBe('requested');
+    expect(given(store.requests.get(entry.id)).locked).toBe(false);
+    expect(store.nodes.size).toBe(0);
+    simulation.expectMirrored(store);
+  });
+
+  it('stays as it is when something was begun with one of the records', async () => {
+    const entry = await submitted(simulation, store);
+    const accepted = given(await accept(entry, [planned(entry), planned(entry)]));
+    const [first] = await lockCreated(accepted);
+    await simulation.run(given(first).update({ state: 'building' }));
+    const records = accepted.created.map((id) => ({ id, version: 0 }));
+    await expect(simulation.run(accepted.request.undo(records))).rejects.toThrow();
+    expect(given(store.requests.get(entry.id)).request.state).toBe('pending');
+    expect(store.nodes.size).toBe(2);
+  });
+
+  it('is found out to be withdrawn', async () => {
+    const entry = await submitted(simulation, store);
+    const accepted = given(await accept(entry, [planned(entry)]));
+    await simulation.run(store.requests.remove(entry.id));
+    const records = accepted.created.map((id) => ({ id, version: 0 }));
+    await expect(simulation.run(accepted.request.undo(records))).rejects.toBeInstanceOf(RequestGoneError);
+  });
+});

@@ -17,20 +17,27 @@ interface Scope {
  * then on it counts until its record is gone.
  */
 export function launchesFitTheirLimits(sight: Sight): Rule {
+  const { nodes: records } = sight.observed;
+  /** Nodes that have had a reservation. What a failed attempt leaves behind has a record, too, and never had one. */
+  const reserved = new Set<string>();
   return {
     number: 'S8',
     committed({ nodes }) {
       for (const { id, before, after, by } of nodes) {
         if (by !== 'launcher' || after === undefined || !begins(before, after)) continue;
+        reserved.add(id);
         for (const { name, limit, counts } of scopesOf(after.data, sight)) {
           if (limit === undefined) continue;
           let count = 0;
-          for (const { data } of sight.observed.nodes.values())
-            if (data['state'] !== 'init' && counts(data)) count += 1;
+          for (const other of records.values()) if (reserved.has(other.id) && counts(other.data)) count += 1;
           if (count > limit) return `with the launch of node ${id}, ${name} has ${count} nodes of ${limit}`;
         }
       }
       return undefined;
+    },
+    forget: () => {
+      reserved.clear();
+      for (const { id, data } of records.values()) if (data['state'] !== 'init') reserved.add(id);
     },
   };
 }

@@ -1,0 +1,44 @@
+/**
+ * Whoever holds the lock for building an image, or for uploading a build, knows that nobody else does: records that say so
+ * were left by somebody who is gone. They become `failed`, so that the clean-up takes them.
+ */
+
+import { sleep, type BuildHandle, type UploadHandle, type UploadPlace } from '@nodepool/core';
+import type { BuilderContext } from './context.js';
+
+/** The clean-up may be looking at the record at this moment; so often, and after so long, milliseconds, it is tried again. */
+const ATTEMPTS = 3;
+const PAUSE_MS = 1000;
+
+export async function failAbandonedBuilds(context: BuilderContext, image: string, signal: AbortSignal): Promise<void> {
+  const { images } = context.store;
+  for (const build of images.builds(image)) {
+    if (build.state !== 'building') continue;
+    await giveUp(context, signal, () => images.tryLockBuild(build, { change: { state: 'failed' }, signal }));
+  }
+}
+
+export async function failAbandonedUploads(
+  context: BuilderContext,
+  { image, build, provider }: UploadPlace,
+  signal: AbortSignal,
+): Promise<void> {
+  const { images } = context.store;
+  for (const upload of [...images.uploads({ image, build, provider })]) {
+    if (upload.state !== 'uploading') continue;
+    await giveUp(context, signal, () => images.tryLockUpload(upload, { change: { state: 'failed' }, signal }));
+  }
+}
+
+/** What is not reached now stays as it is until the clean-up finds the lock free. */
+async function giveUp(
+  { clock }: BuilderContext,
+  signal: AbortSignal,
+  tryLock: () => Promise<BuildHandle | UploadHandle | undefined>,
+): Promise<void> {
+  for (let attempt = 1; attempt <= ATTEMPTS; attempt += 1) {
+    const handle = await tryLock();
+    if (handle !== undefined) return handle.release();
+    if (attempt < ATTEMPTS) await sleep(clock, PAUSE_MS, signal);
+  }
+}

@@ -1,0 +1,39 @@
+/** Which upload is next. */
+
+import { describe, expect, it } from '@jest/globals';
+import { nextUpload, PATIENCE_MS, type NextUpload, type Waiting } from '../src/upload-queue.js';
+
+const one = { provider: 'one', since: 0 };
+const two = { provider: 'two', since: 1000 };
+
+const next = (
+  waiting: readonly Waiting[],
+  running: Readonly<Record<string, number>>,
+  places: number,
+  now = 1000,
+): NextUpload<Waiting> => nextUpload(waiting, new Map(Object.entries(running)), places, now);
+
+describe('the next upload', () => {
+  it('is that which waits longest', () => {
+    expect(next([two, one], {}, 4).next).toBe(one);
+  });
+
+  it('is that of the provider with the fewest running ones', () => {
+    expect(next([one, two], { one: 1 }, 4).next).toBe(two);
+  });
+
+  it('waits for a place', () => {
+    expect(next([one, two], { one: 2, two: 2 }, 4)).toEqual({ next: undefined, againMs: undefined });
+  });
+
+  it('of a provider that has none does not wait for ever', () => {
+    expect(next([two], { one: 4 }, 4)).toEqual({ next: undefined, againMs: PATIENCE_MS });
+    expect(next([two], { one: 4 }, 4, 1000 + PATIENCE_MS).next).toBe(two);
+    expect(next([two], { one: 4, two: 1 }, 4, 1000 + PATIENCE_MS).next).toBeUndefined();
+  });
+
+  it('is none where nothing is to be uploaded', () => {
+    expect(next([one], {}, 0, 2 * PATIENCE_MS)).toEqual({ next: undefined, againMs: undefined });
+    expect(next([], {}, 4)).toEqual({ next: undefined, againMs: undefined });
+  });
+});
