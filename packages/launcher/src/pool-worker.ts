@@ -26,6 +26,7 @@ import type { ProviderLimits } from './provider-limits.js';
 import type { Place, QuotaLedger } from './quota-ledger.js';
 import { excessInWords, type Lack } from './quota-scope.js';
 import type { HandlerPool } from './request-handler.js';
+import { Reconsideration } from './reconsideration.js';
 import { Service } from './service.js';
 import { afterDecline, belongsElsewhere, judge, type PoolAbilities } from './suitability.js';
 
@@ -49,8 +50,11 @@ export class PoolWorker implements Pool, HandlerPool {
   private readonly abilities: PoolAbilities;
   private registration: PoolRegistration | undefined;
   private unsubscribe: (() => void)[] = [];
+  private readonly reconsideration: Reconsideration;
   /** Registered, and not stopped. */
   private serving = false;
+  /** Every request has been looked at once: none is served before one that comes first. */
+  private knowsAll = false;
 
   constructor(
     readonly context: LauncherContext,
@@ -69,13 +73,14 @@ export class PoolWorker implements Pool, HandlerPool {
     this.labels = new PoolLabels(context, provider, config, signal, this.log, () => this.reconsiderAll());
     this.deferred = new DeferredRequests(context.clock, (id) => this.consider(id, context.store.requests.get(id)));
     this.abilities = this.makeAbilities();
+    this.reconsideration = this.makeReconsideration();
     this.service = new Service(
       this,
       this,
       resourcing.concurrency,
       resourcing.limits,
       {
-        decides: () => this.decides(),
+        decides: () => this.knowsAll && this.decides(),
         stillServes: (entry) => this.stillServes(entry),
         blocked: (blocked) => this.registration?.blocked(blocked),
       },
@@ -121,6 +126,7 @@ export class PoolWorker implements Pool, HandlerPool {
     this.serving = false;
     for (const unsubscribe of this.unsubscribe) unsubscribe();
     this.deferred.stop();
+    this.reconsideration.stop();
     this.service.stop();
     await this.registration?.close();
   }
@@ -200,11 +206,24 @@ export class PoolWorker implements Pool, HandlerPool {
 
   /** Everything that a decision depends on may have changed. */
   private reconsiderAll(): void {
-    const { store } = this.context;
-    if (!this.decides()) return;
-    for (const state of ['requested', 'pending'] as const) {
-      for (const entry of [...store.requests.inState(state)]) this.consider(entry.id, entry);
+    if (this.decides()) this.reconsideration.begin();
+  }
+
+  private makeReconsideration(): Reconsideration {
+    const { requests } = this.context.store;
+    function* undecided(): Iterable<string> {
+      for (const { id } of requests.inState('requested')) yield id;
+      for (const { id } of requests.inState('pending')) yield id;
     }
+    return new Reconsideration(
+      this.context.clock,
+      undecided,
+      (id) => this.consider(id, requests.get(id)),
+      () => {
+        this.knowsAll ||= this.decides();
+        this.service.wake();
+      },
+    );
   }
 
   /** Decisions are taken only while everything that they are based on is known completely. */
