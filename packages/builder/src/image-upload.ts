@@ -140,16 +140,21 @@ async function send(
   );
 }
 
+/** It gets as long as the upload. */
 async function runHook(
-  { hook }: BuilderContext,
+  { hook, clock }: BuilderContext,
   plan: UploadPlan,
   externalId: ExternalId,
   log: Logger,
   signal: AbortSignal,
 ): Promise<void> {
-  const { postUploadHook: command } = settingsOf(plan);
+  const { postUploadHook: command, imageUploadTimeoutMs } = settingsOf(plan);
   if (command === undefined) return;
-  await hook({ command, provider: plan.provider.config.name, externalId, file: plan.file.path, signal, log });
+  const call: Call = { signal, deadline: clock.monotonic() + imageUploadTimeoutMs, log };
+  const { name: provider } = plan.provider.config;
+  await plan.calls.make(`the post-upload-hook ${command}`, call, (guarded) =>
+    hook({ command, provider, externalId, file: plan.file.path, signal: guarded.signal, log }),
+  );
 }
 
 /** Never rejects: what cannot be written is found as interrupted. */

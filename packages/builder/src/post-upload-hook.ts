@@ -1,7 +1,7 @@
 /** `post-upload-hook`: a program of the operator's that sees every uploaded image before nodes are made from it. */
 
 import { spawn } from 'node:child_process';
-import { reasonOf, type ExternalId, type Logger } from '@nodepool/core';
+import { errorCodeOf, reasonOf, type ExternalId, type Logger } from '@nodepool/core';
 
 /** Of what a hook says, so many characters are kept. */
 const KEPT_LENGTH = 2000;
@@ -22,11 +22,11 @@ export type PostUploadHook = (call: HookCall) => Promise<void>;
 export const runPostUploadHook: PostUploadHook = async ({ command, provider, externalId, file, signal, log }) => {
   const id = typeof externalId === 'string' ? externalId : JSON.stringify(externalId);
   let said = '';
-  const child = spawn(command, [provider, id, file], {
-    stdio: ['ignore', 'pipe', 'pipe'],
-    signal,
-    killSignal: 'SIGKILL',
-  });
+  signal.throwIfAborted();
+  // Leads a process group, which is ended as a whole.
+  const child = spawn(command, [provider, id, file], { stdio: ['ignore', 'pipe', 'pipe'], detached: true });
+  const onAbort = (): void => killGroup(child.pid);
+  signal.addEventListener('abort', onAbort, { once: true });
   const hear = (piece: Buffer): void => {
     said = (said + piece.toString('utf8')).slice(-KEPT_LENGTH);
   };
@@ -38,6 +38,7 @@ export const runPostUploadHook: PostUploadHook = async ({ command, provider, ext
       resolve(code === 0 ? undefined : { why: `ended ${code === null ? `by ${String(killedBy)}` : `with ${code}`}` });
     });
   });
+  signal.removeEventListener('abort', onAbort);
   const output = said.trim();
   if (failure !== undefined) {
     const last = output === '' ? '' : `; it said: ${output}`;
@@ -45,3 +46,13 @@ export const runPostUploadHook: PostUploadHook = async ({ command, provider, ext
   }
   log.info('The post-upload-hook has ended', { hook: command, output });
 };
+
+function killGroup(pid: number | undefined): void {
+  if (pid === undefined) return;
+  try {
+    process.kill(-pid, 'SIGKILL');
+  } catch (error) {
+    // It has ended by itself.
+    if (errorCodeOf(error) !== 'ESRCH') throw error;
+  }
+}

@@ -37,9 +37,16 @@ it('that is not there refuses every image', async () => {
   await expect(runPostUploadHook(call)).rejects.toThrow('/usr/bin/no-such-hook cannot be run');
 });
 
-it('is ended when nobody waits for it any more', async () => {
+it('is ended with all that it has started when nobody waits for it any more', async () => {
   const stop = new AbortController();
-  const running = runPostUploadHook({ ...(await hook('sleep 3600')), signal: stop.signal });
+  const pids = join(folder, 'pids');
+  const call = await hook(`sleep 3600 & echo $! > ${pids}.new; mv ${pids}.new ${pids}; wait`);
+  const running = runPostUploadHook({ ...call, signal: stop.signal });
+  let pid = '';
+  while (pid === '') pid = await readFile(pids, 'utf8').catch(() => '');
   stop.abort();
-  await expect(running).rejects.toThrow('the post-upload-hook');
+  await expect(running).rejects.toThrow('ended by SIGKILL');
+  // Gone, or waiting for somebody to take note of that.
+  const state = await readFile(`/proc/${pid.trim()}/stat`, 'utf8').catch(() => ') Z ');
+  expect(state).toContain(') Z ');
 });

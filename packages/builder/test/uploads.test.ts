@@ -178,6 +178,22 @@ describe('the post-upload-hook', () => {
   });
 });
 
+describe('a post-upload-hook that hangs', () => {
+  it('has failed after the time of an upload', async () => {
+    let calls = 0;
+    world.hook = async () => {
+      calls += 1;
+      if (calls === 1) await new Promise(() => undefined);
+    };
+    await world.builder({
+      ...SITE,
+      providers: { one: { images: ['debian'], upload: { postUploadHook: '/usr/local/bin/check-image' } } },
+    });
+    await world.until('it is uploaded', () => world.readyUploads('debian', 'one') === 1);
+    expect(calls).toBe(2);
+  });
+});
+
 describe('a changed configuration', () => {
   it('does not end an upload that runs, and applies to the next', async () => {
     world.cloud.uploadMs = [HOUR, HOUR];

@@ -88,7 +88,8 @@ export class TreeWalk {
       ({ children }) => {
         if (this.abandoned) return;
         this.handler.onChildren(path, children);
-        this.done(children.map((name) => childPath(path, name)));
+        // A server answers in any order; in this one, who keeps sequential znodes sorted only has to append.
+        this.done([...children].sort().map((name) => childPath(path, name)));
       },
       (error: unknown) => {
         if (!isZooKeeperError(error, 'no-node')) {

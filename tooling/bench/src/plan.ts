@@ -109,8 +109,10 @@ async function largeSite(options: BedOptions): Promise<Outcome> {
   const delays = LargeSite.phases.flatMap((phase, index) => {
     const delay = facts.eventLoopDelays[index];
     if (delay === undefined) return [];
+    // At the start, loading the program is one long task, before there is anything that could be held up.
+    const target = index === 0 ? undefined : 50;
     return [
-      row(`m  … delay of its event loop, p99: ${phase}`, delay.p99, 50, milliseconds, '-'),
+      row(`m  … delay of its event loop, p99: ${phase}`, delay.p99, target, milliseconds, '-'),
       row('   … longest', delay.max, undefined, milliseconds, '-'),
     ];
   });
