@@ -21,6 +21,7 @@ import { Launcher } from './launcher.js';
 import { launcherDiagnostics } from './observe/diagnostics.js';
 import { EnsembleMetrics } from './observe/ensemble-metrics.js';
 import { reportProcess } from './observe/process-metrics.js';
+import { RecentFailures } from './observe/recent-failures.js';
 import { packageVersion } from './version.js';
 import { createWebServer, type WebServer } from './web/index.js';
 
@@ -49,7 +50,9 @@ export class LauncherDaemon implements Daemon {
   constructor(private readonly options: LauncherDaemonOptions) {
     const clock = systemClock;
     const random = systemRandom;
-    const { zooKeeper, load, loaded, log, metrics } = options;
+    const { zooKeeper, load, loaded, metrics } = options;
+    const failures = new RecentFailures(clock);
+    const log = failures.watch(options.log);
     const identifier = `${hostname()}-${process.pid}`;
     const decisions = new DecisionLog({ clock });
     this.log = log;
@@ -98,6 +101,13 @@ export class LauncherDaemon implements Daemon {
       isReady: () => this.launcher.ready,
       metrics,
       explain: { decisions, activity },
+      status: {
+        hostname: hostname(),
+        version: packageVersion(),
+        config: () => this.watcher.config,
+        problems: () => this.watcher.problems,
+        failures,
+      },
     });
   }
 

@@ -2,6 +2,7 @@
 export type { LauncherContext, LauncherOptions, LoginScanner } from './context.js';
 export { Launcher } from './launcher.js';
 export type { ProviderActivity, PoolActivity, LabelActivity, RequestActivity } from './observe/activity.js';
-export { LEAKED_RESOURCES } from './observe/launcher-metrics.js';
+export * from './observe/launcher-metrics.js';
 export type { Explanation, PoolExplanation, DecisionExplanation } from './observe/explanation.js';
-export { createWebServer, type WebContext, type WebServer } from './web/index.js';
+export { RecentFailures, type RecentFailure } from './observe/recent-failures.js';
+export { createWebServer, type StatusSources, type WebContext, type WebServer } from './web/index.js';

@@ -7,6 +7,7 @@ import {
   AbortedError,
   DriverError,
   ERROR_POLICIES,
+  INTERRUPTED_LAUNCH,
   LostOwnershipError,
   sleep,
   toDriverError,
@@ -111,11 +112,11 @@ function attemptFailed(context: LauncherContext, job: LaunchJob, progress: NodeP
 }
 
 async function launchWithRetries(context: LauncherContext, job: LaunchJob): Promise<Partial<NodeData>> {
+  let interrupted = mayHaveBegun(job);
   for (let failures = 0; ; failures += 1) {
     let attempt: Attempt | undefined;
     try {
-      if (job.resumed && failures === 0) await adopt(context, job);
-      attempt = new Attempt(context, job, recordedProgress(job));
+      attempt = new Attempt(context, job, recordedProgress(job), interrupted);
       return await attempt.run();
     } catch (error) {
       // The record is not ours to write any more, or cannot be written: then neither is the instance ours to give up.
@@ -123,6 +124,13 @@ async function launchWithRetries(context: LauncherContext, job: LaunchJob): Prom
       const failure = job.signal.aborted ? aborted(job) : toDriverError(error);
       const policy = ERROR_POLICIES[failure.code];
       const progress = recordedProgress(job);
+      if (interrupted && failure.outcome === 'not-applied' && failure.code === 'transient') {
+        interrupted = false;
+        job.log.info('An interrupted launch had not made anything; it begins anew', { reason: failure.message });
+        await job.node.update({ progress: { ...progress, attempt: context.random.uuidHex() } });
+        continue;
+      }
+      interrupted = false;
       attemptFailed(context, job, progress, failure);
       const exhausted = policy.countsAsAttempt && progress.number >= job.provider.config.launchRetries;
       if (policy.retry === 'never' || policy.retry === 'when-room' || exhausted) throw failure;
@@ -151,25 +159,12 @@ function recordedProgress({ node }: LaunchJob): NodeProgress {
 }
 
 /**
- * An attempt of which nothing but its identity was saved may have an instance all the same: its creator died before it
- * could say so. Looks for it; if there is none, a new identity makes sure that one that shows up later is told apart.
+ * Whether an attempt of which nothing but its identity was saved may have an instance all the same: its creator died
+ * before it could say so.
  */
-async function adopt(context: LauncherContext, job: LaunchJob): Promise<void> {
-  const { progress, external_id: externalId } = job.node.node;
-  if (progress === null || progress.machine !== null || externalId !== null) return;
-  const deadline = context.clock.monotonic() + job.provider.config.launchTimeoutMs;
-  const call = { signal: job.signal, deadline, log: job.log };
-  const instances = await driverCall(context.clock, 'the search for an interrupted launch', call, (bounded) =>
-    job.provider.listNodes(bounded),
-  );
-  const found = instances.find(({ tags, deleted }) => !deleted && tags.nodepool_launch_attempt === progress.attempt);
-  if (found !== undefined)
-    job.log.info('Adopted the instance of an interrupted launch', { external_id: found.externalId });
-  await job.node.update(
-    found === undefined
-      ? { progress: { ...progress, attempt: context.random.uuidHex() } }
-      : { external_id: found.externalId },
-  );
+function mayHaveBegun({ resumed, node }: LaunchJob): boolean {
+  const { progress, external_id: externalId } = node.node;
+  return resumed && progress?.machine === null && externalId === null;
 }
 
 function aborted(job: LaunchJob): DriverError {
@@ -185,6 +180,8 @@ class Attempt {
     private readonly context: LauncherContext,
     private readonly job: LaunchJob,
     private readonly progress: NodeProgress,
+    /** An earlier process may have asked the cloud for this very attempt. */
+    private readonly interrupted: boolean,
   ) {
     this.deadline = context.clock.monotonic() + job.provider.config.launchTimeoutMs;
     this.externalId = job.node.node.external_id;
@@ -252,7 +249,7 @@ class Attempt {
       availabilityZone: node.node.az ?? undefined,
       imageExternalId: upload?.external_id ?? undefined,
       tags,
-      saved: this.progress.machine,
+      saved: this.interrupted ? INTERRUPTED_LAUNCH : this.progress.machine,
       externalId: this.externalId,
       save: (progress) => {
         this.externalId = progress.externalId;

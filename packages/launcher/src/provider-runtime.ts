@@ -73,6 +73,7 @@ export class ProviderRuntime {
     return {
       provider: this.provider.config.name,
       serving: this.serving,
+      ...this.ledger.amountsOfProvider(this.provider.config.name),
       pools: this.pools.map((pool) => pool.activity()),
       deletions: this.deletions?.ids() ?? [],
       work: this.provider.inspect?.() ?? [],

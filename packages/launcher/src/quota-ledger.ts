@@ -56,6 +56,12 @@ export interface FreeNode {
   isIn(scope: QuotaScope): boolean;
 }
 
+/** A limit, and what is used of it. */
+export interface Amounts {
+  readonly limit: Resources;
+  readonly used: Resources;
+}
+
 /** Between names in a key; no name has it. */
 const SEPARATOR = '\n';
 
@@ -89,9 +95,13 @@ export class QuotaLedger {
   }
 
   /** What nodes of the pool use of its limits. */
-  amountsOf({ provider, pool }: Place): { readonly limit: Resources; readonly used: Resources } {
-    const { limit, recorded } = this.poolScope(provider, pool);
-    return { limit: limit.toResources(), used: recorded.read().toResources() };
+  amountsOf({ provider, pool }: Place): Amounts {
+    return amountsOf(this.poolScope(provider, pool));
+  }
+
+  /** What nodes of all pools of the provider use of what the cloud allows. */
+  amountsOfProvider(provider: string): Amounts {
+    return amountsOf(this.providerScope(provider));
   }
 
   /** The limits that count for nodes of a place, made for a tenant. */
@@ -237,6 +247,10 @@ export class QuotaLedger {
     if (!key.startsWith(tenantKey('')) || this.members.ids(key).length > 0) return;
     if (!this.tenants.has(key.slice(tenantKey('').length))) this.scopes.delete(key);
   }
+}
+
+function amountsOf({ limit, recorded }: QuotaScope): Amounts {
+  return { limit: limit.toResources(), used: recorded.read().toResources() };
 }
 
 function tenantKey(tenant: string): string {

@@ -322,6 +322,19 @@ describe('a launcher that goes', () => {
     expect(world.cloud.existingInstances().map((instance) => instance.id)).toEqual(booting);
   });
 
+  it('has an instance adopted that shows up only after it died', async () => {
+    world.cloud.configure({ apiLatencyMs: [2000, 2000], listLagMs: [6000, 6000] });
+    const first = await world.launcher([demo()]);
+    const id = await submit(['small']);
+    await world.until('the cloud has taken the order', () => world.cloud.existingInstances().length === 1);
+    const [ordered] = world.cloud.existingInstances();
+    expect([...world.nodes().values()].map((node) => node.external_id)).toEqual([null]);
+    await first.stop();
+    await world.launcher([demo()], 'launcher2');
+    await fulfilled(id);
+    expect(world.cloud.existingInstances().map((instance) => instance.id)).toEqual([ordered?.id]);
+  });
+
   it('has its work taken over when it dies', async () => {
     world.cloud.configure({ bootTimeMs: [60_000, 60_000] });
     const first = await world.launcher([demo()]);

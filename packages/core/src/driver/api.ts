@@ -176,6 +176,9 @@ export interface NodeRequestHandler extends NodeRequestHandlerNotifications {
   checkReusableNode?(node: Node): boolean;
 }
 
+/** `NodeLaunch.saved` of an attempt whose process ended before it saved anything: its creation may have been asked for. */
+export const INTERRUPTED_LAUNCH: JsonValue = { state: 'interrupted' };
+
 /** One attempt to make an instance. */
 export interface NodeLaunch extends Call {
   readonly nodeId: string;
@@ -188,7 +191,11 @@ export interface NodeLaunch extends Call {
   readonly imageExternalId: ExternalId | undefined;
   /** To be put on every resource that is made for the node, at its creation. */
   readonly tags: InstanceTags;
-  /** What an earlier process saved of this same attempt (see `save`), or null. With it, nothing may be created before it was looked for. */
+  /**
+   * What an earlier process saved of this same attempt (see `save`), or `INTERRUPTED_LAUNCH` if it ended before it saved
+   * anything; null: nobody has begun the attempt. Unless it is null, nothing may be created before it was looked for, by
+   * the attempt's tag and with patience: a call that was under way may take effect after its caller has ended.
+   */
   readonly saved: JsonValue;
   /** External id that an earlier process saved, or null. */
   readonly externalId: ExternalId | null;

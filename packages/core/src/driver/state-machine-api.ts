@@ -42,7 +42,11 @@ export interface Adapter<L extends LabelConfig = LabelConfig> {
   start?(context: ProviderContext): Promise<void>;
   /** Releases connections; nothing is called afterwards. */
   stop?(): void | Promise<void>;
-  /** A machine that makes an instance. With `saved`, one that goes on where the saved one was. */
+  /**
+   * A machine that makes an instance. With `saved`, one that goes on where the saved one was; or, if that is
+   * `INTERRUPTED_LAUNCH`, one that first looks for what an earlier machine may have made (`attemptLookup`), and if there
+   * is nothing fails with a `transient` error whose outcome is `not-applied`.
+   */
   getCreateStateMachine(request: CreateRequest<L>, saved: JsonValue): StateMachine;
   /** A machine that removes an instance and all that was made with it. */
   getDeleteStateMachine(externalId: ExternalId, saved: JsonValue, log: Call['log']): StateMachine;

@@ -2,13 +2,31 @@
 
 import assert from 'node:assert/strict';
 import { isDeepStrictEqual } from 'node:util';
-import { isDriverError, isJsonObject, type ExternalId, type StateMachine } from '@nodepool/core';
-import { describeResource, throughJson, type Bench, type TestLaunch } from '../bench.js';
+import { INTERRUPTED_LAUNCH, isDriverError, isJsonObject, type ExternalId, type StateMachine } from '@nodepool/core';
+import { describeResource, throughJson, type Bench, type TestLaunch, type TestNode } from '../bench.js';
 import { MachineBench } from '../machine-bench.js';
 import type { Chapter } from '../rule.js';
 import type { Trial } from '../trial.js';
 
 const TIMES = { bootMs: 3000, deleteMs: 3000 };
+
+/** A launch whose process died before it saved anything goes on with what there is, or says that there is nothing. */
+async function resumedFromNothing(bench: Bench, node: TestNode, when: string): Promise<void> {
+  const before = await bench.instances();
+  const resumed = bench.launch(node, { saved: INTERRUPTED_LAUNCH });
+  if (before.length === 0) {
+    const { code, outcome } = await bench.failureOf(resumed, `the launch of which nothing was made ${when}`);
+    assert.deepEqual({ code, outcome }, { code: 'transient', outcome: 'not-applied' }, `${when}, how it ended`);
+  } else {
+    const { externalId } = await bench.endOf(resumed, `the launch that was interrupted ${when}`);
+    assert.deepEqual(
+      externalId,
+      before[0]?.externalId,
+      `${when}, the launch ended with another instance than it began`,
+    );
+  }
+  assert.equal((await bench.instances()).length, before.length, `${when}, the launch left more than one instance`);
+}
 
 /** A launch with more remote calls is taken to be one that calls for ever. */
 const MOST_CALLS = 200;
@@ -22,15 +40,16 @@ export const resumption: Chapter = {
       since: '1.0',
       title: 'a launch goes on wherever its process died',
       text:
-        'The kit ends the provider after the first remote call of a launch, then after the second, and so on. A new one gets what was saved, if something was; ' +
-        'otherwise it deletes by tags. There is never a second instance, a resumed launch ends with the instance that was begun, and after its ' +
-        'deletion nothing is left.',
+        'The kit ends the provider after the first remote call of a launch, then after the second, and so on. A new one gets what was saved, or ' +
+        '`INTERRUPTED_LAUNCH` if nothing was. There is never a second instance: a resumed launch ends with the instance that was begun, or with an error of ' +
+        'code `transient` and outcome `not-applied` when the cloud has none. After its deletion nothing is left.',
       needs: ['resources'],
       check: async (trial: Trial): Promise<void> => {
         await afterEachCall(trial, async (bench, launch, when) => {
           await bench.start();
           const { saved, node, ending } = launch;
           if (saved === undefined) {
+            if (ending?.ok !== true) await resumedFromNothing(bench, node, when);
             await bench.cleanUp(node, ending?.ok === true ? ending.value.externalId : null);
           } else {
             const resumed = bench.launch(node, { saved: saved.machine, externalId: saved.externalId });

@@ -6,6 +6,10 @@ export interface ProviderActivity {
   readonly provider: string;
   /** Its pools take requests. */
   readonly serving: boolean;
+  /** What the cloud allows, as far as it says so. */
+  readonly limit: Resources;
+  /** What the nodes of all pools use. */
+  readonly used: Resources;
   readonly pools: readonly PoolActivity[];
   /** Ids of nodes that are being deleted. */
   readonly deletions: readonly string[];

@@ -12,40 +12,16 @@ import {
   type Metrics,
   type Node,
   type NodeEntry,
-  type NodeState,
   type RequestEntry,
   type Store,
 } from '@nodepool/core';
 import { election, type Election } from '@nodepool/zookeeper';
+import { CountsBy } from './counts-by.js';
 import { ADDRESSABLE_REQUESTS, LABEL_NODES, NODES, PROVIDER_NODES } from './launcher-metrics.js';
 import { ReportedGauge } from './reported-gauge.js';
 
 /** Which launcher reports; existing launchers run for the same office. */
 export const STATS_ELECTION = `${NODEPOOL_ROOT}/elections/stats`;
-
-type Counts = Map<NodeState, number>;
-
-/** Numbers of nodes by the value of one of their properties, and state. */
-class CountsBy {
-  private readonly counts = new Map<string, Counts>();
-
-  add(key: string, state: NodeState, amount: number): void {
-    let counts = this.counts.get(key);
-    if (counts === undefined) this.counts.set(key, (counts = new Map<NodeState, number>()));
-    const count = (counts.get(state) ?? 0) + amount;
-    if (count === 0) counts.delete(state);
-    else counts.set(state, count);
-    if (counts.size === 0) this.counts.delete(key);
-  }
-
-  get(key: string, state: NodeState): number {
-    return this.counts.get(key)?.get(state) ?? 0;
-  }
-
-  keys(): Iterable<string> {
-    return this.counts.keys();
-  }
-}
 
 export interface EnsembleMetricsOptions {
   readonly store: Store;

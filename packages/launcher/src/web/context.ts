@@ -3,6 +3,7 @@
 import type { Clock, Logger, MetricsRegistry, Store } from '@nodepool/core';
 import type { FastifyInstance } from 'fastify';
 import type { ExplanationSources } from '../observe/explanation.js';
+import type { StatusSources } from './status/sources.js';
 
 export interface WebContext {
   readonly store: Store;
@@ -14,6 +15,8 @@ export interface WebContext {
   readonly metrics?: Pick<MetricsRegistry, 'exposition'>;
   /** For `/explain`; without it there are no such pages. */
   readonly explain?: Pick<ExplanationSources, 'decisions' | 'activity'>;
+  /** For the status page at `/`, which needs `explain`, too; without it there is no such page. */
+  readonly status?: StatusSources;
 }
 
 /** A group of endpoints; one file each. All of them only read. */

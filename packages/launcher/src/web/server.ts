@@ -7,9 +7,10 @@ import { explainRoutes } from './explain.js';
 import { listRoutes } from './lists.js';
 import { metricsRoutes } from './metrics.js';
 import { probeRoutes } from './probes.js';
+import { statusRoutes } from './status/index.js';
 
 /** Every group of endpoints. */
-const ROUTES: readonly WebRoutes[] = [probeRoutes, listRoutes, metricsRoutes, explainRoutes];
+const ROUTES: readonly WebRoutes[] = [probeRoutes, listRoutes, metricsRoutes, explainRoutes, statusRoutes];
 
 const REQUEST_TIMEOUT_MS = 10_000;
 const MAX_BODY_BYTES = 1024;

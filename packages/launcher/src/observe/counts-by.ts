@@ -1,0 +1,27 @@
+/** Numbers of nodes by the value of one of their properties, and state. */
+
+import type { NodeState } from '@nodepool/core';
+
+type Counts = Map<NodeState, number>;
+
+export class CountsBy {
+  private readonly counts = new Map<string, Counts>();
+
+  add(key: string, state: NodeState, amount: number): void {
+    let counts = this.counts.get(key);
+    if (counts === undefined) this.counts.set(key, (counts = new Map<NodeState, number>()));
+    const count = (counts.get(state) ?? 0) + amount;
+    if (count === 0) counts.delete(state);
+    else counts.set(state, count);
+    if (counts.size === 0) this.counts.delete(key);
+  }
+
+  get(key: string, state: NodeState): number {
+    return this.counts.get(key)?.get(state) ?? 0;
+  }
+
+  /** Those that have nodes. */
+  keys(): Iterable<string> {
+    return this.counts.keys();
+  }
+}

@@ -1,0 +1,85 @@
+/**
+ * The warnings and errors that a launcher logged last, for its status page. The same one again is counted, so that a cloud
+ * that fails all the time does not push out everything else.
+ */
+
+import { reasonOf, type Clock, type LogFields, type Logger } from '@nodepool/core';
+
+export interface RecentFailure {
+  readonly level: 'warning' | 'error';
+  /** Constant for its kind. */
+  readonly message: string;
+  /** The message of the error. */
+  readonly reason: string | undefined;
+  /** Milliseconds since the epoch. */
+  readonly first: number;
+  readonly last: number;
+  readonly times: number;
+  /** Of the line that was logged last. */
+  readonly fields: LogFields;
+}
+
+/** Fields by which failures of one kind are told apart. */
+const SUBJECT = ['provider', 'pool', 'label', 'task'] as const;
+/** Fields that may be the reason, when there is no error. */
+const REASONS = ['reason', 'warning'] as const;
+const MAX_KEPT = 30;
+
+export class RecentFailures {
+  /** In the order of their last lines. */
+  private readonly kept = new Map<string, RecentFailure>();
+
+  constructor(private readonly clock: Clock) {}
+
+  /** A logger that logs what it is told, and keeps warnings and errors here. */
+  watch(log: Logger): Logger {
+    return this.watching(log, {});
+  }
+
+  /** The newest first. */
+  list(): readonly RecentFailure[] {
+    return [...this.kept.values()].reverse();
+  }
+
+  private watching(log: Logger, common: LogFields): Logger {
+    return {
+      debug: (message, fields) => log.debug(message, fields),
+      info: (message, fields) => log.info(message, fields),
+      warn: (message, fields) => {
+        log.warn(message, fields);
+        this.keep('warning', message, fields?.error, { ...common, ...fields });
+      },
+      error: (message, error, fields) => {
+        log.error(message, error, fields);
+        this.keep('error', message, error, { ...common, ...fields });
+      },
+      with: (fields) => this.watching(log.with(fields), { ...common, ...fields }),
+      named: (name) => this.watching(log.named(name), common),
+    };
+  }
+
+  private keep(level: RecentFailure['level'], message: string, error: unknown, fields: LogFields): void {
+    const reason = error === undefined ? reasonIn(fields) : reasonOf(error);
+    const key = JSON.stringify([level, message, reason ?? '', ...SUBJECT.map((name) => text(fields[name]))]);
+    const now = this.clock.now();
+    const before = this.kept.get(key);
+    this.kept.delete(key);
+    const { first = now, times = 0 } = before ?? {};
+    this.kept.set(key, { level, message, reason, first, last: now, times: times + 1, fields });
+    for (const oldest of this.kept.keys()) {
+      if (this.kept.size <= MAX_KEPT) break;
+      this.kept.delete(oldest);
+    }
+  }
+}
+
+function reasonIn(fields: LogFields): string | undefined {
+  const reasons = REASONS.map((name) => text(fields[name])).filter((each) => each !== '');
+  const { problems } = fields;
+  if (Array.isArray(problems)) reasons.push(...problems.map(text).slice(0, 1));
+  return reasons[0];
+}
+
+function text(value: unknown): string {
+  return typeof value === 'string' ? value : '';
+}

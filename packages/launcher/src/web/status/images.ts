@@ -1,0 +1,48 @@
+/** Disk images with their builds and uploads. */
+
+import type { ImageUpload } from '@nodepool/core';
+import type { ImageStatus, UploadStatus } from './client/status.js';
+import { shortened, type Observed } from './sources.js';
+
+const MAX_BUILDS = 3;
+
+/** Those of the configuration and those that there are, by name. */
+export function imagesStatus({ store, status }: Observed): ImageStatus[] {
+  const configured = [...status.config().diskImages.values()].filter(({ abstract }) => !abstract);
+  const names = new Set([...configured.map(({ name }) => name), ...store.images.images()]);
+  return [...names].sort().map((name) => ({
+    name,
+    paused: store.images.paused(name) || configured.some((image) => image.name === name && image.pause),
+    requested: store.images.buildRequestedAt(name) ?? null,
+    builds: store.images
+      .builds(name)
+      .slice(-MAX_BUILDS)
+      .reverse()
+      .map(({ id, state, state_time: since, builder, formats }) => ({
+        id,
+        state,
+        since,
+        builder: shortened(builder ?? '', 80),
+        formats,
+      })),
+    uploads: uploadsStatus([...store.images.uploads({ image: name })]),
+  }));
+}
+
+/** Of each provider what nodes use, and what happened to those that were to take its place. */
+function uploadsStatus(uploads: readonly ImageUpload[]): UploadStatus[] {
+  const byProvider = Map.groupBy(uploads, ({ provider }) => provider);
+  return [...byProvider].sort(([a], [b]) => (a < b ? -1 : 1)).flatMap(([, each]) => shownOf(each));
+}
+
+function shownOf(uploads: readonly ImageUpload[]): UploadStatus[] {
+  const newestFirst = uploads.toSorted((a, b) => b.state_time - a.state_time);
+  const serving = newestFirst.findIndex(({ state }) => state === 'ready');
+  const newer = serving < 0 ? newestFirst : newestFirst.slice(0, serving);
+  // Of many failures, the newest one tells enough.
+  const shown = newer.filter(({ state }, index) => newer.findIndex((other) => other.state === state) === index);
+  const inService = newestFirst[serving];
+  return [...(inService === undefined ? [] : [inService]), ...shown].map(
+    ({ provider, state, state_time: since, progress = null }) => ({ provider, state, since, progress }),
+  );
+}

@@ -1,0 +1,67 @@
+/** `/`: the status page, and what it reads: `/status/<file>`, `/status/events` (a stream), `/status/now` (JSON). */
+
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { WebRoutes } from '../context.js';
+import { sendError } from '../errors.js';
+import { loadAssets, type Asset } from './assets.js';
+import { StatusFeed } from './feed.js';
+import { NodeCounts } from './node-counts.js';
+import { makeSections } from './sections.js';
+
+export type { StatusSources } from './sources.js';
+
+/** Who comes after them asks every few seconds instead. */
+const MAX_VIEWERS = 100;
+
+/** Nothing but the page's own files is ever loaded or run, whatever a record says. */
+const PAGE_HEADERS = {
+  'Content-Security-Policy':
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'self'",
+  'Referrer-Policy': 'no-referrer',
+  'X-Content-Type-Options': 'nosniff',
+  'Cache-Control': 'no-cache',
+};
+
+export const statusRoutes: WebRoutes = (app, { store, clock, log, isReady, explain, status }) => {
+  if (explain === undefined || status === undefined) return;
+  const counts = new NodeCounts(store, clock);
+  const make = (): ReturnType<typeof makeSections> =>
+    makeSections({ ...{ store, clock, isReady, counts, status }, ...explain, activity: explain.activity() });
+  const feed = new StatusFeed(clock, make, MAX_VIEWERS, (error) => {
+    log.error('The status page could not be brought up to date', error);
+  });
+  counts.start();
+  app.addHook('preClose', (done) => {
+    feed.close();
+    counts.stop();
+    done();
+  });
+
+  let assets: ReadonlyMap<string, Asset> | undefined;
+  const send = (request: FastifyRequest, reply: FastifyReply, name: string): FastifyReply => {
+    const asset = (assets ??= loadAssets()).get(name);
+    if (asset === undefined) return sendError(request, reply, 404, 'the status page has no such file');
+    void reply.headers({ ...PAGE_HEADERS, ETag: asset.etag });
+    if (request.headers['if-none-match'] === asset.etag) return reply.code(304).send();
+    return reply.type(asset.type).send(asset.body);
+  };
+  app.get('/', (request, reply) => send(request, reply, 'index.html'));
+  app.get<{ Params: { readonly file: string } }>('/status/:file', (request, reply) =>
+    send(request, reply, request.params.file),
+  );
+  app.get('/status/now', (_request, reply) =>
+    reply.type('application/json').header('Cache-Control', 'no-store').send(feed.message()),
+  );
+  app.get('/status/events', { exposeHeadRoute: false }, (request, reply) => {
+    if (feed.isFull) return sendError(request, reply, 503, `${MAX_VIEWERS} others look already; read /status/now`);
+    reply.hijack();
+    reply.raw.writeHead(200, {
+      'Content-Type': 'text/event-stream',
+      'Cache-Control': 'no-store',
+      // Proxies that collect answers before they pass them on leave this one alone.
+      'X-Accel-Buffering': 'no',
+    });
+    feed.add(reply.raw);
+    return reply;
+  });
+};

@@ -1,0 +1,97 @@
+/** Numbers of nodes by state, now and in the past, for the status page. They follow the records' changes. */
+
+import type { Clock, Node, NodeState, Store, Timer } from '@nodepool/core';
+import { CountsBy } from '../../observe/counts-by.js';
+import { NODE_GROUPS, type GroupCounts, type NodeGroup, type NodeHistoryStatus } from './client/status.js';
+
+const GROUPS: Readonly<Record<NodeGroup, readonly NodeState[]>> = {
+  building: ['init', 'building', 'testing'],
+  ready: ['ready'],
+  'in use': ['in-use'],
+  held: ['hold'],
+  leaving: ['used', 'deleting', 'deleted'],
+  failed: ['failed', 'aborted'],
+};
+
+const MAX_SAMPLES = 360;
+const FIRST_INTERVAL_MS = 10_000;
+/** With `MAX_SAMPLES` about a day and a half. */
+const LAST_INTERVAL_MS = 320_000;
+
+export class NodeCounts {
+  private readonly byProvider = new CountsBy();
+  private readonly all = new CountsBy();
+  private samples: NodeHistoryStatus['samples'] = [];
+  private intervalMs = FIRST_INTERVAL_MS;
+  private timer: Timer | undefined;
+  private unsubscribe: (() => void) | undefined;
+
+  constructor(
+    private readonly store: Pick<Store, 'nodes' | 'complete'>,
+    private readonly clock: Clock,
+  ) {}
+
+  /** Follows the records from now on. */
+  start(): void {
+    const { nodes } = this.store;
+    for (const { node } of nodes.all()) this.count(node, 1);
+    this.unsubscribe = nodes.onChange(({ before, after }) => {
+      if (before !== undefined) this.count(before.node, -1);
+      if (after !== undefined) this.count(after.node, 1);
+    });
+    this.schedule();
+  }
+
+  stop(): void {
+    this.unsubscribe?.();
+    this.timer?.cancel();
+  }
+
+  /** Of all nodes. */
+  groups(): GroupCounts {
+    return groupsOf(this.all, '');
+  }
+
+  groupsOf(provider: string): GroupCounts {
+    return groupsOf(this.byProvider, provider);
+  }
+
+  /** Those that have nodes. */
+  providers(): Iterable<string> {
+    return this.byProvider.keys();
+  }
+
+  history(): NodeHistoryStatus {
+    return { samples: this.samples };
+  }
+
+  private count({ state, provider }: Node, amount: number): void {
+    this.all.add('', state, amount);
+    if (provider !== null) this.byProvider.add(provider, state, amount);
+  }
+
+  private schedule(): void {
+    const take = (): void => {
+      this.sample();
+      this.schedule();
+    };
+    this.timer = this.clock.schedule(this.intervalMs, take, { background: true });
+  }
+
+  /** A young launcher has many samples of its short life; with age they become fewer. */
+  private sample(): void {
+    // A part of the nodes is no number that belongs into a chart.
+    if (!this.store.complete) return;
+    const samples = [...this.samples, { time: Math.round(this.clock.now() / 1000), groups: this.groups() }];
+    if (samples.length <= MAX_SAMPLES) this.samples = samples;
+    else if (this.intervalMs >= LAST_INTERVAL_MS) this.samples = samples.slice(1);
+    else {
+      this.intervalMs *= 2;
+      this.samples = samples.filter((_, index) => index % 2 === 0);
+    }
+  }
+}
+
+function groupsOf(counts: CountsBy, key: string): GroupCounts {
+  return NODE_GROUPS.map((group) => GROUPS[group].reduce((sum, state) => sum + counts.get(key, state), 0));
+}

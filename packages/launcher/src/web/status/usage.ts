@@ -1,0 +1,12 @@
+/** Amounts that are used, beside their limits. */
+
+import type { Resources } from '@nodepool/core';
+import type { Usage } from './client/status.js';
+
+/** Instances first, the others by name; what is neither limited nor used is left out. */
+export function pairs({ used, limit }: { readonly used: Resources; readonly limit: Resources }): Usage[] {
+  const names = new Set(['instances', ...[...Object.keys(limit), ...Object.keys(used)].sort()]);
+  return [...names]
+    .map((resource) => ({ resource, used: used[resource] ?? 0, limit: limit[resource] ?? null }))
+    .filter(({ resource, used: amount, limit: most }) => resource === 'instances' || most !== null || amount > 0);
+}
