@@ -1,26 +1,36 @@
 /** When a request waits for room: ready nodes that nobody has, and that it cannot use, go; as many as needed, no more. */
 
-import type { NodeRequest } from '@nodepool/core';
+import type { NodeRequest, Timer } from '@nodepool/core';
 import type { LauncherContext } from './context.js';
 import { deleteFreeNode } from './delete-free-node.js';
 import type { FreeNode, QuotaLedger } from './quota-ledger.js';
 import type { QuotaScope, Wish } from './quota-scope.js';
 
+/** A node that could not be marked is mostly being marked by somebody else. After so long, milliseconds, it is tried again. */
+const REFUSED_MS = 1000;
+
 /** What is missing still, by scope and resource. */
 type Missing = Map<QuotaScope, Map<string, number>>;
 
 export class RoomMaker {
-  /** Nodes that we are about to mark. */
+  /** Nodes that we are about to mark, and those that we could not: they count as on their way out. */
   private readonly going = new Map<string, FreeNode>();
+  private readonly refused = new Set<Timer>();
+  private stopped = false;
 
   constructor(
     private readonly context: LauncherContext,
     private readonly ledger: QuotaLedger,
     /** Who decides, in explanations. */
     private readonly by: string,
-    /** Called when a node turns out to be somebody's. */
+    /** Called some time after a node turned out to be somebody's. */
     private readonly onFailure: () => void,
   ) {}
+
+  stop(): void {
+    this.stopped = true;
+    for (const timer of this.refused) timer.cancel();
+  }
 
   /**
    * Makes room for what is wished, if ready nodes can make enough of it. `spared`: nodes that are promised to somebody.
@@ -98,10 +108,20 @@ export class RoomMaker {
         marked = await deleteFreeNode(context, entry, this.by, `it makes room for request ${requestId}`);
         if (marked) log.info('A ready node makes room', { node_id: entry.id, node_request_id: requestId });
       } finally {
-        this.going.delete(entry.id);
-        if (!marked) this.onFailure();
+        if (marked) this.going.delete(entry.id);
+        else this.refuse(entry.id);
       }
     });
+  }
+
+  private refuse(nodeId: string): void {
+    if (this.stopped) return;
+    const timer = this.context.clock.schedule(REFUSED_MS, () => {
+      this.refused.delete(timer);
+      this.going.delete(nodeId);
+      this.onFailure();
+    });
+    this.refused.add(timer);
   }
 }
 

@@ -122,6 +122,7 @@ export class Service {
   stop(): void {
     this.stopped = true;
     this.shortage.end();
+    this.roomMaker.stop();
     this.concurrency.leave(this.wake);
     for (const requestId of [...this.keeping.keys()]) this.stopKeeping(requestId);
     this.acceptances.stop();
