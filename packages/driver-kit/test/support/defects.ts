@@ -4,28 +4,40 @@ import { createServer, type Server } from 'node:net';
 import {
   ConfigurationError,
   DriverError,
-  isJsonObject,
   NotFoundError,
   QuotaInformation,
-  silentLogger,
   sleep,
   TransientError,
-  type Adapter,
   type Advance,
   type Call,
-  type Driver,
   type ExternalId,
-  type ImageManager,
   type Instance,
   type JsonObject,
   type MachineCall,
-  type Provider,
   type StateMachine,
 } from '@nodepool/core';
-import type { AcmeClient, Explain } from './acme-client.js';
+import type { AcmeClient } from './acme-client.js';
 import { explain } from './acme-client.js';
-import { acmeSchema, type Changes, type Parts } from './acme-driver.js';
-import { AcmeCreate, AcmeDelete, idOf } from './acme-machines.js';
+import { acmeSchema, type Changes } from './acme-driver.js';
+import { idOf } from './acme-machines.js';
+import {
+  when,
+  instances,
+  deletions,
+  creations,
+  changed,
+  withInstance,
+  completeAfterCall,
+  completeWhenUnlisted,
+  trustsSavedDeletion,
+  providers,
+  ignoresUnknown,
+  createsAgain,
+  ticks,
+  images,
+  leavesImages,
+  schema,
+} from './changed-drivers.js';
 
 export interface Defect {
   readonly changes?: Changes;
@@ -431,188 +443,3 @@ export const DEFECTS: Readonly<Record<string, Defect>> = {
     says: /peerDependencies/,
   },
 };
-
-function when(kind: string, error: DriverError): Explain {
-  return (cause) => (cause.kind === kind ? error : explain(cause));
-}
-
-/** Lists other instances than there are. */
-function instances(change: (instance: Instance) => Instance): Changes {
-  const adapter: Changes['adapter'] = ({ listInstances }) => ({
-    listInstances: async (call) => (await listInstances(call)).map(change),
-  });
-  return { adapter };
-}
-
-/** Makes other machines that delete. */
-function deletions(change: (machine: AcmeDelete, saved: unknown) => StateMachine): Changes {
-  const adapter: Changes['adapter'] = (_adapter, { client }) => ({
-    getDeleteStateMachine: (externalId, saved) => change(new AcmeDelete(client(), externalId), saved),
-  });
-  return { adapter };
-}
-
-type MakeCreation = (
-  saved: Parameters<Adapter['getCreateStateMachine']>[1],
-  externalId: ExternalId | null,
-) => AcmeCreate;
-
-/** Makes other machines that create. */
-function creations(
-  change: (
-    make: MakeCreation,
-    saved: Parameters<MakeCreation>[0],
-    externalId: ExternalId | null,
-    parts: Parts,
-  ) => StateMachine,
-): Changes {
-  const adapter: Changes['adapter'] = (_adapter, parts) => ({
-    getCreateStateMachine: (request, saved) => {
-      const make: MakeCreation = (kept, externalId) =>
-        new AcmeCreate(parts.client(), { ...request, externalId }, kept, {});
-      return change(make, saved, request.externalId, parts);
-    },
-  });
-  return { adapter };
-}
-
-/** The same machine with other methods. */
-function changed(machine: StateMachine, methods: Partial<Pick<StateMachine, 'advance' | 'save'>>): StateMachine {
-  return {
-    get state() {
-      return machine.state;
-    },
-    get externalId() {
-      return machine.externalId;
-    },
-    get complete() {
-      return machine.complete;
-    },
-    advance: methods.advance ?? ((call) => machine.advance(call)),
-    save: methods.save ?? (() => machine.save()),
-  };
-}
-
-function withInstance(machine: StateMachine, change: (instance: Instance) => Instance): StateMachine {
-  return changed(machine, {
-    advance(call) {
-      const advance = machine.advance(call);
-      if (advance.next !== 'complete' || advance.instance === undefined) return advance;
-      return { next: 'complete', instance: change(advance.instance) };
-    },
-  });
-}
-
-function completeAfterCall(machine: AcmeDelete): StateMachine {
-  return changed(machine, {
-    advance(call) {
-      const advance = machine.advance(call);
-      return advance.next === 'listing' ? { next: 'complete' } : advance;
-    },
-  });
-}
-
-function completeWhenUnlisted(machine: AcmeDelete): StateMachine {
-  return changed(machine, {
-    advance: (call) =>
-      machine.state === 'leaving' && call.listing?.byExternalId(machine.externalId) === undefined
-        ? { next: 'complete' }
-        : machine.advance(call),
-  });
-}
-
-/** A deletion that was accepted once is taken for done. */
-function trustsSavedDeletion(): Changes {
-  return deletions((machine, saved) =>
-    isJsonObject(saved) && saved['state'] !== 'start'
-      ? changed(machine, { advance: () => ({ next: 'complete' }) })
-      : machine,
-  );
-}
-
-/** Another provider: `change` gets the right one, of a driver that has it on its adapter. */
-function providers(change: (provider: Provider, parts: Parts) => Partial<Provider>): Changes {
-  let parts: Parts | undefined;
-  return {
-    adapter: (_adapter, given) => {
-      parts = given;
-      return {};
-    },
-    driver: (driver) => ({
-      ...driver,
-      getProvider(config) {
-        const provider = driver.getProvider(config);
-        const different = change(provider, parts!);
-        return new Proxy(provider, {
-          get(target, key) {
-            const source = key in different ? different : target;
-            const value: unknown = Reflect.get(source, key, source);
-            return typeof value === 'function' ? (value.bind(source) as unknown) : value;
-          },
-        });
-      },
-    }),
-  };
-}
-
-/** Knows nothing of instances whose id it was not told. */
-function ignoresUnknown(provider: Provider): Partial<Provider> {
-  const ignored = new Set<string>();
-  return {
-    async cleanupNode(cleanup) {
-      if (cleanup.externalId === null) ignored.add(cleanup.nodeId);
-      else await provider.cleanupNode(cleanup);
-    },
-    async waitForNodeCleanup(nodeId) {
-      if (!ignored.has(nodeId)) await provider.waitForNodeCleanup(nodeId);
-    },
-  };
-}
-
-/** Repeats a creation that failed, under the same attempt. */
-function createsAgain(): Changes {
-  return { client: ({ create }) => ({ create: (...args) => create(...args).catch(() => create(...args)) }) };
-}
-
-/** Does something again and again, with or without calls, until it is stopped or for ever. */
-function ticks(everyMs: number, calls: boolean): Changes {
-  const adapter: Changes['adapter'] = ({ start }, { client, context }) => {
-    let stopped = false;
-    const call = (): Call => ({ signal: new AbortController().signal, deadline: Infinity, log: silentLogger });
-    const tick = (): void => {
-      if (calls && stopped) return;
-      if (calls) void client().page(0, call());
-      context().clock.schedule(everyMs, tick);
-    };
-    return {
-      async start(given) {
-        await start!(given);
-        tick();
-      },
-      stop: () => {
-        stopped = true;
-      },
-    };
-  };
-  return { adapter };
-}
-
-function images(change: (manager: ImageManager) => Partial<ImageManager>): Changes {
-  return { adapter: ({ images: manager }) => ({ images: { ...manager!, ...change(manager!) } }) };
-}
-
-function leavesImages(): Changes {
-  return {
-    client: ({ removeImage }) => ({
-      removeImage: (id, call) => (id === '' ? removeImage(id, call) : Promise.resolve()),
-    }),
-  };
-}
-
-function schema(change: (properties: JsonObject) => JsonObject): Changes {
-  const driver = (right: Driver): Driver => {
-    const properties = isJsonObject(acmeSchema['properties']) ? acmeSchema['properties'] : {};
-    return { ...right, schema: { ...acmeSchema, properties: change(properties) } };
-  };
-  return { driver };
-}
