@@ -58,6 +58,7 @@ have_kazoo() { [ -x /usr/bin/python3 ] && /usr/bin/python3 -c 'import kazoo' 2>/
 have_sshd() { command -v sshd >/dev/null || [ -x /usr/sbin/sshd ]; }
 have_openssl() { command -v openssl >/dev/null; }
 have_git() { command -v git >/dev/null; }
+have_chromium() { [ -x /usr/bin/chromium ]; }
 
 # Prints those of the named Debian packages that are not there, judged by what we use of them.
 missing_packages() {
@@ -70,6 +71,7 @@ missing_packages() {
       openssh-server) have_sshd ;;
       openssl) have_openssl ;;
       git) have_git ;;
+      chromium) have_chromium ;;
       *) fail "no way to tell whether the package $package is there" ;;
     esac || printf '%s\n' "$package"
   done

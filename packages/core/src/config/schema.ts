@@ -229,7 +229,11 @@ export const secureSchema: JsonSchema = {
     'zookeeper-servers': zookeeperServers,
     'zookeeper-tls': zookeeperTls,
     diskimages: listOf(
-      mapping({ name, 'env-vars': envVars }, ['name', 'env-vars'], 'An image of the main file.'),
+      mapping(
+        { name: { ...name, description: 'Name of the image.' }, 'env-vars': envVars },
+        ['name', 'env-vars'],
+        'An image of the main file.',
+      ),
       'Secret environment variables of image builds.',
     ),
   },

@@ -5,7 +5,7 @@
 
 import type { JsonObject } from '../model/json.js';
 import type { ExternalId } from '../model/node.js';
-import type { Call, Driver, Instance, JsonSchema, ProviderContext } from './api.js';
+import type { Call, Driver, Instance, JsonSchema, ProviderContext, Resource } from './api.js';
 import type { ImageManager } from './images.js';
 import type { LabelConfig, PoolConfig, ProviderConfig, ProviderConfigContext } from './provider-config.js';
 import type { QuotaInformation } from './quota.js';
@@ -31,13 +31,20 @@ export type SimpleTaskManagerInstance = Instance;
 export interface SimpleTaskManagerAdapter<L extends LabelConfig = LabelConfig> {
   readonly images?: ImageManager;
   readonly listIntervalMs?: number;
-  start?(context: ProviderContext): Promise<void>;
+  /** Remote calls under way at the same time; they begin at the provider's rate in any case. Default 1. */
+  readonly concurrency?: number;
+  /** `tasks` is what every other method gets, for what is called by others than this framework, e.g. `images`. */
+  start?(context: ProviderContext, tasks: TaskManager): Promise<void>;
   stop?(): void | Promise<void>;
   /** Starts the creation with the request's tags on the instance; resolves with its id. It may become ready later: the list tells. */
   createInstance(tasks: TaskManager, request: CreateRequest<L>, call: Call): Promise<ExternalId>;
   /** Starts the deletion. An unknown instance is a `NotFoundError` or a success. */
   deleteInstance(tasks: TaskManager, externalId: ExternalId, call: Call): Promise<void>;
   listInstances(tasks: TaskManager, call: Call): Promise<readonly SimpleTaskManagerInstance[]>;
+  /** What else could be left behind, besides instances: disks, images. With `deleteResource`. */
+  listResources?(tasks: TaskManager, call: Call): Promise<readonly Resource[]>;
+  /** Deletes one of those. That it is gone already is a success. */
+  deleteResource?(tasks: TaskManager, resource: Resource, call: Call): Promise<void>;
   getQuotaLimits?(tasks: TaskManager, call: Call): Promise<QuotaInformation>;
   getQuotaForLabel?(tasks: TaskManager, label: L, call: Call): Promise<QuotaInformation>;
   getAvailabilityZones?(tasks: TaskManager, pool: PoolConfig<L>, call: Call): Promise<readonly string[]>;

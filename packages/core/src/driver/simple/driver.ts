@@ -13,7 +13,7 @@ import type { TaskManager } from '../task-manager.js';
 import { createTaskManager } from '../task-queue.js';
 import { SimpleCreateMachine, SimpleDeleteMachine } from './machines.js';
 
-/** Every remote call goes through a task manager at the provider's `callsPerSecond`, one after another. */
+/** Every remote call goes through a task manager at the provider's `callsPerSecond`, one after another unless the adapter says otherwise. */
 export function simpleTaskManagerDriver<L extends LabelConfig, P extends ProviderConfig<L>>(
   definition: SimpleTaskManagerDriver<L, P>,
 ): Driver {
@@ -56,10 +56,11 @@ class SimpleAdapter<L extends LabelConfig> implements Adapter<L> {
     this.manager ??= createTaskManager({
       clock: context.clock,
       callsPerSecond: this.config.callsPerSecond,
+      ...(this.simple.concurrency === undefined ? {} : { concurrency: this.simple.concurrency }),
       onApiCall: context.onApiCall,
       log: context.log.with({ provider: this.config.name }),
     });
-    await this.simple.start?.(context);
+    await this.simple.start?.(context, this.manager);
   }
 
   async stop(): Promise<void> {
@@ -81,8 +82,11 @@ class SimpleAdapter<L extends LabelConfig> implements Adapter<L> {
   }
 
   async listResources(call: Call): Promise<readonly Resource[]> {
-    const instances = await this.listInstances(call);
-    return instances
+    const [instances, others] = await Promise.all([
+      this.listInstances(call),
+      this.simple.listResources?.(this.tasks, call) ?? [],
+    ]);
+    const found = instances
       .filter((instance) => !instance.deleted)
       .map(({ externalId, hostname, tags }) => ({
         kind: 'instance',
@@ -90,10 +94,15 @@ class SimpleAdapter<L extends LabelConfig> implements Adapter<L> {
         name: hostname ?? (typeof externalId === 'string' ? externalId : JSON.stringify(externalId)),
         tags,
       }));
+    return [...found, ...others];
   }
 
   async deleteResource(resource: Resource, call: Call): Promise<void> {
-    await this.simple.deleteInstance(this.tasks, resource.externalId, call);
+    if (resource.kind === 'instance' || this.simple.deleteResource === undefined) {
+      await this.simple.deleteInstance(this.tasks, resource.externalId, call);
+    } else {
+      await this.simple.deleteResource(this.tasks, resource, call);
+    }
   }
 
   private get tasks(): TaskManager {

@@ -2,7 +2,7 @@
 
 import type { ImageUpload } from '@nodepool/core';
 import type { ImageStatus, UploadStatus } from './client/status.js';
-import { shortened, type Observed } from './sources.js';
+import { groupBy, shortened, type Observed } from './sources.js';
 
 const MAX_BUILDS = 3;
 
@@ -31,7 +31,7 @@ export function imagesStatus({ store, status }: Observed): ImageStatus[] {
 
 /** Of each provider what nodes use, and what happened to those that were to take its place. */
 function uploadsStatus(uploads: readonly ImageUpload[]): UploadStatus[] {
-  const byProvider = Map.groupBy(uploads, ({ provider }) => provider);
+  const byProvider = groupBy(uploads, ({ provider }) => provider);
   return [...byProvider].sort(([a], [b]) => (a < b ? -1 : 1)).flatMap(([, each]) => shownOf(each));
 }
 

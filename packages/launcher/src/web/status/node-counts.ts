@@ -2,7 +2,7 @@
 
 import type { Clock, Node, NodeState, Store, Timer } from '@nodepool/core';
 import { CountsBy } from '../../observe/counts-by.js';
-import { NODE_GROUPS, type GroupCounts, type NodeGroup, type NodeHistoryStatus } from './client/status.js';
+import type { GroupCounts, NodeGroup, NodeHistoryStatus } from './client/status.js';
 
 const GROUPS: Readonly<Record<NodeGroup, readonly NodeState[]>> = {
   building: ['init', 'building', 'testing'],
@@ -12,6 +12,9 @@ const GROUPS: Readonly<Record<NodeGroup, readonly NodeState[]>> = {
   leaving: ['used', 'deleting', 'deleted'],
   failed: ['failed', 'aborted'],
 };
+
+/** In the order in which a node goes through them. */
+const NODE_GROUPS = ['building', 'ready', 'in use', 'held', 'leaving', 'failed'] as const;
 
 const MAX_SAMPLES = 360;
 const FIRST_INTERVAL_MS = 10_000;
@@ -62,7 +65,7 @@ export class NodeCounts {
   }
 
   history(): NodeHistoryStatus {
-    return { samples: this.samples };
+    return { groups: NODE_GROUPS, samples: this.samples };
   }
 
   private count({ state, provider }: Node, amount: number): void {
@@ -82,7 +85,8 @@ export class NodeCounts {
   private sample(): void {
     // A part of the nodes is no number that belongs into a chart.
     if (!this.store.complete) return;
-    const samples = [...this.samples, { time: Math.round(this.clock.now() / 1000), groups: this.groups() }];
+    const counts = NODE_GROUPS.map((group) => count(this.all, '', group));
+    const samples = [...this.samples, { time: Math.round(this.clock.now() / 1000), counts }];
     if (samples.length <= MAX_SAMPLES) this.samples = samples;
     else if (this.intervalMs >= LAST_INTERVAL_MS) this.samples = samples.slice(1);
     else {
@@ -93,5 +97,16 @@ export class NodeCounts {
 }
 
 function groupsOf(counts: CountsBy, key: string): GroupCounts {
-  return NODE_GROUPS.map((group) => GROUPS[group].reduce((sum, state) => sum + counts.get(key, state), 0));
+  return {
+    building: count(counts, key, 'building'),
+    ready: count(counts, key, 'ready'),
+    'in use': count(counts, key, 'in use'),
+    held: count(counts, key, 'held'),
+    leaving: count(counts, key, 'leaving'),
+    failed: count(counts, key, 'failed'),
+  };
+}
+
+function count(counts: CountsBy, key: string, group: NodeGroup): number {
+  return GROUPS[group].reduce((sum, state) => sum + counts.get(key, state), 0);
 }

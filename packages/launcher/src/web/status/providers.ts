@@ -1,10 +1,10 @@
 /** Providers with their pools, and what they use of their limits. */
 
-import { pairs } from './usage.js';
 import type { PoolComponentData } from '@nodepool/core';
 import type { PoolActivity, ProviderActivity } from '../../observe/activity.js';
 import type { PoolStatus, ProviderStatus } from './client/status.js';
-import { shortened, type Observed } from './sources.js';
+import { groupBy, shortened, type Observed } from './sources.js';
+import { pairs } from './usage.js';
 
 const MAX_OBSTACLES = 10;
 
@@ -12,7 +12,7 @@ const MAX_OBSTACLES = 10;
 export function providersStatus(observed: Observed): ProviderStatus[] {
   const { store, counts, status, activity } = observed;
   const { providers, brokenProviders } = status.config();
-  const registered = Map.groupBy(store.components.pools(), ({ provider_name: provider }) => provider);
+  const registered = groupBy(store.components.pools(), ({ provider_name: provider }) => provider);
   const own = new Map(activity.map((each) => [each.provider, each]));
   const names = new Set([
     ...providers.keys(),

@@ -10,7 +10,7 @@ import type { ComponentStatus, FailureStatus, LauncherStatus, NodesStatus, Statu
 const MAX_PROBLEMS = 10;
 const MAX_UNREADABLE = 5;
 
-/** What each section shows; a pass over the records that costs what is shown, not what there is. */
+/** What each section shows. None looks at every node: their numbers are kept as they change. */
 export const SECTIONS: {
   readonly [S in keyof StatusSections]: (observed: Observed) => StatusSections[S];
 } = {
@@ -51,7 +51,10 @@ function launcherStatus({ store, isReady, status }: Observed): LauncherStatus {
     ready: isReady(),
     zookeeper: store.zooKeeper.state,
     complete: store.complete,
-    configurationProblems: problems.slice(0, MAX_PROBLEMS).map(formatProblem).map((text) => shortened(text)),
+    configurationProblems: problems
+      .slice(0, MAX_PROBLEMS)
+      .map(formatProblem)
+      .map((text) => shortened(text)),
     configurationProblemCount: problems.length,
     unreadable: unreadable
       .slice(0, MAX_UNREADABLE)
@@ -73,7 +76,10 @@ function componentsStatus({ store }: Observed): ComponentStatus[] {
         hostname: shortened(hostname),
         state,
         version: shortened(version, 80),
-        drivers: Object.entries(drivers).map(([name, of]) => ({ name: shortened(name, 80), version: shortened(of, 80) })),
+        drivers: Object.entries(drivers).map(([name, of]) => ({
+          name: shortened(name, 80),
+          version: shortened(of, 80),
+        })),
       }))
       .sort((a, b) => (a.hostname < b.hostname ? -1 : 1)),
   );

@@ -33,3 +33,14 @@ const MAX_TEXT = 300;
 export function shortened(text: string, length = MAX_TEXT): string {
   return text.length <= length ? text : `${text.slice(0, length - 1)}…`;
 }
+
+export function groupBy<T>(items: Iterable<T>, keyOf: (item: T) => string): Map<string, T[]> {
+  const groups = new Map<string, T[]>();
+  for (const item of items) {
+    const key = keyOf(item);
+    const group = groups.get(key);
+    if (group === undefined) groups.set(key, [item]);
+    else group.push(item);
+  }
+  return groups;
+}

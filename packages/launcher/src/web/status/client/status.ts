@@ -41,19 +41,20 @@ export interface LauncherStatus {
 }
 
 /** States of nodes as the page tells them apart. */
-export const NODE_GROUPS = ['building', 'ready', 'in use', 'held', 'leaving', 'failed'] as const;
-export type NodeGroup = (typeof NODE_GROUPS)[number];
-/** Numbers of nodes, in the order of `NODE_GROUPS`. */
-export type GroupCounts = readonly number[];
+export type NodeGroup = 'building' | 'ready' | 'in use' | 'held' | 'leaving' | 'failed';
+/** Numbers of nodes. */
+export type GroupCounts = Readonly<Record<NodeGroup, number>>;
 
 export interface NodesStatus {
   readonly total: number;
   readonly groups: GroupCounts;
 }
 
-/** Samples of the number of nodes, oldest first. */
+/** Numbers of nodes over time. */
 export interface NodeHistoryStatus {
-  readonly samples: readonly { readonly time: number; readonly groups: GroupCounts }[];
+  readonly groups: readonly NodeGroup[];
+  /** Oldest first; numbers in the order of `groups`. */
+  readonly samples: readonly { readonly time: number; readonly counts: readonly number[] }[];
 }
 
 export interface RequestsStatus {

@@ -1,0 +1,141 @@
+/** A launcher's web endpoint over a simulated ZooKeeper; time passes when it is told to. */
+
+import {
+  DecisionLog,
+  NODEPOOL_ROOT,
+  openStore,
+  seededRandom,
+  silentLogger,
+  type ConfigProblem,
+  type JsonObject,
+  type NodepoolConfig,
+  type Store,
+} from '@nodepool/core';
+import { createWebServer, RecentFailures, type ProviderActivity, type WebServer } from '@nodepool/launcher';
+import { makePath, SimulatedZooKeeperServer, VirtualClock, type ZooKeeper } from '@nodepool/zookeeper';
+
+type PageConfig = Pick<NodepoolConfig, 'providers' | 'brokenProviders' | 'driverPackages' | 'diskImages'>;
+
+/** Noon of a day on which nothing else happened. */
+const START_MS = Date.UTC(2026, 10, 20, 12, 0, 0);
+
+export class PageServer {
+  readonly clock = new VirtualClock({ startMs: START_MS });
+  readonly decisions = new DecisionLog({ clock: this.clock });
+  readonly failures = new RecentFailures(this.clock);
+  /** What goes wrong is told to it. */
+  readonly log = this.failures.watch(silentLogger);
+  activity: readonly ProviderActivity[] = [];
+  config: PageConfig = { providers: new Map(), brokenProviders: new Map(), diskImages: new Map() };
+  problems: readonly ConfigProblem[] = [];
+  ready = true;
+  version = '1.4.0';
+  readonly store: Store;
+  private readonly zooKeeper = new SimulatedZooKeeperServer({ clock: this.clock });
+  private readonly client: ZooKeeper = this.zooKeeper.connect();
+  /** For records that others write. */
+  private readonly others: ZooKeeper = this.zooKeeper.connect();
+  private web: WebServer;
+  private address = { port: 0 };
+
+  constructor() {
+    this.store = openStore(this.client, { clock: this.clock, random: seededRandom(1), identifier: 'nl01' });
+    this.store.start();
+    this.web = this.makeWeb();
+  }
+
+  get url(): string {
+    return `http://127.0.0.1:${this.address.port}/`;
+  }
+
+  /** Unix seconds. */
+  get now(): number {
+    return this.clock.now() / 1000;
+  }
+
+  async start(): Promise<void> {
+    await this.clock.runUntil(() => this.store.complete);
+    this.address = await this.web.start(this.address.port, '127.0.0.1');
+  }
+
+  /** The launcher goes away, and its port answers no more. */
+  async stop(): Promise<void> {
+    await this.web.stop();
+  }
+
+  /** As `start`, again, on the same port. */
+  async startAgain(): Promise<void> {
+    this.web = this.makeWeb();
+    await this.start();
+  }
+
+  /** Ends everything. */
+  async close(): Promise<void> {
+    await this.stop();
+    this.store.close();
+  }
+
+  /** Writes a record; the path is below `/nodepool`. Resolves with its whole path. */
+  async put(path: string, record: JsonObject | string, sequential = false): Promise<string> {
+    return this.during(this.write(path, record, sequential));
+  }
+
+  /** As `put`, so many sequential ones. */
+  async putMany(path: string, record: JsonObject, count: number): Promise<void> {
+    await this.during(Promise.all(Array.from({ length: count }, () => this.write(path, record, true))));
+  }
+
+  /** Puts another record in the place of one. */
+  async change(path: string, record: JsonObject): Promise<void> {
+    await this.during(this.others.set(path, Buffer.from(JSON.stringify(record))));
+  }
+
+  async remove(path: string): Promise<void> {
+    await this.during(this.others.delete(path));
+  }
+
+  loseZooKeeper(): void {
+    this.zooKeeper.partition(this.client);
+  }
+
+  async findZooKeeper(): Promise<void> {
+    this.zooKeeper.heal(this.client);
+    await this.clock.runUntil(() => this.store.complete);
+  }
+
+  private makeWeb(): WebServer {
+    return createWebServer({
+      store: this.store,
+      log: this.log,
+      clock: this.clock,
+      isReady: () => this.ready,
+      explain: { decisions: this.decisions, activity: () => this.activity },
+      status: {
+        hostname: 'nl01.example.org',
+        version: this.version,
+        config: () => this.config,
+        problems: () => this.problems,
+        failures: this.failures,
+      },
+    });
+  }
+
+  private async write(path: string, record: JsonObject | string, sequential: boolean): Promise<string> {
+    const data = Buffer.from(typeof record === 'string' ? record : JSON.stringify(record));
+    const whole = `${NODEPOOL_ROOT}/${path}`;
+    await makePath(this.others, whole.slice(0, whole.lastIndexOf('/')));
+    const { path: made } = await this.others.create(whole, data, {
+      mode: sequential ? 'persistent-sequential' : 'persistent',
+    });
+    return made;
+  }
+
+  private async during<T>(work: Promise<T>): Promise<T> {
+    let ended = false;
+    const watched = work.finally(() => (ended = true));
+    // Its failure is for who awaits it below.
+    watched.catch(() => undefined);
+    await this.clock.runUntil(() => ended);
+    return watched;
+  }
+}

@@ -1,0 +1,169 @@
+import { request, type ClientRequest, type IncomingMessage } from 'node:http';
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { empty, PageServer } from '../src/index.js';
+
+let server: PageServer;
+let open: ClientRequest[];
+
+beforeEach(async () => {
+  open = [];
+  server = new PageServer();
+  await server.start();
+  await empty(server);
+});
+
+afterEach(async () => {
+  for (const each of open) each.destroy();
+  await server.close();
+});
+
+interface Message {
+  readonly time: number;
+  readonly sections: Readonly<Record<string, unknown>>;
+}
+
+/** A viewer, and what it has been told. */
+class Viewer {
+  private text = '';
+  private readonly listeners = new Set<() => void>();
+
+  constructor(readonly response: IncomingMessage) {
+    response.setEncoding('utf8');
+    response.on('data', (chunk: string) => {
+      this.text += chunk;
+      for (const listener of this.listeners) listener();
+    });
+    // The server may end it in the middle.
+    response.on('error', () => undefined);
+  }
+
+  get messages(): Message[] {
+    return [...this.text.matchAll(/^data: (.*)\n\n/gm)].map(([, data = '']) => JSON.parse(data) as Message);
+  }
+
+  async told(count: number): Promise<Message[]> {
+    while (this.messages.length < count) {
+      await new Promise<void>((resolve) => {
+        const listener = (): void => {
+          this.listeners.delete(listener);
+          resolve();
+        };
+        this.listeners.add(listener);
+      });
+    }
+    return this.messages;
+  }
+}
+
+async function look(): Promise<Viewer> {
+  return new Promise((resolve, reject) => {
+    const sent = request(`${server.url}status/events`, (response) => resolve(new Viewer(response)));
+    sent.on('error', reject);
+    sent.end();
+    open.push(sent);
+  });
+}
+
+describe('the stream of the status page', () => {
+  it('tells everything first, and then what has changed', async () => {
+    const viewer = await look();
+    const [first] = await viewer.told(1);
+    expect(Object.keys(first?.sections ?? {}).sort()).toEqual(
+      ['components', 'failures', 'history', 'images', 'launcher', 'nodes', 'providers', 'requests'].sort(),
+    );
+    await server.put('requests/100-', { state: 'requested', state_time: server.now, node_types: ['small'] }, true);
+    await server.clock.advance(1000);
+    const [, second] = await viewer.told(2);
+    expect(Object.keys(second?.sections ?? {})).toEqual(['requests']);
+    expect(second?.time).toBe(server.now);
+  });
+
+  it('says every five seconds that the launcher is there when nothing happens', async () => {
+    const viewer = await look();
+    await viewer.told(1);
+    await server.clock.advance(5000);
+    const [, second] = await viewer.told(2);
+    expect(second?.sections).toEqual({});
+    expect(viewer.messages).toHaveLength(2);
+  });
+
+  it('costs nothing while nobody looks, and once for all who do', async () => {
+    let made = 0;
+    Object.defineProperty(server, 'activity', { get: () => ((made += 1), []) });
+    await server.clock.advance(60_000);
+    expect(made).toBe(0);
+    const viewers = [await look(), await look(), await look()];
+    for (const viewer of viewers) await viewer.told(1);
+    expect(made).toBe(1);
+    await server.clock.advance(3000);
+    expect(made).toBe(4);
+  });
+
+  it('ends with the web endpoint', async () => {
+    const viewer = await look();
+    await viewer.told(1);
+    const ended = new Promise((resolve) => viewer.response.on('close', resolve));
+    await server.stop();
+    await ended;
+    expect(viewer.response.destroyed).toBe(true);
+  });
+
+  it('turns away who comes too many, who can ask instead', async () => {
+    const viewers = await Promise.all(Array.from({ length: 100 }, look));
+    await Promise.all(viewers.map((viewer) => viewer.told(1)));
+    const refused = await look();
+    expect(refused.response.statusCode).toBe(503);
+    const answer = (await (await fetch(`${server.url}status/now`)).json()) as Message;
+    expect(answer.sections).toHaveProperty('requests');
+  });
+
+  it('makes no answer to questions more often than once a second', async () => {
+    let made = 0;
+    Object.defineProperty(server, 'activity', { get: () => ((made += 1), []) });
+    const ask = (): Promise<Response> => fetch(`${server.url}status/now`);
+    await Promise.all([ask(), ask(), ask()]);
+    expect(made).toBe(1);
+    await server.clock.advance(1000);
+    await ask();
+    expect(made).toBe(2);
+  });
+});
+
+describe('the files of the status page', () => {
+  it('forbid everything that does not come with them, and are asked for again only when they changed', async () => {
+    const response = await fetch(server.url);
+    expect(response.headers.get('content-type')).toBe('text/html; charset=UTF-8');
+    expect(response.headers.get('content-security-policy')).toContain("default-src 'none'; script-src 'self'");
+    const again = await fetch(server.url, { headers: { 'If-None-Match': response.headers.get('etag') ?? '' } });
+    expect(again.status).toBe(304);
+  });
+
+  it('are all that can be read below /status', async () => {
+    expect((await fetch(`${server.url}status/app.js`)).status).toBe(200);
+    for (const name of ['nothing.js', '..%2Findex.js', '%2e%2e%2fpackage.json', 'app.d.ts']) {
+      expect((await fetch(`${server.url}status/${name}`)).status).toBe(404);
+    }
+  });
+});
+
+describe('the chart', () => {
+  it('has a sample every ten seconds at first, and fewer of a long past', async () => {
+    const history = async (): Promise<{ samples: { time: number; counts: number[] }[] }> => {
+      const { sections } = (await (await fetch(`${server.url}status/now`)).json()) as Message;
+      return sections.history as { samples: { time: number; counts: number[] }[] };
+    };
+    const begin = server.now;
+    await server.put('nodes/', { state: 'ready', state_time: server.now, provider: 'cloud', type: ['small'] }, true);
+    await server.clock.advance(60_000);
+    const young = (await history()).samples;
+    expect(young.map(({ time }) => time - begin)).toEqual([10, 20, 30, 40, 50, 60]);
+    expect(young[0]?.counts).toEqual([0, 1, 0, 0, 0, 0]);
+    await server.clock.advance(40 * 3_600_000);
+    const { samples } = await history();
+    expect(samples.length).toBeGreaterThan(150);
+    expect(samples.length).toBeLessThanOrEqual(360);
+    const times = samples.map(({ time }) => time);
+    expect(times).toEqual([...times].sort((a, b) => a - b));
+    expect((times.at(-1) ?? 0) - (times[0] ?? 0)).toBeGreaterThan(24 * 3600);
+  });
+});
