@@ -31,6 +31,9 @@ ${Object.entries(FRAMEWORKS)
   --folder FOLDER        folder to make, default nodepool-driver-NAME
   --version              version of this program
   -h, --help             this text
+
+Example:
+  $ npm create @nodepool/driver my-cloud -- --framework state-machine
 `;
 
 /** Who called it wrongly is told how it is right. */

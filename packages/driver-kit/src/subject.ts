@@ -102,6 +102,9 @@ export interface TestCloud {
   /** Pool and label of the section that is made from an uploaded image. */
   readonly imageLabel?: { readonly pool: string; readonly label: string };
 
+  /** What a file holds that the cloud takes as an image. Default: any bytes. */
+  readonly imageContent?: Buffer;
+
   /** Ends the cloud, with whatever is still in it. */
   close(): void | Promise<void>;
 }

@@ -1,8 +1,5 @@
 /**
  * Measures the launcher against its targets and prints one table.
- *
- *   --data memory|disk   where ZooKeeper keeps its data: /dev/shm, or the folder for temporary files (default)
- *   --only a,b,…         only these measurements, by the letter in front of them
  */
 
 import { tmpdir } from 'node:os';
@@ -12,10 +9,30 @@ import { SCENARIOS } from './plan.js';
 import { MEBIBYTE, mebibytes, milliseconds, row } from './rows.js';
 import { renderTable, type Row } from './table.js';
 
+const HELP = `Usage: pnpm bench [options]
+
+Measures the launcher against its targets and prints one table. Takes minutes; stderr says what is measured.
+
+  --data memory|disk   where ZooKeeper keeps its data: /dev/shm, or the folder for temporary files (default)
+  --only a,b,…         only these measurements, by the letter in front of them
+  --help               this text
+
+Example:
+  $ pnpm bench --data memory --only a,c
+`;
+
 async function main(): Promise<void> {
   const { values } = parseArgs({
-    options: { data: { type: 'string', default: 'disk' }, only: { type: 'string', default: '' } },
+    options: {
+      data: { type: 'string', default: 'disk' },
+      only: { type: 'string', default: '' },
+      help: { type: 'boolean', default: false },
+    },
   });
+  if (values.help) {
+    process.stdout.write(HELP);
+    return;
+  }
   const wanted = values.only.split(',').filter((letter) => letter !== '');
   const bedOptions: BedOptions = { dataFolder: dataFolder(values.data) };
   const rows: Row[] = [];

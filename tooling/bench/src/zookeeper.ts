@@ -1,10 +1,6 @@
 /**
  * Measures three ZooKeeper clients side by side on one server, each in a process of its own: this workspace's, the npm
  * package `zookeeper` (see tooling/zookeeper-reference), and kazoo (Debian's python3-kazoo). Values have 100 bytes.
- *
- *   --data memory|disk   where ZooKeeper keeps its data: /dev/shm, or the folder for temporary files (default)
- *   --operations N       operations per measurement with more than one in flight (default 20000)
- *   --runs N             of each client, in turn; the best of them counts (default 3)
  */
 
 import { execFileSync, spawn } from 'node:child_process';
@@ -66,14 +62,32 @@ function hasKazoo(): boolean {
   }
 }
 
+const HELP = `Usage: pnpm bench:zookeeper [options]
+
+Measures this workspace's ZooKeeper client, the npm package \`zookeeper\` and kazoo side by side on one server.
+
+  --data memory|disk   where ZooKeeper keeps its data: /dev/shm, or the folder for temporary files (default)
+  --operations N       operations per measurement with more than one in flight (default 20000)
+  --runs N             of each client, in turn; the best of them counts (default 3)
+  --help               this text
+
+Example:
+  $ pnpm bench:zookeeper --data memory --runs 1
+`;
+
 async function main(): Promise<void> {
   const { values } = parseArgs({
     options: {
       data: { type: 'string', default: 'disk' },
       operations: { type: 'string', default: '20000' },
       runs: { type: 'string', default: '3' },
+      help: { type: 'boolean', default: false },
     },
   });
+  if (values.help) {
+    process.stdout.write(HELP);
+    return;
+  }
   const runs = positive('--runs', values.runs);
   const operations = positive('--operations', values.operations);
   const server = await startZooKeeper({

@@ -66,8 +66,8 @@ export class Stage {
     return `
 Everything stays up until you press Ctrl-C. Look around:
 
-  status endpoint    http://127.0.0.1:${this.webappPort}/node-list
-                     and /request-list, /label-list, /ready, /health
+  status page        http://127.0.0.1:${this.webappPort}/
+                     and /node-list, /request-list, /label-list, /metrics, /ready, /health
   launcher's log     tail -f ${this.launcher.logFile}
   nodes              ${nodepool} list
   requests           ${nodepool} request-list

@@ -1,10 +1,6 @@
 /**
  * The show: the built launcher with the OpenStack driver, asked for nodes as Zuul asks, on real OpenStack services. Prints a
  * table; the exit status is 0 only when everything is as it should be, and also when there are no services (SKIPPED).
- *
- *   --simulated       on a simulated OpenStack
- *   --small           fewer nodes
- *   --only a,b,…      only these scenes
  */
 
 import { parseArgs } from 'node:util';
@@ -12,10 +8,34 @@ import { Narrator } from '@nodepool/harness';
 import { realCloud, simulatedCloud } from './cloud.js';
 import { FULL, playShow, SMALL, tableOf } from './show.js';
 
+const HELP = `Usage: pnpm scenario:openstack [options]
+
+Runs the launcher with the OpenStack driver on real OpenStack services, asks it for nodes as Zuul does, and prints a table.
+
+  --simulated       on a simulated OpenStack
+  --small           fewer nodes
+  --only a,b,…      only these scenes
+  --help            this text
+
+Exit status: 0 everything was as it should be, or there are no services (SKIPPED); 1 something was not.
+
+Example:
+  $ pnpm scenario:openstack --simulated --small
+`;
+
 async function main(): Promise<void> {
   const { values } = parseArgs({
-    options: { simulated: { type: 'boolean' }, small: { type: 'boolean' }, only: { type: 'string' } },
+    options: {
+      simulated: { type: 'boolean' },
+      small: { type: 'boolean' },
+      only: { type: 'string' },
+      help: { type: 'boolean', default: false },
+    },
   });
+  if (values.help) {
+    process.stdout.write(HELP);
+    return;
+  }
   const narrator = new Narrator((line) => process.stderr.write(`${line}\n`));
   const say = (line: string): void => narrator.say(line);
   const cloud = values.simulated === true ? await simulatedCloud() : await realCloud(say);

@@ -13,6 +13,12 @@ const USAGE = `usage: pnpm sim [--seeds N] [--seed S] [--steps] [--strict] [--ke
   --strict      rules that are known not to hold yet must hold, too
   --keep-going  do not stop at the first seed that fails
   --workers N   processes that run seeds (default: as many as there are processors)
+  --help        this text
+
+Exit status: 0 all rules held, 1 one did not, 2 wrong usage. More in docs/simulation.md.
+
+Example:
+  $ pnpm sim --seed 42 --steps
 `;
 
 /** It is told how far it got so often, in seeds. */
@@ -29,6 +35,10 @@ interface Wanted {
 
 async function main(): Promise<number> {
   const wanted = read();
+  if (wanted === 'help') {
+    process.stdout.write(USAGE);
+    return 0;
+  }
   if (wanted === undefined) {
     process.stderr.write(USAGE);
     return 2;
@@ -61,7 +71,7 @@ async function runAll(wanted: Wanted): Promise<number> {
   return failed === 0 ? 0 : 1;
 }
 
-function read(): Wanted | undefined {
+function read(): Wanted | 'help' | undefined {
   try {
     const { values } = parseArgs({
       options: {
@@ -71,8 +81,10 @@ function read(): Wanted | undefined {
         strict: { type: 'boolean', default: false },
         'keep-going': { type: 'boolean', default: false },
         workers: { type: 'string' },
+        help: { type: 'boolean', default: false },
       },
     });
+    if (values.help) return 'help';
     const first = Number(values.seed ?? 1);
     const count = Number(values.seeds ?? (values.seed === undefined ? 100 : 1));
     const workers = Number(values.workers ?? availableParallelism());

@@ -161,7 +161,8 @@ export const calls: Chapter = {
         );
         let knownBooting = false;
         const look = (machine: StateMachine, advance: Advance): void => {
-          if (advance.next !== 'call' && advance.next !== 'complete' && machine.externalId !== undefined) knownBooting = true;
+          if (advance.next !== 'call' && advance.next !== 'complete' && machine.externalId !== undefined)
+            knownBooting = true;
           if (advance.next !== 'complete')
             assert.ok(!machine.complete, `it is complete in state "${machine.state}", and goes on`);
         };

@@ -1,0 +1,47 @@
+/**
+ * The parts of the documentation that are made from the code. A page holds such a part between two comments,
+ * `<!-- generated: NAME -->` and `<!-- /generated -->`; what is around it is written by hand.
+ */
+
+import * as builder from '@nodepool/builder';
+import * as core from '@nodepool/core';
+import * as launcher from '@nodepool/launcher';
+import { driverPackages, loadDriver } from './drivers.js';
+import { listsReference } from './reference/lists.js';
+import { metricsReference } from './reference/metrics.js';
+import { programsReference } from './reference/programs.js';
+import { schemaReference } from './reference/schema.js';
+
+/** Every part: the page below `docs`, the name there, and what makes it. */
+export interface GeneratedPart {
+  readonly page: string;
+  readonly name: string;
+  make(): string | Promise<string>;
+}
+
+export const GENERATED: readonly GeneratedPart[] = [
+  { page: 'reference/configuration.md', name: 'nodepool.yaml', make: () => schemaReference(core.configSchema, 3) },
+  { page: 'reference/configuration.md', name: 'secure file', make: () => schemaReference(core.secureSchema, 3) },
+  { page: 'reference/programs.md', name: 'programs', make: programsReference },
+  { page: 'reference/web.md', name: 'lists', make: listsReference },
+  { page: 'reference/metrics.md', name: 'launcher', make: () => metricsReference(launcher) },
+  { page: 'reference/metrics.md', name: 'builder', make: () => metricsReference(builder) },
+  { page: 'reference/metrics.md', name: 'clouds', make: () => metricsReference(core) },
+  ...driverPackages().map((driver) => ({
+    page: `drivers/${driver.name}.md`,
+    name: 'options',
+    make: async () => schemaReference((await loadDriver(driver)).schema, 3),
+  })),
+];
+
+/** The page with this part in it. Throws when the page has no place for it. */
+export function insertGenerated(page: string, part: Pick<GeneratedPart, 'page' | 'name'>, text: string): string {
+  const begin = `<!-- generated: ${part.name} -->`;
+  const end = '<!-- /generated -->';
+  const from = page.indexOf(begin);
+  const to = page.indexOf(end, from);
+  if (from === -1 || to === -1) {
+    throw new Error(`docs/${part.page} has no place for what is generated: write ${begin} and ${end} into it`);
+  }
+  return `${page.slice(0, from + begin.length)}\n\n${text}\n\n${page.slice(to)}`;
+}

@@ -1,0 +1,39 @@
+/** The lists of the web endpoint with their fields, made by the functions that the endpoint itself uses. */
+
+import {
+  dibImageList,
+  imageList,
+  imageStatus,
+  labelList,
+  nodeList,
+  requestList,
+  type ImageStore,
+  type RecordList,
+} from '@nodepool/core';
+import { code, table } from './markdown.js';
+
+const noImages: Pick<ImageStore, 'images' | 'builds' | 'uploads' | 'paused' | 'buildRequestedAt' | 'isBuilding'> = {
+  images: () => [],
+  builds: () => [],
+  uploads: () => [],
+  paused: () => false,
+  buildRequestedAt: () => undefined,
+  isBuilding: () => false,
+};
+
+/** One row per list. */
+export function listsReference(): string {
+  const options = { columns: 'all', now: 0 } as const;
+  const lists: readonly (readonly [path: string, list: RecordList])[] = [
+    ['/node-list', nodeList({ all: () => [], get: () => undefined }, options)],
+    ['/request-list', requestList({ all: () => [] }, options)],
+    ['/label-list', labelList({ pools: () => [] }, options)],
+    ['/image-list', imageList(noImages, options)],
+    ['/dib-image-list', dibImageList(noImages, options)],
+    ['/image-status', imageStatus(noImages, options)],
+  ];
+  return table(
+    ['page', 'fields'],
+    lists.map(([path, { columns }]) => [code(path), columns.map(({ field }) => code(field)).join(', ')]),
+  );
+}

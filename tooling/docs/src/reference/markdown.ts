@@ -1,0 +1,37 @@
+/** Markdown as prettier wants it, so that what is generated is also formatted. */
+
+/** Cells must not have line breaks; what would end a cell is escaped. */
+export function table(headers: readonly string[], rows: readonly (readonly string[])[]): string {
+  const cells = [headers, ...rows].map((row) => row.map((cell) => cell.replaceAll('|', '\\|')));
+  const widths = headers.map((_, column) => Math.max(3, ...cells.map((row) => width(row[column] ?? ''))));
+  const line = (row: readonly string[]): string =>
+    `| ${widths.map((most, column) => pad(row[column] ?? '', most)).join(' | ')} |`;
+  const [head = [], ...body] = cells;
+  return [line(head), `| ${widths.map((most) => '-'.repeat(most)).join(' | ')} |`, ...body.map(line)].join('\n');
+}
+
+export function code(text: string): string {
+  return `\`${text}\``;
+}
+
+/** A block of text as it is, e.g. of a terminal. */
+export function block(text: string): string {
+  return `\`\`\`text\n${text.trimEnd()}\n\`\`\``;
+}
+
+/** Outside of code, angle brackets would be HTML. */
+export function prose(text: string): string {
+  return text
+    .split(/(`[^`]*`)/)
+    .map((part, index) => (index % 2 === 0 ? part.replaceAll('<', '\\<').replaceAll('*', '\\*') : part))
+    .join('');
+}
+
+function pad(text: string, most: number): string {
+  return text + ' '.repeat(Math.max(0, most - width(text)));
+}
+
+/** Characters, not UTF-16 units. */
+function width(text: string): number {
+  return Array.from(text).length;
+}

@@ -1,0 +1,38 @@
+/** The metrics that a program declares, as tables: the declarations are what it reports with. */
+
+import type { Counter, Duration, Gauge } from '@nodepool/core';
+import { code, prose, table } from './markdown.js';
+
+type Metric = Counter | Duration | Gauge;
+
+/** All declarations among the exports of a module, by name. */
+export function metricsReference(...modules: readonly Readonly<Record<string, unknown>>[]): string {
+  const metrics = modules.flatMap((module) => Object.values(module)).filter(isMetric);
+  const rows = [...new Map(metrics.map((metric) => [metric.name, metric])).values()]
+    .sort((a, b) => (a.name < b.name ? -1 : 1))
+    .map((metric) => [
+      code(metric.name),
+      metric.kind === 'duration' ? 'histogram' : metric.kind,
+      metric.labels.map(code).join(', '),
+      statsdKeys(metric).map(code).join(', '),
+      prose(metric.help),
+    ]);
+  return table(['Prometheus', 'kind', 'labels', 'statsd', 'meaning'], rows);
+}
+
+/** The keys, with the names of labels where their values will be. */
+function statsdKeys(metric: Metric): readonly string[] {
+  return metric.statsd(Object.fromEntries(metric.labels.map((label) => [label, `<${label}>`])));
+}
+
+function isMetric(value: unknown): value is Metric {
+  return (
+    typeof value === 'object' &&
+    value !== null &&
+    'kind' in value &&
+    (value.kind === 'counter' || value.kind === 'gauge' || value.kind === 'duration') &&
+    'help' in value &&
+    'statsd' in value &&
+    typeof value.statsd === 'function'
+  );
+}

@@ -1,0 +1,60 @@
+/** What the programs say of themselves: `--help` of each, and of each of its commands. They are run as they are built. */
+
+import { execFile } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { isJsonObject } from '@nodepool/core';
+import { REPOSITORY } from '../repository.js';
+import { block, code } from './markdown.js';
+
+const run = promisify(execFile);
+
+const LONGEST_MS = 60_000;
+
+/** The package of each program, in the order of the page. */
+const PROGRAMS: readonly (readonly [program: string, packageFolder: string])[] = [
+  ['nodepool-launcher', 'launcher'],
+  ['nodepool-builder', 'builder'],
+  ['nodepool', 'cli'],
+  ['nodepool-example-cloud', 'driver-example'],
+  ['create-driver', 'create-driver'],
+];
+
+/** Rejects when a program cannot be run: build first. */
+export async function programsReference(): Promise<string> {
+  const sections = await Promise.all(PROGRAMS.map(([program, folder]) => programSection(program, folder)));
+  return sections.join('\n\n');
+}
+
+async function programSection(program: string, folder: string): Promise<string> {
+  const file = fileOf(program, folder);
+  const help = await helpOf(file, []);
+  const parts = [`## ${code(program)}`, block(help)];
+  // One after the other: what they would gain at once, other tests would lose.
+  for (const command of commandsOf(help)) {
+    parts.push(`### ${code(`${program} ${command}`)}`, block(await helpOf(file, [command])));
+  }
+  return parts.join('\n\n');
+}
+
+function fileOf(program: string, folder: string): string {
+  const packageFolder = join(REPOSITORY, 'packages', folder);
+  const manifest: unknown = JSON.parse(readFileSync(join(packageFolder, 'package.json'), 'utf8'));
+  const bin = isJsonObject(manifest) ? manifest['bin'] : undefined;
+  const file = isJsonObject(bin) ? bin[program] : bin;
+  if (typeof file !== 'string') throw new Error(`package ${folder} has no program ${program} in its package.json`);
+  return join(packageFolder, file);
+}
+
+async function helpOf(file: string, command: readonly string[]): Promise<string> {
+  const { stdout } = await run(process.execPath, [file, ...command, '--help'], { timeout: LONGEST_MS });
+  return stdout;
+}
+
+/** Names in the list of commands that commander prints. */
+function commandsOf(help: string): readonly string[] {
+  const [, list = ''] = /^Commands:\n((?: {2}.*\n)+)/m.exec(help) ?? [];
+  const names = [...list.matchAll(/^ {2}([a-z][a-z-]*)/gm)].map(([, name = '']) => name);
+  return names.filter((name) => name !== 'help');
+}

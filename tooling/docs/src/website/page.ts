@@ -1,0 +1,81 @@
+/** A page: Markdown as HTML, with its title, its headings, and what it links to. */
+
+import MarkdownIt, { type Token } from 'markdown-it';
+import { relativeLink, sitePath } from './paths.js';
+import { resolveLink, type Link } from './links.js';
+
+export interface Heading {
+  readonly level: number;
+  readonly id: string;
+  readonly text: string;
+}
+
+export interface Page {
+  /** In the repository. */
+  readonly file: string;
+  readonly title: string;
+  readonly headings: readonly Heading[];
+  readonly links: readonly Link[];
+  readonly html: string;
+}
+
+const markdown = new MarkdownIt({ html: true, linkify: false });
+
+/** `linked`: where the targets of links are; see `sitePath`. */
+export function renderPage(file: string, source: string): Page {
+  const tokens = markdown.parse(source, {});
+  const headings = giveIds(tokens);
+  const links = pointLinks(file, tokens);
+  const title = headings.find(({ level }) => level === 1)?.text ?? file;
+  return { file, title, headings, links, html: wrapTables(markdown.renderer.render(tokens, markdown.options, {})) };
+}
+
+/** The ids that GitHub gives, so that links work on both. */
+function giveIds(tokens: readonly Token[]): readonly Heading[] {
+  const seen = new Map<string, number>();
+  return tokens.flatMap((token, index) => {
+    if (token.type !== 'heading_open') return [];
+    const text = plainText(tokens[index + 1]?.children ?? []);
+    const slug = slugOf(text);
+    const times = seen.get(slug) ?? 0;
+    seen.set(slug, times + 1);
+    const id = times === 0 ? slug : `${slug}-${times}`;
+    token.attrSet('id', id);
+    return [{ level: Number(token.tag.slice(1)), id, text }];
+  });
+}
+
+function slugOf(text: string): string {
+  return text
+    .toLowerCase()
+    .replace(/[^\p{L}\p{N}\s_-]/gu, '')
+    .replaceAll(/\s/g, '-');
+}
+
+function plainText(tokens: readonly Token[]): string {
+  return tokens
+    .map(({ type, content }) => (type === 'text' || type === 'code_inline' ? content : type === 'softbreak' ? ' ' : ''))
+    .join('');
+}
+
+/** Links to files of the repository become links to their places on the site. */
+function pointLinks(file: string, tokens: readonly Token[]): readonly Link[] {
+  const from = sitePath(file);
+  return tokens.flatMap((token) =>
+    (token.children ?? []).flatMap((child) => {
+      const attribute = child.type === 'link_open' ? 'href' : child.type === 'image' ? 'src' : undefined;
+      const target = attribute === undefined ? undefined : child.attrGet(attribute);
+      if (attribute === undefined || target === undefined || target === null) return [];
+      const link = resolveLink(file, target);
+      if (link === undefined) return [];
+      const path = link.file === file ? '' : relativeLink(from, sitePath(link.file));
+      child.attrSet(attribute, link.anchor === undefined ? path : `${path}#${encodeURIComponent(link.anchor)}`);
+      return [link];
+    }),
+  );
+}
+
+/** Wide tables scroll by themselves, not the page. */
+function wrapTables(html: string): string {
+  return html.replaceAll('<table>', '<div class="table"><table>').replaceAll('</table>', '</table></div>');
+}

@@ -1,0 +1,113 @@
+/** What the pages claim of the code: messages that they quote, configurations that they show, drivers that they describe. */
+
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { loadConfig } from '@nodepool/core';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { driverPackages } from '../src/drivers.js';
+import { REPOSITORY } from '../src/repository.js';
+
+const docs = join(REPOSITORY, 'docs');
+const packages = join(REPOSITORY, 'packages');
+
+/** Files with the ending below the folder. */
+function filesBelow(folder: string, ending: string): readonly string[] {
+  if (!existsSync(folder)) return [];
+  return readdirSync(folder, { recursive: true, encoding: 'utf8' })
+    .filter((file) => file.endsWith(ending))
+    .map((file) => join(folder, file));
+}
+
+describe('the page about trouble', () => {
+  const sources = readdirSync(packages)
+    .flatMap((name) => filesBelow(join(packages, name, 'src'), '.ts'))
+    .map((file) => readFileSync(file, 'utf8'))
+    .join('\n')
+    // Messages that are written in two halves are one to the reader, and quotes are escaped in some.
+    .replaceAll(/' \+\s*'|` \+\s*`|' \+\s*`|` \+\s*'/g, '')
+    .replaceAll(String.raw`\'`, "'");
+  const page = readFileSync(join(docs, 'trouble.md'), 'utf8');
+  const quoted = [...page.matchAll(/^### (".*")$/gm)].flatMap(([, line = '']) =>
+    [...line.matchAll(/"([^"]+)"/g)].map(([, message = '']) => message),
+  );
+
+  it('quotes messages in its headings', () => {
+    expect(quoted.length).toBeGreaterThan(30);
+  });
+
+  it.each(quoted)('quotes what a program says: %s', (message) => {
+    const fixed = message
+      .split('…')
+      .map((part) => part.trim())
+      .filter((part) => part !== '');
+    expect(fixed.filter((part) => !sources.includes(part))).toEqual([]);
+  });
+});
+
+describe('a configuration that the documentation shows', () => {
+  let folder: string;
+
+  beforeEach(() => {
+    folder = mkdtempSync(join(tmpdir(), 'nodepool-docs-'));
+  });
+
+  afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+  const shown = filesBelow(docs, '.md').flatMap((file) =>
+    [...readFileSync(file, 'utf8').matchAll(/```yaml\n(.*?)^ *```/gms)]
+      .map(([, text = '']) => text)
+      .filter((text) => text.includes('zookeeper-servers:') && text.includes('providers:'))
+      .map((text) => [file.slice(docs.length + 1), text] as const),
+  );
+  const examples = [['examples/nodepool.yaml', readFileSync(join(docs, 'examples', 'nodepool.yaml'), 'utf8')] as const];
+
+  it.each([...examples, ...shown])('is accepted: %s', async (_page, text) => {
+    const file = join(folder, 'nodepool.yaml');
+    writeFileSync(file, text);
+    writeFileSync(
+      join(folder, 'clouds.yaml'),
+      'clouds: {acme: {auth: {auth_url: "https://identity.example.org/v3"}}}\n',
+    );
+    const loaded = await loadConfig({ file, env: {} });
+    expect(loaded.ok ? [] : loaded.problems).toEqual([]);
+  });
+});
+
+describe('a driver', () => {
+  it.each(driverPackages().map(({ name }) => name))('has a page with its options: %s', (driver) => {
+    const page = join(docs, 'drivers', `${driver}.md`);
+    expect(existsSync(page) ? readFileSync(page, 'utf8') : '').toContain('<!-- generated: options -->');
+  });
+});
+
+describe('the help of a program', () => {
+  const page = readFileSync(join(docs, 'reference', 'programs.md'), 'utf8');
+  const helps = page
+    .split(/^##+ /m)
+    .slice(1)
+    .map((section) => [section.slice(0, section.indexOf('\n')), section] as const);
+
+  it('is there for each program and command', () => {
+    const commands = helps.map(([title]) => title.replaceAll('`', ''));
+    expect(commands).toEqual(
+      expect.arrayContaining(['nodepool-launcher', 'nodepool-builder', 'nodepool', 'nodepool list']),
+    );
+    expect(commands.length).toBeGreaterThan(25);
+  });
+
+  it.each(helps)('has an example: %s', (_title, section) => {
+    expect(section).toMatch(/^Example/m);
+  });
+});
+
+describe('the page about the web endpoint', () => {
+  const page = readFileSync(join(docs, 'reference', 'web.md'), 'utf8');
+  const paths = filesBelow(join(packages, 'launcher', 'src', 'web'), '.ts')
+    .flatMap((file) => [...readFileSync(file, 'utf8').matchAll(/(?:path: |app\.get[^(]*\()'(\/[^']*)'/g)])
+    .map(([, path = '']) => path);
+
+  it.each(paths)('has %s', (path) => {
+    expect(page).toContain(`\`${path}\``);
+  });
+});

@@ -1,0 +1,35 @@
+/** The parts of the documentation that are made from the code are those of this code. */
+
+import { describe, expect, it, jest } from '@jest/globals';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { GENERATED, insertGenerated } from '../src/generated.js';
+import { REPOSITORY } from '../src/repository.js';
+
+// Programs are started to ask them for their help.
+jest.setTimeout(180_000);
+
+describe('the documentation that is made from the code', () => {
+  it.each(GENERATED.map((part) => [part.page, part.name, part] as const))(
+    'is up to date in docs/%s: %s (if not: pnpm run docs:generate)',
+    async (page, _name, part) => {
+      const written = readFileSync(join(REPOSITORY, 'docs', page), 'utf8');
+      expect(written).toBe(insertGenerated(written, part, await part.make()));
+    },
+  );
+});
+
+describe('insertGenerated', () => {
+  const part = { page: 'a.md', name: 'options' };
+
+  it('replaces what is between the comments, and nothing else', () => {
+    const page = 'before\n\n<!-- generated: options -->\nold\n<!-- /generated -->\n\nafter\n';
+    expect(insertGenerated(page, part, 'new')).toBe(
+      'before\n\n<!-- generated: options -->\n\nnew\n\n<!-- /generated -->\n\nafter\n',
+    );
+  });
+
+  it('says what to write into a page that has no place for it', () => {
+    expect(() => insertGenerated('nothing', part, 'new')).toThrow(/docs\/a\.md .*<!-- generated: options -->/);
+  });
+});

@@ -1,0 +1,135 @@
+/** The site: what is built of the pages, and what keeps it from being built. */
+
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { REPOSITORY } from '../src/repository.js';
+import { buildSite } from '../src/website/build.js';
+import { chaptersOf, collect } from '../src/website/contents.js';
+import { layout, searchIndex } from '../src/website/layout.js';
+import { deadLinks } from '../src/website/links.js';
+import { renderPage, type Page } from '../src/website/page.js';
+
+let folder: string;
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'nodepool-docs-'));
+});
+
+afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+describe('the site of this repository', () => {
+  it('has no dead links, and no page that nothing leads to', async () => {
+    const { problems } = await buildSite({ repository: REPOSITORY, folder });
+    expect(problems).toEqual([]);
+  });
+
+  it('has the pages, the images and examples that they show, and what the frame needs', async () => {
+    await buildSite({ repository: REPOSITORY, folder });
+    for (const file of [
+      'index.html',
+      'trouble.html',
+      'images/launcher.svg',
+      'examples/nodepool.yaml',
+      'assets/style.css',
+    ]) {
+      expect(existsSync(join(folder, file))).toBe(true);
+    }
+    const page = readFileSync(join(folder, 'drivers', 'openstack.html'), 'utf8');
+    expect(page).toContain('<link rel="stylesheet" href="../assets/style.css">');
+    expect(page).toContain('aria-current="page">OpenStack</a>');
+    // A page from somewhere else could change, vanish, or not be reached.
+    expect(page).not.toMatch(/<(?:link|script|img)[^>]+(?:href|src)="(?:https?:)?\/\//);
+  });
+});
+
+describe('a page', () => {
+  it('links to where other pages and files are on the site', () => {
+    const page = renderPage(
+      'docs/drivers/a.md',
+      '[b](../b.md#two) [code](../../packages/core/README.md) [file](../examples/x.yaml) [out](https://example.org/c.md)',
+    );
+    expect([...page.html.matchAll(/href="([^"]*)"/g)].map(([, href]) => href)).toEqual([
+      '../b.html#two',
+      '../packages/core.html',
+      '../examples/x.yaml',
+      'https://example.org/c.md',
+    ]);
+  });
+
+  it('gives headings the anchors that the repository host gives them', () => {
+    const { headings, title } = renderPage(
+      'docs/a.md',
+      '# The *whole* `key`, and more\n\n## Two\n\n## Two\n\n### `a.b[]`: c',
+    );
+    expect(title).toBe('The whole key, and more');
+    expect(headings.map(({ id }) => id)).toEqual(['the-whole-key-and-more', 'two', 'two-1', 'ab-c']);
+  });
+});
+
+describe('the frame around a page', () => {
+  const page = renderPage('docs/a.md', '# A `<b>` & more\n\n## One\n\n## Two\n');
+  const other = renderPage('docs/drivers/c.md', '# C\n');
+  const pages = new Map([page, other].map((each) => [each.file, each]));
+  const chapters = [{ title: 'All', files: [page.file, other.file] }];
+
+  it('takes titles as text, links to the neighbours and lists the headings', () => {
+    const html = layout(page, { pages, chapters });
+    expect(html).toContain('<title>A &lt;b&gt; &amp; more · Nodepool</title>');
+    expect(html).toContain('<a class="after" href="drivers/c.html">C</a>');
+    expect(html).toContain('<li class="level-2"><a href="#two">Two</a></li>');
+  });
+
+  it('has a search that finds every heading', () => {
+    expect(searchIndex(pages.values())).toContain('["One","A <b> & more","a.html","one"]');
+  });
+
+  it('names drivers by themselves, and what is in no chapter last', () => {
+    const found = chaptersOf(['docs/drivers/x.md', 'docs/new.md', 'docs/decisions/0001.md']);
+    expect(found.find(({ title }) => title === 'Drivers')?.files).toEqual(['docs/drivers/x.md']);
+    expect(found.at(-1)).toEqual({ title: 'More', files: ['docs/new.md'] });
+  });
+});
+
+describe('dead links', () => {
+  const pages: Readonly<Record<string, string>> = {
+    'docs/a.md': '# A\n\n[b](b.md) [there](b.md#there) [file](x.yaml)\n',
+    'docs/b.md': '# B\n\n## There\n\n[self](#there)\n',
+    'docs/x.yaml': '',
+  };
+
+  async function check(changed: Readonly<Record<string, string>>): Promise<readonly string[]> {
+    const all = { ...pages, ...changed };
+    const contents = await collect(['docs/a.md'], {
+      page: async (file): Promise<Page> => renderPage(file, all[file] ?? ''),
+      exists: (file) => file in all,
+    });
+    return deadLinks(contents.pages, contents.files);
+  }
+
+  it('are none when everything is there', async () => {
+    expect(await check({})).toEqual([]);
+  });
+
+  it('are links to pages, files and images that are not there', async () => {
+    const dead = await check({ 'docs/b.md': '# B\n\n## There\n\n[c](c.md) [y](y.yaml) ![z](images/z.svg)' });
+    expect(dead).toEqual([
+      'docs/b.md: c.md leads nowhere: there is no file docs/c.md in the repository',
+      'docs/b.md: y.yaml leads nowhere: there is no file docs/y.yaml in the repository',
+      'docs/b.md: images/z.svg leads nowhere: there is no file docs/images/z.svg in the repository',
+    ]);
+  });
+
+  it('are links to headings that are not there, on the page itself, too', async () => {
+    const dead = await check({ 'docs/b.md': '# B\n\n[self](#gone)' });
+    expect(dead).toEqual([
+      'docs/a.md: b.md#there leads nowhere: docs/b.md has no heading with the anchor #there',
+      'docs/b.md: #gone leads nowhere: docs/b.md has no heading with the anchor #gone',
+    ]);
+  });
+
+  it('are links that leave the repository by its folders', async () => {
+    expect(await check({ 'docs/b.md': '# B\n\n## There\n\n[up](../../secret.md)' })).toHaveLength(1);
+  });
+});
