@@ -1,0 +1,128 @@
+/** An Azure subscription, as the state-machine framework wants to see it. */
+
+import {
+  AbortedError,
+  type Adapter,
+  type Call,
+  type CreateRequest,
+  type ExternalId,
+  type Instance,
+  type JsonValue,
+  type ProviderContext,
+  type QuotaInformation,
+  type Readiness,
+  type Resource,
+  type StateMachine,
+} from '@nodepool/core';
+import { readAuth } from './auth.js';
+import { Arm } from './client/arm.js';
+import { Client } from './client/client.js';
+import type { AzureLabel, AzureProvider } from './config.js';
+import { CreateMachine } from './create-machine.js';
+import { DeleteMachine } from './delete-machine.js';
+import { sameLocation } from './identity.js';
+import { AzureImages } from './images.js';
+import { instanceOf } from './instance.js';
+import { quotaLimits, quotaOfLabel } from './quota.js';
+import { deleteResource, listTagged } from './resources.js';
+import { Works } from './works.js';
+
+/** Reads that are made on behalf of many end after that. */
+const SHARED_CALL_TIMEOUT_MS = 120_000;
+/** Least time between two searches for what a label lacks. */
+const LOOK_AGAIN_MS = 300_000;
+
+/** What exists from `start` on. */
+interface Started {
+  readonly context: ProviderContext;
+  readonly works: Works;
+}
+
+export class AzureAdapter implements Adapter<AzureLabel> {
+  readonly listIntervalMs = 10_000;
+  readonly images: AzureImages;
+  private readonly stopped = new AbortController();
+  private started: Started | undefined;
+
+  constructor(private readonly config: AzureProvider) {
+    this.images = new AzureImages(() => this.works, config);
+  }
+
+  /** Logs in, makes the resource group if need be, and reads what labels are looked up in, so that wrong names show now. */
+  async start(context: ProviderContext): Promise<void> {
+    this.started?.works.client.arm.stop();
+    const works = this.makeWorks(context);
+    this.started = { context, works };
+    await works.client.ensureResourceGroup(this.config.resourceGroupLocation, works.makeCall());
+    const labels = [...this.config.pools.values()].flatMap((pool) => [...pool.labels.values()]);
+    await Promise.all(labels.map((label) => works.lookups.refresh(label, Infinity)));
+  }
+
+  stop(): void {
+    this.stopped.abort(new AbortedError('the provider was stopped'));
+    this.started?.works.client.arm.stop();
+  }
+
+  getCreateStateMachine(request: CreateRequest<AzureLabel>, saved: JsonValue): StateMachine {
+    return new CreateMachine(this.works, request, saved);
+  }
+
+  getDeleteStateMachine(externalId: ExternalId, saved: JsonValue): StateMachine {
+    return new DeleteMachine(this.works, externalId, saved);
+  }
+
+  /** All VMs of the subscription in the location: those of others use up its quota. */
+  async listInstances(call: Call): Promise<readonly Instance[]> {
+    const { client, lookups } = this.works;
+    const [vms, sizes] = await Promise.all([client.listVms(call), lookups.sizes.read()]);
+    return vms
+      .filter(({ location }) => sameLocation(location, this.config.location))
+      .map((vm) => instanceOf(vm, sizes));
+  }
+
+  listResources(call: Call): Promise<readonly Resource[]> {
+    return listTagged(this.works, call);
+  }
+
+  deleteResource(resource: Resource, call: Call): Promise<void> {
+    return deleteResource(this.works, resource, call);
+  }
+
+  getQuotaLimits(call: Call): Promise<QuotaInformation> {
+    return quotaLimits(this.works, call);
+  }
+
+  getQuotaForLabel(label: AzureLabel): Promise<QuotaInformation> {
+    return quotaOfLabel(this.works, label);
+  }
+
+  /** A label that is not ready is looked at again, since nobody tells us when the cloud has got what was missing. */
+  labelReady(label: AzureLabel): Readiness {
+    const { works, context } = this.running;
+    const readiness = works.lookups.readiness(label);
+    if (!readiness.ready) {
+      context.tasks.run(`look for what label ${label.name} needs`, () => works.lookups.refresh(label, LOOK_AGAIN_MS));
+    }
+    return readiness;
+  }
+
+  private get running(): Started {
+    if (this.started === undefined) throw new Error(`provider ${this.config.name} was not started`);
+    return this.started;
+  }
+
+  private get works(): Works {
+    return this.running.works;
+  }
+
+  private makeWorks({ clock, random, log, onApiCall }: ProviderContext): Works {
+    const { callsPerSecond, resourceGroup, location, authPath } = this.config;
+    const makeCall = (): Call => ({
+      signal: this.stopped.signal,
+      deadline: clock.monotonic() + SHARED_CALL_TIMEOUT_MS,
+      log,
+    });
+    const arm = new Arm({ auth: readAuth(authPath), clock, callsPerSecond, onApiCall });
+    return new Works(this.config, new Client(arm, { resourceGroup, location }), clock, random, makeCall);
+  }
+}

@@ -1,0 +1,220 @@
+/** The configuration of a provider of this driver; see `schema.ts` for its keys. */
+
+import {
+  booleanAt,
+  loadCommonProvider,
+  numberAt,
+  objectAt,
+  RequestTemplate,
+  stringAt,
+  TemplateError,
+  textsAt,
+  type JsonObject,
+  type LabelConfig,
+  type LabelSource,
+  type PoolConfig,
+  type ProviderConfig,
+  type ProviderConfigContext,
+} from '@nodepool/core';
+import { DEFAULTS } from './schema.js';
+
+/** Longest value of a tag, characters (Azure Resource Manager). */
+const TAG_MAX = 256;
+/** What no name of a tag can have (Azure Resource Manager). */
+const TAG_NAME_REFUSES = /[<>%&\\?/]/;
+/** Longest custom data and user data, base64 characters (Azure virtual machines: 64 KiB). */
+const DATA_MAX = 87_380;
+
+/** Where an image comes from. */
+export type ImageSource =
+  | { readonly kind: 'uploaded' }
+  /** As Azure wants it in a VM's description. */
+  | { readonly kind: 'reference'; readonly reference: Readonly<Record<string, string>> }
+  | { readonly kind: 'filter'; readonly filter: ImageFilter };
+
+export interface ImageFilter {
+  readonly name: string | undefined;
+  readonly location: string | undefined;
+  readonly tags: Readonly<Record<string, string>>;
+}
+
+export interface AzureLabel extends LabelConfig {
+  readonly vmSize: string;
+  readonly imageSource: ImageSource;
+  readonly username: string;
+  readonly key: string | undefined;
+  readonly password: string | undefined;
+  readonly generatePassword: boolean;
+  readonly tags: Readonly<Record<string, string>>;
+  readonly dynamicTags: ReadonlyMap<string, RequestTemplate>;
+  /** Base64. */
+  readonly userData: string | undefined;
+  /** Base64. */
+  readonly customData: string | undefined;
+  /** GB. */
+  readonly volumeSize: number | undefined;
+  readonly addresses: Addresses;
+}
+
+/** Which addresses a VM has. */
+export interface Addresses {
+  readonly ipv4: boolean;
+  readonly ipv6: boolean;
+  readonly publicIpv4: boolean;
+  readonly publicIpv6: boolean;
+  /** Nodes are reached at their private addresses. */
+  readonly useInternalIp: boolean;
+}
+
+export interface AzureProvider extends ProviderConfig<AzureLabel> {
+  /** Path; undefined: there is none, which is told at the start. */
+  readonly authPath: string | undefined;
+  readonly location: string;
+  readonly resourceGroup: string;
+  readonly resourceGroupLocation: string;
+  /** Full id, or where the subnet is, below the subscription. */
+  readonly subnet: { readonly id: string } | { readonly path: string };
+}
+
+/** Reads a section that has passed the schema. */
+export function loadProvider(
+  section: JsonObject,
+  context: ProviderConfigContext,
+  env: Readonly<Record<string, string | undefined>>,
+): AzureProvider {
+  const common = loadCommonProvider<AzureLabel, PoolConfig<AzureLabel>>(section, context, {
+    defaults: DEFAULTS,
+    imageFormat: 'vhd',
+    imageMetadataKey: 'tags',
+    loadLabel: (label, source) => loadLabel(label, source, context),
+    loadPool: (pool) => pool,
+  });
+  const resourceGroup = stringAt(section, 'resource-group') ?? '';
+  return {
+    ...common,
+    authPath: stringAt(section, 'auth-path') ?? env['AZURE_AUTH_LOCATION'],
+    location: stringAt(section, 'location') ?? '',
+    resourceGroup,
+    resourceGroupLocation: stringAt(section, 'resource-group-location') ?? '',
+    subnet: subnetOf(section, resourceGroup),
+  };
+}
+
+function subnetOf(section: JsonObject, resourceGroup: string): AzureProvider['subnet'] {
+  const id = stringAt(section, 'subnet-id');
+  if (id !== undefined) return { id };
+  const where = objectAt(section, 'network') ?? {};
+  const group = stringAt(where, 'resource-group') ?? resourceGroup;
+  const network = stringAt(section, 'network') ?? stringAt(where, 'network') ?? '';
+  const subnet = stringAt(where, 'subnet') ?? 'default';
+  return { path: `resourceGroups/${group}/providers/Microsoft.Network/virtualNetworks/${network}/subnets/${subnet}` };
+}
+
+function loadLabel(label: LabelConfig, source: LabelSource, context: ProviderConfigContext): AzureLabel {
+  const { section, imageSection, path } = source;
+  const password = stringAt(imageSection, 'password');
+  const generatePassword = booleanAt(imageSection, 'generate-password') ?? false;
+  const hasPassword = password !== undefined || generatePassword;
+  const ownKey = stringAt(imageSection, 'key');
+  const key = ownKey ?? (hasPassword ? undefined : stringAt(source.providerSection, 'zuul-public-key'));
+  const problem = (key: readonly string[], expected: string): void => context.problem([...path, ...key], { expected });
+  if (key === undefined && !hasPassword) {
+    problem([], `an image that one can log into: "key", "password" or "generate-password" of ${label.image.name}`);
+  }
+  return {
+    ...label,
+    vmSize: stringAt(objectAt(section, 'hardware-profile') ?? {}, 'vm-size') ?? '',
+    imageSource: label.image.kind === 'diskimage' ? { kind: 'uploaded' } : imageSourceOf(imageSection),
+    username: label.connection.username ?? 'zuul',
+    key,
+    password,
+    generatePassword,
+    tags: checkedTags(section, problem),
+    dynamicTags: templates(section, path, context),
+    userData: encoded(section, 'user-data', problem),
+    customData: encoded(section, 'custom-data', problem),
+    volumeSize: numberAt(section, 'volume-size'),
+    addresses: addressesOf(source),
+  };
+}
+
+function addressesOf({ poolSection, providerSection }: LabelSource): Addresses {
+  const flag = (key: string): boolean | undefined => booleanAt(poolSection, key) ?? booleanAt(providerSection, key);
+  const publicIpv6 = flag('public-ipv6') ?? false;
+  const ipv6 = flag('ipv6') ?? publicIpv6;
+  const ipv4 = flag('ipv4') ?? (!ipv6 || flag('public-ipv4') === true);
+  const publicIpv4 = ipv4 && (flag('public-ipv4') ?? true);
+  return { ipv4, ipv6, publicIpv4, publicIpv6: ipv6 && publicIpv6, useInternalIp: flag('use-internal-ip') ?? false };
+}
+
+function imageSourceOf(section: JsonObject): ImageSource {
+  const filter = objectAt(section, 'image-filter');
+  if (filter !== undefined) {
+    const [name, location] = [stringAt(filter, 'name'), stringAt(filter, 'location')];
+    return { kind: 'filter', filter: { name, location, tags: textsAt(filter, 'tags') } };
+  }
+  return { kind: 'reference', reference: referenceOf(section) };
+}
+
+function referenceOf(section: JsonObject): Readonly<Record<string, string>> {
+  const id = stringAt(section, 'image-id');
+  if (id !== undefined) return { id };
+  const community = objectAt(section, 'community-gallery-image');
+  if (community !== undefined) return { communityGalleryImageId: galleryPath('CommunityGalleries', community) };
+  const shared = objectAt(section, 'shared-gallery-image');
+  if (shared !== undefined) return { sharedGalleryImageId: galleryPath('SharedGalleries', shared) };
+  return textsAt(section, 'image-reference');
+}
+
+/** Ids of images that are shared over galleries begin with the gallery, not with a subscription. */
+function galleryPath(kind: string, section: JsonObject): string {
+  const [gallery = '', image = '', version = ''] = ['gallery-name', 'name', 'version'].map((key) =>
+    stringAt(section, key),
+  );
+  return `/${kind}/${gallery}/Images/${image}/Versions/${version}`;
+}
+
+type Problem = (key: readonly string[], expected: string) => void;
+
+function checkedTags(section: JsonObject, problem: Problem): Readonly<Record<string, string>> {
+  const tags = textsAt(section, 'tags');
+  for (const [name, value] of Object.entries(tags)) {
+    if (TAG_NAME_REFUSES.test(name)) problem(['tags', name], 'a name of a tag, without any of <>%&\\?/');
+    if (value.length > TAG_MAX) problem(['tags', name], `at most ${TAG_MAX} characters, as the value of a tag`);
+  }
+  return tags;
+}
+
+function templates(
+  section: JsonObject,
+  path: LabelSource['path'],
+  context: ProviderConfigContext,
+): ReadonlyMap<string, RequestTemplate> {
+  const parsed = new Map<string, RequestTemplate>();
+  for (const [key, text] of Object.entries(textsAt(section, 'dynamic-tags'))) {
+    try {
+      parsed.set(key, RequestTemplate.parse(text));
+    } catch (error) {
+      if (!(error instanceof TemplateError)) throw error;
+      context.problem([...path, 'dynamic-tags', key], {
+        expected: `a text with placeholders over the request; ${error.message}`,
+        ...(error.hint === undefined ? {} : { hint: error.hint }),
+      });
+    }
+  }
+  return parsed;
+}
+
+/** The wire wants base64. */
+function encoded(section: JsonObject, key: string, problem: Problem): string | undefined {
+  const plain = stringAt(section, key);
+  if (plain === undefined || plain === '') return undefined;
+  const base64 = Buffer.from(plain).toString('base64');
+  if (base64.length > DATA_MAX) problem([key], `at most ${DATA_MAX} characters in base64`);
+  return base64;
+}
+
+/** A value that fits into a tag; what a request holds is no reason for a launch to fail. */
+export function asTag(value: string): string {
+  return value.slice(0, TAG_MAX);
+}

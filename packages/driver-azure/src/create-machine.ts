@@ -1,0 +1,253 @@
+/**
+ * How a VM is made for a node: with one PUT, which describes its interface, its disk and its addresses too.
+ *
+ *     start ──> preparing ──> creating ──> following ──> reading ──> ready
+ *                                 │            │            ^  │
+ *                                 │ unknown    │ forgotten  │  │ not yet
+ *                                 └────────────┴─> looking ─┴──┘
+ *
+ * The VM's name has the launch attempt in it, so it is asked for by its name, never looked for in lists, which may be stale. A
+ * creation whose outcome is unknown is not repeated: should it show up after all, its tags tell that it is garbage.
+ */
+
+import type { ImageReference, VirtualMachine } from '@azure/arm-compute';
+import {
+  backOffMs,
+  DriverError,
+  InstanceFailedError,
+  isDriverError,
+  isJsonObject,
+  NotFoundError,
+  PendingCall,
+  stringAt,
+  toDriverError,
+  type Advance,
+  type Call,
+  type CreateRequest,
+  type DriverErrorCode,
+  type ExternalId,
+  type Instance,
+  type JsonValue,
+  type MachineCall,
+  type StateMachine,
+} from '@nodepool/core';
+import type { Accepted, Progress } from './client/arm.js';
+import type { AzureLabel } from './config.js';
+import { vmNameOf, nameIn } from './identity.js';
+import { addressesOf, failureIn, instanceOf } from './instance.js';
+import { vmSpec } from './vm-spec.js';
+import type { Works } from './works.js';
+
+/** Failures that may be over at the next try. */
+const PASSING: ReadonlySet<DriverErrorCode> = new Set(['throttled', 'transient', 'timeout', 'conflict']);
+/** How long failures are sat out; then the launcher decides. */
+const PATIENCE_MS = 300_000;
+/** Between two questions for a VM that is not ready. */
+const LOOK_AGAIN_MS = 5000;
+/** How long a VM that may have been asked for can be unknown to Azure. */
+const SETTLE_MS = 30_000;
+
+type State = 'start' | 'preparing' | 'creating' | 'following' | 'looking' | 'reading' | 'ready';
+
+/** What Azure says of a VM: there is none, it is not ready, or it is. */
+type Found = { readonly vm: 'none' | 'unready' } | { readonly vm: 'ready'; readonly instance: Instance };
+
+export class CreateMachine implements StateMachine {
+  state: State = 'start';
+  externalId: ExternalId | undefined;
+  private readonly name: string;
+  private readonly preparation = new PendingCall<ImageReference>();
+  private readonly creation = new PendingCall<Accepted>();
+  private readonly following = new PendingCall<Progress>();
+  private readonly reading = new PendingCall<Found>();
+  private operationUrl: string | undefined;
+  /** Why it is not known whether the creation took effect. */
+  private doubt: DriverError | undefined;
+  private missingSince: number | undefined;
+  private failures = 0;
+  private failingSince = 0;
+
+  constructor(
+    private readonly works: Works,
+    private readonly request: CreateRequest<AzureLabel>,
+    saved: JsonValue,
+  ) {
+    this.name = vmNameOf(request.hostname, request.tags);
+    if (request.externalId === null && saved === null) return;
+    // A restored machine creates nothing: its predecessor may have.
+    if (request.externalId !== null) this.externalId = this.name;
+    this.operationUrl = isJsonObject(saved) ? stringAt(saved, 'operation') : undefined;
+    this.state = this.operationUrl === undefined ? 'looking' : 'following';
+  }
+
+  get complete(): boolean {
+    return this.state === 'ready';
+  }
+
+  advance(call: MachineCall): Advance {
+    try {
+      const advance = this.step(call);
+      // A call that was started has not succeeded yet.
+      if (advance.next !== 'call') this.failures = 0;
+      return advance;
+    } catch (error) {
+      return this.recover(toDriverError(error), call);
+    }
+  }
+
+  save(): JsonValue {
+    return { state: this.state, ...(this.operationUrl === undefined ? {} : { operation: this.operationUrl }) };
+  }
+
+  private step(call: MachineCall): Advance {
+    switch (this.state) {
+      case 'start':
+        this.state = 'preparing';
+        return this.preparation.start(this.imageReference());
+      case 'preparing':
+        return this.preparation.underway ?? this.create(call);
+      case 'creating':
+        return this.creation.underway ?? this.afterCreation(call);
+      case 'following':
+        return this.following.underway ?? this.follow(call);
+      case 'looking':
+        this.state = 'reading';
+        return this.reading.start(this.read(call));
+      case 'reading':
+        return this.reading.underway ?? this.afterReading(call);
+      case 'ready':
+        return { next: 'complete' };
+    }
+  }
+
+  /** What passes, and had no effect that could be doubled, is tried again. */
+  private recover(error: DriverError, call: MachineCall): Advance {
+    const { clock, random } = this.works;
+    if (this.failures === 0) this.failingSince = clock.monotonic();
+    // Once the VM may be there only questions are asked, unless it is known to have failed.
+    const harmless =
+      this.state === 'preparing' || this.state === 'creating'
+        ? error.outcome === 'not-applied'
+        : error.outcome !== 'applied';
+    if (!PASSING.has(error.code) || !harmless || clock.monotonic() - this.failingSince > PATIENCE_MS) throw error;
+    this.failures += 1;
+    if (this.state === 'preparing' || this.state === 'creating') this.state = 'start';
+    else if (this.state === 'reading') this.state = 'looking';
+    const ms = backOffMs(this.failures, error, random);
+    call.log.info('A step of a launch failed and is tried again', {
+      state: this.state,
+      error,
+      retry_in_ms: Math.round(ms),
+    });
+    return { next: 'delay', ms };
+  }
+
+  private async imageReference(): Promise<ImageReference> {
+    const { label, imageExternalId } = this.request;
+    const { imageSource } = label;
+    // What the location does not have is told before anything is made.
+    await this.works.lookups.size(label.vmSize);
+    if (imageSource.kind === 'reference') return { ...imageSource.reference };
+    if (imageSource.kind === 'filter') return { id: await this.works.lookups.image(imageSource.filter) };
+    if (typeof imageExternalId === 'string') return { id: this.works.computeId('images', imageExternalId) };
+    throw new NotFoundError(`disk image ${label.image.name} has no upload that Azure could use`);
+  }
+
+  private create(call: MachineCall): Advance {
+    const { config, subnetId, random, client } = this.works;
+    const image = this.preparation.take();
+    const surroundings = { location: config.location, provider: config.name, subnetId, image, random };
+    const spec = vmSpec(this.name, this.request, surroundings);
+    this.state = 'creating';
+    return this.creation.start(client.createVm(this.name, spec, call));
+  }
+
+  private afterCreation(call: MachineCall): Advance {
+    let accepted: Accepted;
+    try {
+      accepted = this.creation.take();
+    } catch (error) {
+      const failure = toDriverError(error);
+      if (failure.outcome !== 'unknown') throw failure;
+      this.doubt = failure;
+      this.state = 'looking';
+      return this.step(call);
+    }
+    this.externalId = this.name;
+    this.operationUrl = accepted.url;
+    this.state = accepted.url === undefined ? 'looking' : 'following';
+    return { next: 'delay', ms: accepted.retryAfterMs };
+  }
+
+  /** The address of the operation is asked, as often as Azure wants it. */
+  private follow(call: MachineCall): Advance {
+    const url = this.operationUrl;
+    if (url === undefined || !this.following.settled)
+      return this.following.start(this.works.client.progress(`VM ${this.name}`, url ?? '', call));
+    let progress: Progress;
+    try {
+      progress = this.following.take();
+    } catch (error) {
+      if (!isDriverError(error) || error.code !== 'not-found') throw error;
+      // Operations are forgotten after a while; the VM itself says how it went.
+      this.operationUrl = undefined;
+      progress = { status: 'succeeded', result: undefined };
+    }
+    if (progress.status === 'failed') throw progress.error;
+    if (progress.status === 'running') return { next: 'delay', ms: progress.retryAfterMs };
+    this.state = 'looking';
+    return this.step(call);
+  }
+
+  /** Asks for the VM by its name, and for its addresses when it is ready. */
+  private async read(call: Call): Promise<Found> {
+    const { client, lookups } = this.works;
+    let vm: VirtualMachine;
+    try {
+      vm = await client.getVm(this.name, call);
+    } catch (error) {
+      if (isDriverError(error) && error.code === 'not-found') return { vm: 'none' };
+      throw error;
+    }
+    if (vm.provisioningState === 'Failed') throw new InstanceFailedError(`VM ${this.name}: ${failureIn(vm)}`);
+    if (vm.provisioningState === 'Deleting') throw new InstanceFailedError(`VM ${this.name}: somebody is deleting it`);
+    if (vm.provisioningState !== 'Succeeded') return { vm: 'unready' };
+    const interfaces = vm.networkProfile?.networkInterfaces ?? [];
+    const nicName = nameIn(interfaces.find(({ primary }) => primary === true)?.id ?? interfaces[0]?.id);
+    if (nicName === undefined) throw new InstanceFailedError(`VM ${this.name} has no network interface`);
+    const addresses = addressesOf(await client.getNic(nicName, call), this.request.label.addresses.useInternalIp);
+    if (addresses.interfaceIp === undefined) return { vm: 'unready' };
+    return { vm: 'ready', instance: { ...instanceOf(vm, lookups.sizes.latest), ...addresses, ready: true } };
+  }
+
+  private afterReading(call: MachineCall): Advance {
+    const found = this.reading.take();
+    if (found.vm === 'ready') {
+      this.externalId = this.name;
+      this.state = 'ready';
+      return { next: 'complete', instance: found.instance };
+    }
+    this.state = 'looking';
+    if (found.vm === 'unready') {
+      this.externalId = this.name;
+      this.missingSince = undefined;
+    } else this.judgeMissing(call);
+    return { next: 'delay', ms: LOOK_AGAIN_MS };
+  }
+
+  private judgeMissing({ log }: MachineCall): void {
+    const now = this.works.clock.monotonic();
+    this.missingSince ??= now;
+    if (now - this.missingSince < SETTLE_MS) return;
+    if (this.externalId !== undefined && this.doubt === undefined) {
+      throw new InstanceFailedError(`VM ${this.name} disappeared while it was made`);
+    }
+    log.info('A VM whose creation was in doubt is not there', { external_id: this.name });
+    const reason = this.doubt?.message ?? 'the launcher was restarted while the VM was made';
+    // Not repeated here: the launcher makes a new attempt, whose VM cannot be mistaken for a late one of this.
+    throw new DriverError(this.doubt?.code ?? 'transient', `${reason}; Azure has no such VM`, {
+      cause: this.doubt,
+      outcome: 'not-applied',
+    });
+  }
+}

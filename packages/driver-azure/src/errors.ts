@@ -1,0 +1,210 @@
+/**
+ * From what Azure says to what core understands: the codes of the resource manager and the compute, network and disk services,
+ * and the failures of connections and of the login.
+ *
+ * Sources: "Troubleshoot common Azure deployment errors", "Understand Azure virtual machine error codes", and the
+ * resource manager's page on throttling.
+ */
+
+import {
+  AuthError,
+  CapacityError,
+  ConfigurationError,
+  ConflictError,
+  DriverError,
+  InstanceFailedError,
+  isDriverError,
+  isJsonObject,
+  NotFoundError,
+  QuotaError,
+  stringAt,
+  ThrottledError,
+  TransientError,
+  type JsonValue,
+} from '@nodepool/core';
+
+/** More than this of what a cloud says is of no use to a reader. */
+const MAX_DETAIL = 500;
+/** Longest wait that a cloud can demand of us. */
+const MAX_RETRY_AFTER_MS = 600_000;
+/** How long to leave a cloud alone that does not say so. */
+const DEFAULT_RETRY_AFTER_MS = 10_000;
+
+const QUOTA =
+  /QuotaExceeded|quota limit|exceeding approved|LimitReached|PublicIPCountLimitReached|MaxStorageAccountsCount/i;
+const CAPACITY =
+  /AllocationFailed|SkuNotAvailable|OverconstrainedAllocation|OverconstrainedZonal|InsufficientCapacity|SubnetIsFull|SubnetWithNoAvailableAddress/i;
+const THROTTLED =
+  /TooManyRequests|OperationNotAllowedThrottled|RetryableErrorDueToThrottling|SubscriptionRequestsThrottled/i;
+const PASSING =
+  /RetryableError|InternalExecutionError|InternalServerError|ServerTimeout|ServiceUnavailable|OperationPreempted/i;
+const AUTH =
+  /AuthorizationFailed|AuthenticationFailed|InvalidAuthenticationToken|ExpiredAuthenticationToken|LinkedAuthorizationFailed/i;
+const CONFLICT =
+  /AnotherOperationInProgress|InUse|Conflict|AttachDiskWhileBeingDetached|CannotBeDeleted|PropertyChangeNotAllowed|NicReservedForAnotherVm/i;
+const NOT_FOUND = /^(ResourceNotFound|NotFound|ResourceGroupNotFound|ParentResourceNotFound)$/;
+const CONFIGURATION =
+  /Invalid|BadRequest|ImageNotFound|PlatformImageNotFound|GalleryImageNotFound|SubscriptionNotFound|NotRegistered|RequestDisallowedByPolicy|NotSupported|NotAllowed|Missing/i;
+
+/** What a failed call was. */
+export interface Attempted {
+  /** e.g. `compute: PUT virtualMachines`. */
+  readonly operation: string;
+  /** It can have taken effect although it failed. */
+  readonly changesSomething: boolean;
+  /** Milliseconds since the epoch, for dates in answers. */
+  readonly now: number;
+}
+
+/** An error as the resource manager writes it, innermost reason first. */
+export interface CloudError {
+  readonly code: string;
+  readonly message: string;
+}
+
+/** What Azure's libraries reject with, as core understands it. */
+export function errorOf(attempted: Attempted, error: unknown): DriverError {
+  if (isDriverError(error)) return error;
+  const status = numberIn(error, 'statusCode');
+  const said: CloudError = { code: textIn(error, 'code') ?? '', message: messageOf(error) };
+  const message = `${attempted.operation}: ${status === undefined ? '' : `${status} `}${summary(said)}`;
+  if (isLoginFailure(error)) return loginError(message, error);
+  if (status === undefined) return connectionError(attempted, said.code, message, error);
+  const options = { cause: error } as const;
+  const retryAfterMs = retryAfterOf(error, attempted.now);
+  if (status === 429)
+    return new ThrottledError(message, { ...options, retryAfterMs: retryAfterMs ?? DEFAULT_RETRY_AFTER_MS });
+  if (status === 401) return new AuthError(message, options);
+  if (status === 404) return lacking(said, message, options);
+  if (status >= 500) {
+    const outcome = attempted.changesSomething ? 'unknown' : 'not-applied';
+    return new TransientError(message, { ...options, outcome, retryAfterMs });
+  }
+  return refusal(said, status, message, { ...options, retryAfterMs });
+}
+
+/** What an asynchronous operation, or a resource that failed, says, as core understands it. It took effect. */
+export function failureOf(what: string, said: CloudError): DriverError {
+  const message = `${what}: ${summary(said)}`;
+  const options = { outcome: 'applied' } as const;
+  if (QUOTA.test(textOf(said))) return new QuotaError(message, options);
+  if (CAPACITY.test(textOf(said))) return new CapacityError(message, options);
+  if (THROTTLED.test(said.code))
+    return new ThrottledError(message, { ...options, retryAfterMs: DEFAULT_RETRY_AFTER_MS });
+  if (PASSING.test(said.code)) return new TransientError(message, options);
+  if (AUTH.test(said.code)) return new AuthError(message, options);
+  if (CONFLICT.test(said.code)) return new ConflictError(message, options);
+  if (/ImageNotFound|InvalidParameter|InvalidResourceReference/i.test(said.code))
+    return new ConfigurationError(message, options);
+  return new InstanceFailedError(message, options);
+}
+
+/** `{error: {code, message, details: [{code, message}]}}`, of an operation or an answer. */
+export function cloudErrorIn(body: JsonValue | undefined): CloudError {
+  const outer = isJsonObject(body) ? (body['error'] ?? body) : undefined;
+  if (!isJsonObject(outer)) return { code: '', message: 'Azure does not say why' };
+  const details = Array.isArray(outer['details']) ? (outer['details'] as readonly JsonValue[]) : [];
+  const inner = details.find((detail) => isJsonObject(detail) && stringAt(detail, 'code') !== undefined);
+  const chosen = inner !== undefined && isJsonObject(inner) ? inner : outer;
+  return { code: stringAt(chosen, 'code') ?? '', message: stringAt(chosen, 'message') ?? 'Azure does not say why' };
+}
+
+interface Options {
+  readonly cause: unknown;
+  readonly retryAfterMs?: number | undefined;
+}
+
+function lacking(said: CloudError, message: string, options: Options): DriverError {
+  if (
+    /PlatformImageNotFound|GalleryImageNotFound|ImageNotFound|SubscriptionNotFound|InvalidSubscription/.test(said.code)
+  ) {
+    return new ConfigurationError(message, options);
+  }
+  return new NotFoundError(message, options);
+}
+
+/** `retryable`, whatever the status: Azure answers with 409 or 429 and code `RetryableError` when others keep it busy. */
+function refusal(said: CloudError, status: number, message: string, options: Options): DriverError {
+  const all = textOf(said);
+  if (QUOTA.test(all)) return new QuotaError(message, options);
+  if (CAPACITY.test(said.code)) return new CapacityError(message, options);
+  if (THROTTLED.test(said.code)) return new ThrottledError(message, options);
+  if (PASSING.test(said.code)) return new TransientError(message, { ...options, outcome: 'not-applied' });
+  if (AUTH.test(said.code) || status === 403) {
+    return new AuthError(`${message}; the service principal needs a role that allows it, e.g. Contributor`, options);
+  }
+  if (NOT_FOUND.test(said.code)) return new NotFoundError(message, options);
+  if (status === 409 || status === 412 || CONFLICT.test(said.code)) return new ConflictError(message, options);
+  if (status === 400 || CONFIGURATION.test(said.code)) return new ConfigurationError(message, options);
+  return new DriverError('unexpected', message, { ...options, outcome: 'not-applied' });
+}
+
+/** The login has errors of its own: nothing was asked of the cloud yet. */
+function loginError(message: string, error: unknown): DriverError {
+  const passing =
+    /network_error|ENOTFOUND|ECONN|EAI_AGAIN|timeout|50[0-9]|temporarily/i.test(message) && !/AADSTS/.test(message);
+  const options = { cause: error, outcome: 'not-applied' } as const;
+  return passing ? new TransientError(message, options) : new AuthError(message, options);
+}
+
+function isLoginFailure(error: unknown): boolean {
+  return (
+    error instanceof Error && /^(Authentication|CredentialUnavailable|AuthenticationRequired)\w*Error$/.test(error.name)
+  );
+}
+
+/** Failures in which no byte of the call has left this machine, so the cloud cannot have done anything. */
+const NEVER_SENT = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH']);
+const TLS_FAILURE = /CERT|SELF_SIGNED|UNABLE_TO_VERIFY|ERR_TLS|ERR_SSL/;
+
+function connectionError({ changesSomething }: Attempted, code: string, message: string, cause: unknown): DriverError {
+  if (TLS_FAILURE.test(code)) {
+    return new ConfigurationError(`${message}; is caFile missing in the file with the credentials?`, { cause });
+  }
+  const harmless = NEVER_SENT.has(code) || !changesSomething;
+  return new TransientError(message, { cause, outcome: harmless ? 'not-applied' : 'unknown' });
+}
+
+/** Milliseconds that a header asks to wait: seconds, or a date. Undefined: it is not there, or says nothing. */
+export function retryAfterIn(value: string | undefined, now: number): number | undefined {
+  if (value === undefined || value === '') return undefined;
+  const ms = /^\d+(\.\d+)?$/.test(value) ? Number(value) * 1000 : Date.parse(value) - now;
+  return Number.isNaN(ms) ? undefined : Math.min(Math.max(ms, 0), MAX_RETRY_AFTER_MS);
+}
+
+function retryAfterOf(error: unknown, now: number): number | undefined {
+  const headers = fieldOf(fieldOf(error, 'response'), 'headers');
+  const get = fieldOf(headers, 'get');
+  if (typeof get !== 'function') return undefined;
+  const value: unknown = Reflect.apply(get, headers, ['retry-after']);
+  return retryAfterIn(typeof value === 'string' ? value : undefined, now);
+}
+
+function textOf({ code, message }: CloudError): string {
+  return `${code} ${message}`;
+}
+
+function summary({ code, message }: CloudError): string {
+  const text = message.replace(/\s+/g, ' ').trim().slice(0, MAX_DETAIL);
+  return code === '' || text.includes(code) ? text : `${code}: ${text}`;
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
+function fieldOf(value: unknown, key: string): unknown {
+  return typeof value === 'object' && value !== null && key in value
+    ? (value as Record<string, unknown>)[key]
+    : undefined;
+}
+
+function textIn(value: unknown, key: string): string | undefined {
+  const found = fieldOf(value, key);
+  return typeof found === 'string' ? found : undefined;
+}
+
+function numberIn(value: unknown, key: string): number | undefined {
+  const found = fieldOf(value, key);
+  return typeof found === 'number' ? found : undefined;
+}

@@ -1,0 +1,184 @@
+/**
+ * Disk images: a file becomes a managed disk, which becomes an image, after which the disk is not needed any more.
+ *
+ * Source: "Upload a VHD to Azure" (managed disks with `creationData.createOption` `Upload`).
+ */
+
+import type { Disk, Image } from '@azure/arm-compute';
+import {
+  DriverError,
+  entriesAt,
+  isDriverError,
+  isJsonObject,
+  stringAt,
+  TransientError,
+  type Call,
+  type ExternalId,
+  type ImageManager,
+  type ImageUploadRequest,
+  type ListedImage,
+} from '@nodepool/core';
+import type { AzureProvider } from './config.js';
+import { nameIn, tagsOf } from './identity.js';
+import { nameOf } from './instance.js';
+import { PageUpload } from './page-upload.js';
+import { checkVhd } from './vhd.js';
+import type { Works } from './works.js';
+
+/** Longest name of an image or a disk. */
+const MAX_NAME = 80;
+/** Has the name that the builder gave to an image. */
+const NAME_TAG = 'nodepool_image_name';
+/** What is given to tidying up after an upload that nobody waits for any more. */
+const DISCARD_TIMEOUT_MS = 300_000;
+
+export class AzureImages implements ImageManager {
+  /** `works` is asked for when it is needed: there is none before the provider is started. */
+  constructor(
+    private readonly works: () => Works,
+    private readonly config: AzureProvider,
+  ) {}
+
+  async uploadImage(upload: ImageUploadRequest): Promise<ExternalId> {
+    const size = await checkVhd(upload.file);
+    const name = imageNameOf(upload);
+    try {
+      await this.works().client.arm.within(`upload of image ${name}`, upload, (call) =>
+        this.makeImage(name, size, upload, call),
+      );
+    } catch (error) {
+      await this.discard(name, upload);
+      throw error;
+    }
+    await this.deleteDisk(name, upload);
+    return name;
+  }
+
+  async deleteImage(externalId: ExternalId, call: Call): Promise<void> {
+    const works = this.works();
+    const name = nameOf(externalId);
+    await unlessGone(
+      works.patiently(
+        () => works.finished(`deletion of image ${name}`, works.client.deleteImage(name, call), call),
+        call,
+      ),
+    );
+  }
+
+  async listImages(call: Call): Promise<readonly ListedImage[]> {
+    const images = await this.works().client.listImages(call);
+    return images.flatMap((image) => listed(image));
+  }
+
+  private async makeImage(name: string, size: number, upload: ImageUploadRequest, call: Call): Promise<void> {
+    const works = this.works();
+    const { client, config } = works;
+    const tags = { ...upload.metadata, ...upload.tags, [NAME_TAG]: upload.externalName };
+    const osType = this.isWindows(upload.image) ? 'Windows' : 'Linux';
+    const disk: Disk = {
+      location: config.location,
+      tags,
+      osType,
+      sku: { name: 'Standard_LRS' },
+      creationData: { createOption: 'Upload', uploadSizeBytes: size },
+    };
+    const image: Image = {
+      location: config.location,
+      tags,
+      storageProfile: {
+        osDisk: { osType, osState: 'Generalized', managedDisk: { id: works.computeId('disks', name) } },
+      },
+    };
+    await this.step(`disk ${name}`, call, () => client.createDisk(name, disk, call));
+    await this.fill(name, size, upload, call);
+    await this.step(`image ${name}`, call, () => client.createImage(name, image, call));
+  }
+
+  /** Writes the file to the disk. */
+  private async fill(name: string, size: number, upload: ImageUploadRequest, call: Call): Promise<void> {
+    const works = this.works();
+    const granted = await this.step(`access to disk ${name}`, call, () => works.client.grantAccess(name, call));
+    const sas = isJsonObject(granted) ? stringAt(granted, 'accessSAS') : undefined;
+    if (sas === undefined) throw new TransientError(`Azure gave no address to write disk ${name} at`);
+    const md5 = await new PageUpload(works, upload, call, sas).send(size);
+    if (upload.md5 !== null && upload.md5.toLowerCase() !== md5) {
+      throw new DriverError(
+        'transient',
+        `${upload.file} is not what was built: its MD5 is ${md5}, and was ${upload.md5}`,
+        {
+          outcome: 'applied',
+        },
+      );
+    }
+    await this.step(`end of access to disk ${name}`, call, () => works.client.revokeAccess(name, call));
+  }
+
+  /** Every step can be repeated: it names what it makes. */
+  private step(
+    what: string,
+    call: Call,
+    begin: () => ReturnType<Works['client']['createDisk']>,
+  ): ReturnType<Works['finished']> {
+    const works = this.works();
+    return works.patiently(() => works.finished(what, begin(), call), call);
+  }
+
+  private isWindows(image: string): boolean {
+    const entry = entriesAt(this.config.section, 'diskimages').find(({ name }) => name === image);
+    return entry !== undefined && stringAt(entry.section, 'connection-type') === 'winrm';
+  }
+
+  /** The image is there, so an upload does not fail because of a disk that is left; it is found as leaked. */
+  private async deleteDisk(name: string, call: Call): Promise<void> {
+    const works = this.works();
+    try {
+      await unlessGone(this.step(`deletion of disk ${name}`, call, () => works.client.deleteDisk(name, call)));
+    } catch (error) {
+      call.log.warn('The disk that an image was made from was not removed; it will be found as leaked', {
+        disk: name,
+        error,
+      });
+    }
+  }
+
+  /** Removes what a failed upload left: first the image, then its disk, which cannot go while it can be written to. */
+  private async discard(name: string, { log }: ImageUploadRequest): Promise<void> {
+    const works = this.works();
+    const shared = works.makeCall();
+    const call: Call = { signal: shared.signal, deadline: works.clock.monotonic() + DISCARD_TIMEOUT_MS, log };
+    try {
+      await this.deleteImage(name, call);
+      await unlessGone(this.step(`end of access to disk ${name}`, call, () => works.client.revokeAccess(name, call)));
+    } catch (error) {
+      log.warn('What is left of a failed upload was not removed; it will be found as leaked', { image: name, error });
+    }
+    await this.deleteDisk(name, call);
+  }
+}
+
+/** Names have letters, digits, `.`, `_` and `-`. The upload's id keeps uploads of two providers apart that share a resource group. */
+function imageNameOf({ externalName, tags }: ImageUploadRequest): string {
+  const suffix = `-${tags['nodepool_provider_name'] ?? ''}-${tags['nodepool_upload_id'] ?? ''}`.replace(
+    /[^\w.-]/g,
+    '-',
+  );
+  return (
+    externalName.replace(/[^\w.-]/g, '-').slice(0, Math.max(MAX_NAME - suffix.length, 1)) +
+    suffix.slice(-(MAX_NAME - 1))
+  );
+}
+
+function listed(image: Image): readonly ListedImage[] {
+  const name = image.name ?? nameIn(image.id);
+  const tags = tagsOf(image);
+  if (name === undefined || !('nodepool_provider_name' in tags)) return [];
+  return [{ externalId: name, name: tags[NAME_TAG] ?? name, tags, ready: image.provisioningState === 'Succeeded' }];
+}
+
+async function unlessGone(deletion: Promise<unknown>): Promise<void> {
+  try {
+    await deletion;
+  } catch (error) {
+    if (!isDriverError(error) || error.code !== 'not-found') throw error;
+  }
+}

@@ -1,0 +1,39 @@
+/** What changes rarely, and is dear to read: kept for a while. */
+
+import type { Call, Clock } from '@nodepool/core';
+
+/** Reads when somebody asks and what was read is too old; all who ask meanwhile get the same. A failure is not kept. */
+export class Kept<T> {
+  private value: { readonly value: T; readonly at: number } | undefined;
+  private flight: Promise<T> | undefined;
+
+  constructor(
+    private readonly load: (call: Call) => Promise<T>,
+    private readonly makeCall: () => Call,
+    private readonly clock: Clock,
+    private readonly maxAgeMs: number,
+  ) {}
+
+  /** What was read last, however old. */
+  get latest(): T | undefined {
+    return this.value?.value;
+  }
+
+  async read(maxAgeMs = this.maxAgeMs): Promise<T> {
+    const { value } = this;
+    if (value !== undefined && this.clock.monotonic() - value.at < maxAgeMs) return value.value;
+    this.flight ??= this.start();
+    return this.flight;
+  }
+
+  private async start(): Promise<T> {
+    const at = this.clock.monotonic();
+    try {
+      const value = await this.load(this.makeCall());
+      this.value = { value, at };
+      return value;
+    } finally {
+      this.flight = undefined;
+    }
+  }
+}

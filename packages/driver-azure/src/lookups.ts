@@ -1,0 +1,112 @@
+/** What labels name, found in the cloud: sizes of VMs, and images by filter. */
+
+import type { Image, ResourceSku } from '@azure/arm-compute';
+import { ConfigurationError, type Call, type Clock, type Readiness } from '@nodepool/core';
+import type { Client } from './client/client.js';
+import type { AzureLabel, ImageFilter } from './config.js';
+import { sameLocation, tagsOf } from './identity.js';
+import { Kept } from './kept.js';
+
+const SIZES_MAX_AGE_MS = 24 * 3_600_000;
+const IMAGES_MAX_AGE_MS = 300_000;
+
+/** A size of VMs. */
+export interface VmSize {
+  readonly name: string;
+  /** As usages name it, e.g. `standardBSFamily`. */
+  readonly family: string;
+  readonly cores: number;
+  /** MiB. */
+  readonly ram: number;
+  /** Why this subscription cannot have it here; undefined: it can. */
+  readonly refused: string | undefined;
+}
+
+export class Lookups {
+  readonly sizes: Kept<ReadonlyMap<string, VmSize>>;
+  readonly images: Kept<readonly Image[]>;
+
+  constructor(client: Client, location: string, makeCall: () => Call, clock: Clock) {
+    const readSizes = async (call: Call): Promise<ReadonlyMap<string, VmSize>> =>
+      sizesIn(await client.listSkus(call), location);
+    this.sizes = new Kept(readSizes, makeCall, clock, SIZES_MAX_AGE_MS);
+    this.images = new Kept((call) => client.listImages(call), makeCall, clock, IMAGES_MAX_AGE_MS);
+  }
+
+  /** Rejects with `ConfigurationError` when there is no such size here, or not for this subscription. */
+  async size(name: string): Promise<VmSize> {
+    const size = (await this.sizes.read()).get(name.toLowerCase());
+    if (size === undefined) throw new ConfigurationError(`the location has no VM size ${JSON.stringify(name)}`);
+    if (size.refused !== undefined)
+      throw new ConfigurationError(`the VM size ${name} cannot be had here: ${size.refused}`);
+    return size;
+  }
+
+  /** Id of the last by name of the images that fit. Rejects with `ConfigurationError` when there is none. */
+  async image(filter: ImageFilter): Promise<string> {
+    const image = chooseImage(await this.images.read(), filter);
+    if (image?.id === undefined) throw new ConfigurationError(noImage(filter));
+    return image.id;
+  }
+
+  /** As far as it is known without asking. */
+  readiness({ vmSize, imageSource }: AzureLabel): Readiness {
+    const [sizes, images] = [this.sizes.latest, this.images.latest];
+    const size = sizes?.get(vmSize.toLowerCase());
+    if (sizes !== undefined && size === undefined)
+      return { ready: false, reason: `the location has no VM size ${vmSize}` };
+    if (size?.refused !== undefined)
+      return { ready: false, reason: `the VM size ${vmSize} cannot be had here: ${size.refused}` };
+    if (
+      imageSource.kind === 'filter' &&
+      images !== undefined &&
+      chooseImage(images, imageSource.filter) === undefined
+    ) {
+      return { ready: false, reason: noImage(imageSource.filter) };
+    }
+    return { ready: true };
+  }
+
+  /** Reads what the label needs, unless that was done not long ago. */
+  async refresh({ imageSource }: AzureLabel, maxAgeMs: number): Promise<void> {
+    await Promise.all([
+      this.sizes.read(maxAgeMs),
+      imageSource.kind === 'filter' ? this.images.read(maxAgeMs) : undefined,
+    ]);
+  }
+}
+
+function chooseImage(images: readonly Image[], { name, location, tags }: ImageFilter): Image | undefined {
+  const fitting = images.filter(
+    (image) =>
+      image.provisioningState === 'Succeeded' &&
+      (name === undefined || image.name === name) &&
+      (location === undefined || sameLocation(image.location, location)) &&
+      Object.entries(tags).every(([key, value]) => tagsOf(image)[key] === value),
+  );
+  return fitting.toSorted((a, b) => (a.name ?? '').localeCompare(b.name ?? '')).at(-1);
+}
+
+function noImage(filter: ImageFilter): string {
+  return `the resource group has no image that fits ${JSON.stringify(filter)}`;
+}
+
+function sizesIn(skus: readonly ResourceSku[], location: string): ReadonlyMap<string, VmSize> {
+  const sizes = new Map<string, VmSize>();
+  for (const sku of skus) {
+    const { name, family = '', resourceType, capabilities = [], restrictions = [] } = sku;
+    if (resourceType !== 'virtualMachines' || name === undefined) continue;
+    if (sku.locations !== undefined && !sku.locations.some((here) => sameLocation(here, location))) continue;
+    const amount = (capability: string): number =>
+      Number(capabilities.find((one) => one.name === capability)?.value ?? 0);
+    const refused = restrictions.find(({ type }) => type === 'Location');
+    sizes.set(name.toLowerCase(), {
+      name,
+      family,
+      cores: amount('vCPUs'),
+      ram: Math.round(amount('MemoryGB') * 1024),
+      refused: refused?.reasonCode ?? (refused === undefined ? undefined : 'restricted'),
+    });
+  }
+  return sizes;
+}

@@ -1,0 +1,32 @@
+/** What a subscription may have in a location, by family of VMs too, and what the nodes of a label take of it. */
+
+import { QuotaInformation, type Call, type Resources } from '@nodepool/core';
+import type { AzureLabel } from './config.js';
+import type { VmSize } from './lookups.js';
+import type { Works } from './works.js';
+
+/** Names of usages, and of the resources that core knows; families keep their names. */
+const NAMES: Readonly<Record<string, string>> = { cores: 'cores', virtualMachines: 'instances' };
+const FAMILY = /Family$/i;
+
+export async function quotaLimits({ client }: Works, call: Call): Promise<QuotaInformation> {
+  const limits: Record<string, number> = {};
+  for (const { name, limit } of await client.listUsages(call)) {
+    const usage = name.value;
+    if (usage === undefined) continue;
+    const resource = NAMES[usage] ?? (FAMILY.test(usage) ? usage.toLowerCase() : undefined);
+    if (resource !== undefined) limits[resource] = limit;
+  }
+  return QuotaInformation.limit(limits);
+}
+
+/** Rejects with `ConfigurationError` when there is no such size. */
+export async function quotaOfLabel({ lookups }: Works, label: AzureLabel): Promise<QuotaInformation> {
+  return QuotaInformation.use(resourcesOf(await lookups.size(label.vmSize)));
+}
+
+export function resourcesOf(size: VmSize): Resources {
+  const { cores, ram, family } = size;
+  // Lists of sizes and of usages do not agree on the case of families.
+  return { instances: 1, cores, ram, ...(family === '' ? {} : { [family.toLowerCase()]: cores }) };
+}

@@ -1,0 +1,75 @@
+/** Everything of a resource group that a dead launcher or builder could have left behind, and how it is removed. */
+
+import type { PublicIPAddress } from '@azure/arm-network';
+import { ConflictError, isDriverError, type Call, type Resource } from '@nodepool/core';
+import type { Accepted } from './client/arm.js';
+import { nameOf } from './instance.js';
+import { groupIn, nameIn, tagsOf } from './identity.js';
+import type { Works } from './works.js';
+
+interface Listed {
+  readonly id?: string | undefined;
+  readonly name?: string | undefined;
+  readonly tags?: Record<string, string>;
+}
+
+/**
+ * All resources with tags of ours, in the order in which Azure lets them be deleted: what uses something before what is used. What
+ * belongs to a VM goes with that, so only what belongs to none is told.
+ */
+export async function listTagged(works: Works, call: Call): Promise<readonly Resource[]> {
+  const { client, config } = works;
+  const group = config.resourceGroup.toLowerCase();
+  const vms = (await client.listVms(call)).filter(({ id }) => groupIn(id) === group);
+  const nics = await client.listNics(call);
+  const publicIps = await client.listPublicIps(call);
+  const images = await client.listImages(call);
+  const disks = await client.listDisks(call);
+  const loose = nics.filter((nic) => nic.virtualMachine === undefined);
+  const attached = nics.filter((nic) => nic.virtualMachine !== undefined).map(({ id = '' }) => `${id.toLowerCase()}/`);
+  // An address of a loose interface is loose too: it can go once that has gone.
+  const isLoose = ({ ipConfiguration }: PublicIPAddress): boolean =>
+    !attached.some((nic) => ipConfiguration?.id?.toLowerCase().startsWith(nic));
+  return [
+    ...vms.flatMap((vm) => tagged('instance', vm)),
+    ...loose.flatMap((nic) => tagged('nic', nic)),
+    ...publicIps.filter(isLoose).flatMap((ip) => tagged('public-ip', ip)),
+    ...images.flatMap((image) => tagged('image', image)),
+    ...disks.filter((disk) => disk.managedBy === undefined).flatMap((disk) => tagged('disk', disk)),
+  ];
+}
+
+/** Deletes one of those, to the end: the next one may depend on that. That it is gone already is a success. */
+export async function deleteResource(works: Works, { kind, externalId }: Resource, call: Call): Promise<void> {
+  const name = nameOf(externalId);
+  const begin = (): Promise<Accepted> => deletionOf(works, kind, name, call);
+  try {
+    await works.patiently(() => works.finished(`deletion of ${kind} ${name}`, begin(), call), call, 3);
+  } catch (error) {
+    if (isDriverError(error) && error.code === 'not-found') return;
+    throw error;
+  }
+}
+
+function deletionOf({ client }: Works, kind: string, name: string, call: Call): Promise<Accepted> {
+  switch (kind) {
+    case 'image':
+      return client.deleteImage(name, call);
+    case 'nic':
+      return client.deleteNic(name, call);
+    case 'public-ip':
+      return client.deletePublicIp(name, call);
+    case 'disk':
+      return client.deleteDisk(name, call);
+    case 'instance':
+      return client.deleteVm(name, call);
+    default:
+      return Promise.reject(new ConflictError(`${kind} is no kind of resource that this driver makes`));
+  }
+}
+
+function tagged(kind: string, resource: Listed): readonly Resource[] {
+  const tags = tagsOf(resource.tags === undefined ? {} : { tags: resource.tags });
+  const name = resource.name ?? nameIn(resource.id);
+  return name !== undefined && 'nodepool_provider_name' in tags ? [{ kind, externalId: name, name, tags }] : [];
+}

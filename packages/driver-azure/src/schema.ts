@@ -1,0 +1,166 @@
+/** The schema of a provider of this driver. The reference page is made from it, so every key is described here and nowhere else. */
+
+import { imageUploadProperties, providerSchema, type JsonSchema, type ProviderDefaults } from '@nodepool/core';
+
+export const DEFAULTS: ProviderDefaults = { bootTimeoutSeconds: 120, rate: 1, rateUnit: 'calls-per-second' };
+
+const text: JsonSchema = { type: 'string', minLength: 1 };
+
+const texts = (description: string): JsonSchema => ({
+  type: ['object', 'null'],
+  additionalProperties: { type: ['string', 'number', 'boolean'] },
+  description,
+});
+
+const object = (
+  description: string,
+  required: readonly string[],
+  properties: Record<string, JsonSchema>,
+): JsonSchema => ({
+  type: 'object',
+  description,
+  required: [...required],
+  properties,
+  additionalProperties: false,
+});
+
+const addresses: Record<string, JsonSchema> = {
+  ipv4: {
+    type: 'boolean',
+    description: 'Whether VMs have a private IPv4 address. Default: true, unless only `ipv6` is.',
+  },
+  ipv6: { type: 'boolean', description: 'Whether VMs have a private IPv6 address. Default: false.' },
+  'public-ipv4': {
+    type: 'boolean',
+    description: 'Whether VMs with IPv4 have a public address. Default: true.',
+  },
+  'public-ipv6': {
+    type: 'boolean',
+    description: 'Whether VMs have a public IPv6 address; implies `ipv6`. Default: false.',
+  },
+};
+
+const inherited = Object.fromEntries(
+  Object.entries(addresses).map(([key, schema]) => [key, { ...schema, description: "Default: the provider's." }]),
+);
+
+const login: Record<string, JsonSchema> = {
+  key: {
+    ...text,
+    description:
+      'Public ssh key of the user; by default `zuul-public-key` of the provider, unless there is a password.',
+  },
+  password: { ...text, description: 'Password of the user.' },
+  'generate-password': {
+    type: 'boolean',
+    default: false,
+    description: 'Whether each VM gets a random password, which nobody is told, as Windows wants one.',
+  },
+};
+
+const galleryImage = (kind: string): JsonSchema =>
+  object(`An image of a ${kind} gallery.`, ['gallery-name', 'name', 'version'], {
+    'gallery-name': { ...text, description: `Public name of the gallery.` },
+    name: { ...text, description: 'Name of the image definition.' },
+    version: { ...text, description: 'Version, or `latest`.' },
+  });
+
+const SOURCES = ['image-reference', 'image-id', 'image-filter', 'community-gallery-image', 'shared-gallery-image'];
+
+export const schema: JsonSchema = providerSchema({
+  description: 'A provider of the driver "azure": a resource group of an Azure subscription, in one location.',
+  defaults: DEFAULTS,
+  provider: {
+    required: ['location', 'resource-group', 'resource-group-location'],
+    rules: [{ oneOf: [{ required: ['subnet-id'] }, { required: ['network'] }] }],
+    properties: {
+      'auth-path': {
+        ...text,
+        description: 'JSON file with the credentials. Default: what the environment variable AZURE_AUTH_LOCATION says.',
+      },
+      location: { ...text, description: 'Region of the VMs, e.g. `centralus`.' },
+      'resource-group': {
+        ...text,
+        description: 'Resource group that everything is made in; it is made when it is missing.',
+      },
+      'resource-group-location': { ...text, description: 'Region of the resource group.' },
+      'subnet-id': { ...text, description: 'Full resource id of the subnet of the VMs.' },
+      network: {
+        description: 'Network of the VMs: its name, if it is in the resource group, or where it is.',
+        anyOf: [
+          text,
+          object('Where the network is.', ['network'], {
+            'resource-group': { ...text, description: "Default: the provider's." },
+            network: { ...text, description: 'Name of the network.' },
+            subnet: { ...text, default: 'default', description: 'Name of the subnet.' },
+          }),
+        ],
+      },
+      ...addresses,
+      'use-internal-ip': {
+        type: 'boolean',
+        default: false,
+        description: 'Whether nodes are reached at their private addresses.',
+      },
+      'host-key-checking': {
+        type: 'boolean',
+        default: true,
+        description: 'Whether a node is ready only when one can log in, and its host keys are known.',
+      },
+      'zuul-public-key': { ...text, description: 'Public ssh key of the user of every image that has no `key`.' },
+      ...imageUploadProperties,
+    },
+  },
+  pool: { required: ['max-servers'], properties: inherited },
+  label: {
+    required: ['hardware-profile'],
+    properties: {
+      'hardware-profile': object('What the VM runs on.', ['vm-size'], {
+        'vm-size': { ...text, description: 'Size, e.g. `Standard_B1ls`.' },
+      }),
+      tags: texts('Tags of the VM and what is made with it.'),
+      'dynamic-tags': texts(
+        'Tags with data of the request: `{request.id}`, `{request.labels}`, `{request.requestor}`, `{request.requestor_data}`, `{request.relative_priority}`, `{request.event_id}`, `{request.created_time}`, `{request.tenant_name}`, and into structures `{request.requestor_data[key]}`. `{{` and `}}` are braces.',
+      ),
+      'user-data': { type: 'string', description: 'User data, which the VM can read at any time.' },
+      'custom-data': {
+        type: 'string',
+        description: 'Custom data, which the VM gets at its first boot, e.g. for cloud-init.',
+      },
+      'volume-size': { type: 'integer', minimum: 1, description: "Size of the disk, GB. Default: the image's." },
+    },
+  },
+  diskImage: {
+    properties: {
+      username: { type: 'string', description: 'User to log in as. Default: `username` of the disk image.' },
+      'python-path': {
+        type: 'string',
+        description: 'Python interpreter on the node. Default: that of the disk image.',
+      },
+      'shell-type': { type: 'string', description: 'Shell on the node, as Ansible calls it.' },
+      ...login,
+      tags: texts('Tags that the image gets in the cloud.'),
+    },
+  },
+  cloudImage: {
+    required: ['username'],
+    rules: [{ oneOf: SOURCES.map((key) => ({ required: [key] })) }],
+    properties: {
+      ...login,
+      'image-reference': object('An image of the marketplace.', ['sku', 'publisher', 'version', 'offer'], {
+        sku: { ...text, description: 'SKU.' },
+        publisher: { ...text, description: 'Publisher.' },
+        version: { ...text, description: 'Version, or `latest`.' },
+        offer: { ...text, description: 'Offer.' },
+      }),
+      'image-id': { ...text, description: 'Full resource id of an image.' },
+      'image-filter': object('Of the images of the resource group that fit, the last by name.', [], {
+        name: { ...text, description: 'Name of the image.' },
+        location: { ...text, description: 'Region of the image.' },
+        tags: texts('Tags that the image must have.'),
+      }),
+      'community-gallery-image': galleryImage('community'),
+      'shared-gallery-image': galleryImage('shared'),
+    },
+  },
+});

@@ -1,0 +1,52 @@
+/**
+ * Fixed virtual hard disks, as Azure takes them: the disk's bytes, a whole number of MiB, and a footer of 512 bytes.
+ *
+ * Sources: "Virtual Hard Disk Image Format Specification" (Microsoft, 2006) for the footer; "Prepare a Windows VHD to upload to
+ * Azure" for what Azure demands.
+ */
+
+import { ConfigurationError } from '@nodepool/core';
+import { open } from 'node:fs/promises';
+
+const FOOTER_BYTES = 512;
+const MIB = 2 ** 20;
+const FIXED = 2;
+
+/** Size of the file in bytes, footer included. Rejects with `ConfigurationError` when Azure would not take it. */
+export async function checkVhd(file: string): Promise<number> {
+  const handle = await open(file, 'r');
+  try {
+    const { size } = await handle.stat();
+    if (size <= FOOTER_BYTES) throw refused(file, `it has ${size} bytes, which is no disk`);
+    const footer = Buffer.alloc(FOOTER_BYTES);
+    await handle.read(footer, 0, FOOTER_BYTES, size - FOOTER_BYTES);
+    checkFooter(file, footer, size - FOOTER_BYTES);
+    return size;
+  } finally {
+    await handle.close();
+  }
+}
+
+function checkFooter(file: string, footer: Buffer, diskBytes: number): void {
+  if (footer.toString('latin1', 0, 8) !== 'conectix') throw refused(file, 'it has no footer of a VHD at its end');
+  if (footer.readUInt32BE(64) !== checksum(footer)) throw refused(file, 'the checksum of its footer is wrong');
+  const type = footer.readUInt32BE(60);
+  if (type !== FIXED)
+    throw refused(file, `it is a ${type === 3 ? 'dynamic' : 'differencing'} disk, and Azure takes fixed ones`);
+  const said = footer.readBigUInt64BE(48);
+  if (said !== BigInt(diskBytes)) throw refused(file, `its footer says ${said} bytes, and it has ${diskBytes}`);
+  if (diskBytes % MIB !== 0) throw refused(file, `its ${diskBytes} bytes are no whole number of MiB`);
+}
+
+/** The complement of the sum of all bytes but those of the checksum itself. */
+export function checksum(footer: Buffer): number {
+  let sum = 0;
+  for (const [index, byte] of footer.entries()) if (index < 64 || index >= 68) sum += byte;
+  return ~sum >>> 0;
+}
+
+function refused(file: string, why: string): ConfigurationError {
+  return new ConfigurationError(
+    `${file} is no disk that Azure takes: ${why}; diskimage-builder makes one with "subformat=fixed,force_size" and a size in whole MiB`,
+  );
+}

@@ -1,0 +1,60 @@
+/** What the state machines of one provider share. */
+
+import { DriverError, sleep, type Call, type Clock, type RandomSource } from '@nodepool/core';
+import type { Accepted } from './client/arm.js';
+import type { Client } from './client/client.js';
+import type { AzureProvider } from './config.js';
+import { Lookups } from './lookups.js';
+import type { JsonValue } from '@nodepool/core';
+
+export class Works {
+  readonly lookups: Lookups;
+
+  constructor(
+    readonly config: AzureProvider,
+    readonly client: Client,
+    readonly clock: Clock,
+    readonly random: RandomSource,
+    readonly makeCall: () => Call,
+  ) {
+    this.lookups = new Lookups(client, config.location, makeCall, clock);
+  }
+
+  get subnetId(): string {
+    const { subnet } = this.config;
+    return 'id' in subnet ? subnet.id : `/subscriptions/${this.client.arm.subscriptionId}/${subnet.path}`;
+  }
+
+  /** Id of a resource of the compute service in this provider's group. */
+  computeId(kind: 'disks' | 'images', name: string): string {
+    const { subscriptionId } = this.client.arm;
+    return `/subscriptions/${subscriptionId}/resourceGroups/${this.config.resourceGroup}/providers/Microsoft.Compute/${kind}/${name}`;
+  }
+
+  /** For what is done outside of machines: follows an operation to its end, and gives its result. Rejects when it failed. */
+  async finished(what: string, begun: Promise<Accepted>, call: Call): Promise<JsonValue | undefined> {
+    const { url, retryAfterMs } = await begun;
+    if (url === undefined) return undefined;
+    for (let waitMs = retryAfterMs; ;) {
+      await sleep(this.clock, waitMs, call.signal);
+      const progress = await this.patiently(() => this.client.progress(what, url, call), call);
+      if (progress.status === 'failed') throw progress.error;
+      if (progress.status === 'succeeded') return progress.result;
+      waitMs = progress.retryAfterMs;
+    }
+  }
+
+  /** Tries again, a few times, what failed and may well work now, and what can be repeated. */
+  async patiently<T>(work: () => Promise<T>, call: Call, tries = 5): Promise<T> {
+    for (let failures = 1; ; failures += 1) {
+      try {
+        return await work();
+      } catch (error) {
+        const passing =
+          error instanceof DriverError && ['throttled', 'transient', 'timeout', 'conflict'].includes(error.code);
+        if (!passing || failures >= tries || call.signal.aborted) throw error;
+        await sleep(this.clock, Math.max(error.retryAfterMs ?? 0, 1000 * 2 ** failures), call.signal);
+      }
+    }
+  }
+}

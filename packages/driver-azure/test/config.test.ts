@@ -1,0 +1,89 @@
+/** Configurations that operators have, and what is read of them. */
+
+import { describe, expect, it } from '@jest/globals';
+import { readFileSync, mkdtempSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { formatProblem, loadConfig, type NodepoolConfig } from '@nodepool/core';
+import { azureDriver, type AzureProvider } from '../src/index.js';
+import { readAuth } from '../src/auth.js';
+
+const FILES = join(__dirname, '..', '..', 'core', 'test', 'config', 'files', 'valid');
+const folder = mkdtempSync(join(tmpdir(), 'azure-config-'));
+
+/** The samples have a placeholder for the file with the credentials, and double the braces of templates or do not. */
+async function load(name: string): Promise<NodepoolConfig> {
+  const file = join(folder, name);
+  writeFileSync(file, readFileSync(join(FILES, name), 'utf8').replace('{auth_path}', '/etc/azure.json'));
+  const driver = azureDriver({});
+  const result = await loadConfig({ file, secureFile: undefined, env: {}, discoverDriver: async () => driver });
+  if (!result.ok) throw new Error(result.problems.map(formatProblem).join('\n'));
+  return result.config;
+}
+
+async function provider(name: string): Promise<AzureProvider> {
+  return (await load(name)).providers.get('azure') as AzureProvider;
+}
+
+describe('the configuration of a site', () => {
+  it.each(['azure.yaml', 'azure-diskimage.yaml', 'azure-external-image.yaml', 'azure-gallery-image.yaml'])(
+    '%s loads',
+    async (name) => {
+      const { brokenProviders } = await load(name);
+      expect([...brokenProviders]).toEqual([]);
+      expect(await provider(name)).toMatchObject({
+        authPath: '/etc/azure.json',
+        location: 'centralus',
+        imageFormat: 'vhd',
+      });
+    },
+  );
+
+  it('has sizes, images, logins, tags and data', async () => {
+    const labels = (await provider('azure.yaml')).pools.get('main')?.labels;
+    expect(labels?.get('bionic')).toMatchObject({
+      vmSize: 'Standard_B1ls',
+      imageSource: { kind: 'reference', reference: { offer: 'UbuntuServer' } },
+      tags: { department: 'R&D' },
+      customData: Buffer.from('This is the custom data').toString('base64'),
+      addresses: { ipv4: true, ipv6: false, publicIpv4: true, publicIpv6: false },
+    });
+    expect(labels?.get('bionic')?.key).toMatch(/^ssh-rsa/);
+    // A key of the provider is for machines that have no password.
+    expect(labels?.get('windows-password')).toMatchObject({ password: 'reallybadpassword123', key: undefined });
+    expect(labels?.get('windows-generate')).toMatchObject({ generatePassword: true, key: undefined });
+    expect(labels?.get('image-by-tag')).toMatchObject({
+      imageSource: { kind: 'filter', filter: { tags: { foo: 'bar' } } },
+    });
+  });
+
+  it('gives images the tags of the provider over those of the disk image', async () => {
+    const images = (await provider('azure-diskimage.yaml')).diskImages;
+    expect(images.get('fake-image')?.metadata).toEqual({
+      diskimage_metadata: 'diskimage',
+      provider_metadata: 'provider',
+    });
+  });
+});
+
+describe('the file with the credentials', () => {
+  const file = join(folder, 'auth.json');
+  const right = { subscriptionId: 's', tenantId: 't', clientId: 'c', clientSecret: 'hush' };
+
+  it('has endpoints of Azure unless it says otherwise', () => {
+    writeFileSync(file, `\uFEFF${JSON.stringify(right)}`);
+    expect(readAuth(file)).toMatchObject({ endpoint: 'https://management.azure.com', clientSecret: 'hush' });
+    writeFileSync(file, JSON.stringify({ ...right, resourceManagerEndpointUrl: 'https://arm.example.org/' }));
+    expect(readAuth(file).endpoint).toBe('https://arm.example.org');
+  });
+
+  it.each([
+    ['a missing field', JSON.stringify({ ...right, tenantId: '' }), 'tenantId is missing'],
+    ['an endpoint without TLS', JSON.stringify({ ...right, activeDirectoryEndpointUrl: 'http://x' }), 'https URL'],
+    ['something else', 'hush', 'is not JSON'],
+  ])('is refused with %s, without telling its secrets', (_what, content, reason) => {
+    writeFileSync(file, content);
+    expect(() => readAuth(file)).toThrow(reason);
+    expect(() => readAuth(file)).not.toThrow('hush');
+  });
+});

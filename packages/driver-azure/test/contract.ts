@@ -1,0 +1,265 @@
+/** This driver and a simulated Azure, as the driver kit wants them. */
+
+import { join } from 'node:path';
+import type { ExternalId, JsonObject } from '@nodepool/core';
+import type { SimulatedAzure } from '@nodepool/dev-azure';
+import type { CloudResource, DriverSubject, PlannedFault, TestCloud } from '@nodepool/driver-kit';
+import { AzureAdapter, azureDriver, type AzureProvider } from '../src/index.js';
+import { openCloud, section } from './cloud.js';
+import { vhd } from './vhd-file.js';
+
+const size = { 'hardware-profile': { 'vm-size': 'Standard_B1ls' } };
+
+const used: JsonObject = section({
+  diskimages: [{ name: 'built' }],
+  pools: [
+    {
+      name: 'main',
+      'max-servers': 100,
+      labels: [
+        { name: 'small', 'cloud-image': 'debian', ...size },
+        { name: 'own', diskimage: 'built', ...size },
+      ],
+    },
+  ],
+});
+
+const image = { username: 'zuul' };
+
+/** Every key that a provider of this driver can have, but for those that exclude each other. */
+const everyKey: JsonObject = {
+  name: 'all',
+  driver: 'azure',
+  'auth-path': '/etc/nodepool/azure.json',
+  location: 'centralus',
+  'resource-group': 'nodepool',
+  'resource-group-location': 'centralus',
+  network: { 'resource-group': 'networks', network: 'ci', subnet: 'nodes' },
+  ipv4: true,
+  ipv6: true,
+  'public-ipv4': true,
+  'public-ipv6': true,
+  'use-internal-ip': false,
+  'host-key-checking': true,
+  'zuul-public-key': 'ssh-rsa AAAA',
+  'max-concurrency': 5,
+  priority: 10,
+  'launch-retries': 2,
+  'launch-timeout': 600,
+  'boot-timeout': 30,
+  rate: 5,
+  'image-upload-timeout': 3600,
+  'image-name-format': '{image_name}-{timestamp}',
+  'post-upload-hook': '/bin/true',
+  diskimages: [
+    {
+      name: 'built',
+      pause: false,
+      tags: { team: 'ci' },
+      username: 'zuul',
+      key: 'ssh-rsa AAAA',
+      password: 'Secret-Password-1',
+      'generate-password': false,
+      'python-path': 'auto',
+      'shell-type': 'sh',
+      'connection-type': 'ssh',
+      'connection-port': 22,
+    },
+  ],
+  'cloud-images': [
+    {
+      ...image,
+      name: 'by-reference',
+      'image-reference': { publisher: 'Debian', offer: 'debian-12', sku: '12', version: 'latest' },
+      key: 'ssh-rsa AAAA',
+      password: 'Secret-Password-1',
+      'generate-password': false,
+      'python-path': 'auto',
+      'shell-type': 'sh',
+      'connection-type': 'ssh',
+      'connection-port': 22,
+    },
+    { ...image, name: 'by-id', 'image-id': '/subscriptions/x/resourceGroups/y/providers/Microsoft.Compute/images/z' },
+    { ...image, name: 'by-filter', 'image-filter': { name: 'a', location: 'centralus', tags: { b: 'c' } } },
+    { ...image, name: 'community', 'community-gallery-image': { 'gallery-name': 'g', name: 'i', version: 'latest' } },
+    { ...image, name: 'shared', 'shared-gallery-image': { 'gallery-name': 'g', name: 'i', version: 'latest' } },
+  ],
+  pools: [
+    {
+      name: 'main',
+      'max-servers': 10,
+      priority: 5,
+      'node-attributes': { key: 'value' },
+      ipv4: true,
+      ipv6: false,
+      'public-ipv4': true,
+      'public-ipv6': false,
+      'host-key-checking': true,
+      'use-internal-ip': true,
+      labels: [
+        {
+          ...size,
+          name: 'small',
+          'cloud-image': 'by-reference',
+          'host-key-checking': true,
+          tags: { department: 'R&D' },
+          'dynamic-tags': { tenant: 'of {request.tenant_name}' },
+          'user-data': 'user',
+          'custom-data': '#cloud-config\n',
+          'volume-size': 100,
+        },
+        { ...size, name: 'own', diskimage: 'built' },
+      ],
+    },
+  ],
+};
+
+const { 'subnet-id': _subnet, ...withoutSubnet } = section();
+const label = ['pools', 0, 'labels', 0] as const;
+
+const configuration: DriverSubject['configuration'] = {
+  accepted: [everyKey, section(), { ...withoutSubnet, network: 'NodePool' }],
+  refused: [
+    {
+      why: 'a template over something that requests do not have',
+      section: section({}, { 'dynamic-tags': { tenant: '{request.tennant_name}' } }),
+      at: [...label, 'dynamic-tags', 'tenant'],
+    },
+    {
+      why: 'a tag that is too long',
+      section: section({}, { tags: { long: 'x'.repeat(257) } }),
+      at: [...label, 'tags', 'long'],
+    },
+    {
+      why: 'custom data that is too long',
+      section: section({}, { 'custom-data': 'x'.repeat(70_000) }),
+      at: [...label, 'custom-data'],
+    },
+  ],
+};
+
+/** The driver on a simulated cloud. */
+export const simulated: DriverSubject = {
+  name: 'azure',
+  packageFolder: join(__dirname, '..'),
+  configuration,
+  can: [
+    'adapter',
+    'resources',
+    'foreign-instances',
+    'times',
+    'list-lag',
+    'break-instance',
+    'destroy-instance',
+    'quota',
+    'images',
+    'image-checksums',
+    'image-labels',
+    'fault:any:lose-answer',
+    'fault:any:auth',
+    'fault:create:refuse',
+    'fault:create:lose-answer',
+    'fault:create:hang',
+    'fault:create:throttle',
+    'fault:create:auth',
+    'fault:create:quota',
+    'fault:create:capacity',
+    'fault:create:invalid',
+    'fault:delete:refuse',
+    'fault:delete:lose-answer',
+    'fault:list:refuse',
+    'fault:list:auth',
+    'fault:list:hang',
+    'fault:upload:hang',
+  ],
+  async open(): Promise<TestCloud> {
+    const { cloud, time, env } = await openCloud({ pageLimit: 3 });
+    return {
+      time,
+      section: used,
+      makeDriver: () => azureDriver(env),
+      makeAdapter: (config) => new AzureAdapter(config as AzureProvider),
+      resources: () => resourcesOf(cloud),
+      addForeignInstances: (count) => {
+        for (let index = 0; index < count; index += 1) cloud.machines.addForeign(`other-${index}`);
+      },
+      setTimes: (times) => cloud.configure(times),
+      setListLag: (ms) => {
+        cloud.faults.add({
+          on: ({ operation }) => operation.endsWith('.list'),
+          times: Infinity,
+          fault: { kind: 'lag', ms },
+        });
+      },
+      breakInstance: (id) => cloud.machines.break(text(id), 'the host broke down'),
+      destroyInstance: (id) => cloud.machines.destroy(text(id)),
+      setQuota: ({ instances }) => cloud.setLimit('virtualMachines', instances),
+      plan: (fault) => plan(cloud, fault),
+      imageContent: vhd(),
+      imageLabel: { pool: 'main', label: 'own' },
+      close: () => cloud.close(),
+    };
+  },
+};
+
+const OPERATIONS: Readonly<Record<PlannedFault['operation'], string | undefined>> = {
+  any: undefined,
+  create: 'virtualMachines.put',
+  delete: 'virtualMachines.delete',
+  list: 'virtualMachines.list',
+  upload: 'pages.put',
+};
+
+function plan({ faults }: SimulatedAzure, { operation, kind, skip }: PlannedFault): void {
+  const on = OPERATIONS[operation] ?? ((call: { operation: string }) => !call.operation.startsWith('login.'));
+  const status = (code: number, name: string, message?: string, retryAfter?: number): void => {
+    const more = { ...(message === undefined ? {} : { message }), ...(retryAfter === undefined ? {} : { retryAfter }) };
+    faults.add({ on, after: skip, fault: { kind: 'status', status: code, code: name, ...more } });
+  };
+  switch (kind) {
+    case 'refuse':
+      status(500, 'InternalServerError');
+      return;
+    case 'lose-answer':
+      faults.add({ on, after: skip, fault: { kind: 'cut', when: 'after' } });
+      return;
+    case 'hang':
+      faults.add({ on, after: skip, fault: { kind: 'hang', when: 'before' } });
+      return;
+    case 'throttle':
+      status(429, 'TooManyRequests', 'Too many requests.', 2);
+      return;
+    case 'auth':
+      // A refused token alone is no trouble: there is another one at the next login.
+      status(401, 'InvalidAuthenticationToken');
+      faults.add({ on: 'login.token', fault: { kind: 'status', status: 401, code: 'invalid_client' } });
+      return;
+    case 'quota':
+      status(
+        409,
+        'OperationNotAllowed',
+        'Operation could not be completed as it results in exceeding approved cores quota.',
+      );
+      return;
+    case 'capacity':
+      status(409, 'AllocationFailed', 'Allocation failed. We do not have sufficient capacity in this region.');
+      return;
+    case 'invalid':
+      status(400, 'InvalidParameter', 'The value of a parameter is invalid.');
+      return;
+  }
+}
+
+function resourcesOf(cloud: SimulatedAzure): CloudResource[] {
+  const vms = cloud.list('Microsoft.Compute/virtualMachines').filter(({ tags }) => 'nodepool_node_id' in tags);
+  const images = cloud.list('Microsoft.Compute/images').filter(({ tags }) => 'nodepool_upload_id' in tags);
+  return [
+    ...vms.map(({ name, tags }) => ({ kind: 'instance', externalId: name, tags })),
+    ...images.map(({ name, tags }) => ({ kind: 'image', externalId: name, tags })),
+  ];
+}
+
+function text(externalId: ExternalId): string {
+  if (typeof externalId === 'string') return externalId;
+  throw new TypeError('ids of Azure are texts');
+}

@@ -1,0 +1,135 @@
+/** Disk images: checked, written to a disk through its address, made into images, and removed. */
+
+import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
+import { createHash } from 'node:crypto';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { ExternalId } from '@nodepool/core';
+import { callOn, openCloud, section, type OpenCloud } from './cloud.js';
+import { failureOf, TestProvider } from './provider.js';
+import { vhd } from './vhd-file.js';
+
+jest.setTimeout(60_000);
+
+const IMAGES = 'Microsoft.Compute/images';
+const DISKS = 'Microsoft.Compute/disks';
+
+let open: OpenCloud;
+let test: TestProvider;
+let folder: string;
+let file: string;
+
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'azure-images-'));
+  file = join(folder, 'image.vhd');
+  await writeFile(file, vhd());
+  open = await openCloud();
+  test = await TestProvider.started(open, section({ diskimages: [{ name: 'debian' }] }));
+});
+
+afterEach(async () => {
+  await test.stop();
+  await open.cloud.close();
+  await rm(folder, { recursive: true, force: true });
+});
+
+const names = (type: typeof IMAGES | typeof DISKS): readonly string[] => open.cloud.list(type).map(({ name }) => name);
+
+function text(externalId: ExternalId): string {
+  if (typeof externalId === 'string') return externalId;
+  throw new TypeError('ids of Azure are texts');
+}
+
+describe('an upload', () => {
+  it('makes an image of just these bytes, with its tags, and leaves no disk', async () => {
+    const externalId = await test.upload(file, { metadata: { team: 'ci' } });
+    expect(open.cloud.disks.contentOf(text(externalId))?.equals(vhd())).toBe(true);
+    expect(open.cloud.list(IMAGES).map(({ tags }) => tags)).toEqual([
+      {
+        team: 'ci',
+        nodepool_build_id: 'b1',
+        nodepool_upload_id: '0000000001',
+        nodepool_provider_name: 'test',
+        nodepool_image_name: 'debian-1',
+      },
+    ]);
+    expect(names(DISKS)).toEqual([]);
+  });
+
+  it('sends what is not zero only, and tells its progress to the end', async () => {
+    const told: number[] = [];
+    await test.upload(file, { progress: (sent) => void told.push(sent) });
+    // Of the three blocks the second is all zeros, and the last has the footer.
+    expect(open.cloud.calls.count('pages.put')).toBe(2);
+    expect(told.at(-1)).toBe(vhd().length);
+    expect(told).toEqual(told.toSorted((a, b) => a - b));
+  });
+
+  it('goes on after errors of the storage, without beginning anew', async () => {
+    open.cloud.faults.add({ on: 'pages.put', times: 3, fault: { kind: 'status', status: 503, code: 'ServerBusy' } });
+    open.cloud.faults.add({ on: 'pages.put', after: 1, fault: { kind: 'cut', when: 'after' } });
+    const externalId = await test.upload(file);
+    expect(open.cloud.disks.contentOf(text(externalId))?.equals(vhd())).toBe(true);
+    expect(open.cloud.calls.count('disks.put')).toBe(1);
+  });
+
+  it('that fails leaves nothing behind', async () => {
+    open.cloud.faults.add({
+      on: 'pages.put',
+      times: Infinity,
+      fault: { kind: 'status', status: 403, code: 'AuthenticationFailed' },
+    });
+    expect(await failureOf(test.upload(file))).toMatchObject({ code: 'auth' });
+    expect([...names(IMAGES), ...names(DISKS)]).toEqual([]);
+  });
+
+  it('of a file that is not the one that was built becomes no image', async () => {
+    const md5 = createHash('md5').update('another').digest('hex');
+    await expect(test.upload(file, { md5 })).rejects.toThrow('is not what was built');
+    expect([...names(IMAGES), ...names(DISKS)]).toEqual([]);
+  });
+
+  it.each([
+    ['a file without a footer', { cookie: 'nothing!' }, 'no footer'],
+    ['a dynamic disk', { type: 3 }, 'dynamic disk'],
+    ['a size that is no whole number of MiB', { bytes: 2 ** 20 + 512 }, 'no whole number of MiB'],
+  ])('refuses %s before anything is made', async (_what, options, reason) => {
+    await writeFile(file, vhd(options));
+    const failure = await failureOf(test.upload(file));
+    expect(failure.code).toBe('configuration');
+    expect(failure.message).toContain(reason);
+    expect(open.cloud.calls.count('disks.put')).toBe(0);
+  });
+
+  it('refuses a footer whose checksum is wrong', async () => {
+    const damaged = vhd();
+    damaged.writeUInt8(1, damaged.length - 1);
+    await writeFile(file, damaged);
+    await expect(test.upload(file)).rejects.toThrow('checksum of its footer');
+  });
+});
+
+describe('an upload without an answer', () => {
+  it('ends at its deadline, and leaves nothing behind', async () => {
+    open.cloud.faults.add({ on: 'pages.put', fault: { kind: 'hang', when: 'before' } });
+    const deadline = open.time.clock.monotonic() + 10_000;
+    const failure = await failureOf(test.upload(file, { deadline }));
+    expect(failure.code).toBe('timeout');
+    expect([...names(IMAGES), ...names(DISKS)]).toEqual([]);
+  });
+});
+
+describe('an image', () => {
+  it('is listed when it is ours, and can be deleted twice', async () => {
+    open.cloud.disks.addImage('nodepool', 'of-others', 'centralus', {});
+    const externalId = await test.upload(file);
+    const images = test.provider.images;
+    if (images === undefined) throw new Error('there are no images');
+    const call = callOn(open.time.clock);
+    expect(await test.end(images.listImages(call))).toMatchObject([{ externalId, ready: true }]);
+    await test.end(images.deleteImage(externalId, call));
+    await test.end(images.deleteImage(externalId, call));
+    expect(names(IMAGES)).toEqual(['of-others']);
+  });
+});

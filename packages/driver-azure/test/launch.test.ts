@@ -1,0 +1,272 @@
+/** From a label to a VM and back, and what can go wrong on the way. */
+
+import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
+import type { JsonObject } from '@nodepool/core';
+import type { Resource } from '@nodepool/dev-azure';
+import { openCloud, section, type OpenCloud } from './cloud.js';
+import { TestProvider } from './provider.js';
+
+jest.setTimeout(60_000);
+
+const VMS = 'Microsoft.Compute/virtualMachines';
+const NICS = 'Microsoft.Network/networkInterfaces';
+const ADDRESSES = 'Microsoft.Network/publicIPAddresses';
+const DISKS = 'Microsoft.Compute/disks';
+const ALL = [VMS, NICS, ADDRESSES, DISKS] as const;
+
+let open: OpenCloud;
+const started: TestProvider[] = [];
+
+beforeEach(async () => {
+  open = await openCloud();
+});
+
+afterEach(async () => {
+  for (const test of started.splice(0)) await test.stop();
+  await open.cloud.close();
+});
+
+async function provider(...change: Parameters<typeof section>): Promise<TestProvider> {
+  const test = await TestProvider.started(open, section(...change));
+  started.push(test);
+  return test;
+}
+
+const everything = (): readonly Resource[] => ALL.flatMap((type) => open.cloud.list(type));
+
+function image(change: JsonObject): JsonObject {
+  return { 'cloud-images': [{ name: 'debian', username: 'zuul', ...change }] };
+}
+
+describe('a launch', () => {
+  it('makes a VM with its parts by one PUT, each with the tags of the node', async () => {
+    const test = await provider();
+    const launched = await test.launch();
+    expect(launched.publicIpv4).toMatch(/^203\./);
+    expect(launched.privateIpv4).toMatch(/^10\./);
+    expect(launched.interfaceIp).toBe(launched.publicIpv4);
+    expect(launched.resources).toEqual({ instances: 1, cores: 1, ram: 512, standardbsfamily: 1 });
+    expect(open.cloud.calls.count('virtualMachines.put')).toBe(1);
+    expect(everything()).toHaveLength(4);
+    for (const { tags } of everything()) expect(tags['nodepool_node_id']).toBe('0000000001');
+  });
+
+  it('asks for its own VM and operation only, and for no list', async () => {
+    const test = await provider();
+    open.cloud.calls.reset();
+    await test.launch();
+    const { 'operations.get': polls, ...calls } = open.cloud.calls.byOperation();
+    expect(polls).toBeLessThanOrEqual(5);
+    expect(calls).toEqual({ 'virtualMachines.put': 1, 'virtualMachines.get': 1, 'networkInterfaces.get': 1 });
+  });
+
+  it('has the addresses that the pool wants', async () => {
+    const test = await provider({ ipv6: true, 'public-ipv6': true, 'public-ipv4': false, ipv4: true });
+    const launched = await test.launch();
+    expect(launched.publicIpv4).toBeUndefined();
+    expect(launched.privateIpv4).toMatch(/^10\./);
+    expect(launched.publicIpv6).toMatch(/^2001:db8::/);
+    expect(launched.interfaceIp).toBe(launched.publicIpv6);
+  });
+
+  it('has no public address for a pool of private ones', async () => {
+    const test = await provider({ 'public-ipv4': false, 'use-internal-ip': true });
+    const launched = await test.launch();
+    expect(launched.interfaceIp).toMatch(/^10\./);
+    expect(open.cloud.list(ADDRESSES)).toEqual([]);
+  });
+
+  it('has the tags of the label, and those that are made of the request', async () => {
+    const label = { tags: { department: 'R&D' }, 'dynamic-tags': { tenant: 'Tenant is {request.tenant_name}' } };
+    const test = await provider({}, label);
+    await test.launch();
+    expect(open.cloud.list(VMS)[0]?.tags).toMatchObject({ department: 'R&D', tenant: 'Tenant is acme' });
+  });
+
+  it.each([
+    [
+      'an image of the marketplace',
+      { 'image-reference': { publisher: 'D', offer: 'o', sku: 's', version: 'latest' } },
+      { offer: 'o' },
+    ],
+    [
+      'a community gallery',
+      { 'community-gallery-image': { 'gallery-name': 'g', name: 'i', version: '1' } },
+      { communityGalleryImageId: '/CommunityGalleries/g/Images/i/Versions/1' },
+    ],
+    [
+      'a shared gallery',
+      { 'shared-gallery-image': { 'gallery-name': 'g', name: 'i', version: 'latest' } },
+      { sharedGalleryImageId: '/SharedGalleries/g/Images/i/Versions/latest' },
+    ],
+  ])('takes its image from %s', async (_what, source, reference) => {
+    const test = await provider(image(source));
+    await test.launch();
+    expect(open.cloud.list(VMS)[0]?.properties).toMatchObject({ storageProfile: { imageReference: reference } });
+  });
+
+  it('takes the last by name of the images that a filter finds', async () => {
+    for (const name of ['ci-1', 'ci-3', 'ci-2'])
+      open.cloud.disks.addImage('nodepool', name, 'centralus', { use: 'ci' });
+    open.cloud.disks.addImage('nodepool', 'other-9', 'centralus', {});
+    const test = await provider(image({ 'image-filter': { tags: { use: 'ci' } } }));
+    await test.launch();
+    const [vm] = open.cloud.list(VMS);
+    expect(JSON.stringify(vm?.properties['storageProfile'])).toContain('/images/ci-3');
+  });
+
+  it('can have a password by chance, of which Azure approves', async () => {
+    const test = await provider(image({ 'image-id': '/subscriptions/s/galleries/x', 'generate-password': true }));
+    await test.launch();
+    expect(open.cloud.list(VMS)).toHaveLength(1);
+  });
+
+  it('says what is wrong with a size that the location does not have', async () => {
+    const test = await provider({}, { 'hardware-profile': { 'vm-size': 'Standard_X9' } });
+    expect(test.provider.labelReady('main', 'small')).toMatchObject({ ready: false });
+    expect((await test.failedLaunch()).code).toBe('configuration');
+    expect(everything()).toEqual([]);
+  });
+});
+
+describe('a launch in trouble', () => {
+  it('whose answer is lost finds its VM by its name', async () => {
+    const test = await provider();
+    open.cloud.faults.add({ on: 'virtualMachines.put', fault: { kind: 'cut', when: 'after' } });
+    await test.launch();
+    expect(open.cloud.list(VMS)).toHaveLength(1);
+  });
+
+  it('waits as long as Azure wants it to when there are too many calls', async () => {
+    const test = await provider();
+    open.cloud.faults.add({
+      on: 'virtualMachines.put',
+      fault: { kind: 'status', status: 429, code: 'TooManyRequests', retryAfter: 120 },
+    });
+    const before = open.time.clock.monotonic();
+    await test.launch();
+    expect(open.time.clock.monotonic() - before).toBeGreaterThanOrEqual(120_000);
+  });
+
+  it.each([
+    ['virtualMachines.put', 409, 'RetryableError'],
+    ['operations.get', 429, 'RetryableErrorDueToAnotherOperation'],
+    ['virtualMachines.get', 500, 'InternalServerError'],
+    ['networkInterfaces.get', 503, 'ServiceUnavailable'],
+  ])('tries again when %s is answered with %d %s', async (on, status, code) => {
+    const test = await provider();
+    open.cloud.faults.add({ on, fault: { kind: 'status', status, code } });
+    await test.launch();
+    expect(open.cloud.list(VMS)).toHaveLength(1);
+  });
+
+  it('logs in anew when its token is refused', async () => {
+    const test = await provider();
+    open.cloud.revokeTokens();
+    await test.launch();
+    expect(open.cloud.calls.count('login.token')).toBe(2);
+  });
+
+  it('goes on by the VM itself when Azure has forgotten the operation', async () => {
+    const test = await provider();
+    const launch = test.begin();
+    await open.time.until(() => open.cloud.list(VMS).length > 0, 60_000);
+    open.cloud.forgetOperations();
+    expect((await test.end(launch)).publicIpv4).toBeDefined();
+  });
+
+  it.each([
+    ['AllocationFailed', 'We do not have sufficient capacity.', 'capacity'],
+    ['OperationNotAllowed', 'It results in exceeding approved cores quota.', 'quota'],
+    ['OSProvisioningTimedOut', 'OS Provisioning did not finish.', 'instance-failed'],
+  ])('that ends with %s after it was accepted fails as what it is', async (code, message, expected) => {
+    const test = await provider();
+    open.cloud.faults.failNextVm({ code, message });
+    expect(await test.failedLaunch()).toMatchObject({ code: expected, outcome: 'applied' });
+  });
+
+  it('fails for quota when the family of its size is used up', async () => {
+    open.cloud.setLimit('standardBSFamily', 0);
+    const test = await provider();
+    expect((await test.failedLaunch()).code).toBe('quota');
+  });
+
+  it('goes on where another process left it, and makes nothing twice', async () => {
+    const first = await provider();
+    let saved: unknown;
+    const launch = first.begin('0000000001', {
+      save: async (progress) => {
+        saved = progress.machine;
+      },
+    });
+    launch.catch(() => undefined);
+    await open.time.until(() => saved !== undefined, 60_000);
+    await first.stop();
+    const second = await provider();
+    const [vm] = open.cloud.list(VMS);
+    const launched = await second.launch('0000000001', { saved: saved as null, externalId: vm?.name ?? null });
+    expect(launched.externalId).toBe(vm?.name);
+    expect(open.cloud.calls.count('virtualMachines.put')).toBe(1);
+  });
+});
+
+describe('a deletion', () => {
+  it('takes everything away that was made with the VM', async () => {
+    const test = await provider();
+    const { externalId } = await test.launch();
+    await test.cleanUp(externalId);
+    expect(everything()).toEqual([]);
+  });
+
+  it('of a VM that is gone is a success', async () => {
+    const test = await provider();
+    await test.cleanUp('np-never-was');
+    expect(open.cloud.calls.count('virtualMachines.delete')).toBe(1);
+  });
+
+  it('survives a lost answer and an error', async () => {
+    const test = await provider();
+    const { externalId } = await test.launch();
+    open.cloud.faults.add({
+      on: 'virtualMachines.delete',
+      fault: { kind: 'status', status: 500, code: 'InternalServerError' },
+    });
+    open.cloud.faults.add({ on: 'virtualMachines.delete', after: 1, fault: { kind: 'cut', when: 'after' } });
+    await test.cleanUp(externalId);
+    expect(everything()).toEqual([]);
+  });
+});
+
+describe('a hundred nodes at once', () => {
+  it('are made and removed with a dozen calls each, and leave nothing', async () => {
+    const test = await provider();
+    open.cloud.calls.reset();
+    const ids = Array.from({ length: 100 }, (_, index) => String(index + 1).padStart(10, '0'));
+    const nodes = await test.end(Promise.all(ids.map((id) => test.begin(id))));
+    expect(new Set(nodes.map(({ publicIpv4 }) => publicIpv4)).size).toBe(100);
+    await test.end(Promise.all(nodes.map(({ externalId }, index) => test.beginCleanUp(externalId, ids[index]))));
+    expect(everything()).toEqual([]);
+    expect(open.cloud.calls.count() / 100).toBeLessThanOrEqual(12);
+  });
+});
+
+describe('what was left behind', () => {
+  it('is found by its tags, and goes in an order that Azure accepts', async () => {
+    const test = await provider();
+    await test.launch();
+    const [vm] = open.cloud.list(VMS);
+    if (vm !== undefined) open.cloud.remove(vm);
+    // What belonged to the VM is still there, the address in use by the interface.
+    expect(everything().map(({ type }) => type)).toEqual([NICS, ADDRESSES, DISKS]);
+    await test.cleanUpRound(() => true);
+    expect(everything()).toEqual([]);
+  });
+
+  it('of others is left alone', async () => {
+    open.cloud.disks.addImage('nodepool', 'of-others', 'centralus', {});
+    open.cloud.machines.addForeign('other');
+    const test = await provider();
+    expect(await test.cleanUpRound(() => true)).toEqual([]);
+    expect(open.cloud.list(VMS)).toHaveLength(1);
+  });
+});

@@ -1,0 +1,24 @@
+/** Fixed VHDs, as diskimage-builder writes them, to upload. */
+
+import { checksum } from '../src/vhd.js';
+
+export interface VhdOptions {
+  /** Of the disk, without its footer. */
+  readonly bytes?: number;
+  /** 2: fixed, 3: dynamic, 4: differencing. */
+  readonly type?: number;
+  readonly cookie?: string;
+}
+
+/** A disk with some data at its start and zeros behind, and its footer. */
+export function vhd({ bytes = 9 * 2 ** 20, type = 2, cookie = 'conectix' }: VhdOptions = {}): Buffer {
+  const disk = Buffer.alloc(bytes);
+  for (let index = 0; index < Math.min(bytes, 2 ** 20); index += 1) disk[index] = index % 251;
+  const footer = Buffer.alloc(512);
+  footer.write(cookie, 0, 'latin1');
+  footer.writeBigUInt64BE(BigInt(bytes), 40);
+  footer.writeBigUInt64BE(BigInt(bytes), 48);
+  footer.writeUInt32BE(type, 60);
+  footer.writeUInt32BE(checksum(footer), 64);
+  return Buffer.concat([disk, footer]);
+}

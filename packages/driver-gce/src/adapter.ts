@@ -1,0 +1,190 @@
+/** The cloud, as the simple framework wants to see it. */
+
+import {
+  ConfigurationError,
+  DriverError,
+  isDriverError,
+  type Call,
+  type CreateRequest,
+  type ExternalId,
+  type Instance,
+  type PoolConfig,
+  type ProviderContext,
+  type QuotaInformation,
+  type Resource,
+  type SimpleTaskManagerAdapter,
+  type TaskManager,
+} from '@nodepool/core';
+import { Compute } from './client/compute.js';
+import { connect } from './client/google.js';
+import { Storage } from './client/storage.js';
+import { imagePath, isZoneOf, type GceLabel, type GceProvider } from './config.js';
+import { GceImages } from './images.js';
+import {
+  externalIdOf,
+  instanceBody,
+  instanceName,
+  instanceOf,
+  placeOf,
+  requestId,
+  type InstancePlace,
+} from './instance.js';
+import { MachineTypes } from './machine-types.js';
+import { limitsIn, needOf, type MachineSize } from './quota.js';
+import { deleteResource, listResources } from './resources.js';
+
+/** Calls that wait for an operation take long, and are answered by the cloud as it pleases. */
+const CONCURRENCY = 1000;
+const CONSOLE_CHARACTERS = 32_000;
+const START_TIMEOUT_MS = 60_000;
+/** A list takes one of the few calls per second that are allowed. */
+const LIST_INTERVAL_MS = 3000;
+
+/** What there is once the provider was started. */
+interface Started {
+  readonly compute: Compute;
+  readonly storage: Storage | undefined;
+  readonly machineTypes: MachineTypes;
+}
+
+export class GceAdapter implements SimpleTaskManagerAdapter<GceLabel> {
+  readonly concurrency = CONCURRENCY;
+  readonly listIntervalMs = LIST_INTERVAL_MS;
+  readonly images: GceImages;
+  private readonly stopped = new AbortController();
+  private started: Started | undefined;
+
+  constructor(private readonly config: GceProvider) {
+    this.images = new GceImages(config);
+  }
+
+  /** Reads the region, so that wrong credentials, and a wrong project or region, show now. */
+  async start({ clock, log, onApiCall }: ProviderContext, tasks: TaskManager): Promise<void> {
+    const { config } = this;
+    const google = connect(config);
+    const compute = new Compute(google, config.project, tasks, clock);
+    const call: Call = { signal: this.stopped.signal, deadline: clock.monotonic() + START_TIMEOUT_MS, log };
+    try {
+      await compute.region(config.region, call);
+    } catch (error) {
+      if (!isDriverError(error) || error.code !== 'not-found') throw error;
+      const message = `provider ${config.name}: project ${config.project} has no region ${config.region}`;
+      throw new ConfigurationError(message, { cause: error });
+    }
+    const bucket = config.storageBucket;
+    const storage = bucket === undefined ? undefined : new Storage({ google, bucket, clock, onApiCall });
+    this.started = { compute, storage, machineTypes: new MachineTypes(compute) };
+    this.images.start({ compute, storage, clock });
+  }
+
+  stop(): void {
+    this.stopped.abort(new Error('the provider was stopped'));
+  }
+
+  /** Resolves when the cloud has accepted the instance and made its disk; whether it runs, the list tells. */
+  async createInstance(_tasks: TaskManager, request: CreateRequest<GceLabel>, call: Call): Promise<ExternalId> {
+    const name = instanceName(request.hostname, request.tags.nodepool_launch_attempt);
+    let shortage: DriverError | undefined;
+    for (const zone of this.zonesFor(request)) {
+      try {
+        return await this.createIn({ zone, name }, request, call);
+      } catch (error) {
+        if (!isDriverError(error) || error.code !== 'capacity' || error.outcome !== 'not-applied') throw error;
+        call.log.warn('a zone has no room for an instance', { zone, error });
+        shortage = error;
+      }
+    }
+    throw (
+      shortage ?? new DriverError('unexpected', `pool ${request.pool.name} has no zones`, { outcome: 'not-applied' })
+    );
+  }
+
+  async deleteInstance(_tasks: TaskManager, externalId: ExternalId, call: Call): Promise<void> {
+    const { compute } = this.running;
+    const { zone, name } = placeOf(externalId, this.config.zone);
+    const operation = await compute.deleteInstance(zone, name, call);
+    await compute.finish(operation, `deletion of instance ${name}`, call);
+  }
+
+  /** Those of the region, whose limits they count for, and ours wherever they are. */
+  async listInstances(_tasks: TaskManager, call: Call): Promise<readonly Instance[]> {
+    const { compute, machineTypes } = this.running;
+    const { region, project, name } = this.config;
+    const listed = await compute.listInstances(call);
+    await machineTypes.learn(listed, region, call);
+    const sizeOf = (machineType: string): MachineSize | undefined => machineTypes.known(machineType);
+    return listed
+      .map((data) => instanceOf(data, { region, project, sizeOf }))
+      .filter(({ az = '', tags }) => isZoneOf(region, az) || tags['nodepool_provider_name'] === name);
+  }
+
+  listResources(_tasks: TaskManager, call: Call): Promise<readonly Resource[]> {
+    return listResources(this.running, call);
+  }
+
+  deleteResource(_tasks: TaskManager, resource: Resource, call: Call): Promise<void> {
+    return deleteResource(this.running, resource, call);
+  }
+
+  async getQuotaLimits(_tasks: TaskManager, call: Call): Promise<QuotaInformation> {
+    return limitsIn(await this.running.compute.region(this.config.region, call));
+  }
+
+  /** Rejects with `ConfigurationError` when the zone does not have the machine type. */
+  async getQuotaForLabel(_tasks: TaskManager, label: GceLabel, call: Call): Promise<QuotaInformation> {
+    const size = await this.running.machineTypes.read(this.config.zone, label.instanceType, call);
+    if (size !== undefined) return needOf(label.instanceType, size);
+    throw new ConfigurationError(
+      `label ${label.name}: zone ${this.config.zone} has no machine type ${label.instanceType}`,
+    );
+  }
+
+  async getAvailabilityZones(_tasks: TaskManager, pool: PoolConfig<GceLabel>): Promise<readonly string[]> {
+    return pool.availabilityZones;
+  }
+
+  async getConsoleLog(_tasks: TaskManager, externalId: ExternalId, _label: GceLabel, call: Call): Promise<string> {
+    const { zone, name } = placeOf(externalId, this.config.zone);
+    const output = await this.running.compute.serialOutput(zone, name, call);
+    return output.slice(-CONSOLE_CHARACTERS);
+  }
+
+  /** All nodes of a request are in one zone; a request for one node only can be served in another as well. */
+  private zonesFor({ availabilityZone, pool, request }: CreateRequest<GceLabel>): readonly string[] {
+    const zones = pool.availabilityZones;
+    if (availabilityZone === undefined) return zones;
+    if (request.labels.length > 1) return [availabilityZone];
+    return [availabilityZone, ...zones.filter((zone) => zone !== availabilityZone)];
+  }
+
+  private async createIn(place: InstancePlace, request: CreateRequest<GceLabel>, call: Call): Promise<ExternalId> {
+    const { compute } = this.running;
+    const body = instanceBody(place, request, this.imageOf(request));
+    const id = requestId('create', request.tags.nodepool_launch_attempt, place.zone);
+    const operation = await this.accepted(request, compute.insertInstance(place.zone, body, id, call));
+    await this.accepted(request, compute.finish(operation, `creation of instance ${place.name}`, call));
+    return externalIdOf(place);
+  }
+
+  /** What is not found in a creation is named by the configuration; but for built images, which come and go. */
+  private async accepted<T>({ label }: CreateRequest<GceLabel>, work: Promise<T>): Promise<T> {
+    try {
+      return await work;
+    } catch (error) {
+      const lacks = isDriverError(error) && error.code === 'not-found' && error.outcome === 'not-applied';
+      if (!lacks || (label.image.kind === 'diskimage' && /\/images\//.test(error.message))) throw error;
+      throw new ConfigurationError(`label ${label.name}: ${error.message}`, { cause: error });
+    }
+  }
+
+  private imageOf({ label, imageExternalId }: CreateRequest<GceLabel>): string {
+    if (label.cloudImage !== undefined) return label.cloudImage;
+    if (typeof imageExternalId === 'string') return imagePath(this.config.project, imageExternalId);
+    throw new ConfigurationError(`label ${label.name}: its disk image has no upload that could be used`);
+  }
+
+  private get running(): Started {
+    if (this.started !== undefined) return this.started;
+    throw new DriverError('unexpected', `provider ${this.config.name} was not started`, { outcome: 'not-applied' });
+  }
+}

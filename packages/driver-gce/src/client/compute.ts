@@ -1,0 +1,211 @@
+/** Compute Engine: the calls that this driver makes, each a task of the provider's task manager. */
+
+import {
+  DriverError,
+  isDriverError,
+  objectAt,
+  sleep,
+  stringAt,
+  type Call,
+  type Clock,
+  type JsonObject,
+  type TaskManager,
+} from '@nodepool/core';
+import type { compute_v1 } from '@googleapis/compute/build/v1.js';
+import { errorOf, operationError } from '../errors.js';
+import { linkAt, listAt, objectOf } from './answers.js';
+import { callOptions, type CallOptions, type Google } from './google.js';
+
+const PAGE_SIZE = 500;
+/** A list with more pages than that goes in a circle. */
+const MAX_PAGES = 1000;
+/** Pause before an operation is asked for again whose state could not be read. */
+const ASK_AGAIN_MS = 2000;
+const PASSING = new Set(['transient', 'timeout', 'throttled']);
+
+type Answer = Promise<{ readonly data: unknown }>;
+
+/** What is done to a resource, until it is done. */
+export interface Operation {
+  readonly name: string;
+  /** Undefined: a global one. */
+  readonly zone: string | undefined;
+  readonly done: boolean;
+  readonly errors: readonly JsonObject[];
+}
+
+/** What images and instances are, as the API describes them; see `Schema$Image` and `Schema$Instance` of the library. */
+export type InstanceBody = compute_v1.Schema$Instance;
+export type ImageBody = compute_v1.Schema$Image;
+
+export class Compute {
+  constructor(
+    private readonly google: Google,
+    private readonly project: string,
+    private readonly tasks: TaskManager,
+    private readonly clock: Clock,
+  ) {}
+
+  /** The call is done once, however often it is sent with the same `requestId`. */
+  async insertInstance(zone: string, requestBody: InstanceBody, requestId: string, call: Call): Promise<Operation> {
+    const { project, api } = this;
+    const data = await this.call('instances', 'POST', 'insert', call, (options) =>
+      api.instances.insert({ project, zone, requestBody, requestId }, options),
+    );
+    return operationIn(data);
+  }
+
+  async deleteInstance(zone: string, instance: string, call: Call): Promise<Operation> {
+    const { project, api } = this;
+    const data = await this.call('instances', 'DELETE', 'delete', call, (options) =>
+      api.instances.delete({ project, zone, instance }, options),
+    );
+    return operationIn(data);
+  }
+
+  /** Instances of all zones, or a rejection. */
+  async listInstances(call: Call): Promise<readonly JsonObject[]> {
+    const { project, api } = this;
+    const pages = await this.pages('instances', 'aggregatedList', call, (pageToken, options) =>
+      api.instances.aggregatedList(
+        { project, maxResults: PAGE_SIZE, returnPartialSuccess: false, ...pageToken },
+        options,
+      ),
+    );
+    return pages.flatMap((page) =>
+      Object.values(objectAt(page, 'items') ?? {}).flatMap((scope) => listAt(objectOf(scope), 'instances')),
+    );
+  }
+
+  async serialOutput(zone: string, instance: string, call: Call): Promise<string> {
+    const { project, api } = this;
+    const data = await this.call('instances', 'GET', 'getSerialPortOutput', call, (options) =>
+      api.instances.getSerialPortOutput({ project, zone, instance, port: 1 }, options),
+    );
+    return stringAt(data, 'contents') ?? '';
+  }
+
+  machineType(zone: string, machineType: string, call: Call): Promise<JsonObject> {
+    const { project, api } = this;
+    return this.call('machineTypes', 'GET', 'get', call, (options) =>
+      api.machineTypes.get({ project, zone, machineType }, options),
+    );
+  }
+
+  region(region: string, call: Call): Promise<JsonObject> {
+    const { project, api } = this;
+    return this.call('regions', 'GET', 'get', call, (options) => api.regions.get({ project, region }, options));
+  }
+
+  async insertImage(requestBody: ImageBody, requestId: string, call: Call): Promise<Operation> {
+    const { project, api } = this;
+    const data = await this.call('images', 'POST', 'insert', call, (options) =>
+      api.images.insert({ project, requestBody, requestId }, options),
+    );
+    return operationIn(data);
+  }
+
+  async deleteImage(image: string, call: Call): Promise<Operation> {
+    const { project, api } = this;
+    const data = await this.call('images', 'DELETE', 'delete', call, (options) =>
+      api.images.delete({ project, image }, options),
+    );
+    return operationIn(data);
+  }
+
+  /** Images of the project. */
+  async listImages(call: Call): Promise<readonly JsonObject[]> {
+    const { project, api } = this;
+    const pages = await this.pages('images', 'list', call, (pageToken, options) =>
+      api.images.list({ project, maxResults: PAGE_SIZE, ...pageToken }, options),
+    );
+    return pages.flatMap((page) => listAt(page, 'items'));
+  }
+
+  /** Waits until the operation has ended, and throws what it has failed with. That it cannot be followed says nothing of its outcome. */
+  async finish(operation: Operation, what: string, call: Call): Promise<void> {
+    let latest = operation;
+    while (!latest.done) {
+      try {
+        latest = await this.waited(latest, call);
+      } catch (error) {
+        if (!isDriverError(error)) throw error;
+        if (!PASSING.has(error.code) || call.deadline <= this.clock.monotonic()) {
+          throw new DriverError(error.code, `${what}: ${error.message}`, { outcome: 'unknown', cause: error });
+        }
+        await sleep(this.clock, error.retryAfterMs ?? ASK_AGAIN_MS, call.signal);
+      }
+    }
+    if (latest.errors.length > 0) throw operationError(what, latest.errors);
+  }
+
+  /** One call, which the cloud answers when the operation has ended, or after two minutes. */
+  private async waited({ name: operation, zone }: Operation, call: Call): Promise<Operation> {
+    const { project, api } = this;
+    const data =
+      zone === undefined
+        ? await this.call('globalOperations', 'POST', 'wait', call, (options) =>
+            api.globalOperations.wait({ project, operation }, options),
+          )
+        : await this.call('zoneOperations', 'POST', 'wait', call, (options) =>
+            api.zoneOperations.wait({ project, zone, operation }, options),
+          );
+    return operationIn(data);
+  }
+
+  /** All pages, or a rejection. */
+  private async pages(
+    service: string,
+    operation: string,
+    call: Call,
+    page: (token: PageToken, options: CallOptions) => Answer,
+  ): Promise<readonly JsonObject[]> {
+    const pages: JsonObject[] = [];
+    let token: PageToken = {};
+    do {
+      const current = token;
+      const data = await this.call(service, 'GET', operation, call, (options) => page(current, options));
+      pages.push(data);
+      const next = stringAt(data, 'nextPageToken');
+      if (next === undefined || next === '') return pages;
+      token = { pageToken: next };
+    } while (pages.length < MAX_PAGES);
+    throw errorOf(
+      { operation: `${service}.${operation}`, changesSomething: false },
+      new Error('the list does not end'),
+    );
+  }
+
+  private call(
+    service: string,
+    method: string,
+    operation: string,
+    call: Call,
+    work: (options: CallOptions) => Answer,
+  ): Promise<JsonObject> {
+    const main = async (signal: AbortSignal): Promise<JsonObject> => {
+      try {
+        const { data } = await work(callOptions(signal));
+        return objectOf(data);
+      } catch (error) {
+        throw errorOf({ operation: `${service}.${operation}`, changesSomething: method !== 'GET' }, error);
+      }
+    };
+    return this.tasks.submit({ service, method, operation, main }, call);
+  }
+
+  private get api(): compute_v1.Compute {
+    return this.google.compute;
+  }
+}
+
+type PageToken = { readonly pageToken: string } | Record<string, never>;
+
+function operationIn(data: JsonObject): Operation {
+  return {
+    name: stringAt(data, 'name') ?? '',
+    zone: linkAt(data, 'zone'),
+    done: stringAt(data, 'status') === 'DONE',
+    errors: listAt(objectAt(data, 'error') ?? {}, 'errors'),
+  };
+}

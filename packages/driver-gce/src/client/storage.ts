@@ -1,0 +1,276 @@
+/**
+ * The bucket that images pass through. Uploads are resumable ones of the JSON API
+ * (https://cloud.google.com/storage/docs/performing-resumable-uploads): the size is not known before the end, and what a broken
+ * connection has lost is sent again.
+ */
+
+import {
+  AbortedError,
+  isDriverError,
+  numberAt,
+  sleep,
+  stringAt,
+  textsAt,
+  TimeoutError,
+  TransientError,
+  type ApiCall,
+  type Call,
+  type Clock,
+  type JsonObject,
+} from '@nodepool/core';
+import { answerError, errorOf, type Attempted } from '../errors.js';
+import { listAt, objectOf } from './answers.js';
+import { callOptions, type CallOptions, type Google } from './google.js';
+
+/** A multiple of 256 KiB, as the protocol wants it; one such piece is kept, to be sent again. */
+export const CHUNK_BYTES = 8 * 1024 * 1024;
+const ATTEMPTS = 5;
+const RETRY_MS = 2000;
+const CALL_TIMEOUT_MS = 120_000;
+const MAX_PAGES = 1000;
+/** Prefix of the names of our objects. */
+const PREFIX = 'nodepool/';
+
+export interface StorageOptions {
+  readonly google: Google;
+  readonly bucket: string;
+  readonly clock: Clock;
+  readonly onApiCall: (call: ApiCall) => void;
+}
+
+/** A file in the bucket. */
+export interface StoredObject {
+  readonly name: string;
+  readonly metadata: Readonly<Record<string, string>>;
+}
+
+interface Answered {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly data: unknown;
+}
+
+export class Storage {
+  constructor(private readonly options: StorageOptions) {}
+
+  /** The URL that Compute Engine reads an object from. */
+  urlOf(name: string): string {
+    return `https://storage.googleapis.com/${this.options.bucket}/${name}`;
+  }
+
+  nameOf(file: string): string {
+    return `${PREFIX}${file}`;
+  }
+
+  /** Stores what the pieces are together; resolves with its MD5, base64. */
+  async upload(object: StoredObject, pieces: AsyncIterable<Uint8Array>, call: Call): Promise<string | undefined> {
+    const session = await this.begin(object, call);
+    try {
+      return await this.send(session, pieces, call);
+    } catch (error) {
+      await this.cancel(session, call);
+      throw error;
+    }
+  }
+
+  async deleteObject(object: string, call: Call): Promise<void> {
+    const { google, bucket } = this.options;
+    await this.call('DELETE', 'objects.delete', call, (options) =>
+      google.storage.objects.delete({ bucket, object }, options),
+    );
+  }
+
+  /** Our objects, all pages. */
+  async listObjects(call: Call): Promise<readonly StoredObject[]> {
+    const { google, bucket } = this.options;
+    const found: StoredObject[] = [];
+    let pageToken: string | undefined;
+    for (let page = 0; page < MAX_PAGES; page += 1) {
+      const token = pageToken === undefined ? {} : { pageToken };
+      const { data } = await this.call('GET', 'objects.list', call, (options) =>
+        google.storage.objects.list({ bucket, prefix: PREFIX, ...token }, options),
+      );
+      const answer = objectOf(data);
+      for (const item of listAt(answer, 'items')) {
+        found.push({ name: stringAt(item, 'name') ?? '', metadata: textsAt(item, 'metadata') });
+      }
+      pageToken = stringAt(answer, 'nextPageToken');
+      if (pageToken === undefined) return found;
+    }
+    throw new TransientError(`the list of bucket ${bucket} does not end`);
+  }
+
+  private async begin({ name, metadata }: StoredObject, call: Call): Promise<string> {
+    const { google, bucket } = this.options;
+    const url = `${google.storageEndpoint}/upload/storage/v1/b/${encodeURIComponent(bucket)}/o?uploadType=resumable&name=${encodeURIComponent(name)}`;
+    const headers = { 'content-type': 'application/json', 'x-upload-content-type': 'application/gzip' };
+    const { headers: answered } = await this.patiently(call, () =>
+      this.exchange('POST', 'objects.insert', url, headers, JSON.stringify({ name, metadata }), call),
+    );
+    const session = answered.get('location');
+    if (session !== null) return session;
+    throw new TransientError(`objects.insert: bucket ${bucket} has begun an upload without saying where it goes on`);
+  }
+
+  private async send(session: string, pieces: AsyncIterable<Uint8Array>, call: Call): Promise<string | undefined> {
+    const chunk = Buffer.alloc(CHUNK_BYTES);
+    let [sent, filled] = [0, 0];
+    for await (const piece of pieces) {
+      for (let taken = 0; taken < piece.byteLength;) {
+        // A full chunk is sent when there is more: the last one is sent in another way.
+        if (filled === CHUNK_BYTES) {
+          await this.sendChunk(session, chunk, sent, undefined, call);
+          sent += filled;
+          filled = 0;
+        }
+        const part = piece.subarray(taken, taken + CHUNK_BYTES - filled);
+        chunk.set(part, filled);
+        filled += part.byteLength;
+        taken += part.byteLength;
+      }
+    }
+    const done = await this.sendChunk(session, chunk.subarray(0, filled), sent, sent + filled, call);
+    return done === undefined ? undefined : stringAt(done, 'md5Hash');
+  }
+
+  /** Sends a chunk, and again what did not arrive. With `total`, it is the last one. Resolves with the object then. */
+  private async sendChunk(
+    session: string,
+    chunk: Uint8Array,
+    offset: number,
+    total: number | undefined,
+    call: Call,
+  ): Promise<JsonObject | undefined> {
+    const end = offset + chunk.byteLength;
+    const all = total === undefined ? '*' : String(total);
+    let from = offset;
+    for (let attempt = 1; ; attempt += 1) {
+      const answer = await this.offer(session, chunk.subarray(from - offset), from, all, attempt, call);
+      if (answer.status !== 308) return objectOf(answer.data);
+      const received = receivedIn(answer);
+      if (received < offset || received > end || (received <= from && attempt >= ATTEMPTS)) {
+        throw new TransientError(`the bucket has ${received} bytes of an upload that is at ${from}`);
+      }
+      from = received;
+      if (total === undefined && from >= end) return undefined;
+    }
+  }
+
+  /** Sends the bytes; when that fails for the moment, asks how far the upload is. */
+  private async offer(
+    session: string,
+    body: Uint8Array,
+    from: number,
+    total: string,
+    attempt: number,
+    call: Call,
+  ): Promise<Answered> {
+    const nothing = `bytes */${total}`;
+    const range = body.byteLength === 0 ? nothing : `bytes ${from}-${from + body.byteLength - 1}/${total}`;
+    try {
+      return await this.exchange('PUT', 'objects.insert', session, { 'content-range': range }, body, call);
+    } catch (error) {
+      await this.mayGoOn(error, attempt, call);
+      return await this.patiently(call, () =>
+        this.exchange('PUT', 'objects.insert', session, { 'content-range': nothing }, '', call),
+      );
+    }
+  }
+
+  private async cancel(session: string, call: Call): Promise<void> {
+    const { clock } = this.options;
+    const own: Call = {
+      ...call,
+      signal: new AbortController().signal,
+      deadline: clock.monotonic() + RETRY_MS * ATTEMPTS,
+    };
+    try {
+      await this.exchange('DELETE', 'objects.insert', session, {}, '', own);
+    } catch (error) {
+      call.log.info('a broken upload was not cancelled; it ends by itself within a week', { error });
+    }
+  }
+
+  private async patiently<T>(call: Call, work: () => Promise<T>): Promise<T> {
+    for (let attempt = 1; ; attempt += 1) {
+      try {
+        return await work();
+      } catch (error) {
+        await this.mayGoOn(error, attempt, call);
+      }
+    }
+  }
+
+  /** Waits until it makes sense to try again; throws when it does not. */
+  private async mayGoOn(error: unknown, attempt: number, call: Call): Promise<void> {
+    if (!isDriverError(error) || attempt >= ATTEMPTS) throw error;
+    if (error.code !== 'transient' && error.code !== 'throttled') throw error;
+    await sleep(this.options.clock, error.retryAfterMs ?? RETRY_MS * attempt, call.signal);
+  }
+
+  /** One call of the upload protocol, which Google's library for storage does not have. 308 says that there is more to send. */
+  private async exchange(
+    method: 'POST' | 'PUT' | 'DELETE',
+    operation: string,
+    url: string,
+    headers: Readonly<Record<string, string>>,
+    data: string | Uint8Array,
+    call: Call,
+  ): Promise<Answered> {
+    const answer = await this.call(method, operation, call, (options) =>
+      this.options.google.auth.request<unknown>({
+        ...options,
+        method,
+        url,
+        headers: { ...headers },
+        data,
+        validateStatus: () => true,
+        redirect: 'manual',
+      }),
+    );
+    const { status } = answer;
+    if (status < 300 || status === 308 || status === 499) return answer;
+    const retryAfter = answer.headers.get('retry-after') ?? undefined;
+    throw answerError(
+      { operation: `storage.${operation}`, changesSomething: true },
+      { status, body: answer.data, retryAfter },
+    );
+  }
+
+  /** A call with signal, deadline and report. */
+  private async call<T extends { readonly status: number }>(
+    method: string,
+    operation: string,
+    call: Call,
+    work: (options: CallOptions) => Promise<T>,
+  ): Promise<T> {
+    const { clock, onApiCall } = this.options;
+    const attempted: Attempted = { operation: `storage.${operation}`, changesSomething: method !== 'GET' };
+    const began = clock.monotonic();
+    const limit = new AbortController();
+    const timer = clock.schedule(Math.max(0, Math.min(call.deadline - began, CALL_TIMEOUT_MS)), () => limit.abort());
+    let status: number | string | undefined;
+    try {
+      const answer = await work(callOptions(AbortSignal.any([call.signal, limit.signal])));
+      status = answer.status;
+      return answer;
+    } catch (error) {
+      if (call.signal.aborted) throw new AbortedError(`${attempted.operation} was aborted`, { cause: error });
+      if (limit.signal.aborted)
+        throw new TimeoutError(`${attempted.operation} had no answer in time`, { cause: error });
+      const failure = errorOf(attempted, error);
+      status = failure.code;
+      throw failure;
+    } finally {
+      timer.cancel();
+      const durationMs = clock.monotonic() - began;
+      onApiCall({ service: 'storage', method, operation: operation.replace('.', '-'), durationMs, status });
+    }
+  }
+}
+
+/** Bytes that the bucket has: `Range: bytes=0-<last>`, absent when there are none. */
+function receivedIn({ headers }: Answered): number {
+  const [, last] = /bytes=0-(\d+)/.exec(headers.get('range') ?? '') ?? [];
+  return last === undefined ? 0 : (numberAt({ last }, 'last') ?? 0) + 1;
+}

@@ -1,0 +1,158 @@
+/** The configuration of a provider of this driver; see `schema.ts` for its keys. */
+
+import {
+  booleanAt,
+  entriesAt,
+  loadCommonProvider,
+  numberAt,
+  stringAt,
+  stringsAt,
+  textsAt,
+  type JsonObject,
+  type LabelConfig,
+  type LabelSource,
+  type PoolConfig,
+  type PoolSource,
+  type ProviderConfig,
+  type ProviderConfigContext,
+} from '@nodepool/core';
+import { fitsLabel } from './labels.js';
+import { DEFAULT_NETWORK, DEFAULT_VOLUME_SIZE_GB, DEFAULT_VOLUME_TYPE, DEFAULTS } from './schema.js';
+
+/** Format of disk images: the bytes of the disk, which are packed on their way. */
+const IMAGE_FORMAT = 'raw';
+
+export interface GceLabel extends LabelConfig {
+  readonly instanceType: string;
+  /** Path of the image, e.g. `projects/debian-cloud/global/images/family/debian-12`; undefined for a disk image. */
+  readonly cloudImage: string | undefined;
+  readonly volumeType: string;
+  /** GB. */
+  readonly volumeSize: number;
+  /** Path. */
+  readonly network: string;
+  /** Path. */
+  readonly subnetwork: string | undefined;
+  /** ssh public key of the user of the connection. */
+  readonly key: string | undefined;
+  readonly serviceAccount: string | undefined;
+  readonly preemptible: boolean;
+  readonly instanceLabels: Readonly<Record<string, string>>;
+  /** Whether nodes are reached at their internal addresses, and get no external one. */
+  readonly useInternalIp: boolean;
+}
+
+export interface GceProvider extends ProviderConfig<GceLabel> {
+  readonly project: string;
+  readonly region: string;
+  readonly zone: string;
+  readonly credentialsFile: string | undefined;
+  /** Undefined: Google's. */
+  readonly apiEndpoint: string | undefined;
+  readonly storageEndpoint: string | undefined;
+  readonly storageBucket: string | undefined;
+}
+
+/** Reads a section that has passed the schema. */
+export function loadProvider(section: JsonObject, context: ProviderConfigContext): GceProvider {
+  const common = loadCommonProvider<GceLabel, PoolConfig<GceLabel>>(section, context, {
+    defaults: DEFAULTS,
+    imageFormat: IMAGE_FORMAT,
+    loadLabel: (label, source) => loadLabel(label, source),
+    loadPool: (pool, source) => loadPool(pool, source, context),
+  });
+  const provider: GceProvider = {
+    ...common,
+    project: stringAt(section, 'project') ?? '',
+    region: stringAt(section, 'region') ?? '',
+    zone: stringAt(section, 'zone') ?? '',
+    credentialsFile: stringAt(section, 'credentials-file'),
+    apiEndpoint: stringAt(section, 'api-endpoint'),
+    storageEndpoint: stringAt(section, 'storage-endpoint'),
+    storageBucket: stringAt(section, 'storage-bucket'),
+  };
+  check(provider, section, context);
+  return provider;
+}
+
+/** What a schema cannot say. */
+function check(provider: GceProvider, section: JsonObject, context: ProviderConfigContext): void {
+  if (!fitsLabel(provider.name)) context.problem(['name'], tooLong);
+  if (!isZoneOf(provider.region, provider.zone))
+    context.problem(['zone'], { expected: `a zone of ${provider.region}` });
+  if (provider.diskImages.size > 0 && provider.storageBucket === undefined) {
+    context.problem(['diskimages'], {
+      expected: 'a "storage-bucket" of the provider besides',
+      hint: 'images reach Compute Engine through a bucket of Cloud Storage; name one in "storage-bucket"',
+    });
+  }
+  for (const { index, name } of entriesAt(section, 'diskimages')) {
+    for (const [key, value] of Object.entries(provider.diskImages.get(name)?.metadata ?? {})) {
+      if (/^[a-z][a-z0-9_-]{0,62}$/.test(key) && fitsLabel(value)) continue;
+      context.problem(['diskimages', index], {
+        expected: 'properties of the image that can be labels in Google Cloud',
+        hint: `"${key}" cannot: a name begins with a-z and has at most 63 of a-z, 0-9, _ and -`,
+      });
+    }
+  }
+}
+
+const tooLong = {
+  expected: 'a name of at most 63 characters in a label of Google Cloud',
+  hint: 'there, each character other than a-z, 0-9 and - takes three',
+} as const;
+
+function loadPool(
+  pool: PoolConfig<GceLabel>,
+  { section, providerSection, path }: PoolSource,
+  context: ProviderConfigContext,
+): PoolConfig<GceLabel> {
+  const region = stringAt(providerSection, 'region') ?? '';
+  const zones = stringsAt(section, 'zones') ?? [];
+  zones.forEach((zone, index) => {
+    if (!isZoneOf(region, zone)) context.problem([...path, 'zones', index], { expected: `a zone of ${region}` });
+  });
+  if (!fitsLabel(pool.name)) context.problem([...path, 'name'], tooLong);
+  return { ...pool, availabilityZones: zones.length > 0 ? zones : [stringAt(providerSection, 'zone') ?? ''] };
+}
+
+function loadLabel(label: LabelConfig, source: LabelSource): GceLabel {
+  const { section, poolSection, imageSection, providerSection } = source;
+  const project = stringAt(providerSection, 'project') ?? '';
+  const region = stringAt(providerSection, 'region') ?? '';
+  return {
+    ...label,
+    instanceType: stringAt(section, 'instance-type') ?? '',
+    cloudImage: label.image.kind === 'diskimage' ? undefined : cloudImage(imageSection, project),
+    volumeType: stringAt(section, 'volume-type') ?? DEFAULT_VOLUME_TYPE,
+    volumeSize: numberAt(section, 'volume-size') ?? DEFAULT_VOLUME_SIZE_GB,
+    network: pathOf(stringAt(poolSection, 'network'), 'global/networks') ?? DEFAULT_NETWORK,
+    subnetwork: pathOf(stringAt(poolSection, 'subnetwork'), `regions/${region}/subnetworks`),
+    key: stringAt(imageSection, 'key'),
+    serviceAccount: stringAt(section, 'service-account') ?? stringAt(poolSection, 'service-account'),
+    preemptible: booleanAt(section, 'preemptible') ?? booleanAt(poolSection, 'preemptible') ?? false,
+    instanceLabels: textsAt(section, 'labels'),
+    useInternalIp: booleanAt(poolSection, 'use-internal-ip') ?? false,
+  };
+}
+
+function cloudImage(section: JsonObject, project: string): string {
+  const family = stringAt(section, 'image-family');
+  if (family !== undefined)
+    return `projects/${stringAt(section, 'image-project') ?? ''}/global/images/family/${family}`;
+  return imagePath(project, stringAt(section, 'image-id') ?? '');
+}
+
+/** A name is one of the project; paths and URLs stay as they are. */
+export function imagePath(project: string, image: string): string {
+  return pathOf(image, `projects/${project}/global/images`) ?? '';
+}
+
+function pathOf(name: string | undefined, collection: string): string | undefined {
+  return name === undefined || name.includes('/') ? name : `${collection}/${name}`;
+}
+
+/** Names of zones are those of their region, with a letter. */
+export function isZoneOf(region: string, zone: string): boolean {
+  return zone.startsWith(`${region}-`);
+}

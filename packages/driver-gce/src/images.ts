@@ -1,0 +1,202 @@
+/**
+ * Images: the raw disk is packed on its way into the bucket, the image is made from there, and what is in the bucket is
+ * removed. What was read is compared with what the builder knows, and what the bucket has with what was sent.
+ */
+
+import { createHash, type Hash } from 'node:crypto';
+import { stat } from 'node:fs/promises';
+import type { Readable } from 'node:stream';
+import {
+  AbortedError,
+  ConfigurationError,
+  DriverError,
+  isDriverError,
+  stringAt,
+  TimeoutError,
+  TransientError,
+  type Call,
+  type Clock,
+  type ExternalId,
+  type ImageManager,
+  type ImageUploadRequest,
+  type ListedImage,
+} from '@nodepool/core';
+import { labelsOf } from './client/answers.js';
+import type { Compute } from './client/compute.js';
+import type { Storage } from './client/storage.js';
+import type { GceProvider } from './config.js';
+import { requestId } from './instance.js';
+import { tagsInLabels, tagsToLabels } from './labels.js';
+import { deleteResource } from './resources.js';
+import { packDisk } from './tar-gz.js';
+
+/** What is given to tidying up after an upload that nobody waits for any more. */
+const DISCARD_TIMEOUT_MS = 50_000;
+const NAME_MAX_LENGTH = 63;
+
+export interface ImageSurroundings {
+  readonly compute: Compute;
+  readonly storage: Storage | undefined;
+  readonly clock: Clock;
+}
+
+export class GceImages implements ImageManager {
+  private around: ImageSurroundings | undefined;
+
+  constructor(private readonly config: GceProvider) {}
+
+  start(surroundings: ImageSurroundings): void {
+    this.around = surroundings;
+  }
+
+  /** Resolves with the name of the image. */
+  async uploadImage(upload: ImageUploadRequest): Promise<ExternalId> {
+    const { clock } = this.running;
+    const limit = new AbortController();
+    const timer = clock.schedule(Math.max(0, upload.deadline - clock.monotonic()), () => {
+      limit.abort(new Error('the time for the upload is over'));
+    });
+    const limited = { ...upload, signal: AbortSignal.any([upload.signal, limit.signal]) };
+    try {
+      return await this.upload(limited);
+    } catch (error) {
+      await this.discard(upload);
+      const what = `upload of ${upload.file} as ${upload.externalName}`;
+      if (upload.signal.aborted) throw new AbortedError(`${what} was aborted`, { cause: error });
+      if (limit.signal.aborted) throw new TimeoutError(`${what} did not end in time`, { cause: error });
+      throw error;
+    } finally {
+      timer.cancel();
+    }
+  }
+
+  async deleteImage(externalId: ExternalId, call: Call): Promise<void> {
+    const name = typeof externalId === 'string' ? externalId : JSON.stringify(externalId);
+    await deleteResource(this.running, { kind: 'image', name, externalId: name, tags: {} }, call);
+  }
+
+  async listImages(call: Call): Promise<readonly ListedImage[]> {
+    const images = await this.running.compute.listImages(call);
+    return images
+      .map((image) => ({
+        externalId: stringAt(image, 'name') ?? '',
+        name: stringAt(image, 'name') ?? '',
+        tags: tagsInLabels(labelsOf(image)),
+        ready: stringAt(image, 'status') === 'READY',
+        properties: { ...image },
+      }))
+      .filter(({ tags }) => 'nodepool_provider_name' in tags);
+  }
+
+  private async upload(upload: ImageUploadRequest): Promise<ExternalId> {
+    const { compute } = this.running;
+    const name = imageName(upload.externalName);
+    const object = await this.store(upload, `${name}.tar.gz`);
+    const operation = await compute.insertImage(
+      {
+        name,
+        labels: { ...tagsToLabels(upload.metadata), ...tagsToLabels(upload.tags) },
+        rawDisk: { source: this.bucket.urlOf(object), containerType: 'TAR' },
+        sourceType: 'RAW',
+        guestOsFeatures: [{ type: 'VIRTIO_SCSI_MULTIQUEUE' }],
+      },
+      requestId('image', this.config.name, ...Object.values(upload.tags), name),
+      upload,
+    );
+    await compute.finish(operation, `creation of image ${name}`, upload);
+    await this.removeObject(object, upload);
+    return name;
+  }
+
+  /** Packs the file into the bucket; resolves with the name that it has there. */
+  private async store(upload: ImageUploadRequest, file: string): Promise<string> {
+    const { size } = await stat(upload.file);
+    const sums = { disk: { md5: createHash('md5'), sha256: createHash('sha256') }, packed: createHash('md5') };
+    let read = 0;
+    const packed = packDisk({
+      file: upload.file,
+      size,
+      signal: upload.signal,
+      onPiece: (piece) => {
+        sums.disk.md5.update(piece);
+        sums.disk.sha256.update(piece);
+        read += piece.byteLength;
+        upload.progress(read, size);
+      },
+    });
+    const name = this.bucket.nameOf(file);
+    const stored = await this.bucket.upload({ name, metadata: upload.tags }, hashed(packed, sums.packed), upload);
+    verify(upload, 'MD5', upload.md5, sums.disk.md5);
+    verify(upload, 'SHA-256', upload.sha256, sums.disk.sha256);
+    const sent = sums.packed.digest('base64');
+    if (stored === undefined || stored === sent) return name;
+    throw new TransientError(`${name} was damaged on its way into the bucket: its MD5 is ${stored}, not ${sent}`);
+  }
+
+  private async removeObject(object: string, call: Call): Promise<void> {
+    try {
+      await this.bucket.deleteObject(object, call);
+    } catch (error) {
+      if (isDriverError(error) && error.code === 'not-found') return;
+      call.log.warn('The file of an uploaded image was not removed from the bucket; it will be found as leaked', {
+        object,
+        error,
+      });
+    }
+  }
+
+  /** Removes what a failed upload left; its tag says what that is, whichever answers were lost. */
+  private async discard(upload: ImageUploadRequest): Promise<void> {
+    const { clock } = this.running;
+    const { signal } = new AbortController();
+    const call: Call = { log: upload.log, signal, deadline: clock.monotonic() + DISCARD_TIMEOUT_MS };
+    const name = imageName(upload.externalName);
+    try {
+      const objects = await this.bucket.listObjects(call);
+      const object = this.bucket.nameOf(`${name}.tar.gz`);
+      if (objects.some((each) => each.name === object)) await this.removeObject(object, call);
+      const ours = (await this.listImages(call)).filter(
+        ({ tags }) =>
+          tags['nodepool_upload_id'] === upload.tags['nodepool_upload_id'] &&
+          tags['nodepool_build_id'] === upload.tags['nodepool_build_id'] &&
+          tags['nodepool_provider_name'] === upload.tags['nodepool_provider_name'],
+      );
+      for (const { externalId } of ours) await this.deleteImage(externalId, call);
+    } catch (error) {
+      upload.log.warn('What is left of a failed upload was not removed; it will be found as leaked', { error });
+    }
+  }
+
+  private get bucket(): Storage {
+    const { storage } = this.running;
+    if (storage !== undefined) return storage;
+    throw new ConfigurationError(`provider ${this.config.name} needs a "storage-bucket" to upload images through`);
+  }
+
+  private get running(): ImageSurroundings {
+    if (this.around !== undefined) return this.around;
+    throw new DriverError('unexpected', `provider ${this.config.name} was not started`, { outcome: 'not-applied' });
+  }
+}
+
+/** Names of images have at most 63 of a-z, 0-9 and -. The end of a name tells uploads apart. */
+export function imageName(externalName: string): string {
+  const cleaned = externalName.toLowerCase().replace(/[^a-z0-9-]/g, '-');
+  const named = /^[a-z]/.test(cleaned) ? cleaned : `image-${cleaned}`;
+  if (named.length <= NAME_MAX_LENGTH) return named.replace(/-+$/, '');
+  const hash = createHash('sha256').update(externalName).digest('hex').slice(0, 16);
+  return `${named.slice(0, NAME_MAX_LENGTH - hash.length - 1)}-${hash}`;
+}
+
+async function* hashed(stream: Readable, hash: Hash): AsyncGenerator<Buffer> {
+  for await (const piece of stream as AsyncIterable<Buffer>) {
+    hash.update(piece);
+    yield piece;
+  }
+}
+
+function verify({ file }: ImageUploadRequest, kind: string, expected: string | null, hash: Hash): void {
+  const found = hash.digest('hex');
+  if (expected === null || expected.toLowerCase() === found) return;
+  throw new TransientError(`${file} is not what was built: its ${kind} is ${found}, and was ${expected}`);
+}

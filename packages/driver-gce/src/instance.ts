@@ -1,0 +1,144 @@
+/** Instances: what one is made from, and what the cloud's description of one means. */
+
+import { createHash } from 'node:crypto';
+import {
+  objectAt,
+  stringAt,
+  type CreateRequest,
+  type ExternalId,
+  type Instance,
+  type JsonObject,
+} from '@nodepool/core';
+import { labelsOf, linkAt, listAt } from './client/answers.js';
+import type { InstanceBody } from './client/compute.js';
+import type { GceLabel } from './config.js';
+import { tagsInLabels, tagsToLabels } from './labels.js';
+import { needOf, type MachineSize } from './quota.js';
+
+/** Longest name of an instance. */
+const NAME_MAX_LENGTH = 63;
+const SUFFIX_LENGTH = 9;
+
+/** Where an instance is; the external id says it. */
+export interface InstancePlace {
+  readonly zone: string;
+  readonly name: string;
+}
+
+/** e.g. `us-central1-a/np0000000001-5f2c8a1b`. */
+export function externalIdOf({ zone, name }: InstancePlace): string {
+  return `${zone}/${name}`;
+}
+
+/** Ids without a zone, as other versions of Nodepool wrote them, are in `zone`. */
+export function placeOf(externalId: ExternalId, zone: string): InstancePlace {
+  const text = typeof externalId === 'string' ? externalId : JSON.stringify(externalId);
+  const slash = text.indexOf('/');
+  return slash < 0 ? { zone, name: text } : { zone: text.slice(0, slash), name: text.slice(slash + 1) };
+}
+
+/** The name of the instance of a launch attempt: every attempt has its own, since the one before may still be there. */
+export function instanceName(hostname: string, attempt: string): string {
+  const suffix = createHash('sha256')
+    .update(attempt)
+    .digest('hex')
+    .slice(0, SUFFIX_LENGTH - 1);
+  const cleaned = hostname.toLowerCase().replace(/[^a-z0-9-]/g, '-');
+  const host = /^[a-z]/.test(cleaned) ? cleaned : `np-${cleaned}`;
+  return `${host.slice(0, NAME_MAX_LENGTH - SUFFIX_LENGTH)}-${suffix}`;
+}
+
+/** A UUID that is always the same for the same purpose: a call that is sent twice with it is done once. */
+export function requestId(...purpose: readonly string[]): string {
+  const hash = createHash('sha256').update(JSON.stringify(purpose)).digest('hex');
+  return `${hash.slice(0, 8)}-${hash.slice(8, 12)}-5${hash.slice(13, 16)}-8${hash.slice(17, 20)}-${hash.slice(20, 32)}`;
+}
+
+/** The body of a creation. */
+export function instanceBody(
+  { zone, name }: InstancePlace,
+  { label, tags }: CreateRequest<GceLabel>,
+  image: string,
+): InstanceBody {
+  const labels = { ...label.instanceLabels, ...tagsToLabels({ ...tags }) };
+  const { key, connection } = label;
+  return {
+    name,
+    machineType: `zones/${zone}/machineTypes/${label.instanceType}`,
+    labels,
+    disks: [
+      {
+        boot: true,
+        autoDelete: true,
+        initializeParams: {
+          sourceImage: image,
+          diskType: `zones/${zone}/diskTypes/${label.volumeType}`,
+          diskSizeGb: String(label.volumeSize),
+          labels,
+        },
+      },
+    ],
+    networkInterfaces: [
+      {
+        network: label.network,
+        ...(label.subnetwork === undefined ? {} : { subnetwork: label.subnetwork }),
+        ...(label.useInternalIp ? {} : { accessConfigs: [{ type: 'ONE_TO_ONE_NAT', name: 'External NAT' }] }),
+      },
+    ],
+    metadata: {
+      items: [
+        ...(key === undefined ? [] : [{ key: 'ssh-keys', value: `${connection.username ?? 'zuul'}:${key}` }]),
+        ...Object.entries(tags).map(([tag, value]) => ({ key: tag, value: String(value) })),
+      ],
+    },
+    serviceAccounts:
+      label.serviceAccount === undefined
+        ? []
+        : [{ email: label.serviceAccount, scopes: ['https://www.googleapis.com/auth/cloud-platform'] }],
+    scheduling: label.preemptible ? { preemptible: true, automaticRestart: false, onHostMaintenance: 'TERMINATE' } : {},
+  };
+}
+
+/** States of instances that run no more: their own shutdown, preemption, or somebody in the console. */
+const STOPPED = new Set(['TERMINATED', 'STOPPED', 'SUSPENDED', 'SUSPENDING', 'STOPPING', 'PENDING_STOP']);
+
+export interface InstanceFacts {
+  readonly region: string;
+  readonly project: string;
+  readonly sizeOf: (machineType: string) => MachineSize | undefined;
+}
+
+/** What a listing says of an instance. A stopped one still exists, and is to be deleted. */
+export function instanceOf(data: JsonObject, { region, project, sizeOf }: InstanceFacts): Instance {
+  const place = { zone: linkAt(data, 'zone') ?? '', name: stringAt(data, 'name') ?? '' };
+  const status = stringAt(data, 'status') ?? '';
+  const [network = {}] = listAt(data, 'networkInterfaces');
+  const [access = {}] = listAt(network, 'accessConfigs');
+  const [access6 = {}] = listAt(network, 'ipv6AccessConfigs');
+  const privateIpv4 = stringAt(network, 'networkIP');
+  const publicIpv4 = stringAt(access, 'natIP');
+  const machineType = linkAt(data, 'machineType') ?? '';
+  return {
+    externalId: externalIdOf(place),
+    hostname: place.name,
+    ready: status === 'RUNNING' && privateIpv4 !== undefined,
+    deleted: false,
+    failed: STOPPED.has(status) ? stoppedBecause(data, status) : undefined,
+    tags: tagsInLabels(labelsOf(data)),
+    interfaceIp: publicIpv4 ?? privateIpv4,
+    publicIpv4,
+    privateIpv4,
+    publicIpv6: stringAt(access6, 'externalIpv6'),
+    cloud: project,
+    region,
+    az: place.zone,
+    hostId: stringAt(objectAt(data, 'resourceStatus') ?? {}, 'physicalHost'),
+    resources: needOf(machineType, sizeOf(machineType)).toResources(),
+  };
+}
+
+function stoppedBecause(data: JsonObject, status: string): string {
+  const said = stringAt(data, 'statusMessage');
+  const preemptible = objectAt(data, 'scheduling')?.['preemptible'] === true;
+  return `it is ${status}${preemptible ? ' (preemptible)' : ''}${said === undefined ? '' : `: ${said}`}`;
+}

@@ -1,0 +1,46 @@
+/**
+ * Our tags as labels of Google Cloud, in which values have at most 63 characters of `a-z`, `0-9`, `_` and `-`
+ * (https://cloud.google.com/compute/docs/labeling-resources). What is none of these, and `_` itself, is written as `_` and two
+ * hex digits per byte of its UTF-8: `North 1` is `_4eorth_201`. That can be read back, whoever wrote it.
+ */
+
+export const LABEL_MAX_LENGTH = 63;
+
+const ESCAPED = /_([0-9a-f]{2})/g;
+
+/** May be longer than a label can be: see `fitsLabel`. */
+export function toLabel(value: string): string {
+  let encoded = '';
+  for (const byte of Buffer.from(value)) {
+    const character = String.fromCharCode(byte);
+    encoded += /[a-z0-9-]/.test(character) ? character : `_${byte.toString(16).padStart(2, '0')}`;
+  }
+  return encoded;
+}
+
+export function fitsLabel(value: string): boolean {
+  return toLabel(value).length <= LABEL_MAX_LENGTH;
+}
+
+/** What `toLabel` was given; text that is not of ours is left as it is. */
+export function fromLabel(label: string): string {
+  const plain = label.replace(ESCAPED, '');
+  if (plain.includes('_')) return label;
+  const bytes: number[] = [];
+  for (const [piece, hex] of label.matchAll(/_([0-9a-f]{2})|[^_]/gu)) {
+    if (hex === undefined) bytes.push(...Buffer.from(piece));
+    else bytes.push(Number.parseInt(hex, 16));
+  }
+  return Buffer.from(bytes).toString('utf8');
+}
+
+/** Labels that say our tags. */
+export function tagsToLabels(tags: Readonly<Record<string, string>>): Readonly<Record<string, string>> {
+  return Object.fromEntries(Object.entries(tags).map(([tag, value]) => [tag, toLabel(value)]));
+}
+
+/** Our tags among labels; the labels of others are left out. */
+export function tagsInLabels(labels: Readonly<Record<string, string>>): Readonly<Record<string, string>> {
+  const ours = Object.entries(labels).filter(([key]) => key.startsWith('nodepool_'));
+  return Object.fromEntries(ours.map(([key, value]) => [key, fromLabel(value)]));
+}

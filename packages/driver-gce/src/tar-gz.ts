@@ -1,0 +1,69 @@
+/**
+ * Packs a disk as Compute Engine takes it: a gzipped GNU tar with nothing but `disk.raw` in it
+ * (https://cloud.google.com/compute/docs/import/import-existing-image). Streamed, so that it takes no more memory than its
+ * buffers, however large the disk is.
+ */
+
+import { createReadStream } from 'node:fs';
+import { Readable } from 'node:stream';
+import { constants, createGzip } from 'node:zlib';
+
+const BLOCK_BYTES = 512;
+const RECORD_BYTES = 10_240;
+const PIECE_BYTES = 256 * 1024;
+/** More than a header can say in octal digits is said in binary, as GNU tar does. */
+const OCTAL_LIMIT = 8 ** 11;
+
+export interface PackOptions {
+  readonly file: string;
+  /** Of the file, bytes. */
+  readonly size: number;
+  readonly signal: AbortSignal;
+  /** Told of each piece of the disk when it has been read. */
+  readonly onPiece: (piece: Buffer) => void;
+}
+
+/** The packed bytes. The stream fails when the file does not have the size. */
+export function packDisk(options: PackOptions): Readable {
+  const gzip = createGzip({ level: constants.Z_BEST_SPEED, chunkSize: PIECE_BYTES });
+  const tar = Readable.from(tarPieces(options), { objectMode: false, highWaterMark: PIECE_BYTES });
+  tar.once('error', (error) => gzip.destroy(error));
+  gzip.once('close', () => tar.destroy());
+  return tar.pipe(gzip);
+}
+
+async function* tarPieces({ file, size, signal, onPiece }: PackOptions): AsyncGenerator<Buffer> {
+  yield tarHeader('disk.raw', size);
+  let read = 0;
+  const pieces = createReadStream(file, { signal, highWaterMark: PIECE_BYTES }) as AsyncIterable<Buffer>;
+  for await (const piece of pieces) {
+    read += piece.byteLength;
+    onPiece(piece);
+    yield piece;
+  }
+  if (read !== size) throw new Error(`${file} has ${read} bytes, and had ${size} when its upload began`);
+  const padding = (BLOCK_BYTES - (size % BLOCK_BYTES)) % BLOCK_BYTES;
+  const used = BLOCK_BYTES + size + padding + 2 * BLOCK_BYTES;
+  yield Buffer.alloc(padding + 2 * BLOCK_BYTES + ((RECORD_BYTES - (used % RECORD_BYTES)) % RECORD_BYTES));
+}
+
+/** A header as GNU tar writes it in its old format (`--format=oldgnu`), without an owner and a time of its own. */
+export function tarHeader(name: string, size: number): Buffer {
+  const header = Buffer.alloc(BLOCK_BYTES);
+  header.write(name, 0, 100);
+  header.write('0000644\0', 100);
+  header.write('0000000\0', 108);
+  header.write('0000000\0', 116);
+  if (size < OCTAL_LIMIT) header.write(`${size.toString(8).padStart(11, '0')}\0`, 124);
+  else {
+    header.writeUInt8(0x80, 124);
+    header.writeBigUInt64BE(BigInt(size), 128);
+  }
+  header.write('00000000000\0', 136);
+  header.write('        ', 148);
+  header.write('0', 156);
+  header.write('ustar  \0', 257);
+  const sum = header.reduce((total, byte) => total + byte, 0);
+  header.write(`${sum.toString(8).padStart(6, '0')}\0 `, 148);
+  return header;
+}

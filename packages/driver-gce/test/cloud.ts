@@ -1,0 +1,95 @@
+/** A simulated Google Cloud, and what the tests of this package need of it. */
+
+import { seededRandom, sleep, systemClock, VirtualClock, type JsonObject } from '@nodepool/core';
+import { BUCKET, PROJECT, startSimulatedGce, type CloudSettings, type SimulatedGce } from '@nodepool/dev-gce';
+import { simulatedTime, type TestTime } from '@nodepool/driver-kit';
+
+export const ZONE = 'us-central1-a';
+
+const LONGEST_PAUSE_MS = 20_000;
+const LOOK_EVERY_MS = 5;
+
+/** A provider section with a pool `main` and a label `small`, and these keys besides; it knows no cloud yet. */
+export function section(change: JsonObject = {}, label: JsonObject = {}, pool: JsonObject = {}): JsonObject {
+  return {
+    name: 'test',
+    driver: 'gce',
+    project: PROJECT,
+    region: 'us-central1',
+    zone: ZONE,
+    rate: 0,
+    'cloud-images': [
+      { name: 'debian', 'image-project': 'debian-cloud', 'image-family': 'debian-12', username: 'zuul' },
+    ],
+    pools: [
+      {
+        name: 'main',
+        labels: [{ name: 'small', 'cloud-image': 'debian', 'instance-type': 'e2-micro', ...label }],
+        ...pool,
+      },
+    ],
+    ...change,
+  };
+}
+
+/** A section as it is for a cloud. */
+export function sectionFor({ url, credentialsFile }: SimulatedGce, used: JsonObject): JsonObject {
+  return {
+    ...used,
+    'credentials-file': credentialsFile,
+    'api-endpoint': url,
+    'storage-endpoint': url,
+    'storage-bucket': BUCKET,
+  };
+}
+
+export interface OpenCloud {
+  readonly time: TestTime;
+  readonly cloud: SimulatedGce;
+}
+
+/**
+ * Time in which pauses pass at once, and deadlines never come: for work that is no input or output, as packing is, and of
+ * which simulated time does not know that it is under way.
+ */
+export function timeWithoutDeadlines(): TestTime {
+  const clock = new VirtualClock();
+  const isPause = (): boolean => (clock.nextDueAt ?? Infinity) - clock.monotonic() <= LONGEST_PAUSE_MS;
+  return {
+    clock,
+    async until(condition) {
+      while (!condition()) {
+        await sleep(systemClock, LOOK_EVERY_MS);
+        if (isPause()) await clock.runNext();
+      }
+      return true;
+    },
+  };
+}
+
+/** A simulated cloud on simulated time. */
+export async function openCloud(
+  settings: Partial<CloudSettings> = {},
+  time: TestTime = simulatedTime(),
+): Promise<OpenCloud> {
+  return { time, cloud: await startSimulatedGce({ clock: time.clock, random: seededRandom(1), settings }) };
+}
+
+/** Makes instances that are not ours, over the API. */
+export async function addForeignInstances(cloud: SimulatedGce, count: number): Promise<void> {
+  for (let index = 0; index < count; index += 1) {
+    const answer = await fetch(`${cloud.url}/compute/v1/projects/${PROJECT}/zones/${ZONE}/instances`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${cloud.token()}` },
+      body: JSON.stringify({
+        name: `other-${index}`,
+        machineType: `zones/${ZONE}/machineTypes/e2-micro`,
+        disks: [
+          { boot: true, initializeParams: { sourceImage: 'projects/debian-cloud/global/images/family/debian-12' } },
+        ],
+        networkInterfaces: [{}],
+      }),
+    });
+    if (!answer.ok) throw new Error(await answer.text());
+  }
+}

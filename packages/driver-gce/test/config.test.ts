@@ -1,0 +1,75 @@
+/** A configuration of a real site, and what is read of it. */
+
+import { describe, expect, it } from '@jest/globals';
+import { mkdtempSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { formatProblem, loadConfig, type JsonObject, type LoadResult } from '@nodepool/core';
+import { driver } from '../src/index.js';
+import { section } from './cloud.js';
+
+const FILES = join(__dirname, '..', '..', 'core', 'test', 'config', 'files', 'valid');
+
+function load(file: string): Promise<LoadResult> {
+  return loadConfig({ file, secureFile: undefined, env: {}, discoverDriver: async () => driver });
+}
+
+async function problemsOf(provider: JsonObject): Promise<readonly string[]> {
+  const file = join(mkdtempSync(join(tmpdir(), 'gce-config-')), 'nodepool.yaml');
+  const labels = [{ name: 'small' }];
+  writeFileSync(file, JSON.stringify({ 'zookeeper-servers': [{ host: 'zk' }], labels, providers: [provider] }));
+  const result = await load(file);
+  return result.ok ? [] : result.problems.map(formatProblem);
+}
+
+describe('the configuration', () => {
+  it('of a real site loads, with the defaults of the driver', async () => {
+    const result = await load(join(FILES, 'gce.yaml'));
+    if (!result.ok) throw new Error(result.problems.map(formatProblem).join('\n'));
+    expect(result.warnings).toEqual([]);
+    const provider = result.config.providers.get('gcloud-provider');
+    expect(provider).toMatchObject({
+      project: 'gcloud-project',
+      region: 'us-central1',
+      zone: 'us-central1-a',
+      callsPerSecond: 2,
+      bootTimeoutMs: 60_000,
+      launchTimeoutMs: 3_600_000,
+      launchRetries: 3,
+      imageFormat: 'raw',
+    });
+    const pool = provider?.pools.get('main');
+    expect(pool).toMatchObject({ maxServers: 8, availabilityZones: ['us-central1-a'] });
+    expect(pool?.labels.get('debian-stretch-f1-micro')).toMatchObject({
+      cloudImage: 'projects/debian-cloud/global/images/family/debian-9',
+      instanceType: 'f1-micro',
+      key: 'ssh-rsa something zuul',
+      volumeType: 'standard',
+      volumeSize: 10,
+      network: 'global/networks/default',
+      useInternalIp: true,
+      preemptible: false,
+    });
+  });
+
+  it('has rate-limit as another name of rate', async () => {
+    const context = { diskImages: new Map(), labels: new Set<string>(), problem: () => undefined };
+    const { rate: _rate, ...others } = section();
+    expect(driver.getProviderConfig({ ...others, 'rate-limit': 7 }, context).callsPerSecond).toBe(7);
+  });
+
+  it.each([
+    ['an image by id and by family', { 'cloud-images': [{ name: 'debian', 'image-id': 'a', 'image-family': 'b' }] }],
+    ['an image by nothing', { 'cloud-images': [{ name: 'debian' }] }],
+    ['a family without its project', { 'cloud-images': [{ name: 'debian', 'image-family': 'b' }] }],
+    ['an endpoint with a path', { 'api-endpoint': 'https://compute.example.org/compute/v1' }],
+  ])('is refused with %s', async (_what, change) => {
+    expect(await problemsOf(section(change))).not.toEqual([]);
+    expect(await problemsOf(section())).toEqual([]);
+  });
+
+  it('is refused with a label that Google Cloud would refuse', async () => {
+    const [problem] = await problemsOf(section({}, { labels: { Team: 'CI' } }));
+    expect(problem).toContain('labels');
+  });
+});

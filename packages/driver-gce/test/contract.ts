@@ -1,0 +1,229 @@
+/** This driver and a simulated Google Cloud, as the driver kit wants them. */
+
+import { join } from 'node:path';
+import type { ExternalId, JsonObject } from '@nodepool/core';
+import type { FaultRule, SimulatedGce } from '@nodepool/dev-gce';
+import type { CloudResource, DriverSubject, PlannedFault, TestCloud } from '@nodepool/driver-kit';
+import { driver } from '../src/index.js';
+import { tagsInLabels } from '../src/labels.js';
+import { addForeignInstances, openCloud, section, sectionFor } from './cloud.js';
+
+const used: JsonObject = section({
+  diskimages: [{ name: 'built' }],
+  pools: [
+    {
+      name: 'main',
+      zones: ['us-central1-a', 'us-central1-b'],
+      labels: [
+        { name: 'small', 'cloud-image': 'debian', 'instance-type': 'e2-micro' },
+        { name: 'own', diskimage: 'built', 'instance-type': 'e2-micro' },
+      ],
+    },
+  ],
+});
+
+/** Every key that a provider of this driver can have; `image-id` excludes the family, `rate` makes `rate-limit` idle. */
+const everyKey: JsonObject = {
+  name: 'all',
+  driver: 'gce',
+  project: 'acme',
+  region: 'us-central1',
+  zone: 'us-central1-a',
+  'credentials-file': '/etc/nodepool/gce.json',
+  'api-endpoint': 'https://compute.example.org',
+  'storage-endpoint': 'https://storage.example.org/',
+  'storage-bucket': 'images',
+  'max-concurrency': 5,
+  priority: 10,
+  'launch-retries': 2,
+  'launch-timeout': 600,
+  'boot-timeout': 30,
+  rate: 5,
+  'rate-limit': 4,
+  'image-upload-timeout': 3600,
+  'image-name-format': '{image_name}-{timestamp}',
+  'post-upload-hook': '/bin/true',
+  diskimages: [
+    {
+      name: 'built',
+      pause: false,
+      meta: { team: 'ci' },
+      username: 'zuul',
+      key: 'ssh-ed25519 AAAA zuul',
+      'connection-type': 'ssh',
+      'connection-port': 22,
+    },
+  ],
+  'cloud-images': [
+    {
+      name: 'by-family',
+      'image-project': 'debian-cloud',
+      'image-family': 'debian-12',
+      username: 'zuul',
+      key: 'ssh-ed25519 AAAA zuul',
+      'python-path': 'auto',
+      'shell-type': 'sh',
+      'connection-type': 'ssh',
+      'connection-port': 22,
+    },
+    { name: 'by-id', 'image-id': 'projects/debian-cloud/global/images/debian-12-bookworm-v20240213' },
+  ],
+  pools: [
+    {
+      name: 'main',
+      'max-servers': 10,
+      'max-cores': 20,
+      'max-ram': 4096,
+      zones: ['us-central1-a', 'us-central1-f'],
+      network: 'ci',
+      subnetwork: 'ci-central',
+      'service-account': 'nodes@acme.iam.gserviceaccount.com',
+      preemptible: false,
+      priority: 5,
+      'node-attributes': { key: 'value' },
+      'host-key-checking': true,
+      'use-internal-ip': true,
+      labels: [
+        {
+          name: 'small',
+          'cloud-image': 'by-family',
+          'instance-type': 'e2-micro',
+          'volume-type': 'pd-ssd',
+          'volume-size': 20,
+          'console-log': true,
+          'host-key-checking': true,
+          'service-account': 'others@acme.iam.gserviceaccount.com',
+          preemptible: true,
+          labels: { team: 'ci' },
+        },
+        { name: 'own', diskimage: 'built', 'instance-type': 'e2-micro' },
+      ],
+    },
+  ],
+};
+
+const configuration: DriverSubject['configuration'] = {
+  accepted: [everyKey],
+  refused: [
+    { why: 'a zone of another region', section: section({ zone: 'europe-west1-b' }), at: ['zone'] },
+    {
+      why: 'a zone of another region in a pool',
+      section: section({}, {}, { zones: ['us-central1-a', 'europe-west1-b'] }),
+      at: ['pools', 0, 'zones', 1],
+    },
+    { why: 'disk images without a bucket', section: section({ diskimages: [{ name: 'built' }] }), at: ['diskimages'] },
+    { why: 'a name that no label can hold', section: section({ name: 'É'.repeat(20) }), at: ['name'] },
+    {
+      why: 'a pool whose name no label can hold',
+      section: section({}, {}, { name: 'x'.repeat(64) }),
+      at: ['pools', 0, 'name'],
+    },
+  ],
+};
+
+/** The driver on a simulated cloud. */
+export const simulated: DriverSubject = {
+  name: 'gce',
+  packageFolder: join(__dirname, '..'),
+  configuration,
+  can: [
+    'resources',
+    'foreign-instances',
+    'times',
+    'list-lag',
+    'break-instance',
+    'destroy-instance',
+    'quota',
+    'zones',
+    'images',
+    'image-checksums',
+    'image-labels',
+    'fault:any:lose-answer',
+    'fault:any:auth',
+    'fault:create:refuse',
+    'fault:create:lose-answer',
+    'fault:create:hang',
+    'fault:create:throttle',
+    'fault:create:auth',
+    'fault:create:quota',
+    'fault:create:capacity',
+    'fault:create:invalid',
+    'fault:delete:refuse',
+    'fault:delete:lose-answer',
+    'fault:list:refuse',
+    'fault:list:auth',
+    'fault:list:hang',
+    'fault:upload:refuse',
+    'fault:upload:hang',
+  ],
+  async open(): Promise<TestCloud> {
+    const { cloud, time } = await openCloud({ pageSize: 3 });
+    return {
+      time,
+      section: sectionFor(cloud, used),
+      makeDriver: () => driver,
+      resources: () => resourcesOf(cloud),
+      addForeignInstances: (count) => addForeignInstances(cloud, count),
+      setTimes: (times) => cloud.configure(times),
+      setListLag: (ms) => cloud.configure({ listLagMs: ms }),
+      breakInstance: (id) => void cloud.stopInstance(...place(id), 'the host broke down'),
+      destroyInstance: (id) => void cloud.vanish(...place(id)),
+      setQuota: ({ instances }) => cloud.setLimits({ INSTANCES: instances }),
+      plan: (fault) => plan(cloud, fault),
+      imageLabel: { pool: 'main', label: 'own' },
+      close: () => cloud.close(),
+    };
+  },
+};
+
+const OPERATIONS: Readonly<Record<PlannedFault['operation'], FaultRule['on']>> = {
+  any: '*',
+  create: 'instances.insert',
+  delete: 'instances.delete',
+  list: 'instances.aggregatedList',
+  upload: 'images.insert',
+};
+
+const FAULTS: Readonly<Record<PlannedFault['kind'], FaultRule['fault']>> = {
+  refuse: { kind: 'status', status: 500 },
+  'lose-answer': { kind: 'cut', when: 'after' },
+  hang: { kind: 'hang', when: 'before' },
+  throttle: { kind: 'status', status: 403, reason: 'rateLimitExceeded' },
+  auth: { kind: 'status', status: 401, reason: 'authError' },
+  quota: {
+    kind: 'operation-error',
+    code: 'QUOTA_EXCEEDED',
+    message: "Quota 'CPUS' exceeded.  Limit: 24.0 in region us-central1.",
+  },
+  capacity: {
+    kind: 'operation-error',
+    code: 'ZONE_RESOURCE_POOL_EXHAUSTED',
+    message: 'The zone does not have enough resources available to fulfill the request.',
+  },
+  invalid: { kind: 'status', status: 400, reason: 'invalid', message: "Invalid value for field 'resource.disks'" },
+};
+
+function plan(cloud: SimulatedGce, { operation, kind, skip }: PlannedFault): void {
+  // Without room in any zone there is none in the cloud.
+  const times = kind === 'capacity' ? 2 : 1;
+  cloud.faults.add({ on: OPERATIONS[operation], after: skip, times, fault: FAULTS[kind] });
+}
+
+function resourcesOf({ inspect }: SimulatedGce): CloudResource[] {
+  const instances = inspect.instances().filter(({ labels }) => 'nodepool_node_id' in labels);
+  const objects = inspect.objects();
+  return [
+    ...instances.map(({ zone, name, labels }) => ({
+      kind: 'instance',
+      externalId: `${zone}/${name}`,
+      tags: tagsInLabels(labels),
+    })),
+    ...inspect.images().map(({ name, labels }) => ({ kind: 'image', externalId: name, tags: tagsInLabels(labels) })),
+    ...objects.map(({ name, metadata }) => ({ kind: 'object', externalId: name, tags: metadata })),
+  ];
+}
+
+function place(externalId: ExternalId): readonly [zone: string, name: string] {
+  const [zone = '', name = ''] = typeof externalId === 'string' ? externalId.split('/') : [];
+  return [zone, name];
+}

@@ -1,0 +1,130 @@
+/** Uploads of images through a bucket, and what is left of those that fail. */
+
+import { execFileSync } from 'node:child_process';
+import { createHash, randomBytes } from 'node:crypto';
+import { mkdtempSync, rmSync, truncateSync, writeFileSync, createWriteStream, readFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pipeline } from 'node:stream/promises';
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { packDisk, tarHeader } from '../src/tar-gz.js';
+import { openCloud, section, timeWithoutDeadlines, type OpenCloud } from './cloud.js';
+import { failureOf, TestProvider } from './provider.js';
+
+/** More than one chunk, also when packed. */
+const DISK_BYTES = 12 * 1024 * 1024 + 100;
+
+let folder: string;
+let file: string;
+let open: OpenCloud;
+let provider: TestProvider;
+
+beforeEach(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'gce-images-'));
+  file = join(folder, 'disk.img');
+  writeFileSync(file, randomBytes(DISK_BYTES));
+  open = await openCloud({}, timeWithoutDeadlines());
+  provider = await TestProvider.started(open, section({ diskimages: [{ name: 'debian' }] }));
+});
+
+afterEach(async () => {
+  await provider.stop();
+  await open.cloud.close();
+  rmSync(folder, { recursive: true });
+});
+
+function sha256(): string {
+  return createHash('sha256').update(readFileSync(file)).digest('hex');
+}
+
+describe('an upload', () => {
+  it('makes an image with the disk, its tags and its properties, and leaves nothing in the bucket', async () => {
+    const externalId = await provider.upload(file, { sha256: sha256() });
+    expect(externalId).toBe('debian-1700000000');
+    const { inspect } = open.cloud;
+    expect(inspect.images()).toMatchObject([
+      {
+        name: externalId,
+        sha256: sha256(),
+        diskBytes: DISK_BYTES,
+        labels: { team: 'ci', nodepool_upload_id: '0000000001' },
+      },
+    ]);
+    expect(inspect.objects()).toEqual([]);
+    expect(inspect.openUploads()).toBe(0);
+  });
+
+  it.each([
+    ['refused', { kind: 'status', status: 503 }],
+    ['cut off before its effect', { kind: 'cut', when: 'before' }],
+    ['cut off after its effect', { kind: 'cut', when: 'after' }],
+    ['throttled', { kind: 'status', status: 429 }],
+  ] as const)('goes on where it was when a piece is %s', async (_what, fault) => {
+    open.cloud.faults.add({ on: 'objects.upload', after: 1, fault });
+    await provider.upload(file, { sha256: sha256() });
+    expect(open.cloud.inspect.images()).toMatchObject([{ sha256: sha256() }]);
+  });
+
+  it('that the bucket refuses for good fails, and leaves nothing', async () => {
+    open.cloud.faults.add({ on: 'objects.upload', times: Infinity, fault: { kind: 'status', status: 500 } });
+    expect((await failureOf(provider.upload(file))).code).toBe('transient');
+    expect(open.cloud.inspect.objects()).toEqual([]);
+    expect(open.cloud.inspect.images()).toEqual([]);
+  });
+
+  it('whose image cannot be made fails, and leaves nothing', async () => {
+    const fault = { kind: 'operation-error', code: 'QUOTA_EXCEEDED', message: "Quota 'IMAGES' exceeded." } as const;
+    open.cloud.faults.add({ on: 'images.insert', fault });
+    expect((await failureOf(provider.upload(file))).code).toBe('quota');
+    expect(open.cloud.inspect.objects()).toEqual([]);
+  });
+
+  it('whose file is not what was built makes no image', async () => {
+    const error = await failureOf(provider.upload(file, { sha256: 'f'.repeat(64) }));
+    expect(error.message).toContain('is not what was built: its SHA-256 is');
+    expect(open.cloud.inspect.images()).toEqual([]);
+    expect(open.cloud.inspect.objects()).toEqual([]);
+  });
+
+  it('leaves a file in the bucket that the clean-up knows by its tags, when it cannot be removed', async () => {
+    open.cloud.faults.add({ on: 'objects.delete', fault: { kind: 'status', status: 500 } });
+    await provider.upload(file);
+    expect(open.cloud.inspect.objects()).toHaveLength(1);
+    const offered = await provider.cleanUpRound(({ kind }) => kind === 'object');
+    expect(offered).toMatchObject([
+      { kind: 'image', tags: { nodepool_upload_id: '0000000001', nodepool_provider_name: 'test' } },
+      { kind: 'object', tags: { nodepool_upload_id: '0000000001', nodepool_provider_name: 'test' } },
+    ]);
+    expect(open.cloud.inspect.objects()).toEqual([]);
+    expect(open.cloud.inspect.images()).toHaveLength(1);
+  });
+});
+
+describe('a packed disk', () => {
+  const pack = async (target: string, size: number): Promise<void> => {
+    const { signal } = new AbortController();
+    await pipeline(packDisk({ file, size, signal, onPiece: () => undefined }), createWriteStream(target));
+  };
+
+  it('is what GNU tar unpacks, byte for byte', async () => {
+    const target = join(folder, 'packed.tar.gz');
+    await pack(target, DISK_BYTES);
+    expect(execFileSync('tar', ['-tzf', target]).toString()).toBe('disk.raw\n');
+    execFileSync('tar', ['-xzf', target, '-C', folder]);
+    expect(readFileSync(join(folder, 'disk.raw')).equals(readFileSync(file))).toBe(true);
+  });
+
+  it('says sizes of 8 GiB and more as GNU tar reads them', () => {
+    const size = 9 * 2 ** 30;
+    const archive = join(folder, 'large.tar');
+    writeFileSync(archive, tarHeader('disk.raw', size));
+    truncateSync(archive, 512 + size + 1024);
+    expect(execFileSync('tar', ['-tvf', archive]).toString()).toContain(` ${size} `);
+  });
+
+  it('fails when the file has become shorter', async () => {
+    await expect(pack(join(folder, 'packed.tar.gz'), DISK_BYTES + 1)).rejects.toThrow(
+      `has ${DISK_BYTES} bytes, and had ${DISK_BYTES + 1} when its upload began`,
+    );
+  });
+});

@@ -1,0 +1,250 @@
+/** What instances are made of, and what becomes of launches and deletions that meet trouble. */
+
+import { afterEach, describe, expect, it, jest } from '@jest/globals';
+import type { CloudSettings, SimulatedGce } from '@nodepool/dev-gce';
+import type { ExternalId, JsonObject } from '@nodepool/core';
+import { addForeignInstances, openCloud, section, ZONE, type OpenCloud } from './cloud.js';
+import { failureOf, TestProvider } from './provider.js';
+
+jest.setTimeout(60_000);
+
+let ending: (() => Promise<void>)[] = [];
+
+afterEach(async () => {
+  for (const end of ending.splice(0)) await end();
+  ending = [];
+});
+
+async function openWith(
+  providerSection?: JsonObject,
+  settings?: Partial<CloudSettings>,
+): Promise<OpenCloud & { readonly provider: TestProvider }> {
+  const open = await openCloud(settings);
+  const provider = await TestProvider.started(open, providerSection);
+  ending.push(async () => {
+    await provider.stop();
+    await open.cloud.close();
+  });
+  return { ...open, provider };
+}
+
+function bodyOf({ inspect }: SimulatedGce): Readonly<Record<string, unknown>> {
+  const [instance] = inspect.instances();
+  return instance?.body ?? {};
+}
+
+function nameIn(externalId: ExternalId): string {
+  return typeof externalId === 'string' ? (externalId.split('/')[1] ?? '') : '';
+}
+
+const twoZones = section({}, {}, { zones: ['us-central1-a', 'us-central1-b'] });
+const exhausted = { kind: 'operation-error', code: 'ZONE_RESOURCE_POOL_EXHAUSTED', message: 'no room' } as const;
+
+describe('an instance', () => {
+  it('has everything that the label says', async () => {
+    const used = section(
+      {
+        name: 'Acme North_1',
+        'cloud-images': [{ name: 'debian', 'image-id': 'base-1', username: 'zuul', key: 'ssh-ed25519 AAAA me' }],
+      },
+      { preemptible: true, labels: { team: 'ci' }, 'volume-type': 'pd-ssd', 'volume-size': 20 },
+      { network: 'ci', subnetwork: 'ci-a', 'service-account': 'nodes@acme.example' },
+    );
+    const { cloud, provider } = await openWith(used);
+    await provider.launch();
+    const name = /^np0000000001-[0-9a-f]{8}$/;
+    const labels = {
+      team: 'ci',
+      nodepool_node_id: '0000000001',
+      nodepool_provider_name: '_41cme_20_4eorth_5f1',
+      nodepool_pool_name: 'main',
+      nodepool_launch_attempt: 'attempt-of-0000000001',
+    };
+    const initializeParams = {
+      sourceImage: 'projects/acme/global/images/base-1',
+      diskType: `zones/${ZONE}/diskTypes/pd-ssd`,
+      diskSizeGb: '20',
+      labels,
+    };
+    expect(bodyOf(cloud)).toMatchObject({
+      name: expect.stringMatching(name),
+      machineType: `zones/${ZONE}/machineTypes/e2-micro`,
+      labels,
+      disks: [{ boot: true, autoDelete: true, initializeParams }],
+      networkInterfaces: [
+        { network: 'global/networks/ci', subnetwork: 'regions/us-central1/subnetworks/ci-a', accessConfigs: [{}] },
+      ],
+      serviceAccounts: [{ email: 'nodes@acme.example' }],
+      scheduling: { preemptible: true, automaticRestart: false },
+    });
+    const { metadata } = bodyOf(cloud) as { metadata: { items: { key: string; value: string }[] } };
+    expect(metadata.items).toContainEqual({ key: 'ssh-keys', value: 'zuul:ssh-ed25519 AAAA me' });
+    expect(metadata.items).toContainEqual({ key: 'nodepool_provider_name', value: 'Acme North_1' });
+  });
+
+  it('is known by its tags as they were, whatever labels can hold', async () => {
+    const { provider } = await openWith(section({ name: 'Acme North_1' }));
+    await provider.launch();
+    const [instance] = await provider.end(provider.provider.listNodes(provider.call()));
+    expect(instance?.tags['nodepool_provider_name']).toBe('Acme North_1');
+  });
+
+  it('gets no external address with use-internal-ip, and is reached at its internal one', async () => {
+    const { provider } = await openWith(section({}, {}, { 'use-internal-ip': true }));
+    const instance = await provider.launch();
+    expect(instance.publicIpv4).toBeUndefined();
+    expect(instance.interfaceIp).toBe(instance.privateIpv4);
+  });
+
+  it('costs two calls and a share of the lists, and its machine type is read once', async () => {
+    const { cloud, provider } = await openWith(undefined, { bootMs: 10_000 });
+    const ids = Array.from({ length: 10 }, (_, index) => String(index + 1).padStart(10, '0'));
+    await provider.end(Promise.all(ids.map((id) => provider.begin(id))));
+    const { 'instances.aggregatedList': lists = 0, ...calls } = cloud.calls();
+    expect(calls).toEqual({
+      'regions.get': 1,
+      'instances.insert': 10,
+      'zoneOperations.wait': 10,
+      'machineTypes.get': 1,
+    });
+    expect(lists).toBeLessThanOrEqual(6);
+  });
+});
+
+describe('a launch', () => {
+  it('goes on to the next zone when one has no room', async () => {
+    const { cloud, provider } = await openWith(twoZones);
+    cloud.faults.add({ on: 'instances.insert', fault: exhausted });
+    expect((await provider.launch()).az).toBe('us-central1-b');
+  });
+
+  it('stays in the zone of the request when that is for several nodes', async () => {
+    const { cloud, provider } = await openWith(twoZones);
+    cloud.faults.add({ on: 'instances.insert', fault: exhausted });
+    const { code } = await failureOf(provider.launch('0000000001', {}, ['small', 'small']));
+    expect(code).toBe('capacity');
+    expect(cloud.inspect.instances()).toEqual([]);
+  });
+
+  it('fails with quota when the region has no more, and the limits say so', async () => {
+    const { cloud, provider } = await openWith();
+    cloud.setLimits({ CPUS: 2 });
+    await provider.launch();
+    const error = await failureOf(provider.launch('0000000002'));
+    expect(error).toMatchObject({ code: 'quota', outcome: 'not-applied' });
+    expect(error.message).toContain("Quota 'CPUS' exceeded");
+    const limits = provider.provider.getQuotaLimits?.(provider.call());
+    expect((await provider.end(limits ?? Promise.reject(new Error('no limits')))).get('CPUS')).toBe(2);
+  });
+
+  it('fails with configuration when the image does not exist, and names it', async () => {
+    const { provider } = await openWith(section({ 'cloud-images': [{ name: 'debian', 'image-id': 'nothing' }] }));
+    const error = await failureOf(provider.launch());
+    expect(error.code).toBe('configuration');
+    expect(error.message).toMatch(/label small: .*projects\/acme\/global\/images\/nothing/);
+  });
+
+  it('follows an operation further after its state could not be read', async () => {
+    const { cloud, provider } = await openWith();
+    cloud.faults.add({ on: 'zoneOperations.wait', times: 2, fault: { kind: 'status', status: 503 } });
+    await provider.launch();
+    expect(cloud.inspect.instances()).toHaveLength(1);
+  });
+
+  it('waits as long as the cloud says when it is throttled', async () => {
+    const { cloud, provider } = await openWith();
+    const fault = { kind: 'status', status: 429, reason: 'rateLimitExceeded', retryAfter: 7 } as const;
+    cloud.faults.add({ on: 'instances.insert', fault });
+    expect(await failureOf(provider.launch())).toMatchObject({ code: 'throttled', retryAfterMs: 7000 });
+  });
+
+  it('whose insertion arrives twice makes one instance', async () => {
+    const { cloud, provider } = await openWith();
+    await provider.launch();
+    const [{ body } = { body: {} }] = cloud.inspect.instances();
+    const url = `${cloud.url}/compute/v1/projects/acme/zones/${ZONE}/instances`;
+    const headers = { authorization: `Bearer ${cloud.token()}` };
+    const again = await fetch(url, { method: 'POST', headers, body: JSON.stringify(body) });
+    expect(again.status).toBe(409);
+    expect(cloud.inspect.instances()).toHaveLength(1);
+  });
+
+  it('fails when its instance is preempted while it boots, with the reason', async () => {
+    const { cloud, provider, time } = await openWith(undefined, { bootMs: 60_000 });
+    const launch = provider.begin();
+    expect(await time.until(() => cloud.inspect.instances().length > 0, 30_000)).toBe(true);
+    const [{ zone, name } = { zone: '', name: '' }] = cloud.inspect.instances();
+    cloud.stopInstance(zone, name, 'Instance was preempted.');
+    const error = await failureOf(provider.end(launch));
+    expect(error.code).toBe('instance-failed');
+    expect(error.message).toContain('TERMINATED: Instance was preempted.');
+  });
+});
+
+describe('what is left', () => {
+  it('is offered when its instance was stopped, and deleted when it is leaked', async () => {
+    const { cloud, provider } = await openWith();
+    const { externalId } = await provider.launch();
+    cloud.stopInstance(ZONE, nameIn(externalId), 'Instance was preempted.');
+    const offered = await provider.cleanUpRound(() => true);
+    expect(offered).toMatchObject([{ kind: 'instance', externalId, tags: { nodepool_node_id: '0000000001' } }]);
+    await provider.cleanUpRound();
+    expect(cloud.inspect.instances()).toEqual([]);
+  });
+
+  it('is nothing once a deletion has ended, however long the cloud takes', async () => {
+    const { cloud, provider } = await openWith(undefined, { deleteMs: 300_000 });
+    const { externalId } = await provider.launch();
+    await provider.cleanUp(externalId);
+    expect(cloud.inspect.instances()).toEqual([]);
+  });
+
+  it('is deleted in the zone of the provider when the id has none, as other versions of Nodepool wrote it', async () => {
+    const { cloud, provider } = await openWith();
+    const { externalId } = await provider.launch();
+    await provider.cleanUp(nameIn(externalId));
+    expect(cloud.inspect.instances()).toEqual([]);
+  });
+});
+
+describe('the list', () => {
+  it('has the instances of others with their sizes, which count for the limits', async () => {
+    const { cloud, provider } = await openWith(undefined, { pageSize: 2 });
+    await addForeignInstances(cloud, 5);
+    const listed = await provider.end(provider.provider.listNodes(provider.call()));
+    expect(listed).toHaveLength(5);
+    for (const { resources, tags } of listed) {
+      expect(resources).toEqual({ instances: 1, cores: 2, ram: 1024, CPUS: 2 });
+      expect(tags).toEqual({});
+    }
+  });
+});
+
+describe('the console', () => {
+  it('is the end of the first serial port', async () => {
+    const { provider } = await openWith();
+    const { externalId } = await provider.launch();
+    const label = { pool: 'main', label: 'small' };
+    const log = provider.provider.getConsoleLog?.(externalId, label, provider.call());
+    expect(await provider.end(log ?? Promise.resolve(''))).toMatch(/login: \n$/);
+  });
+});
+
+describe('a provider', () => {
+  it('does not start in a region that does not exist, and says so', async () => {
+    const open = await openCloud();
+    ending.push(() => open.cloud.close());
+    const provider = new TestProvider(open, section({ region: 'mars-east1', zone: 'mars-east1-a' }));
+    const error = await failureOf(provider.start());
+    expect(error).toMatchObject({ code: 'configuration' });
+    expect(error.message).toContain('project acme has no region mars-east1');
+    await provider.stop();
+  });
+
+  it('whose credentials are refused says so', async () => {
+    const { cloud, provider } = await openWith();
+    cloud.revokeTokens();
+    const error = await failureOf(provider.launch());
+    expect(error).toMatchObject({ code: 'auth', outcome: 'not-applied' });
+  });
+});

@@ -1,0 +1,74 @@
+/** The login service, as far as a service principal needs it: where things are, and tokens for its secret. */
+
+import type { Clock, RandomSource } from '@nodepool/core';
+import type { Answer, Exchange, Route } from './exchange.js';
+import { ACCOUNT, type CloudSettings } from './settings.js';
+
+export class Login {
+  private readonly tokens = new Map<string, number>();
+
+  constructor(
+    private readonly clock: Clock,
+    private readonly random: RandomSource,
+    private readonly settings: () => CloudSettings,
+    private readonly base: () => string,
+  ) {}
+
+  routes(): readonly Route[] {
+    return [
+      {
+        operation: 'login.configuration',
+        method: 'GET',
+        path: /^\/[^/]+\/v2\.0\/\.well-known\/openid-configuration$/,
+        open: true,
+        handle: () => this.configuration(),
+      },
+      {
+        operation: 'login.token',
+        method: 'POST',
+        path: /^\/[^/]+\/oauth2\/v2\.0\/token$/,
+        open: true,
+        handle: (exchange) => this.token(exchange),
+      },
+    ];
+  }
+
+  isValid(authorization: string | undefined): boolean {
+    const endsAt = this.tokens.get(authorization?.replace(/^Bearer /i, '') ?? '');
+    return endsAt !== undefined && this.clock.monotonic() < endsAt;
+  }
+
+  revokeAll(): void {
+    this.tokens.clear();
+  }
+
+  private configuration(): Answer {
+    const authority = `${this.base()}/${ACCOUNT.tenantId}`;
+    return {
+      status: 200,
+      body: {
+        issuer: `${authority}/v2.0`,
+        authorization_endpoint: `${authority}/oauth2/v2.0/authorize`,
+        token_endpoint: `${authority}/oauth2/v2.0/token`,
+        jwks_uri: `${authority}/discovery/v2.0/keys`,
+      },
+    };
+  }
+
+  private token({ body }: Exchange): Answer {
+    const form = new URLSearchParams(body.toString('utf8'));
+    if (form.get('client_id') !== ACCOUNT.clientId || form.get('client_secret') !== ACCOUNT.clientSecret) {
+      return {
+        status: 401,
+        body: { error: 'invalid_client', error_description: 'AADSTS7000215: Invalid client secret provided.' },
+      };
+    }
+    const { tokenSeconds } = this.settings();
+    const token = this.random.uuidHex();
+    this.tokens.set(token, this.clock.monotonic() + tokenSeconds * 1000);
+    return {
+      status: 200,
+      body: { token_type: 'Bearer', expires_in: tokenSeconds, ext_expires_in: tokenSeconds, access_token: token },
+    };
+  }
+}

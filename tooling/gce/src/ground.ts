@@ -1,0 +1,65 @@
+/** What every part of the simulated cloud stands on. */
+
+import type { Clock, RandomSource } from '@nodepool/core';
+import type { CloudSettings } from './settings.js';
+
+export interface Ground {
+  readonly clock: Clock;
+  readonly random: RandomSource;
+  /** As they are now. */
+  readonly settings: () => CloudSettings;
+  /** e.g. `http://127.0.0.1:20345`. */
+  readonly url: () => string;
+}
+
+/** A JSON message of the API; checked against the published definitions on its way in and out. */
+export type Message = Readonly<Record<string, unknown>>;
+
+export function textAt(message: Message, key: string): string | undefined {
+  const value = message[key];
+  return typeof value === 'string' ? value : undefined;
+}
+
+export function messageAt(message: Message, key: string): Message {
+  return asMessage(message[key]);
+}
+
+export function messagesAt(message: Message, key: string): readonly Message[] {
+  const value = message[key];
+  return Array.isArray(value) ? value.map(asMessage) : [];
+}
+
+export function textsAt(message: Message, key: string): Readonly<Record<string, string>> {
+  const entries = Object.entries(messageAt(message, key));
+  return Object.fromEntries(entries.filter((entry): entry is [string, string] => typeof entry[1] === 'string'));
+}
+
+export function asMessage(value: unknown): Message {
+  return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Message) : {};
+}
+
+export function linkTo(ground: Ground, path: string): string {
+  return `${ground.url()}/compute/v1/${path}`;
+}
+
+/** As the API writes times. */
+export function timestamp(ms: number): string {
+  return new Date(ms).toISOString().replace('Z', '-00:00');
+}
+
+/** Numeric ids, as texts. */
+export function newId(random: RandomSource): string {
+  return String(1 + Math.floor(random.next() * Number.MAX_SAFE_INTEGER));
+}
+
+/** Syntax of names of resources. */
+export const NAME = /^[a-z]([-a-z0-9]{0,61}[a-z0-9])?$/;
+
+const LABEL_KEY = /^[\p{Ll}\p{Lo}][\p{Ll}\p{Lo}\p{N}_-]{0,62}$/u;
+const LABEL_VALUE = /^[\p{Ll}\p{Lo}\p{N}_-]{0,63}$/u;
+
+/** What is wrong with labels; undefined when nothing is. */
+export function labelProblem(labels: Readonly<Record<string, string>>): string | undefined {
+  const wrong = Object.entries(labels).find(([key, value]) => !LABEL_KEY.test(key) || !LABEL_VALUE.test(value));
+  return wrong === undefined ? undefined : `Invalid value for field 'resource.labels': '${wrong[0]}=${wrong[1]}'`;
+}

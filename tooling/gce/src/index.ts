@@ -1,0 +1,7 @@
+/** A simulated Google Compute Engine for development and tests. */
+export type { CallFault, CloudCall, FaultPlan, FaultRule } from './faults.js';
+export type { InspectedImage } from './images.js';
+export type { InspectedInstance } from './instances.js';
+export type { InspectedObject } from './storage.js';
+export { BUCKET, DEFAULT_SETTINGS, PROJECT, type CloudSettings } from './settings.js';
+export { startSimulatedGce, type Inspector, type SimulatedGce, type SimulatedGceOptions } from './start.js';

@@ -1,0 +1,283 @@
+/** Instances: their creation, their life, and their deletion, all of which take time. */
+
+import {
+  labelProblem,
+  linkTo,
+  messageAt,
+  messagesAt,
+  NAME,
+  newId,
+  textAt,
+  textsAt,
+  timestamp,
+  type Ground,
+  type Message,
+} from './ground.js';
+import type { Images } from './images.js';
+import type { OperationError, Operations } from './operations.js';
+import { invalid, notFound, Refusal } from './refusal.js';
+import { MACHINE_TYPES, QUOTAS, REGIONS, type MachineTypeSpec } from './settings.js';
+
+/** An instance, for those who look inside. */
+export interface InspectedInstance {
+  readonly zone: string;
+  readonly name: string;
+  readonly status: string;
+  readonly labels: Readonly<Record<string, string>>;
+  /** The body that it was made from. */
+  readonly body: Message;
+}
+
+interface InstanceRecord {
+  readonly id: string;
+  readonly project: string;
+  readonly zone: string;
+  readonly name: string;
+  readonly body: Message;
+  readonly address: number;
+  readonly type: MachineTypeSpec;
+  readonly createdAt: number;
+  runsAt: number;
+  /** When its deletion is over. */
+  goneAt: number;
+  stopped: { readonly reason: string } | undefined;
+}
+
+export class Instances {
+  private readonly records = new Map<string, InstanceRecord>();
+  private made = 0;
+  private limits: Readonly<Record<string, number>> = QUOTAS;
+
+  constructor(
+    private readonly ground: Ground,
+    private readonly operations: Operations,
+    private readonly images: Images,
+  ) {}
+
+  insert(
+    project: string,
+    zone: string,
+    body: Message,
+    requestId: string | undefined,
+    failure?: OperationError,
+  ): Message {
+    const earlier = this.operations.ofRequest(requestId);
+    if (earlier !== undefined) return earlier;
+    const name = textAt(body, 'name') ?? '';
+    const type = this.check(zone, name, body);
+    const error = failure ?? this.overQuota(zone, type);
+    const { operationMs: ms, bootMs } = this.ground.settings();
+    const target = `projects/${project}/zones/${zone}/instances/${name}`;
+    if (error === undefined) {
+      const now = this.ground.clock.monotonic();
+      this.made += 1;
+      this.records.set(keyOf(zone, name), {
+        id: newId(this.ground.random),
+        project,
+        zone,
+        name,
+        body,
+        type,
+        address: this.made,
+        createdAt: now,
+        runsAt: now + Math.max(ms, bootMs),
+        goneAt: Infinity,
+        stopped: undefined,
+      });
+    }
+    return this.operations.begin({ project, zone, type: 'insert', target, ms, error, requestId });
+  }
+
+  delete(project: string, zone: string, name: string, error?: OperationError): Message {
+    const record = this.existing(zone, name);
+    const target = `projects/${project}/zones/${zone}/instances/${name}`;
+    const now = this.ground.clock.monotonic();
+    const { deleteMs } = this.ground.settings();
+    if (error === undefined) record.goneAt = Math.min(record.goneAt, now + deleteMs);
+    return this.operations.begin({
+      project,
+      zone,
+      type: 'delete',
+      target,
+      ms: error === undefined ? record.goneAt - now : 0,
+      error,
+      requestId: undefined,
+    });
+  }
+
+  get(zone: string, name: string): Message {
+    return this.view(this.existing(zone, name));
+  }
+
+  console(zone: string, name: string): string {
+    const { stopped } = this.existing(zone, name);
+    return `[    0.000000] Linux version of ${name}\n${stopped === undefined ? `${name} login: ` : stopped.reason}\n`;
+  }
+
+  /** As lists show them: late. */
+  listed(project: string): readonly { readonly zone: string; readonly message: Message }[] {
+    const now = this.ground.clock.monotonic();
+    const { listLagMs } = this.ground.settings();
+    this.forget(now - listLagMs);
+    return [...this.records.values()]
+      .filter((each) => each.project === project && (listLagMs === 0 || each.createdAt + listLagMs <= now))
+      .map((each) => ({ zone: each.zone, message: this.view(each) }));
+  }
+
+  /** As they are. */
+  inspect(): readonly InspectedInstance[] {
+    const now = this.ground.clock.monotonic();
+    return [...this.records.values()]
+      .filter(({ goneAt }) => goneAt > now)
+      .map((each) => ({
+        zone: each.zone,
+        name: each.name,
+        status: this.statusOf(each),
+        labels: textsAt(each.body, 'labels'),
+        body: each.body,
+      }));
+  }
+
+  /** Stops it, as preemption does. False: there is none. */
+  stop(zone: string, name: string, reason: string): boolean {
+    const record = this.records.get(keyOf(zone, name));
+    if (record !== undefined) record.stopped = { reason };
+    return record !== undefined;
+  }
+
+  vanish(zone: string, name: string): boolean {
+    return this.records.delete(keyOf(zone, name));
+  }
+
+  setLimits(limits: Readonly<Record<string, number>>): void {
+    this.limits = { ...this.limits, ...limits };
+  }
+
+  region(project: string, region: string): Message {
+    const zones = REGIONS.get(region);
+    if (zones === undefined) throw notFound(`projects/${project}/regions/${region}`);
+    return {
+      kind: 'compute#region',
+      name: region,
+      status: 'UP',
+      selfLink: linkTo(this.ground, `projects/${project}/regions/${region}`),
+      zones: zones.map((zone) => linkTo(this.ground, `projects/${project}/zones/${zone}`)),
+      quotas: Object.entries(this.limits).map(([metric, limit]) => ({
+        metric,
+        limit,
+        usage: this.usage(region, metric),
+      })),
+    };
+  }
+
+  machineType(project: string, zone: string, name: string): Message {
+    const found = MACHINE_TYPES.find((type) => type.name === name);
+    if (found === undefined) throw notFound(`projects/${project}/zones/${zone}/machineTypes/${name}`);
+    return {
+      kind: 'compute#machineType',
+      name,
+      guestCpus: found.cores,
+      memoryMb: found.ramMb,
+      zone,
+      selfLink: linkTo(this.ground, `projects/${project}/zones/${zone}/machineTypes/${name}`),
+    };
+  }
+
+  private check(zone: string, name: string, body: Message): MachineTypeSpec {
+    if (!NAME.test(name)) throw invalid(`Invalid value for field 'resource.name': '${name}'`);
+    const labels = labelProblem(textsAt(body, 'labels'));
+    if (labels !== undefined) throw invalid(labels);
+    if (this.alive(zone, name)) {
+      throw new Refusal(409, 'alreadyExists', `The resource 'zones/${zone}/instances/${name}' already exists`);
+    }
+    const typeName = textAt(body, 'machineType')?.split('/').at(-1) ?? '';
+    const type = MACHINE_TYPES.find((each) => each.name === typeName);
+    if (type === undefined) throw invalid(`Invalid value for field 'resource.machineType': '${typeName}'`);
+    const [disk] = messagesAt(body, 'disks');
+    if (disk?.['boot'] !== true) throw invalid("Invalid value for field 'resource.disks[0]': a boot disk is needed");
+    this.images.check(textAt(messageAt(disk, 'initializeParams'), 'sourceImage') ?? '');
+    const [network] = messagesAt(body, 'networkInterfaces');
+    if (network === undefined) throw invalid("Invalid value for field 'resource.networkInterfaces'");
+    const path = textAt(network, 'network') ?? 'global/networks/default';
+    if (!/networks\/(default|ci)$/.test(path)) throw notFound(path);
+    return type;
+  }
+
+  private overQuota(zone: string, type: MachineTypeSpec): OperationError | undefined {
+    const region = zone.replace(/-[a-z]$/, '');
+    for (const [metric, need] of [['INSTANCES', 1] as const, [metricOf(type), type.cores] as const]) {
+      const limit = this.limits[metric];
+      if (limit === undefined || this.usage(region, metric) + need <= limit) continue;
+      const message = `Quota '${metric}' exceeded.  Limit: ${limit}.0 in region ${region}.`;
+      return { code: 'QUOTA_EXCEEDED', message };
+    }
+    return undefined;
+  }
+
+  private usage(region: string, metric: string): number {
+    const there = [...this.records.values()].filter(
+      ({ zone, name }) => zone.startsWith(`${region}-`) && this.alive(zone, name),
+    );
+    if (metric === 'INSTANCES') return there.length;
+    return there.filter(({ type }) => metricOf(type) === metric).reduce((sum, { type }) => sum + type.cores, 0);
+  }
+
+  private alive(zone: string, name: string): boolean {
+    const record = this.records.get(keyOf(zone, name));
+    return record !== undefined && record.goneAt > this.ground.clock.monotonic();
+  }
+
+  private existing(zone: string, name: string): InstanceRecord {
+    const record = this.records.get(keyOf(zone, name));
+    if (record === undefined || !this.alive(zone, name)) throw notFound(`zones/${zone}/instances/${name}`);
+    return record;
+  }
+
+  private forget(before: number): void {
+    for (const [key, { goneAt }] of this.records) if (goneAt <= before) this.records.delete(key);
+  }
+
+  private statusOf(record: InstanceRecord): string {
+    if (record.goneAt < Infinity) return 'STOPPING';
+    if (record.stopped !== undefined) return 'TERMINATED';
+    return this.ground.clock.monotonic() >= record.runsAt ? 'RUNNING' : 'PROVISIONING';
+  }
+
+  private view(record: InstanceRecord): Message {
+    const { ground } = this;
+    const { project, zone, name, id, body, address } = record;
+    const scope = `projects/${project}/zones/${zone}`;
+    const [network = {}] = messagesAt(body, 'networkInterfaces');
+    const [access] = messagesAt(network, 'accessConfigs');
+    const octets = `${address >> 8}.${address & 255}`;
+    return {
+      kind: 'compute#instance',
+      id,
+      name,
+      zone: linkTo(ground, scope),
+      machineType: linkTo(ground, `${scope}/machineTypes/${record.type.name}`),
+      status: this.statusOf(record),
+      ...(record.stopped === undefined ? {} : { statusMessage: record.stopped.reason }),
+      creationTimestamp: timestamp(ground.clock.now() - (ground.clock.monotonic() - record.createdAt)),
+      labels: textsAt(body, 'labels'),
+      metadata: { ...messageAt(body, 'metadata'), kind: 'compute#metadata' },
+      scheduling: messageAt(body, 'scheduling'),
+      networkInterfaces: [
+        {
+          name: 'nic0',
+          networkIP: `10.128.${octets}`,
+          ...(access === undefined ? {} : { accessConfigs: [{ ...access, natIP: `127.1.${octets}` }] }),
+        },
+      ],
+      selfLink: linkTo(ground, `${scope}/instances/${name}`),
+    };
+  }
+}
+
+function metricOf({ name }: MachineTypeSpec): string {
+  return name.startsWith('n2-') ? 'N2_CPUS' : 'CPUS';
+}
+
+function keyOf(zone: string, name: string): string {
+  return `${zone}/${name}`;
+}

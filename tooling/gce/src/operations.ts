@@ -1,0 +1,96 @@
+/** Operations: what is under way in the cloud. */
+
+import { sleep } from '@nodepool/core';
+import { linkTo, newId, timestamp, type Ground, type Message } from './ground.js';
+import { notFound } from './refusal.js';
+
+/** Longest time for which `wait` keeps its caller. */
+const LONGEST_WAIT_MS = 120_000;
+
+export interface OperationError {
+  readonly code: string;
+  readonly message: string;
+}
+
+export interface OperationSpec {
+  readonly project: string;
+  /** Undefined: global. */
+  readonly zone: string | undefined;
+  readonly type: 'insert' | 'delete';
+  /** Path of what it is about. */
+  readonly target: string;
+  readonly ms: number;
+  readonly error: OperationError | undefined;
+  readonly requestId: string | undefined;
+}
+
+interface OperationRecord extends OperationSpec {
+  readonly name: string;
+  readonly id: string;
+  readonly begunAt: number;
+}
+
+export class Operations {
+  private readonly records = new Map<string, OperationRecord>();
+  private readonly byRequest = new Map<string, OperationRecord>();
+
+  constructor(private readonly ground: Ground) {}
+
+  /** The operation of an earlier call with the same request id. */
+  ofRequest(requestId: string | undefined): Message | undefined {
+    const record = requestId === undefined ? undefined : this.byRequest.get(requestId);
+    return record === undefined ? undefined : this.view(record);
+  }
+
+  begin(spec: OperationSpec): Message {
+    const id = newId(this.ground.random);
+    const record: OperationRecord = { ...spec, id, name: `operation-${id}`, begunAt: this.ground.clock.monotonic() };
+    this.records.set(record.name, record);
+    if (spec.requestId !== undefined) this.byRequest.set(spec.requestId, record);
+    return this.view(record);
+  }
+
+  get(name: string, zone: string | undefined): Message {
+    return this.view(this.find(name, zone));
+  }
+
+  /** The operation when it has ended, or as it is after two minutes. */
+  async wait(name: string, zone: string | undefined, signal: AbortSignal): Promise<Message> {
+    const record = this.find(name, zone);
+    const leftMs = record.begunAt + record.ms - this.ground.clock.monotonic();
+    if (leftMs > 0) await sleep(this.ground.clock, Math.min(leftMs, LONGEST_WAIT_MS), signal);
+    return this.view(record);
+  }
+
+  private find(name: string, zone: string | undefined): OperationRecord {
+    const record = this.records.get(name);
+    if (record === undefined || record.zone !== zone) throw notFound(`operations/${name}`);
+    return record;
+  }
+
+  private view(record: OperationRecord): Message {
+    const { ground } = this;
+    const { project, zone, name, id, type, target, error } = record;
+    const now = ground.clock.monotonic();
+    const done = now >= record.begunAt + record.ms;
+    const scope = zone === undefined ? 'global' : `zones/${zone}`;
+    const begun = timestamp(ground.clock.now() - (now - record.begunAt));
+    return {
+      kind: 'compute#operation',
+      id,
+      name,
+      ...(zone === undefined ? {} : { zone: linkTo(ground, `projects/${project}/zones/${zone}`) }),
+      operationType: type,
+      targetLink: linkTo(ground, target),
+      selfLink: linkTo(ground, `projects/${project}/${scope}/operations/${name}`),
+      status: done ? 'DONE' : 'RUNNING',
+      progress: done ? 100 : 0,
+      insertTime: begun,
+      startTime: begun,
+      ...(done ? { endTime: timestamp(ground.clock.now()) } : {}),
+      ...(done && error !== undefined
+        ? { error: { errors: [error] }, httpErrorStatusCode: 400, httpErrorMessage: 'BAD REQUEST' }
+        : {}),
+    };
+  }
+}

@@ -1,0 +1,213 @@
+/** Serves the cloud on one port: credentials, limits, the published definitions, and whatever faults the plan has for a call. */
+
+import { setMaxListeners } from 'node:events';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { sleep } from '@nodepool/core';
+import type { Definitions } from './definitions.js';
+import type { CallFault, CloudCall, FaultPlan } from './faults.js';
+import type { Ground } from './ground.js';
+import { Refusal, invalid } from './refusal.js';
+import type { Answer, Exchange, Route } from './routes.js';
+import type { Tokens } from './tokens.js';
+
+/** Parameters of every method that are not named with it. */
+const COMMON_PARAMETERS = new Set(['alt', 'prettyPrint', 'fields', 'key', 'userIp', 'uploadType', 'upload_id', 'name']);
+
+export interface CloudServerOptions {
+  readonly ground: Ground;
+  readonly routes: readonly Route[];
+  readonly definitions: Readonly<Record<Route['api'], Definitions>>;
+  readonly faults: FaultPlan;
+  readonly tokens: Tokens;
+  readonly onCall: (call: CloudCall) => void;
+}
+
+interface Match {
+  readonly route: Route;
+  readonly params: Readonly<Record<string, string>>;
+}
+
+export class CloudServer {
+  private readonly server: Server;
+  private readonly patterns: readonly { readonly route: Route; readonly pattern: RegExp }[];
+  private readonly closed = new AbortController();
+  private recent: number[] = [];
+
+  constructor(private readonly options: CloudServerOptions) {
+    const wrong = options.routes.find(({ api, path }) => !options.definitions[api].hasPath(path));
+    if (wrong !== undefined) throw new Error(`${wrong.path} is not a path that Google has published`);
+    // All calls that wait for something watch it.
+    setMaxListeners(0, this.closed.signal);
+    this.patterns = options.routes.map((route) => ({ route, pattern: patternOf(route.path) }));
+    this.server = createServer((request, response) => {
+      this.serve(request, response).catch((error: unknown) => {
+        // A caller that has gone needs no answer; anything else is a defect here, to be seen by whoever called.
+        if (response.destroyed) return;
+        response.writeHead(500, { 'content-type': 'text/plain' });
+        response.end(`the simulation failed: ${error instanceof Error ? (error.stack ?? '') : String(error)}`);
+      });
+    });
+  }
+
+  /** Resolves with the port. Rejects when it is taken. */
+  async listen(port: number): Promise<number> {
+    await new Promise<void>((resolve, reject) => {
+      this.server.once('error', reject);
+      this.server.listen(port, '127.0.0.1', resolve);
+    });
+    const address = this.server.address();
+    if (address === null || typeof address === 'string') throw new Error('the server has no TCP address');
+    return address.port;
+  }
+
+  /** Ends all connections. Idempotent. */
+  async close(): Promise<void> {
+    if (this.closed.signal.aborted) return;
+    this.closed.abort(new Error('the simulated cloud was closed'));
+    this.server.closeAllConnections();
+    await new Promise<void>((resolve) => this.server.close(() => resolve()));
+  }
+
+  private async serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const { ground, onCall, faults } = this.options;
+    const url = new URL(request.url ?? '/', ground.url());
+    const body = await readBody(request);
+    const method = request.method ?? 'GET';
+    const match = this.find(method, url.pathname);
+    const call: CloudCall = { operation: match?.route.operation ?? 'unknown', method, path: url.pathname + url.search };
+    onCall(call);
+    const fault = faults.strike(call);
+    const halfMs = ground.settings().latencyMs / 2;
+    if (halfMs > 0) await sleep(ground.clock, halfMs, this.closed.signal);
+    if (fault !== undefined && isBefore(fault)) {
+      fail(fault, response);
+      return;
+    }
+    const answer = await this.answer(match, request, url, body, fault);
+    if (halfMs > 0) await sleep(ground.clock, halfMs, this.closed.signal);
+    if (fault === undefined || fault.kind === 'operation-error') send(response, answer);
+    else fail(fault, response);
+  }
+
+  private async answer(
+    match: Match | undefined,
+    request: IncomingMessage,
+    url: URL,
+    body: Buffer,
+    fault: CallFault | undefined,
+  ): Promise<Answer> {
+    try {
+      this.options.tokens.check(request.headers.authorization);
+      if (match === undefined) throw new Refusal(404, 'notFound', `Not found: ${url.pathname}`);
+      if (match.route.api === 'compute') this.limit();
+      this.checkRequest(match.route, url.searchParams, body);
+      const exchange: Exchange = {
+        params: match.params,
+        query: url.searchParams,
+        headers: request.headers,
+        body,
+        signal: this.closed.signal,
+        failure: fault?.kind === 'operation-error' ? { code: fault.code, message: fault.message } : undefined,
+      };
+      return this.checked(match.route, await match.route.handle(exchange));
+    } catch (error) {
+      if (error instanceof Refusal) return { status: error.status, message: error.body };
+      throw error;
+    }
+  }
+
+  private checkRequest({ api, operation, request }: Route, query: URLSearchParams, body: Buffer): void {
+    const definitions = this.options.definitions[api];
+    const parameters = definitions.parametersOf(methodOf(operation));
+    for (const name of query.keys()) {
+      if (!parameters.has(name) && !COMMON_PARAMETERS.has(name)) throw invalid(`Unknown parameter "${name}"`);
+    }
+    if (request === undefined) return;
+    const problem = definitions.problemWith(jsonOrRefusal(body), request);
+    if (problem !== undefined) throw invalid(`Invalid JSON payload received: ${problem}`);
+  }
+
+  /** An answer that Google's definitions do not allow is a defect of the simulation. */
+  private checked({ api, response }: Route, answer: Answer): Answer {
+    if (response === undefined || answer.message === undefined) return answer;
+    const problem = this.options.definitions[api].problemWith(answer.message, response);
+    if (problem !== undefined) throw new Error(`the answer is not as published: ${problem}`);
+    return answer;
+  }
+
+  private limit(): void {
+    const { clock, settings } = this.options.ground;
+    const { callsPerSecond } = settings();
+    if (callsPerSecond === Infinity) return;
+    const now = clock.monotonic();
+    this.recent = this.recent.filter((at) => at > now - 1000);
+    if (this.recent.length >= callsPerSecond) {
+      throw new Refusal(403, 'rateLimitExceeded', 'Rate Limit Exceeded', 'usageLimits');
+    }
+    this.recent.push(now);
+  }
+
+  private find(method: string, path: string): Match | undefined {
+    for (const { route, pattern } of this.patterns) {
+      if (route.method !== method) continue;
+      const groups = pattern.exec(path)?.groups;
+      if (groups === undefined) continue;
+      return {
+        route,
+        params: Object.fromEntries(Object.entries(groups).map(([key, value]) => [key, decodeURIComponent(value)])),
+      };
+    }
+    return undefined;
+  }
+}
+
+function patternOf(path: string): RegExp {
+  return new RegExp(`^${path.replaceAll(/\{(\w+)\}/g, '(?<$1>[^/]+)')}$`);
+}
+
+/** `objects.insert` is declared as `Objects$Insert`; the protocol of uploads is part of that. */
+function methodOf(operation: string): string {
+  const [collection = '', method = ''] = operation
+    .replace(/^objects\.(upload|cancelUpload)$/, 'objects.insert')
+    .split('.');
+  return [collection.toLowerCase(), method.toLowerCase()]
+    .map((name) => name.slice(0, 1).toUpperCase() + name.slice(1))
+    .join('$');
+}
+
+function isBefore(fault: CallFault): boolean {
+  if (fault.kind === 'operation-error') return false;
+  return fault.kind === 'status' ? fault.when !== 'after' : fault.when === 'before';
+}
+
+function fail(fault: CallFault, response: ServerResponse): void {
+  if (fault.kind === 'cut') response.destroy();
+  if (fault.kind !== 'status') return;
+  const { status, reason = 'backendError', message = 'an injected fault of the simulated cloud', retryAfter } = fault;
+  const headers: Record<string, string> = retryAfter === undefined ? {} : { 'retry-after': String(retryAfter) };
+  send(response, { status, message: new Refusal(status, reason, message).body, headers });
+}
+
+function send(response: ServerResponse, { status, message, headers = {} }: Answer): void {
+  const text = message === undefined ? '' : JSON.stringify(message);
+  response.writeHead(status, {
+    ...(message === undefined ? {} : { 'content-type': 'application/json; charset=UTF-8' }),
+    ...headers,
+    ...(status === 204 ? {} : { 'content-length': String(Buffer.byteLength(text)) }),
+  });
+  response.end(status === 204 ? undefined : text);
+}
+
+function jsonOrRefusal(body: Buffer): unknown {
+  try {
+    return JSON.parse(body.toString('utf8')) as unknown;
+  } catch {
+    throw invalid('Invalid JSON payload received');
+  }
+}
+
+async function readBody(request: IncomingMessage): Promise<Buffer> {
+  const pieces: Buffer[] = [];
+  for await (const piece of request as AsyncIterable<Buffer>) pieces.push(piece);
+  return Buffer.concat(pieces);
+}
