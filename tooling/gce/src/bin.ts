@@ -54,8 +54,9 @@ async function main(): Promise<void> {
     const given = values[option as keyof typeof SETTINGS];
     if (given !== undefined) settings[key] = numberIn(`--${option}`, given);
   }
+  const limits = Object.fromEntries((values.limit ?? []).map(limitIn));
   const cloud = await startSimulatedGce({ port: numberIn('--port', values.port ?? '0'), settings });
-  cloud.setLimits(Object.fromEntries((values.limit ?? []).map(limitIn)));
+  cloud.setLimits(limits);
   const ended = new Promise<void>((resolve) => {
     process.once('SIGTERM', () => resolve());
     process.once('SIGINT', () => resolve());
