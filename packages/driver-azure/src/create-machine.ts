@@ -56,6 +56,8 @@ export class CreateMachine implements StateMachine {
   state: State = 'start';
   externalId: ExternalId | undefined;
   private readonly name: string;
+  /** It was asked for long enough: there is no such VM. */
+  private absent = false;
   private readonly preparation = new PendingCall<ImageReference>();
   private readonly creation = new PendingCall<Accepted>();
   private readonly following = new PendingCall<Progress>();
@@ -129,7 +131,8 @@ export class CreateMachine implements StateMachine {
       this.state === 'preparing' || this.state === 'creating'
         ? error.outcome === 'not-applied'
         : error.outcome !== 'applied';
-    if (!PASSING.has(error.code) || !harmless || clock.monotonic() - this.failingSince > PATIENCE_MS) throw error;
+    if (this.absent || !PASSING.has(error.code) || !harmless || clock.monotonic() - this.failingSince > PATIENCE_MS)
+      throw error;
     this.failures += 1;
     if (this.state === 'preparing' || this.state === 'creating') this.state = 'start';
     else if (this.state === 'reading') this.state = 'looking';
@@ -242,6 +245,7 @@ export class CreateMachine implements StateMachine {
     if (this.externalId !== undefined && this.doubt === undefined) {
       throw new InstanceFailedError(`VM ${this.name} disappeared while it was made`);
     }
+    this.absent = true;
     log.info('A VM whose creation was in doubt is not there', { external_id: this.name });
     const reason = this.doubt?.message ?? 'the launcher was restarted while the VM was made';
     // Not repeated here: the launcher makes a new attempt, whose VM cannot be mistaken for a late one of this.
