@@ -32,6 +32,12 @@ describe('the check of licences', () => {
 
     expect(finding?.message).toContain(`x@1.2.3 ${message}`);
   });
+
+  it('takes what was read in the files of a package for exactly that version', () => {
+    const manifest = { license: 'BSD' };
+    expect(checkLicences([{ name: 'url-template', version: '2.0.8', manifest }])).toEqual([]);
+    expect(checkLicences([{ name: 'url-template', version: '2.0.9', manifest }])).toHaveLength(1);
+  });
 });
 
 describe('the check of install scripts', () => {

@@ -19,6 +19,12 @@ export const FITTING_LICENCES: readonly string[] = [
   'Zlib',
 ];
 
+/** Licences of packages whose manifest names none of the standard, as read in the files of exactly that version. */
+const READ_LICENCES: Readonly<Record<string, string>> = {
+  // "BSD" in the manifest; the file LICENSE has the three clauses.
+  'url-template@2.0.8': 'BSD-3-Clause',
+};
+
 /**
  * Dependencies that have programs run at their installation, and why that is nothing to worry about. Everything works
  * when none of them is run.
@@ -66,7 +72,9 @@ export function checkInstallScripts(installed: readonly InstalledPackage[]): Fin
   );
 }
 
-function licenceOf({ manifest }: InstalledPackage): string | undefined {
+function licenceOf({ name, version, manifest }: InstalledPackage): string | undefined {
+  const read = READ_LICENCES[`${name}@${version}`];
+  if (read !== undefined) return read;
   const { license } = manifest;
   if (typeof license === 'string') return license;
   // Old forms of the field: {"type": "MIT", "url": …}, and a list `licenses` of such, to choose from.
