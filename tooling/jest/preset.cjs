@@ -21,6 +21,8 @@ module.exports = function preset(rootDir) {
     moduleNameMapper: { '^(\\.{1,2}/.*)\\.js$': '$1' },
     testEnvironmentOptions: { customExportConditions: ['@nodepool/source', 'node', 'node-addons'] },
     reporters: ['default', require.resolve('./results-reporter.cjs')],
+    // A bound for tests that hang. A busy machine must not reach it.
+    testTimeout: 60_000,
     maxWorkers: 2,
   };
 };
