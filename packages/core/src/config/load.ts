@@ -97,7 +97,7 @@ function parse(
 ): ConfigDocument | undefined {
   if (text === undefined) return undefined;
   const result = parseYaml(new SourceText(file, text, env, secret));
-  if (!result.ok) for (const problem of result.problems) report.settle(problem);
+  for (const problem of result.problems) report.settle(problem);
   return result.document;
 }
 

@@ -1,5 +1,7 @@
 /** The text of a configuration file, environment variables filled in, with the way back to the places in the file. */
 
+import { LineIndex } from '@nodepool/pyyaml';
+
 /** From 1, in characters of the file as it is on disk. */
 export interface Position {
   readonly file: string;
@@ -26,7 +28,7 @@ export class SourceText {
   /** With `%(NODEPOOL_XXX)` replaced. What stands for a variable that is not set is a plain word, so that the rest still parses. */
   readonly text: string;
   private readonly substitutions: Substitution[] = [];
-  private lineStarts: number[] | undefined;
+  private lines: LineIndex | undefined;
 
   /** `secret`: nothing of the contents may be shown. */
   constructor(
@@ -50,9 +52,9 @@ export class SourceText {
     this.text = text + original.slice(copied);
   }
 
-  /** Names of variables without a value that were to be filled in between these offsets of `text`. */
-  missingVariables(start: number, end: number): string[] {
-    return this.substitutions.filter((each) => each.missing && overlaps(each, start, end)).map((each) => each.variable);
+  /** Returns the variables without a value, and the offsets of `text` at which they were to be filled in. */
+  missingVariables(): { readonly variable: string; readonly start: number }[] {
+    return this.substitutions.filter(({ missing }) => missing).map(({ variable, start }) => ({ variable, start }));
   }
 
   /** Whether something between these offsets of `text` came out of the environment. */
@@ -60,18 +62,10 @@ export class SourceText {
     return this.substitutions.some((each) => overlaps(each, start, end));
   }
 
-  /** Place in the file of an offset of `text`. */
+  /** Returns the place in the file of an offset of `text`. */
   position(offset: number): Position {
-    const original = this.originalOffset(offset);
-    this.lineStarts ??= startsOfLines(this.original);
-    let low = 0;
-    let high = this.lineStarts.length - 1;
-    while (low < high) {
-      const middle = (low + high + 1) >> 1;
-      if ((this.lineStarts[middle] ?? 0) <= original) low = middle;
-      else high = middle - 1;
-    }
-    return { file: this.file, line: low + 1, column: original - (this.lineStarts[low] ?? 0) + 1 };
+    this.lines ??= new LineIndex(this.original);
+    return { file: this.file, ...this.lines.position(this.originalOffset(offset)) };
   }
 
   private originalOffset(offset: number): number {
@@ -87,10 +81,4 @@ export class SourceText {
 
 function overlaps(stretch: { start: number; end: number }, start: number, end: number): boolean {
   return stretch.start < end && start < stretch.end;
-}
-
-function startsOfLines(text: string): number[] {
-  const starts = [0];
-  for (let at = text.indexOf('\n'); at >= 0; at = text.indexOf('\n', at + 1)) starts.push(at + 1);
-  return starts;
 }

@@ -37,7 +37,9 @@ export class FieldReader {
   choice<T extends string>(key: string, choices: readonly T[]): T | undefined {
     const value = this.value(key);
     if (value === null) return undefined;
-    const found = choices.find((choice) => typeof value === 'string' && choice === value.toLowerCase());
+    // YAML 1.1 reads an unquoted `off` as false.
+    const written = value === false ? 'off' : value;
+    const found = choices.find((choice) => typeof written === 'string' && choice === written.toLowerCase());
     if (found === undefined) this.problem(key, `expected ${choices.join(', ')}, not ${shown(value)}`);
     return found;
   }

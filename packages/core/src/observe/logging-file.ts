@@ -19,7 +19,7 @@
  */
 
 import { readFile } from 'node:fs/promises';
-import { parseDocument } from 'yaml';
+import { LineIndex, parseYaml } from '@nodepool/pyyaml';
 import { isJsonObject } from '../model/json.js';
 import { reasonOf } from './error-text.js';
 import { FieldReader, type Problem } from './field-reader.js';
@@ -69,7 +69,7 @@ export function parseLoggingConfig(text: string, file: string): LoadedLogging {
       "it is an ini file of Python's logging; write the same as YAML, with `version: 1` at its top or in the form of the manual",
     ]);
   }
-  const data = parseYaml(text, file);
+  const data = parse(text, file);
   if (!isJsonObject(data)) {
     throw new LoggingConfigError(file, ['it must be a map, e.g. `level: info`']);
   }
@@ -86,19 +86,17 @@ export function parseLoggingConfig(text: string, file: string): LoadedLogging {
   return { config, notices: notices.map((notice) => `${file}: ${notice}`) };
 }
 
-function parseYaml(text: string, file: string): unknown {
-  const document = parseDocument(text);
-  if (document.errors.length > 0) {
-    throw new LoggingConfigError(
-      file,
-      document.errors.map((error) => error.message.split('\n')[0] ?? error.message),
-    );
-  }
-  try {
-    return document.toJS({ maxAliasCount: 100 }) as unknown;
-  } catch (error) {
-    throw new LoggingConfigError(file, [reasonOf(error)], error);
-  }
+function parse(text: string, file: string): unknown {
+  const { document, problems } = parseYaml(text);
+  if (document !== undefined && problems.length === 0) return document.value;
+  const lines = new LineIndex(text);
+  throw new LoggingConfigError(
+    file,
+    problems.map(({ span, expected, found }) => {
+      const { line, column } = lines.position(span.start);
+      return `line ${line}, column ${column}: expected ${expected}, found ${found}`;
+    }),
+  );
 }
 
 const THRESHOLDS = ['debug', 'info', 'warn', 'error', 'off'] as const satisfies readonly LogThreshold[];

@@ -379,7 +379,7 @@ describe('a logging configuration that is wrong', () => {
     ['{version: 1, handlers: {f: {}}}', 'handlers.f: class is missing'],
     ['- a', 'it must be a map'],
     ['', 'it must be a map'],
-    ['a: [', 'at line 1'],
+    ['a: [', 'line 1, column 5'],
     ['[loggers]\nkeys=root', 'it is an ini file'],
   ])('%j is refused', (text, message) => {
     let error: unknown;

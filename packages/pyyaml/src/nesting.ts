@@ -1,15 +1,15 @@
-/**
- * How deep a YAML text is nested, before it is parsed: the parser recurses, and a text of nothing but `[` would take the
- * whole process down with it.
- */
-
 import { CST, Lexer } from 'yaml';
 
 /** Columns of indentation count as levels, so this is generous. */
 const MAX_DEPTH = 200;
+/** Tokens that the lexer puts between the parts of the text. */
+const CONTROL: ReadonlySet<string> = new Set([CST.DOCUMENT, CST.FLOW_END, CST.SCALAR]);
 
-/** The offset at which the text is nested deeper than any configuration; undefined when it is not. */
-export function excessiveDepth(text: string): number | undefined {
+/**
+ * Returns the offset at which a text is nested deeper than any configuration, undefined if it is not. To be called before
+ * parsing: the parser recurses, and a text of nothing but `[` would end the process.
+ */
+export function excessiveNesting(text: string): number | undefined {
   let offset = 0;
   let flow = 0;
   let block = 0;
@@ -31,6 +31,3 @@ export function excessiveDepth(text: string): number | undefined {
   }
   return undefined;
 }
-
-/** What the lexer puts between the parts of the text. */
-const CONTROL: ReadonlySet<string> = new Set([CST.DOCUMENT, CST.FLOW_END, CST.SCALAR]);

@@ -1,0 +1,69 @@
+import { parseDocument, type Document, type YAMLError } from 'yaml';
+import { DocumentCheck } from './check.js';
+import { YamlDocument, type YamlValue } from './document.js';
+import { excessiveNesting } from './nesting.js';
+import type { YamlProblem } from './problem.js';
+import { scalarTags } from './scalar-tags.js';
+
+export interface ParsedYaml {
+  /** Undefined if the text has no usable value; set beside problems that concern parts of the text only. */
+  readonly document: YamlDocument | undefined;
+  readonly problems: readonly YamlProblem[];
+}
+
+/**
+ * Parses one YAML document. Never throws for what is in the text, however hostile: a text that is nested too deeply, or
+ * whose aliases multiply, is a problem. Unlike PyYAML it refuses duplicate keys, and reads every key as it is written.
+ */
+export function parseYaml(text: string): ParsedYaml {
+  const deep = excessiveNesting(text);
+  if (deep !== undefined) return refused(problemAt(deep, 'fewer levels of nesting', 'too many'));
+  const document: Document.Parsed = parseDocument(text, {
+    schema: 'failsafe',
+    customTags: scalarTags(),
+    merge: true,
+    prettyErrors: false,
+    uniqueKeys: false,
+    resolveKnownTags: false,
+  });
+  const [first] = document.errors.toSorted((a, b) => a.pos[0] - b.pos[0]);
+  if (first !== undefined) return refused(syntaxProblem(text, first));
+  const check = new DocumentCheck();
+  check.visit(document.contents, []);
+  if (check.fatal) return { document: undefined, problems: check.problems };
+  const value = document.toJS({ maxAliasCount: -1 }) as YamlValue;
+  return { document: new YamlDocument(value ?? null, document), problems: check.problems };
+}
+
+function refused(problem: YamlProblem): ParsedYaml {
+  return { document: undefined, problems: [problem] };
+}
+
+function problemAt(offset: number, expected: string, found: string, hint?: string): YamlProblem {
+  return { span: { start: offset, end: offset }, path: [], expected, found, hint };
+}
+
+const INDENTATION_CODES = new Set<string>([
+  'BAD_INDENT',
+  'BLOCK_AS_IMPLICIT_KEY',
+  'MULTILINE_IMPLICIT_KEY',
+  'TAB_AS_INDENT',
+]);
+
+/** Reports the first error only: the ones that follow are nearly always its consequences. */
+function syntaxProblem(text: string, { code, message, pos }: YAMLError): YamlProblem {
+  const hint = INDENTATION_CODES.has(code) ? 'check the indentation of this line and of those before it' : undefined;
+  // Behind a colon the library quotes the text, which may be a secret.
+  const reason = message.replace(/: .*$/s, '');
+  return problemAt(firstContent(text, pos[0]), 'valid YAML', `an error: ${reason}`, hint);
+}
+
+/** Returns the offset of the first content at or after `offset`: an error reported at blanks or comments is in what follows. */
+function firstContent(text: string, offset: number): number {
+  const blank = /(?:\s+|#[^\n]*\n)*/y;
+  blank.lastIndex = offset;
+  const atLineStart = /(^|\n)[ \t]*$/.test(text.slice(Math.max(0, offset - 200), offset));
+  if (!atLineStart) return offset;
+  const end = offset + (blank.exec(text)?.[0].length ?? 0);
+  return end < text.length ? end : offset;
+}

@@ -1,0 +1,191 @@
+import { expect, test } from '@jest/globals';
+import { execFileSync } from 'node:child_process';
+import { LineIndex, parseYaml, type YamlValue } from '../src/index.js';
+
+const PYTHON = '/usr/bin/python3';
+
+/** Returns what PyYAML itself makes of the texts: values as JSON with special floats spelt out, or null if it refuses. */
+function readByPyYaml(texts: readonly string[]): unknown[] {
+  const program = `
+import json, math, sys, yaml
+def plain(value):
+    if isinstance(value, float) and not math.isfinite(value): return "float:" + str(value)
+    if isinstance(value, dict): return {str(key): plain(each) for key, each in value.items()}
+    if isinstance(value, list): return [plain(each) for each in value]
+    return value
+def read(text):
+    try: return {"value": plain(yaml.safe_load(text))}
+    except Exception: return None
+print(json.dumps([read(text) for text in json.load(sys.stdin)]))`;
+  return JSON.parse(
+    execFileSync(PYTHON, ['-c', program], { input: JSON.stringify(texts), encoding: 'utf8' }),
+  ) as unknown[];
+}
+
+function readByUs(text: string): unknown {
+  const { document, problems } = parseYaml(text);
+  return document === undefined || problems.length > 0 ? null : { value: plain(document.value) };
+}
+
+function plain(value: YamlValue): unknown {
+  if (typeof value === 'number' && !Number.isFinite(value)) {
+    return `float:${Number.isNaN(value) ? 'nan' : value > 0 ? 'inf' : '-inf'}`;
+  }
+  if (Array.isArray(value)) return value.map(plain);
+  if (typeof value === 'object' && value !== null) {
+    return Object.fromEntries(Object.entries(value).map(([key, each]) => [key, plain(each)]));
+  }
+  return value;
+}
+
+const SCALARS = [
+  ...['', '~', 'null', 'Null', 'nULL', 'yes', 'Yes', 'yEs', 'no', 'on', 'off', 'y', 'n', 'true', 'TRUE', 'tRue'],
+  ...['0', '-0', '+1', '00', '0_', '1_000', '1__0', '_1', '-_1', '+-1', '--1', '08', '0o7', '0123', '-0123', '0_7'],
+  ...[
+    '0b1',
+    '-0b101',
+    '0b',
+    '0b2',
+    '0x1F',
+    '-0x1f',
+    '0x',
+    '0x_f',
+    '0xg',
+    '1:30',
+    '-1:30',
+    '0:30',
+    '01:30',
+    '1:60',
+    '5:99',
+  ],
+  ...[
+    '190:20:30',
+    '1:30.5',
+    '-1:30.5',
+    '9007199254740991',
+    '1.',
+    '0.',
+    '.5',
+    '-.5',
+    '+.5',
+    '._5',
+    '0.1_0',
+    '1_0.5',
+    '.',
+    '._',
+  ],
+  ...[
+    '1e3',
+    '1e+3',
+    '1.e+3',
+    '1.5e3',
+    '1.5e+3',
+    '1.5E-3',
+    '+12e03',
+    '86e12345',
+    '685_230.15',
+    '.inf',
+    '-.INF',
+    '+.inf',
+    '.Inf',
+  ],
+  ...[
+    '.nan',
+    '.NaN',
+    '+.nan',
+    'nan',
+    'inf',
+    '=x',
+    '2 apples',
+    "'yes'",
+    '"0123"',
+    'a b',
+    '- ',
+    '|\n  yes\n',
+    '>\n  0123\n',
+  ],
+];
+
+const DOCUMENTS = [
+  'base: &a {x: 1}\nboth: {<<: *a, y: 2}\nown: {x: 9, <<: *a}\nafter: {<<: *a, x: 9}',
+  'a: &a {x: 1}\nb: &b {x: 2, y: 3}\nlist: {<<: [*a, *b]}\ntwice: {<<: *a, <<: *b}',
+  'a: &a {x: {deep: 1}}\nb: &b {<<: *a, y: 2}\nc: {<<: *b, z: 3}',
+  'a: &a {x: 1}\nquoted: {"<<": *a}',
+  'a: &a [1, 2]\nb: *a\nc: &a [3]\nd: *a',
+  '<<: {x: 1}\ny: 2',
+  '<<: 5\ny: 2',
+  '<<: [5]\ny: 2',
+  'tagged: [!!float 3, !!int "0x1f", !!str 3, !!bool yes, !!null "", !!float .5, !!int 1:30]',
+  '!!float abc',
+  '!!int abc',
+  '!unknown 1',
+  'a: *missing',
+  'a: [1, 2',
+  '\tx: 1',
+  'a: b: c',
+  'text: "caf\\u00e9 \\x41"\nfolded: >-\n  one\n  two\n\n  three\nliteral: |+\n  x\n\n',
+  '- a\n- - b\n  - c\n- {d: [e, f]}\n',
+  '# nothing but a comment\n',
+  '__proto__: {x: 1}\nconstructor: 2',
+  '---\na: 1\n...\n',
+  'a: 1\n---\nb: 2\n',
+  '%YAML 1.1\n---\na: yes\n',
+  '',
+];
+
+test('reads scalars as PyYAML does', () => {
+  const texts = SCALARS.map((scalar) => `value: ${scalar}`);
+  const expected = readByPyYaml(texts);
+  expect(Object.fromEntries(texts.map((text) => [text, readByUs(text)]))).toEqual(
+    Object.fromEntries(texts.map((text, index) => [text, expected[index]])),
+  );
+});
+
+test('reads collections, aliases, merge keys and tags as PyYAML does, and refuses the texts that it refuses', () => {
+  const expected = readByPyYaml(DOCUMENTS);
+  expect(Object.fromEntries(DOCUMENTS.map((text) => [text, readByUs(text)]))).toEqual(
+    Object.fromEntries(DOCUMENTS.map((text, index) => [text, expected[index]])),
+  );
+});
+
+test('differs from PyYAML where the README says so', () => {
+  expect(readByUs('value: 2026-01-31')).toEqual({ value: { value: '2026-01-31' } });
+  expect(readByUs('value: 12345678901234567890')).toEqual({ value: { value: '12345678901234567890' } });
+  expect(readByUs('010: x')).toEqual({ value: { '010': 'x' } });
+  expect(readByUs('value: ! 3')).toEqual({ value: { value: '3' } });
+  expect(readByUs('value: |\n  text')).toEqual({ value: { value: 'text\n' } });
+  expect(parseYaml('a: 1\na: 2').problems).toMatchObject([{ path: ['a'], expected: 'each key once in a mapping' }]);
+  expect(parseYaml('a: &a [*a]').problems).toMatchObject([{ path: ['a', 0], found: '*a inside of &a' }]);
+});
+
+test('locates values and keys, also behind aliases and merge keys', () => {
+  const text = 'base: &base\n  rate: 2\nproviders:\n  - name: east\n    <<: *base\n';
+  const lines = new LineIndex(text);
+  const { document } = parseYaml(text);
+  const { place, depth } = document!.locate(['providers', 0, 'rate']);
+  expect(depth).toBe(3);
+  expect(lines.position(place.key.start)).toEqual({ line: 2, column: 3 });
+  expect(lines.position(place.value.start)).toEqual({ line: 2, column: 9 });
+  expect(document!.locate(['providers', 0, 'region', 'x']).depth).toBe(2);
+  expect(document!.pathAt(text.indexOf('east'))).toEqual(['providers', 0, 'name']);
+  expect(document!.pathAt(text.indexOf('providers'))).toEqual(['providers']);
+  expect(document!.pathAt(text.indexOf(': &base'))).toBeUndefined();
+});
+
+test.each([
+  ['brackets without end', '['.repeat(100_000)],
+  ['dashes without end', '- '.repeat(100_000)],
+  ['aliases that multiply', 'a: &a [1]\n' + chain((next, last) => `${next}: &${next} [*${last}, *${last}]`)],
+  [
+    'merge keys that multiply',
+    'a: &a {x: 1}\n' + chain((next, last) => `${next}: &${next} {<<: [*${last}, *${last}]}`),
+  ],
+])('answers %s with a problem', (_name, text) => {
+  const { document, problems } = parseYaml(text);
+  expect(document).toBeUndefined();
+  expect(problems).not.toEqual([]);
+});
+
+function chain(line: (next: string, last: string) => string): string {
+  return Array.from({ length: 40 }, (_, index) => line(`n${index}`, index === 0 ? 'a' : `n${index - 1}`)).join('\n');
+}
