@@ -108,7 +108,9 @@ function refusal(status: number, message: string, detail: string): DriverError {
   if (CAPACITY.test(detail)) return new CapacityError(message);
   const subject = SUBJECTS.find(([, wording]) => wording.test(detail))?.[0];
   if (subject !== undefined && (status === 400 || /multiple possible networks/i.test(detail))) {
-    const hint = /multiple possible networks/i.test(detail) ? '; name those to use in "networks" of the pool' : '';
+    const hint = /multiple possible networks/i.test(detail)
+      ? '; name those to use in "networks" of the pool, or mark one with default_interface in clouds.yaml'
+      : '';
     return new RefusedError(subject, message + hint);
   }
   if (status === 409) return new ConflictError(message);

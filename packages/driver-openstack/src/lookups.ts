@@ -69,8 +69,13 @@ export class Lookups {
     await Promise.all([this.flavors.read(maxAgeMs), image?.read(maxAgeMs)]);
   }
 
-  /** The networks by these names or ids, in this order. Rejects with `ConfigurationError` when one is missing. */
-  async networkIds(names: readonly string[]): Promise<readonly string[]> {
+  /**
+   * Resolves with the ids of the networks by these names or ids, in this order; without names, of the network that
+   * `clouds.yaml` marks with `default_interface`. Rejects with `ConfigurationError` if one is missing.
+   */
+  async networkIds(configured: readonly string[]): Promise<readonly string[]> {
+    const byDefault = this.client.cloud.networks.find(({ defaultInterface }) => defaultInterface)?.name;
+    const names = configured.length > 0 || byDefault === undefined ? configured : [byDefault];
     if (names.length === 0) return [];
     const projectId = await this.client.projectId();
     const search = async (): Promise<readonly (string | undefined)[]> => {

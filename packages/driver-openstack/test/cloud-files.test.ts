@@ -122,7 +122,7 @@ describe('the files', () => {
       { 'cwd/clouds.yaml': { clouds: { other: {} } } },
       /clouds\.yaml: there is no cloud "acme".*other/,
     ],
-    ['it is no YAML', { 'cwd/clouds.yaml': 'clouds: {' }, /clouds\.yaml cannot be read: .*line 1/s],
+    ['it is no YAML', { 'cwd/clouds.yaml': 'clouds: {' }, /clouds\.yaml:1:10: expected valid YAML/],
     ['it is no mapping', { 'cwd/clouds.yaml': '[]' }, /clouds\.yaml: expected a mapping/],
     [
       'the profile is unknown',

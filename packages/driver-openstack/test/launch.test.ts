@@ -1,8 +1,9 @@
 /** Launches: what servers are made of, and what becomes of the launch, whatever the cloud does. */
 
 import { afterEach, describe, expect, it, jest } from '@jest/globals';
-import type { CloudSettings } from '@nodepool/dev-openstack';
+import { ApiClient, type CloudSettings } from '@nodepool/dev-openstack';
 import type { JsonObject } from '@nodepool/core';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { addForeignServers, openCloud, section, type OpenCloud } from './cloud.js';
 import { tagsOf, TestProvider } from './provider.js';
 
@@ -50,6 +51,23 @@ describe('a server', () => {
       long: 'ä'.repeat(127),
       ...tagsOf('0000000001'),
     });
+  });
+
+  it('is on the network that clouds.yaml marks as default interface, when the configuration names none', async () => {
+    await provider({}, {}, { networks: [] });
+    const api = await ApiClient.logIn(open.cloud.cloudsYaml, 'real');
+    await api.post('network', '/networks', { network: { name: 'second' } });
+    expect(await test.failedLaunch('0000000001')).toMatchObject({
+      message: expect.stringContaining('Multiple possible'),
+    });
+    await test.stop();
+
+    const clouds = readFileSync(open.cloud.cloudsYaml, 'utf8');
+    const networks = '[{"name": "private", "default_interface": true}]';
+    writeFileSync(open.cloud.cloudsYaml, clouds.replace('"real": {', `"real": {"networks": ${networks},`));
+    test = await TestProvider.started(open, section({}, {}, { networks: [] }));
+    await test.launch('0000000002');
+    expect(open.cloud.inspect.servers()).toHaveLength(1);
   });
 
   it('has the key, user data, config drive, security groups and zone that are configured', async () => {

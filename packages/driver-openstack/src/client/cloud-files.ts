@@ -5,9 +5,9 @@
  */
 
 import { ConfigurationError, isJsonObject, objectAt, stringAt, type JsonObject, type JsonValue } from '@nodepool/core';
+import { LineIndex, parseYaml } from '@nodepool/pyyaml';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { parse } from 'yaml';
 
 /** Where files are looked for; the process's own unless a test says otherwise. */
 export interface Surroundings {
@@ -62,8 +62,10 @@ export function findCloud(name: string, where: Surroundings): CloudSection {
   const secure = readFirst(SECURE, where);
   const secrets = objectAt(objectAt(secure?.content ?? {}, 'clouds') ?? {}, name) ?? {};
   const own = merged(withUnderscores(found), withUnderscores(secrets));
-  const vendor = vendorProfile(own, clouds.path, where);
-  return { section: merged(vendor, own), source: clouds.path };
+  const { regions, ...vendor } = vendorProfile(own, clouds.path, where);
+  // A region that the cloud itself names takes the place of its vendor's list.
+  const listed = regions === undefined || 'region_name' in own ? {} : { regions };
+  return { section: merged({ ...vendor, ...listed }, own), source: clouds.path };
 }
 
 function unknownCloud(name: string, clouds: CloudsFile | undefined, where: Surroundings): ConfigurationError {
@@ -92,17 +94,26 @@ function candidates({ stem, variable }: FileKind, { env, cwd, home, siteDirector
 function readFirst(kind: FileKind, where: Surroundings): CloudsFile | undefined {
   const path = candidates(kind, where).find((candidate) => existsSync(candidate));
   if (path === undefined) return undefined;
-  let content: unknown;
+  const content = readYaml(path);
+  if (content === null) return { path, content: {} };
+  if (!isJsonObject(content)) throw new ConfigurationError(`${path}: expected a mapping with the key "clouds"`);
+  return { path, content };
+}
+
+function readYaml(path: string): JsonValue {
+  let text: string;
   try {
-    content = parse(readFileSync(path, 'utf8'));
+    text = readFileSync(path, 'utf8');
   } catch (error) {
     throw new ConfigurationError(`${path} cannot be read: ${error instanceof Error ? error.message : String(error)}`, {
       cause: error,
     });
   }
-  if (content === null || content === undefined) return { path, content: {} };
-  if (!isJsonObject(content)) throw new ConfigurationError(`${path}: expected a mapping with the key "clouds"`);
-  return { path, content };
+  const { document, problems } = parseYaml(text);
+  const [problem] = problems;
+  if (problem === undefined) return document?.value ?? null;
+  const { line, column } = new LineIndex(text).position(problem.span.start);
+  throw new ConfigurationError(`${path}:${line}:${column}: expected ${problem.expected}, found ${problem.found}`);
 }
 
 /** The profile that `profile` (or, as in old files, `cloud`) names, from a vendor file. */

@@ -75,14 +75,14 @@ const DEFAULT_IMAGE_FORMAT = 'qcow2';
 /** Reads what the files and the environment say of a cloud. Throws `ConfigurationError` that names the file and the key. */
 export function readCloud(name: string, regionName: string | undefined, where: Surroundings): Cloud {
   const { section: whole, source } = findCloud(name, where);
-  const region = regionName ?? stringAt(whole, 'region_name') ?? onlyRegion(whole);
-  const section = merged(whole, region === undefined ? {} : valuesOfRegion(whole, region));
   const place = `${source}: cloud ${name}`;
+  const region = chooseRegion(whole, regionName, place);
+  const section = withRegionName(merged(whole, region?.values ?? {}), region?.name ?? '');
   return {
     name,
     source,
     credentials: readCredentials(section, place),
-    regionName: region,
+    regionName: region?.name,
     interface: readInterface(section, 'interface', place) ?? readInterface(section, 'endpoint_type', place) ?? 'public',
     tls: readTls(section, where.home),
     imageFormat: stringAt(section, 'image_format') ?? DEFAULT_IMAGE_FORMAT,
@@ -94,7 +94,7 @@ export function readCloud(name: string, regionName: string | undefined, where: S
     },
     floatingIps: stringAt(section, 'floating_ip_source')?.toLowerCase() !== 'none',
     private: flagAt(section, 'private') ?? false,
-    networks: entriesAt(section, 'networks').map(({ section: network, name: id }) => readNetwork(network, id)),
+    networks: readNetworks(section, place),
   };
 }
 
@@ -108,18 +108,36 @@ export function imageFormatOf(name: string, regionName: string | undefined, wher
   }
 }
 
-/** A list of one region needs no choice. */
-function onlyRegion(section: JsonObject): string | undefined {
-  const regions = section['regions'];
-  if (!Array.isArray(regions) || regions.length !== 1) return undefined;
-  const [only] = regions as readonly JsonValue[];
-  return isJsonObject(only) ? stringAt(only, 'name') : typeof only === 'string' ? only : undefined;
+/** A region of a cloud with the settings that are its own. */
+interface Region {
+  readonly name: string;
+  readonly values: JsonObject;
 }
 
-/** Regions may have settings of their own: `regions: [{name: …, values: {…}}]`. */
-function valuesOfRegion(section: JsonObject, region: string): JsonObject {
-  const entry = entriesAt(section, 'regions').find(({ name }) => name === region);
-  return entry === undefined ? {} : (objectAt(entry.section, 'values') ?? {});
+/**
+ * Returns the region to use: the wanted one, else the first that the cloud lists. Undefined if neither names one. Throws if
+ * the cloud lists regions, and the wanted one is not among them.
+ */
+function chooseRegion(section: JsonObject, wanted: string | undefined, place: string): Region | undefined {
+  const known = knownRegions(section, place);
+  if (wanted === undefined) return known[0];
+  const found = known.find(({ name }) => name === wanted);
+  if (found !== undefined || known.length === 0) return found ?? { name: wanted, values: {} };
+  const names = known.map(({ name }) => name).join(', ');
+  throw new ConfigurationError(`${place}: there is no region ${JSON.stringify(wanted)}; there are: ${names}`);
+}
+
+/** Returns the entries of `regions`, names or mappings with `name` and `values`; else those of `region_name`, in any of its forms. */
+function knownRegions(section: JsonObject, place: string): Region[] {
+  const single = section['region_name'];
+  const entries = section['regions'] ?? (typeof single === 'string' ? single.split(',') : single) ?? [];
+  if (!Array.isArray(entries)) throw new ConfigurationError(`${place}: regions is no list`);
+  return (entries as readonly JsonValue[]).flatMap((entry) => {
+    const region = isJsonObject(entry) ? entry : { name: entry };
+    const name = scalarAt(region, 'name');
+    if (name === undefined) throw new ConfigurationError(`${place}: an entry of regions has no name`);
+    return name === '' ? [] : [{ name, values: objectAt(region, 'values') ?? {} }];
+  });
 }
 
 function readService(section: JsonObject, prefixes: readonly string[], place: string): ServiceOptions {
@@ -153,14 +171,61 @@ function readTls(section: JsonObject, home: string): TlsOptions {
   };
 }
 
-function readNetwork(section: JsonObject, name: string): NetworkHint {
+/** Reads `networks`, or the keys of old files that name one external and one internal network. */
+function readNetworks(section: JsonObject, place: string): NetworkHint[] {
+  const networks = entriesAt(section, 'networks').map(({ section: network, name }) =>
+    readNetwork(network, name, place),
+  );
+  for (const [key, external] of [
+    ['external_network', true],
+    ['internal_network', false],
+  ] as const) {
+    const name = stringAt(section, key);
+    if (name === undefined) continue;
+    if ('networks' in section)
+      throw new ConfigurationError(`${place}: ${key} and networks exclude each other; remove ${key}`);
+    networks.push({
+      name,
+      routesExternally: external,
+      natDestination: !external,
+      natSource: false,
+      defaultInterface: external,
+    });
+  }
+  for (const [key, flag] of [
+    ['default_interface', 'defaultInterface'],
+    ['nat_destination', 'natDestination'],
+  ] as const) {
+    const marked = networks.filter((network) => network[flag]).map(({ name }) => name);
+    if (marked.length > 1) {
+      throw new ConfigurationError(`${place}: ${key} is set on ${marked.join(' and ')}; one network can have it`);
+    }
+  }
+  return networks;
+}
+
+function readNetwork(section: JsonObject, name: string, place: string): NetworkHint {
+  if (name === '') throw new ConfigurationError(`${place}: an entry of networks has no name`);
   return {
     name,
-    routesExternally: booleanAt(section, 'routes_externally') ?? booleanAt(section, 'routes_ipv4_externally'),
-    natDestination: booleanAt(section, 'nat_destination') ?? false,
-    natSource: booleanAt(section, 'nat_source') ?? false,
-    defaultInterface: booleanAt(section, 'default_interface') ?? false,
+    routesExternally: flagAt(section, 'routes_ipv4_externally') ?? flagAt(section, 'routes_externally'),
+    natDestination: flagAt(section, 'nat_destination') ?? false,
+    natSource: flagAt(section, 'nat_source') ?? false,
+    defaultInterface: flagAt(section, 'default_interface') ?? false,
   };
+}
+
+/** Fills in `{region_name}`, which vendors use in URLs. */
+function withRegionName(section: JsonObject, region: string): JsonObject {
+  const filled: Record<string, JsonValue> = {};
+  for (const [key, value] of Object.entries(section)) {
+    filled[key] = typeof value === 'string' && key !== 'password' ? value.replaceAll('{region_name}', region) : value;
+  }
+  const auth = objectAt(section, 'auth');
+  const url = auth === undefined ? undefined : stringAt(auth, 'auth_url');
+  return url === undefined
+    ? filled
+    : { ...filled, auth: { ...auth, auth_url: url.replaceAll('{region_name}', region) } };
 }
 
 function scalarAt(section: JsonObject, key: string): string | undefined {
