@@ -1,6 +1,7 @@
 /** The providers that images are uploaded to: started, followed through changes of the configuration, stopped when nobody uses them. */
 
 import {
+  sameProvider,
   startProvider,
   type ImageManager,
   type Logger,
@@ -22,6 +23,8 @@ export interface ImageProvider {
 export class ImageProviders {
   private readonly members = new Map<string, Member>();
   private readonly retired = new Set<Member>();
+  /** The configuration in force. */
+  private config: NodepoolConfig | undefined;
 
   constructor(
     private readonly context: BuilderContext,
@@ -41,8 +44,7 @@ export class ImageProviders {
   /** Goes on with another configuration: only providers that differ are exchanged. */
   apply(config: NodepoolConfig): void {
     for (const [name, member] of this.members) {
-      const next = config.providers.get(name);
-      if (next !== undefined && isSame(member.config, next)) continue;
+      if (this.config !== undefined && sameProvider(this.config, config, name)) continue;
       this.members.delete(name);
       this.retire(member);
     }
@@ -54,6 +56,7 @@ export class ImageProviders {
       if (driver === undefined || this.members.has(name)) continue;
       this.members.set(name, new Member(this.context, driver.getProvider(providerConfig), () => this.onReady(name)));
     }
+    this.config = config;
   }
 
   /** Resolves once nothing of them runs any more. */
@@ -138,13 +141,4 @@ class Member {
       if (this.users === 0) this.onUnused();
     };
   }
-}
-
-/** Whether both say the same. What disk images are made of does not matter to a provider, their properties there do. */
-function isSame(a: ProviderConfig, b: ProviderConfig): boolean {
-  return a.driver === b.driver && textOf(a) === textOf(b);
-}
-
-function textOf({ section, diskImages }: ProviderConfig): string {
-  return JSON.stringify([section, [...diskImages.values()]]);
 }

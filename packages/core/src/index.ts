@@ -31,7 +31,7 @@ export * from './daemon/process-dump.js';
 export * from './daemon/run-daemon.js';
 export * from './report/index.js';
 export * from './config/types.js';
-export { diffConfig, sameCode, type ConfigDiff, type NameChanges } from './config/diff.js';
+export { diffConfig, sameProvider, type ConfigDiff, type NameChanges } from './config/diff.js';
 export { requiredFormats } from './config/disk-images.js';
 export { watchFiles, type FileWatch, type WatchFiles } from './config/file-watch.js';
 export { loadConfig, type LoadOptions, type LoadResult } from './config/load.js';

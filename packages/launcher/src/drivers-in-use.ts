@@ -13,11 +13,6 @@ export class DriversInUse {
     private readonly metrics: Metrics,
   ) {}
 
-  /** Of the configuration that was applied last. */
-  get driverPackages(): Packages {
-    return this.packages;
-  }
-
   /** The configuration that is in force from now on. */
   apply({ driverPackages = new Map() }: Pick<NodepoolConfig, 'driverPackages'>): void {
     for (const [driver, before] of this.packages) this.report(driver, before, undefined);

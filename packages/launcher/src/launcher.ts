@@ -5,13 +5,12 @@
 
 import { isDeepStrictEqual } from 'node:util';
 import {
-  sameCode,
+  sameProvider,
   silentDecisions,
   silentMetrics,
   type ComponentData,
   type ComponentHandle,
   type NodepoolConfig,
-  type ProviderConfig,
 } from '@nodepool/core';
 import type { LauncherContext, LauncherOptions } from './context.js';
 import { driverVersions, DriversInUse } from './drivers-in-use.js';
@@ -27,7 +26,8 @@ export class Launcher {
   private upkeep: Upkeep | undefined;
   /** Configurations are applied one after another. */
   private applying: Promise<void> = Promise.resolve();
-  private configured = false;
+  /** The configuration in force. */
+  private config: NodepoolConfig | undefined;
   private readonly context: LauncherContext;
   private readonly limits: LimitMetrics;
   private readonly drivers: DriversInUse;
@@ -48,7 +48,7 @@ export class Launcher {
 
   /** True once every configured provider serves its pools. */
   get ready(): boolean {
-    if (!this.configured) return false;
+    if (this.config === undefined) return false;
     for (const runtime of this.runtimes.values()) if (!runtime.ready) return false;
     return true;
   }
@@ -87,11 +87,10 @@ export class Launcher {
     if (this.stopped) return;
     this.ledger.setTenantLimits(config.tenantLimits);
     for (const runtime of this.runtimes.values()) runtime.tenantLimitsChanged();
-    const outdated = [...this.runtimes].filter(([name, { provider }]) => {
-      const next = config.providers.get(name);
-      return next === undefined || !sameProvider(provider.config, next) || !sameCode(this.drivers, config, next.driver);
-    });
-    for (const [name, runtime] of outdated) {
+    const { config: before } = this;
+    this.config = config;
+    for (const [name, runtime] of [...this.runtimes]) {
+      if (before !== undefined && sameProvider(before, config, name)) continue;
       this.runtimes.delete(name);
       this.context.log.info('Stopping provider', { provider: name, removed: !config.providers.has(name) });
       await runtime.stop();
@@ -116,7 +115,6 @@ export class Launcher {
     }
     this.limits.apply(config);
     this.upkeep?.apply(config);
-    this.configured = true;
   }
 
   private tellDrivers(config: NodepoolConfig): void {
@@ -127,9 +125,4 @@ export class Launcher {
     // It waits for ZooKeeper; the providers do not.
     this.context.tasks.run('tell the versions of the drivers', () => component.update({ drivers }));
   }
-}
-
-/** Whether both say the same, disk images included. */
-function sameProvider(a: ProviderConfig, b: ProviderConfig): boolean {
-  return a.driver === b.driver && JSON.stringify(a.section) === JSON.stringify(b.section);
 }

@@ -1,7 +1,7 @@
 /** Labels with a disk image: they wait for its upload, use the newest, and follow a new one at once. */
 
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { DecisionLog, type JsonObject, type NodepoolConfig } from '@nodepool/core';
+import { DecisionLog, type DiskImageConfig, type JsonObject, type NodepoolConfig } from '@nodepool/core';
 import { isZooKeeperError } from '@nodepool/zookeeper';
 import { World, pool, provider } from './support/world.js';
 
@@ -22,6 +22,26 @@ afterEach(async () => {
 const demo = provider('demo', [pool('main', [], { labels: [{ name: 'small', diskimage: 'debian', size: 'small' }] })], {
   diskimages: [{ name: 'debian' }],
 });
+
+const DEBIAN: DiskImageConfig = {
+  name: 'debian',
+  abstract: false,
+  parent: undefined,
+  formats: [],
+  keepFormats: [],
+  deleteAfterUpload: false,
+  rebuildAgeMs: Infinity,
+  release: undefined,
+  buildTimeoutMs: Infinity,
+  elements: [],
+  envVars: {},
+  pause: false,
+  username: 'zuul',
+  pythonPath: 'auto',
+  shellType: undefined,
+  dibCmd: 'disk-image-create',
+  metadata: {},
+};
 
 /** As a builder writes it. */
 async function write(path: string, data: JsonObject | undefined): Promise<void> {
@@ -110,5 +130,32 @@ describe('a label with a disk image', () => {
     expect(world.nodes().size).toBe(0);
     await upload('0000000001', 'ready', 20);
     await world.until('it is ready', () => [...world.nodes().values()].some(({ state }) => state === 'ready'));
+  });
+});
+
+describe('a change of a disk image', () => {
+  const debian = (username: string): DiskImageConfig => ({ ...DEBIAN, username });
+
+  it('counts for the nodes that are launched from then on', async () => {
+    const { launcher } = await world.launcher([demo], 'launcher1', {
+      diskImages: new Map([['debian', debian('zuul')]]),
+    });
+    await upload('0000000001', 'ready', 1);
+    const before = await fulfilled(await submit());
+    await world.during(launcher.apply(world.config([demo], { diskImages: new Map([['debian', debian('ci')]]) })));
+    const after = await fulfilled(await submit());
+    expect(world.nodes().get(before)).toMatchObject({ username: 'zuul' });
+    expect(world.nodes().get(after)).toMatchObject({ username: 'ci' });
+  });
+
+  it('that only concerns its builds stops no provider', async () => {
+    const start = { ...debian('zuul'), elements: ['vm'] };
+    const { launcher } = await world.launcher([demo], 'launcher1', { diskImages: new Map([['debian', start]]) });
+    const pools = (): unknown[] => [...world.records('/nodepool/components/pool').values()].map(({ id }) => id);
+    const before = pools();
+    const next = { ...start, elements: ['vm', 'cache'] };
+    await world.during(launcher.apply(world.config([demo], { diskImages: new Map([['debian', next]]) })));
+    await world.clock.advance(60_000);
+    expect(pools()).toEqual(before);
   });
 });

@@ -13,7 +13,7 @@ export interface NameChanges {
 export interface ConfigDiff {
   /** Nothing is different. */
   readonly empty: boolean;
-  /** Changed: the section, the driver or its version, or a disk image that it uses. */
+  /** Changed: those that must be started anew, see `sameProvider`. */
   readonly providers: NameChanges;
   readonly brokenProviders: NameChanges;
   readonly labels: NameChanges;
@@ -29,17 +29,11 @@ export interface ConfigDiff {
 
 /** Compares configurations; the names are sorted. */
 export function diffConfig(before: NodepoolConfig, after: NodepoolConfig): ConfigDiff {
-  const diskImages = changes(before.diskImages, after.diskImages, isDeepStrictEqual);
-  const changedImages = new Set([...diskImages.added, ...diskImages.removed, ...diskImages.changed]);
   const parts = {
-    providers: changes(
-      before.providers,
-      after.providers,
-      (a, b) => sameProvider(a, b, changedImages) && sameCode(before, after, b.driver),
-    ),
+    providers: changes(before.providers, after.providers, (_, { name }) => sameProvider(before, after, name)),
     brokenProviders: changes(before.brokenProviders, after.brokenProviders, isDeepStrictEqual),
     labels: changes(before.labels, after.labels, isDeepStrictEqual),
-    diskImages,
+    diskImages: changes(before.diskImages, after.diskImages, isDeepStrictEqual),
     tenantLimits: changes(before.tenantLimits, after.tenantLimits, isDeepStrictEqual),
     drivers: changes(before.driverPackages ?? new Map(), after.driverPackages ?? new Map(), isDeepStrictEqual),
   };
@@ -52,8 +46,28 @@ export function diffConfig(before: NodepoolConfig, after: NodepoolConfig): Confi
   return { empty: nothing, ...parts, ...flags };
 }
 
-/** Whether the driver of that name is the same code in both: a driver can be upgraded under a running configuration. */
-export function sameCode(
+/**
+ * Returns true if a running provider can go on under the other configuration: its section, the code of its driver, and
+ * everything that it takes from disk images are the same. The contents of an image, such as its elements, do not count.
+ */
+export function sameProvider(
+  before: Pick<NodepoolConfig, 'providers' | 'driverPackages'>,
+  after: Pick<NodepoolConfig, 'providers' | 'driverPackages'>,
+  name: string,
+): boolean {
+  const [old, now] = [before.providers.get(name), after.providers.get(name)];
+  if (old === undefined || now === undefined) return false;
+  return isDeepStrictEqual(settingsOfProvider(old), settingsOfProvider(now)) && sameCode(before, after, now.driver);
+}
+
+/** Labels inherit their login, and providers the metadata of their images, from disk images outside of the section. */
+function settingsOfProvider({ driver, section, diskImages, pools }: ProviderConfig): unknown {
+  const connections = [...pools.values()].map(({ labels }) => [...labels.values()].map(({ connection }) => connection));
+  return { driver, section, diskImages, connections };
+}
+
+/** Returns true if the driver is the same code in both: a driver can be upgraded under a running configuration. */
+function sameCode(
   before: Pick<NodepoolConfig, 'driverPackages'>,
   after: Pick<NodepoolConfig, 'driverPackages'>,
   driver: string,
@@ -81,12 +95,6 @@ function changes<T>(
     removed: [...before.keys()].filter((name) => !after.has(name)).sort(),
     changed: changed.sort(),
   };
-}
-
-function sameProvider(a: ProviderConfig, b: ProviderConfig, changedImages: ReadonlySet<string>): boolean {
-  if (a.driver !== b.driver || !isDeepStrictEqual(a.section, b.section)) return false;
-  for (const name of b.diskImages.keys()) if (changedImages.has(name)) return false;
-  return true;
 }
 
 function settingsOf(config: NodepoolConfig): unknown {

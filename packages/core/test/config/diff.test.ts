@@ -8,8 +8,8 @@ const BEFORE = `
 labels: [{name: a}, {name: b}]
 diskimages: [{name: noble, parent: base}, {name: jammy}, {name: base}]
 providers:
-  - {name: one, cloud: x, diskimages: [{name: noble}]}
-  - {name: two, cloud: x, diskimages: [{name: jammy}]}
+  - {name: one, cloud: x, diskimages: [{name: noble}], pools: [{name: main, labels: [{name: a, diskimage: noble, min-ram: 1}]}]}
+  - {name: two, cloud: x, diskimages: [{name: jammy}], pools: [{name: main, labels: [{name: b, diskimage: jammy, min-ram: 1}]}]}
 tenant-resource-limits: [{tenant-name: t, max-cores: 1}]
 `;
 
@@ -34,10 +34,19 @@ describe('the difference of two configurations', () => {
     expect(changed.labels).toEqual(none);
   });
 
-  it('names a provider whose disk image changed, were it through a parent', async () => {
-    const changed = await diff(['{name: base}', '{name: base, elements: [vm]}']);
+  it.each(['username: ci', 'python-path: /opt/python', 'shell-type: csh', 'metadata: {os: linux}'])(
+    'names a provider that takes %s from a disk image, were it through a parent',
+    async (setting) => {
+      const changed = await diff(['{name: base}', `{name: base, ${setting}}`]);
+      expect(changed.diskImages).toEqual({ ...none, changed: ['base', 'noble'] });
+      expect(changed.providers).toEqual({ ...none, changed: ['one'] });
+    },
+  );
+
+  it('names no provider when only the way in which its disk image is built changed', async () => {
+    const changed = await diff(['{name: base}', '{name: base, elements: [vm], rebuild-age: 60}']);
     expect(changed.diskImages).toEqual({ ...none, changed: ['base', 'noble'] });
-    expect(changed.providers).toEqual({ ...none, changed: ['one'] });
+    expect(changed.providers).toEqual(none);
   });
 
   it('names the providers of a driver that was upgraded, though the file is the same', async () => {

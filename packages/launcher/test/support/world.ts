@@ -76,7 +76,7 @@ export class World {
     const labels = new Set(['small', 'large', 'other']);
     const problems: string[] = [];
     const context = {
-      diskImages: new Map(),
+      diskImages: more.diskImages ?? new Map(),
       labels,
       problem: (path: readonly (string | number)[], { expected }: { expected: string }) => {
         problems.push(`${path.join('.')}: ${expected}`);
