@@ -10,6 +10,7 @@ import type { ComponentHandle } from './api.js';
 import type { StoreContext } from './context.js';
 import { bytesOf } from './owned-record.js';
 import { componentsPath } from './paths.js';
+import { childrenOf } from './znodes-below.js';
 
 /** Wait after an error that tells nothing about when to try again, milliseconds. */
 const RETRY_MS = 1000;
@@ -30,6 +31,8 @@ interface Waiter {
 export class ComponentRegistration<C extends ComponentData> implements ComponentHandle<C> {
   private present: C;
   private registration: Registered | undefined;
+  /** The session in which a creation had an unknown outcome that has not been resolved yet. */
+  private unresolved: Session | undefined;
   private working = false;
   private readonly closing = new AbortController();
   private waiters: Waiter[] = [];
@@ -112,8 +115,8 @@ export class ComponentRegistration<C extends ComponentData> implements Component
   }
 
   private isSettled(): boolean {
-    if (this.closing.signal.aborted) return this.registration === undefined;
     const { registration } = this;
+    if (this.closing.signal.aborted) return registration === undefined && this.unresolved === undefined;
     return (
       registration !== undefined &&
       registration.content === this.present &&
@@ -156,44 +159,57 @@ export class ComponentRegistration<C extends ComponentData> implements Component
     this.onClosed();
   }
 
-  /** One step towards what the registry shall hold. */
+  /** Takes one step towards the registry holding the present component. */
   private async step(): Promise<void> {
     const { zooKeeper } = this.context;
     const isClosing = this.closing.signal.aborted;
-    // What belonged to another session went with it.
-    if (isClosing && this.registration?.session !== zooKeeper.session?.id) this.registration = undefined;
-    if (isClosing && this.registration === undefined) return;
+    this.forgetOtherSessions();
+    if (isClosing && this.registration === undefined && this.unresolved === undefined) return;
     const session = zooKeeper.session ?? (await zooKeeper.connected());
-    if (this.registration !== undefined && this.registration.session !== session.id) this.registration = undefined;
+    this.forgetOtherSessions();
+    const { registration } = this;
     try {
-      if (this.registration === undefined) await this.create();
-      else if (isClosing) await this.remove(this.registration.path);
-      else await this.write(this.registration);
+      if (registration !== undefined)
+        await (isClosing ? this.remove(registration, session) : this.write(registration, session));
+      else if (this.unresolved !== undefined) await this.find(session);
+      else if (!isClosing) await this.create(session);
     } catch (error) {
+      if (session.lost.aborted) return;
       if (isZooKeeperError(error, 'no-node')) this.registration = undefined;
       else if (!isZooKeeperError(error, 'outcome-unknown')) throw error;
-      else if (this.registration === undefined) await this.find(session);
+      else if (this.registration === undefined) this.unresolved = session;
     }
   }
 
-  private async create(): Promise<void> {
+  /** Forgets the znodes of earlier sessions, which went with them. */
+  private forgetOtherSessions(): void {
+    const id = this.context.zooKeeper.session?.id;
+    if (this.registration?.session !== id) this.registration = undefined;
+    if (this.unresolved?.id !== id) this.unresolved = undefined;
+  }
+
+  /**
+   * Creates the znode. Here and below, a call ends with the session that it was made for: sent in a later one, after a
+   * backup was restored, it could change the znode of another component, which now has the same name.
+   */
+  private async create({ lost }: Session): Promise<void> {
     const content = this.present;
     const data = bytesOf(encodeComponent(content));
     const { path, stat } = await this.context.zooKeeper.create(
       `${componentsPath(content.kind)}/${content.hostname}`,
       data,
-      { mode: 'ephemeral-sequential' },
+      { mode: 'ephemeral-sequential', signal: lost },
     );
     this.registration = { path, session: stat.ephemeralOwner, content };
     this.context.caches.learn([{ path, node: { data, stat } }]);
   }
 
-  private async write({ path, session }: Registered): Promise<void> {
+  private async write({ path, session }: Registered, { lost }: Session): Promise<void> {
     const content = this.present;
     const data = bytesOf(encodeComponent(content));
     const expectation = this.context.caches.expect([path]);
     try {
-      const stat = await this.context.zooKeeper.set(path, data);
+      const stat = await this.context.zooKeeper.set(path, data, { signal: lost });
       this.registration = { path, session, content };
       expectation.applied([{ path, node: { data, stat } }]);
     } catch (error) {
@@ -202,10 +218,10 @@ export class ComponentRegistration<C extends ComponentData> implements Component
     }
   }
 
-  private async remove(path: string): Promise<void> {
+  private async remove({ path }: Registered, { lost }: Session): Promise<void> {
     const expectation = this.context.caches.expect([path]);
     try {
-      await this.context.zooKeeper.delete(path);
+      await this.context.zooKeeper.delete(path, { signal: lost });
       this.registration = undefined;
       expectation.applied([{ path, node: undefined }]);
     } catch (error) {
@@ -214,22 +230,23 @@ export class ComponentRegistration<C extends ComponentData> implements Component
     }
   }
 
-  /** The answer to a creation was lost: the znode of this session that holds what we wrote is ours. */
+  /** Finds the znode of a creation whose answer was lost: the one of this session that no other registration has. */
   private async find(session: Session): Promise<void> {
     const { zooKeeper } = this.context;
+    const options: CallOptions = { signal: session.lost };
     const directory = componentsPath(this.present.kind);
-    await zooKeeper.sync(directory);
-    const { children } = await zooKeeper.children(directory);
-    for (const name of children) {
+    await zooKeeper.sync(directory, options);
+    for (const name of await childrenOf(zooKeeper, directory, options)) {
       const path = `${directory}/${name}`;
       if (!name.startsWith(this.present.hostname) || this.isTaken(path)) continue;
-      const stat = await zooKeeper.exists(path);
+      const stat = await zooKeeper.exists(path, options);
       // Another registration of ours may have found it while we looked.
       if (stat?.ephemeralOwner !== session.id || this.isTaken(path)) continue;
-      // Written again, as what it holds is not known to be what we want now.
+      // A copy of the content makes the next step write it: the znode may hold an older one.
       this.registration = { path, session: session.id, content: { ...this.present } };
-      return;
+      break;
     }
+    this.unresolved = undefined;
   }
 
   private describe(): string {

@@ -86,6 +86,49 @@ describe('a registered component', () => {
     },
   );
 
+  it('is registered once when the search for a creation of unknown outcome fails, too', async () => {
+    const slow = simulation.client({ operationTimeoutMs: 500 });
+    const other = await simulation.store(slow);
+    simulation.server.loseNextWrite(slow, 'after-applied');
+    const handle = other.components.register(pool);
+    expect(await simulation.clock.runUntil(() => poolZnodes().length === 1, 100)).toBe(true);
+    simulation.server.partition(slow, 'silent');
+    await simulation.clock.advance(2000);
+    simulation.server.heal(slow);
+    await simulation.run(handle.registered());
+    await simulation.clock.advance(10_000);
+    expect(poolZnodes()).toHaveLength(1);
+    await simulation.run(handle.close());
+    expect(poolZnodes()).toEqual([]);
+  });
+
+  it('is closed without a trace when the outcome of its creation is unknown', async () => {
+    const slow = simulation.client({ operationTimeoutMs: 500 });
+    const other = await simulation.store(slow);
+    simulation.server.loseNextWrite(slow, 'after-applied');
+    const handle = other.components.register(pool);
+    expect(await simulation.clock.runUntil(() => poolZnodes().length === 1, 100)).toBe(true);
+    simulation.server.partition(slow, 'silent');
+    const closed = handle.close();
+    await simulation.clock.advance(2000);
+    simulation.server.heal(slow);
+    await simulation.run(closed);
+    expect(poolZnodes()).toEqual([]);
+  });
+
+  it('leaves a later component of the same name alone after a backup was restored', async () => {
+    const backup = simulation.server.snapshot();
+    const handle = store.components.register(pool);
+    await simulation.run(handle.registered());
+    const second = { ...pool, id: 'second' };
+    simulation.server.restore(backup);
+    // Both are sent with the next session, in which the names of znodes begin anew.
+    const later = store.components.register(second);
+    await simulation.run(Promise.all([handle.update({ paused: true }), later.registered()]));
+    await simulation.clock.advance(60_000);
+    expect(poolZnodes().map((path) => simulation.json(path))).toEqual([second, { ...pool, paused: true }]);
+  });
+
   it('does not get in the way of a second one of the same host', async () => {
     const handles = [store.components.register(pool), store.components.register({ ...pool, id: 'second' })];
     await simulation.run(Promise.all(handles.map((handle) => handle.registered())));
