@@ -1,0 +1,23 @@
+/** A state of ZooKeeper that is brought back does not bring back locks that nobody would release. */
+
+import { expect, it } from '@jest/globals';
+import { WHOLE_SITE } from '../src/site.js';
+import { World } from '../src/world.js';
+
+it('no session of a launcher or a requestor outlives a backup that is brought back', async () => {
+  const world = new World({ seed: 1 });
+  const { server, clock } = world;
+  world.startLauncher('launcher-1', WHOLE_SITE);
+  await clock.advance(1000);
+  world.startRequestor();
+  await clock.advance(1000);
+  const backup = server.snapshot();
+  const takenAt = clock.monotonic();
+  await clock.advance(1000);
+
+  server.restore(backup);
+  expect(server.liveSessions).toHaveLength(2);
+  world.restored(takenAt);
+  expect(server.liveSessions).toEqual([]);
+  world.end();
+});
