@@ -9,6 +9,7 @@ import {
   type NodeRequestHandler,
   type NodeStore,
 } from '@nodepool/core';
+import { useOf } from './quota-scope.js';
 
 /** What serves one label of the request. */
 export type Part =
@@ -27,6 +28,8 @@ export interface Assignment {
   readonly zone: string | undefined;
   /** What is to be launched needs this. */
   readonly need: QuotaInformation;
+  /** The tenant's limit must hold this: what is launched, and ready nodes that counted for another tenant. */
+  readonly tenantNeed: QuotaInformation;
 }
 
 /** The pool, as far as an assignment depends on it. */
@@ -52,6 +55,7 @@ export function assign(request: NodeRequest, pool: AssigningPool, handler: NodeR
   let zone = own.find(({ node }) => node.az !== null)?.node.az ?? undefined;
   const parts: Part[] = [];
   let need = QuotaInformation.use({});
+  let handedOver = QuotaInformation.use({});
   for (const name of request.node_types) {
     const label = pool.label(name);
     if (label === undefined) return undefined;
@@ -62,10 +66,12 @@ export function assign(request: NodeRequest, pool: AssigningPool, handler: NodeR
       continue;
     }
     taken.add(part.entry.id);
+    const { tenant_name: tenant, resources } = part.entry.node;
+    if (tenant !== request.tenant_name) handedOver = handedOver.add(useOf(resources));
     zone ??= part.entry.node.az ?? undefined;
     parts.push(part);
   }
-  return { parts, zone: zone ?? pool.chooseZone(), need };
+  return { parts, zone: zone ?? pool.chooseZone(), need, tenantNeed: need.add(handedOver) };
 }
 
 /** Nodes that the request has. Launches of one that was given back are on their way out. */

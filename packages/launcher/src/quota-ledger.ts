@@ -21,7 +21,7 @@ import {
   type Resources,
   type Store,
 } from '@nodepool/core';
-import { QuotaScope, type Lack, type ScopeKind, type Wish } from './quota-scope.js';
+import { QuotaScope, needIn, useOf, type Lack, type Need, type ScopeKind, type Wish } from './quota-scope.js';
 
 /** Room that was set aside for nodes whose records are being made. Give it back exactly once. */
 export interface Reservation {
@@ -123,15 +123,15 @@ export class QuotaLedger {
   }
 
   /** Sets room aside; whether there is enough has been asked before. */
-  reserve(scopes: readonly QuotaScope[], need: QuotaInformation): Reservation {
-    for (const { held } of scopes) held.add(need);
+  reserve(scopes: readonly QuotaScope[], need: Need): Reservation {
+    for (const scope of scopes) scope.held.add(needIn(scope, need));
     let isHeld = true;
     return {
       release: () => {
         if (!isHeld) return;
         isHeld = false;
         for (const scope of scopes) {
-          scope.held.subtract(need);
+          scope.held.subtract(needIn(scope, need));
           scope.changed();
         }
       },
@@ -283,13 +283,4 @@ function countsAs(a: Node, b: Node): boolean {
   const names = Object.keys(a.resources ?? {});
   if (names.length !== Object.keys(b.resources ?? {}).length) return false;
   return names.every((name) => a.resources?.[name] === b.resources?.[name]);
-}
-
-/** Records of other programs may say nothing, or nonsense: each is one instance at least. */
-function useOf(resources: Resources | null): QuotaInformation {
-  const amounts: Record<string, number> = { instances: 1 };
-  for (const [name, amount] of Object.entries(resources ?? {})) {
-    if (Number.isFinite(amount) && amount > 0) amounts[name] = amount;
-  }
-  return QuotaInformation.use(amounts);
 }

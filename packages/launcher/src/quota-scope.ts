@@ -1,6 +1,12 @@
 /** A limit, and what counts against it: of a pool, of a provider, or of a tenant. */
 
-import { compareRequests, MIN_READY_REQUESTOR, QuotaInformation, type NodeRequest } from '@nodepool/core';
+import {
+  compareRequests,
+  MIN_READY_REQUESTOR,
+  QuotaInformation,
+  type NodeRequest,
+  type Resources,
+} from '@nodepool/core';
 
 export type ScopeKind = 'pool' | 'provider' | 'tenant';
 
@@ -26,10 +32,17 @@ export interface KeptRoom {
   readonly owner: object;
 }
 
-/** Who wants how much, and when. */
-export interface Wish {
-  readonly request: NodeRequest;
+/** What a request needs of the limits. */
+export interface Need {
+  /** Of the limits of the pool and of the provider: what is launched. */
   readonly need: QuotaInformation;
+  /** Of the tenant's limit: also ready nodes that counted for another tenant. */
+  readonly tenantNeed: QuotaInformation;
+}
+
+/** Who wants how much, and when. */
+export interface Wish extends Need {
+  readonly request: NodeRequest;
   /** Milliseconds since the epoch. */
   readonly now: number;
 }
@@ -95,7 +108,7 @@ export class QuotaScope {
 
   /** Why this does not fit now; undefined: it does. Room that is kept for requests that come before counts as used. */
   lack(wish: Wish): Lack | undefined {
-    for (const [resource, needed] of wish.need.entries()) {
+    for (const [resource, needed] of needIn(this, wish).entries()) {
       const limit = this.allowed.get(resource);
       if (needed <= 0 || limit === Infinity) continue;
       const used = this.recorded.get(resource) + this.held.get(resource);
@@ -112,7 +125,7 @@ export class QuotaScope {
   /** How much is missing until this fits, by resource, if all that is leaving had left. */
   missing(wish: Wish): Map<string, number> {
     const missing = new Map<string, number>();
-    for (const [resource, needed] of wish.need.entries()) {
+    for (const [resource, needed] of needIn(this, wish).entries()) {
       const limit = this.allowed.get(resource);
       if (needed <= 0 || limit === Infinity) continue;
       let over = this.recorded.get(resource) + this.held.get(resource) - this.leaving.get(resource) + needed - limit;
@@ -155,6 +168,11 @@ export class QuotaScope {
   }
 }
 
+/** What counts in this scope. */
+export function needIn({ kind }: QuotaScope, { need, tenantNeed }: Need): QuotaInformation {
+  return kind === 'tenant' ? tenantNeed : need;
+}
+
 /** For explanations. */
 export function lackInWords({ scope, resource, limit, used, needed, keptFor }: Lack): string {
   const numbers = `${scope.name} uses ${used} of ${limit} ${resource}, ${needed} more are needed`;
@@ -171,4 +189,13 @@ export function excessInWords(whose: string, limit: QuotaInformation, need: Quot
     }
   }
   return undefined;
+}
+
+/** Records of other programs may say nothing, or nonsense: each is one instance at least. */
+export function useOf(resources: Resources | null): QuotaInformation {
+  const amounts: Record<string, number> = { instances: 1 };
+  for (const [name, amount] of Object.entries(resources ?? {})) {
+    if (Number.isFinite(amount) && amount > 0) amounts[name] = amount;
+  }
+  return QuotaInformation.use(amounts);
 }

@@ -41,6 +41,8 @@ export interface Slot {
   readonly resume: NodeEntry | undefined;
   /** Launch, or go on with a launch. False: the node is ready. */
   readonly launch: boolean;
+  /** To whom a ready node belonged before. */
+  readonly owner: Pick<NodeData, 'tenant_name' | 'requestor'> | undefined;
 }
 
 /** The places of the request, those with a ready node filled. */
@@ -52,7 +54,12 @@ export function slotsOf({ parts }: Assignment, reused: readonly NodeHandle[]): S
     resume: part.kind === 'resume' ? part.entry : undefined,
     node: part.kind === 'ready' ? ready.next().value : undefined,
     launch: part.kind !== 'ready',
+    owner: part.kind === 'ready' ? ownerOf(part.entry) : undefined,
   }));
+}
+
+function ownerOf({ node: { tenant_name, requestor } }: NodeEntry): Slot['owner'] {
+  return { tenant_name, requestor };
 }
 
 /** What the handler needs from the pool that it works for. */
@@ -293,7 +300,7 @@ export class RequestHandler {
   private async undo({ message, records }: NoRoomError): Promise<void> {
     this.log.debug('Took the acceptance back: there is no room after all', { reason: message });
     this.decided('waits for room', message);
-    await this.releaseNodes();
+    await this.eachNode((node, { owner }) => node.release({ ...owner, allocated_to: null }));
     await this.orWithdrawn(() => this.request.undo(records));
   }
 
@@ -347,12 +354,13 @@ export class RequestHandler {
     await this.eachNode((node) => node.release());
   }
 
-  private async eachNode(release: (node: NodeHandle) => Promise<void>): Promise<void> {
+  private async eachNode(release: (node: NodeHandle, slot: Slot) => Promise<void>): Promise<void> {
     await Promise.all(
-      this.slots.map(async ({ node }) => {
+      this.slots.map(async (slot) => {
+        const { node } = slot;
         if (node === undefined || node.lock.lost.aborted) return;
         try {
-          await release(node);
+          await release(node, slot);
         } catch (error) {
           this.log.warn('A node could not be let go of properly', { node_id: node.id, error });
           await node.lock.release();

@@ -18,7 +18,7 @@ import type { Concurrency } from './concurrency.js';
 import { RoomMaker } from './make-room.js';
 import type { Pool } from './pool.js';
 import type { ProviderLimits } from './provider-limits.js';
-import { lackInWords, type Lack, type QuotaScope, type Wish } from './quota-scope.js';
+import { lackInWords, needIn, type Lack, type QuotaScope, type Wish } from './quota-scope.js';
 import { requestInfo, type HandlerPool } from './request-handler.js';
 import { Shortage } from './shortage.js';
 import { WaitingRequests, type Alike } from './waiting-requests.js';
@@ -159,15 +159,15 @@ export class Service {
     if (planned === undefined) return true;
     const { handler, assignment } = planned;
     const scopes = pool.ledger.scopesOf(pool.place, entry.request.tenant_name);
-    const launches = assignment.parts.some((part) => part.kind === 'launch');
-    if (launches && !this.hasRoom(entry, assignment, scopes, pass)) return true;
+    const [needsRoom] = assignment.tenantNeed.entries();
+    if (needsRoom !== undefined && !this.hasRoom(entry, assignment, scopes, pass)) return true;
     if (!concurrency.isAvailable(this.wake)) {
       concurrency.wait(this.wake);
       const reason = 'the provider works on as many requests as max-concurrency allows';
       pool.decided(entry.id, 'waits for its turn', reason);
       return false;
     }
-    const reservation = launches ? pool.ledger.reserve(scopes, assignment.need) : undefined;
+    const reservation = needsRoom !== undefined ? pool.ledger.reserve(scopes, assignment) : undefined;
     this.remove(entry.id);
     this.stopKeeping(entry.id);
     concurrency.begin(this.wake);
@@ -198,9 +198,11 @@ export class Service {
   private hasRoom(entry: RequestEntry, assignment: Assignment, scopes: readonly QuotaScope[], pass: Pass): boolean {
     const { ledger, context } = this.pool;
     this.limits.needed();
-    const wish: Wish = { request: entry.request, need: assignment.need, now: context.clock.now() };
-    const lacks = this.shortage.lasts ? [] : ledger.lacks(scopes, wish);
-    if (!this.shortage.lasts && lacks.length === 0) return true;
+    const { need, tenantNeed } = assignment;
+    const wish: Wish = { request: entry.request, need, tenantNeed, now: context.clock.now() };
+    const isShort = this.shortage.lasts && assignment.parts.some((part) => part.kind === 'launch');
+    const lacks = isShort ? [] : ledger.lacks(scopes, wish);
+    if (!isShort && lacks.length === 0) return true;
     const reason = lacks.map(lackInWords).join('; ') || 'the cloud said a moment ago that it has none';
     const own = new Set(assignment.parts.flatMap((part) => (part.kind === 'ready' ? [part.entry.id] : [])));
     const spared = (nodeId: string): boolean => own.has(nodeId) || this.isSpared(nodeId);
@@ -234,7 +236,8 @@ export class Service {
   }
 
   /** Keeps room in every scope that is too full, or was before. True when it is kept from everybody who comes later. */
-  private keepRoom({ request, need, now }: Wish, lacks: readonly Lack[]): boolean {
+  private keepRoom(wish: Wish, lacks: readonly Lack[]): boolean {
+    const { request, now } = wish;
     let keeping = this.keeping.get(request.id);
     if (keeping === undefined) {
       const created = (request.created_time ?? Infinity) * 1000;
@@ -247,7 +250,7 @@ export class Service {
     for (const scope of scopes) {
       // What its tenant must wait for anyway is of use to others until then.
       if (tenantLacks && scope.kind !== 'tenant') scope.forget(request.id, this);
-      else scope.keep({ request, need, from, owner: this });
+      else scope.keep({ request, need: needIn(scope, wish), from, owner: this });
       scope.wait(this.wake);
     }
     return from <= now;

@@ -302,6 +302,28 @@ describe('a tenant', () => {
     await giveBack(small);
   });
 
+  it('whose request gets a ready node has it counted, as the record says from then on', async () => {
+    const labels = new Map([['small', { name: 'small', minReady: 4, maxReadyAgeMs: Infinity }]]);
+    await world.launcher([demo()], 'launcher1', { labels, ...tenants({ red: { instances: 2 } }) });
+    const ready = (): JsonObject[] => [...world.nodes().values()].filter(({ state }) => state === 'ready');
+    await world.until('four are ready', () => ready().length === 4);
+    expect(ready().map(({ tenant_name: tenant }) => tenant)).toEqual([null, null, null, null]);
+    const ids: string[] = [];
+    for (let index = 0; index < 4; index += 1) {
+      ids.push(await submit(['small'], { tenant: 'red', requestor: `zuul ${index}` }));
+    }
+    await world.clock.advance(120_000);
+    expect(ids.map(stateOf)).toEqual(['fulfilled', 'fulfilled', 'requested', 'requested']);
+    expect(latestReason(ids[2]!)).toBe('tenant red uses 2 of 2 instances, 1 more are needed');
+    const owners = [...world.nodes().values()].filter(({ tenant_name: tenant }) => tenant === 'red');
+    expect(owners.map(({ requestor }) => requestor).sort()).toEqual(['zuul 0', 'zuul 1']);
+    await served(['small'], { tenant: 'blue' });
+    for (const id of ids) {
+      await inState(id, 'fulfilled');
+      await giveBack(id);
+    }
+  });
+
   it('is declined what it may never have', async () => {
     await world.launcher([demo()], 'launcher1', tenants({ red: { instances: 2 } }));
     const id = await submit(['small', 'small', 'small'], { tenant: 'red' });

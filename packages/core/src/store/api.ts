@@ -148,8 +148,8 @@ export interface RequestStore {
 
   /**
    * Takes a request that nobody contends for: locks it, makes it `pending` (a lost pending one stays so), makes the
-   * records of nodes to launch, and locks and allocates ready nodes to reuse, all in one transaction. Undefined: somebody
-   * was faster with the request or with one of the nodes.
+   * records of nodes to launch, and locks and allocates ready nodes to reuse, which get the request's tenant and
+   * requestor, all in one transaction. Undefined: somebody was faster with the request or with one of the nodes.
    */
   accept(
     entry: RequestEntry,

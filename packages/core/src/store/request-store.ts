@@ -156,7 +156,7 @@ export class RequestRecords implements RequestStore {
     if (record === undefined || this.table.isContended(entry.id)) return undefined;
     const pending = this.pending(record);
     if (pending === undefined) return undefined;
-    const claims = this.claimAll(entry.id, nodes.reuse);
+    const claims = this.claimAll(record.request, nodes.reuse);
     if (claims === undefined) return undefined;
 
     const path = requestPath(entry.id);
@@ -256,10 +256,12 @@ export class RequestRecords implements RequestStore {
     }
   }
 
-  private claimAll(requestId: string, entries: readonly NodeEntry[]): readonly NodeClaim[] | undefined {
+  /** Claims of ready nodes, which belong to the request's tenant and requestor from then on. */
+  private claimAll(request: NodeRequest, entries: readonly NodeEntry[]): readonly NodeClaim[] | undefined {
+    const { id, tenant_name, requestor } = request;
     const claims: NodeClaim[] = [];
     for (const from of entries) {
-      const claim = this.nodes.claim({ id: from.id, from, change: { allocated_to: requestId } });
+      const claim = this.nodes.claim({ id: from.id, from, change: { allocated_to: id, tenant_name, requestor } });
       if (claim === undefined) return undefined;
       claims.push(claim);
     }
