@@ -9,6 +9,7 @@ import { FAKE_DIB_COMMAND, type FakeDibMode } from '@nodepool/fake-dib';
 import { VirtualClock } from '@nodepool/zookeeper';
 import { BuildFailedError, DibProcesses, ImagesDir, type DiskImageJob } from '../src/index.js';
 import { dibCommand } from '../src/dib-command.js';
+import { eventually, processesWith } from './support/processes.js';
 import { diskImage } from './support/world.js';
 
 const ID = '0123456789abcdef0123456789abcdef';
@@ -40,15 +41,9 @@ const dib = (retention = 7): DibProcesses => new DibProcesses(systemClock, () =>
 const logText = (): Promise<string> => readFile(join(logs, `debian-${ID}.log`), 'utf8');
 
 /** Processes that work for this build: they have its path in their environment. */
-async function processesOfBuild(): Promise<string[]> {
-  const found: string[] = [];
-  for (const pid of (await readdir('/proc')).filter((name) => /^\d+$/.test(name))) {
-    const environment = await readFile(`/proc/${pid}/environ`, 'utf8').catch(() => '');
-    const state = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => '');
-    if (environment.includes(`DIB_IMAGE_FILENAME=${images}`) && !/\) Z /.test(state)) found.push(pid);
-  }
-  return found;
-}
+const processesOfBuild = (): Promise<string[]> => processesWith(`DIB_IMAGE_FILENAME=${images}`);
+
+const noProcessesLeft = (): Promise<void> => eventually(async () => (await processesOfBuild()).length === 0);
 
 async function failureOf(work: Promise<unknown>): Promise<BuildFailedError> {
   const error: unknown = await work.then(
@@ -73,7 +68,7 @@ describe('a build that works', () => {
 
   it('is not held up by what it leaves behind, which is ended', async () => {
     await dib().create(job('lingers'));
-    expect(await processesOfBuild()).toEqual([]);
+    await noProcessesLeft();
   });
 
   it('keeps so many logs of the image, the newest, and those of others', async () => {
@@ -116,10 +111,10 @@ describe('a build that does not', () => {
     const clock = new VirtualClock();
     const processes = new DibProcesses(clock, () => ({ folder: logs, retention: 7 }));
     const failing = failureOf(processes.create(job('hangs', { timeoutMs: 1000 })));
-    while (!(await logText().catch(() => '')).includes('sleep')) await nextEvents();
+    await eventually(async () => (await logText().catch(() => '')).includes('sleep'));
     await clock.advance(1000);
     expect((await failing).failure).toBe('timeout');
-    expect(await processesOfBuild()).toEqual([]);
+    await noProcessesLeft();
     expect(await logText()).toContain('Ended: the build took longer than build-timeout (1 s)');
   });
 
@@ -128,13 +123,13 @@ describe('a build that does not', () => {
     const processes = new DibProcesses(clock, () => ({ folder: logs, retention: 7 }));
     const stop = new AbortController();
     const failing = processes.create(job('stubborn', { signal: stop.signal })).catch((error: unknown) => error);
-    while ((await processesOfBuild()).length < 3) await nextEvents();
+    await eventually(async () => (await processesOfBuild()).length >= 3);
     stop.abort(new Error('told to stop'));
     await nextEvents();
-    expect((await processesOfBuild()).length).toBeGreaterThan(1);
+    expect(await processesOfBuild()).not.toEqual([]);
     await clock.advance(10_000);
     expect(await failing).toEqual(new Error('told to stop'));
-    expect(await processesOfBuild()).toEqual([]);
+    await noProcessesLeft();
   });
 
   it.each([
@@ -165,7 +160,7 @@ describe('progress', () => {
     const failing = processes
       .create(job('hangs', { log, signal: stop.signal, timeoutMs: 3_600_000 }))
       .catch(() => undefined);
-    while (!(await logText().catch(() => '')).includes('+ wait')) await nextEvents();
+    await eventually(async () => (await logText().catch(() => '')).includes('+ wait'));
     await clock.advance(60_000);
     expect(told).toEqual([
       expect.objectContaining({ seconds: 60, last_line: expect.stringContaining('DIB_IMAGE_NAME=debian') }),

@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from '@jest/globals';
 import { silentLogger } from '@nodepool/core';
 import { runPostUploadHook, type HookCall } from '../src/index.js';
+import { eventually, isRunning } from './support/processes.js';
 
 let folder: string;
 beforeEach(async () => {
@@ -43,10 +44,8 @@ it('is ended with all that it has started when nobody waits for it any more', as
   const call = await hook(`sleep 3600 & echo $! > ${pids}.new; mv ${pids}.new ${pids}; wait`);
   const running = runPostUploadHook({ ...call, signal: stop.signal });
   let pid = '';
-  while (pid === '') pid = await readFile(pids, 'utf8').catch(() => '');
+  await eventually(async () => (pid = await readFile(pids, 'utf8').catch(() => '')) !== '');
   stop.abort();
   await expect(running).rejects.toThrow('ended by SIGKILL');
-  // Gone, or waiting for somebody to take note of that.
-  const state = await readFile(`/proc/${pid.trim()}/stat`, 'utf8').catch(() => ') Z ');
-  expect(state).toContain(') Z ');
+  await eventually(async () => !(await isRunning(pid.trim())));
 });

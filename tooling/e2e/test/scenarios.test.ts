@@ -27,7 +27,7 @@ describe('a site', () => {
   let requestors: RunningRequestor[];
 
   beforeEach(async () => {
-    site = await Site.start();
+    site = await Site.start({ maxSessionTimeout: 60_000 });
     endpoint = await site.cloud(['boot-time=1']);
     setup = {
       providers: [
@@ -108,7 +108,6 @@ describe('a site', () => {
     'survives restarts of its ZooKeeper under load',
     async () => {
       const launcher = await site.launcher(setup);
-      // All wait for their nodes while it happens: the requestor is none that makes up for lost connections.
       await load(10);
       await nodesExist(launcher, 10);
       for (let round = 0; round < SIZE.rounds; round += 1) await site.restartZooKeeper();

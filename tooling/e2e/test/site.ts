@@ -35,6 +35,12 @@ export interface LauncherSetup {
   readonly minReady?: Readonly<Record<string, number>>;
 }
 
+export interface SiteOptions {
+  readonly tls?: boolean;
+  /** The longest session that the server grants, milliseconds. Default: 20 ticks, which are 10 s. */
+  readonly maxSessionTimeout?: number;
+}
+
 export class Site {
   private readonly programs: Program[] = [];
   private readonly webappPorts = new Map<string, number>();
@@ -50,9 +56,11 @@ export class Site {
   ) {}
 
   /** Starts a ZooKeeper; with `tls`, launchers and requestors must come with a client certificate. */
-  static async start(options: { readonly tls?: boolean } = {}): Promise<Site> {
+  static async start(options: SiteOptions = {}): Promise<Site> {
+    const { tls = false, maxSessionTimeout } = options;
+    const settings = maxSessionTimeout === undefined ? {} : { maxSessionTimeout };
     // Short ticks, so that the sessions of the dead end soon.
-    const server = await startZooKeeper({ tls: options.tls ?? false, tickTime: 500 });
+    const server = await startZooKeeper({ tls, tickTime: 500, settings });
     const folder = join(LOGS, nameOfThisTest());
     rmSync(folder, { recursive: true, force: true });
     const address: ZooKeeperAddress =
