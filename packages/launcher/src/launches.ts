@@ -8,6 +8,7 @@ import {
   DriverError,
   ERROR_POLICIES,
   INTERRUPTED_LAUNCH,
+  InstanceFailedError,
   LostOwnershipError,
   sleep,
   toDriverError,
@@ -15,6 +16,7 @@ import {
   type ImageUpload,
   type InstanceTags,
   type LabelConfig,
+  type LaunchErrorResult,
   type LaunchedInstance,
   type Logger,
   type NodeData,
@@ -72,19 +74,27 @@ export function firstAttempt(context: LauncherContext): NodeProgress {
  */
 export async function launch(context: LauncherContext, job: LaunchJob): Promise<Partial<NodeData>> {
   const startedAt = context.clock.monotonic();
+  const report: ReportResult = (result, az) => observeLaunch(context, job, startedAt, result, az);
   try {
-    const change = await launchWithRetries(context, job);
-    ended(context, job, startedAt, 'ready', change.az);
+    const change = await launchWithRetries(context, job, report);
+    report('ready', change.az);
     return change;
   } catch (error) {
-    const lost = error instanceof LostOwnershipError || isZooKeeperError(error);
-    ended(context, job, startedAt, lost ? 'error.zksession' : ERROR_POLICIES[toDriverError(error).code].metric);
+    if (error instanceof LostOwnershipError || isZooKeeperError(error)) report('error.zksession');
     throw error;
   }
 }
 
-/** Tells the metrics of the end of a launch. */
-function ended(context: LauncherContext, job: LaunchJob, startedAt: number, result: string, az?: string | null): void {
+/** Reports that the node is ready, or that an attempt failed. */
+type ReportResult = (result: 'ready' | LaunchErrorResult, az?: string | null) => void;
+
+function observeLaunch(
+  context: LauncherContext,
+  job: LaunchJob,
+  startedAt: number,
+  result: string,
+  az: string | null | undefined,
+): void {
   const labels = {
     provider: job.provider.config.name,
     az: az ?? job.node.node.az ?? '',
@@ -94,8 +104,17 @@ function ended(context: LauncherContext, job: LaunchJob, startedAt: number, resu
   context.metrics.observe(LAUNCHES, labels, context.clock.monotonic() - startedAt);
 }
 
-/** An attempt failed: whoever asks why the node is not there finds it. */
-function attemptFailed(context: LauncherContext, job: LaunchJob, progress: NodeProgress, failure: DriverError): void {
+/** The instance came up without an address. */
+class NoAddressError extends InstanceFailedError {}
+
+/** Records a failed attempt in the log, the metrics, and the decisions that `explain` shows. */
+function attemptFailed(
+  context: LauncherContext,
+  job: LaunchJob,
+  progress: NodeProgress,
+  failure: DriverError,
+  report: ReportResult,
+): void {
   const policy = ERROR_POLICIES[failure.code];
   job.log[policy.log === 'error' ? 'warn' : policy.log]('Launch attempt failed', {
     attempt: progress.number,
@@ -104,14 +123,20 @@ function attemptFailed(context: LauncherContext, job: LaunchJob, progress: NodeP
   });
   const { name: provider } = job.provider.config;
   const where = { provider, pool: job.pool.name, label: job.label.name };
-  context.metrics.count(FAILED_ATTEMPTS, { ...where, result: policy.metric });
+  context.metrics.count(FAILED_ATTEMPTS, { ...where, reason: failure.code });
+  const result = failure instanceof NoAddressError ? 'error.network' : policy.metric;
+  if (result !== undefined) report(result);
   const by = `${provider}/${job.pool.name}`;
   context.decisions.record('node', job.node.id, by, `launch attempt ${progress.number} failed`, failure.message);
   if (failure.code !== 'aborted')
     context.decisions.record('label', where.label, by, 'a launch failed', failure.message);
 }
 
-async function launchWithRetries(context: LauncherContext, job: LaunchJob): Promise<Partial<NodeData>> {
+async function launchWithRetries(
+  context: LauncherContext,
+  job: LaunchJob,
+  report: ReportResult,
+): Promise<Partial<NodeData>> {
   let interrupted = mayHaveBegun(job);
   for (let failures = 0; ; failures += 1) {
     let attempt: Attempt | undefined;
@@ -131,7 +156,7 @@ async function launchWithRetries(context: LauncherContext, job: LaunchJob): Prom
         continue;
       }
       interrupted = false;
-      attemptFailed(context, job, progress, failure);
+      attemptFailed(context, job, progress, failure, report);
       const exhausted = policy.countsAsAttempt && progress.number >= job.provider.config.launchRetries;
       if (policy.retry === 'never' || policy.retry === 'when-room' || exhausted) throw failure;
       await attempt?.leaveRemnant();
@@ -267,7 +292,7 @@ class Attempt {
     const host = instance.interfaceIp;
     if (typeof port !== 'number') return [];
     if (host === undefined || host === '') {
-      throw new DriverError('instance-failed', 'the instance has no address, so nobody can log into it');
+      throw new NoAddressError('the instance has no address, so its ssh server cannot be reached');
     }
     return this.context.scanner.scan({
       host,

@@ -43,6 +43,22 @@ export class DriverError extends Error {
   }
 }
 
+/** `<result>` of `nodepool.launch.<result>` for failures: all names that the existing Nodepool sends. */
+export type LaunchErrorResult =
+  | 'error.capacity'
+  | 'error.imagetimeout'
+  | 'error.ipadd'
+  | 'error.keyscan'
+  | 'error.network'
+  | 'error.nodepool'
+  | 'error.quota'
+  | 'error.servercreatetimeout'
+  | 'error.serverdeletetimeout'
+  | 'error.ssh'
+  | 'error.status'
+  | 'error.unknown'
+  | 'error.zksession';
+
 /** What an error means to whoever called the driver. */
 export interface ErrorPolicy {
   /** Outcome unless the error says otherwise. */
@@ -53,12 +69,17 @@ export interface ErrorPolicy {
   readonly countsAsAttempt: boolean;
   /** Whether the label goes out of service, with the error as the reason. */
   readonly disablesLabel: boolean;
-  /** `<result>` of the metric `nodepool.launch.<result>`. */
-  readonly metric: string;
+  /** The result that a failed launch attempt is counted as; undefined if it is not counted. */
+  readonly metric: LaunchErrorResult | undefined;
   readonly log: 'info' | 'warn' | 'error';
 }
 
-function policy(outcome: Outcome, retry: ErrorPolicy['retry'], metric: string, log: ErrorPolicy['log']): ErrorPolicy {
+function policy(
+  outcome: Outcome,
+  retry: ErrorPolicy['retry'],
+  metric: LaunchErrorResult | undefined,
+  log: ErrorPolicy['log'],
+): ErrorPolicy {
   return {
     outcome,
     retry,
@@ -72,19 +93,19 @@ function policy(outcome: Outcome, retry: ErrorPolicy['retry'], metric: string, l
 export const ERROR_POLICIES: Readonly<Record<DriverErrorCode, ErrorPolicy>> = {
   quota: policy('not-applied', 'when-room', 'error.quota', 'info'),
   capacity: policy('not-applied', 'back-off', 'error.capacity', 'warn'),
-  throttled: { ...policy('not-applied', 'back-off', 'error.throttled', 'info'), countsAsAttempt: false },
-  'not-found': policy('not-applied', 'at-once', 'error.notfound', 'warn'),
-  conflict: policy('not-applied', 'back-off', 'error.conflict', 'warn'),
+  throttled: { ...policy('not-applied', 'back-off', 'error.unknown', 'info'), countsAsAttempt: false },
+  'not-found': policy('not-applied', 'at-once', 'error.unknown', 'warn'),
+  conflict: policy('not-applied', 'back-off', 'error.unknown', 'warn'),
   configuration: {
-    ...policy('not-applied', 'never', 'error.configuration', 'error'),
+    ...policy('not-applied', 'never', 'error.nodepool', 'error'),
     disablesLabel: true,
   },
-  auth: policy('not-applied', 'back-off', 'error.auth', 'error'),
-  transient: policy('unknown', 'back-off', 'error.transient', 'warn'),
-  timeout: policy('unknown', 'at-once', 'error.timeout', 'warn'),
+  auth: policy('not-applied', 'back-off', 'error.unknown', 'error'),
+  transient: policy('unknown', 'back-off', 'error.unknown', 'warn'),
+  timeout: policy('unknown', 'at-once', 'error.servercreatetimeout', 'warn'),
   'instance-failed': policy('applied', 'at-once', 'error.status', 'warn'),
   keyscan: policy('applied', 'at-once', 'error.keyscan', 'warn'),
-  aborted: { ...policy('unknown', 'never', 'error.aborted', 'info'), countsAsAttempt: false },
+  aborted: { ...policy('unknown', 'never', undefined, 'info'), countsAsAttempt: false },
   unexpected: policy('unknown', 'back-off', 'error.unknown', 'error'),
 };
 

@@ -10,7 +10,7 @@ interface Declaration<L extends string> {
   readonly name: string;
   readonly help: string;
   readonly labels: readonly L[];
-  /** Keys for statsd, the parts from outside made safe with `statsdPart`. None: Prometheus only. */
+  /** Keys for statsd, made with `statsdName` and `statsdPart`. Empty if only Prometheus gets the metric. */
   readonly statsd: (labels: MetricLabels<L>) => readonly string[];
 }
 
@@ -70,9 +70,19 @@ export const silentMetrics: Metrics = {
   onCollect: () => () => undefined,
 };
 
-const UNSAFE = /[.:|@#,\s\p{Cc}]/gu;
+/** Characters that end the key, or the line, in statsd's protocol. */
+const PROTOCOL_CHARACTERS = /[:|\p{Cc}]/gu;
+const LEVEL_AND_PROTOCOL_CHARACTERS = /[.:|\p{Cc}]/gu;
 
-/** A name from outside as one part of a statsd key: dots, colons and what else has a meaning there become `_`. */
+/**
+ * Returns the name of a label, provider, zone, pool or image as it appears in a statsd key: unchanged, dots included, as
+ * the existing Nodepool sends it. Only characters that statsd cannot carry become `_`.
+ */
+export function statsdName(name: string): string {
+  return name.replace(PROTOCOL_CHARACTERS, '_');
+}
+
+/** Returns the name of a requestor, tenant or host as one level of a statsd key: dots and colons become `_`. */
 export function statsdPart(name: string): string {
-  return name.replace(UNSAFE, '_');
+  return name.replace(LEVEL_AND_PROTOCOL_CHARACTERS, '_');
 }

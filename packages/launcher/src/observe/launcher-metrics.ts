@@ -1,31 +1,31 @@
 /** The launcher's metrics. Keys of statsd are those of the existing Nodepool, which dashboards and alerts know. */
 
-import { statsdPart as part, type Counter, type Duration, type Gauge } from '@nodepool/core';
+import { statsdName as name, statsdPart as part, type Counter, type Duration, type Gauge } from '@nodepool/core';
 
 const LAUNCH_SECONDS = [1, 2, 5, 10, 20, 30, 45, 60, 90, 120, 180, 300, 600, 1200, 3600];
 
-/** A launch ended, from its first attempt to the node that can be logged into, or to giving up. */
+/** A node became ready, or a launch attempt failed; timed from the start of the launch's first attempt. */
 export const LAUNCHES: Duration<'provider' | 'az' | 'requestor' | 'result'> = {
   kind: 'duration',
   name: 'nodepool_launch_duration_seconds',
-  help: 'Launches that ended, by result: ready, or error.<what>.',
+  help: 'Nodes that became ready and launch attempts that failed, by result, timed from the first attempt.',
   labels: ['provider', 'az', 'requestor', 'result'],
   buckets: LAUNCH_SECONDS,
   // The dots of a result are levels of the key.
   statsd: ({ provider, az, requestor, result }) => {
-    const keys = [`nodepool.launch.${result}`, `nodepool.launch.provider.${part(provider)}.${result}`];
-    if (az !== '') keys.push(`nodepool.launch.provider.${part(provider)}.${part(az)}.${result}`);
+    const keys = [`nodepool.launch.${result}`, `nodepool.launch.provider.${name(provider)}.${result}`];
+    if (az !== '') keys.push(`nodepool.launch.provider.${name(provider)}.${name(az)}.${result}`);
     if (requestor !== '') keys.push(`nodepool.launch.requestor.${part(requestor)}.${result}`);
     return keys;
   },
 };
 
-/** Attempts that failed, those that were made again included. */
-export const FAILED_ATTEMPTS: Counter<'provider' | 'pool' | 'label' | 'result'> = {
+/** `reason`: the code of the driver's error, which is finer than the result that statsd gets. */
+export const FAILED_ATTEMPTS: Counter<'provider' | 'pool' | 'label' | 'reason'> = {
   kind: 'counter',
   name: 'nodepool_launch_attempts_failed_total',
-  help: 'Launch attempts that failed, those that were made again included.',
-  labels: ['provider', 'pool', 'label', 'result'],
+  help: 'Launch attempts that failed, by the code of the error.',
+  labels: ['provider', 'pool', 'label', 'reason'],
   statsd: () => [],
 };
 
@@ -42,7 +42,7 @@ export const LABEL_NODES: Gauge<'label' | 'state'> = {
   name: 'nodepool_label_nodes',
   help: 'Nodes of the ensemble by label and state; one of several labels counts for each. Reported by one launcher.',
   labels: ['label', 'state'],
-  statsd: ({ label, state }) => [`nodepool.label.${part(label)}.nodes.${state}`],
+  statsd: ({ label, state }) => [`nodepool.label.${name(label)}.nodes.${state}`],
 };
 
 export const PROVIDER_NODES: Gauge<'provider' | 'state'> = {
@@ -50,7 +50,7 @@ export const PROVIDER_NODES: Gauge<'provider' | 'state'> = {
   name: 'nodepool_provider_nodes',
   help: 'Nodes of the ensemble by provider and state. Reported by one launcher.',
   labels: ['provider', 'state'],
-  statsd: ({ provider, state }) => [`nodepool.provider.${part(provider)}.nodes.${state}`],
+  statsd: ({ provider, state }) => [`nodepool.provider.${name(provider)}.nodes.${state}`],
 };
 
 export const ADDRESSABLE_REQUESTS: Gauge<'provider' | 'pool'> = {
@@ -58,7 +58,7 @@ export const ADDRESSABLE_REQUESTS: Gauge<'provider' | 'pool'> = {
   name: 'nodepool_pool_addressable_requests',
   help: 'Requests of which the pool has all labels. Reported by one launcher.',
   labels: ['provider', 'pool'],
-  statsd: ({ provider, pool }) => [`nodepool.provider.${part(provider)}.pool.${part(pool)}.addressable_requests`],
+  statsd: ({ provider, pool }) => [`nodepool.provider.${name(provider)}.pool.${name(pool)}.addressable_requests`],
 };
 
 /** `limit`: `max_servers`, `max_cores`, `max_ram`, …; unlimited ones are not reported. */
@@ -67,7 +67,7 @@ export const PROVIDER_LIMITS: Gauge<'provider' | 'limit'> = {
   name: 'nodepool_provider_limit',
   help: 'Configured limits of the provider, the sum of those of its pools.',
   labels: ['provider', 'limit'],
-  statsd: ({ provider, limit }) => [`nodepool.provider.${part(provider)}.${part(limit)}`],
+  statsd: ({ provider, limit }) => [`nodepool.provider.${name(provider)}.${part(limit)}`],
 };
 
 /** `limit`: `instances`, `cores`, `ram`, … */
@@ -85,7 +85,7 @@ export const LEAKED_RESOURCES: Counter<'provider' | 'kind'> = {
   name: 'nodepool_leaked_resources_total',
   help: 'Resources in clouds that belonged to nothing and were deleted.',
   labels: ['provider', 'kind'],
-  statsd: ({ provider, kind }) => [`nodepool.provider.${part(provider)}.leaked.${part(kind)}s`],
+  statsd: ({ provider, kind }) => [`nodepool.provider.${name(provider)}.leaked.${part(kind.replaceAll('-', ''))}s`],
 };
 
 /** `queue`: `client.connection_queue`, `node_cache.event_queue`, … */

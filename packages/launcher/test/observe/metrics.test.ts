@@ -1,11 +1,36 @@
 /** What monitoring sees of launchers. */
 
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { KeyScanError, MetricsRegistry, openPrometheus, silentLogger, type StatsdSender } from '@nodepool/core';
+import {
+  ERROR_POLICIES,
+  KeyScanError,
+  MetricsRegistry,
+  openPrometheus,
+  silentLogger,
+  type DriverErrorCode,
+  type StatsdSender,
+} from '@nodepool/core';
 import { EnsembleMetrics, STATS_ELECTION } from '../../src/observe/ensemble-metrics.js';
 import { World, pool, provider, type RunningLauncher } from '../support/world.js';
 
 const INTERVAL_MS = 10_000;
+
+/** The results of failures in the `statsd_key` attributes and assignments of Nodepool 11. */
+const EXISTING_RESULTS = [
+  'error.nodepool',
+  'error.status',
+  'error.network',
+  'error.keyscan',
+  'error.capacity',
+  'error.ssh',
+  'error.ipadd',
+  'error.servercreatetimeout',
+  'error.serverdeletetimeout',
+  'error.imagetimeout',
+  'error.quota',
+  'error.zksession',
+  'error.unknown',
+];
 
 /** A statsd that remembers the last value of each gauge, and every counter and timer. */
 class Statsd implements StatsdSender {
@@ -69,6 +94,18 @@ function reportEnsemble({ store }: RunningLauncher, to: MetricsRegistry = metric
   return ensemble;
 }
 
+async function failed(label: string): Promise<void> {
+  const id = await world.during(world.requestor.submit([label]));
+  await world.until('the request fails', () => world.records('/nodepool/requests').get(id)?.state === 'failed');
+}
+
+/** Failures that were counted, by the part of the key after `nodepool.launch.`. */
+function launchErrors(): Record<string, number> {
+  const prefix = 'nodepool.launch.';
+  const errors = [...statsd.counters].filter(([key]) => key.startsWith(`${prefix}error.`));
+  return Object.fromEntries(errors.map(([key, count]) => [key.slice(prefix.length), count]));
+}
+
 async function fulfilled(labels: readonly string[], options = {}): Promise<string> {
   const id = await world.during(world.requestor.submit(labels, options));
   const state = (): unknown => world.records('/nodepool/requests').get(id)?.state;
@@ -80,7 +117,7 @@ describe('a launch', () => {
   it('is counted and timed, in all, by provider, and by requestor', async () => {
     await launcher();
     await fulfilled(['small'], { requestor: 'NodePool:test.1' });
-    const keys = ['nodepool.launch.ready', 'nodepool.launch.provider.de_mo.ready'];
+    const keys = ['nodepool.launch.ready', 'nodepool.launch.provider.de.mo.ready'];
     for (const key of [...keys, 'nodepool.launch.requestor.NodePool_test_1.ready']) {
       expect([key, statsd.counters.get(key), statsd.timings.get(key)?.length]).toEqual([key, 1, 1]);
     }
@@ -89,30 +126,49 @@ describe('a launch', () => {
   it('is counted by its zone, too, where it has one', async () => {
     await launcher({}, { 'availability-zones': ['zone-1'] });
     await fulfilled(['small']);
-    expect(statsd.counters.get('nodepool.launch.provider.de_mo.zone-1.ready')).toBe(1);
+    expect(statsd.counters.get('nodepool.launch.provider.de.mo.zone-1.ready')).toBe(1);
   });
 
-  it('that fails is counted by what went wrong', async () => {
+  it('is counted once for each attempt that fails, by what went wrong, and not again at its end', async () => {
     await launcher({ 'launch-retries': 2 }, { 'host-key-checking': true });
-    world.scanner = { scan: () => Promise.reject(new KeyScanError('nobody answers')) };
-    const id = await world.during(world.requestor.submit(['small']));
-    await world.until('the request fails', () => world.records('/nodepool/requests').get(id)?.state === 'failed');
-    expect(statsd.counters.get('nodepool.launch.error.keyscan')).toBe(1);
+    world.scanner = { scan: () => Promise.reject(new KeyScanError('no answer')) };
+    await failed('small');
+    expect(launchErrors()).toEqual({ 'error.keyscan': 2 });
     expect(statsd.counters.get('nodepool.launch.ready')).toBeUndefined();
     const { text } = (await metrics.exposition())!;
     expect(text).toContain(
-      'nodepool_launch_attempts_failed_total{provider="de.mo",pool="main",label="small",result="error.keyscan"} 2',
+      'nodepool_launch_attempts_failed_total{provider="de.mo",pool="main",label="small",reason="keyscan"} 2',
     );
   });
+
+  it('that succeeds at its second attempt is counted as both', async () => {
+    await launcher({ 'launch-retries': 2 }, { 'host-key-checking': true });
+    let scans = 0;
+    world.scanner = {
+      scan: () => ((scans += 1) === 1 ? Promise.reject(new KeyScanError('no answer')) : Promise.resolve(['key'])),
+    };
+    await fulfilled(['small']);
+    expect(launchErrors()).toEqual({ 'error.keyscan': 1 });
+    expect(statsd.counters.get('nodepool.launch.ready')).toBe(1);
+  });
+
+  it.each(Object.keys(ERROR_POLICIES) as DriverErrorCode[])(
+    'that fails with %s has a result that the existing Nodepool sends, too',
+    (code) => {
+      const { metric } = ERROR_POLICIES[code];
+      if (code === 'aborted') expect(metric).toBeUndefined();
+      else expect(EXISTING_RESULTS).toContain(metric);
+    },
+  );
 });
 
 it('calls of the cloud’s API are counted and timed', async () => {
   await launcher();
   await fulfilled(['small']);
-  const tasks = [...statsd.counters.keys()].filter((key) => key.startsWith('nodepool.task.de_mo.'));
+  const tasks = [...statsd.counters.keys()].filter((key) => key.startsWith('nodepool.task.de.mo.'));
   expect(tasks.length).toBeGreaterThan(0);
   for (const key of tasks) {
-    expect(key).toMatch(/^nodepool\.task\.de_mo\.[^.]+\.[A-Z]+\.[^.]+$/);
+    expect(key).toMatch(/^nodepool\.task\.de\.mo\.[^.]+\.[A-Z]+\.[^.]+$/);
     expect(statsd.timings.get(key)).toHaveLength(statsd.counters.get(key)!);
   }
   expect((await metrics.exposition())!.text).toContain('nodepool_api_answers_total{provider="de.mo"');
@@ -150,8 +206,8 @@ describe('the nodes of the ensemble', () => {
       'nodepool.label.small.nodes.ready': 2,
       'nodepool.label.large.nodes.ready': 1,
       'nodepool.label.large.nodes.building': 0,
-      'nodepool.provider.de_mo.nodes.ready': 3,
-      'nodepool.provider.de_mo.nodes.deleted': 0,
+      'nodepool.provider.de.mo.nodes.ready': 3,
+      'nodepool.provider.de.mo.nodes.deleted': 0,
     });
   });
 
@@ -199,5 +255,5 @@ it('requests are counted for each pool that has all of their labels', async () =
   await world.during(world.requestor.submit(['small', 'small', 'large']));
   await world.during(world.requestor.submit(['elsewhere'], { provider: 'nobody' }));
   await world.clock.advance(INTERVAL_MS);
-  expect(statsd.gauges.get('nodepool.provider.de_mo.pool.main.addressable_requests')).toBe(1);
+  expect(statsd.gauges.get('nodepool.provider.de.mo.pool.main.addressable_requests')).toBe(1);
 });

@@ -11,6 +11,9 @@ import { reportProcess } from '../../src/observe/process-metrics.js';
 import { World, pool, provider } from '../support/world.js';
 
 const INTERVAL_MS = 10_000;
+/** The recorded label; the test's own has a dot, as labels of operators have. */
+const RECORDED_LABEL = 'small';
+const LABEL = 'ubuntu-22.04';
 const RECORDING = join(__dirname, 'recorded', 'statsd-metrics.txt');
 
 /** Names with their types, as statsd has them on the wire: `nodepool.launch.ready|ms`. */
@@ -56,14 +59,14 @@ afterEach(async () => {
 
 /** A launcher of the same names as that of the recording, which serves requests until it has used both zones. */
 async function live(): Promise<() => Promise<void>> {
-  const main = pool('main', ['small'], { 'max-servers': 5000, 'availability-zones': ['az1', 'az2'] });
+  const main = pool('main', [LABEL], { 'max-servers': 5000, 'availability-zones': ['az1', 'az2'] });
   const { store } = await world.launcher([provider('fake-provider', [main])], 'vm');
   const stopReporting = reportProcess({ metrics, store, hostname: 'vm', eventLoop: new EventLoopMonitor() });
   const ensemble = new EnsembleMetrics({ store, metrics, clock: world.clock, log: silentLogger, identifier: 'vm' });
   ensemble.start();
   const zones = (): unknown[] => [...world.nodes().values()].map(({ az }) => az);
   while (!zones().includes('az1') || !zones().includes('az2')) {
-    const id = await world.during(world.requestor.submit(['small'], { requestor: 'load', reuse: false }));
+    const id = await world.during(world.requestor.submit([LABEL], { requestor: 'load', reuse: false }));
     await world.until('it is served', () => world.records('/nodepool/requests').get(id)?.state === 'fulfilled');
   }
   await world.clock.advance(INTERVAL_MS);
@@ -78,7 +81,7 @@ it('every name that was recorded is sent, as what it was', async () => {
   const recorded = readFileSync(RECORDING, 'utf8')
     .trim()
     .split('\n')
-    .map((line) => line.replace(/:[^|]*\|/, '|'));
+    .map((line) => line.replace(/:[^|]*\|/, '|').replace(`label.${RECORDED_LABEL}.`, `label.${LABEL}.`));
   expect(recorded.length).toBeGreaterThan(40);
   expect(recorded.filter((name) => !statsd.sent.has(name))).toEqual([]);
   await stop();
@@ -87,7 +90,7 @@ it('every name that was recorded is sent, as what it was', async () => {
 it('what is sent beside them is what the documentation names', async () => {
   const stop = await live();
   const known = [
-    /^nodepool\.(label\.[^.]+\.|provider\.[^.]+\.)?nodes\.[a-z-]+\|g$/,
+    /^nodepool\.(label\.ubuntu-22\.04\.|provider\.[^.]+\.)?nodes\.[a-z-]+\|g$/,
     /^nodepool\.provider\.[^.]+\.max_(servers|cores|ram)\|g$/,
     /^nodepool\.provider\.[^.]+\.pool\.[^.]+\.addressable_requests\|g$/,
     /^nodepool\.launch\.(provider\.[^.]+\.([^.]+\.)?|requestor\.[^.]+\.)?ready\|(c|ms)$/,
@@ -98,15 +101,21 @@ it('what is sent beside them is what the documentation names', async () => {
   await stop();
 });
 
-it('what happens rarely has the names that are documented, too', () => {
-  const labels = { provider: 'p.1', az: 'a:z', requestor: 'r', result: 'error.quota' };
-  metrics.observe(LAUNCHES, labels, 1);
+it('names keep their dots, those of requestors, tenants and hosts do not', () => {
+  metrics.observe(LAUNCHES, { provider: 'p.1', az: 'a.z', requestor: 'r:1.2', result: 'error.quota' }, 1);
   metrics.count(LEAKED_RESOURCES, { provider: 'p.1', kind: 'instance' });
+  metrics.count(LEAKED_RESOURCES, { provider: 'p.1', kind: 'floating-ip' });
   expect([...statsd.sent].filter((name) => name.endsWith('|c')).sort()).toEqual([
     'nodepool.launch.error.quota|c',
-    'nodepool.launch.provider.p_1.a_z.error.quota|c',
-    'nodepool.launch.provider.p_1.error.quota|c',
-    'nodepool.launch.requestor.r.error.quota|c',
-    'nodepool.provider.p_1.leaked.instances|c',
+    'nodepool.launch.provider.p.1.a.z.error.quota|c',
+    'nodepool.launch.provider.p.1.error.quota|c',
+    'nodepool.launch.requestor.r_1_2.error.quota|c',
+    'nodepool.provider.p.1.leaked.floatingips|c',
+    'nodepool.provider.p.1.leaked.instances|c',
   ]);
+});
+
+it('a name cannot end a key or a line of the protocol', () => {
+  metrics.count(LEAKED_RESOURCES, { provider: 'a:1|g\nb', kind: 'port' });
+  expect([...statsd.sent]).toEqual(['nodepool.provider.a_1_g_b.leaked.ports|c']);
 });
