@@ -120,7 +120,7 @@ export const schema: JsonSchema = providerSchema({
       }),
       tags: texts('Tags of the VM and what is made with it.'),
       'dynamic-tags': texts(
-        'Tags with data of the request: `{request.id}`, `{request.labels}`, `{request.requestor}`, `{request.requestor_data}`, `{request.relative_priority}`, `{request.event_id}`, `{request.created_time}`, `{request.tenant_name}`, and into structures `{request.requestor_data[key]}`. `{{` and `}}` are braces.',
+        'Tags with data of the request: `{request.id}`, `{request.labels}`, `{request.requestor}`, `{request.requestor_data}`, `{request.relative_priority}`, `{request.event_id}`, `{request.created_time}`, `{request.tenant_name}`, and into structures `{request.requestor_data[key]}`, each also with a format of Python: `{request.created_time:.0f}`. `{{` and `}}` are braces.',
       ),
       'user-data': { type: 'string', description: 'User data, which the VM can read at any time.' },
       'custom-data': {

@@ -6,6 +6,7 @@
 
 import { isJsonObject, type JsonValue } from '../model/json.js';
 import type { RequestInfo } from './api.js';
+import { ValueFormat, pythonNumber, type ValueKind } from './request-template-format.js';
 
 /** Says what is wrong with a template, e.g. `there is no request.nme`. */
 export class TemplateError extends Error {
@@ -19,31 +20,44 @@ export class TemplateError extends Error {
   }
 }
 
+interface Field {
+  readonly kind: ValueKind;
+  readonly of: (request: RequestInfo) => JsonValue;
+}
+
 /** What a template can say of a request, by the names that existing files use. */
-const FIELDS: Readonly<Record<string, (request: RequestInfo) => JsonValue>> = {
-  id: (request) => request.id,
-  labels: (request) => request.labels,
-  requestor: (request) => request.requestor,
-  requestor_data: (request) => request.requestorData,
-  relative_priority: (request) => request.relativePriority,
-  event_id: (request) => request.eventId,
-  created_time: (request) => request.createdTime,
-  tenant_name: (request) => request.tenantName,
+const FIELDS: Readonly<Record<string, Field>> = {
+  id: { kind: 'text', of: (request) => request.id },
+  labels: { kind: 'list', of: (request) => request.labels },
+  requestor: { kind: 'text', of: (request) => request.requestor },
+  requestor_data: { kind: 'any', of: (request) => request.requestorData },
+  relative_priority: { kind: 'integer', of: (request) => request.relativePriority },
+  event_id: { kind: 'text', of: (request) => request.eventId },
+  created_time: { kind: 'float', of: (request) => request.createdTime },
+  tenant_name: { kind: 'text', of: (request) => request.tenantName },
 };
 
-type Part = string | { readonly field: (request: RequestInfo) => JsonValue; readonly keys: readonly string[] };
+interface Placeholder {
+  readonly field: (request: RequestInfo) => JsonValue;
+  readonly keys: readonly string[];
+  /** `!s`: as text; `!r`: as Python source, texts in quotes. */
+  readonly conversion: string | undefined;
+  readonly format: ValueFormat | undefined;
+}
+
+type Part = string | Placeholder;
 
 /** Text, an escaped brace, a placeholder, or a brace that is none of these. */
 const TOKEN = /[^{}]+|\{\{|\}\}|\{([^{}]*)\}|[{}]/g;
-const PLACEHOLDER = /^request\.(\w+)((?:\[[^[\]]+\])*)$/;
+const PLACEHOLDER = /^request\.(\w+)((?:\[[^[\]]+\])*)(?:!([rs]))?(?::(.*))?$/s;
 
 /** A text with placeholders. Immutable. */
 export class RequestTemplate {
   private constructor(private readonly parts: readonly Part[]) {}
 
   /**
-   * Reads a template. Placeholders are `{request.<field>}` and, into structures, `{request.<field>[key][key]}`; `{{` and `}}`
-   * are braces. Throws `TemplateError`.
+   * Reads a template. Placeholders are `{request.<field>}` and, into structures, `{request.<field>[key][key]}`, either with
+   * a format of Python, e.g. `{request.created_time:.0f}`; `{{` and `}}` are braces. Throws `TemplateError`.
    */
   static parse(text: string): RequestTemplate {
     const parts: Part[] = [];
@@ -58,17 +72,18 @@ export class RequestTemplate {
     return new RequestTemplate(parts);
   }
 
-  /** The text for a request. A key that its data do not have gives nothing; see `asPythonText` for what is not a text. */
+  /**
+   * The text for a request. A key that its data do not have gives nothing; see `asPythonText` for what is not a text. A value
+   * that does not fit its format is shown without it.
+   */
   render(request: RequestInfo): string {
-    return this.parts
-      .map((part) => (typeof part === 'string' ? part : textAt(part.field(request), part.keys)))
-      .join('');
+    return this.parts.map((part) => (typeof part === 'string' ? part : fill(part, request))).join('');
   }
 }
 
 function parsePlaceholder(placeholder: string): Part {
   const match = PLACEHOLDER.exec(placeholder);
-  const [, name = '', path = ''] = match ?? [];
+  const [, name = '', path = '', conversion, format] = match ?? [];
   const known = Object.keys(FIELDS);
   if (match === null) {
     throw new TemplateError(
@@ -78,17 +93,38 @@ function parsePlaceholder(placeholder: string): Part {
   }
   const field = Object.hasOwn(FIELDS, name) ? FIELDS[name] : undefined;
   if (field === undefined) throw new TemplateError(`there is no request.${name}`, `there are: ${known.join(', ')}`);
-  return { field, keys: [...path.matchAll(/\[([^[\]]+)\]/g)].map(([, key = '']) => key) };
+  const keys = [...path.matchAll(/\[([^[\]]+)\]/g)].map(([, key = '']) => key);
+  const kind = conversion === undefined ? kindAt(field.kind, keys) : 'text';
+  return { field: field.of, keys, conversion, format: parseFormat(placeholder, format, kind) };
 }
 
-function textAt(value: JsonValue, keys: readonly string[]): string {
-  let found = value;
+function kindAt(kind: ValueKind, keys: readonly string[]): ValueKind {
+  if (keys.length === 0) return kind;
+  return kind === 'list' ? 'text' : 'any';
+}
+
+function parseFormat(placeholder: string, text: string | undefined, kind: ValueKind): ValueFormat | undefined {
+  if (text === undefined || text === '') return undefined;
+  const format = ValueFormat.parse(text, kind);
+  if (format instanceof ValueFormat) return format;
+  throw new TemplateError(
+    `the format of {${placeholder}} cannot be used: ${format.reason}`,
+    'write e.g. {request.created_time:.0f} or {request.id:>20}',
+  );
+}
+
+function fill({ field, keys, conversion, format }: Placeholder, request: RequestInfo): string {
+  let found = field(request);
   for (const key of keys) {
     const next = within(found, key);
     if (next === undefined) return '';
     found = next;
   }
-  return typeof found === 'string' ? found : asPythonText(found);
+  const asText = conversion === 'r' || (conversion === 's' && typeof found !== 'string');
+  const value = asText ? asPythonText(found) : found;
+  const isFormatted = typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean';
+  const formatted = isFormatted ? format?.apply(value) : undefined;
+  return formatted ?? (typeof value === 'string' ? value : asPythonText(value));
 }
 
 function within(value: JsonValue, key: string): JsonValue | undefined {
@@ -100,7 +136,7 @@ function within(value: JsonValue, key: string): JsonValue | undefined {
 function asPythonText(value: JsonValue): string {
   if (value === null) return 'None';
   if (typeof value === 'boolean') return value ? 'True' : 'False';
-  if (typeof value === 'number') return String(value);
+  if (typeof value === 'number') return pythonNumber(value);
   if (typeof value === 'string') return quoted(value);
   if (isList(value)) return `[${value.map(asPythonText).join(', ')}]`;
   if (!isJsonObject(value)) return '';

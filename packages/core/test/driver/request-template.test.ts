@@ -40,7 +40,6 @@ describe('a template over a request', () => {
     ['{request.__class__}', 'no request.__class__', 'id'],
     ['{request.constructor}', 'no request.constructor', 'id'],
     ['{node.id}', 'no placeholder', 'request.id'],
-    ['{request.id:>10}', 'no placeholder', 'request.id'],
     ['{request.requestor_data.job}', 'no placeholder', 'requestor_data[key]'],
     ['{}', 'no placeholder', '{{'],
     ['50 } 60', 'stands alone', '}}'],
