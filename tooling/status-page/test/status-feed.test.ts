@@ -1,3 +1,5 @@
+import { once } from 'node:events';
+import { connect, type Socket } from 'node:net';
 import { request, type ClientRequest, type IncomingMessage } from 'node:http';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { empty, PageServer } from '../src/index.js';
@@ -64,6 +66,23 @@ async function look(): Promise<Viewer> {
   });
 }
 
+/** A viewer that asks for the stream and reads nothing of it; resolves once the answer has begun. */
+async function neverRead(): Promise<Socket> {
+  const { hostname, port } = new URL(server.url);
+  const socket = connect(Number(port), hostname);
+  socket.on('error', () => undefined);
+  socket.write('GET /status/events HTTP/1.1\r\nHost: nodepool\r\n\r\n');
+  await once(socket, 'readable');
+  return socket;
+}
+
+/** Resolves with true once the server has closed the connection. */
+async function isClosed(socket: Socket): Promise<boolean> {
+  socket.resume();
+  if (!socket.destroyed) await once(socket, 'close');
+  return socket.destroyed;
+}
+
 describe('the stream of the status page', () => {
   it('tells everything first, and then what has changed', async () => {
     const viewer = await look();
@@ -108,13 +127,23 @@ describe('the stream of the status page', () => {
     expect(viewer.response.destroyed).toBe(true);
   });
 
-  it('turns away who comes too many, who can ask instead', async () => {
+  it('turns away who comes too many at once, who can ask instead', async () => {
     const viewers = await Promise.all(Array.from({ length: 100 }, look));
     await Promise.all(viewers.map((viewer) => viewer.told(1)));
     const refused = await look();
     expect(refused.response.statusCode).toBe(503);
     const answer = (await (await fetch(`${server.url}status/now`)).json()) as Message;
     expect(answer.sections).toHaveProperty('requests');
+  });
+
+  it('is not kept from others by a hundred viewers who never read', async () => {
+    const silent = await Promise.all(Array.from({ length: 100 }, neverRead));
+    await server.clock.advance(10_000);
+    const viewers = [await look(), await look()];
+    for (const viewer of viewers) expect((await viewer.told(1))[0]?.sections).toHaveProperty('requests');
+    expect(await Promise.all(silent.slice(0, 2).map(isClosed))).toEqual([true, true]);
+    expect(silent[2]?.destroyed).toBe(false);
+    for (const socket of silent) socket.destroy();
   });
 
   it('makes no answer to questions more often than once a second', async () => {

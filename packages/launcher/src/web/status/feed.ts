@@ -11,10 +11,23 @@ const INTERVAL_MS = 1000;
 /** Something is said at least so often: the page knows by it that the launcher is there. */
 const HEARTBEAT_MS = 5000;
 const RETRY_MS = 2000;
+/** A viewer that has not taken what was sent for this long, in milliseconds, is disconnected. */
+const STALL_MS = 15_000;
+/** A viewer connected for at least this long, in milliseconds, gives its place to a new one when all are taken. */
+const PLACE_MS = 10_000;
+
+interface Viewer {
+  readonly since: number;
+  /** What was sent last. */
+  sections: SectionTexts;
+  at: number;
+  /** Since when the connection has not taken what was sent; at most one message waits. */
+  stalledSince: number | undefined;
+}
 
 export class StatusFeed {
-  /** Who looks, and what they were told. */
-  private readonly viewers = new Map<ServerResponse, { sections: SectionTexts; at: number }>();
+  /** In the order in which they connected. */
+  private readonly viewers = new Map<ServerResponse, Viewer>();
   private kept: { readonly sections: SectionTexts; readonly at: number } | undefined;
   private timer: Timer | undefined;
 
@@ -30,16 +43,25 @@ export class StatusFeed {
     return messageOf(this.sections(), this.clock.now());
   }
 
-  get isFull(): boolean {
-    return this.viewers.size >= this.maxViewers;
+  /**
+   * Returns true if there is a place for another viewer. If all are taken, the longest connected viewer is disconnected:
+   * one that reads connects again, and one that never reads cannot be told apart, since the network takes megabytes for it.
+   */
+  makeRoom(): boolean {
+    if (this.viewers.size < this.maxViewers) return true;
+    const [oldest] = this.viewers;
+    if (oldest === undefined || this.clock.monotonic() - oldest[1].since < PLACE_MS) return false;
+    this.drop(oldest[0]);
+    return true;
   }
 
   /** Streams to this response until it is closed. The head has been written. */
   add(response: ServerResponse): void {
     response.on('close', () => this.remove(response));
-    // What a connection that breaks has to say is that it breaks.
+    // A broken connection closes the response, too.
     response.on('error', () => this.remove(response));
-    this.viewers.set(response, { sections: new Map(), at: -Infinity });
+    const since = this.clock.monotonic();
+    this.viewers.set(response, { since, sections: new Map(), at: -Infinity, stalledSince: undefined });
     response.write(`retry: ${RETRY_MS}\n\n`);
     this.tell();
     this.schedule();
@@ -58,6 +80,11 @@ export class StatusFeed {
     const now = this.clock.monotonic();
     if (this.kept === undefined || now - this.kept.at >= INTERVAL_MS) this.kept = { sections: this.make(), at: now };
     return this.kept.sections;
+  }
+
+  private drop(response: ServerResponse): void {
+    this.remove(response);
+    response.destroy();
   }
 
   private remove(response: ServerResponse): void {
@@ -85,12 +112,16 @@ export class StatusFeed {
     try {
       const sections = this.sections();
       const now = this.clock.monotonic();
-      for (const [response, told] of this.viewers) {
-        // Who cannot take what was sent gets no more; it is told the difference when it can.
-        if (response.writableNeedDrain) continue;
-        const changed = changedSections(told.sections, sections);
-        if (changed.size === 0 && now - told.at < HEARTBEAT_MS) continue;
-        this.viewers.set(response, { sections, at: now });
+      for (const [response, viewer] of this.viewers) {
+        if (response.writableNeedDrain) {
+          viewer.stalledSince ??= now;
+          if (now - viewer.stalledSince >= STALL_MS) this.drop(response);
+          continue;
+        }
+        viewer.stalledSince = undefined;
+        const changed = changedSections(viewer.sections, sections);
+        if (changed.size === 0 && now - viewer.at < HEARTBEAT_MS) continue;
+        Object.assign(viewer, { sections, at: now });
         response.write(`data: ${messageOf(changed, this.clock.now())}\n\n`);
       }
     } catch (error) {

@@ -10,7 +10,7 @@ import { makeSections } from './sections.js';
 
 export type { StatusSources } from './sources.js';
 
-/** Who comes after them asks every few seconds instead. */
+/** Pages that find no place ask every few seconds instead. */
 const MAX_VIEWERS = 100;
 
 /** Nothing but the page's own files is ever loaded or run, whatever a record says. */
@@ -53,7 +53,9 @@ export const statusRoutes: WebRoutes = (app, { store, clock, log, isReady, expla
     reply.type('application/json').header('Cache-Control', 'no-store').send(feed.message()),
   );
   app.get('/status/events', { exposeHeadRoute: false }, (request, reply) => {
-    if (feed.isFull) return sendError(request, reply, 503, `${MAX_VIEWERS} others look already; read /status/now`);
+    if (!feed.makeRoom()) {
+      return sendError(request, reply, 503, `${MAX_VIEWERS} viewers have just connected; read /status/now`);
+    }
     reply.hijack();
     reply.raw.writeHead(200, {
       'Content-Type': 'text/event-stream',

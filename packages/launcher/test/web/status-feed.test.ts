@@ -1,0 +1,34 @@
+/** What a slow viewer of the status page may cost. */
+
+import { IncomingMessage, ServerResponse } from 'node:http';
+import { Socket } from 'node:net';
+import { expect, it } from '@jest/globals';
+import { VirtualClock } from '@nodepool/zookeeper';
+import { StatusFeed } from '../../src/web/status/feed.js';
+
+const LARGE = JSON.stringify('x'.repeat(100_000));
+
+/** A viewer whose connection takes nothing. */
+function stuck(): ServerResponse {
+  return new ServerResponse(new IncomingMessage(new Socket()));
+}
+
+it('a viewer that takes nothing has one message waiting, and is disconnected after a while', async () => {
+  const clock = new VirtualClock();
+  let round = 0;
+  const make = (): Map<string, string> => new Map([['nodes', `[${(round += 1)},${LARGE}]`]]);
+  const feed = new StatusFeed(clock, make, 100, (error) => {
+    throw error;
+  });
+  const viewer = stuck();
+  feed.add(viewer);
+  const waiting = viewer.writableLength;
+  expect(waiting).toBeGreaterThan(LARGE.length);
+  await clock.advance(15_000);
+  expect([viewer.writableLength, viewer.destroyed]).toEqual([waiting, false]);
+  await clock.advance(1000);
+  expect(viewer.destroyed).toBe(true);
+  const before = round;
+  await clock.advance(60_000);
+  expect(round).toBe(before);
+});
