@@ -4,6 +4,7 @@
  */
 
 import { sleep, type BuildHandle, type UploadHandle, type UploadPlace } from '@nodepool/core';
+import { recordInterruptedBuild } from './build-failure.js';
 import type { BuilderContext } from './context.js';
 
 /** The clean-up may be looking at the record at this moment; so often, and after so long, milliseconds, it is tried again. */
@@ -14,7 +15,11 @@ export async function failAbandonedBuilds(context: BuilderContext, image: string
   const { images } = context.store;
   for (const build of images.builds(image)) {
     if (build.state !== 'building') continue;
-    await giveUp(context, signal, () => images.tryLockBuild(build, { change: { state: 'failed' }, signal }));
+    await giveUp(context, signal, async () => {
+      const handle = await images.tryLockBuild(build, { change: { state: 'failed' }, signal });
+      if (handle !== undefined) await recordInterruptedBuild(context, handle);
+      return handle;
+    });
   }
 }
 

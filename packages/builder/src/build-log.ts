@@ -3,7 +3,7 @@
 import { createWriteStream, type WriteStream } from 'node:fs';
 import { mkdir, readdir, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { reasonOf, type Logger } from '@nodepool/core';
+import { reasonOf, type BuildRef, type Logger } from '@nodepool/core';
 import { BUILD_ID } from './disk-image-files.js';
 
 /** So many characters of the output are kept to tell its last line, and so many of that line are told. */
@@ -36,8 +36,8 @@ export class BuildLog {
   }
 
   /** Opens the log, making its folder. Never rejects. */
-  static async open(folder: string, name: string, log: Logger): Promise<BuildLog> {
-    const file = join(folder, `${name}.log`);
+  static async open(folder: string, build: BuildRef, log: Logger): Promise<BuildLog> {
+    const file = logPath(folder, build);
     try {
       await mkdir(folder, { recursive: true });
     } catch (error) {
@@ -81,6 +81,11 @@ export class BuildLog {
     this.waiting = [];
     for (const wake of waiting) wake();
   }
+}
+
+/** Returns the path of a build's log. */
+export function logPath(folder: string, { image, id }: BuildRef): string {
+  return join(folder, `${image}-${id}.log`);
 }
 
 /** Removes the oldest logs of an image, so that `keep` are left; -1: all. Never rejects. */

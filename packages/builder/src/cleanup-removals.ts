@@ -1,6 +1,7 @@
 /** Removes one build or one upload: under its lock, and after the plan was made again from what is known then. */
 
 import type { Call, GuardedCalls, ImageUpload, LockedUpload } from '@nodepool/core';
+import { recordInterruptedBuild } from './build-failure.js';
 import { caughtUp } from './caught-up.js';
 import type { BuildCleanup, CleanupPlan } from './cleanup-plan.js';
 import type { Removal } from './cleanup-worker.js';
@@ -94,6 +95,7 @@ export async function removeBuild(
     if (plan === undefined || cleanup === undefined) return { removal: DONE, filesRemoved: false };
     if (handle.build.state !== 'deleting') {
       builder.log.info('Deleting a build', { image, build_id: id, because: cleanup.why });
+      if (handle.build.state === 'building') await recordInterruptedBuild(builder, handle);
       await handle.update({ state: 'deleting' });
     }
     if (cleanup.files) await builder.files.remove({ image, id });

@@ -7,8 +7,8 @@ import { spawn, type ChildProcess } from 'node:child_process';
 import { access, constants } from 'node:fs/promises';
 import { constants as system } from 'node:os';
 import { basename, join } from 'node:path';
-import { abortReason, errorCodeOf, reasonOf, sleep, type Clock, type Logger } from '@nodepool/core';
-import { BuildLog, removeOldLogs } from './build-log.js';
+import { abortReason, errorCodeOf, reasonOf, sleep, type BuildRef, type Clock, type Logger } from '@nodepool/core';
+import { BuildLog, logPath, removeOldLogs } from './build-log.js';
 import { BuildFailedError, type DiskImageCreator, type DiskImageJob } from './disk-image-creator.js';
 
 /** What a build gets to end by itself after SIGTERM; and to close its output once it has ended. */
@@ -34,10 +34,14 @@ export class DibProcesses implements DiskImageCreator {
     private readonly settings: () => BuildLogSettings,
   ) {}
 
+  logFile(build: BuildRef): string {
+    return logPath(this.settings().folder, build);
+  }
+
   async create(job: DiskImageJob): Promise<void> {
     job.signal.throwIfAborted();
     const { folder, retention } = this.settings();
-    const output = await BuildLog.open(folder, `${job.image}-${job.build}`, job.log);
+    const output = await BuildLog.open(folder, { image: job.image, id: job.build }, job.log);
     const log = job.log.with({ build_log: output.file });
     let lastLine = 'The command could not be started';
     try {

@@ -1,6 +1,6 @@
 /** The making of disk images, as the build worker sees it. Implementation: `dib-process.ts`. */
 
-import type { Logger } from '@nodepool/core';
+import type { BuildRef, Logger } from '@nodepool/core';
 
 /** One run of `disk-image-create`. */
 export interface DiskImageJob {
@@ -23,6 +23,8 @@ export interface DiskImageCreator {
    * started runs any more then, as far as that can be done.
    */
   create(job: DiskImageJob): Promise<void>;
+  /** Returns the path of the build's log. */
+  logFile(build: BuildRef): string;
 }
 
 export type BuildFailure =

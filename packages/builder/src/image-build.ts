@@ -10,6 +10,7 @@ import {
   type Logger,
 } from '@nodepool/core';
 import { failAbandonedBuilds } from './abandoned-records.js';
+import { failureReason, recordFailedBuild } from './build-failure.js';
 import { readyBuilds } from './build-plan.js';
 import { BUILD_DURATION, BUILD_EXIT_CODE, FAILED_BUILDS, IMAGE_SIZE, LAST_BUILD } from './builder-metrics.js';
 import { unixSeconds, type BuilderContext } from './context.js';
@@ -40,8 +41,14 @@ export async function buildImage(
   stop: AbortSignal,
   onBuild: (id: string) => void,
 ): Promise<void> {
-  await failAbandonedBuilds(context, plan.image.name, stop);
-  await checkFreeSpace(context, plan.image.name);
+  const { name } = plan.image;
+  await failAbandonedBuilds(context, name, stop);
+  try {
+    await checkFreeSpace(context, name);
+  } catch (error) {
+    await recordFailedBuild(context, lock, { image: name, build: undefined, error });
+    throw error;
+  }
   const startedAt = unixSeconds(context);
   const handle = await lock.create(newBuild(context, plan), { id: context.random.uuidHex(), signal: stop });
   const { build } = handle;
@@ -135,15 +142,15 @@ async function becomeReady(
 
 /** Never rejects: what cannot be done here is done by the clean-up, which finds the record without its lock. */
 async function fail(context: BuilderContext, handle: BuildHandle, error: unknown, log: Logger): Promise<void> {
-  const { image } = handle.build;
-  const reason = error instanceof BuildFailedError ? error.failure : 'aborted';
-  context.metrics.count(FAILED_BUILDS, { image, reason });
+  const { image, id } = handle.build;
+  context.metrics.count(FAILED_BUILDS, { image, reason: failureReason(error) });
   try {
     await context.files.remove(handle.build);
   } catch (failure) {
     log.warn('Files of a failed build could not be removed; it is tried again', { reason: reasonOf(failure) });
   }
   if (handle.lock.lost.aborted) return;
+  await recordFailedBuild(context, handle, { image, build: id, error });
   try {
     await handle.release({ state: 'failed' });
   } catch (failure) {

@@ -123,6 +123,36 @@ describe('a build that fails', () => {
     },
   );
 
+  it.each([
+    ['fails', { reason: 'exit', message: 'it ended with status 100' }],
+    ['hangs', { reason: 'timeout', message: 'it took too long' }],
+    ['no-file', { reason: 'incomplete', message: 'no qcow2' }],
+  ] as const)('as in "%s" leaves its time, reason and log, also once its record is gone', async (ending, failure) => {
+    const { dib } = await world.builder(site());
+    dib.ending = () => ending;
+    await world.until('it has failed', () => world.builds('debian').some(({ state }) => state === 'failed'));
+    const [failed] = world.builds('debian');
+    await world.until('its record is gone', () => !world.builds('debian').some(({ id }) => id === failed?.id));
+    const { images } = await world.operator();
+    expect(images.lastBuildFailure('debian')).toEqual({
+      ...failure,
+      time: expect.closeTo(Number(failed?.['state_time']), 0),
+      build: failed?.id,
+      builder: 'builder-1',
+      log: `/logs/debian-${failed?.id ?? ''}.log`,
+    });
+  });
+
+  it('leaves the failure of an earlier one, which is older than a build that works', async () => {
+    const { dib } = await world.builder(site());
+    dib.ending = () => (dib.jobs.length === 1 ? 'fails' : 'works');
+    await world.until('the image is built', () => world.readyBuilds('debian') === 1);
+    const { images } = await world.operator();
+    const failure = images.lastBuildFailure('debian');
+    expect(failure?.build).toBe(dib.jobs[0]?.build);
+    expect(failure?.time).toBeLessThan(Number(world.builds('debian').at(-1)?.['state_time']));
+  });
+
   it('is tried less and less often', async () => {
     const { dib } = await world.builder(site());
     dib.ending = () => 'fails';
@@ -150,6 +180,8 @@ describe('a build that fails', () => {
     await world.after(HOUR);
     expect(dib.jobs).toEqual([]);
     expect(world.builds('debian')).toEqual([]);
+    const { images } = await world.operator();
+    expect(images.lastBuildFailure('debian')).toMatchObject({ reason: 'space', build: null, log: null });
     machine.disk.full = false;
     await world.until('the image is built', () => world.readyBuilds('debian') === 1);
   });
@@ -165,6 +197,13 @@ describe('a build that fails', () => {
     await world.until('what it left is gone', () => world.builds('debian').length === 1);
     expect(world.builds('debian')[0]?.id).not.toBe(lost?.build);
     expect([...machine.disk.files.values()].map(({ id }) => id)).toEqual([world.builds('debian')[0]?.id]);
+    const { images } = await world.operator();
+    expect(images.lastBuildFailure('debian')).toMatchObject({
+      reason: 'interrupted',
+      build: lost?.build,
+      builder: 'builder-1',
+      log: `/logs/debian-${lost?.build ?? ''}.log`,
+    });
   });
 });
 

@@ -38,7 +38,7 @@ function job(mode: FakeDibMode, more: Partial<DiskImageJob> = {}): DiskImageJob 
 
 const dib = (retention = 7): DibProcesses => new DibProcesses(systemClock, () => ({ folder: logs, retention }));
 
-const logText = (): Promise<string> => readFile(join(logs, `debian-${ID}.log`), 'utf8');
+const logText = (): Promise<string> => readFile(dib().logFile(BUILD), 'utf8');
 
 /** Processes that work for this build: they have its path in their environment. */
 const processesOfBuild = (): Promise<string[]> => processesWith(`DIB_IMAGE_FILENAME=${images}`);
@@ -59,6 +59,7 @@ describe('a build that works', () => {
     await dib().create(job('works'));
     const made = await files.complete(BUILD, ['qcow2', 'raw'], new AbortController().signal);
     expect(made.map(({ format }) => format)).toEqual(['qcow2', 'raw']);
+    expect(await readdir(logs)).toEqual([`debian-${ID}.log`]);
     const text = await logText();
     expect(text).toContain(
       `DIB_RELEASE=12.0 DIB_IMAGE_NAME=debian DIB_IMAGE_FILENAME=${files.basePath(BUILD)} ELEMENTS_PATH=/elements`,

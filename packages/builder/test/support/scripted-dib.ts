@@ -1,6 +1,6 @@
 /** `disk-image-create` without a process: it takes time and ends as it is told to. */
 
-import { sleep, type Clock } from '@nodepool/core';
+import { sleep, type BuildRef, type Clock } from '@nodepool/core';
 import { BuildFailedError, type DiskImageCreator, type DiskImageJob } from '../../src/index.js';
 import type { MemoryDisk } from './memory-disk.js';
 
@@ -16,6 +16,10 @@ export class ScriptedDib implements DiskImageCreator {
     private readonly disk: MemoryDisk,
     private readonly clock: Clock,
   ) {}
+
+  logFile({ image, id }: BuildRef): string {
+    return `/logs/${image}-${id}.log`;
+  }
 
   async create(job: DiskImageJob): Promise<void> {
     this.jobs.push(job);

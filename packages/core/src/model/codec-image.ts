@@ -1,12 +1,13 @@
 /** Codecs of image builds and uploads, below `/nodepool/images/<image>/builds`. */
 
-import { recordCodec, type Codec } from './codec.js';
+import { parseObject, recordCodec, type Codec } from './codec.js';
 import { externalId, isText, number, oneOf, text, texts, unknownState, type RawField } from './codec-fields.js';
 import {
   BUILD_STATES,
   UPLOAD_STATES,
   type ImageBuild,
   type ImageBuildData,
+  type ImageBuildFailure,
   type ImageUpload,
   type ImageUploadData,
 } from './image.js';
@@ -84,6 +85,21 @@ export const uploadCodec: Codec<UploadId, ImageUploadData> = recordCodec<UploadI
   /** A finished upload leaves no trace of ours. */
   print: (name, field) => (name === 'progress' && field === null ? undefined : JSON.stringify(field)),
 });
+
+/** Returns the last failed build of an image, or the reason why it cannot be read. */
+export function decodeBuildFailure(data: Uint8Array, changedAt: number): ImageBuildFailure | string {
+  const parsed = parseObject(data);
+  if (typeof parsed === 'string') return parsed;
+  const { time, build, builder, reason, message, log } = parsed.object;
+  return {
+    time: number(time) ?? changedAt,
+    build: text(build),
+    builder: text(builder),
+    reason: text(reason) ?? '',
+    message: text(message) ?? '',
+    log: text(log),
+  };
+}
 
 function formats(raw: RawField): readonly string[] {
   const names = typeof raw === 'string' ? raw.split(',') : texts(raw);

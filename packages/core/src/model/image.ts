@@ -28,6 +28,21 @@ export interface ImageBuild extends ImageBuildData {
   readonly id: string;
 }
 
+/** The last failed build of an image. Ours; other programs ignore its znode. */
+export interface ImageBuildFailure {
+  /** Unix seconds at which the build ended, or was found to be interrupted. */
+  readonly time: number;
+  /** Id of the build; null if it failed before it had one. */
+  readonly build: string | null;
+  /** Host name of the builder; null if unknown. */
+  readonly builder: string | null;
+  /** `exit`, `timeout`, `start`, `incomplete`, `space`, `aborted` or `interrupted`. */
+  readonly reason: string;
+  readonly message: string;
+  /** Path of the build's log on the host of the builder; null if there is none or it is unknown. */
+  readonly log: string | null;
+}
+
 export interface ImageUploadData {
   readonly state: UploadState;
   /** Unix seconds. */

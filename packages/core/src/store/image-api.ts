@@ -5,7 +5,7 @@
  */
 
 import type { CallOptions, HeldLock } from '@nodepool/zookeeper';
-import type { ImageBuild, ImageBuildData, ImageUpload, ImageUploadData } from '../model/image.js';
+import type { ImageBuild, ImageBuildData, ImageBuildFailure, ImageUpload, ImageUploadData } from '../model/image.js';
 import type { CorruptRecord } from './api.js';
 
 /** What names a build; every `ImageBuild` does. */
@@ -35,6 +35,11 @@ export interface ImageStore {
   buildRequested(image: string): boolean;
   /** Since when a build is asked for, unix seconds; undefined: it is not. */
   buildRequestedAt(image: string): number | undefined;
+  /**
+   * Returns the last failed build of the image. A successful build does not remove it: the image fails to build if no
+   * `ready` build is newer.
+   */
+  lastBuildFailure(image: string): ImageBuildFailure | undefined;
   /** Whether anybody contends for the lock for building the image. */
   isBuilding(image: string): boolean;
   /** Whether anybody contends for the lock for uploading the build to the provider. */
@@ -92,6 +97,8 @@ export interface BuildingLock {
   readonly lock: HeldLock;
   /** Makes the record of a build. `id`: 32 hex digits; default: a new one. */
   create(build: ImageBuildData, options?: { readonly id?: string } & CallOptions): Promise<BuildHandle>;
+  /** Replaces the last failed build of the image, fenced by the lock. */
+  recordFailure(failure: ImageBuildFailure, options?: CallOptions): Promise<void>;
   /** Gives the lock up; idempotent. */
   release(): Promise<void>;
 }
@@ -111,6 +118,8 @@ export interface BuildHandle {
   readonly lock: HeldLock;
   /** Versioned and fenced write; sets `state_time` when `state` changes. Writes of one handle are applied in order. */
   update(change: Partial<ImageBuildData>, options?: CallOptions): Promise<void>;
+  /** Replaces the last failed build of the image, fenced by the lock. */
+  recordFailure(failure: ImageBuildFailure, options?: CallOptions): Promise<void>;
   /**
    * Gives the lock up, with a last change in the same transaction. With `fulfilsRequest`, the wish for a build of the image
    * goes with it.

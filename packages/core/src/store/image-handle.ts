@@ -3,7 +3,7 @@
 import { isZooKeeperError, type CallOptions, type HeldLock, type TransactionOp } from '@nodepool/zookeeper';
 import { buildCodec, uploadCodec } from '../model/codec-image.js';
 import type { Codec, Source, Stated } from '../model/codec.js';
-import type { ImageBuild, ImageBuildData, ImageUpload, ImageUploadData } from '../model/image.js';
+import type { ImageBuild, ImageBuildData, ImageBuildFailure, ImageUpload, ImageUploadData } from '../model/image.js';
 import { commit, isStale, throwIfLost } from './commit.js';
 import { now, type StoreContext } from './context.js';
 import { LostOwnershipError } from './errors.js';
@@ -18,7 +18,15 @@ import type {
   UploadingLock,
 } from './image-api.js';
 import { bytesOf, inTurn, OwnedRecord } from './owned-record.js';
-import { buildPath, buildRequestPath, nameOf, placeOfImage, uploadPath, uploadsPath } from './paths.js';
+import {
+  buildPath,
+  buildRequestPath,
+  lastFailurePath,
+  nameOf,
+  placeOfImage,
+  uploadPath,
+  uploadsPath,
+} from './paths.js';
 import { removeRecord } from './remove-record.js';
 import { statOfNew } from './stat-of-new.js';
 import { checkTransactionSize } from './transaction-size.js';
@@ -42,6 +50,10 @@ export class OwnedBuild implements LockedBuild {
 
   update(change: Partial<ImageBuildData>, options?: CallOptions): Promise<void> {
     return write(this.context, this.record, change, false, options);
+  }
+
+  recordFailure(failure: ImageBuildFailure, options?: CallOptions): Promise<void> {
+    return recordFailure(this.context, this.lock, this.build.image, failure, options);
   }
 
   async release(change?: Partial<ImageBuildData>, options: ReleaseBuildOptions = {}): Promise<void> {
@@ -123,6 +135,10 @@ export class HeldBuildingLock implements BuildingLock {
     return new OwnedBuild(this.context, record);
   }
 
+  recordFailure(failure: ImageBuildFailure, options?: CallOptions): Promise<void> {
+    return recordFailure(this.context, this.lock, this.image, failure, options);
+  }
+
   release(): Promise<void> {
     return this.lock.release();
   }
@@ -175,6 +191,33 @@ function write<D extends Stated & { readonly state: string }, I extends object>(
     const step = change === undefined ? record.release() : record.change(change, now(context), release);
     return commit(zooKeeper, caches, [step], options, further);
   });
+}
+
+/** Replaces the last failed build of an image. A write whose answer was lost is repeated. */
+async function recordFailure(
+  { zooKeeper, caches }: StoreContext,
+  lock: HeldLock,
+  image: string,
+  failure: ImageBuildFailure,
+  options?: CallOptions,
+): Promise<void> {
+  const path = lastFailurePath(image);
+  const data = bytesOf(JSON.stringify(failure));
+  let exists = caches.has(path);
+  for (;;) {
+    throwIfLost({ path, lock });
+    const write: TransactionOp = exists ? { type: 'set', path, data } : { type: 'create', path, data };
+    try {
+      await zooKeeper.transaction([lock.fence, write], options);
+      return;
+    } catch (error) {
+      const isAboutWrite = isZooKeeperError(error) && error.operationIndex === 1;
+      if (isAboutWrite && isZooKeeperError(error, 'node-exists')) exists = true;
+      else if (isAboutWrite && isZooKeeperError(error, 'no-node') && exists) exists = false;
+      else if (isStale(error) || isZooKeeperError(error, 'session-lost')) throw new LostOwnershipError(path, error);
+      else if (!isZooKeeperError(error, 'outcome-unknown') || options?.signal?.aborted === true) throw error;
+    }
+  }
 }
 
 /** Makes a record, fenced by a lock. */

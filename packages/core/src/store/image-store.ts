@@ -1,9 +1,9 @@
 /** Image builds and uploads: `/nodepool/images`. */
 
 import type { CallOptions, TreeNode } from '@nodepool/zookeeper';
-import { buildCodec, uploadCodec } from '../model/codec-image.js';
+import { buildCodec, decodeBuildFailure, uploadCodec } from '../model/codec-image.js';
 import type { Decoded, Source } from '../model/codec.js';
-import type { ImageBuild, ImageBuildData, ImageUpload, ImageUploadData } from '../model/image.js';
+import type { ImageBuild, ImageBuildData, ImageBuildFailure, ImageUpload, ImageUploadData } from '../model/image.js';
 import type { CorruptRecord } from './api.js';
 import type { StoreContext } from './context.js';
 import type {
@@ -40,9 +40,13 @@ interface KnownImage {
   paused: boolean;
   /** Unix seconds. */
   buildRequestedAt: number | undefined;
+  lastFailure: ImageBuildFailure | undefined;
   readonly builds: Map<string, KnownRecord<ImageBuild>>;
   readonly uploads: Map<string, KnownRecord<ImageUpload>>;
 }
+
+/** Kinds of znodes whose data or times are read. */
+const WITH_DATA: ReadonlySet<ImagePlace['kind']> = new Set(['build', 'upload', 'build-request', 'last-failure']);
 
 export class ImageRecords implements ImageStore {
   private readonly known = new Map<string, KnownImage>();
@@ -59,7 +63,7 @@ export class ImageRecords implements ImageStore {
       root: IMAGES_ROOT,
       wantsData: (path) => {
         const kind = placeOfImage(path)?.kind;
-        return kind === 'build' || kind === 'upload' || kind === 'build-request';
+        return kind !== undefined && WITH_DATA.has(kind);
       },
       onPut: (znode, before) => {
         const place = placeOfImage(znode.path);
@@ -134,6 +138,10 @@ export class ImageRecords implements ImageStore {
 
   buildRequestedAt(image: string): number | undefined {
     return this.known.get(image)?.buildRequestedAt;
+  }
+
+  lastBuildFailure(image: string): ImageBuildFailure | undefined {
+    return this.known.get(image)?.lastFailure;
   }
 
   isBuilding(image: string): boolean {
@@ -233,6 +241,13 @@ export class ImageRecords implements ImageStore {
       case 'build-request':
         image.buildRequestedAt = znode.stat.ctime / 1000;
         break;
+      case 'last-failure': {
+        const failure = decodeBuildFailure(znode.data, changedAt);
+        if (typeof failure === 'string')
+          this.context.log.warn('A record cannot be read', { path: znode.path, reason: failure });
+        image.lastFailure = typeof failure === 'string' ? undefined : failure;
+        break;
+      }
       case 'build':
         this.keep(image.builds, place.id, znode, buildCodec.decode(znode.data, place, changedAt));
         break;
@@ -256,6 +271,9 @@ export class ImageRecords implements ImageStore {
         break;
       case 'build-request':
         image.buildRequestedAt = undefined;
+        break;
+      case 'last-failure':
+        image.lastFailure = undefined;
         break;
       case 'build':
         image.builds.delete(place.id);
@@ -297,15 +315,23 @@ export class ImageRecords implements ImageStore {
   private imageOf(name: string): KnownImage {
     let image = this.known.get(name);
     if (image === undefined) {
-      image = { present: false, paused: false, buildRequestedAt: undefined, builds: new Map(), uploads: new Map() };
+      image = {
+        present: false,
+        paused: false,
+        buildRequestedAt: undefined,
+        lastFailure: undefined,
+        builds: new Map(),
+        uploads: new Map(),
+      };
       this.known.set(name, image);
     }
     return image;
   }
 }
 
-function isForgotten({ present, paused, buildRequestedAt, builds, uploads }: KnownImage): boolean {
-  return !present && !paused && buildRequestedAt === undefined && builds.size === 0 && uploads.size === 0;
+function isForgotten({ present, paused, buildRequestedAt, lastFailure, builds, uploads }: KnownImage): boolean {
+  if (present || paused || buildRequestedAt !== undefined || lastFailure !== undefined) return false;
+  return builds.size === 0 && uploads.size === 0;
 }
 
 function valuesByAge<T extends ImageBuild | ImageUpload>(

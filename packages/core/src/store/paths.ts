@@ -103,6 +103,11 @@ export function buildRequestPath(image: string): string {
   return `${IMAGES_ROOT}/${image}/request-build`;
 }
 
+/** The last failed build of an image. Ours: other programs ignore it. */
+export function lastFailurePath(image: string): string {
+  return `${IMAGES_ROOT}/${image}/last-failure`;
+}
+
 /** Last name of a path. */
 export function nameOf(path: string): string {
   return path.slice(path.lastIndexOf('/') + 1);
@@ -145,7 +150,7 @@ export function placeOfRequestLock(path: string): RecordPlace | undefined {
 
 /** What a path below `/nodepool/images` names. */
 export type ImagePlace =
-  | { readonly kind: 'image' | 'pause' | 'build-request'; readonly image: string }
+  | { readonly kind: 'image' | 'pause' | 'build-request' | 'last-failure'; readonly image: string }
   | { readonly kind: 'build'; readonly image: string; readonly id: string }
   /** Of one of the locks of the image. `lock`: path of the lock directory. */
   | { readonly kind: 'contender'; readonly image: string; readonly lock: string }
@@ -167,6 +172,7 @@ export function placeOfImage(path: string): ImagePlace | undefined {
   if (second === undefined) return { kind: 'image', image };
   if (id === undefined) {
     if (second === 'pause') return { kind: 'pause', image };
+    if (second === 'last-failure') return { kind: 'last-failure', image };
     return second === 'request-build' ? { kind: 'build-request', image } : undefined;
   }
   if (second !== 'builds' || id === 'lock') return undefined;

@@ -122,6 +122,30 @@ describe('a build', () => {
     });
   });
 
+  it('leaves its failure beside the marks of its image, where other stores and the next failure find it', async () => {
+    const path = '/nodepool/images/debian/last-failure';
+    const failure = { time: 5, build: 'b1', builder: 'host', reason: 'exit', message: 'status 1', log: '/logs/b1.log' };
+    const lock = await building();
+    await simulation.run(lock.recordFailure({ ...failure, build: null, log: null }));
+    const handle = await simulation.run(lock.create(BUILD, { id: 'b1' }));
+    await simulation.run(handle.recordFailure(failure));
+    await simulation.run(handle.release({ state: 'failed' }));
+    await simulation.settled();
+    expect(simulation.json(path)).toEqual(failure);
+    expect([store, other].map(({ images }) => images.lastBuildFailure('debian'))).toEqual([failure, failure]);
+    await simulation.run(store.zooKeeper.delete(path));
+    await simulation.settled();
+    expect(other.images.lastBuildFailure('debian')).toBeUndefined();
+  });
+
+  it('leaves no failure when its lock is lost', async () => {
+    const handle = await simulation.run((await building()).create(BUILD));
+    await simulation.run(simulation.other.delete(handle.lock.contender));
+    const failure = { time: 5, build: null, builder: null, reason: 'exit', message: '', log: null };
+    await expect(simulation.run(handle.recordFailure(failure))).rejects.toBeInstanceOf(LostOwnershipError);
+    expect(simulation.paths('/nodepool/images/debian/last-failure')).toEqual([]);
+  });
+
   it.each([true, false])('takes the wish for it away when it fulfils it: %j', async (fulfilsRequest) => {
     await simulation.run(store.images.requestBuild('debian'));
     const handle = await simulation.run((await building()).create(BUILD));
