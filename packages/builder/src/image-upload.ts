@@ -4,6 +4,7 @@ import {
   linkSignals,
   loadImageUploadSettings,
   reasonOf,
+  TimeoutError,
   toDriverError,
   type Call,
   type ExternalId,
@@ -18,6 +19,7 @@ import { failAbandonedUploads } from './abandoned-records.js';
 import { FAILED_UPLOADS, UPLOAD_DURATION } from './builder-metrics.js';
 import { unixSeconds, type BuilderContext } from './context.js';
 import type { DiskImageFile } from './disk-image-files.js';
+import { IdleLimit } from './idle-limit.js';
 import type { ImageProvider } from './image-providers.js';
 import { externalNameOf } from './upload-plan.js';
 import { UploadProgress } from './upload-progress.js';
@@ -113,31 +115,44 @@ async function send(
   { name, log, signal, observer, progress }: Sending,
 ): Promise<ExternalId> {
   const { provider, file, calls } = plan;
-  const { imageUploadTimeoutMs } = settingsOf(plan);
+  const { imageUploadTimeoutMs, imageUploadIdleTimeoutMs } = settingsOf(plan);
   const { md5, sha256 } = await files.checksums(file);
   log.info('Uploading an image', { file: file.path, bytes: file.bytes, external_name: name });
-  const call: Call = { signal, deadline: clock.monotonic() + imageUploadTimeoutMs, log };
-  return calls.make(`the upload of ${file.path}`, call, (guarded) =>
-    provider.images.uploadImage({
-      ...guarded,
-      image: upload.image,
-      externalName: name,
-      file: file.path,
-      format: file.format,
-      md5,
-      sha256,
-      metadata: provider.config.diskImages.get(upload.image)?.metadata ?? {},
-      tags: {
-        nodepool_build_id: upload.build,
-        nodepool_upload_id: upload.id,
-        nodepool_provider_name: upload.provider,
-      },
-      progress: (sentBytes, totalBytes) => {
-        observer.progress(sentBytes, totalBytes);
-        progress.report(sentBytes, totalBytes);
-      },
-    }),
-  );
+  const what = `the upload of ${file.path}`;
+  const idle = new IdleLimit(clock, imageUploadIdleTimeoutMs);
+  const linked = linkSignals(signal, idle.signal);
+  const call: Call = { signal: linked.signal, deadline: clock.monotonic() + imageUploadTimeoutMs, log };
+  try {
+    return await calls.make(what, call, (guarded) =>
+      provider.images.uploadImage({
+        ...guarded,
+        image: upload.image,
+        externalName: name,
+        file: file.path,
+        format: file.format,
+        md5,
+        sha256,
+        metadata: provider.config.diskImages.get(upload.image)?.metadata ?? {},
+        tags: {
+          nodepool_build_id: upload.build,
+          nodepool_upload_id: upload.id,
+          nodepool_provider_name: upload.provider,
+        },
+        progress: (sentBytes, totalBytes) => {
+          idle.progressed();
+          observer.progress(sentBytes, totalBytes);
+          progress.report(sentBytes, totalBytes);
+        },
+      }),
+    );
+  } catch (error) {
+    if (!idle.signal.aborted) throw error;
+    const limit = `${imageUploadIdleTimeoutMs / 1000} s (image-upload-idle-timeout)`;
+    throw new TimeoutError(`${what} made no progress for ${limit}`, { cause: error });
+  } finally {
+    idle.stop();
+    linked.unlink();
+  }
 }
 
 /** It gets as long as the upload. */

@@ -158,6 +158,39 @@ describe('a provider that hangs', () => {
   });
 });
 
+describe('an upload without progress', () => {
+  const upload = { imageUploadTimeoutMs: 24 * HOUR };
+  const site = { ...SITE, providers: { one: { images: ['debian'], upload } } };
+
+  it.each(['hangs', 'neverAnswers'] as const)(
+    'ends after 15 minutes and is repeated if the cloud %s',
+    async (fault) => {
+      world.cloud.trouble = { ...NO_TROUBLE, [fault]: 1 };
+      await world.builder(site);
+      await world.until('it is begun', () => world.cloud.begun.length === 1);
+      await world.after(14 * MINUTE);
+      expect(world.uploads('debian', 'one')).toMatchObject([{ state: 'uploading' }]);
+      world.cloud.trouble = NO_TROUBLE;
+      await world.after(4 * MINUTE);
+      expect(world.readyUploads('debian', 'one')).toBe(1);
+    },
+  );
+
+  it('gives way to a newer build', async () => {
+    world.cloud.trouble = { ...NO_TROUBLE, neverAnswers: 1 };
+    await world.builder(site);
+    await world.until('it is begun', () => world.cloud.begun.length === 1);
+    const { images } = await world.operator();
+    await world.during(images.requestBuild('debian'));
+    await world.until('there is a newer build', () => world.readyBuilds('debian') === 2);
+    world.cloud.trouble = NO_TROUBLE;
+    await world.after(20 * MINUTE);
+    expect(world.uploads('debian', 'one').filter(({ state }) => state === 'ready')).toMatchObject([
+      { build: world.builds('debian').at(-1)?.id },
+    ]);
+  });
+});
+
 describe('the post-upload-hook', () => {
   it('sees the image before nodes do, and nodes never see one that it refuses', async () => {
     const calls: HookCall[] = [];

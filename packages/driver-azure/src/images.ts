@@ -91,7 +91,8 @@ export class AzureImages implements ImageManager {
     };
     await this.step(`disk ${name}`, call, () => client.createDisk(name, disk, call));
     await this.fill(name, size, upload, call);
-    await this.step(`image ${name}`, call, () => client.createImage(name, image, call));
+    const onAnswer = (): void => upload.progress(size, size);
+    await this.step(`image ${name}`, call, () => client.createImage(name, image, call), onAnswer);
   }
 
   /** Writes the file to the disk. */
@@ -118,9 +119,10 @@ export class AzureImages implements ImageManager {
     what: string,
     call: Call,
     begin: () => ReturnType<Works['client']['createDisk']>,
+    onAnswer?: () => void,
   ): ReturnType<Works['finished']> {
     const works = this.works();
-    return works.patiently(() => works.finished(what, begin(), call), call);
+    return works.patiently(() => works.finished(what, begin(), call, onAnswer), call);
   }
 
   private isWindows(image: string): boolean {

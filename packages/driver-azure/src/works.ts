@@ -32,12 +32,18 @@ export class Works {
   }
 
   /** For what is done outside of machines: follows an operation to its end, and gives its result. Rejects when it failed. */
-  async finished(what: string, begun: Promise<Accepted>, call: Call): Promise<JsonValue | undefined> {
+  async finished(
+    what: string,
+    begun: Promise<Accepted>,
+    call: Call,
+    onAnswer?: () => void,
+  ): Promise<JsonValue | undefined> {
     const { url, retryAfterMs } = await begun;
     if (url === undefined) return undefined;
     for (let waitMs = retryAfterMs; ;) {
       await sleep(this.clock, waitMs, call.signal);
       const progress = await this.patiently(() => this.client.progress(what, url, call), call);
+      onAnswer?.();
       if (progress.status === 'failed') throw progress.error;
       if (progress.status === 'succeeded') return progress.result;
       waitMs = progress.retryAfterMs;

@@ -49,6 +49,7 @@ const everyKey: JsonObject = {
   'boot-timeout': 30,
   rate: 5,
   'image-upload-timeout': 3600,
+  'image-upload-idle-timeout': 900,
   'image-name-format': '{image_name}-{timestamp}',
   'post-upload-hook': '/bin/true',
   diskimages: [

@@ -38,6 +38,7 @@ const everyKey: JsonObject = {
   rate: 10,
   'image-format': 'raw',
   'image-upload-timeout': 3600,
+  'image-upload-idle-timeout': 900,
   'image-name-format': '{image_name}-{timestamp}',
   'post-upload-hook': '/bin/true',
   cloud: {

@@ -91,7 +91,8 @@ export class GceImages implements ImageManager {
   private async upload(upload: ImageUploadRequest): Promise<ExternalId> {
     const { compute } = this.running;
     const name = imageName(upload.externalName);
-    const object = await this.store(upload, `${name}.tar.gz`);
+    const { size } = await stat(upload.file);
+    const object = await this.store(upload, size, `${name}.tar.gz`);
     const operation = await compute.insertImage(
       {
         name,
@@ -103,14 +104,13 @@ export class GceImages implements ImageManager {
       requestId('image', this.config.name, ...Object.values(upload.tags), name),
       upload,
     );
-    await compute.finish(operation, `creation of image ${name}`, upload);
+    await compute.finish(operation, `creation of image ${name}`, upload, () => upload.progress(size, size));
     await this.removeObject(object, upload);
     return name;
   }
 
   /** Packs the file into the bucket; resolves with the name that it has there. */
-  private async store(upload: ImageUploadRequest, file: string): Promise<string> {
-    const { size } = await stat(upload.file);
+  private async store(upload: ImageUploadRequest, size: number, file: string): Promise<string> {
     const sums = { disk: { md5: createHash('md5'), sha256: createHash('sha256') }, packed: createHash('md5') };
     let read = 0;
     const packed = packDisk({

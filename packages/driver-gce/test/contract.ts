@@ -41,6 +41,7 @@ const everyKey: JsonObject = {
   rate: 5,
   'rate-limit': 4,
   'image-upload-timeout': 3600,
+  'image-upload-idle-timeout': 900,
   'image-name-format': '{image_name}-{timestamp}',
   'post-upload-hook': '/bin/true',
   diskimages: [

@@ -96,16 +96,17 @@ export class OpenStackImages implements ImageManager {
     };
     const timeoutMs = this.config.imageUpload?.imageUploadTimeoutMs ?? DEFAULT_UPLOAD_TIMEOUT_MS;
     await client.image.putData(id, size, open, timeoutMs, upload);
-    const image = await this.untilActive(id, upload);
+    const image = await this.untilActive(id, upload, () => upload.progress(size, size));
     verify(image, upload, size, sums);
     return id;
   }
 
   /** The cloud tells nobody when it is done: it is asked, less and less often. */
-  private async untilActive(id: string, call: Call): Promise<Image> {
+  private async untilActive(id: string, call: Call, onAnswer: () => void): Promise<Image> {
     const { client, clock } = this.works();
     for (let waitMs: number = LOOK_AGAIN_MS.first; ; waitMs = Math.min(2 * waitMs, LOOK_AGAIN_MS.longest)) {
       const image = await client.image.getImage(id, call);
+      onAnswer();
       if (image.status === 'active') return image;
       if (!UNDER_WAY.has(image.status)) {
         throw new TransientError(`image ${id} became ${image.status} instead of active after its upload`, {

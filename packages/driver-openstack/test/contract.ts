@@ -34,6 +34,7 @@ const everyKey: JsonObject = {
   'boot-timeout': 30,
   rate: 0.1,
   'image-upload-timeout': 3600,
+  'image-upload-idle-timeout': 900,
   'image-name-format': '{image_name}-{timestamp}',
   'post-upload-hook': '/bin/true',
   'clean-floating-ips': true,

@@ -35,14 +35,26 @@ export interface CloudTrouble {
   readonly listFails: number;
   /** Chance that a call never ends. */
   readonly hangs: number;
+  /** Chance that an upload takes all its data and never ends. */
+  readonly neverAnswers: number;
 }
 
-export const NO_TROUBLE: CloudTrouble = { uploadFails: 0, answerLost: 0, deleteFails: 0, listFails: 0, hangs: 0 };
+export const NO_TROUBLE: CloudTrouble = {
+  uploadFails: 0,
+  answerLost: 0,
+  deleteFails: 0,
+  listFails: 0,
+  hangs: 0,
+  neverAnswers: 0,
+};
 
 /** Hears of what is asked of the cloud, right before it takes effect. */
 export interface CloudObserver {
   deleting?(image: CloudImage): void;
 }
+
+/** Longest time between two reports of an upload's progress. */
+const REPORT_MS = 60_000;
 
 export class ImageCloud {
   readonly images = new Map<string, CloudImage>();
@@ -109,15 +121,17 @@ export class ImageCloud {
     const image: CloudImage = { id: `image-${this.made}`, name, provider, tags, metadata, file, ready: false };
     this.images.set(image.id, image);
     const [least, greatest] = this.uploadMs;
-    const steps = 4;
+    const durationMs = least + this.random.next() * (greatest - least);
+    const steps = Math.max(4, Math.ceil(durationMs / REPORT_MS));
     for (let step = 1; step <= steps; step += 1) {
-      await sleep(clock, Math.round((least + this.random.next() * (greatest - least)) / steps), upload.signal);
+      await sleep(clock, Math.round(durationMs / steps), upload.signal);
       upload.progress(step, steps);
       if (this.happens(provider, 'uploadFails')) {
         if (this.random.next() < 0.5) this.images.delete(image.id);
         throw new TransientError('the connection was cut');
       }
     }
+    if (this.happens(provider, 'neverAnswers')) await new Promise(() => undefined);
     image.ready = true;
     if (this.happens(provider, 'answerLost')) throw new TransientError('the answer got lost');
     return image.id;

@@ -11,10 +11,13 @@ export interface ImageUploadSettings {
   readonly postUploadHook: string | undefined;
   /** How long one upload may take. */
   readonly imageUploadTimeoutMs: number;
+  /** How long an upload may go without a report of its progress. */
+  readonly imageUploadIdleTimeoutMs: number;
 }
 
 const DEFAULT_NAME_FORMAT = '{image_name}-{timestamp}';
 const DEFAULT_TIMEOUT_SECONDS = 3600;
+const DEFAULT_IDLE_TIMEOUT_SECONDS = 900;
 
 /** For the schema of a provider; a driver takes those that it has. */
 export const imageUploadProperties = {
@@ -37,6 +40,13 @@ export const imageUploadProperties = {
     default: DEFAULT_TIMEOUT_SECONDS,
     description: 'Longest duration of an upload, seconds.',
   },
+  'image-upload-idle-timeout': {
+    type: 'number',
+    exclusiveMinimum: 0,
+    default: DEFAULT_IDLE_TIMEOUT_SECONDS,
+    description:
+      'Longest time without progress of an upload, seconds: while its data is sent, and until the cloud answers.',
+  },
 } as const satisfies Readonly<Record<string, JsonSchema>>;
 
 /** What a section that has passed its schema says. */
@@ -45,5 +55,7 @@ export function loadImageUploadSettings(section: JsonObject): ImageUploadSetting
     imageNameFormat: stringAt(section, 'image-name-format') ?? DEFAULT_NAME_FORMAT,
     postUploadHook: stringAt(section, 'post-upload-hook'),
     imageUploadTimeoutMs: millisecondsAt(section, 'image-upload-timeout') ?? DEFAULT_TIMEOUT_SECONDS * 1000,
+    imageUploadIdleTimeoutMs:
+      millisecondsAt(section, 'image-upload-idle-timeout') ?? DEFAULT_IDLE_TIMEOUT_SECONDS * 1000,
   };
 }

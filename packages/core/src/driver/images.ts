@@ -19,7 +19,10 @@ export interface ImageUploadRequest extends Call {
   readonly metadata: Readonly<Record<string, string>>;
   /** To be put on the image at its creation: `nodepool_build_id`, `nodepool_upload_id`, `nodepool_provider_name`. */
   readonly tags: Readonly<Record<string, string>>;
-  /** To be told how far it is, in bytes. */
+  /**
+   * Reports the bytes sent so far. A driver that waits for the cloud to process the data repeats its last report at each
+   * answer: the builder ends an upload without a report for `image-upload-idle-timeout`.
+   */
   progress(sentBytes: number, totalBytes: number): void;
 }
 

@@ -123,11 +123,12 @@ export class Compute {
   }
 
   /** Waits until the operation has ended, and throws what it has failed with. That it cannot be followed says nothing of its outcome. */
-  async finish(operation: Operation, what: string, call: Call): Promise<void> {
+  async finish(operation: Operation, what: string, call: Call, onAnswer?: () => void): Promise<void> {
     let latest = operation;
     while (!latest.done) {
       try {
         latest = await this.waited(latest, call);
+        onAnswer?.();
       } catch (error) {
         if (!isDriverError(error)) throw error;
         if (!PASSING.has(error.code) || call.deadline <= this.clock.monotonic()) {
