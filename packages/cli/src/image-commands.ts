@@ -14,6 +14,7 @@ import type * as ImagePause from './commands/image-pause.js';
 import type * as ImageStatus from './commands/image-status.js';
 import type * as ImportImageData from './commands/import-image-data.js';
 import type * as Info from './commands/info.js';
+import type * as InstallationId from './commands/installation-id.js';
 import { example, formatOption, type FormatOption, type OnStore } from './options.js';
 
 const load = createRequire(__filename);
@@ -165,4 +166,14 @@ function addProviderCommands(program: Command, onStore: OnStore): void {
       onStore((context) => (load('./commands/erase.js') as typeof Erase).erase(context, provider, options)),
     );
   example(erase, 'nodepool erase my-old-cloud');
+  const installation = program
+    .command('installation-id')
+    .description('show or set the id that tells the resources of this installation from those of others')
+    .option('--set <id>', 'use this id from now on, e.g. after the data of ZooKeeper was lost')
+    .action((options: { set?: string }) =>
+      onStore((context) =>
+        (load('./commands/installation-id.js') as typeof InstallationId).installationId(context, { set: options.set }),
+      ),
+    );
+  example(installation, 'nodepool installation-id --set 3f9c2b7a51d84e06');
 }

@@ -18,6 +18,7 @@ const FORESEEN = new Set([
   'log-file',
   'interrupted',
   'image-data',
+  'installation-id',
 ]);
 
 function isForeseen(error: unknown): boolean {

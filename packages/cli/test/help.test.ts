@@ -29,6 +29,7 @@ const COMMANDS = [
   'import-image-data',
   'info',
   'erase',
+  'installation-id',
   'explain',
   'config-validate',
   'drivers',

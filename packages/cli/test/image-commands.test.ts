@@ -301,11 +301,16 @@ describe('nodepool alien-image-list', () => {
     await world.writeConfig(CONFIG.replace('providers: []', 'providers: [{name: cloud, driver: toy}]'));
   }
 
-  const image = (id: string, upload: string, provider = 'cloud'): object => ({
+  const image = (id: string, upload: string, provider = 'cloud', installation?: string): object => ({
     externalId: id,
     name: `name of ${id}`,
     ready: true,
-    tags: { nodepool_provider_name: provider, nodepool_build_id: 'b1', nodepool_upload_id: upload },
+    tags: {
+      nodepool_provider_name: provider,
+      nodepool_build_id: 'b1',
+      nodepool_upload_id: upload,
+      nodepool_installation: installation,
+    },
   });
 
   it('lists what carries our tags and has no record', async () => {
@@ -318,6 +323,7 @@ describe('nodepool alien-image-list', () => {
         image('image-2', uploading.id),
         image('image-3', '0000000099'),
         image('image-4', '0000000099', 'other'),
+        image('image-5', '0000000099', 'cloud', 'another-installation'),
       ]),
     );
     const { code, out } = await world.run('alien-image-list', 'cloud');

@@ -73,6 +73,8 @@ async function aliensOf(context: StoreContext, providerConfig: ProviderConfig): 
   return listed
     .filter(({ externalId, tags }) => {
       if (tags['nodepool_provider_name'] !== name || ids.has(externalIdKey(externalId))) return false;
+      // Images of another installation have their records there.
+      if ((tags['nodepool_installation'] ?? store.installation.id) !== store.installation.id) return false;
       return !records.has(`${tags['nodepool_build_id']}/${tags['nodepool_upload_id']}`);
     })
     .map((image) => ({ provider: name, image }));

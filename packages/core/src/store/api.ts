@@ -22,6 +22,7 @@ export interface Store {
   readonly requests: RequestStore;
   readonly images: ImageStore;
   readonly components: ComponentStore;
+  readonly installation: InstallationStore;
   /** True while every cache mirrors the server. */
   readonly complete: boolean;
   /** Makes the root znodes if missing, starts the caches. */
@@ -31,6 +32,16 @@ export interface Store {
   /** Called on every change of `complete`. Returns how to stop listening. */
   onComplete(listener: (complete: boolean) => void): () => void;
   close(): void;
+}
+
+/** The id of the installation, see `INSTALLATION_PATH`. */
+export interface InstallationStore {
+  /** As last seen; throws before the store is `ready`. */
+  readonly id: string;
+  /** Reads past the cache. Rejects with `InstallationIdError` if what is there cannot be an id. */
+  read(options?: CallOptions): Promise<string>;
+  /** Replaces the id; running processes follow. Rejects with `InstallationIdError` if the text cannot be one. */
+  set(id: string, options?: CallOptions): Promise<void>;
 }
 
 /** A change of one record, told synchronously and in order. `undefined`: was or is not there (or is corrupt, see `corrupt`). */

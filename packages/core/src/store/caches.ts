@@ -19,6 +19,8 @@ export interface CacheOptions {
   readonly wantsData: (path: string) => boolean;
   readonly onPut: TreeListener['onPut'];
   readonly onRemove: TreeListener['onRemove'];
+  /** While false, the store does not count as complete although the cache mirrors the server. Default: true. */
+  readonly isUsable?: () => boolean;
   /** A write of ours to this path is under way: who listens hears of its effects as one, after `resume`. */
   readonly pause?: (path: string) => void;
   readonly resume?: (path: string) => void;
@@ -139,8 +141,9 @@ export class Caches {
     for (const { tree } of this.caches) tree?.close();
   }
 
-  private update(): void {
-    const complete = this.caches.every((cache) => cache.complete);
+  /** Must be called when an `isUsable` changes. */
+  update(): void {
+    const complete = this.caches.every((cache) => cache.complete && (cache.isUsable?.() ?? true));
     if (complete === this.wasComplete) return;
     this.wasComplete = complete;
     this.listeners.tell(complete);

@@ -52,6 +52,17 @@ export class TransactionTooLargeError extends Error {
   }
 }
 
+/** A text that cannot be the id of an installation. */
+export class InstallationIdError extends Error {
+  readonly code = 'installation-id';
+  constructor(readonly id: string) {
+    super(
+      `${JSON.stringify(id)} cannot be the id of an installation: expected 1 to 40 of a-z, 0-9 and -, with no - at either end`,
+    );
+    this.name = 'InstallationIdError';
+  }
+}
+
 /** Records of images cannot be exported or imported; the message names them. */
 export class ImageDataError extends Error {
   readonly code = 'image-data';

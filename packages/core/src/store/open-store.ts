@@ -15,6 +15,7 @@ import { Caches } from './caches.js';
 import { ComponentRegistry } from './component-store.js';
 import type { StoreContext } from './context.js';
 import { ImageRecords } from './image-store.js';
+import { InstallationRecord } from './installation.js';
 import { NodeRecords } from './node-store.js';
 import { ROOTS } from './paths.js';
 import { RequestRecords } from './request-store.js';
@@ -41,6 +42,7 @@ class ZooKeeperStore implements Store {
   readonly requests: RequestRecords;
   readonly images: ImageRecords;
   readonly components: ComponentRegistry;
+  readonly installation: InstallationRecord;
   private readonly context: StoreContext;
   private readonly closing = new AbortController();
   private retry: Timer | undefined;
@@ -59,6 +61,9 @@ class ZooKeeperStore implements Store {
     this.nodes = new NodeRecords(this.context);
     this.requests = new RequestRecords(this.context, this.nodes);
     this.images = new ImageRecords(this.context);
+    this.installation = new InstallationRecord(this.context, () => {
+      if (!this.closing.signal.aborted) void this.makeRoots();
+    });
   }
 
   get complete(): boolean {
@@ -74,6 +79,7 @@ class ZooKeeperStore implements Store {
 
   async ready(options?: CallOptions): Promise<void> {
     await this.context.caches.ready(options);
+    await this.installation.ready(options);
   }
 
   onComplete(listener: (complete: boolean) => void): () => void {
@@ -91,7 +97,7 @@ class ZooKeeperStore implements Store {
     const { signal } = this.closing;
     try {
       // Pipelined: the server makes the parents first.
-      await Promise.all(ROOTS.map((path) => this.makeRoot(path)));
+      await Promise.all([...ROOTS.map((path) => this.makeRoot(path)), this.installation.ensure({ signal })]);
     } catch (error) {
       if (signal.aborted || this.zooKeeper.state === 'closed') return;
       this.context.log.warn('The root znodes could not be made; it is tried again', { error });

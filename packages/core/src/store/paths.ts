@@ -8,6 +8,8 @@ export const REQUESTS_ROOT = `${NODEPOOL_ROOT}/requests`;
 export const REQUEST_LOCKS_ROOT = `${NODEPOOL_ROOT}/requests-lock`;
 export const IMAGES_ROOT = `${NODEPOOL_ROOT}/images`;
 export const COMPONENTS_ROOT = `${NODEPOOL_ROOT}/components`;
+/** The id of the installation. */
+export const INSTALLATION_PATH = `${NODEPOOL_ROOT}/installation`;
 export const ELECTIONS_ROOT = `${NODEPOOL_ROOT}/elections`;
 /** Its winner reports the global statistics. */
 export const STATS_ELECTION_PATH = `${ELECTIONS_ROOT}/stats`;

@@ -269,6 +269,7 @@ describe('a store', () => {
       '/nodepool/components/pool',
       '/nodepool/elections',
       '/nodepool/images',
+      '/nodepool/installation',
       '/nodepool/nodes',
       '/nodepool/requests',
       '/nodepool/requests-lock',

@@ -1,0 +1,37 @@
+/** The command that shows and restores the id of the installation. */
+
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { World } from './world.js';
+
+let world: World;
+
+beforeEach(async () => {
+  world = new World();
+  await world.start();
+});
+
+afterEach(() => world.stop());
+
+describe('nodepool installation-id', () => {
+  it('prints the id that the launchers use', async () => {
+    const { code, out } = await world.run('installation-id');
+    expect([code, out.printed]).toEqual([0, world.store.installation.id]);
+  });
+
+  it('sets it, which running launchers follow', async () => {
+    const before = world.store.installation.id;
+    const { code, out } = await world.run('installation-id', '--set', 'production-1');
+    expect([code, out.printed]).toEqual([0, 'production-1']);
+    expect(out.noted).toContain(`the id was ${before}`);
+    await world.until(() => world.store.installation.id === 'production-1');
+  });
+
+  it('refuses what cannot be an id', async () => {
+    const before = world.store.installation.id;
+    const { code, out } = await world.run('installation-id', '--set', 'No such id');
+    expect(code).toBe(1);
+    expect(out.noted).toContain('"No such id" cannot be the id of an installation');
+    expect(out.noted).not.toContain('-d for details');
+    expect(world.store.installation.id).toBe(before);
+  });
+});
