@@ -43,7 +43,7 @@ async function giveUp(
 ): Promise<void> {
   for (let attempt = 1; attempt <= ATTEMPTS; attempt += 1) {
     const handle = await tryLock();
-    if (handle !== undefined) return handle.release();
+    if (handle !== undefined) return handle.lock.release();
     if (attempt < ATTEMPTS) await sleep(clock, PAUSE_MS, signal);
   }
 }

@@ -1,12 +1,13 @@
 /** Takes requests into the hands of a pool: those that are served, and those that are only to be given another state. */
 
-import type {
-  AcceptedRequest,
-  LogFields,
-  NodeData,
-  NodeRequest,
-  NodeRequestHandler,
-  RequestEntry,
+import {
+  RequestGoneError,
+  type AcceptedRequest,
+  type LogFields,
+  type NodeData,
+  type NodeRequest,
+  type NodeRequestHandler,
+  type RequestEntry,
 } from '@nodepool/core';
 import type { Assignment, Part } from './assignment.js';
 import type { Concurrency } from './concurrency.js';
@@ -115,7 +116,7 @@ export class Acceptances {
       const failed = change.state === 'failed';
       this.pool.decided(entry.id, failed ? 'failed it: everybody has declined' : 'declined', reason);
       this.pool.log.info(failed ? 'Failed request' : 'Declined request', { ...this.about(entry), reason });
-      await accepted.request.release(change);
+      await this.orWithdrawn(entry, () => accepted.request.release(change));
     });
   }
 
@@ -133,8 +134,18 @@ export class Acceptances {
         reason,
       });
       const nodes = accepted.reused.map((handle) => ({ handle }));
-      await accepted.request.release({ state: 'requested' }, nodes);
+      await this.orWithdrawn(entry, () => accepted.request.release({ state: 'requested' }, nodes));
     });
+  }
+
+  /** Nodes that a withdrawn request had are unlocked; the clean-up of vanished requests deallocates them. */
+  private async orWithdrawn(entry: RequestEntry, write: () => Promise<void>): Promise<void> {
+    try {
+      await write();
+    } catch (error) {
+      if (!(error instanceof RequestGoneError)) throw error;
+      this.pool.log.info('Request withdrawn', this.about(entry));
+    }
   }
 
   private inHand(task: string, entry: RequestEntry, work: () => Promise<void>): void {

@@ -131,13 +131,12 @@ export class Deletions {
     } catch (error) {
       if (handle.lock.lost.aborted || error instanceof LostOwnershipError) {
         log.warn('Gave up the deletion: the node is not ours any more', { error });
-        // Whoever wrote without looking at the lock is gone again; ours would keep everybody from trying.
-        await handle.lock.release();
-      } else if (this.signal.aborted) {
-        await handle.release();
-      } else {
+      } else if (!this.signal.aborted) {
         throw error;
       }
+    } finally {
+      // Also after another program wrote without the lock: ours would keep every launcher from trying again.
+      await handle.lock.release();
     }
   }
 

@@ -268,7 +268,8 @@ export class RequestHandler {
     try {
       await this.endWith(end, error);
     } finally {
-      await this.request.lock.release();
+      const nodes = this.slots.flatMap(({ node }) => (node === undefined ? [] : [node]));
+      await Promise.all([this.request, ...nodes].map(({ lock }) => lock.release()));
     }
   }
 
@@ -363,7 +364,6 @@ export class RequestHandler {
           await release(node, slot);
         } catch (error) {
           this.log.warn('A node could not be let go of properly', { node_id: node.id, error });
-          await node.lock.release();
         }
       }),
     );

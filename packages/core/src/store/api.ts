@@ -117,7 +117,10 @@ export interface NodeHandle {
   readonly lock: HeldLock;
   /** Versioned and fenced write; sets `state_time` when `state` changes. Writes of one handle are applied in order. */
   update(change: Partial<NodeData>, options?: CallOptions): Promise<void>;
-  /** Gives the lock up, with a last change in the same transaction. */
+  /**
+   * Releases the lock, with a last change in the same transaction. Rejects if the change could not be written; the lock
+   * is released even then.
+   */
   release(change?: Partial<NodeData>, options?: CallOptions): Promise<void>;
   /**
    * Removes the record and its lock in one transaction. When others contend for the lock, it becomes `deleted` instead
@@ -186,7 +189,8 @@ export interface RequestHandle {
   createNodes(nodes: readonly NodeData[], options?: CallOptions): Promise<readonly string[]>;
   /**
    * Takes an acceptance back in one transaction: records of nodes of which nothing was begun, in these versions, are
-   * removed, the request becomes `requested` again and is unlocked. Rejects with `RequestGoneError` when it was withdrawn.
+   * removed, the request becomes `requested` again and is unlocked. Rejects with `RequestGoneError` when it was withdrawn;
+   * the lock is released even then.
    */
   undo(nodes: readonly { readonly id: string; readonly version: number }[], options?: CallOptions): Promise<void>;
   /**
@@ -199,7 +203,8 @@ export interface RequestHandle {
   ): Promise<void>;
   /**
    * Gives the request back with a change (declined, failed, or none) and unlocks it; nodes to keep for others are
-   * deallocated and unlocked in the same transaction.
+   * deallocated and unlocked in the same transaction. Rejects if that could not be written, with `RequestGoneError` when
+   * the request was withdrawn; all locks are released even then.
    */
   release(
     change: Partial<NodeRequestData>,

@@ -27,11 +27,15 @@ export class OwnedNode implements NodeHandle {
     return this.commit(() => this.record.change(change, now(this.context), false), options);
   }
 
-  release(change?: Partial<NodeData>, options?: CallOptions): Promise<void> {
-    return this.commit(
-      () => (change === undefined ? this.record.release() : this.record.change(change, now(this.context), true)),
-      options,
-    );
+  async release(change?: Partial<NodeData>, options?: CallOptions): Promise<void> {
+    try {
+      await this.commit(
+        () => (change === undefined ? this.record.release() : this.record.change(change, now(this.context), true)),
+        options,
+      );
+    } finally {
+      void this.lock.release();
+    }
   }
 
   async remove(options?: CallOptions): Promise<void> {

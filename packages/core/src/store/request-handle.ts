@@ -53,10 +53,17 @@ export class OwnedRequest implements RequestHandle {
     });
   }
 
-  undo(nodes: readonly { readonly id: string; readonly version: number }[], options?: CallOptions): Promise<void> {
+  async undo(
+    nodes: readonly { readonly id: string; readonly version: number }[],
+    options?: CallOptions,
+  ): Promise<void> {
     const removals = nodes.map(({ id, version }) => ({ type: 'delete' as const, path: nodePath(id), version }));
     const unlocked = (time: number): Step => this.record.change({ state: 'requested' }, time, true);
-    return this.commit([], unlocked, () => ({}), options, removals);
+    try {
+      await this.commit([], unlocked, () => ({}), options, removals);
+    } finally {
+      void this.lock.release();
+    }
   }
 
   fulfil(nodes: readonly NodeChange[], options?: CallOptions): Promise<void> {
@@ -69,18 +76,22 @@ export class OwnedRequest implements RequestHandle {
     );
   }
 
-  release(
+  async release(
     change: Partial<NodeRequestData>,
     deallocate: readonly NodeChange[] = [],
     options?: CallOptions,
   ): Promise<void> {
     const unchanged = Object.keys(change).length === 0;
-    return this.commit(
-      deallocate,
-      (time) => (unchanged ? this.record.release() : this.record.change(change, time, true)),
-      ({ change: last }) => ({ allocated_to: null, ...last }),
-      options,
-    );
+    try {
+      await this.commit(
+        deallocate,
+        (time) => (unchanged ? this.record.release() : this.record.change(change, time, true)),
+        ({ change: last }) => ({ allocated_to: null, ...last }),
+        options,
+      );
+    } finally {
+      for (const { lock } of [this, ...deallocate.map(({ handle }) => handle)]) void lock.release();
+    }
   }
 
   /** One transaction over the request, which comes first, and nodes; all are given up with it. */

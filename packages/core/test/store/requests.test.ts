@@ -11,7 +11,7 @@ import {
   type RequestEntry,
   type Store,
 } from '../../src/index.js';
-import { Simulation, given, ignoring, nodeData, requestData, submitted, writesOf } from './simulation.js';
+import { Simulation, bytes, given, ignoring, nodeData, requestData, submitted, writesOf } from './simulation.js';
 
 let simulation: Simulation;
 let store: Store;
@@ -272,7 +272,19 @@ describe('giving a request back', () => {
     const accepted = given(await accept(entry));
     await simulation.run(simulation.other.delete(`/nodepool/requests/${entry.id}`));
     await expect(simulation.run(accepted.request.release({ state: 'failed' }))).rejects.toThrow(RequestGoneError);
-    await simulation.run(accepted.request.release({}));
+    await simulation.settled();
+    expect(simulation.contenders()).toEqual([]);
+  });
+
+  it('is unlocked with its nodes although the change could not be written', async () => {
+    const [node] = await simulation.run(store.nodes.create([nodeData()]));
+    const entry = await submitted(simulation, store);
+    const accepted = given(await accept(entry, [], [given(node)]));
+    await simulation.run(simulation.other.set(`/nodepool/requests/${entry.id}`, bytes(JSON.stringify(requestData()))));
+    const handles = accepted.reused.map((handle) => ({ handle }));
+    const released = accepted.request.release({ state: 'requested' }, handles);
+    await expect(simulation.run(released)).rejects.toThrow(LostOwnershipError);
+    await simulation.settled();
     expect(simulation.contenders()).toEqual([]);
   });
 });
@@ -360,6 +372,8 @@ describe('an acceptance that is taken back', () => {
     await simulation.run(given(first).update({ state: 'building' }));
     const records = accepted.created.map((id) => ({ id, version: 0 }));
     await expect(simulation.run(accepted.request.undo(records))).rejects.toThrow();
+    await simulation.settled();
+    expect(given(store.requests.get(entry.id)).locked).toBe(false);
     expect(given(store.requests.get(entry.id)).request.state).toBe('pending');
     expect(store.nodes.size).toBe(2);
   });

@@ -116,10 +116,10 @@ export class LostRequests {
         event_id: entry.request.event_id,
       });
     } catch (error) {
-      await Promise.all(kept.map((handle) => handle.lock.release()));
-      await accepted.request.lock.release();
-      // Somebody else decided about it meanwhile.
+      // Its requestor, or another launcher, decided about it meanwhile.
       if (!(error instanceof RequestGoneError) && !(error instanceof LostOwnershipError)) throw error;
+    } finally {
+      for (const { lock } of [accepted.request, ...kept]) void lock.release();
     }
   }
 }

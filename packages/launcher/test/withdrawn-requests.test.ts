@@ -1,0 +1,70 @@
+/** Requests that their requestor withdraws at the moment at which a launcher answers them leave no lock behind. */
+
+import { afterEach, beforeEach, expect, it } from '@jest/globals';
+import type { JsonObject } from '@nodepool/core';
+import type { ZooKeeper } from '@nodepool/zookeeper';
+import { World, pool, provider } from './support/world.js';
+
+const REQUESTS = '/nodepool/requests';
+const LATENCY_MS = 2;
+
+let world: World;
+let zk: ZooKeeper;
+beforeEach(async () => {
+  world = new World(1, () => LATENCY_MS);
+  // It creates the root znodes.
+  await (await world.launcher([])).stop();
+  zk = world.server.connect();
+});
+afterEach(async () => {
+  await world.during(zk.close());
+  expect(await world.end()).toEqual([]);
+});
+
+/** Withdraws each request as soon as a launcher has locked it: its next write finds the request gone. */
+function withdrawWhenLocked(): string[] {
+  const withdrawn: string[] = [];
+  world.server.onCommit((changes) => {
+    for (const { path, type } of changes) {
+      const [, id] = /^\/nodepool\/requests-lock\/([^/]+)\/.*__lock__/.exec(path) ?? [];
+      if (id === undefined || type !== 'created') continue;
+      withdrawn.push(id);
+      void world.requestor.withdraw(id);
+    }
+  });
+  return withdrawn;
+}
+
+it('a declined request', async () => {
+  await world.launcher([provider('demo', [pool('main', ['small'])])]);
+  const withdrawn = withdrawWhenLocked();
+  const ids = await world.during(Promise.all([1, 2, 3].map(() => world.requestor.submit(['large']))));
+  await world.until('all are withdrawn', () => world.records(REQUESTS).size === 0);
+  await world.clock.advance(1000);
+  expect(withdrawn.sort()).toEqual(ids.sort());
+  expect(world.lockHolders()).toEqual([]);
+  expect(world.records('/nodepool/requests-lock').size).toBe(0);
+});
+
+it('a lost request whose ready nodes are handed back', async () => {
+  const id = await world.during(world.requestor.submit(['small', 'small', 'small']));
+  await world.during(world.requestor.change(`${REQUESTS}/${id}`, { state: 'pending' }));
+  const node = { provider: 'demo', pool: 'main', type: ['small'], resources: { instances: 1 } };
+  const create = async (more: JsonObject): Promise<unknown> => {
+    const data = Buffer.from(JSON.stringify({ ...node, state_time: 1, created_time: 1, ...more }));
+    return world.during(zk.create('/nodepool/nodes/', data, { mode: 'persistent-sequential' }));
+  };
+  for (let count = 0; count < 2; count += 1) await create({ state: 'ready', allocated_to: id });
+  for (let count = 0; count < 2; count += 1) await create({ state: 'hold', allocated_to: null });
+  const withdrawn = withdrawWhenLocked();
+  await world.launcher([provider('demo', [pool('main', ['small'], { 'max-servers': 4 })])]);
+  await world.clock.advance(1000);
+  expect(withdrawn).toEqual([id]);
+  expect(world.lockHolders()).toEqual([]);
+  const states = [...world.nodes().values()].map(({ state, allocated_to }) => ({ state, allocated_to }));
+  const [ready, held] = [
+    { state: 'ready', allocated_to: null },
+    { state: 'hold', allocated_to: null },
+  ];
+  expect(states).toEqual([ready, ready, held, held]);
+});
