@@ -169,6 +169,15 @@ export const MUTATIONS: readonly Mutation[] = [
     config: (site) => ({ ...site, minReady: { small: 5 } }),
   },
   {
+    name: 'forgets the locks of requests that are withdrawn',
+    rule: 'L6',
+    client: (zooKeeper) =>
+      overlay(zooKeeper, {
+        delete: (path, options) =>
+          path.startsWith('/nodepool/requests-lock/') ? Promise.resolve() : zooKeeper.delete(path, options),
+      }),
+  },
+  {
     name: 'keeps no nodes ready',
     rule: 'L5',
     config: (site) => ({ ...site, minReady: {} }),

@@ -24,8 +24,21 @@ const MOST_LABELS = 5;
 /** The tenant with a limit asks for so many at most: more would be declined. */
 const MOST_OF_BOUNDED = 4;
 
+/** A label that no launcher has: every pool declines the request. */
+const UNKNOWN_LABEL = 'unknown';
+
 /** Chances of what a requestor may do, each 0 to 1. */
-const CHANCES = { withdraw: 0.15, reprioritise: 0.3, leave: 0.05, die: 0.08, hold: 0.1, provider: 0.1, noReuse: 0.3 };
+const CHANCES = {
+  withdraw: 0.15,
+  withdrawLocked: 0.2,
+  unknownLabel: 0.1,
+  reprioritise: 0.3,
+  leave: 0.05,
+  die: 0.08,
+  hold: 0.1,
+  provider: 0.1,
+  noReuse: 0.3,
+};
 
 export interface RequestorSurroundings {
   readonly server: SimulatedZooKeeperServer;
@@ -84,6 +97,7 @@ export class SimulatedRequestor {
 
   private async askAndUse(): Promise<void> {
     const id = await this.submit();
+    if (this.chance('withdrawLocked')) this.withdrawWhenLocked(id);
     const state = await this.wait(id);
     if (this.forsaken) return;
     if (state !== 'fulfilled' || this.chance('leave')) {
@@ -103,10 +117,11 @@ export class SimulatedRequestor {
   private async submit(): Promise<string> {
     const { random, clock } = this.surroundings;
     const count = random.next() < 0.6 ? 1 : between(random, 1, MOST_LABELS + 1);
-    const labels = Array.from(
+    const labels: string[] = Array.from(
       { length: count },
       () => LABELS[Math.floor(random.next() ** 2 * LABELS.length)] ?? 'small',
     );
+    if (this.chance('unknownLabel')) labels.push(UNKNOWN_LABEL);
     const now = clock.now() / 1000;
     const request: JsonObject = {
       state: 'requested',
@@ -214,6 +229,17 @@ export class SimulatedRequestor {
       if (!isZooKeeperError(error, 'no-node')) throw error;
     }
     this.request = undefined;
+  }
+
+  /** Withdraws the request at the worst moment: when a launcher has just locked it, and is about to write it. */
+  private withdrawWhenLocked(id: string): void {
+    const { server, checker } = this.surroundings;
+    const unsubscribe = server.onCommit((changes) => {
+      if (!changes.some(({ path }) => path.startsWith(`/nodepool/requests-lock/${id}/`))) return;
+      unsubscribe();
+      if (this.request === id)
+        this.withdraw(id).catch((error: unknown) => checker.step(`request ${id} stays: ${String(error)}`));
+    });
   }
 
   /** Its session ends, and with it its locks. Its request is withdrawn by whoever comes after it. */

@@ -31,5 +31,5 @@ export const RULES_OF_STEPS: readonly ((sight: Sight) => Rule)[] = [
 /** The numbers of all rules that the checker knows, as the design has them. */
 export const RULES: readonly string[] = [
   ...['S1', 'S2', 'S3', 'S4', 'S5', 'S6', 'S7', 'S8', 'S9', 'S11', 'S12'],
-  ...['L1', 'L2', 'L3', 'L4', 'L5'],
+  ...['L1', 'L2', 'L3', 'L4', 'L5', 'L6'],
 ];

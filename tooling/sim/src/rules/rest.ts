@@ -1,4 +1,4 @@
-/** The rules about what must happen in the end, when nothing goes wrong any more: liveness 1 to 5, and what safety 12 says of delays. */
+/** The rules about what must happen in the end, when nothing goes wrong any more: liveness 1 to 6, and what safety 12 says of delays. */
 
 import type { World } from '../world.js';
 import { isForeign } from './instances.js';
@@ -24,13 +24,18 @@ export const BOUNDS: Readonly<Record<string, number>> = {
   // The longest back-off of a start.
   L4: 120_000,
   L5: 600_000,
+  // Two attempts to remove what is left of a lock.
+  L6: 180_000,
   // What one healthy provider needs for everything that waits for it.
   S12: 600_000,
 };
 
+/** The lock directory of a request, or a contender in it. */
+const REQUEST_LOCK = /^\/nodepool\/requests-lock\/([^/]+)(?:\/(.*))?$/;
+
 /** What has not come to its end yet; nothing: everything has. */
 export function unrest(world: World): readonly Unrest[] {
-  return [...requests(world), ...nodes(world), ...instances(world), ...pools(world), ...supply(world)];
+  return [...requests(world), ...nodes(world), ...instances(world), ...pools(world), ...supply(world), ...locks(world)];
 }
 
 /** With a driver that is beyond help, only what has nothing to do with it must come to its end. */
@@ -100,6 +105,18 @@ function* pools({ checker, launchers }: World): Generator<Unrest> {
           };
       }
     }
+  }
+}
+
+/** Locks of requests that are answered or gone have no purpose. Those of others, and of nodes, are reported with them. */
+function* locks({ server, checker }: World): Generator<Unrest> {
+  for (const [path, { data }] of server.dump()) {
+    const [, id, contender] = REQUEST_LOCK.exec(path) ?? [];
+    if (id === undefined) continue;
+    const state = textOf(checker.observed.requests.get(id)?.data['state'] ?? 'gone');
+    const is = contender === undefined ? 'there' : `contended for by ${new TextDecoder().decode(data)}`;
+    if (contender === undefined ? state === 'gone' : state !== 'requested' && state !== 'pending')
+      yield { rule: 'L6', subject: path, what: `the lock of the request ${id}, which is ${state}, is still ${is}` };
   }
 }
 
