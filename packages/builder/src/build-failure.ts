@@ -23,7 +23,7 @@ export async function recordFailedBuild(
 ): Promise<void> {
   await record(context, recorder, image, {
     build: build ?? null,
-    builder: context.hostname,
+    builder: context.fqdn,
     reason: failureReason(error),
     message: reasonOf(error).slice(0, MESSAGE_LENGTH),
     log: build === undefined ? null : context.creator.logFile({ image, id: build }),

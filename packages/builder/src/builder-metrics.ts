@@ -17,7 +17,7 @@ export const BUILD_DURATION: Duration<'image'> = {
 export const BUILD_EXIT_CODE: Gauge<'image'> = {
   kind: 'gauge',
   name: 'nodepool_image_build_exit_code',
-  help: 'Exit status of the last build of the image.',
+  help: 'Exit status of the last build of the image; 1 if it failed without one, for example by a time-out.',
   labels: ['image'],
   statsd: ({ image }) => [`nodepool.dib_image_build.${part(image)}.status.rc`],
 };
@@ -25,7 +25,7 @@ export const BUILD_EXIT_CODE: Gauge<'image'> = {
 export const LAST_BUILD: Gauge<'image'> = {
   kind: 'gauge',
   name: 'nodepool_image_last_build_timestamp_seconds',
-  help: 'When the last build of the image ended well.',
+  help: 'When the last build of the image ended, whether it failed or not.',
   labels: ['image'],
   statsd: ({ image }) => [`nodepool.dib_image_build.${part(image)}.status.last_build`],
 };

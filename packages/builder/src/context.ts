@@ -13,7 +13,10 @@ export interface BuilderContext {
   /** Background work: named, and heard of when it fails. */
   readonly tasks: TaskSupervisor;
   readonly metrics: Metrics;
+  /** Name under which the builder registers. */
   readonly hostname: string;
+  /** Fully qualified name, for records and metrics. */
+  readonly fqdn: string;
   readonly version: string;
   /** Id of this builder, kept in its images-dir: what says whose disk has the files of a build. */
   readonly builderId: string;

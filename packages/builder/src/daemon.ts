@@ -5,6 +5,7 @@ import {
   Diagnostics,
   EventLoopMonitor,
   followConfig,
+  fullyQualifiedHostname,
   openStore,
   systemClock,
   systemRandom,
@@ -32,7 +33,8 @@ export async function makeBuilderDaemon(options: BuilderDaemonOptions): Promise<
   try {
     if (imagesDir === undefined)
       throw new ImagesDirError('images-dir is not in the configuration; the builder needs it');
-    return new BuilderDaemon(options, imagesDir, await builderIdOf(imagesDir, systemRandom));
+    const builderId = await builderIdOf(imagesDir, systemRandom);
+    return new BuilderDaemon(options, imagesDir, { builderId, fqdn: await fullyQualifiedHostname() });
   } catch (error) {
     await options.zooKeeper.close();
     throw error;
@@ -56,7 +58,7 @@ class BuilderDaemon implements Daemon {
   constructor(
     private readonly options: BuilderDaemonOptions,
     private readonly imagesDir: string,
-    builderId: string,
+    { builderId, fqdn }: { readonly builderId: string; readonly fqdn: string },
   ) {
     const clock = systemClock;
     const random = systemRandom;
@@ -76,6 +78,7 @@ class BuilderDaemon implements Daemon {
     this.builder = new Builder({
       ...{ store, clock, random, log, tasks, metrics, builderId, creator },
       hostname: hostname(),
+      fqdn,
       version: packageVersion(),
       files: new ImagesDir(imagesDir),
       hook: runPostUploadHook,

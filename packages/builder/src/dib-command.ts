@@ -4,7 +4,11 @@
  */
 
 import type { DiskImageConfig } from '@nodepool/core';
+import { join } from 'node:path';
 import { splitWords } from './words.js';
+
+/** Folder of this package, for which `%p` in `dib-cmd` stands. */
+const PACKAGE_FOLDER = join(__dirname, '..');
 
 export interface DibCommand {
   readonly command: string;
@@ -22,14 +26,17 @@ export interface DibCommandOptions {
 
 /** Throws an `Error` when `dib-cmd` is no command. */
 export function dibCommand({ image, formats, elementsDir, output }: DibCommandOptions): DibCommand {
-  const [command, ...first] = splitWords(image.dibCmd);
+  const [command, ...first] = splitWords(image.dibCmd).map((word) => word.replaceAll('%p', PACKAGE_FOLDER));
   if (command === undefined) throw new Error(`dib-cmd of disk image ${image.name} is empty`);
   const args = [...first, '-x', '-t', formats.join(','), '--checksum', '--no-tmpfs'];
   // For hypervisors that know only the first version of the format.
   if (formats.includes('qcow2')) args.push('--qemu-img-options', 'compat=0.10');
   args.push('-o', output, ...image.elements.flatMap((element) => splitWords(element)));
-  const env: Record<string, string> = { DIB_IMAGE_NAME: image.name, DIB_IMAGE_FILENAME: output };
-  if (image.release !== undefined) env['DIB_RELEASE'] = image.release;
+  const env: Record<string, string> = {
+    DIB_RELEASE: image.release ?? '',
+    DIB_IMAGE_NAME: image.name,
+    DIB_IMAGE_FILENAME: output,
+  };
   if (elementsDir !== undefined) env['ELEMENTS_PATH'] = elementsDir;
   return { command, args, env: { ...env, ...image.envVars } };
 }

@@ -23,6 +23,9 @@ const LEAST_FREE_BYTES = 256 * 2 ** 20;
 /** An image may be larger than the one before, by this factor. */
 const GROWTH = 1.2;
 
+/** Exit status reported for a build that failed without one: after a time-out, or without its images. */
+const FAILED_EXIT_CODE = 1;
+
 export interface BuildPlan {
   readonly image: DiskImageConfig;
   /** Sorted. */
@@ -89,7 +92,7 @@ function newBuild(context: BuilderContext, { formats }: BuildPlan): ImageBuildDa
   return {
     state: 'building',
     state_time: unixSeconds(context),
-    builder: context.hostname,
+    builder: context.fqdn,
     builder_id: context.builderId,
     formats,
     username: null,
@@ -109,19 +112,21 @@ async function runBuild(
   const ref = { image: image.name, id: build };
   const command = dibCommand({ image, formats, elementsDir, output: files.basePath(ref) });
   const startedAt = clock.monotonic();
-  let exitCode: number | undefined = 0;
+  let exitCode = FAILED_EXIT_CODE;
   try {
     await creator.create({ ...ref, build, ...command, timeoutMs: image.buildTimeoutMs, signal, log });
+    const made = await files.complete(ref, formats, signal);
+    for (const { format, bytes } of made) metrics.set(IMAGE_SIZE, { image: image.name, format }, bytes);
+    exitCode = 0;
+    return made;
   } catch (error) {
-    exitCode = error instanceof BuildFailedError ? error.exitCode : undefined;
+    if (error instanceof BuildFailedError) exitCode = error.exitCode ?? FAILED_EXIT_CODE;
     throw error;
   } finally {
     metrics.observe(BUILD_DURATION, { image: image.name }, clock.monotonic() - startedAt);
-    if (exitCode !== undefined) metrics.set(BUILD_EXIT_CODE, { image: image.name }, exitCode);
+    metrics.set(BUILD_EXIT_CODE, { image: image.name }, exitCode);
+    metrics.set(LAST_BUILD, { image: image.name }, Math.floor(unixSeconds(context)));
   }
-  const made = await files.complete(ref, formats, signal);
-  for (const { format, bytes } of made) metrics.set(IMAGE_SIZE, { image: image.name, format }, bytes);
-  return made;
 }
 
 async function becomeReady(
@@ -137,7 +142,6 @@ async function becomeReady(
     { state: 'ready', username, python_path: pythonPath, shell_type: shellType ?? null },
     { fulfilsRequest },
   );
-  context.metrics.set(LAST_BUILD, { image: name }, Math.floor(unixSeconds(context)));
 }
 
 /** Never rejects: what cannot be done here is done by the clean-up, which finds the record without its lock. */

@@ -23,7 +23,7 @@ export interface ReportSources {
 
 /** Returns how to end it. */
 export function reportBuilder(context: BuilderContext, sources: ReportSources): () => void {
-  const { metrics, hostname: host } = context;
+  const { metrics, fqdn: host } = context;
   return metrics.onCollect(() => {
     const activity = sources.activity();
     const set = <L extends string>(gauge: Gauge<L>, labels: MetricLabels<L>, value: number): void =>
@@ -41,7 +41,7 @@ export function reportBuilder(context: BuilderContext, sources: ReportSources): 
 }
 
 function reportImages(context: BuilderContext, config: NodepoolConfig, activity: BuilderActivity): void {
-  const { metrics, hostname: host, store } = context;
+  const { metrics, fqdn: host, store } = context;
   let requests = 0;
   for (const { name: image, abstract, pause } of config.diskImages.values()) {
     if (abstract) continue;

@@ -29,7 +29,7 @@ describe('an image', () => {
     expect(world.builds('debian')).toMatchObject([
       {
         state: 'ready',
-        builder: 'builder-1',
+        builder: 'builder-1.example.org',
         builder_id: 'id-of-builder-1',
         formats: 'qcow2,raw',
         username: 'zuul',
@@ -95,6 +95,19 @@ describe('an image', () => {
     await world.until('the image is built', () => world.readyBuilds('debian') === 1);
   });
 
+  it('is built after an operator has unpaused it, if a build was asked for meanwhile', async () => {
+    const { dib } = await world.builder(site());
+    await world.until('the image is built', () => world.readyBuilds('debian') === 1);
+    const { images } = await world.operator();
+    await world.during(images.pause('debian'));
+    await world.during(images.requestBuild('debian'));
+    await world.after(HOUR);
+    expect(dib.jobs).toHaveLength(1);
+    await world.during(images.unpause('debian'));
+    await world.until('it is built again', () => world.readyBuilds('debian') === 2);
+    expect(world.paths()).not.toContain('/nodepool/images/debian/request-build');
+  });
+
   it('is built by one of two builders', async () => {
     const one = await world.builder(site());
     const two = await world.builder(site());
@@ -138,7 +151,7 @@ describe('a build that fails', () => {
       ...failure,
       time: expect.closeTo(Number(failed?.['state_time']), 0),
       build: failed?.id,
-      builder: 'builder-1',
+      builder: 'builder-1.example.org',
       log: `/logs/debian-${failed?.id ?? ''}.log`,
     });
   });
@@ -201,7 +214,7 @@ describe('a build that fails', () => {
     expect(images.lastBuildFailure('debian')).toMatchObject({
       reason: 'interrupted',
       build: lost?.build,
-      builder: 'builder-1',
+      builder: 'builder-1.example.org',
       log: `/logs/debian-${lost?.build ?? ''}.log`,
     });
   });

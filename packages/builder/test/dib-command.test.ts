@@ -1,10 +1,13 @@
 /** The command line and the environment of a build. */
 
+import { dirname, join } from 'node:path';
 import { describe, expect, it } from '@jest/globals';
 import type { DiskImageConfig } from '@nodepool/core';
 import { dibCommand, type DibCommand } from '../src/dib-command.js';
 import { splitWords } from '../src/words.js';
 import { diskImage } from './support/world.js';
+
+const PACKAGE = dirname(require.resolve('../package.json'));
 
 const command = (more: Partial<DiskImageConfig>, formats = ['raw']): DibCommand =>
   dibCommand({ image: diskImage('debian', more), formats, elementsDir: undefined, output: '/images/debian-1' });
@@ -27,6 +30,11 @@ describe('the command', () => {
     expect(command({}, ['raw', 'vhd']).args.join(' ')).not.toContain('--qemu-img-options');
   });
 
+  it('may be in the folder of the package', () => {
+    const { command: program, args } = command({ dibCmd: 'env X=%p %p/bin/dib' });
+    expect([program, args[0], args[1]]).toEqual(['env', `X=${PACKAGE}`, join(PACKAGE, 'bin/dib')]);
+  });
+
   it('is refused when it is none', () => {
     expect(() => command({ dibCmd: ' ' })).toThrow('dib-cmd of disk image debian is empty');
     expect(() => command({ dibCmd: 'dib "--x' })).toThrow('a quote that is not closed');
@@ -41,7 +49,7 @@ describe('the environment', () => {
       DIB_IMAGE_FILENAME: '/images/debian-1',
       TMP_DIR: '/opt/tmp',
     });
-    expect(command({}).env).not.toHaveProperty('DIB_RELEASE');
+    expect(command({}).env).toHaveProperty('DIB_RELEASE', '');
   });
 });
 

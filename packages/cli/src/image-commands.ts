@@ -73,7 +73,7 @@ function addLists(program: Command, onStore: OnStore): void {
 function addWishes(program: Command, onStore: OnStore): void {
   const build = program
     .command('image-build')
-    .description('have an image built; refused while it is paused')
+    .description('ask for a build of an image; a paused one is built once it is unpaused')
     .argument('<image>', 'name of the disk image')
     .action((image: string) =>
       onStore((context) => (load('./commands/image-build.js') as typeof ImageBuild).imageBuild(context, image)),

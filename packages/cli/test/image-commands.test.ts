@@ -82,12 +82,21 @@ describe('nodepool image-build', () => {
     expect(world.store.images.buildRequested(image)).toBe(false);
   });
 
-  it('refuses an image that is paused, until it is not', async () => {
+  it('asks for a build of an image that an operator paused, and says when it is built', async () => {
     expect((await world.run('image-pause', 'debian-12')).code).toBe(0);
-    const refused = await world.run('image-build', 'debian-12');
-    expect([refused.code, refused.out.noted]).toEqual([1, expect.stringContaining('nodepool image-unpause debian-12')]);
-    expect((await world.run('image-unpause', 'debian-12')).code).toBe(0);
-    expect((await world.run('image-build', 'debian-12')).code).toBe(0);
+    const { code, out } = await world.run('image-build', 'debian-12');
+    expect([code, out.noted]).toEqual([0, expect.stringContaining('nodepool image-unpause debian-12')]);
+    await world.until(() => world.store.images.buildRequested('debian-12'));
+  });
+
+  it('knows builders of the existing Nodepool, which register as stopped', async () => {
+    // As recorded from one.
+    const component =
+      '{"hostname": "vm", "kind": "builder", "model_api": 0, "state": "stopped", "version": "11.0.0 a0d1eb502"}';
+    const path = '/nodepool/components/builder/vm';
+    await world.finish(world.store.zooKeeper.create(path, Buffer.from(component), { mode: 'ephemeral-sequential' }));
+    await world.until(() => [...world.store.components.all('builder')].length === 1);
+    expect((await world.run('image-build', 'debian-12')).out.noted).not.toContain('no running builder');
   });
 });
 

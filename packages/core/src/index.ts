@@ -6,6 +6,7 @@ export * from './model/node.js';
 export * from './model/request.js';
 export * from './runtime/abort.js';
 export * from './runtime/clock.js';
+export * from './runtime/hostname.js';
 export * from './runtime/random.js';
 export * from './runtime/slots.js';
 export * from './runtime/tasks.js';

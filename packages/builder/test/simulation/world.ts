@@ -81,6 +81,7 @@ export class BuilderProcess {
       store: mutation?.store?.(store) ?? store,
       ...{ clock, random, log, tasks },
       hostname: machine.name,
+      fqdn: `${machine.name}.example.org`,
       version: '0.0.0',
       builderId: machine.builderId,
       files: mutation?.files?.(machine.disk) ?? machine.disk,

@@ -113,6 +113,7 @@ export class World {
       tasks,
       ...(this.metrics === undefined ? {} : { metrics: this.metrics }),
       hostname: machine.name,
+      fqdn: `${machine.name}.example.org`,
       version: '0.0.0',
       builderId: machine.builderId,
       files: machine.disk,

@@ -91,7 +91,11 @@ const diskImage = mapping(
       description: 'Python interpreter on the node; `auto` lets Ansible find it.',
     },
     'shell-type': { ...optionalString, description: 'Shell on the node, as Ansible calls it.' },
-    'dib-cmd': { ...optionalString, default: 'disk-image-create', description: 'Command that builds the image.' },
+    'dib-cmd': {
+      ...optionalString,
+      default: 'disk-image-create',
+      description: "Command that builds the image; `%p` is the folder of the builder's package.",
+    },
     metadata: {
       type: ['object', 'null'],
       additionalProperties: { type: ['string', 'number', 'boolean', 'null'] },
