@@ -7,7 +7,7 @@
 
 import type { BuildRef, DiskImageConfig, ImageBuild, ImageStore, ImageUpload, NodepoolConfig } from '@nodepool/core';
 import { newestReadyBuild, readyBuilds } from './build-plan.js';
-import { isUploadedEverywhere } from './upload-plan.js';
+import { formatsToUpload } from './upload-plan.js';
 
 /** Ready builds, and ready uploads per provider, that are kept. */
 const KEPT = 2;
@@ -187,8 +187,7 @@ function formatsToKeep(
   if (diskImage === undefined || !isKept(store, build)) return [];
   if (!diskImage.deleteAfterUpload) return undefined;
   // An older one is not uploaded any more.
-  const isDone =
-    build.id !== newestReadyBuild(store, build.image)?.id ||
-    isUploadedEverywhere(store, config.providers.values(), build);
-  return isDone ? diskImage.keepFormats : undefined;
+  if (build.id !== newestReadyBuild(store, build.image)?.id) return diskImage.keepFormats;
+  const pending = formatsToUpload(store, config.providers.values(), build);
+  return pending && [...diskImage.keepFormats, ...pending];
 }

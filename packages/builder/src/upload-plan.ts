@@ -23,20 +23,21 @@ export function buildToUpload(
   return build;
 }
 
-/** Whether there are providers that want the image, and every one of them has this build. */
-export function isUploadedEverywhere(
+/**
+ * Returns the formats of providers that list the image and do not have this build yet. Returns undefined if no provider
+ * lists the image.
+ */
+export function formatsToUpload(
   store: ImageStore,
   providers: Iterable<ProviderConfig>,
   { image, id: build }: ImageBuild,
-): boolean {
-  let wanted = false;
-  for (const { name: provider, diskImages } of providers) {
-    if (!diskImages.has(image)) continue;
-    wanted = true;
+): readonly string[] | undefined {
+  const listing = [...providers].filter(({ diskImages }) => diskImages.has(image));
+  if (listing.length === 0) return undefined;
+  return listing.flatMap(({ name: provider, imageFormat }) => {
     const uploads = [...store.uploads({ image, build, provider })];
-    if (!uploads.some(({ state }) => state === 'ready')) return false;
-  }
-  return wanted;
+    return imageFormat === undefined || uploads.some(({ state }) => state === 'ready') ? [] : [imageFormat];
+  });
 }
 
 export interface NameParts {

@@ -176,6 +176,40 @@ describe('with delete-after-upload', () => {
     await world.after(HOUR);
     expect(running.dib.jobs).toHaveLength(1);
   });
+
+  it('each format goes once all providers of that format have the image', async () => {
+    world.cloud.troubleOf.set('two', { ...NO_TROUBLE, uploadFails: 1 });
+    const running = await world.builder({
+      images: { debian: { deleteAfterUpload: true } },
+      providers: {
+        one: { images: ['debian'], format: 'vhd' },
+        two: { images: ['debian'] },
+        three: { images: ['debian'] },
+      },
+    });
+    const formats = (): string[] => [...running.machine.disk.files.values()].map(({ format }) => format);
+    await world.until('the image is built', () => world.readyBuilds('debian') === 1);
+    expect(formats()).toEqual(['qcow2', 'vhd']);
+    await world.until('it is uploaded to one and three', () =>
+      ['one', 'three'].every((provider) => world.readyUploads('debian', provider) === 1),
+    );
+    await world.after(MINUTE);
+    expect(formats()).toEqual(['qcow2']);
+    world.cloud.troubleOf.clear();
+    await world.until('it is uploaded to two', () => world.readyUploads('debian', 'two') === 1);
+    await world.after(MINUTE);
+    expect(formats()).toEqual([]);
+  });
+
+  it('the files of an image that no provider lists stay', async () => {
+    const running = await world.builder({
+      images: { debian: { deleteAfterUpload: true, formats: ['raw'] } },
+      providers: {},
+    });
+    await world.until('the image is built', () => world.readyBuilds('debian') === 1);
+    await world.after(HOUR);
+    expect(running.machine.disk.files.size).toBe(1);
+  });
 });
 
 describe('after a builder has died', () => {
