@@ -1,6 +1,6 @@
 /** The builder's metrics. Keys of statsd are those of the existing Nodepool, which dashboards and alerts know. */
 
-import { statsdPart as part, type Counter, type Duration, type Gauge } from '@nodepool/core';
+import { statsdName as name, statsdPart as part, type Counter, type Duration, type Gauge } from '@nodepool/core';
 
 const BUILD_SECONDS = [60, 300, 600, 1200, 1800, 3600, 7200, 14_400, 28_800];
 const UPLOAD_SECONDS = [10, 30, 60, 300, 600, 1200, 3600, 7200, 21_600];
@@ -11,7 +11,7 @@ export const BUILD_DURATION: Duration<'image'> = {
   help: 'Builds of disk images that ended, well or not.',
   labels: ['image'],
   buckets: BUILD_SECONDS,
-  statsd: ({ image }) => [`nodepool.dib_image_build.${part(image)}.status.duration`],
+  statsd: ({ image }) => [`nodepool.dib_image_build.${name(image)}.status.duration`],
 };
 
 export const BUILD_EXIT_CODE: Gauge<'image'> = {
@@ -19,7 +19,7 @@ export const BUILD_EXIT_CODE: Gauge<'image'> = {
   name: 'nodepool_image_build_exit_code',
   help: 'Exit status of the last build of the image; 1 if it failed without one, for example by a time-out.',
   labels: ['image'],
-  statsd: ({ image }) => [`nodepool.dib_image_build.${part(image)}.status.rc`],
+  statsd: ({ image }) => [`nodepool.dib_image_build.${name(image)}.status.rc`],
 };
 
 export const LAST_BUILD: Gauge<'image'> = {
@@ -27,7 +27,7 @@ export const LAST_BUILD: Gauge<'image'> = {
   name: 'nodepool_image_last_build_timestamp_seconds',
   help: 'When the last build of the image ended, whether it failed or not.',
   labels: ['image'],
-  statsd: ({ image }) => [`nodepool.dib_image_build.${part(image)}.status.last_build`],
+  statsd: ({ image }) => [`nodepool.dib_image_build.${name(image)}.status.last_build`],
 };
 
 export const IMAGE_SIZE: Gauge<'image' | 'format'> = {
@@ -35,7 +35,7 @@ export const IMAGE_SIZE: Gauge<'image' | 'format'> = {
   name: 'nodepool_image_size_bytes',
   help: 'Size of the last build of the image, by format.',
   labels: ['image', 'format'],
-  statsd: ({ image, format }) => [`nodepool.dib_image_build.${part(image)}.${part(format)}.size`],
+  statsd: ({ image, format }) => [`nodepool.dib_image_build.${name(image)}.${name(format)}.size`],
 };
 
 export const UPLOAD_DURATION: Duration<'image' | 'provider'> = {
@@ -44,7 +44,7 @@ export const UPLOAD_DURATION: Duration<'image' | 'provider'> = {
   help: 'Uploads of images that ended well.',
   labels: ['image', 'provider'],
   buckets: UPLOAD_SECONDS,
-  statsd: ({ image, provider }) => [`nodepool.image_update.${part(image)}.${part(provider)}`],
+  statsd: ({ image, provider }) => [`nodepool.image_update.${name(image)}.${name(provider)}`],
 };
 
 export const FAILED_UPLOADS: Counter<'image' | 'provider' | 'reason'> = {
@@ -76,7 +76,7 @@ export const IMAGE_BUILD_REQUESTS: Gauge<'image'> = {
   name: 'nodepool_image_build_requested',
   help: '1 while a build of the image is asked for, else 0.',
   labels: ['image'],
-  statsd: ({ image }) => [`nodepool.image.${part(image)}.image_build_requests`],
+  statsd: ({ image }) => [`nodepool.image.${name(image)}.image_build_requests`],
 };
 
 /** `what`: `current_builds`, `current_uploads`, `build_workers`, `upload_workers`. */
@@ -94,7 +94,7 @@ export const BUILD_STATE: Gauge<'host' | 'image'> = {
   name: 'nodepool_builder_image_build_state',
   help: 'What the builder does with the image. 0: nothing; 1: it builds it; 3: the image is paused.',
   labels: ['host', 'image'],
-  statsd: ({ host, image }) => [`nodepool.builder.${part(host)}.image.${part(image)}.build.state`],
+  statsd: ({ host, image }) => [`nodepool.builder.${part(host)}.image.${name(image)}.build.state`],
 };
 
 /** 0: nothing is done; 2: it is uploaded; 3: paused. */
@@ -104,7 +104,7 @@ export const UPLOAD_STATE: Gauge<'host' | 'image' | 'provider'> = {
   help: 'What the builder does with the image and the provider. 0: nothing; 2: it uploads it; 3: paused.',
   labels: ['host', 'image', 'provider'],
   statsd: ({ host, image, provider }) => [
-    `nodepool.builder.${part(host)}.image.${part(image)}.provider.${part(provider)}.upload.state`,
+    `nodepool.builder.${part(host)}.image.${name(image)}.provider.${name(provider)}.upload.state`,
   ],
 };
 

@@ -6,7 +6,7 @@ import { VirtualClock } from '@nodepool/zookeeper';
 import * as metrics from '../src/builder-metrics.js';
 
 const image = 'debian.12';
-const provider = 'cloud-a';
+const provider = 'cloud-a.one';
 const host = 'nb01.example.org';
 
 /** Every metric of the builder, reported once; the keys that statsd got, by kind. */
@@ -47,23 +47,23 @@ async function reported(): Promise<Record<string, string[]>> {
 it('are those of an existing builder, and no others', async () => {
   const keys = await reported();
   expect(keys['timer']).toEqual([
-    'nodepool.dib_image_build.debian_12.status.duration',
-    'nodepool.image_update.debian_12.cloud-a',
+    'nodepool.dib_image_build.debian.12.status.duration',
+    'nodepool.image_update.debian.12.cloud-a.one',
   ]);
   expect(keys['counter']).toEqual(keys['timer']);
   expect(new Set(keys['gauge'])).toEqual(
     new Set([
-      'nodepool.dib_image_build.debian_12.qcow2.size',
-      'nodepool.dib_image_build.debian_12.status.rc',
-      'nodepool.dib_image_build.debian_12.status.last_build',
+      'nodepool.dib_image_build.debian.12.qcow2.size',
+      'nodepool.dib_image_build.debian.12.status.rc',
+      'nodepool.dib_image_build.debian.12.status.last_build',
       'nodepool.image_build_requests',
-      'nodepool.image.debian_12.image_build_requests',
+      'nodepool.image.debian.12.image_build_requests',
       'nodepool.builder.nb01_example_org.current_builds',
       'nodepool.builder.nb01_example_org.current_uploads',
       'nodepool.builder.nb01_example_org.build_workers',
       'nodepool.builder.nb01_example_org.upload_workers',
-      'nodepool.builder.nb01_example_org.image.debian_12.build.state',
-      'nodepool.builder.nb01_example_org.image.debian_12.provider.cloud-a.upload.state',
+      'nodepool.builder.nb01_example_org.image.debian.12.build.state',
+      'nodepool.builder.nb01_example_org.image.debian.12.provider.cloud-a.one.upload.state',
     ]),
   );
 });

@@ -46,38 +46,38 @@ it('has the names and the values that dashboards know', async () => {
   await world.after(INTERVAL_MS);
   expect(Object.fromEntries(gauges)).toEqual({
     'nodepool.image_build_requests': 0,
-    'nodepool.image.debian_12.image_build_requests': 0,
+    'nodepool.image.debian.12.image_build_requests': 0,
     'nodepool.image.fedora.image_build_requests': 0,
     'nodepool.builder.builder-1_example_org.current_builds': 1,
     'nodepool.builder.builder-1_example_org.current_uploads': 0,
     'nodepool.builder.builder-1_example_org.build_workers': 2,
     'nodepool.builder.builder-1_example_org.upload_workers': 3,
-    'nodepool.builder.builder-1_example_org.image.debian_12.build.state': 1,
+    'nodepool.builder.builder-1_example_org.image.debian.12.build.state': 1,
     'nodepool.builder.builder-1_example_org.image.fedora.build.state': 3,
-    'nodepool.builder.builder-1_example_org.image.debian_12.provider.one_a.upload.state': 0,
+    'nodepool.builder.builder-1_example_org.image.debian.12.provider.one_a.upload.state': 0,
     'nodepool.builder.builder-1_example_org.image.fedora.provider.one_a.upload.state': 0,
-    'nodepool.builder.builder-1_example_org.image.debian_12.provider.two.upload.state': 3,
+    'nodepool.builder.builder-1_example_org.image.debian.12.provider.two.upload.state': 3,
   });
 
   world.cloud.uploadMs = [60_000, 60_000];
   await world.until('it is being uploaded', () => world.cloud.begun.length === 1);
   await world.after(INTERVAL_MS);
   expect(gauges.get('nodepool.builder.builder-1_example_org.current_uploads')).toBe(1);
-  expect(gauges.get('nodepool.builder.builder-1_example_org.image.debian_12.build.state')).toBe(0);
-  expect(gauges.get('nodepool.builder.builder-1_example_org.image.debian_12.provider.one_a.upload.state')).toBe(2);
-  expect(gauges.get('nodepool.dib_image_build.debian_12.status.rc')).toBe(0);
-  expect(gauges.get('nodepool.dib_image_build.debian_12.qcow2.size')).toBe(1000);
-  expect(gauges.get('nodepool.dib_image_build.debian_12.raw.size')).toBe(1000);
+  expect(gauges.get('nodepool.builder.builder-1_example_org.image.debian.12.build.state')).toBe(0);
+  expect(gauges.get('nodepool.builder.builder-1_example_org.image.debian.12.provider.one_a.upload.state')).toBe(2);
+  expect(gauges.get('nodepool.dib_image_build.debian.12.status.rc')).toBe(0);
+  expect(gauges.get('nodepool.dib_image_build.debian.12.qcow2.size')).toBe(1000);
+  expect(gauges.get('nodepool.dib_image_build.debian.12.raw.size')).toBe(1000);
   const [build] = world.builds('debian.12');
-  expect(gauges.get('nodepool.dib_image_build.debian_12.status.last_build')).toBe(
+  expect(gauges.get('nodepool.dib_image_build.debian.12.status.last_build')).toBe(
     Math.floor(Number(build?.['state_time'])),
   );
 
   await world.until('it is uploaded', () => world.readyUploads('debian.12', 'one:a') === 1);
   await world.after(1000);
   expect(timings).toEqual([
-    'nodepool.dib_image_build.debian_12.status.duration 60',
-    'nodepool.image_update.debian_12.one_a 60',
+    'nodepool.dib_image_build.debian.12.status.duration 60',
+    'nodepool.image_update.debian.12.one_a 60',
   ]);
 });
 
@@ -92,16 +92,16 @@ it.each([
     const { dib } = await world.builder(SITE);
     await world.until('the image is built', () => world.readyBuilds('debian.12') === 1);
     await world.after(INTERVAL_MS);
-    expect(gauges.get('nodepool.dib_image_build.debian_12.status.rc')).toBe(0);
+    expect(gauges.get('nodepool.dib_image_build.debian.12.status.rc')).toBe(0);
     dib.ending = () => ending;
     const { images } = await world.operator();
     await world.during(images.requestBuild('debian.12'));
     await world.until('it has failed', () => world.builds('debian.12').some(({ state }) => state === 'failed'));
     const endedAt = Number(world.builds('debian.12').find(({ state }) => state === 'failed')?.['state_time']);
     await world.after(INTERVAL_MS);
-    expect(gauges.get('nodepool.dib_image_build.debian_12.status.rc')).toBe(status);
-    expect(gauges.get('nodepool.dib_image_build.debian_12.status.last_build')).toBe(Math.floor(endedAt));
+    expect(gauges.get('nodepool.dib_image_build.debian.12.status.rc')).toBe(status);
+    expect(gauges.get('nodepool.dib_image_build.debian.12.status.last_build')).toBe(Math.floor(endedAt));
     expect(gauges.get('nodepool.image_build_requests')).toBe(1);
-    expect(gauges.get('nodepool.image.debian_12.image_build_requests')).toBe(1);
+    expect(gauges.get('nodepool.image.debian.12.image_build_requests')).toBe(1);
   },
 );
