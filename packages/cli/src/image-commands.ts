@@ -127,7 +127,7 @@ function addDeletions(program: Command, onStore: OnStore): void {
 function addImageData(program: Command, onStore: OnStore): void {
   const save = program
     .command('export-image-data')
-    .description('back up the records of builds and uploads')
+    .description('back up the records of images')
     .argument('<file>', 'to write them to, as JSON')
     .action((file: string) =>
       onStore((context) =>
@@ -137,7 +137,7 @@ function addImageData(program: Command, onStore: OnStore): void {
   example(save, 'nodepool export-image-data images.json');
   const restore = program
     .command('import-image-data')
-    .description('restore the records of builds and uploads; do so before a builder runs')
+    .description('restore the records of images; do so before a builder runs')
     .argument('<file>', 'that export-image-data has written')
     .action((file: string) =>
       onStore((context) =>

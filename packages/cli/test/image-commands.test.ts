@@ -179,7 +179,7 @@ describe('nodepool export-image-data and import-image-data', () => {
     const build = await world.build('debian-12', 'b1');
     const upload = await world.upload(build, 'cloud');
     const saved = await world.run('export-image-data', file);
-    expect([saved.code, saved.out.noted]).toEqual([0, `2 records of builds and uploads are in ${file}`]);
+    expect([saved.code, saved.out.noted]).toEqual([0, `2 records of images are in ${file}`]);
     expect(Object.keys(Object(JSON.parse(await readFile(file, 'utf8'))) as object)).toEqual([
       '/nodepool/images/debian-12/builds/b1',
       `/nodepool/images/debian-12/builds/b1/providers/cloud/images/${upload.id}`,
@@ -189,7 +189,7 @@ describe('nodepool export-image-data and import-image-data', () => {
     const restored = await world.run('import-image-data', file);
     expect([restored.code, restored.out.noted]).toEqual([
       0,
-      '1 records of builds and uploads are restored, 1 were there already',
+      '1 records of images are restored, 1 were there already',
     ]);
     await world.until(() => world.store.images.upload(upload)?.external_id === 'image-1');
   });
@@ -200,7 +200,7 @@ describe('nodepool export-image-data and import-image-data', () => {
     await writeFile(bad, '{"/nodepool/nodes/1": ""}');
     for (const [args, reason] of [
       [['import-image-data', join(folder, 'missing.json')], 'cannot be read'],
-      [['import-image-data', bad], '/nodepool/nodes/1: is not the path of a build or an upload'],
+      [['import-image-data', bad], '/nodepool/nodes/1: is not the path of a znode below /nodepool/images'],
       [['export-image-data', folder], 'cannot be written'],
     ] as const) {
       const { code, out } = await world.run(...args);

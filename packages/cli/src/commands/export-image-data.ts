@@ -1,4 +1,4 @@
-/** `nodepool export-image-data FILE`: backs up the records of builds and uploads. */
+/** `nodepool export-image-data FILE`: backs up the records of images. */
 
 import { writeFile } from 'node:fs/promises';
 import { exportImageData as exportData, reasonOf } from '@nodepool/core';
@@ -12,5 +12,5 @@ export async function exportImageData({ store, out, interrupted }: StoreContext,
   } catch (error) {
     throw new RefusedError(`${file} cannot be written: ${reasonOf(error)}`, { cause: error });
   }
-  out.note(`${data.size} records of builds and uploads are in ${file}`);
+  out.note(`${data.size} records of images are in ${file}`);
 }

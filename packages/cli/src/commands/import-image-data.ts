@@ -16,6 +16,6 @@ export async function importImageData({ store, out, interrupted }: StoreContext,
   const made = await importData(store.zooKeeper, data, { signal: interrupted });
   const there = data.size - made.length;
   out.note(
-    `${made.length} records of builds and uploads are restored${there === 0 ? '' : `, ${there} were there already`}`,
+    `${made.length} records of images are restored${there === 0 ? '' : `, ${there} were there already`}`,
   );
 }

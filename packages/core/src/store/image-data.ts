@@ -1,6 +1,6 @@
 /**
- * The records of builds and uploads as one JSON object, path to data, to back them up and to restore them on another
- * ensemble. The form is that of the existing Nodepool's `export-image-data`.
+ * The records of images as one JSON object, path to data, to back them up and to restore them on another ensemble: builds,
+ * uploads, pauses, and whatever else has data there. The form is that of the existing Nodepool's `export-image-data`.
  */
 
 import { isZooKeeperError, type CallOptions, type TransactionOp, type ZooKeeper } from '@nodepool/zookeeper';
@@ -23,6 +23,8 @@ interface BuildData {
   readonly uploads: Map<string, Map<string, string>>;
 }
 
+/** Names that no znode can have. */
+const UNUSABLE = /^$|^\.{1,2}$|\0/;
 const SEQUENCE = /^\d{10}$/;
 /** More than this many uploads, and attempts at one, no build has ever seen; to restore them would take minutes. */
 const MAX_SEQUENCE = 1_000_000;
@@ -31,13 +33,14 @@ const MAX_OPS = 2000;
 
 const utf8 = new TextDecoder('utf-8', { fatal: true });
 
-/** All records of builds and uploads, read past any cache. Rejects with `ImageDataError` when one is not text. */
+/** All records of images, read past any cache; neither locks nor requests for builds. Rejects with `ImageDataError` when one is not text. */
 export async function exportImageData(zooKeeper: ZooKeeper, options?: CallOptions): Promise<ImageData> {
-  const paths = (await znodesBelow(zooKeeper, IMAGES_ROOT, options)).filter((path) => isRecord(path)).sort();
   const data = new Map<string, string>();
-  for (const path of paths) {
+  for (const path of (await znodesBelow(zooKeeper, IMAGES_ROOT, options)).filter((each) => !isLock(each)).sort()) {
     try {
-      data.set(path, utf8.decode((await zooKeeper.get(path, options)).data));
+      const found = await zooKeeper.get(path, options);
+      if (!isKept(path, found.data.byteLength, found.stat.ephemeralOwner)) continue;
+      data.set(path, utf8.decode(found.data));
     } catch (error) {
       if (isZooKeeperError(error, 'no-node')) continue;
       if (!(error instanceof TypeError)) throw error;
@@ -88,6 +91,7 @@ export async function importImageData(
   }
   const missing = new Map([...data].filter(([path, text]) => present.get(path) !== text));
   for (const build of buildsOf(missing)) await restore(zooKeeper, build, present, options);
+  for (const [path, text] of missing) if (!isRecord(path)) await restoreOther(zooKeeper, path, text, options);
   return [...missing.keys()];
 }
 
@@ -96,19 +100,32 @@ function isRecord(path: string): boolean {
   return kind === 'build' || kind === 'upload';
 }
 
+/** Returns true if a path is a lock's, or below one. */
+function isLock(path: string): boolean {
+  return !isRecord(path) && path.slice(IMAGES_ROOT.length).split('/').slice(2).includes('lock');
+}
+
+/** Returns true if a znode is exported: a record, a pause, or anything else that was made to stay and has data. */
+function isKept(path: string, bytes: number, ephemeralOwner: bigint): boolean {
+  if (isRecord(path) || placeOfImage(path)?.kind === 'pause') return true;
+  return bytes > 0 && ephemeralOwner === 0n;
+}
+
 /** Why an entry cannot be imported. */
 function problemOf(path: string, value: unknown, all: object): string | undefined {
-  const isPath = path.startsWith(`${IMAGES_ROOT}/`) && !path.split('/').slice(1).includes('');
-  const place = isPath ? placeOfImage(path) : undefined;
-  if (place?.kind !== 'build' && place?.kind !== 'upload') {
-    return `is not the path of a build or an upload (${IMAGES_ROOT}/<image>/builds/<build>…)`;
+  const names = path.split('/').slice(1);
+  if (!path.startsWith(`${IMAGES_ROOT}/`) || names.some((name) => UNUSABLE.test(name))) {
+    return `is not the path of a znode below ${IMAGES_ROOT}`;
   }
+  if (isLock(path)) return 'is a lock, which its owner makes again';
   if (typeof value !== 'string') return 'its value is not a text';
-  if (place.kind === 'build') return undefined;
-  if (!SEQUENCE.test(place.id) || Number(place.id) > MAX_SEQUENCE) {
+  const [, , image = '', builds, build, ...below] = names;
+  if (builds !== 'builds' || build === undefined || below.length === 0) return undefined;
+  const place = placeOfImage(path);
+  if (place?.kind === 'upload' && (!SEQUENCE.test(place.id) || Number(place.id) > MAX_SEQUENCE)) {
     return `its last name is not the number of an upload (ten digits, at most ${MAX_SEQUENCE})`;
   }
-  return Object.hasOwn(all, buildPath(place.image, place.build)) ? undefined : 'the record of its build is missing';
+  return Object.hasOwn(all, buildPath(image, build)) ? undefined : 'the record of its build is missing';
 }
 
 async function recordsThere(
@@ -179,15 +196,21 @@ async function restore(
   await apply(zooKeeper, [...first, ...last], options);
 }
 
+/** Restores a znode that is no record of a build or an upload: one that pauses the image, or one that is not known here. */
+async function restoreOther(zooKeeper: ZooKeeper, path: string, text: string, options?: CallOptions): Promise<void> {
+  for (const parent of parentsBetween(IMAGES_ROOT, path)) await make(zooKeeper, parent, options);
+  await zooKeeper.set(path, bytesOf(text), options);
+}
+
 async function apply(zooKeeper: ZooKeeper, ops: readonly TransactionOp[], options?: CallOptions): Promise<void> {
   checkTransactionSize(ops);
   await zooKeeper.transaction(ops, options);
 }
 
-/** The uploads' parent and its parents up to the build, which is not among them; parents first. */
-function parentsBetween(build: string, uploads: string): string[] {
-  const names = uploads.slice(build.length + 1).split('/');
-  return names.map((_name, index) => `${build}/${names.slice(0, index + 1).join('/')}`);
+/** A path and its parents up to `top`, which is not among them; parents first. */
+function parentsBetween(top: string, path: string): string[] {
+  const names = path.slice(top.length + 1).split('/');
+  return names.map((_name, index) => `${top}/${names.slice(0, index + 1).join('/')}`);
 }
 
 /**

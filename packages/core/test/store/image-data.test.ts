@@ -1,4 +1,4 @@
-/** Backing up and restoring the records of builds and uploads. */
+/** Backing up and restoring the records of images. */
 
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -25,21 +25,51 @@ async function recorded(): Promise<string> {
   return readFile(join(__dirname, 'compat', 'export-image-data.json'), 'utf8');
 }
 
+/** What is below the images of an existing Nodepool while one of them is paused. */
+async function recordedTree(): Promise<ReadonlyMap<string, string>> {
+  const text = await readFile(join(__dirname, 'compat', '11-image-paused-and-build-requested.txt'), 'utf8');
+  const lines = text.split('\n').filter((line) => line.startsWith('/nodepool/images/'));
+  return new Map(lines.map((line) => [line.slice(0, line.indexOf(' ')), line.slice(line.indexOf(' ') + 1)]));
+}
+
 function restore(text: string): Promise<readonly string[]> {
   return simulation.run(importImageData(store.zooKeeper, parseImageData(text)));
 }
 
 describe('an export', () => {
-  it('holds every build and upload to the letter, and nothing else', async () => {
+  it('holds builds, uploads, pauses and data of any other kind to the letter, but neither locks nor wishes', async () => {
     await simulation.put(BUILD, READY);
     await simulation.put(`${UPLOADS}/0000000003`, READY);
     await simulation.put(`${UPLOADS}/lock/aaaa__lock__0000000000`, '');
     await simulation.put('/nodepool/images/debian/pause', '');
     await simulation.put('/nodepool/images/debian/request-build', '');
+    await simulation.put('/nodepool/images/debian/notes', 'by hand');
+    await simulation.put(`${BUILD}/manifest/sha256`, 'abcdef');
     expect(Object.fromEntries(await simulation.run(exportImageData(store.zooKeeper)))).toEqual({
       [BUILD]: READY,
       [`${UPLOADS}/0000000003`]: READY,
+      '/nodepool/images/debian/pause': '',
+      '/nodepool/images/debian/notes': 'by hand',
+      [`${BUILD}/manifest/sha256`]: 'abcdef',
     });
+  });
+
+  it('of a recorded tree has what the existing Nodepool exports of it, and restores the tree', async () => {
+    const tree = await recordedTree();
+    for (const [path, data] of tree) await simulation.put(path, data);
+    const text = JSON.stringify(Object.fromEntries(await simulation.run(exportImageData(store.zooKeeper))));
+    const empty = new Simulation();
+    const other = await empty.store();
+    await empty.run(importImageData(other.zooKeeper, parseImageData(text)));
+    const restored = [...empty.server.dump()].map(
+      ([path, { data }]) => [path, new TextDecoder().decode(data)] as const,
+    );
+    const isTransient = (path: string): boolean => /\/(lock|request-build)$/.test(path);
+    expect(new Map(restored.filter(([path]) => path.startsWith('/nodepool/images/')))).toEqual(
+      new Map([...tree].filter(([path]) => !isTransient(path))),
+    );
+    expect(Object.keys(JSON.parse(text) as object)).toContain('/nodepool/images/paused-image/pause');
+    await empty.close();
   });
 
   it('is empty where there are no images', async () => {
@@ -48,6 +78,29 @@ describe('an export', () => {
 });
 
 describe('an import', () => {
+  it('restores the pauses of an existing Nodepool’s export, and exports the same', async () => {
+    const pause = '/nodepool/images/paused-image/pause';
+    const text = JSON.stringify({ ...(JSON.parse(await recorded()) as object), [pause]: '' });
+    expect(await restore(text)).toContain(pause);
+    expect(store.images.paused('paused-image')).toBe(true);
+    expect(Object.fromEntries(await simulation.run(exportImageData(store.zooKeeper)))).toEqual(JSON.parse(text));
+    expect(await restore(text)).toEqual([]);
+  });
+
+  it('loses nothing that it does not know', async () => {
+    const entries = {
+      [BUILD]: READY,
+      [`${BUILD}/manifest/sha256`]: 'abcdef',
+      '/nodepool/images/debian/notes': 'by hand',
+      '/nodepool/images/suse/pause': '',
+      '/nodepool/images/suse': 'not empty',
+    };
+    expect((await restore(JSON.stringify(entries))).length).toBe(5);
+    expect(Object.fromEntries(await simulation.run(exportImageData(store.zooKeeper)))).toEqual(entries);
+    await simulation.settled();
+    expect([...store.images.corrupt()]).toEqual([]);
+  });
+
   it('restores what an existing Nodepool exported, and exports the same', async () => {
     const text = await recorded();
     expect((await restore(text)).length).toBe(6);
@@ -105,9 +158,15 @@ describe('an import', () => {
   it.each([
     ['{"a": ', 'it is not JSON'],
     ['[]', 'expected a JSON object'],
-    [JSON.stringify({ '/nodepool/nodes/0000000001': READY }), '/nodepool/nodes/0000000001: is not the path of a build'],
-    [JSON.stringify({ '/nodepool/images/x/builds/': READY }), 'is not the path of a build'],
-    [JSON.stringify({ '/nodepool/images//builds/b': READY }), 'is not the path of a build'],
+    [
+      JSON.stringify({ '/nodepool/nodes/0000000001': READY }),
+      '/nodepool/nodes/0000000001: is not the path of a znode below /nodepool/images',
+    ],
+    [JSON.stringify({ '/nodepool/images/x/builds/': READY }), 'is not the path of a znode'],
+    [JSON.stringify({ '/nodepool/images//builds/b': READY }), 'is not the path of a znode'],
+    [JSON.stringify({ '/nodepool/images/../nodes/0000000001': READY }), 'is not the path of a znode'],
+    [JSON.stringify({ '/nodepool/images/x/builds/lock/a__lock__0000000000': '' }), 'is a lock'],
+    [JSON.stringify({ [`${BUILD}/manifest`]: 'abcdef' }), 'the record of its build is missing'],
     [JSON.stringify({ [BUILD]: { state: 'ready' } }), `${BUILD}: its value is not a text`],
     [JSON.stringify({ [`${UPLOADS}/0000000001`]: READY }), 'the record of its build is missing'],
     [JSON.stringify({ [BUILD]: READY, [`${UPLOADS}/1`]: READY }), 'its last name is not the number of an upload'],
