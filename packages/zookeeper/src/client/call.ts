@@ -105,7 +105,7 @@ export class Call<T> implements PipelinedCall {
   }
 
   timedOut(): void {
-    const waitedFor = this.sentAt === undefined ? 'for a connection' : 'for the answer';
+    const waitedFor = this.sentAt === undefined ? 'to be sent' : 'for the answer';
     const cause = this.sentAt === undefined ? this.lastProblem() : undefined;
     const why = cause === undefined ? '' : `; last problem: ${cause.message}`;
     const message = `${this.label}: timed out after ${Math.round(this.timeoutMs)} ms, waiting ${waitedFor}${why}`;

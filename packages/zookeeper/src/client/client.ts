@@ -347,7 +347,7 @@ class ZooKeeperClient implements ZooKeeper {
 
   private up(link: Link, session: ClientSession, fresh: boolean): void {
     this.watches.connected(link);
-    this.pipeline.attach(link);
+    this.pipeline.attach(link, session.timeoutMs);
     this.emitter.emit('state', 'connected');
     this.emitter.emit(fresh ? 'session' : 'resumed', session);
     this.sessionWaiters.resolve(session);

@@ -12,6 +12,8 @@ import { explainTlsError, tlsMaterialError, type TlsContext } from './tls-errors
 export interface ConnectionHandler {
   /** The connection is made (with TLS: and encrypted). */
   onOpen(): void;
+  /** Something arrived, be it only a part of a message. Comes before the messages that it completes. */
+  onBytes(): void;
   onFrame: FrameHandler;
   /** It is over; nothing is called any more. Not called after `destroy`. */
   onEnd(error: ZooKeeperError): void;
@@ -98,6 +100,7 @@ export class Connection implements Wire {
   private received(decoder: FrameDecoder, chunk: Buffer): void {
     if (this.ended) return;
     this.bytesReceived += chunk.length;
+    this.handler.onBytes();
     try {
       decoder.push(chunk);
     } catch (error) {

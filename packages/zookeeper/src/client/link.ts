@@ -8,6 +8,7 @@ import type { Clock, Timer } from '../clock.js';
 import { ConnectionLostError, type ZooKeeperError } from '../errors.js';
 import { describeEndpoint, type OpenWire, type Wire } from './connection.js';
 import { JuteReader } from './jute-reader.js';
+import { Fifo } from './fifo.js';
 import type { TlsSettings } from './options.js';
 import type { Outlet } from './pipeline.js';
 import { pingFrame } from './operations.js';
@@ -53,7 +54,8 @@ export class Link implements Outlet {
   private connectSentAt = 0;
   private lastSentAt = 0;
   private lastReceivedAt = 0;
-  private pingSentAt: number | undefined;
+  /** When each unanswered ping was sent. */
+  private readonly pings = new Fifo<number>();
   private readTimeoutMs = 0;
   private pingIntervalMs = 0;
 
@@ -65,6 +67,9 @@ export class Link implements Outlet {
     this.clock = clock;
     this.connection = openWire(endpoint, tls, maxAnswerBytes, {
       onOpen: () => this.opened(),
+      onBytes: () => {
+        this.lastReceivedAt = clock.monotonic();
+      },
       onFrame: (buffer, start, end) => this.received(buffer, start, end),
       onEnd: (error) => this.down(error),
     });
@@ -95,7 +100,7 @@ export class Link implements Outlet {
     this.connection.send(bytes);
   }
 
-  /** From now on pings, and counts as lost when the server is silent for two thirds of the session's timeout. */
+  /** From now on pings, and counts as lost when not a byte comes from the server for two thirds of the session's timeout. */
   startHeartbeat(sessionTimeoutMs: number): void {
     this.readTimeoutMs = (sessionTimeoutMs * 2) / 3;
     this.pingIntervalMs = sessionTimeoutMs / 3;
@@ -115,7 +120,6 @@ export class Link implements Outlet {
   }
 
   private received(buffer: Buffer, start: number, end: number): void {
-    this.lastReceivedAt = this.clock.monotonic();
     const reader = this.reader.reset(buffer, start, end);
     if (this.established) {
       this.route(reader);
@@ -136,10 +140,11 @@ export class Link implements Outlet {
         if (event !== undefined) this.handler.onEvent(event);
         return;
       }
-      case SpecialXid.ping:
-        if (this.pingSentAt !== undefined) this.handler.onAlive(this.pingSentAt);
-        this.pingSentAt = undefined;
+      case SpecialXid.ping: {
+        const sentAt = this.pings.shift();
+        if (sentAt !== undefined) this.handler.onAlive(sentAt);
         return;
+      }
       case SpecialXid.auth:
         this.handler.onAuth(code, reader);
         return;
@@ -173,11 +178,11 @@ export class Link implements Outlet {
       return;
     }
     const idle = now - this.lastSentAt;
-    if (idle >= this.pingIntervalMs && this.pingSentAt === undefined) {
-      this.pingSentAt = now;
+    if (idle >= this.pingIntervalMs) {
+      this.pings.push(now);
       this.send(pingFrame());
     }
-    const untilPing = this.pingSentAt === undefined ? this.lastSentAt + this.pingIntervalMs - now : Infinity;
+    const untilPing = this.lastSentAt + this.pingIntervalMs - now;
     const untilTimeout = this.lastReceivedAt + this.readTimeoutMs - now;
     // Whole milliseconds: with fractions, a clock can come back a rounding error too early, for ever.
     this.scheduleHeartbeat(Math.max(1, Math.ceil(Math.min(untilPing, untilTimeout))));

@@ -1,6 +1,7 @@
 /**
  * The calls of a client on their way: those that wait to be sent, and those that wait for their answers, which come in
- * the order of the requests. What is issued within one turn of the event loop is sent as one piece.
+ * the order of the requests. What is issued within one turn of the event loop is sent as one piece, as far as the send
+ * window allows.
  */
 
 import type { ZooKeeperCounters } from '../api.js';
@@ -10,6 +11,7 @@ import type { PipelinedCall } from './call.js';
 import { Fifo } from './fifo.js';
 import type { JuteReader } from './jute-reader.js';
 import type { Load } from './load.js';
+import { SendWindow } from './send-window.js';
 
 /** Where messages go. */
 export interface Outlet {
@@ -25,6 +27,7 @@ export class Pipeline {
   private writes = 0;
   private readonly unsent = new Fifo<PipelinedCall>();
   private readonly sent = new Fifo<PipelinedCall>();
+  private readonly window = new SendWindow();
   private outlet: Outlet | undefined;
   private lastXid = 0;
   private flushPending = false;
@@ -56,20 +59,16 @@ export class Pipeline {
   submit(call: PipelinedCall): void {
     this.load.add(call.frame.length);
     this.unsent.push(call);
-    if (this.outlet === undefined) {
-      // In a long outage calls come and are given up: those must not pile up.
-      while (this.unsent.peek()?.settled === true) this.unsent.shift();
-      return;
-    }
-    if (this.flushPending) return;
-    this.flushPending = true;
-    process.nextTick(this.flushNow);
+    // In a long outage calls come and are given up: those must not pile up.
+    while (this.unsent.peek()?.settled === true) this.unsent.shift();
+    this.flushSoon();
   }
 
-  /** There is a connection with a confirmed session: everything that waits is sent over it. */
-  attach(outlet: Outlet): void {
+  /** There is a connection with a confirmed session: everything that waits is sent over it, in its order. */
+  attach(outlet: Outlet, sessionTimeoutMs: number): void {
     this.outlet = outlet;
     this.onIdle = undefined;
+    this.window.reset(sessionTimeoutMs);
     this.flush();
   }
 
@@ -121,6 +120,8 @@ export class Pipeline {
     call.answer(code, reader);
     this.sent.shift();
     this.load.remove(call.frame.length);
+    this.window.answered(call.frame.length, sentAt, this.clock.monotonic());
+    if (this.unsent.size > 0) this.flushSoon();
     if (this.onIdle !== undefined && this.sent.size === 0) this.becomeIdle();
     return sentAt;
   }
@@ -147,18 +148,38 @@ export class Pipeline {
     return this.lastXid;
   }
 
+  private flushSoon(): void {
+    if (this.outlet === undefined || this.flushPending) return;
+    this.flushPending = true;
+    process.nextTick(this.flushNow);
+  }
+
+  /** Takes the calls off the queue that the send window has room for. */
+  private takeBatch(): { readonly batch: readonly PipelinedCall[]; readonly size: number } {
+    const batch: PipelinedCall[] = [];
+    let size = 0;
+    for (let call = this.unsent.peek(); call !== undefined; call = this.unsent.peek()) {
+      const { length } = call.frame;
+      if (!call.settled) {
+        if (!this.window.admits(length)) break;
+        this.window.sent(length);
+        batch.push(call);
+        size += length;
+      }
+      this.unsent.shift();
+    }
+    return { batch, size };
+  }
+
   private flush(): void {
     this.flushPending = false;
     const { outlet } = this;
-    if (outlet === undefined || this.unsent.size === 0) return;
-    const batch = this.unsent.takeAll();
+    if (outlet === undefined) return;
+    const { batch, size } = this.takeBatch();
     const now = this.clock.monotonic();
-    let size = 0;
-    for (const call of batch) if (!call.settled) size += call.frame.length;
     const bytes = Buffer.allocUnsafe(size);
     let offset = 0;
     for (const call of batch) {
-      if (call.settled) continue;
       call.xid = this.nextXid();
       call.sentAt = now;
       bytes.set(call.frame, offset);

@@ -134,6 +134,7 @@ export class SimulatedConnection implements Wire, EventSink {
         return;
       }
       this.bytesReceived += message.length;
+      this.client.onBytes();
       this.client.onFrame(message, 0, message.length);
     } catch (error) {
       if (this.over) return;

@@ -29,6 +29,23 @@ async function client(options: Partial<ClientOptions> = {}): Promise<ZooKeeper> 
   return made;
 }
 
+describe('a burst of writes', () => {
+  it('keeps the session, and is applied as a whole', async () => {
+    const zk = await client({ sessionTimeoutMs: 10_000, maxPendingBytes: 2 ** 30, operationTimeoutMs: 600_000 });
+    const { session } = zk;
+    await zk.create('/burst');
+    const data = Buffer.alloc(4096);
+    let mostInFlight = 0;
+    const writes = Array.from({ length: 5000 }, async (_, index) => {
+      await zk.create(`/burst/${index}`, data);
+      mostInFlight = Math.max(mostInFlight, zk.counters.inFlight);
+    });
+    await Promise.all(writes);
+    expect([zk.session === session, zk.counters.connects, mostInFlight <= 1000]).toEqual([true, 1, true]);
+    expect((await zk.children('/burst')).children).toHaveLength(5000);
+  });
+});
+
 const bytes = (text: string): Uint8Array => Buffer.from(text);
 const textOf = (data: Uint8Array): string => Buffer.from(data).toString();
 

@@ -115,6 +115,27 @@ describe('a session', () => {
     expect(losses[0]?.message).toContain('0xffffffffffffffff');
   });
 
+  it('is not lost when the process was held up while the answer that proves it lay unread', () => {
+    const clock = new ManualClock();
+    const { session: made } = session(clock);
+    clock.holdUp(1500);
+    expect(made.lost.aborted).toBe(false);
+    // The socket is read now: the answer to a request of before.
+    made.proveAlive(900);
+    clock.advance(399);
+    expect(made.lost.aborted).toBe(false);
+    clock.advance(1);
+    expect(made.lost.aborted).toBe(true);
+  });
+
+  it('is lost after the process was held up and no answer was found', () => {
+    const clock = new ManualClock();
+    const { session: made, losses } = session(clock);
+    clock.holdUp(1500);
+    clock.advance(0);
+    expect([made.lost.aborted, losses.length]).toEqual([true, 1]);
+  });
+
   it('is counted anew with another timeout when it is resumed', () => {
     const clock = new ManualClock();
     const { session: made } = session(clock);

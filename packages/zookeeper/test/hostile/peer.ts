@@ -78,6 +78,7 @@ export class Peer implements Wire {
   feed(bytes: Buffer): void {
     if (this.over) return;
     this.fed.push(bytes);
+    this.handler.onBytes();
     try {
       this.answers.push(bytes);
     } catch (error) {

@@ -1,0 +1,55 @@
+/**
+ * Limits what one connection has in flight, so that answers follow their requests closely enough to prove the session,
+ * and a ping never waits behind much. The limit adapts to the server's speed, as TCP's congestion window does.
+ */
+
+/** A request counts as one unit, and one more for each full 4096 bytes. */
+const BYTES_PER_UNIT = 4096;
+const FIRST_LIMIT = 32;
+const LOWEST_LIMIT = 8;
+/** Units. ZooKeeper's own default for all its connections (`globalOutstandingLimit`): more would only wait there. */
+const HIGHEST_LIMIT = 1000;
+/** Share of the session timeout. Answers that take longer reduce the limit; below half of it, they raise the limit. */
+const SLOW_SHARE = 1 / 4;
+
+export class SendWindow {
+  private limit = FIRST_LIMIT;
+  private inFlight = 0;
+  private slowMs = Infinity;
+  /** Monotonic. Answers to requests from before the last reduction say nothing about the present limit. */
+  private reducedAt = -Infinity;
+
+  /** Starts anew for another connection. */
+  reset(sessionTimeoutMs: number): void {
+    this.limit = FIRST_LIMIT;
+    this.inFlight = 0;
+    this.slowMs = sessionTimeoutMs * SLOW_SHARE;
+    this.reducedAt = -Infinity;
+  }
+
+  /** Returns true if a request of this size may be sent now. A single request always may. */
+  admits(bytes: number): boolean {
+    return this.inFlight === 0 || this.inFlight + units(bytes) <= this.limit;
+  }
+
+  sent(bytes: number): void {
+    this.inFlight += units(bytes);
+  }
+
+  /** A request of this size, sent at `sentAt`, was answered at `now` (both monotonic). */
+  answered(bytes: number, sentAt: number, now: number): void {
+    this.inFlight -= units(bytes);
+    const tookMs = now - sentAt;
+    if (tookMs > this.slowMs) {
+      if (sentAt < this.reducedAt) return;
+      this.limit = Math.max(LOWEST_LIMIT, Math.floor(this.limit / 2));
+      this.reducedAt = now;
+    } else if (tookMs * 2 <= this.slowMs) {
+      this.limit = Math.min(HIGHEST_LIMIT, this.limit + units(bytes));
+    }
+  }
+}
+
+function units(bytes: number): number {
+  return 1 + Math.floor(bytes / BYTES_PER_UNIT);
+}
