@@ -15,7 +15,7 @@ const run = promisify(execFile);
 /** Below this package, so that its dependencies are found; not kept by git. */
 const SCRATCH = join(__dirname, '..', 'dist-test', 'created');
 const BIN = join(__dirname, '..', '..', '..', 'node_modules', '.bin');
-const TIMEOUT_MS = 120_000;
+const TIMEOUT_MS = 600_000;
 
 interface Manifest {
   readonly nodepool: { readonly driver: string; readonly api: number };

@@ -1,6 +1,6 @@
 /** Disk images: checked, written to a disk through its address, made into images, and removed. */
 
-import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { createHash } from 'node:crypto';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -9,8 +9,6 @@ import type { ExternalId } from '@nodepool/core';
 import { callOn, openCloud, section, type OpenCloud } from './cloud.js';
 import { failureOf, TestProvider } from './provider.js';
 import { vhd } from './vhd-file.js';
-
-jest.setTimeout(60_000);
 
 const IMAGES = 'Microsoft.Compute/images';
 const DISKS = 'Microsoft.Compute/disks';

@@ -1,12 +1,10 @@
 /** From a label to a VM and back, and what can go wrong on the way. */
 
-import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import type { JsonObject } from '@nodepool/core';
 import type { Resource } from '@nodepool/dev-azure';
 import { openCloud, section, type OpenCloud } from './cloud.js';
 import { TestProvider } from './provider.js';
-
-jest.setTimeout(60_000);
 
 const VMS = 'Microsoft.Compute/virtualMachines';
 const NICS = 'Microsoft.Network/networkInterfaces';

@@ -1,10 +1,8 @@
 /** The driver contract: every rule of the kit, on the cloud within the process and on the one behind HTTP. */
 
-import { describe, it, jest } from '@jest/globals';
+import { describe, it } from '@jest/globals';
 import { describeDriverContract } from '@nodepool/driver-kit';
 import { inProcess, overHttp } from './contract.js';
-
-jest.setTimeout(60_000);
 
 describeDriverContract(inProcess, { describe, it });
 describeDriverContract(overHttp, { describe, it });

@@ -1,12 +1,10 @@
 /** What instances are made of, and what becomes of launches and deletions that meet trouble. */
 
-import { afterEach, describe, expect, it, jest } from '@jest/globals';
+import { afterEach, describe, expect, it } from '@jest/globals';
 import type { CloudSettings, SimulatedGce } from '@nodepool/dev-gce';
 import type { ExternalId, JsonObject } from '@nodepool/core';
 import { addForeignInstances, openCloud, section, ZONE, type OpenCloud } from './cloud.js';
 import { failureOf, TestProvider } from './provider.js';
-
-jest.setTimeout(60_000);
 
 let ending: (() => Promise<void>)[] = [];
 

@@ -3,12 +3,10 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, afterEach, describe, expect, it, jest } from '@jest/globals';
+import { afterAll, afterEach, describe, expect, it } from '@jest/globals';
 import { ContractViolation, driverContract, type DriverSubject } from '../src/index.js';
 import { acmeSubject } from './support/acme-subject.js';
 import { DEFECTS, leftOpen, type Defect } from './support/defects.js';
-
-jest.setTimeout(60_000);
 
 const folder = mkdtempSync(join(tmpdir(), 'driver-kit-'));
 afterAll(() => rmSync(folder, { recursive: true }));

@@ -1,11 +1,9 @@
 /** Drivers that are right keep every rule, on whichever framework they are. */
 
-import { describe, it, jest } from '@jest/globals';
+import { describe, it } from '@jest/globals';
 import { describeDriverContract } from '../src/index.js';
 import { acmeSimpleDriver } from './support/acme-simple.js';
 import { acmeSubject, subjectOf } from './support/acme-subject.js';
-
-jest.setTimeout(60_000);
 
 describeDriverContract(acmeSubject(), { describe, it });
 describeDriverContract(subjectOf('acme, on the simple framework', acmeSimpleDriver), { describe, it });

@@ -1,11 +1,9 @@
 /** Clean-up: what could be leaked is offered, and what has no tags is deleted only when it certainly belongs to nothing. */
 
-import { afterEach, describe, expect, it, jest } from '@jest/globals';
+import { afterEach, describe, expect, it } from '@jest/globals';
 import type { JsonObject } from '@nodepool/core';
 import { callOn, clientOf, openCloud, section, type OpenCloud } from './cloud.js';
 import { tagsOf, TestProvider } from './provider.js';
-
-jest.setTimeout(30_000);
 
 let open: OpenCloud;
 let test: TestProvider;

@@ -1,9 +1,7 @@
 /** The driver contract: every rule of the kit, on a simulated OpenStack. */
 
-import { describe, it, jest } from '@jest/globals';
+import { describe, it } from '@jest/globals';
 import { describeDriverContract } from '@nodepool/driver-kit';
 import { simulated } from './contract.js';
-
-jest.setTimeout(60_000);
 
 describeDriverContract(simulated, { describe, it });

@@ -1,10 +1,8 @@
 /** Deletions: over only when the cloud has confirmed that the server is gone. */
 
-import { afterEach, describe, expect, it, jest } from '@jest/globals';
+import { afterEach, describe, expect, it } from '@jest/globals';
 import { openCloud, section, type OpenCloud } from './cloud.js';
 import { TestProvider } from './provider.js';
-
-jest.setTimeout(30_000);
 
 let open: OpenCloud;
 let test: TestProvider;

@@ -1,14 +1,12 @@
 /** Disk images: what is uploaded, how it is verified, and that nothing is left of what failed. */
 
-import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { createHash } from 'node:crypto';
 import { mkdtempSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { callOn, openCloud, section, type OpenCloud } from './cloud.js';
 import { failureOf, TestProvider } from './provider.js';
-
-jest.setTimeout(30_000);
 
 const data = Buffer.alloc(300_000, 'data of a disk image ');
 const md5 = createHash('md5').update(data).digest('hex');

@@ -1,13 +1,11 @@
 /** Launches: what servers are made of, and what becomes of the launch, whatever the cloud does. */
 
-import { afterEach, describe, expect, it, jest } from '@jest/globals';
+import { afterEach, describe, expect, it } from '@jest/globals';
 import { ApiClient, type CloudSettings } from '@nodepool/dev-openstack';
 import type { JsonObject } from '@nodepool/core';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { addForeignServers, openCloud, section, type OpenCloud } from './cloud.js';
 import { tagsOf, TestProvider } from './provider.js';
-
-jest.setTimeout(30_000);
 
 let open: OpenCloud;
 let test: TestProvider;

@@ -1,6 +1,6 @@
 /** Calls to the services: tokens, turns, pages, repetitions, and the metrics of all that. */
 
-import { afterEach, describe, expect, it, jest } from '@jest/globals';
+import { afterEach, describe, expect, it } from '@jest/globals';
 import type { ApiCall } from '@nodepool/core';
 import type { Cloud } from '../src/client/cloud.js';
 import { Compute } from '../src/client/compute.js';
@@ -9,8 +9,6 @@ import type { HttpAnswer, HttpRequest, Transport } from '../src/client/transport
 import { simulatedTime } from '@nodepool/driver-kit';
 import { callOn, openCloud, section, type OpenCloud } from './cloud.js';
 import { failureOf, TestProvider } from './provider.js';
-
-jest.setTimeout(30_000);
 
 const service = { endpoint: undefined, serviceType: undefined, interface: undefined, microversion: undefined };
 

@@ -3,14 +3,11 @@
  * Launchers are played by hand here, on stores of their own, so that any of them may be as slow as it likes at any step.
  */
 
-import { describe, expect, it, jest } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
 import { QuotaInformation, openStore, seededRandom, type RandomSource, type Store } from '@nodepool/core';
 import { SimulatedZooKeeperServer, VirtualClock, type ZooKeeper } from '@nodepool/zookeeper';
 import { plannedNode } from '../src/node-record.js';
 import { QuotaLedger, type Place } from '../src/quota-ledger.js';
-
-// A busy machine takes its time.
-jest.setTimeout(60_000);
 
 const REQUESTS = 10;
 /** Of virtual time. */

@@ -1,12 +1,9 @@
 /** Limits of pools, providers and tenants: what waits, what is declined, and that nobody exceeds them. */
 
-import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { DecisionLog, type JsonObject } from '@nodepool/core';
 import { readCloudSettings } from '@nodepool/driver-example';
 import { World, pool, provider } from './support/world.js';
-
-// A busy machine takes its time.
-jest.setTimeout(60_000);
 
 const REQUESTS = '/nodepool/requests';
 const SETTINGS = readCloudSettings({});

@@ -1,12 +1,9 @@
 /** Requests for which there is no room now: who goes first, what is kept for them, and which ready nodes make room. */
 
-import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { MIN_READY_REQUESTOR, type JsonObject, type NodepoolConfig } from '@nodepool/core';
 import { PATIENCE_MS } from '../src/service.js';
 import { World, pool, provider } from './support/world.js';
-
-// A busy machine takes its time.
-jest.setTimeout(60_000);
 
 const REQUESTS = '/nodepool/requests';
 

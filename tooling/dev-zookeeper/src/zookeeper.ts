@@ -23,7 +23,7 @@ export interface StartOptions {
   readonly parentFolder?: string;
   /** Further lines of zoo.cfg. A key that ZooKeeper does not know becomes the Java property `zookeeper.<key>`. */
   readonly settings?: Readonly<Record<string, string | number>>;
-  /** Milliseconds until the servers must serve. Default 30000. */
+  /** Milliseconds until the servers must serve. Default 120000. */
   readonly startTimeoutMs?: number;
 }
 
@@ -120,7 +120,7 @@ class Ensemble implements RunningZooKeeper {
           }),
         ),
       );
-      const ensemble = new Ensemble(folder, processes, options.startTimeoutMs ?? 30_000, tls);
+      const ensemble = new Ensemble(folder, processes, options.startTimeoutMs ?? 120_000, tls);
       try {
         await ensemble.startAll();
       } catch (error) {

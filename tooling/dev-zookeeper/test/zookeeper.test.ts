@@ -1,14 +1,12 @@
 /** Real servers start, stop, keep their data, and do not outlive who started them. */
 
-import { afterAll, describe, expect, it, jest } from '@jest/globals';
+import { afterAll, describe, expect, it } from '@jest/globals';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { startZooKeeper, zooKeeperForTests, type RunningZooKeeper } from '../src/index.js';
-
-jest.setTimeout(60_000);
 
 const running: RunningZooKeeper[] = [];
 

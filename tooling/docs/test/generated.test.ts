@@ -1,14 +1,12 @@
 /** The parts of the documentation that are made from the code are those of this code. */
 
-import { describe, expect, it, jest } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { GENERATED, insertGenerated } from '../src/generated.js';
 import { REPOSITORY } from '../src/repository.js';
 
 // Programs are started to ask them for their help.
-jest.setTimeout(180_000);
-
 describe('the documentation that is made from the code', () => {
   it.each(GENERATED.map((part) => [part.page, part.name, part] as const))(
     'is up to date in docs/%s: %s (if not: pnpm run docs:generate)',

@@ -12,7 +12,7 @@ const LOGS = join(__dirname, '..', 'logs');
 const IMAGES = '/nodepool/images';
 /** Short, so that what a killed builder held is soon free. */
 const SESSION_TIMEOUT_S = 4;
-const PATIENCE_MS = 60_000;
+const PATIENCE_MS = 240_000;
 
 interface Fields {
   readonly id: string;

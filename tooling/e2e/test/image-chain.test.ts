@@ -7,7 +7,7 @@ import { Program } from '@nodepool/harness';
 
 const DEMO = join(dirname(require.resolve('@nodepool/demo-image/package.json')), 'dist', 'main.js');
 const LOG = join(__dirname, '..', 'logs', 'image-chain', 'demo.log');
-const DEADLINE_MS = 170_000;
+const DEADLINE_MS = 600_000;
 
 it('is built, uploaded, used, replaced and taken back, and leaves nothing behind', async () => {
   rmSync(LOG, { force: true });

@@ -12,8 +12,8 @@ import { Site, type LauncherSetup } from './site.js';
 const LONG = process.env['NODEPOOL_SCENARIO'] === 'long';
 /** How many requests a scenario makes, and how often it does what it does. */
 const SIZE = LONG ? { requests: 500, parallel: 60, rounds: 10 } : { requests: 40, parallel: 20, rounds: 2 };
-const TIMEOUT_MS = LONG ? 1_800_000 : 300_000;
-const DEADLINE_MS = 60_000;
+const TIMEOUT_MS = LONG ? 1_800_000 : 900_000;
+const DEADLINE_MS = 240_000;
 /** Longer than the session of a launcher, which is 4 s here. */
 const TOO_LONG_MS = 7000;
 /** An instance whose creator died before it could say so is found by the second clean-up round. */

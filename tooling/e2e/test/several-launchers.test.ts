@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { conditionMet, type Program } from '@nodepool/harness';
 import { Site } from './site.js';
 
-const DEADLINE_MS = 60_000;
+const DEADLINE_MS = 240_000;
 
 describe('two launchers', () => {
   let site: Site;

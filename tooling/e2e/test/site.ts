@@ -27,8 +27,8 @@ export const LABELS = ['debian', 'fedora'] as const;
 const LOGS = join(__dirname, '..', 'logs');
 /** Short, so that what a killed launcher held is soon free. */
 const SESSION_TIMEOUT_S = 4;
-const START_DEADLINE_MS = 60_000;
-const CLEAN_DEADLINE_MS = 90_000;
+const START_DEADLINE_MS = 180_000;
+const CLEAN_DEADLINE_MS = 240_000;
 
 export interface LauncherSetup {
   readonly providers?: readonly ExampleProvider[];

@@ -27,7 +27,7 @@ export interface Exit {
 }
 
 /** How long `stop` waits for a process to end by itself. */
-const DEFAULT_GRACE_MS = 15_000;
+const DEFAULT_GRACE_MS = 60_000;
 
 /** util-linux's `setpriv` asks the kernel to kill the child when this process dies, however it dies. */
 const SETPRIV = '/usr/bin/setpriv';

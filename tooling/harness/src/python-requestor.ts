@@ -6,8 +6,10 @@ import { Program } from './process.js';
 import { requestorPath } from './programs.js';
 
 const PYTHON = '/usr/bin/python3';
-/** The requestor has time-outs of its own; this one is for a requestor that hangs. */
-const DEFAULT_DEADLINE_MS = 150_000;
+/** The longest that the requestor waits for a request, seconds, unless `args` say otherwise. */
+const REQUEST_TIMEOUT_S = 180;
+/** Longer than the time-outs of the requestor: ends a requestor that hangs. */
+const DEFAULT_DEADLINE_MS = 280_000;
 
 /** Its last line. */
 export interface Summary {
@@ -56,10 +58,11 @@ export async function startRequestor(
 ): Promise<RunningRequestor> {
   const { tls } = zooKeeper;
   const tlsArgs = tls === undefined ? [] : ['--ca', tls.ca, '--cert', tls.cert, '--key', tls.key];
+  const defaults = ['--timeout', String(REQUEST_TIMEOUT_S)];
   const program = await Program.start({
     name: 'requestor',
     command: PYTHON,
-    args: [requestorPath(), '--zookeeper', zooKeeper.servers, ...tlsArgs, '--verbose', ...args],
+    args: [requestorPath(), '--zookeeper', zooKeeper.servers, ...tlsArgs, ...defaults, '--verbose', ...args],
     logFile,
   });
   return { program, result: resultOf(program, deadlineMs) };

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { Program } from '@nodepool/harness';
 
-const LONG_MS = 30_000;
+const LONG_MS = 240_000;
 
 describe('a program', () => {
   let folder: string;

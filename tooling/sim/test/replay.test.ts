@@ -15,4 +15,4 @@ it('takes the same steps when it is run again', async () => {
     expect(steps.length).toBeGreaterThan(100);
     expect(await stepsOf(seed)).toEqual(steps);
   }
-}, 180_000);
+});

@@ -3,7 +3,7 @@ import type { Browser, BrowserContext, Page } from 'playwright-core';
 import { broken, busy, crowded, empty, hostile, launchChromium, PageServer } from '../src/index.js';
 
 /** A machine that does much else starts a browser slowly. */
-const PATIENCE_MS = 60_000;
+const PATIENCE_MS = 240_000;
 
 let browser: Browser;
 let context: BrowserContext;

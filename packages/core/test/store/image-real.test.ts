@@ -19,12 +19,12 @@ const clients: ZooKeeper[] = [];
 
 beforeAll(async () => {
   server = await zooKeeperForTests();
-}, 60_000);
+});
 
 afterAll(async () => {
   await Promise.all(clients.map((client) => client.close()));
   await server.stop();
-}, 60_000);
+});
 
 async function start(): Promise<Store> {
   const zooKeeper = connect({ servers: server.servers });
@@ -92,7 +92,7 @@ it('one of two builders builds, one uploads, one cleans up, and nothing stays be
   const { children } = await a.zooKeeper.children('/nodepool/images/debian/builds');
   expect(children).toEqual(['lock']);
   expect(a.images.buildRequested('debian')).toBe(false);
-}, 60_000);
+});
 
 it('a restored upload keeps its number to itself', async () => {
   const store = await start();
@@ -105,4 +105,4 @@ it('a restored upload keeps its number to itself', async () => {
   const lock = given(await store.images.tryLockUploading({ image: 'suse', build: 'b1', provider: 'cloud' }));
   const next = await lock.create(UPLOAD);
   expect(Number(next.upload.id)).toBeGreaterThan(900);
-}, 60_000);
+});

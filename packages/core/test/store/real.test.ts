@@ -11,12 +11,12 @@ const clients: ZooKeeper[] = [];
 
 beforeAll(async () => {
   server = await zooKeeperForTests();
-}, 60_000);
+});
 
 afterAll(async () => {
   await Promise.all(clients.map((client) => client.close()));
   await server.stop();
-}, 60_000);
+});
 
 async function start(): Promise<Store> {
   const zooKeeper = connect({ servers: server.servers });
@@ -77,7 +77,7 @@ it('a request is served by one store, and its nodes come back to another', async
   }
   await until(winner, () => winner.nodes.size === 0 && winner.requests.size === 0);
   expect(await winner.nodes.readIds()).toEqual([]);
-}, 60_000);
+});
 
 it('a store with ten thousand nodes mirrors them, two hundred of them in one request', async () => {
   const a = await start();
@@ -93,4 +93,4 @@ it('a store with ten thousand nodes mirrors them, two hundred of them in one req
   expect(b.nodes.allocatedTo(id).map((entry) => entry.id)).toEqual(reuse.map((entry) => entry.id));
   await until(a, () => [...a.nodes.all()].every(({ locked }) => !locked));
   expect([...b.nodes.all()]).toEqual([...a.nodes.all()]);
-}, 120_000);
+});

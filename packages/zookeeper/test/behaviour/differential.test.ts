@@ -3,15 +3,13 @@
  * `SEED=100 SEEDS=50` looks at other sequences than usual.
  */
 
-import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import type { ZooKeeper } from '../../src/index.js';
 import type { ZooKeeperFactory } from './harness.js';
 import { Log, makePlan, normalized, type Step } from './plan.js';
 import { RealFactory } from './real-factory.js';
 import { seeded } from './seeded.js';
 import { SimulatedFactory } from './simulated-factory.js';
-
-jest.setTimeout(60_000);
 
 const STEPS = 120;
 const FIRST_SEED = Number(process.env['SEED'] ?? 1);

@@ -1,11 +1,9 @@
 /** An ensemble of three servers behaves as one: leader and followers serve the tests in turn, and then together. */
-import { describe, expect, it, jest } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
 import { connect, type ZooKeeper } from '../../src/index.js';
 import { bytes, EventLog, outcomeOf, textOf, type Bench } from './harness.js';
 import { RealFactory } from './real-factory.js';
 import { describeZooKeeper } from './suite.js';
-
-jest.setTimeout(60_000);
 
 const factory = new RealFactory(3);
 

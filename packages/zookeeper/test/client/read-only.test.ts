@@ -1,11 +1,9 @@
 /** A server of an ensemble that has lost the others, and serves reads to who allows it. */
 
-import { afterAll, afterEach, beforeAll, describe, expect, it, jest } from '@jest/globals';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import { startZooKeeper, type RunningZooKeeper } from '@nodepool/dev-zookeeper';
 import { connect, type ClientOptions, type ZooKeeper } from '../../src/index.js';
 import { errorOf, eventOf } from './helpers.js';
-
-jest.setTimeout(40_000);
 
 let ensemble: RunningZooKeeper;
 let clients: ZooKeeper[] = [];

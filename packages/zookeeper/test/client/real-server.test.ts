@@ -1,11 +1,9 @@
 /** The client on real servers that are restarted, stopped and continued. */
 
-import { afterAll, afterEach, beforeAll, describe, expect, it, jest } from '@jest/globals';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import { startZooKeeper, type RunningZooKeeper } from '@nodepool/dev-zookeeper';
 import { connect, type ClientOptions, type WatchEvent, type ZooKeeper } from '../../src/index.js';
 import { errorOf, eventOf, turn } from './helpers.js';
-
-jest.setTimeout(60_000);
 
 let server: RunningZooKeeper;
 let clients: ZooKeeper[] = [];

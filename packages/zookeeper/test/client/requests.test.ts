@@ -1,12 +1,10 @@
 /** Requests of newer servers, and what is done at run time, on a real server. */
 
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { startZooKeeper, type RunningZooKeeper } from '@nodepool/dev-zookeeper';
 import { connect, OverloadedError, type ClientOptions, type WatchEvent, type ZooKeeper } from '../../src/index.js';
 import { FakeServer } from './fake-server.js';
 import { errorOf, eventOf } from './helpers.js';
-
-jest.setTimeout(60_000);
 
 let server: RunningZooKeeper;
 let clients: ZooKeeper[] = [];

@@ -7,12 +7,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createServer, type Server, type TlsOptions } from 'node:tls';
 import { promisify } from 'node:util';
-import { afterAll, afterEach, beforeAll, describe, expect, it, jest } from '@jest/globals';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import { makeCertificates, startZooKeeper, type Certificates, type RunningZooKeeper } from '@nodepool/dev-zookeeper';
 import { connect, type ClientTlsOptions, type ZooKeeper } from '../../src/index.js';
 import { errorOf, eventOf } from './helpers.js';
-
-jest.setTimeout(60_000);
 
 const run = promisify(execFile);
 

@@ -1,14 +1,12 @@
 /** Whatever bytes a server sends, the client survives them: a short run with a fixed seed; see `fuzz/main.ts`. */
 
 import { join } from 'node:path';
-import { describe, expect, it, jest } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
 import { seeded } from '../behaviour/seeded.js';
 import { loadCorpus } from './fuzz/corpus.js';
 import { mutated } from './fuzz/mutations.js';
 import { OPERATIONS } from './fuzz/operations.js';
 import { fuzzRound } from './fuzz/round.js';
-
-jest.setTimeout(60_000);
 
 const corpus = loadCorpus(join(__dirname, '../../fuzz/corpus.json'));
 const ROUNDS = 2000;

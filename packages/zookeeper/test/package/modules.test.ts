@@ -5,10 +5,8 @@ import { cp, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
-import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import * as source from '../../src/index.js';
-
-jest.setTimeout(120_000);
 
 const run = promisify(execFile);
 const packageFolder = resolve(__dirname, '../..');

@@ -3,12 +3,10 @@ import { spawn, spawnSync, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { createInterface, type Interface } from 'node:readline';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { lockRecipe, type Locks, type ZooKeeper } from '../../src/index.js';
 import { EventLog } from '../behaviour/harness.js';
 import { RealFactory } from '../behaviour/real-factory.js';
-
-jest.setTimeout(60_000);
 
 const PYTHON = process.env['KAZOO_PYTHON'] ?? '/usr/bin/python3';
 const hasKazoo = spawnSync(PYTHON, ['-c', 'import kazoo']).status === 0;

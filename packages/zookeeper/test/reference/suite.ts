@@ -3,13 +3,11 @@
  * `pnpm --filter @nodepool/zookeeper test:reference`, never with the other tests: it has to be compiled, and it may
  * abort the process.
  */
-import { describe, expect, it, jest } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
 import { zooKeeperForTests, type ZooKeeperForTests } from '@nodepool/dev-zookeeper';
 import type { PlainFactory, PlainZooKeeper, TestClientOptions } from '../behaviour/harness.js';
 import { describeReference } from '../behaviour/suite.js';
 import { isInstalled, NpmClient } from './npm-client.js';
-
-jest.setTimeout(60_000);
 
 class NpmFactory implements PlainFactory<PlainZooKeeper> {
   private zooKeeper: ZooKeeperForTests | undefined;
