@@ -6,7 +6,6 @@ import { join } from 'node:path';
 import { GENERATED, insertGenerated } from '../src/generated.js';
 import { REPOSITORY } from '../src/repository.js';
 
-// Programs are started to ask them for their help.
 describe('the documentation that is made from the code', () => {
   it.each(GENERATED.map((part) => [part.page, part.name, part] as const))(
     'is up to date in docs/%s: %s (if not: pnpm run docs:generate)',

@@ -1,6 +1,7 @@
 /** All checks of one package, one after the other. */
 
 import { join } from 'node:path';
+import { checkEngines } from './checks/engines.js';
 import { checkFiles } from './checks/files.js';
 import { checkInstallScripts, checkLicences } from './checks/licences.js';
 import { checkManifest, type ManifestRules } from './checks/manifest.js';
@@ -44,6 +45,7 @@ export async function checkPackage(
   try {
     const { packages } = await installPacked(withNeeds, folder);
     found.push(...checkLicences(packages), ...checkInstallScripts(packages), ...checkOrigins(packages));
+    found.push(...checkEngines(packages));
     if (signatures) found.push(...(await checkSignatures(folder)));
     found.push(...(await checkExports(packed.source, folder)), ...(await checkSmoke(packed.source, folder)));
     return { packed, findings: found, installed: packages.length };

@@ -6,8 +6,12 @@
 import { existsSync } from 'node:fs';
 import { cp, readdir, symlink } from 'node:fs/promises';
 import { basename, join } from 'node:path';
+import { objectAt, stringAt } from '@nodepool/core';
 import { run } from './command.js';
 import { readWorkspace, type PublicPackage, type Workspace } from './workspace.js';
+
+/** The build of a package that has no further step. */
+const COMPILE_ONLY = 'tsc -b';
 
 /** Of the commits and tags in a copy. */
 const NOBODY = {
@@ -57,9 +61,13 @@ export async function resetTo(folder: string, commitId: string): Promise<void> {
   await git(['clean', '--quiet', '--force', '-d'], folder);
 }
 
-/** Compiles packages of a copy, and what they need. */
+/** Compiles packages of a copy, and what they need; then runs the further steps of their builds. */
 export async function build(root: string, packages: readonly PublicPackage[]): Promise<void> {
   await run(join(root, 'node_modules', '.bin', 'tsc'), ['-b', ...packages.map(({ folder }) => folder)], { cwd: root });
+  for (const { folder, manifest } of packages) {
+    if (stringAt(objectAt(manifest, 'scripts') ?? {}, 'build') === COMPILE_ONLY) continue;
+    await run('npm', ['run', '--silent', 'build'], { cwd: folder });
+  }
 }
 
 /** The environment for programs that make commits and tags in a copy. */

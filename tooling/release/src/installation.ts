@@ -23,7 +23,7 @@ export async function installPacked(packed: readonly PackedPackage[], folder: st
   const dependencies = Object.fromEntries(packed.map(({ source, tarball }) => [source.name, `file:${tarball}`]));
   const manifest = { name: 'clean-folder', version: '1.0.0', private: true, dependencies };
   await writeFile(join(folder, 'package.json'), `${JSON.stringify(manifest, undefined, 2)}\n`);
-  await run('npm', ['install', '--ignore-scripts'], {
+  await run('npm', ['install', '--ignore-scripts', '--engine-strict'], {
     cwd: folder,
     env: { ...QUIET_INSTALL, npm_config_omit_lockfile_registry_resolved: 'false' },
   });

@@ -41,14 +41,13 @@ describe('the check of licences', () => {
 });
 
 describe('the check of install scripts', () => {
-  it.each(['preinstall', 'install', 'postinstall'])('finds one that nobody has explained: %s', (script) => {
+  it.each(['preinstall', 'install', 'postinstall'])('finds %s', (script) => {
     const [finding] = checkInstallScripts(installed({ scripts: { [script]: 'node x.js' } }));
 
     expect(finding?.message).toContain(`x@1.2.3 runs "${script}"`);
   });
 
-  it('accepts other scripts, and those that are explained', () => {
+  it('accepts other scripts', () => {
     expect(checkInstallScripts(installed({ scripts: { prepare: 'tsc', test: 'jest' } }))).toEqual([]);
-    expect(checkInstallScripts(installed({ scripts: { install: 'node install.js' } }, 'ssh2'))).toEqual([]);
   });
 });

@@ -30,7 +30,7 @@ export function openMetrics({ clock, log, env, prometheus }: OpenMetricsOptions)
   if (address !== undefined) log.info('Sending metrics to statsd', { ...address });
   return new MetricsRegistry({
     clock,
-    statsd: address === undefined ? undefined : openStatsd(address, onStatsdError),
+    statsd: address === undefined ? undefined : openStatsd(address, clock, onStatsdError),
     prometheus: prometheus
       ? openPrometheus((metric) => log.warn('A metric has too many series; new ones are left out', { metric }))
       : undefined,

@@ -39,8 +39,8 @@ export function algorithmPerKey(offered: readonly string[]): readonly ServerHost
 /** The key as `<type> <base64>`. The caller closes the connection. */
 export function fetchHostKey(socket: Socket, algorithm: ServerHostKeyAlgorithm): Promise<string> {
   return new Promise((resolve, reject) => {
-    // Takes tens of milliseconds to load, which programs that never ask for a host key go without.
-    const { Client } = load('ssh2') as typeof Ssh2;
+    // Loaded on demand because that takes tens of milliseconds. The published package contains a bundle of it.
+    const { Client } = load('#ssh2') as typeof Ssh2;
     const client = new Client();
     client.on('error', reject);
     client.connect({

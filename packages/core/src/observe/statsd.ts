@@ -1,10 +1,9 @@
 /** Sends metrics to statsd by UDP, in batches. */
 
-import { createRequire } from 'node:module';
-import type * as HotShots from 'hot-shots';
+import { createSocket, type Socket } from 'node:dgram';
+import { lookup } from 'node:dns/promises';
+import type { Clock, Timer } from '../runtime/clock.js';
 import type { StatsdSender } from './metrics.js';
-
-const load = createRequire(__filename);
 
 /** Where statsd listens. */
 export interface StatsdAddress {
@@ -42,32 +41,69 @@ export function statsdAddress(env: Readonly<Record<string, string | undefined>>)
   return { host: host === '' ? DEFAULT_HOST : host, port: number };
 }
 
-/** A sender; nothing listening there is no error. `onError`: a host name that does not resolve, a full buffer. */
-export function openStatsd({ host, port }: StatsdAddress, onError: (error: Error) => void): StatsdSender {
-  // Loaded by programs that send, and by no other.
-  const { StatsD } = load('hot-shots') as typeof HotShots;
-  const client = new StatsD({
-    host,
-    port,
-    protocol: 'udp',
-    maxBufferSize: BATCH.bytes,
-    bufferFlushInterval: BATCH.waitMs,
-    cacheDns: true,
-    cacheDnsTtl: DNS_LIFE_MS,
-    includeDataDogTags: false,
-    originDetection: false,
-    errorHandler: onError,
-  });
+/** Opens a sender. `onError` gets failures to resolve the host name and to send; a port without a listener is none. */
+export function openStatsd(address: StatsdAddress, clock: Clock, onError: (error: Error) => void): StatsdSender {
+  const sender = new BatchSender(address, clock, onError);
   return {
-    increment: (key, amount) => client.increment(key, amount),
-    timing: (key, milliseconds) => client.timing(key, milliseconds),
-    gauge: (key, value) => client.gauge(key, value),
-    close: () =>
-      new Promise((resolve) => {
-        client.close((error?: unknown) => {
-          if (error instanceof Error) onError(error);
-          resolve();
-        });
-      }),
+    increment: (key, amount) => sender.add(`${key}:${amount}|c`),
+    timing: (key, milliseconds) => sender.add(`${key}:${milliseconds}|ms`),
+    gauge: (key, value) => sender.add(`${key}:${value}|g`),
+    close: () => sender.close(),
   };
+}
+
+/** Collects lines into datagrams. */
+class BatchSender {
+  private readonly socket: Socket;
+  private resolved: { readonly address: string; readonly until: number } | undefined;
+  private batch = '';
+  private timer: Timer | undefined;
+  private sent: Promise<unknown> = Promise.resolve();
+
+  constructor(
+    private readonly address: StatsdAddress,
+    private readonly clock: Clock,
+    private readonly onError: (error: Error) => void,
+  ) {
+    this.socket = createSocket('udp4');
+    this.socket.on('error', onError);
+    this.socket.unref();
+  }
+
+  add(line: string): void {
+    if (this.batch !== '' && Buffer.byteLength(this.batch) + 1 + Buffer.byteLength(line) > BATCH.bytes) this.flush();
+    this.batch += this.batch === '' ? line : `\n${line}`;
+    this.timer ??= this.clock.schedule(BATCH.waitMs, () => this.flush(), { background: true });
+  }
+
+  /** Sends what was collected, and closes the socket. */
+  async close(): Promise<void> {
+    this.flush();
+    await this.sent;
+    await new Promise<void>((resolve) => this.socket.close(() => resolve()));
+  }
+
+  private flush(): void {
+    this.timer?.cancel();
+    this.timer = undefined;
+    const { batch } = this;
+    this.batch = '';
+    if (batch !== '') this.sent = Promise.all([this.sent, this.send(batch).catch(this.onError)]);
+  }
+
+  private async send(batch: string): Promise<void> {
+    const host = await this.resolveHost();
+    await new Promise<void>((resolve, reject) => {
+      this.socket.send(batch, this.address.port, host, (error) => (error === null ? resolve() : reject(error)));
+    });
+  }
+
+  private async resolveHost(): Promise<string> {
+    const now = this.clock.monotonic();
+    if (this.resolved === undefined || this.resolved.until <= now) {
+      const { address } = await lookup(this.address.host, { family: 4 });
+      this.resolved = { address, until: now + DNS_LIFE_MS };
+    }
+    return this.resolved.address;
+  }
 }

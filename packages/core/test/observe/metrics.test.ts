@@ -126,7 +126,8 @@ describe('statsd', () => {
     await once(server, 'listening');
     const received = once(server, 'message') as Promise<[Buffer]>;
     const errors: Error[] = [];
-    const statsd = openStatsd({ host: '127.0.0.1', port: server.address().port }, (error) => errors.push(error));
+    const address = { host: 'localhost', port: server.address().port };
+    const statsd = openStatsd(address, new VirtualClock(), (error) => errors.push(error));
     statsd.increment('a.b', 2);
     statsd.timing('a.b', 12.5);
     statsd.gauge('c', 7);
@@ -136,6 +137,39 @@ describe('statsd', () => {
     expect(errors).toEqual([]);
     server.close();
     await once(server, 'close');
+  });
+
+  it('gets what was collected after a second, in datagrams that any network carries', async () => {
+    const server: Socket = createSocket('udp4');
+    server.bind(0, '127.0.0.1');
+    await once(server, 'listening');
+    const clock = new VirtualClock();
+    const errors: Error[] = [];
+    const statsd = openStatsd({ host: '127.0.0.1', port: server.address().port }, clock, (error) => errors.push(error));
+    const line = `${'k'.repeat(996)}:7|g`;
+    statsd.gauge('k'.repeat(996), 7);
+    statsd.gauge('k'.repeat(996), 7);
+    const datagrams: string[] = [];
+    const bothArrived = new Promise<void>((resolve) => {
+      server.on('message', (message) => {
+        if (datagrams.push(message.toString()) === 2) resolve();
+      });
+    });
+    await clock.advance(1000);
+    await bothArrived;
+    expect(datagrams).toEqual([line, line]);
+    expect(errors).toEqual([]);
+    await statsd.close();
+    server.close();
+    await once(server, 'close');
+  });
+
+  it('reports a host that has no address', async () => {
+    const errors: Error[] = [];
+    const statsd = openStatsd({ host: 'statsd.invalid', port: 1 }, new VirtualClock(), (error) => errors.push(error));
+    statsd.increment('a', 1);
+    await statsd.close();
+    expect(errors.map(({ message }) => message)).toEqual([expect.stringContaining('statsd.invalid')]);
   });
 
   it.each([

@@ -1,7 +1,11 @@
 /** The ssh server of an instance: host keys and a port of its own on 127.0.0.1; nobody can log in. */
 
+import { createRequire } from 'node:module';
 import { createServer, type Server, type Socket } from 'node:net';
-import { Server as SshProtocol, utils, type Connection } from 'ssh2';
+import type * as Ssh2 from 'ssh2';
+
+// The published package contains a bundle of it.
+const { Server: SshProtocol, utils } = createRequire(__filename)('#ssh2') as typeof Ssh2;
 
 const ADDRESS = '127.0.0.1';
 
@@ -52,7 +56,7 @@ export class SshServer {
   }
 }
 
-function refuseLogins(connection: Connection): void {
+function refuseLogins(connection: Ssh2.Connection): void {
   connection.on('authentication', (attempt) => {
     attempt.reject([]);
   });

@@ -50,7 +50,8 @@ function unwanted(files: readonly string[]): string[] {
 /** Files that package.json names: they exist, and programs can be run. */
 async function namedFiles({ folder, manifest }: Pick<PackedPackage, 'folder' | 'manifest'>): Promise<string[]> {
   const problems: string[] = [];
-  const targets = [manifest['main'], manifest['types'], ...targetsOf(manifest['exports'])];
+  const own = targetsOf(manifest['imports']).filter((target) => typeof target === 'string' && target.startsWith('.'));
+  const targets = [manifest['main'], manifest['types'], ...targetsOf(manifest['exports']), ...own];
   for (const target of new Set(targets)) {
     if (typeof target !== 'string' || target.includes('*')) continue;
     if (!existsSync(join(folder, target))) problems.push(`package.json names ${target}, which is not packed`);

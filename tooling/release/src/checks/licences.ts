@@ -1,4 +1,4 @@
-/** Licences of what an installation brings along, and programs that it would run on the way. */
+/** Licences of the packages of an installation, and scripts that they would run on the way. */
 
 import { entriesAt, isJsonObject, objectAt, stringAt, type JsonObject } from '@nodepool/core';
 import satisfies from 'spdx-satisfies';
@@ -23,17 +23,6 @@ export const FITTING_LICENCES: readonly string[] = [
 const READ_LICENCES: Readonly<Record<string, string>> = {
   // "BSD" in the manifest; the file LICENSE has the three clauses.
   'url-template@2.0.8': 'BSD-3-Clause',
-};
-
-/**
- * Dependencies that have programs run at their installation, and why that is nothing to worry about. Everything works
- * when none of them is run.
- */
-const EXPLAINED_SCRIPTS: Readonly<Record<string, string>> = {
-  'cpu-features': 'optional, of ssh2: compiles a query for CPU features; ssh2 does without',
-  ssh2: 'tries to compile faster ciphers; those of Node.js are used otherwise',
-  'unix-dgram': 'optional, of hot-shots: compiles Unix datagram sockets, which we do not use',
-  protobufjs: 'compares version numbers and prints a warning',
 };
 
 /** A package that was installed. */
@@ -66,8 +55,10 @@ export function checkInstallScripts(installed: readonly InstalledPackage[]): Fin
       const scripts = ['preinstall', 'install', 'postinstall'].filter(
         (script) => objectAt(manifest, 'scripts')?.[script] !== undefined,
       );
-      if (scripts.length === 0 || EXPLAINED_SCRIPTS[name] !== undefined) return [];
-      return [`${name}@${version} runs "${scripts.join('", "')}" when it is installed, and nobody has said why`];
+      if (scripts.length === 0) return [];
+      return [
+        `${name}@${version} runs "${scripts.join('", "')}" when it is installed; use a package without, or bundle it`,
+      ];
     }),
   );
 }

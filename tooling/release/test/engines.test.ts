@@ -1,0 +1,26 @@
+/** Versions of Node.js that the packages of an installation want. */
+
+import { expect, it } from '@jest/globals';
+import { checkEngines } from '../src/checks/engines.js';
+
+const wanting = (node: string): Parameters<typeof checkEngines>[0] => [
+  { name: 'x', version: '1.2.3', manifest: { engines: { node } } },
+];
+
+it.each(['>=18', '^20.17.0 || >=22.9.0', '*', '>= 0.8'])('accepts %s', (range) => {
+  expect(checkEngines(wanting(range))).toEqual([]);
+});
+
+it.each([
+  ['>=22', '20.18.0'],
+  ['^20.19.0 || >=22.12.0', '20.18.0, 22.11.0'],
+  ['20 || 22', '24.11.0'],
+])('finds fault with %s, which leaves out %s', (range, versions) => {
+  expect(checkEngines(wanting(range)).map(({ message }) => message)).toEqual([
+    `x@1.2.3 wants Node.js ${range}, which leaves out ${versions}`,
+  ]);
+});
+
+it('accepts a package that names no version', () => {
+  expect(checkEngines([{ name: 'x', version: '1.2.3', manifest: {} }])).toEqual([]);
+});

@@ -1,0 +1,39 @@
+// Bundles a dependency of the package in the current folder into dist/vendor, with the licences of all that is in it:
+// for libraries that start a compiler when they are installed, which their JavaScript does without.
+//
+// Argument: the name of the dependency.
+
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { join, resolve } from 'node:path';
+import { build } from 'esbuild';
+
+const [name] = process.argv.slice(2);
+const require = createRequire(resolve('package.json'));
+const outfile = resolve('dist', 'vendor', `${name}.cjs`);
+
+const { metafile } = await build({
+  entryPoints: [require.resolve(name)],
+  outfile,
+  bundle: true,
+  platform: 'node',
+  target: 'node20',
+  format: 'cjs',
+  // Compiled parts, which the libraries try to load and do without.
+  external: ['*.node', 'cpu-features'],
+  metafile: true,
+  logLevel: 'error',
+});
+
+/** `…/node_modules/<name>` or `…/node_modules/@<scope>/<name>` of each file. */
+const folders = new Set(
+  Object.keys(metafile.inputs).map((file) => /^.*node_modules\/(?:@[^/]+\/)?[^/]+/.exec(file)?.[0] ?? '.'),
+);
+const licences = [...folders].sort().map((folder) => {
+  const { name, version, license, licenses } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'));
+  const file = readdirSync(folder).find((each) => /^licen[cs]e/i.test(each));
+  if (file === undefined) throw new Error(`${name} has no file with its licence`);
+  return `${name} ${version} (${license ?? licenses[0].type})\n\n${readFileSync(join(folder, file), 'utf8').trim()}\n`;
+});
+mkdirSync(resolve('dist', 'vendor'), { recursive: true });
+writeFileSync(resolve('dist', 'vendor', `${name}.LICENSES.txt`), licences.join('\n----\n\n'));
