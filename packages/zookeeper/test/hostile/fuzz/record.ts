@@ -23,6 +23,7 @@ export async function recordCorpus(servers: string): Promise<Corpus> {
     const wire = openConnection(endpoint, tls, maxFrameBytes, {
       onOpen: () => handler.onOpen(),
       onEnd: (error) => handler.onEnd(error),
+      onBytes: () => handler.onBytes(),
       onFrame: (bytes, start, end) => {
         const message = Buffer.from(bytes.subarray(start, end));
         (corpus[isFirst ? 'connect' : nameOf(message, current)] ??= []).push(message);
