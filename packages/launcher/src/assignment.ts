@@ -40,8 +40,8 @@ export interface AssigningPool {
   label(name: string): LabelConfig | undefined;
   need(label: string): QuotaInformation;
   upload(label: LabelConfig): ImageUpload | undefined;
-  /** Whether a ready node has been promised to another request in this moment. */
-  claimed(nodeId: string): boolean;
+  /** Whether a ready node is promised to another request that comes before this one, or is being handed out. */
+  claimed(nodeId: string, request: NodeRequest): boolean;
   /** A zone for nodes that none determines; undefined: the cloud chooses. */
   chooseZone(): string | undefined;
 }
@@ -108,7 +108,7 @@ function readyNode(
   if (!request.reuse) return undefined;
   const query = { label: label.name, provider: pool.providerName, pool: pool.poolName };
   for (const entry of pool.nodes.available(query)) {
-    if (taken.has(entry.id) || pool.claimed(entry.id)) continue;
+    if (taken.has(entry.id) || pool.claimed(entry.id, request)) continue;
     if (zone !== undefined && entry.node.az !== null && entry.node.az !== zone) continue;
     if (handler.checkReusableNode?.(entry.node) === false) continue;
     return { kind: 'ready', label, entry };

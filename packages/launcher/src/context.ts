@@ -15,13 +15,19 @@ export interface LauncherContext {
   readonly hostname: string;
   readonly version: string;
   readonly metrics: Metrics;
+  /** For so long after a request's creation, others of the same priority that fit may go before it, milliseconds. */
+  readonly backfillWindowMs: number;
   /** What was decided about requests, nodes and labels, for `explain`. */
   readonly decisions: DecisionRecorder;
 }
 
+/** Default of `backfillWindowMs`. */
+export const BACKFILL_WINDOW_MS = 60_000;
+
 /** What a launcher is made with; without `metrics` and `decisions` it reports none. */
-export type LauncherOptions = Omit<LauncherContext, 'metrics' | 'decisions'> &
-  Partial<Pick<LauncherContext, 'metrics' | 'decisions'>>;
+export type LauncherOptions = Omit<LauncherContext, OptionalParts> & Partial<Pick<LauncherContext, OptionalParts>>;
+
+type OptionalParts = 'metrics' | 'decisions' | 'backfillWindowMs';
 
 /** Waits until a node's login answers; resolves with its host keys (none for logins without). Rejects with a `DriverError`. */
 export interface LoginScanner {

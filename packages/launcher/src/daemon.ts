@@ -28,6 +28,7 @@ import { createWebServer, type WebServer } from './web/index.js';
 export interface LauncherDaemonOptions extends DaemonSetup {
   /** Whether to listen for the web. */
   readonly webapp: boolean;
+  readonly backfillWindowMs: number;
 }
 
 export class LauncherDaemon implements Daemon {
@@ -72,6 +73,7 @@ export class LauncherDaemon implements Daemon {
       version: packageVersion(),
       metrics,
       decisions,
+      backfillWindowMs: options.backfillWindowMs,
     });
     const { store, tasks } = this;
     const activity = (): ReturnType<Launcher['activity']> => this.launcher.activity();

@@ -12,7 +12,7 @@ import {
   type ComponentHandle,
   type NodepoolConfig,
 } from '@nodepool/core';
-import type { LauncherContext, LauncherOptions } from './context.js';
+import { BACKFILL_WINDOW_MS, type LauncherContext, type LauncherOptions } from './context.js';
 import { driverVersions, DriversInUse } from './drivers-in-use.js';
 import type { ProviderActivity } from './observe/activity.js';
 import { LimitMetrics } from './observe/limits.js';
@@ -35,7 +35,12 @@ export class Launcher {
   private stopped = false;
 
   constructor(options: LauncherOptions) {
-    this.context = { metrics: silentMetrics, decisions: silentDecisions, ...options };
+    this.context = {
+      metrics: silentMetrics,
+      decisions: silentDecisions,
+      backfillWindowMs: BACKFILL_WINDOW_MS,
+      ...options,
+    };
     this.limits = new LimitMetrics(this.context.metrics);
     this.drivers = new DriversInUse(this.context.log, this.context.metrics);
     this.ledger = new QuotaLedger(this.context.store);

@@ -10,13 +10,13 @@ const complain = (text: string): void => void process.stderr.write(text);
 export async function main(argv: readonly string[]): Promise<number> {
   const options = parseCommandLine(argv, { out: (text) => void process.stdout.write(text), err: complain });
   if (typeof options === 'number') return options;
-  const { webapp } = options.own;
+  const { webapp, backfillWindow } = options.own;
   return runDaemon({
     name: PROGRAM_NAME,
     options: options.daemon,
     prometheus: webapp,
     stopMessage: 'Stopping; launches in progress are left to be taken up again',
     complain,
-    make: (setup) => new LauncherDaemon({ ...setup, webapp }),
+    make: (setup) => new LauncherDaemon({ ...setup, webapp, backfillWindowMs: backfillWindow * 1000 }),
   });
 }

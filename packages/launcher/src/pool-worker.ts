@@ -8,6 +8,7 @@ import {
   type Change,
   type Logger,
   type NodeEntry,
+  type NodeHandle,
   type NodeRequest,
   type NodeRequestData,
   type PoolConfig,
@@ -24,7 +25,7 @@ import { PoolLabels } from './pool-labels.js';
 import { PoolRegistration, poolComponent } from './pool-registration.js';
 import type { ProviderLimits } from './provider-limits.js';
 import type { Place, QuotaLedger } from './quota-ledger.js';
-import { excessInWords, type Lack } from './quota-scope.js';
+import { excessInWords, useOf, type Lack } from './quota-scope.js';
 import type { HandlerPool } from './request-handler.js';
 import { Reconsideration } from './reconsideration.js';
 import { Service } from './service.js';
@@ -165,13 +166,24 @@ export class PoolWorker implements Pool, HandlerPool {
     this.resourcing.limits.invalidate();
   }
 
-  async confirm(request: NodeRequest, lastId: string, labels: readonly string[]): Promise<Lack | undefined> {
+  async confirm(
+    request: NodeRequest,
+    lastId: string,
+    labels: readonly string[],
+    handedOver: readonly NodeHandle[],
+  ): Promise<Lack | undefined> {
     const { store } = this.context;
+    const [first] = this.ledger.isLimited(request.tenant_name) ? handedOver : [];
+    if (lastId === '' && first === undefined) return undefined;
     do {
       if (!store.complete) await store.ready({ signal: this.signal });
       await store.nodes.known(lastId);
+      // The cache has what was written before ours when a later read is answered.
+      if (first !== undefined) await store.nodes.read(first.id, { signal: this.signal });
     } while (!store.complete);
-    return this.ledger.confirm(this.place, request, lastId, this.labels.needOf(labels));
+    const need = this.labels.needOf(labels);
+    const tenantNeed = handedOver.reduce((sum, { node }) => sum.add(useOf(node.resources)), need);
+    return this.ledger.confirm(this.place, request, lastId, { need, tenantNeed });
   }
 
   labelFailed(label: string, reason: string): void {

@@ -1,12 +1,16 @@
 /** Command line of `nodepool-launcher`. */
 
 import { parseDaemonCommandLine, type DaemonOptions, type ProgramOutput } from '@nodepool/core';
+import { InvalidArgumentError } from 'commander';
+import { BACKFILL_WINDOW_MS } from './context.js';
 import { packageVersion } from './version.js';
 
 export const PROGRAM_NAME = 'nodepool-launcher';
 
 export interface LauncherFlags {
   readonly webapp: boolean;
+  /** Seconds. */
+  readonly backfillWindow: number;
 }
 
 /** The options, or the exit code of a command line that asks for nothing more (help, version) or is wrong. */
@@ -20,12 +24,26 @@ export function parseCommandLine(
       description: 'Answers node requests: takes ready nodes or launches new ones, hands them out, deletes them.',
       version: packageVersion(),
       help: HELP,
-      addOptions: (command) => void command.option('--no-webapp', 'no web endpoint'),
+      addOptions: (command) =>
+        void command
+          .option('--no-webapp', 'no web endpoint')
+          .option(
+            '--backfill-window <seconds>',
+            'how long others of its priority may pass a request that does not fit',
+            seconds,
+            BACKFILL_WINDOW_MS / 1000,
+          ),
       readOptions: (command) => command.opts<LauncherFlags>(),
     },
     argv,
     output,
   );
+}
+
+function seconds(text: string): number {
+  const value = Number(text);
+  if (text.trim() === '' || !(value >= 0)) throw new InvalidArgumentError('It must be a number of seconds.');
+  return value;
 }
 
 const HELP = `

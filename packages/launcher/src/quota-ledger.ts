@@ -10,6 +10,7 @@
  * take, at any time, the highest of the confirmed records of a scope. When it was confirmed, all the others were there
  * already, for their ids are lower, and they are still there now; so they were counted, and all of them fitted. And
  * somebody always gets on: of those who try at the same time, the one with the lowest ids counts none of the others.
+ * Ready nodes that are handed to another tenant are confirmed against everything that counts for that tenant.
  */
 
 import {
@@ -108,7 +109,7 @@ export class QuotaLedger {
   scopesOf({ provider, pool, ignoreProviderQuota }: Place, tenant: string | null): QuotaScope[] {
     const scopes = [this.poolScope(provider, pool)];
     if (!ignoreProviderQuota) scopes.push(this.providerScope(provider));
-    if (tenant !== null && this.tenants.has(tenant)) scopes.push(this.tenantScope(tenant));
+    if (this.isLimited(tenant)) scopes.push(this.tenantScope(tenant));
     return scopes;
   }
 
@@ -138,19 +139,21 @@ export class QuotaLedger {
     };
   }
 
+  /** Returns true if the tenant has limits. */
+  isLimited(tenant: string | null): tenant is string {
+    return tenant !== null && this.tenants.has(tenant);
+  }
+
   /** Confirms records up to this id, which have this need; else the reason why they must be taken back. */
-  confirm(
-    place: Place,
-    { tenant_name: tenant }: NodeRequest,
-    lastId: string,
-    need: QuotaInformation,
-  ): Lack | undefined {
+  confirm(place: Place, { tenant_name: tenant }: NodeRequest, lastId: string, need: Need): Lack | undefined {
     for (const scope of this.scopesOf(place, tenant)) {
-      for (const [resource, needed] of need.entries()) {
+      // A ready node has an old id, which does not say when it was handed over: every record counts then.
+      const isInOrder = needIn(scope, need) === need.need;
+      for (const [resource, needed] of needIn(scope, need).entries()) {
         const limit = scope.limit.get(resource);
         let used = scope.recorded.get(resource);
         if (needed <= 0 || used <= limit) continue;
-        used -= this.tentativeAfter(lastId, scope, resource);
+        if (isInOrder) used -= this.tentativeAfter(lastId, scope, resource);
         if (used > limit) return { scope, resource, limit, used: used - needed, needed, keptFor: undefined };
       }
     }

@@ -3,6 +3,7 @@
 import {
   compareRequests,
   MIN_READY_REQUESTOR,
+  priorityOf,
   QuotaInformation,
   type NodeRequest,
   type Resources,
@@ -26,7 +27,7 @@ export interface Lack {
 export interface KeptRoom {
   readonly request: NodeRequest;
   readonly need: QuotaInformation;
-  /** Milliseconds since the epoch from which on requests that come later leave it alone; min-ready does at once. */
+  /** Milliseconds since the epoch from which on later requests of the same priority leave it alone. */
   readonly from: number;
   /** Who keeps it: the pools that could serve the request each do. */
   readonly owner: object;
@@ -160,12 +161,19 @@ export class QuotaScope {
   }
 
   private *keptBefore({ request, now }: Wish): Iterable<KeptRoom> {
-    const modest = request.requestor === MIN_READY_REQUESTOR;
-    for (const kept of this.kept.values()) {
-      if (kept.request.id === request.id) continue;
-      if (modest || (kept.from <= now && compareRequests(kept.request, request) < 0)) yield kept;
-    }
+    for (const kept of this.kept.values()) if (precedes(kept, request, now)) yield kept;
   }
+}
+
+/**
+ * Returns true if `request` must leave alone what is kept: for a request of a better priority, or, once that has waited
+ * for the backfill window, for one that comes earlier. Min-ready requests leave alone everything that is kept.
+ */
+export function precedes(kept: Pick<KeptRoom, 'request' | 'from'>, request: NodeRequest, now: number): boolean {
+  if (kept.request.id === request.id) return false;
+  if (request.requestor === MIN_READY_REQUESTOR) return true;
+  if (compareRequests(kept.request, request) >= 0) return false;
+  return kept.from <= now || priorityOf(kept.request.id) < priorityOf(request.id);
 }
 
 /** What counts in this scope. */

@@ -70,8 +70,16 @@ export interface HandlerPool {
   declined(request: NodeRequest): Partial<NodeRequestData>;
   /** The cloud said that there is no room, whatever we think. */
   outOfRoom(): void;
-  /** Whether the limits allow these records, the last of which has this id; else why not. Nothing is begun before. */
-  confirm(request: NodeRequest, lastId: string, labels: readonly string[]): Promise<Lack | undefined>;
+  /**
+   * Whether the limits allow these records, the last of which has this id, and these nodes of other tenants; else why not.
+   * Nothing is begun before.
+   */
+  confirm(
+    request: NodeRequest,
+    lastId: string,
+    labels: readonly string[],
+    handedOver: readonly NodeHandle[],
+  ): Promise<Lack | undefined>;
   /** The cloud refuses the label for good. */
   labelFailed(label: string, reason: string): void;
 }
@@ -185,7 +193,6 @@ export class RequestHandler {
 
   private async lockEmptySlots(created: AcceptedRequest['created']): Promise<void> {
     const empty = this.slots.filter((slot) => slot.node === undefined);
-    if (empty.length === 0) return;
     const ids = created[Symbol.iterator]();
     const toLock = empty.map(({ resume }) => {
       const progress = resume?.node.progress ?? firstAttempt(this.context);
@@ -193,6 +200,7 @@ export class RequestHandler {
       return resume === undefined ? { id: ids.next().value ?? '', change } : { id: resume.id, from: resume, change };
     });
     await this.confirm(empty, created);
+    if (toLock.length === 0) return;
     const handles = await this.context.store.nodes.tryLockAll(toLock);
     if (handles === undefined) throw new LostOwnershipError(`${NODEPOOL_ROOT}/nodes/${toLock[0]?.id ?? ''}`);
     for (const [index, slot] of empty.entries()) slot.node = handles[index];
@@ -206,9 +214,13 @@ export class RequestHandler {
       ...fresh.flatMap(({ resume }) => (resume === undefined ? [] : [resume])),
     ].map(({ id, version }) => ({ id, version }));
     const lastId = records.reduce((last, { id }) => (id > last ? id : last), '');
-    if (lastId === '') return;
+    const { request } = this.request;
+    const handedOver = this.slots.flatMap(({ owner, node }) =>
+      node === undefined || owner === undefined || owner.tenant_name === request.tenant_name ? [] : [node],
+    );
+    if (lastId === '' && handedOver.length === 0) return;
     const labels = fresh.map(({ label }) => label.name);
-    const lack = await this.pool.confirm(this.request.request, lastId, labels);
+    const lack = await this.pool.confirm(request, lastId, labels, handedOver);
     if (lack !== undefined) throw new NoRoomError(lack, records);
   }
 

@@ -1,30 +1,28 @@
 /**
  * The order in which a pool serves the requests that wait, and what happens to those for which there is no room now.
  *
- * - A request that does not fit holds up no other while it is young: for `PATIENCE_MS` from its creation, others that fit
- *   go first, so that a pool stays busy.
- * - From then on, room that becomes free in the scopes (pool, provider, tenant) that were too full for it is kept for it,
- *   and goes to nobody who comes after it in the order of service. So it is served at the latest when the nodes that
- *   were there at that time have been given back, and those of requests that come before it. Requests of other scopes go on.
+ * - Room that becomes free in the scopes (pool, provider, tenant) that are too full for a request is reserved for it.
+ *   Requests of a worse priority never take it. Requests of scopes that are not too full for it go on.
+ * - Among requests of equal priority, those that fit may go first for the backfill window, counted from the creation of
+ *   the one that does not, so that a pool stays busy (EASY backfill). From then on, later ones leave the room alone, too.
+ *   So it is served at the latest when the nodes that were there at that time, and those of requests that come before it,
+ *   have been given back.
  * - Its age is counted from its own `created_time`, so that every launcher that serves the pool keeps room for the same
  *   requests. All pools that could serve it keep room, for nobody knows which will have enough first.
  * - Nodes to be kept ready do not displace anybody: they leave alone what any request waits for, however young.
  */
 
-import { MIN_READY_REQUESTOR, toDriverError, type RequestEntry } from '@nodepool/core';
+import { MIN_READY_REQUESTOR, toDriverError, type NodeRequest, type RequestEntry } from '@nodepool/core';
 import { Acceptances, type AcceptanceListener, type Decided } from './acceptances.js';
 import { assign, type AssigningPool, type Assignment } from './assignment.js';
 import type { Concurrency } from './concurrency.js';
 import { RoomMaker } from './make-room.js';
 import type { Pool } from './pool.js';
 import type { ProviderLimits } from './provider-limits.js';
-import { lackInWords, needIn, type Lack, type QuotaScope, type Wish } from './quota-scope.js';
+import { lackInWords, needIn, precedes, type KeptRoom, type Lack, type QuotaScope, type Wish } from './quota-scope.js';
 import { requestInfo, type HandlerPool } from './request-handler.js';
 import { Shortage } from './shortage.js';
 import { WaitingRequests, type Alike } from './waiting-requests.js';
-
-/** How long others may go before a request that does not fit. */
-export const PATIENCE_MS = 60_000;
 
 /** What the order of service depends on besides. */
 export interface ServiceSituation {
@@ -60,8 +58,8 @@ export class Service {
   private readonly keeping = new Map<string, Keeping>();
   private readonly roomMaker: RoomMaker;
   private readonly assigning: AssigningPool;
-  /** Ready nodes that a request needs for which room is kept. */
-  private spared = new Set<string>();
+  /** Ready nodes that a request needs for which room is kept, with that request. */
+  private spared = new Map<string, Pick<KeptRoom, 'request' | 'from'>>();
   private woken = false;
   private stopped = false;
   /** Always the same function: by it, others know who waits. */
@@ -131,7 +129,7 @@ export class Service {
   private serve(): void {
     if (this.stopped) return;
     const pass: Pass = { passedOver: new Set(), short: new Set(), blocked: false };
-    this.spared = new Set();
+    this.spared.clear();
     const complete = this.serveAll(pass);
     for (const requestId of [...this.keeping.keys()]) {
       const isShort = complete ? pass.short.has(requestId) : this.waiting.has(requestId);
@@ -205,7 +203,7 @@ export class Service {
     if (!isShort && lacks.length === 0) return true;
     const reason = lacks.map(lackInWords).join('; ') || 'the cloud said a moment ago that it has none';
     const own = new Set(assignment.parts.flatMap((part) => (part.kind === 'ready' ? [part.entry.id] : [])));
-    const spared = (nodeId: string): boolean => own.has(nodeId) || this.isSpared(nodeId);
+    const spared = (nodeId: string): boolean => own.has(nodeId) || this.isSpared(nodeId, entry.request);
     if (lacks.length > 0 && this.begun.has(entry.id)) {
       this.remove(entry.id);
       this.acceptances.handBack({ entry, assignment }, reason);
@@ -222,9 +220,9 @@ export class Service {
       pass.short.add(entry.id);
       if (lacks.some(({ scope }) => scope.kind !== 'tenant')) pass.blocked = true;
       if (lacks.some(({ scope }) => scope.kind === 'provider')) this.limits.awaited();
-      const isOld = this.keepRoom(wish, lacks);
+      const from = this.keepRoom(wish, lacks);
       this.roomMaker.makeRoom(wish, scopes, spared);
-      if (isOld) for (const nodeId of own) this.spared.add(nodeId);
+      for (const nodeId of own) this.spared.set(nodeId, { request: entry.request, from });
     }
     return false;
   }
@@ -235,13 +233,13 @@ export class Service {
     this.pool.decided(entry.id, 'waits for room', reason);
   }
 
-  /** Keeps room in every scope that is too full, or was before. True when it is kept from everybody who comes later. */
-  private keepRoom(wish: Wish, lacks: readonly Lack[]): boolean {
+  /** Keeps room in every scope that is too full, or was before. Returns from when on, milliseconds since the epoch. */
+  private keepRoom(wish: Wish, lacks: readonly Lack[]): number {
     const { request, now } = wish;
     let keeping = this.keeping.get(request.id);
     if (keeping === undefined) {
       const created = (request.created_time ?? Infinity) * 1000;
-      keeping = { scopes: new Set(), from: Math.min(created, now) + PATIENCE_MS };
+      keeping = { scopes: new Set(), from: Math.min(created, now) + this.pool.context.backfillWindowMs };
       this.keeping.set(request.id, keeping);
     }
     const { scopes, from } = keeping;
@@ -253,7 +251,7 @@ export class Service {
       else scope.keep({ request, need: needIn(scope, wish), from, owner: this });
       scope.wait(this.wake);
     }
-    return from <= now;
+    return from;
   }
 
   private stopKeeping(requestId: string): void {
@@ -262,8 +260,10 @@ export class Service {
     for (const scope of keeping?.scopes ?? []) scope.forget(requestId, this);
   }
 
-  private isSpared(nodeId: string): boolean {
-    return this.spared.has(nodeId) || this.acceptances.claims(nodeId);
+  private isSpared(nodeId: string, request: NodeRequest): boolean {
+    const spared = this.spared.get(nodeId);
+    const isPromised = spared !== undefined && precedes(spared, request, this.pool.context.clock.now());
+    return isPromised || this.acceptances.claims(nodeId);
   }
 
   private makeAssigning(): AssigningPool {
@@ -275,7 +275,7 @@ export class Service {
       label: (name) => labels.label(name),
       need: (label) => labels.need(label),
       upload: (label) => labels.upload(label),
-      claimed: (nodeId) => this.isSpared(nodeId),
+      claimed: (nodeId, request) => this.isSpared(nodeId, request),
       chooseZone: () => labels.chooseZone(),
     };
   }

@@ -78,7 +78,9 @@ class Decider {
     const last = accepted.created.at(-1)!;
     await store.nodes.known(last);
     const need = QuotaInformation.use({ instances: count });
-    if (ledger.confirm(place, { ...entry.request, tenant_name: tenant }, last, need) !== undefined) {
+    if (
+      ledger.confirm(place, { ...entry.request, tenant_name: tenant }, last, { need, tenantNeed: need }) !== undefined
+    ) {
       await accepted.request.undo(accepted.created.map((id) => ({ id, version: 0 })));
       return false;
     }

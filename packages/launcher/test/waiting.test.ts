@@ -2,7 +2,7 @@
 
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { MIN_READY_REQUESTOR, type JsonObject, type NodepoolConfig } from '@nodepool/core';
-import { PATIENCE_MS } from '../src/service.js';
+import { BACKFILL_WINDOW_MS } from '../src/context.js';
 import { World, pool, provider } from './support/world.js';
 
 const REQUESTS = '/nodepool/requests';
@@ -104,12 +104,12 @@ describe('a large request under a flood of small ones', () => {
       const large = await submit(bigRequest(10));
       const since = world.clock.monotonic();
       const before = flood.served;
-      await flood.until('it is old', () => world.clock.monotonic() - since >= PATIENCE_MS - 5000);
+      await flood.until('it is old', () => world.clock.monotonic() - since >= BACKFILL_WINDOW_MS - 5000);
       expect(stateOf(large)).toBe('requested');
       expect(flood.served - before).toBeGreaterThan(10);
       await flood.until('it is served', () => stateOf(large) === 'fulfilled');
       // Its patience, what was in use then, and its own launch.
-      expect(world.clock.monotonic() - since).toBeLessThan(PATIENCE_MS + 20_000 + 30_000);
+      expect(world.clock.monotonic() - since).toBeLessThan(BACKFILL_WINDOW_MS + 20_000 + 30_000);
       const atEnd = flood.served;
       await giveBack(large);
       await flood.until('the flood goes on', () => flood.served > atEnd + 5);
@@ -125,7 +125,7 @@ describe('a large request under a flood of small ones', () => {
     const large = await submit(bigRequest(4));
     const red = await served(['small', 'small'], { tenant: 'red' });
     const redWaits = await submit(['small'], { tenant: 'red' });
-    await world.clock.advance(2 * PATIENCE_MS);
+    await world.clock.advance(2 * BACKFILL_WINDOW_MS);
     expect([stateOf(large), stateOf(redWaits)]).toEqual(['requested', 'requested']);
     await served(['small']);
     await giveBack(inUse);
@@ -138,7 +138,7 @@ describe('a large request under a flood of small ones', () => {
     await world.launcher([demo({ 'max-servers': 2 })]);
     const inUse = await served(['small']);
     const large = await submit(bigRequest(2));
-    await world.clock.advance(2 * PATIENCE_MS);
+    await world.clock.advance(2 * BACKFILL_WINDOW_MS);
     const small = await submit(['small']);
     await world.clock.advance(1000);
     expect(stateOf(small)).toBe('requested');
@@ -151,7 +151,7 @@ describe('a large request under a flood of small ones', () => {
     await world.launcher([demo({ 'max-servers': 2 })]);
     await served(['small']);
     const large = await submit(bigRequest(2));
-    await world.clock.advance(2 * PATIENCE_MS);
+    await world.clock.advance(2 * BACKFILL_WINDOW_MS);
     const urgent = await submit(['small'], { priority: 100 });
     await fulfilled(urgent);
     expect(stateOf(large)).toBe('requested');
@@ -165,6 +165,54 @@ describe('a large request under a flood of small ones', () => {
     await flood.until('the provider is full', () => world.nodes().size === 4);
     const large = await submit(bigRequest(4));
     await flood.until('it is served', () => stateOf(large) === 'fulfilled');
+  });
+});
+
+describe('requests of different priorities', () => {
+  it('a worse one never passes a better one that waits for the same limit, young or not', async () => {
+    await world.launcher([demo({ 'max-servers': 4 })]);
+    const inUse = [await served(['small']), await served(['small']), await served(['small', 'small'])];
+    const large = await submit(bigRequest(4), { priority: 100 });
+    const others: string[] = [];
+    for (let i = 0; i < 24; i += 1) others.push(await submit(['small'], { priority: 300 }));
+    for (const id of inUse) {
+      expect(others.map(stateOf)).toEqual(others.map(() => 'requested'));
+      await giveBack(id);
+      await world.clock.advance(2000);
+    }
+    await fulfilled(large);
+    expect(others.map(stateOf)).toEqual(others.map(() => 'requested'));
+    await giveBack(large);
+    for (const id of others) {
+      await fulfilled(id);
+      await giveBack(id);
+    }
+  });
+
+  it('a worse one does not take the ready nodes that a better one needs', async () => {
+    await world.launcher([demo({ 'max-servers': 3 })]);
+    const free = await idle('large');
+    const inUse = await served(['small', 'small']);
+    const better = await submit(bigRequest(3), { priority: 100 });
+    const worse = await submit(['large'], { priority: 300 });
+    await world.clock.advance(2000);
+    expect([stateOf(better), stateOf(worse)]).toEqual(['requested', 'requested']);
+    await giveBack(inUse);
+    expect(await fulfilled(better)).toContain(free);
+    await giveBack(better);
+    await fulfilled(worse);
+  });
+
+  it('a better one that waits for the limit of its tenant holds up no other tenant', async () => {
+    await world.launcher([demo({ 'max-servers': 4 })], 'launcher1', {
+      tenantLimits: new Map([['red', { instances: 2 }]]),
+    });
+    const inUse = await served(['small', 'small'], { tenant: 'red' });
+    const better = await submit(['small', 'small'], { tenant: 'red', priority: 100 });
+    await served(['small', 'small'], { tenant: 'blue', priority: 300 });
+    expect(stateOf(better)).toBe('requested');
+    await giveBack(inUse);
+    await fulfilled(better);
   });
 });
 
@@ -224,7 +272,7 @@ describe('when space is short', () => {
     const inUseNodes = await world.during(world.requestor.take(inUse));
     const free = await idle('small');
     const waits = await submit(bigRequest(3));
-    await world.clock.advance(2 * PATIENCE_MS);
+    await world.clock.advance(2 * BACKFILL_WINDOW_MS);
     expect(world.nodes().get(free)?.state).toBe('ready');
     await world.during(world.requestor.giveBack(inUseNodes));
     await fulfilled(waits);

@@ -11,7 +11,7 @@ import { textOf } from './rules/values.js';
 
 /** A rule that did not hold. */
 export interface Violation {
-  /** As the design numbers it, `S` for safety, `L` for liveness; `X`: something failed in a way that no rule allows. */
+  /** As the design numbers it, `S` for safety, `L` for liveness, `O` for the order of service; `X`: something failed in a way that no rule allows. */
   readonly rule: string;
   /** Milliseconds since the start. */
   readonly at: number;

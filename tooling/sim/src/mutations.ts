@@ -182,6 +182,11 @@ export const MUTATIONS: readonly Mutation[] = [
     rule: 'L5',
     config: (site) => ({ ...site, minReady: {} }),
   },
+  {
+    name: 'serves every other request before those of the best priority',
+    rule: 'O1',
+    store: (store) => declining(store, ({ id }) => id.startsWith('100-')),
+  },
 ];
 
 /** Of an instance of a node that never was. */

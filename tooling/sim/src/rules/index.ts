@@ -9,6 +9,7 @@ import {
   recordsOutliveInstances,
 } from './instances.js';
 import { launchesFitTheirLimits } from './limits.js';
+import { prioritiesAreKept } from './order.js';
 import type { Rule, Sight } from './rule.js';
 import { nothingIsKeptTwice } from './supply.js';
 import { unknownFieldsSurvive, writesAreOwned } from './writes.js';
@@ -26,10 +27,12 @@ export const RULES_OF_STEPS: readonly ((sight: Sight) => Rule)[] = [
   unknownFieldsSurvive,
   poolsOutliveConfigurations,
   nothingIsKeptTwice,
+  prioritiesAreKept,
 ];
 
 /** The numbers of all rules that the checker knows, as the design has them. */
 export const RULES: readonly string[] = [
   ...['S1', 'S2', 'S3', 'S4', 'S5', 'S6', 'S7', 'S8', 'S9', 'S11', 'S12'],
   ...['L1', 'L2', 'L3', 'L4', 'L5', 'L6'],
+  'O1',
 ];
