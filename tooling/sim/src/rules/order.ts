@@ -10,7 +10,7 @@ const NEWS_MS = 30_000;
 
 /**
  * A launch is a pass if it takes a place in a pool that is too full for a request of a better priority, which the pool
- * could serve and for which its tenant has room. Requests of other pools are independent of it.
+ * could serve and whose tenant has no limit. Requests of other pools are independent of it.
  */
 export function prioritiesAreKept(sight: Sight): Rule {
   const { observed } = sight;
@@ -42,7 +42,8 @@ export function prioritiesAreKept(sight: Sight): Rule {
 
 function isPassed({ id, data: request }: Seen, node: JsonObject, sight: Sight): boolean {
   if (priorityOf(id) >= priorityOf(textOf(node['allocated_to']))) return false;
-  const { launcher, provider, pool, tenant_name: tenant } = node;
+  const { launcher, provider, pool } = node;
+  if (sight.tenantInstances(textOf(request['tenant_name'])) !== undefined) return false;
   const component = sight.observed.pools().find((each) => each['id'] === launcher);
   if (component === undefined || !canServe(component, request)) return false;
   if (request['provider'] !== null && request['provider'] !== provider) return false;
@@ -52,11 +53,7 @@ function isPassed({ id, data: request }: Seen, node: JsonObject, sight: Sight): 
   const count = stringsOf(request['node_types']).length;
   const limit = sight.maxServers(textOf(provider), textOf(pool)) ?? Infinity;
   const inPool = countOf(sight, (each) => each['provider'] === provider && each['pool'] === pool) - 1;
-  if (count > limit || inPool + count <= limit) return false;
-  const theirs = request['tenant_name'];
-  const tenantLimit = (typeof theirs === 'string' ? sight.tenantInstances(theirs) : undefined) ?? Infinity;
-  const ofTenant = countOf(sight, (each) => each['tenant_name'] === theirs) - (tenant === theirs ? 1 : 0);
-  return ofTenant + count <= tenantLimit;
+  return count <= limit && inPool + count > limit;
 }
 
 function canServe(pool: JsonObject, request: JsonObject): boolean {
