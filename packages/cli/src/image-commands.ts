@@ -49,9 +49,10 @@ function addLists(program: Command, onStore: OnStore): void {
   example(builds, 'nodepool dib-image-list --format json');
   const status = program
     .command('image-status')
-    .description('list which images are paused, and which are to be built')
+    .description('list which images are paused, which are to be built, and which fail to build')
+    .option('--detail', 'all columns', false)
     .addOption(formatOption())
-    .action((options: FormatOption) =>
+    .action((options: FormatOption & { detail: boolean }) =>
       onStore((context) => (load('./commands/image-status.js') as typeof ImageStatus).imageStatus(context, options)),
     );
   example(status, 'nodepool image-status');

@@ -10,6 +10,11 @@ beforeEach(async () => {
 
 afterEach(() => world.stop());
 
+/** The row of a table with one row; the lower border if it has none. */
+function row(table: string): string | undefined {
+  return table.split('\n')[3];
+}
+
 describe('nodepool list', () => {
   it('shows the nodes as a table, with a lock as a lock', async () => {
     const free = await world.node({});
@@ -33,7 +38,7 @@ describe('nodepool list', () => {
     expect((await world.run('list', '--detail')).out.printed).toContain('mine');
     const json = (await world.run('list', '--detail', '--format', 'json')).out.printed;
     expect(JSON.parse(json)).toEqual([
-      expect.objectContaining({ label: ['small'], comment: 'mine', connection_port: null }),
+      expect.objectContaining({ label: ['small'], comment: 'mine', connection_port: 'redacted' }),
     ]);
     expect(json).not.toContain('hush');
   });
@@ -73,6 +78,9 @@ describe('nodepool delete', () => {
     const { code, out } = await world.run('delete', id);
     expect(code).toBe(0);
     expect(out.noted).toContain(`node ${id} will be deleted by a launcher of provider cloud`);
+    expect(row(out.printed)).toMatch(
+      new RegExp(`^\\| ${id} \\| cloud .*\\| deleting \\| 00:00:00:00 \\| unlocked \\|$`),
+    );
     await world.until(() => world.stateOf(id) === 'deleting');
     await world.until(() => world.store.nodes.get(id)?.locked === false);
   });
@@ -112,6 +120,7 @@ describe('nodepool delete', () => {
     await world.until(() => running.code !== undefined);
     expect(running.code).toBe(0);
     expect(running.out.noted).toContain(`node ${id} is gone`);
+    expect(row(running.out.printed)).toMatch(/^[+-]+$/);
   });
 
   it('--now says when no launcher is there to do it, and can be interrupted', async () => {
@@ -129,7 +138,11 @@ describe('nodepool delete', () => {
 describe('nodepool hold', () => {
   it('holds the node, with the reason for others to read', async () => {
     const id = await world.node({});
-    expect((await world.run('hold', id, '--comment', 'ask Ada')).code).toBe(0);
+    const { code, out } = await world.run('hold', id, '--comment', 'ask Ada');
+    expect([code, row(out.printed)]).toEqual([
+      0,
+      expect.stringMatching(`^\\| ${id} .*\\| hold  \\| .*\\| unlocked \\|$`),
+    ]);
     await world.until(() => world.stateOf(id) === 'hold');
     expect(world.store.nodes.get(id)?.node.comment).toBe('ask Ada');
     await world.until(() => world.store.nodes.get(id)?.locked === false);

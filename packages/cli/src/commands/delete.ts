@@ -4,6 +4,7 @@ import type { Store } from '@nodepool/core';
 import type { StoreContext } from '../command-context.js';
 import { lockNode } from '../lock-node.js';
 import { parseNodeId } from '../node-id.js';
+import { printNode } from '../print-list.js';
 import { waitUntil } from '../wait.js';
 
 export interface DeleteOptions {
@@ -11,7 +12,7 @@ export interface DeleteOptions {
   readonly now: boolean;
 }
 
-/** Rejects with `RefusedError` when the node is busy or is not there. */
+/** Prints the row of the node afterwards. Rejects with `RefusedError` when the node is busy or is not there. */
 export async function deleteNode(context: StoreContext, nodeId: string, options: DeleteOptions): Promise<void> {
   const { store, out } = context;
   const id = parseNodeId(nodeId);
@@ -20,6 +21,7 @@ export async function deleteNode(context: StoreContext, nodeId: string, options:
   await handle.release({ state: 'deleting' });
   if (!options.now) {
     out.note(`node ${id} will be deleted by a launcher of provider ${provider ?? '(none)'}`);
+    await printNode(context, id);
     return;
   }
   if (!isServed(store, provider)) {
@@ -27,6 +29,7 @@ export async function deleteNode(context: StoreContext, nodeId: string, options:
   }
   await waitUntilGone(context, [id]);
   out.note(`node ${id} is gone`);
+  await printNode(context, id);
 }
 
 /** Resolves once none of these nodes is left; says what it waits for. */

@@ -2,9 +2,11 @@
 
 import { dibImageList as buildsOf } from '@nodepool/core';
 import type { ListFormat, StoreContext } from '../command-context.js';
-import { noteCorrupt, printList } from '../print-list.js';
+import { noteCorrupt, noteFailedBuilds, printList } from '../print-list.js';
 
-export function dibImageList({ store, clock, out }: StoreContext, options: { readonly format: ListFormat }): void {
+export function dibImageList(context: StoreContext, options: { readonly format: ListFormat }): void {
+  const { store, clock, out } = context;
   printList(out, buildsOf(store.images, { columns: 'all', now: clock.now() }), options.format);
+  noteFailedBuilds(context);
   noteCorrupt(out, store.images.corrupt());
 }

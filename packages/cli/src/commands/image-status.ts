@@ -1,9 +1,17 @@
-/** `nodepool image-status`: which images are paused, and which are to be built. */
+/** `nodepool image-status`: which images are paused, which are to be built, and which fail to build. */
 
 import { imageStatus as statusOf } from '@nodepool/core';
 import type { ListFormat, StoreContext } from '../command-context.js';
-import { printList } from '../print-list.js';
+import { noteFailedBuilds, printList } from '../print-list.js';
 
-export function imageStatus({ store, clock, out }: StoreContext, options: { readonly format: ListFormat }): void {
-  printList(out, statusOf(store.images, { columns: 'all', now: clock.now() }), options.format);
+export interface ImageStatusOptions {
+  readonly detail: boolean;
+  readonly format: ListFormat;
+}
+
+export function imageStatus(context: StoreContext, { detail, format }: ImageStatusOptions): void {
+  const { store, clock, out } = context;
+  const columns = detail || format === 'json' ? 'all' : 'short';
+  printList(out, statusOf(store.images, { columns, now: clock.now() }), format);
+  noteFailedBuilds(context);
 }

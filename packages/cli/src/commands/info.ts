@@ -19,7 +19,7 @@ const UPLOAD_COLUMNS: readonly ListColumn<UploadedBuild>[] = [
 const NODE_COLUMNS: readonly ListColumn<NodeEntry>[] = [
   { field: 'id', header: 'ID', value: ({ id }) => id },
   { field: 'server_id', header: 'Server ID', value: ({ node }) => node.external_id },
-  { field: 'state', header: 'State', value: ({ node }) => node.state },
+  { field: 'state', header: 'State', detail: true, value: ({ node }) => node.state },
 ];
 
 /** Rejects with `RefusedError` when nothing knows the provider. */
@@ -27,14 +27,14 @@ export function info(context: StoreContext, provider: string, options: { readonl
   checkProvider(context, provider);
   const { store, out } = context;
   const uploads = makeRecordList(UPLOAD_COLUMNS, 'all', uploadedBuilds(context, provider));
-  const nodes = makeRecordList(NODE_COLUMNS, 'all', [...store.nodes.ofProvider(provider)]);
+  const columns = options.format === 'json' ? 'all' : 'short';
+  const nodes = makeRecordList(NODE_COLUMNS, columns, [...store.nodes.ofProvider(provider)]);
   if (options.format === 'json') {
     const all = { provider, uploads: toJsonObjects(uploads), nodes: toJsonObjects(nodes) };
     out.print(JSON.stringify(all, undefined, 2));
     return;
   }
-  out.print(`Image uploads to provider ${provider}:\n${toTable(uploads)}`);
-  out.print(`Nodes of provider ${provider}:\n${toTable(nodes)}`);
+  out.print(`ZooKeeper data for provider ${provider}\n\nImage data:\n${toTable(uploads)}\n\nNodes:\n${toTable(nodes)}`);
 }
 
 function uploadedBuilds({ store }: StoreContext, provider: string): readonly UploadedBuild[] {

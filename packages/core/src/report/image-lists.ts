@@ -1,7 +1,7 @@
 /** The lists of uploads, of builds, and of what is asked of images. Names and order are those of the existing Nodepool. */
 
 import type { JsonValue } from '../model/json.js';
-import type { ImageBuild, ImageUpload } from '../model/image.js';
+import type { ImageBuild, ImageBuildFailure, ImageUpload } from '../model/image.js';
 import type { ImageStore } from '../store/image-api.js';
 import { formatAge } from './age.js';
 import { makeRecordList, type ColumnChoice, type ListColumn, type RecordList } from './record-list.js';
@@ -67,20 +67,56 @@ export function dibImageList(
   return makeRecordList(columns, options.columns, rows);
 }
 
-/** Images that ZooKeeper knows: whether they are paused, and what became of the wish for a build. */
+/**
+ * Returns the last failed build of an image if the image fails to build; undefined if a newer build is ready.
+ */
+export function unresolvedFailure(
+  images: Pick<ImageStore, 'builds' | 'lastBuildFailure'>,
+  image: string,
+): ImageBuildFailure | undefined {
+  const failure = images.lastBuildFailure(image);
+  if (failure === undefined) return undefined;
+  const isResolved = images
+    .builds(image)
+    .some(({ state, state_time: time }) => state === 'ready' && time > failure.time);
+  return isResolved ? undefined : failure;
+}
+
+/** Images that ZooKeeper knows: whether they are paused, the request for a build, and the last build that failed. */
 export function imageStatus(
-  images: Pick<ImageStore, 'images' | 'paused' | 'buildRequestedAt' | 'isBuilding'>,
+  images: Pick<ImageStore, 'images' | 'builds' | 'paused' | 'buildRequestedAt' | 'isBuilding' | 'lastBuildFailure'>,
   options: ImageListOptions,
 ): RecordList {
   const requestOf = (image: string): string | null => {
     if (images.buildRequestedAt(image) === undefined) return null;
     return images.isBuilding(image) ? 'building' : 'pending';
   };
+  const failedAt = (image: string): number | null => unresolvedFailure(images, image)?.time ?? null;
+  const ofFailure = (
+    field: string,
+    header: string,
+    valueOf: (failure: ImageBuildFailure) => string | null,
+  ): ListColumn<string> => ({
+    ...{ field, header, detail: true },
+    value: (image) => {
+      const failure = unresolvedFailure(images, image);
+      return failure === undefined ? null : valueOf(failure);
+    },
+  });
   const columns: readonly ListColumn<string>[] = [
     { field: 'image', header: 'Image', value: (image) => image },
-    { field: 'paused', header: 'Paused', value: (image) => images.paused(image) },
+    {
+      field: 'paused',
+      header: 'Paused',
+      value: (image) => images.paused(image),
+      text: (value) => (value === true ? 'True' : 'False'),
+    },
     { field: 'build_request', header: 'Build Request', value: requestOf },
     since('build_request_age', 'Build Request Age', options.now, (image) => images.buildRequestedAt(image) ?? null),
+    ofFailure('last_failure', 'Last Failure', ({ message }) => message),
+    { ...since('last_failure_age', 'Last Failure Age', options.now, failedAt), detail: true },
+    ofFailure('last_failure_builder', 'Last Failure Builder', ({ builder }) => builder),
+    ofFailure('last_failure_log', 'Last Failure Log', ({ log }) => log),
   ];
   return makeRecordList(columns, options.columns, [...images.images()]);
 }

@@ -52,9 +52,9 @@ function nodeColumns(now: number): readonly ListColumn<NodeEntry>[] {
   ];
 }
 
-/** Container-like clouds put credentials into the port: only a plain number is shown. */
+/** Container-like clouds put credentials into the port, so anything but a number is `redacted`, as in existing lists. */
 function portOf(port: NodeEntry['node']['connection_port']): JsonValue {
-  return typeof port === 'number' ? port : null;
+  return typeof port === 'number' ? port : 'redacted';
 }
 
 function entriesOf(entry: NodeEntry | undefined): readonly NodeEntry[] {

@@ -3,7 +3,7 @@
 import type { JsonValue } from '../model/json.js';
 import type { RecordList } from './record-list.js';
 
-/** The list as a table, without a line break at its end. An empty list is its headers. */
+/** The list as a table, without a line break at its end. An empty list is its headers, with the borders of both parts. */
 export function toTable(listing: RecordList): string {
   const cells = listing.rows.map((row) =>
     listing.columns.map((column, index) => {
@@ -19,7 +19,7 @@ export function toTable(listing: RecordList): string {
   const line = (row: readonly string[]): string =>
     `|${row.map((cell, index) => ` ${cell}${' '.repeat((widths[index] ?? 0) - width(cell))} `).join('|')}|`;
   const lines = [border, line(listing.columns.map((column) => column.header)), border, ...cells.map(line)];
-  if (cells.length > 0) lines.push(border);
+  lines.push(border);
   return lines.join('\n');
 }
 

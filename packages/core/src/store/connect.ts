@@ -77,11 +77,9 @@ export async function connectToZooKeeper(config: ZooKeeperConfig, options: Conne
 }
 
 async function checkTlsFiles(tls: NonNullable<ZooKeeperConfig['tls']>): Promise<void> {
-  const [cert, key, ca] = await Promise.all([
-    readPem('cert', tls.certFile),
-    readPem('key', tls.keyFile),
-    readPem('ca', tls.caFile),
-  ]);
+  const cert = await readPem('cert', tls.certFile);
+  const key = await readPem('key', tls.keyFile);
+  const ca = await readPem('ca', tls.caFile);
   try {
     createSecureContext({ cert, key, ca });
   } catch (error) {

@@ -6,6 +6,7 @@ import {
   toJsonObjects,
   toTable,
   type ImageBuild,
+  type ImageBuildFailure,
   type ImageStore,
   type ImageUpload,
   type RecordList,
@@ -54,11 +55,22 @@ interface Images {
   readonly paused?: readonly string[];
   readonly requested?: Readonly<Record<string, number>>;
   readonly building?: readonly string[];
+  readonly failures?: Readonly<Record<string, ImageBuildFailure>>;
 }
 
-type Listed = Pick<ImageStore, 'images' | 'builds' | 'uploads' | 'paused' | 'buildRequestedAt' | 'isBuilding'>;
+type Listed = Pick<
+  ImageStore,
+  'images' | 'builds' | 'uploads' | 'paused' | 'buildRequestedAt' | 'isBuilding' | 'lastBuildFailure'
+>;
 
-function images({ builds = [], uploads = [], paused = [], requested = {}, building = [] }: Images): Listed {
+function images({
+  builds = [],
+  uploads = [],
+  paused = [],
+  requested = {},
+  building = [],
+  failures = {},
+}: Images): Listed {
   const names = new Set([...builds.map(({ image }) => image), ...paused, ...Object.keys(requested)]);
   return {
     images: () => [...names].sort(),
@@ -67,6 +79,7 @@ function images({ builds = [], uploads = [], paused = [], requested = {}, buildi
     paused: (image) => paused.includes(image),
     buildRequestedAt: (image) => requested[image],
     isBuilding: (image) => building.includes(image),
+    lastBuildFailure: (image) => failures[image],
   };
 }
 
@@ -161,16 +174,30 @@ describe('the status of images', () => {
   it('tells a pause, and what became of the wish for a build', () => {
     expect(rows(imageStatus(known, SOON))).toEqual([
       '| Image | Paused | Build Request | Build Request Age |',
-      '| debian | false | building | 00:00:00:05 |',
-      '| new | false | pending | 00:01:00:00 |',
-      '| old | true | | |',
+      '| debian | False | building | 00:00:00:05 |',
+      '| new | False | pending | 00:01:00:00 |',
+      '| old | True | | |',
     ]);
     expect(toJsonObjects(imageStatus(known, ALL))[1]).toEqual({
       image: 'new',
       paused: false,
       build_request: 'pending',
       build_request_age: Math.floor(NOW / 1000 - 3600),
+      last_failure: null,
+      last_failure_age: null,
+      last_failure_builder: null,
+      last_failure_log: null,
     });
     expect(toJsonObjects(imageStatus(known, ALL))[2]).toMatchObject({ build_request: null, build_request_age: null });
+  });
+
+  it.each([
+    ['a newer build is ready', build({ state_time: 200 }), null],
+    ['an older build is ready', build({ state_time: 50 }), '/logs/b9.log'],
+    ['a newer build has not ended', build({ state: 'building', state_time: 200 }), '/logs/b9.log'],
+  ])('tells of the last failed build when %s: %j', (_when, other, log) => {
+    const failure = { time: 100, build: 'b9', builder: 'nb01', reason: 'exit', message: 'm', log: '/logs/b9.log' };
+    const listed = images({ builds: [other], failures: { debian: failure } });
+    expect(toJsonObjects(imageStatus(listed, ALL))).toEqual([expect.objectContaining({ last_failure_log: log })]);
   });
 });

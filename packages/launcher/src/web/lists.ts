@@ -30,6 +30,8 @@ type Query = Readonly<Record<string, unknown>>;
 
 interface List {
   readonly path: string;
+  /** Columns of the text table without `fields`: those of the existing Nodepool, to which JSON may add some. */
+  readonly textColumns: 'short' | 'all';
   /** Parameters besides `fields`. */
   readonly parameters: readonly string[];
   make(context: WebContext, columns: ColumnChoice, query: Query): RecordList;
@@ -38,24 +40,38 @@ interface List {
 const LISTS: readonly List[] = [
   {
     path: '/node-list',
+    textColumns: 'all',
     parameters: ['node_id'],
     make: ({ store, clock }, columns, query) =>
       nodeList(store.nodes, { columns, now: clock.now(), nodeId: single(query, 'node_id') }),
   },
-  { path: '/request-list', parameters: [], make: ({ store }, columns) => requestList(store.requests, { columns }) },
-  { path: '/label-list', parameters: [], make: ({ store }, columns) => labelList(store.components, { columns }) },
+  {
+    path: '/request-list',
+    textColumns: 'all',
+    parameters: [],
+    make: ({ store }, columns) => requestList(store.requests, { columns }),
+  },
+  {
+    path: '/label-list',
+    textColumns: 'all',
+    parameters: [],
+    make: ({ store }, columns) => labelList(store.components, { columns }),
+  },
   {
     path: '/image-list',
+    textColumns: 'short',
     parameters: [],
     make: ({ store, clock }, columns) => imageList(store.images, { columns, now: clock.now() }),
   },
   {
     path: '/dib-image-list',
+    textColumns: 'short',
     parameters: [],
     make: ({ store, clock }, columns) => dibImageList(store.images, { columns, now: clock.now() }),
   },
   {
     path: '/image-status',
+    textColumns: 'short',
     parameters: [],
     make: ({ store, clock }, columns) => imageStatus(store.images, { columns, now: clock.now() }),
   },
@@ -77,8 +93,8 @@ function answer(
   reply: FastifyReply,
 ): FastifyReply {
   const { query } = request;
-  const columns = columnsOf(query);
   const format = answerFormat(request.headers.accept);
+  const columns = fieldsOf(query) ?? (format === 'json' ? 'all' : list.textColumns);
   const question = JSON.stringify([list.path, format, columns, list.parameters.map((name) => single(query, name))]);
   const { made, body } = cache.get(question, () => {
     const listing = makeList(list, context, columns, query);
@@ -104,9 +120,10 @@ function makeList(list: List, context: WebContext, columns: ColumnChoice, query:
   }
 }
 
-function columnsOf(query: Query): ColumnChoice {
+/** Returns the fields that the query asks for; undefined if it leaves them open. */
+function fieldsOf(query: Query): readonly string[] | undefined {
   const fields = single(query, 'fields');
-  if (fields === undefined || fields === '') return 'all';
+  if (fields === undefined || fields === '') return undefined;
   if (fields.length > MAX_FIELDS_LENGTH) throw new BadQueryError(`fields: longer than ${MAX_FIELDS_LENGTH} characters`);
   return [...new Set(fields.split(',').map((field) => field.trim()))].sort();
 }

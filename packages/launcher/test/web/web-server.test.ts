@@ -115,6 +115,14 @@ describe('the lists', () => {
       paused: () => true,
       buildRequestedAt: () => clock.now() / 1000 - 5,
       isBuilding: () => false,
+      lastBuildFailure: () => ({
+        time: age + 1,
+        build: 'b0',
+        builder: 'nb02',
+        reason: 'exit',
+        message: 'm',
+        log: '/l',
+      }),
     };
     const age = clock.now() / 1000 - 60;
     const upload = { id: 'b1', upload_id: '0000000001', provider: 'cloud', image: 'debian', state: 'ready', age };
@@ -123,11 +131,24 @@ describe('the lists', () => {
       { id: 'debian-b1', image: 'debian', builder: 'nb01', formats: ['qcow2', 'raw'], state: 'paused', age },
     ]);
     expect(await json('/image-status')).toEqual([
-      { image: 'debian', paused: true, build_request: 'pending', build_request_age: age + 55 },
+      {
+        ...{ image: 'debian', paused: true, build_request: 'pending', build_request_age: age + 55 },
+        last_failure: 'm',
+        last_failure_age: age + 1,
+        last_failure_builder: 'nb02',
+        last_failure_log: '/l',
+      },
     ]);
     const table = await (await get('/dib-image-list?fields=id,age')).text();
     expect(table).toContain('| debian-b1 | 00:00:01:00 |');
     expect((await get('/image-list?fields=colour')).status).toBe(400);
+    const headers = async (path: string): Promise<string | undefined> =>
+      (await (await get(path)).text()).split('\n')[1];
+    expect(await headers('/image-list')).toBe(
+      '| Build ID | Upload ID  | Provider | Image  | Provider Image Name | Provider Image ID | State | Age         |',
+    );
+    expect(await headers('/image-status')).toBe('| Image  | Paused | Build Request | Build Request Age |');
+    expect(await headers('/image-status?fields=image,last_failure_log')).toBe('| Image  | Last Failure Log |');
   });
 
   it('may be read by pages of other sites and kept for a second', async () => {

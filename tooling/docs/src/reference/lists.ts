@@ -12,13 +12,17 @@ import {
 } from '@nodepool/core';
 import { code, table } from './markdown.js';
 
-const noImages: Pick<ImageStore, 'images' | 'builds' | 'uploads' | 'paused' | 'buildRequestedAt' | 'isBuilding'> = {
+const noImages: Pick<
+  ImageStore,
+  'images' | 'builds' | 'uploads' | 'paused' | 'buildRequestedAt' | 'isBuilding' | 'lastBuildFailure'
+> = {
   images: () => [],
   builds: () => [],
   uploads: () => [],
   paused: () => false,
   buildRequestedAt: () => undefined,
   isBuilding: () => false,
+  lastBuildFailure: () => undefined,
 };
 
 /** One row per list. */
