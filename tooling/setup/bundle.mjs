@@ -36,4 +36,4 @@ const licences = [...folders].sort().map((folder) => {
   return `${name} ${version} (${license ?? licenses[0].type})\n\n${readFileSync(join(folder, file), 'utf8').trim()}\n`;
 });
 mkdirSync(resolve('dist', 'vendor'), { recursive: true });
-writeFileSync(resolve('dist', 'vendor', `${name}.LICENSES.txt`), licences.join('\n----\n\n'));
+writeFileSync(resolve('dist', 'vendor', `${name}.notices.txt`), licences.join('\n----\n\n'));

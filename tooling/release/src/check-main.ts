@@ -55,7 +55,8 @@ async function checkAll({ names, repository, signatures }: Wanted, scratch: stri
   const packed = new Map<string, PackedPackage>();
   for (const each of involved) packed.set(each.name, await pack(each, join(scratch, 'packed')));
   progress.say(`packed ${packed.size} packages`);
-  if (repository === undefined) progress.say('not checked: the field "repository" (give --repository URL)');
+  if (repository === undefined)
+    progress.say('not checked: the field "repository" and links to it (give --repository URL)');
   const rules = manifestRules(workspace, repository);
   const reports: PackageReport[] = [];
   for (const { name } of chosen) {

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { checkEngines } from './checks/engines.js';
 import { checkFiles } from './checks/files.js';
 import { checkInstallScripts, checkLicences } from './checks/licences.js';
+import { checkLinks } from './checks/links.js';
 import { checkManifest, type ManifestRules } from './checks/manifest.js';
 import { checkOrigins, checkSignatures } from './checks/provenance.js';
 import { checkExports, checkSmoke } from './checks/smoke.js';
@@ -23,7 +24,12 @@ export interface PackageReport {
 /** The checks that need nothing but what was packed. */
 export async function checkPacked(packed: PackedPackage, rules: ManifestRules): Promise<Finding[]> {
   const { manifest, source } = packed;
-  return [...checkManifest({ manifest, directory: source.directory }, rules), ...(await checkFiles(packed))];
+  return [
+    ...checkManifest({ manifest, directory: source.directory }, rules),
+    ...(await checkFiles(packed)),
+    // Without an address of the repository, there is nothing that a link could be completed with.
+    ...(rules.repository === undefined ? [] : await checkLinks(packed)),
+  ];
 }
 
 /**

@@ -1,9 +1,21 @@
-/** `pnpm release:repository URL`: writes the address of the repository into every public package. */
+/**
+ * `pnpm release:repository URL`: writes the address of the repository into every public package. With `--check`: fails if a
+ * package has none.
+ */
 
-import { repositoryUrl, writeRepository } from './repository.js';
+import { repositoryUrl, withoutRepository, writeRepository } from './repository.js';
 import { workspaceRoot } from './workspace.js';
 
 async function main(): Promise<void> {
+  if (process.argv[2] === '--check') {
+    const missing = await withoutRepository(workspaceRoot());
+    if (missing.length === 0) return;
+    process.stderr.write(
+      `no "repository" in ${missing.join(', ')}: run pnpm release:repository URL before publishing\n`,
+    );
+    process.exitCode = 1;
+    return;
+  }
   const url = process.argv[2] ?? repositoryUrl(process.env);
   if (url === undefined || !/^git\+https:\/\/\S+$/.test(url)) {
     process.stderr.write('Usage: pnpm release:repository git+https://HOST/OWNER/NAME.git\n');
@@ -11,7 +23,7 @@ async function main(): Promise<void> {
     return;
   }
   const changed = await writeRepository(workspaceRoot(), url);
-  process.stdout.write(`"repository" is ${url}; changed: ${changed.length === 0 ? 'none' : changed.join(', ')}\n`);
+  process.stdout.write(`The repository is ${url}; changed: ${changed.length === 0 ? 'none' : changed.join(', ')}\n`);
 }
 
 main().catch((error: unknown) => {

@@ -1,12 +1,14 @@
 /**
- * The field `repository` of published packages: registries take provenance only from a package that names the repository
- * that it is built from. Whoever hosts the repository decides its address, so it is written when that is known:
- * `pnpm release:repository URL`.
+ * The address of the repository in published packages: in the field `repository`, without which registries take no
+ * provenance, and in the links of their READMEs to pages that they do not contain. The host of the repository decides the
+ * address, so it is written when that is known: `pnpm release:repository URL`.
  */
 
-import { writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { readFile, writeFile } from 'node:fs/promises';
+import { join, posix } from 'node:path';
 import { readWorkspace } from './workspace.js';
+
+const LINK_OUT_OF_PACKAGE = /(\]\()((?:\.\.\/)+[^)\s]+)(\))/g;
 
 /** The address as package.json has it, of what a public CI says of itself; undefined elsewhere. */
 export function repositoryUrl(env: Readonly<Record<string, string | undefined>>): string | undefined {
@@ -15,16 +17,38 @@ export function repositoryUrl(env: Readonly<Record<string, string | undefined>>)
   return server === undefined || repository === undefined ? undefined : `git+${server}/${repository}.git`;
 }
 
-/** Writes the field into every public package of the workspace; resolves with the names of those that changed. */
+/** Writes the address into every public package of the workspace; resolves with the names of those that changed. */
 export async function writeRepository(root: string, url: string): Promise<string[]> {
   const { packages } = await readWorkspace(root);
   const changed: string[] = [];
   for (const { name, folder, directory, manifest } of packages) {
+    const linked = await completeLinks(join(folder, 'README.md'), directory, url);
     const repository = { type: 'git', url, directory };
-    if (JSON.stringify(manifest['repository']) === JSON.stringify(repository)) continue;
-    const { repository: _old, ...rest } = manifest;
-    await writeFile(join(folder, 'package.json'), `${JSON.stringify({ ...rest, repository }, undefined, 2)}\n`);
-    changed.push(name);
+    const named = JSON.stringify(manifest['repository']) === JSON.stringify(repository);
+    if (!named) {
+      const { repository: _old, ...rest } = manifest;
+      await writeFile(join(folder, 'package.json'), `${JSON.stringify({ ...rest, repository }, undefined, 2)}\n`);
+    }
+    if (linked || !named) changed.push(name);
   }
   return changed;
+}
+
+/** Returns the public packages of the workspace that do not name a repository. */
+export async function withoutRepository(root: string): Promise<string[]> {
+  const { packages } = await readWorkspace(root);
+  return packages.filter(({ manifest }) => manifest['repository'] === undefined).map(({ name }) => name);
+}
+
+/** Makes links of a page that leave the package lead to the repository. Returns whether there were any. */
+async function completeLinks(file: string, directory: string, url: string): Promise<boolean> {
+  const base = `${url.replace(/^git\+/, '').replace(/\.git$/, '')}/blob/HEAD`;
+  const text = await readFile(file, 'utf8');
+  const completed = text.replaceAll(
+    LINK_OUT_OF_PACKAGE,
+    (_, open: string, target: string, close: string) => `${open}${base}/${posix.join(directory, target)}${close}`,
+  );
+  if (completed === text) return false;
+  await writeFile(file, completed);
+  return true;
 }

@@ -8,7 +8,10 @@ import { checkPacked } from '../src/check-package.js';
 import { manifestRules } from '../src/checks/manifest.js';
 import { build, copyWorkspace } from '../src/copy.js';
 import { pack } from '../src/pack.js';
-import { packageNamed, withNeeds, workspaceRoot, type Workspace } from '../src/workspace.js';
+import { writeRepository } from '../src/repository.js';
+import { packageNamed, readWorkspace, withNeeds, workspaceRoot, type Workspace } from '../src/workspace.js';
+
+const REPOSITORY = 'git+https://example.org/nodepool/nodepool.git';
 
 describe('the packages that are published', () => {
   let folder: string;
@@ -17,6 +20,8 @@ describe('the packages that are published', () => {
   beforeAll(async () => {
     folder = await mkdtemp(join(tmpdir(), 'nodepool-packages-'));
     workspace = await copyWorkspace(workspaceRoot(), join(folder, 'checkout'));
+    await writeRepository(workspace.root, REPOSITORY);
+    workspace = await readWorkspace(workspace.root);
     await build(workspace.root, workspace.packages);
   });
 
@@ -28,7 +33,7 @@ describe('the packages that are published', () => {
     const found: string[] = [];
     for (const source of workspace.packages) {
       const packed = await pack(source, join(folder, 'packed'));
-      const findings = await checkPacked(packed, manifestRules(workspace));
+      const findings = await checkPacked(packed, manifestRules(workspace, REPOSITORY));
       found.push(...findings.map(({ check, message }) => `${source.name}: ${check}: ${message}`));
     }
 

@@ -4,7 +4,7 @@ import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { repositoryUrl, writeRepository } from '../src/repository.js';
+import { repositoryUrl, withoutRepository, writeRepository } from '../src/repository.js';
 
 const URL = 'git+https://example.org/nodepool/nodepool.git';
 
@@ -16,6 +16,7 @@ describe('the address of the repository', () => {
     await mkdir(join(root, 'packages', 'x'), { recursive: true });
     await writeFile(join(root, 'package.json'), '{}');
     await writeFile(join(root, 'packages', 'x', 'package.json'), '{"name": "x", "version": "1.0.0"}');
+    await writeFile(join(root, 'packages', 'x', 'README.md'), 'See [more](../../docs/x.md#more) and [here](#here).\n');
   });
 
   afterEach(async () => {
@@ -32,6 +33,20 @@ describe('the address of the repository', () => {
       version: '1.0.0',
       repository: { type: 'git', url: URL, directory: 'packages/x' },
     });
+  });
+
+  it('completes the links of a README that leave the package', async () => {
+    await writeRepository(root, URL);
+
+    expect(await readFile(join(root, 'packages', 'x', 'README.md'), 'utf8')).toBe(
+      'See [more](https://example.org/nodepool/nodepool/blob/HEAD/docs/x.md#more) and [here](#here).\n',
+    );
+  });
+
+  it('is missed before anything is published', async () => {
+    expect(await withoutRepository(root)).toEqual(['x']);
+    await writeRepository(root, URL);
+    expect(await withoutRepository(root)).toEqual([]);
   });
 
   it('is what a public CI says, where there is one', () => {
