@@ -14,6 +14,7 @@ import type { ImageReference, VirtualMachine } from '@azure/arm-compute';
 import {
   backOffMs,
   DriverError,
+  ERROR_POLICIES,
   InstanceFailedError,
   isDriverError,
   isJsonObject,
@@ -24,7 +25,6 @@ import {
   type Advance,
   type Call,
   type CreateRequest,
-  type DriverErrorCode,
   type ExternalId,
   type Instance,
   type JsonValue,
@@ -38,8 +38,6 @@ import { addressesOf, failureIn, instanceOf } from './instance.js';
 import { vmSpec } from './vm-spec.js';
 import type { Works } from './works.js';
 
-/** Failures that may be over at the next try. */
-const PASSING: ReadonlySet<DriverErrorCode> = new Set(['throttled', 'transient', 'timeout', 'conflict']);
 /** How long failures are sat out; then the launcher decides. */
 const PATIENCE_MS = 300_000;
 /** Between two questions for a VM that is not ready. */
@@ -131,7 +129,7 @@ export class CreateMachine implements StateMachine {
       this.state === 'preparing' || this.state === 'creating'
         ? error.outcome === 'not-applied'
         : error.outcome !== 'applied';
-    if (this.absent || !PASSING.has(error.code) || !harmless || clock.monotonic() - this.failingSince > PATIENCE_MS)
+    if (this.absent || !ERROR_POLICIES[error.code].mayPass || !harmless || clock.monotonic() - this.failingSince > PATIENCE_MS)
       throw error;
     this.failures += 1;
     if (this.state === 'preparing' || this.state === 'creating') this.state = 'start';
@@ -173,6 +171,10 @@ export class CreateMachine implements StateMachine {
       const failure = toDriverError(error);
       if (failure.outcome !== 'unknown') throw failure;
       this.doubt = failure;
+      call.log.info('Searching the cloud for the VM of a launch attempt whose outcome is unknown', {
+        external_id: this.name,
+        reason: failure.message,
+      });
       this.state = 'looking';
       return this.step(call);
     }

@@ -43,8 +43,31 @@ const AUTH =
 const CONFLICT =
   /AnotherOperationInProgress|InUse|Conflict|AttachDiskWhileBeingDetached|CannotBeDeleted|PropertyChangeNotAllowed|NicReservedForAnotherVm/i;
 const NOT_FOUND = /^(ResourceNotFound|NotFound|ResourceGroupNotFound|ParentResourceNotFound)$/;
-const CONFIGURATION =
-  /Invalid|BadRequest|ImageNotFound|PlatformImageNotFound|GalleryImageNotFound|SubscriptionNotFound|NotRegistered|RequestDisallowedByPolicy|NotSupported|NotAllowed|Missing/i;
+/** Codes that only another configuration changes. All others, of a 400 too, are taken for failures of this one call. */
+const CONFIGURATION: ReadonlySet<string> = new Set([
+  'AvailabilityZoneNotSupported',
+  'DisallowedProvider',
+  'GalleryImageNotFound',
+  'ImageNotFound',
+  'InvalidImageReference',
+  'InvalidParameter',
+  'InvalidParameterValue',
+  'InvalidRequestContent',
+  'InvalidRequestFormat',
+  'InvalidResourceReference',
+  'InvalidResourceType',
+  'InvalidSubscription',
+  'InvalidSubscriptionId',
+  'LocationNotAvailableForResourceType',
+  'MissingSubscriptionRegistration',
+  'NoRegisteredProviderFound',
+  'PlatformImageNotFound',
+  'RequestDisallowedByPolicy',
+  'ResourcePurchaseValidationFailed',
+  'SubscriptionNotFound',
+  'SubscriptionNotRegistered',
+  'VMMarketplaceInvalidInput',
+]);
 
 /** What a failed call was. */
 export interface Attempted {
@@ -94,8 +117,7 @@ export function failureOf(what: string, said: CloudError): DriverError {
   if (PASSING.test(said.code)) return new TransientError(message, options);
   if (AUTH.test(said.code)) return new AuthError(message, options);
   if (CONFLICT.test(said.code)) return new ConflictError(message, options);
-  if (/ImageNotFound|InvalidParameter|InvalidResourceReference/i.test(said.code))
-    return new ConfigurationError(message, options);
+  if (CONFIGURATION.has(said.code)) return new ConfigurationError(message, options);
   return new InstanceFailedError(message, options);
 }
 
@@ -115,12 +137,7 @@ interface Options {
 }
 
 function lacking(said: CloudError, message: string, options: Options): DriverError {
-  if (
-    /PlatformImageNotFound|GalleryImageNotFound|ImageNotFound|SubscriptionNotFound|InvalidSubscription/.test(said.code)
-  ) {
-    return new ConfigurationError(message, options);
-  }
-  return new NotFoundError(message, options);
+  return CONFIGURATION.has(said.code) ? new ConfigurationError(message, options) : new NotFoundError(message, options);
 }
 
 /** `retryable`, whatever the status: Azure answers with 409 or 429 and code `RetryableError` when others keep it busy. */
@@ -129,13 +146,13 @@ function refusal(said: CloudError, status: number, message: string, options: Opt
   if (QUOTA.test(all)) return new QuotaError(message, options);
   if (CAPACITY.test(said.code)) return new CapacityError(message, options);
   if (THROTTLED.test(said.code)) return new ThrottledError(message, options);
+  if (CONFIGURATION.has(said.code)) return new ConfigurationError(message, options);
   if (PASSING.test(said.code)) return new TransientError(message, { ...options, outcome: 'not-applied' });
   if (AUTH.test(said.code) || status === 403) {
     return new AuthError(`${message}; the service principal needs a role that allows it, e.g. Contributor`, options);
   }
   if (NOT_FOUND.test(said.code)) return new NotFoundError(message, options);
   if (status === 409 || status === 412 || CONFLICT.test(said.code)) return new ConflictError(message, options);
-  if (status === 400 || CONFIGURATION.test(said.code)) return new ConfigurationError(message, options);
   return new DriverError('unexpected', message, { ...options, outcome: 'not-applied' });
 }
 

@@ -9,6 +9,8 @@ import { Kept } from './kept.js';
 
 const SIZES_MAX_AGE_MS = 24 * 3_600_000;
 const IMAGES_MAX_AGE_MS = 300_000;
+/** A refusal by something that is kept is confirmed by a younger reading. */
+const REFUSED_MAX_AGE_MS = 5000;
 
 /** A size of VMs. */
 export interface VmSize {
@@ -35,7 +37,11 @@ export class Lookups {
 
   /** Rejects with `ConfigurationError` when there is no such size here, or not for this subscription. */
   async size(name: string): Promise<VmSize> {
-    const size = (await this.sizes.read()).get(name.toLowerCase());
+    const find = async (maxAgeMs?: number): Promise<VmSize | undefined> =>
+      (await this.sizes.read(maxAgeMs)).get(name.toLowerCase());
+    let size = await find();
+    // A list that is kept for long must not refuse for long.
+    if (size === undefined || size.refused !== undefined) size = await find(REFUSED_MAX_AGE_MS);
     if (size === undefined) throw new ConfigurationError(`the location has no VM size ${JSON.stringify(name)}`);
     if (size.refused !== undefined)
       throw new ConfigurationError(`the VM size ${name} cannot be had here: ${size.refused}`);
@@ -44,7 +50,8 @@ export class Lookups {
 
   /** Id of the last by name of the images that fit. Rejects with `ConfigurationError` when there is none. */
   async image(filter: ImageFilter): Promise<string> {
-    const image = chooseImage(await this.images.read(), filter);
+    const found = chooseImage(await this.images.read(), filter);
+    const image = found ?? chooseImage(await this.images.read(REFUSED_MAX_AGE_MS), filter);
     if (image?.id === undefined) throw new ConfigurationError(noImage(filter));
     return image.id;
   }

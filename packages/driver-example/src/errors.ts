@@ -37,7 +37,6 @@ export function statusOf(error: unknown): number | string {
 /** An answer that is no error of the example cloud itself, e.g. that of a proxy before it. */
 export function driverErrorOfStatus(operation: string, status: number, retryAfterMs: number | undefined): DriverError {
   const message = `${operation}: the endpoint answered with HTTP status ${status}`;
-  if (status === 400 || status === 422) return new ConfigurationError(message);
   if (status === 401 || status === 403) return new AuthError(`${message}: it refuses our credentials`);
   if (status === 404) return new NotFoundError(message);
   if (status === 409) return new ConflictError(message);

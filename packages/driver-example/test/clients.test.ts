@@ -245,7 +245,7 @@ describe('a client over HTTP', () => {
   });
 
   it.each([
-    [400, 'configuration', 'not-applied'],
+    [400, 'unexpected', 'unknown'],
     [401, 'auth', 'not-applied'],
     [403, 'auth', 'not-applied'],
     [404, 'not-found', 'not-applied'],

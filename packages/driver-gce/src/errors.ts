@@ -9,6 +9,7 @@ import {
   CapacityError,
   ConfigurationError,
   ConflictError,
+  DriverError,
   isDriverError,
   isJsonObject,
   NotFoundError,
@@ -17,7 +18,6 @@ import {
   stringAt,
   ThrottledError,
   TransientError,
-  type DriverError,
   type JsonObject,
   type Outcome,
 } from '@nodepool/core';
@@ -28,11 +28,22 @@ const DEFAULT_RETRY_AFTER_MS = 5000;
 const MAX_RETRY_AFTER_MS = 600_000;
 const MAX_DETAIL = 500;
 
-const THROTTLED = /^(user)?rateLimitExceeded$|^RATE_LIMIT_EXCEEDED$|^concurrentOperationQuotaExceeded$/i;
+const THROTTLED =
+  /^(user)?rateLimitExceeded$|^RATE_LIMIT_EXCEEDED$|^concurrentOperationQuotaExceeded$|^RESOURCE_OPERATION_RATE_EXCEEDED$/i;
 const QUOTA = /quota_?exceeded|^limitExceeded$/i;
 const CAPACITY = /RESOURCE_POOL_EXHAUSTED|STOCKOUT|IP_SPACE_EXHAUSTED|^resourcesExhausted$/i;
 const BUSY =
   /^(resourceInUse|resourceNotReady|conditionNotMet|RESOURCE_IN_USE|RESOURCE_NOT_READY|operationInProgress)/i;
+/** Reasons of a 400 that only another configuration changes. All others are taken for failures of this one call. */
+const CONFIGURATION: ReadonlySet<string> = new Set(['invalid', 'invalidParameter', 'required', 'resourceNotFound']);
+/** The same, of operations. */
+const CONFIGURATION_CODES: ReadonlySet<string> = new Set([
+  'INVALID_FIELD_VALUE',
+  'INVALID_USAGE',
+  'UNSUPPORTED_OPERATION',
+]);
+/** Operations that the cloud itself could not carry out. */
+const INTERNAL_CODES: ReadonlySet<string> = new Set(['INTERNAL_ERROR', 'BACKEND_ERROR', 'SERVICE_UNAVAILABLE']);
 
 /** A failed call. */
 export interface Attempted {
@@ -75,7 +86,10 @@ export function answerError(attempted: Attempted, answer: ErrorAnswer, cause?: u
   if (status === 409 || status === 412 || (reason !== undefined && BUSY.test(reason))) {
     return new ConflictError(message, { cause });
   }
-  return new ConfigurationError(message, { cause });
+  if (status === 400 && reason !== undefined && CONFIGURATION.has(reason)) {
+    return new ConfigurationError(message, { cause });
+  }
+  return new DriverError('unexpected', message, { cause, outcome: 'not-applied' });
 }
 
 /** An operation that has ended with errors. What it was to make does not exist then, unless the cloud itself is in trouble. */
@@ -90,8 +104,9 @@ export function operationError(operation: string, errors: readonly JsonObject[])
   if (/NOT_FOUND/.test(code)) return new NotFoundError(message, { outcome });
   if (/PERMISSION|FORBIDDEN/.test(code)) return new AuthError(message, { outcome });
   if (BUSY.test(code) || /ALREADY_EXISTS/.test(code)) return new ConflictError(message, { outcome });
-  if (/INVALID|UNSUPPORTED|BAD_REQUEST|NOT_SUPPORTED/.test(code)) return new ConfigurationError(message, { outcome });
-  return new TransientError(message);
+  if (CONFIGURATION_CODES.has(code)) return new ConfigurationError(message, { outcome });
+  if (INTERNAL_CODES.has(code)) return new TransientError(message);
+  return new DriverError('unexpected', message);
 }
 
 function answerIn(error: unknown): ErrorAnswer | undefined {

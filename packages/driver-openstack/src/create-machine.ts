@@ -15,6 +15,7 @@ import {
   attemptLookup,
   backOffMs,
   DriverError,
+  ERROR_POLICIES,
   InstanceFailedError,
   ListingPatience,
   NotFoundError,
@@ -23,7 +24,6 @@ import {
   type Advance,
   type AttemptLookup,
   type CreateRequest,
-  type DriverErrorCode,
   type ExternalId,
   type Instance,
   type JsonValue,
@@ -40,8 +40,6 @@ import { serverOf } from './instance.js';
 import { serverSpec, type Found } from './server-spec.js';
 import type { Works } from './works.js';
 
-/** Failures that may be over at the next try. */
-const PASSING: ReadonlySet<DriverErrorCode> = new Set(['throttled', 'transient', 'timeout', 'conflict']);
 /** How long failures are sat out; then the launcher decides. */
 const PATIENCE_MS = 300_000;
 
@@ -146,7 +144,7 @@ export class CreateMachine implements StateMachine {
       this.state !== 'looking' &&
       (this.externalId !== undefined || this.state === 'preparing' || error.outcome === 'not-applied');
     if (this.failures === 0) this.failingSince = clock.monotonic();
-    if (!PASSING.has(error.code) || !harmless || clock.monotonic() - this.failingSince > PATIENCE_MS) throw error;
+    if (!ERROR_POLICIES[error.code].mayPass || !harmless || clock.monotonic() - this.failingSince > PATIENCE_MS) throw error;
     this.failures += 1;
     if (this.externalId === undefined) this.state = 'start';
     const ms = backOffMs(this.failures, error, random);
@@ -214,7 +212,7 @@ export class CreateMachine implements StateMachine {
       this.request.tags.nodepool_launch_attempt,
       patient ? SETTLING_AFTER_TIMEOUT : SETTLING_AFTER_CUT,
     );
-    const result = this.lookup.check(call);
+    const result = this.lookup.check(call, this.doubt);
     if (result.found === 'unknown') return result.advance;
     if (result.found === 'nothing') {
       // Not repeated here: the launcher makes a new attempt, whose server cannot be mistaken for a late one of this.

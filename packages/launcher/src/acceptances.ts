@@ -9,6 +9,7 @@ import {
   type NodeRequestHandler,
   type RequestEntry,
 } from '@nodepool/core';
+import { isZooKeeperError } from '@nodepool/zookeeper';
 import type { Assignment, Part } from './assignment.js';
 import type { Concurrency } from './concurrency.js';
 import { inWords } from './assignment.js';
@@ -157,6 +158,10 @@ export class Acceptances {
         try {
           await work();
           failed = false;
+        } catch (error) {
+          if (!isZooKeeperError(error)) throw error;
+          // The caches will tell what became of it.
+          this.pool.log.warn('A request is looked at again later: ZooKeeper failed', { ...this.about(entry), error });
         } finally {
           this.handlers.delete(entry.id);
           this.listener.finished(entry.id, failed);

@@ -42,14 +42,24 @@ export interface AssigningPool {
   upload(label: LabelConfig): ImageUpload | undefined;
   /** Whether a ready node is promised to another request that comes before this one, or is being handed out. */
   claimed(nodeId: string, request: NodeRequest): boolean;
-  /** A zone for nodes that none determines; undefined: the cloud chooses. */
-  chooseZone(): string | undefined;
+  /** A zone for nodes of these labels that no other node determines; undefined: the cloud chooses. */
+  chooseZone(labels: readonly string[]): string | undefined;
+  /** False if the cloud refuses one of the labels in the zone at the moment. */
+  isUsable(labels: readonly string[], zone: string | undefined): boolean;
 }
 
 const RESUMABLE: ReadonlySet<string> = new Set(['init', 'building', 'testing']);
 
 /** Undefined when the pool does not have a label of the request (any more). */
 export function assign(request: NodeRequest, pool: AssigningPool, handler: NodeRequestHandler): Assignment | undefined {
+  const assignment = assignIn(request, pool, handler);
+  const launches = (assignment?.parts ?? []).filter(({ kind }) => kind === 'launch').map(({ label }) => label.name);
+  if (launches.length === 0 || pool.isUsable(launches, assignment?.zone)) return assignment;
+  // Ready nodes in a zone that refuses the others are of no use.
+  return assignIn({ ...request, reuse: false }, pool, handler);
+}
+
+function assignIn(request: NodeRequest, pool: AssigningPool, handler: NodeRequestHandler): Assignment | undefined {
   const taken = new Set<string>();
   const own = nodesOf(request, pool);
   let zone = own.find(({ node }) => node.az !== null)?.node.az ?? undefined;
@@ -71,7 +81,7 @@ export function assign(request: NodeRequest, pool: AssigningPool, handler: NodeR
     zone ??= part.entry.node.az ?? undefined;
     parts.push(part);
   }
-  return { parts, zone: zone ?? pool.chooseZone(), need, tenantNeed: need.add(handedOver) };
+  return { parts, zone: zone ?? pool.chooseZone(request.node_types), need, tenantNeed: need.add(handedOver) };
 }
 
 /** Nodes that the request has. Launches of one that was given back are on their way out. */

@@ -1,47 +1,71 @@
-/** What one node of each label of a pool needs, and which labels cannot be served at all and why. */
+/**
+ * The resources that one node of each label of a pool needs, as the cloud says. A label waits until they are known. One
+ * whose configuration the cloud rejects twice is out of service; the cloud is asked again, so that the label returns by itself.
+ */
 
 import {
+  backOffMs,
+  ERROR_POLICIES,
   QuotaInformation,
-  isDriverError,
   sleep,
   toDriverError,
   type Call,
+  type DriverError,
   type LabelConfig,
   type PoolConfig,
   type Provider,
   type Readiness,
 } from '@nodepool/core';
+import { OUTAGE_PATIENCE_MS } from './cloud-outage.js';
 import type { LauncherContext } from './context.js';
 import { driverCall } from './driver-call.js';
 
 const CALL_TIMEOUT_MS = 60_000;
-const RETRY_MS = 60_000;
+
+/** A label whose needs the cloud has not told. */
+interface Unknown {
+  readonly since: number;
+  /** Failures in a row. */
+  failures: number;
+  /** Rejections of the configuration in a row. */
+  rejections: number;
+  reason: string;
+  /** Requests for the label are declined instead of waiting. */
+  outOfService: boolean;
+}
 
 export class LabelNeeds {
   private readonly needs = new Map<string, QuotaInformation>();
-  private readonly failures = new Map<string, string>();
+  private readonly unknown = new Map<string, Unknown>();
 
   constructor(
     private readonly context: LauncherContext,
     private readonly provider: Provider,
     private readonly pool: PoolConfig,
     private readonly signal: AbortSignal,
-    /** Called when a label that could not be served can be from now on. */
-    private readonly onReady: () => void,
+    /** Called when a label can be served, or is to be declined, from now on. */
+    private readonly onChange: () => void,
   ) {}
 
-  /** Asks the cloud about every label; what it cannot tell now is asked for again later. */
+  /** Asks the cloud about every label; what it cannot tell now is asked for again in the background. */
   async load(): Promise<void> {
-    await Promise.all([...this.pool.labels.values()].map((label) => this.loadLabel(label)));
+    await Promise.all([...this.pool.labels.values()].map((label) => this.ask(label)));
   }
 
   need(label: string): QuotaInformation {
     return this.needs.get(label) ?? QuotaInformation.use({ instances: 1 });
   }
 
+  /** What a request for the label waits for; undefined if for nothing. */
+  waitsFor(label: string): string | undefined {
+    const unknown = this.unknown.get(label);
+    if (unknown === undefined || unknown.outOfService) return undefined;
+    return `the cloud has not told yet what nodes of label ${label} need: ${unknown.reason}`;
+  }
+
   readiness(label: string): Readiness {
-    const reason = this.failures.get(label);
-    if (reason !== undefined) return { ready: false, reason };
+    const unknown = this.unknown.get(label);
+    if (unknown?.outOfService === true) return { ready: false, reason: unknown.reason };
     try {
       return this.provider.labelReady(this.pool.name, label);
     } catch (error) {
@@ -49,12 +73,8 @@ export class LabelNeeds {
     }
   }
 
-  /** The cloud refuses the label; until the configuration changes. */
-  failed(label: string, reason: string): void {
-    this.failures.set(label, reason);
-  }
-
-  private async loadLabel(label: LabelConfig): Promise<void> {
+  /** Asks once. */
+  private async ask(label: LabelConfig): Promise<void> {
     const { clock, log } = this.context;
     const getQuotaForLabel = this.provider.getQuotaForLabel?.bind(this.provider);
     if (getQuotaForLabel === undefined) return;
@@ -65,29 +85,46 @@ export class LabelNeeds {
       );
       // Made anew: what a driver answers may be of another copy of the library, or nonsense, which is found out here.
       this.needs.set(label.name, QuotaInformation.use({ instances: 1, ...need.toResources() }));
-      if (this.failures.delete(label.name)) this.onReady();
+      if (this.unknown.delete(label.name)) this.onChange();
     } catch (error) {
-      if (this.signal.aborted) return;
-      const failure = toDriverError(error);
-      this.failures.set(label.name, failure.message);
-      log.warn('A label cannot be served: the cloud does not tell what its nodes need', {
-        provider: this.provider.config.name,
-        pool: this.pool.name,
-        label: label.name,
-        error: failure,
-      });
-      if (isDriverError(error) && error.code === 'configuration') return;
-      this.context.tasks.run(`ask again what label ${label.name} needs`, () => this.later(label));
+      if (!this.signal.aborted) this.failed(label, toDriverError(error));
     }
   }
 
-  private async later(label: LabelConfig): Promise<void> {
+  private failed(label: LabelConfig, error: DriverError): void {
+    const { clock, random, log, tasks } = this.context;
+    const now = clock.monotonic();
+    const first: Unknown = { since: now, failures: 0, rejections: 0, reason: '', outOfService: false };
+    const unknown = this.unknown.get(label.name) ?? first;
+    this.unknown.set(label.name, unknown);
+    const before = unknown.outOfService;
+    unknown.failures += 1;
+    unknown.rejections = ERROR_POLICIES[error.code].disablesLabel ? unknown.rejections + 1 : 0;
+    unknown.reason = error.message;
+    const delay = backOffMs(unknown.failures, error, random);
+    // A rejection counts once it is confirmed, any other failure once requests have waited for long.
+    unknown.outOfService = unknown.rejections > 1 || now - unknown.since >= OUTAGE_PATIENCE_MS;
+    const message = unknown.outOfService
+      ? 'A label is out of service: the cloud does not tell what its nodes need'
+      : 'A label waits: the cloud does not tell what its nodes need';
+    log.warn(message, {
+      provider: this.provider.config.name,
+      pool: this.pool.name,
+      label: label.name,
+      error,
+      retry_in_ms: Math.round(delay),
+    });
+    tasks.run(`ask again what label ${label.name} needs`, () => this.later(label, delay));
+    if (unknown.outOfService !== before) this.onChange();
+  }
+
+  private async later(label: LabelConfig, delayMs: number): Promise<void> {
     try {
-      await sleep(this.context.clock, RETRY_MS, this.signal);
+      await sleep(this.context.clock, delayMs, this.signal);
     } catch {
-      // Only the signal ends the sleep early: the pool was stopped, nobody asks any more.
+      // Only the signal ends the sleep early: the pool was stopped.
       return;
     }
-    await this.loadLabel(label);
+    await this.ask(label);
   }
 }

@@ -12,15 +12,16 @@ import {
   type ComponentHandle,
   type NodepoolConfig,
 } from '@nodepool/core';
+import { CandidatePools } from './candidate-pools.js';
 import { BACKFILL_WINDOW_MS, type LauncherContext, type LauncherOptions } from './context.js';
 import { driverVersions, DriversInUse } from './drivers-in-use.js';
 import type { ProviderActivity } from './observe/activity.js';
 import { LimitMetrics } from './observe/limits.js';
 import { QuotaLedger } from './quota-ledger.js';
-import { ProviderRuntime } from './provider-runtime.js';
+import { ProviderRuntime, type ProvidersShare } from './provider-runtime.js';
 import { Upkeep } from './upkeep.js';
 
-export class Launcher {
+export class Launcher implements ProvidersShare {
   private readonly runtimes = new Map<string, ProviderRuntime>();
   private component: ComponentHandle<ComponentData> | undefined;
   private upkeep: Upkeep | undefined;
@@ -31,7 +32,8 @@ export class Launcher {
   private readonly context: LauncherContext;
   private readonly limits: LimitMetrics;
   private readonly drivers: DriversInUse;
-  private readonly ledger: QuotaLedger;
+  readonly ledger: QuotaLedger;
+  readonly candidates: CandidatePools;
   private stopped = false;
 
   constructor(options: LauncherOptions) {
@@ -44,6 +46,7 @@ export class Launcher {
     this.limits = new LimitMetrics(this.context.metrics);
     this.drivers = new DriversInUse(this.context.log, this.context.metrics);
     this.ledger = new QuotaLedger(this.context.store);
+    this.candidates = new CandidatePools(this.context.store.components, this.context.clock);
   }
 
   /** What the providers are doing, for the stack dump and for explanations. */
@@ -51,9 +54,9 @@ export class Launcher {
     return [...this.runtimes.values()].map((runtime) => runtime.activity());
   }
 
-  /** True once every configured provider serves its pools. */
+  /** True once every configured provider serves its pools or is known to be in trouble, while ZooKeeper is there. */
   get ready(): boolean {
-    if (this.config === undefined) return false;
+    if (this.config === undefined || !this.context.store.complete) return false;
     for (const runtime of this.runtimes.values()) if (!runtime.ready) return false;
     return true;
   }
@@ -84,6 +87,7 @@ export class Launcher {
     this.stopped = true;
     await this.applying;
     await Promise.all([this.upkeep?.stop(), ...[...this.runtimes.values()].map((runtime) => runtime.stop())]);
+    this.candidates.stop();
     await this.component?.close();
     await this.context.tasks.idle();
   }
@@ -112,11 +116,7 @@ export class Launcher {
       const driver = config.loadedDrivers.get(providerConfig.driver);
       if (driver === undefined || this.runtimes.has(name)) continue;
       this.context.log.info('Starting provider', { provider: name, driver: providerConfig.driver });
-      const onServing = (): void => this.context.log.info('Provider serves its pools', { provider: name });
-      this.runtimes.set(
-        name,
-        new ProviderRuntime(this.context, driver.getProvider(providerConfig), this.ledger, onServing),
-      );
+      this.runtimes.set(name, new ProviderRuntime(this.context, driver.getProvider(providerConfig), this));
     }
     this.limits.apply(config);
     this.upkeep?.apply(config);

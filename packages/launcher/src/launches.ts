@@ -30,11 +30,9 @@ import { isZooKeeperError } from '@nodepool/zookeeper';
 import type { LauncherContext } from './context.js';
 import { driverCall } from './driver-call.js';
 import { unixSeconds } from './context.js';
+import { LaunchRetries } from './launch-retries.js';
 import { readyNode, remnantNode } from './node-record.js';
 import { FAILED_ATTEMPTS, LAUNCHES } from './observe/launcher-metrics.js';
-
-/** First and longest wait between attempts, milliseconds. */
-const BACK_OFF_MS = { first: 1000, longest: 60_000 } as const;
 
 /** How long the console of an instance may take, milliseconds: it only helps people. */
 const CONSOLE_TIMEOUT_MS = 60_000;
@@ -54,6 +52,10 @@ export interface LaunchJob {
   /** Aborts when nobody wants the node any more, or when we may not work on it any more. */
   readonly signal: AbortSignal;
   readonly log: Logger;
+  /** True if another pool can serve the request while the cloud of this one fails. */
+  canMoveOn(): boolean;
+  /** Called at the end of each attempt, with the failure if it failed. */
+  onAttempt(failure: DriverError | undefined): void;
 }
 
 /** The first attempt's identity, to be recorded before `launch`. */
@@ -138,11 +140,14 @@ async function launchWithRetries(
   report: ReportResult,
 ): Promise<Partial<NodeData>> {
   let interrupted = mayHaveBegun(job);
-  for (let failures = 0; ; failures += 1) {
+  const retries = new LaunchRetries(context, job);
+  for (;;) {
     let attempt: Attempt | undefined;
     try {
       attempt = new Attempt(context, job, recordedProgress(job), interrupted);
-      return await attempt.run();
+      const change = await attempt.run();
+      job.onAttempt(undefined);
+      return change;
     } catch (error) {
       // The record is not ours to write any more, or cannot be written: then neither is the instance ours to give up.
       if (error instanceof LostOwnershipError || isZooKeeperError(error)) throw error;
@@ -157,13 +162,11 @@ async function launchWithRetries(
       }
       interrupted = false;
       attemptFailed(context, job, progress, failure, report);
-      const exhausted = policy.countsAsAttempt && progress.number >= job.provider.config.launchRetries;
-      if (policy.retry === 'never' || policy.retry === 'when-room' || exhausted) throw failure;
+      job.onAttempt(failure);
+      const delayMs = retries.next(failure, progress.number);
+      if (delayMs === undefined) throw failure;
       await attempt?.leaveRemnant();
-      if (policy.retry === 'back-off') {
-        const backOff = Math.min(BACK_OFF_MS.first * 2 ** failures, BACK_OFF_MS.longest);
-        await sleep(context.clock, failure.retryAfterMs ?? backOff, job.signal);
-      }
+      if (delayMs > 0) await sleep(context.clock, delayMs, job.signal);
       await job.node.update({
         external_id: null,
         progress: {

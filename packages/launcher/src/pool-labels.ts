@@ -13,11 +13,13 @@ import type { LauncherContext } from './context.js';
 import { driverCall } from './driver-call.js';
 import { imageWait } from './image-wait.js';
 import { LabelNeeds } from './label-needs.js';
+import { LabelRefusals } from './label-refusals.js';
 
 const ZONES_TIMEOUT_MS = 60_000;
 
 export class PoolLabels {
   private readonly needs: LabelNeeds;
+  private readonly refusals: LabelRefusals;
   private zones: readonly string[] = [];
   /** What stands in the way of labels with a disk image, as it was last looked at. */
   private readonly hindrances = new Map<string, string>();
@@ -32,6 +34,7 @@ export class PoolLabels {
     onReady: () => void,
   ) {
     this.needs = new LabelNeeds(context, provider, pool, signal, onReady);
+    this.refusals = new LabelRefusals(context.clock, signal, onReady);
   }
 
   /** Asks the cloud for all that decisions depend on. */
@@ -54,14 +57,25 @@ export class PoolLabels {
     return this.context.store.images.newestReadyUpload(image.name, this.provider.config.name);
   }
 
-  /** A zone for nodes that none determines; undefined: the cloud chooses. */
-  chooseZone(): string | undefined {
-    return this.zones[Math.floor(this.context.random.next() * this.zones.length)];
+  /** A zone for nodes of these labels that no other node determines; undefined: the cloud chooses. */
+  chooseZone(names: readonly string[]): string | undefined {
+    const zones = this.zones.filter((zone) => this.isUsable(names, zone));
+    return zones[Math.floor(this.context.random.next() * zones.length)];
   }
 
-  /** The cloud refuses the label; until the configuration changes. */
-  failed(label: string, reason: string): void {
-    this.needs.failed(label, reason);
+  /** False if the cloud refuses one of the labels in the zone at the moment. */
+  isUsable(names: readonly string[], zone: string | undefined): boolean {
+    return this.refusals.reason(names, zone) === undefined;
+  }
+
+  /** To be called when the cloud has refused the label. Returns for how long it is out of service there, milliseconds. */
+  refused(name: string, zone: string | undefined, reason: string): number {
+    return this.refusals.refused(name, this.known(zone), reason);
+  }
+
+  /** To be called when a launch has succeeded. */
+  launched(name: string, zone: string | undefined): void {
+    this.refusals.launched(name, this.known(zone));
   }
 
   /** To be told of a change of a disk image. True when it matters for who can be served. */
@@ -76,9 +90,11 @@ export class PoolLabels {
     return changed;
   }
 
-  /** The upload that one of the labels waits for; undefined when none does. */
+  /** What one of the labels waits for: an upload, or an answer of the cloud. Undefined: nothing. */
   upcoming(names: readonly string[]): string | undefined {
     for (const name of names) {
+      const wait = this.needs.waitsFor(name);
+      if (wait !== undefined) return wait;
       const label = this.label(name);
       if (label?.image.kind !== 'diskimage' || this.upload(label) !== undefined) continue;
       const query = { image: label.image.name, provider: this.provider.config.name };
@@ -107,7 +123,14 @@ export class PoolLabels {
       const readiness = this.needs.readiness(name);
       if (!readiness.ready) return `label ${name} cannot be served: ${readiness.reason}`;
     }
-    return undefined;
+    const zones = this.zones.length === 0 ? [undefined] : this.zones;
+    const refusals = zones.map((zone) => this.refusals.reason(names, zone));
+    return refusals.includes(undefined) ? undefined : refusals[0];
+  }
+
+  /** A zone that the pool does not choose from does not count: nodes get there by the choice of the cloud alone. */
+  private known(zone: string | undefined): string | undefined {
+    return zone !== undefined && this.zones.includes(zone) ? zone : undefined;
   }
 
   private async loadZones(): Promise<readonly string[]> {

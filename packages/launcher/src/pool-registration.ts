@@ -1,12 +1,15 @@
-/** A pool's entry in the component registry, and what it tells others there: that it has been without room for a while. */
+/**
+ * A pool's entry in the component registry. It is made before any cloud is contacted, as `initializing`, and tells from then
+ * on whether requests wait here for room, or for a cloud in trouble.
+ */
 
 import type { ComponentHandle, PoolComponentData, PoolConfig, Timer } from '@nodepool/core';
 import type { LauncherContext } from './context.js';
 
-/** Shorter shortages are nobody else's business: telling costs two writes. */
+/** A shorter shortage of room is not published, milliseconds: each change costs two writes. */
 const PAUSE_AFTER_MS = 1000;
 
-/** What a pool says of itself as it starts. `id` goes into `declined_by`. */
+/** The component of a pool that starts. `id` goes into `declined_by`. */
 export function poolComponent(
   { hostname, version }: Pick<LauncherContext, 'hostname' | 'version'>,
   id: string,
@@ -16,7 +19,7 @@ export function poolComponent(
   return {
     hostname,
     kind: 'pool',
-    state: 'running',
+    state: 'initializing',
     version,
     model_api: 0,
     id,
@@ -31,6 +34,10 @@ export function poolComponent(
 export class PoolRegistration {
   private readonly handle: ComponentHandle<PoolComponentData>;
   private timer: Timer | undefined;
+  /** Requests have been waiting for room for a while. */
+  private full = false;
+  private inTrouble = false;
+  private closed = false;
 
   constructor(
     private readonly context: LauncherContext,
@@ -43,27 +50,42 @@ export class PoolRegistration {
     return this.handle.registered({ signal });
   }
 
-  /** To be told whether requests wait for room; others hear of it when it lasts, and at once when it is over. */
+  /** To be called once the pool can serve requests. */
+  async running(): Promise<void> {
+    await this.handle.update({ state: 'running' });
+  }
+
+  /** To be called when requests begin or cease to wait for room; the registry learns of it when it lasts. */
   blocked(blocked: boolean): void {
-    const { paused } = this.handle.component;
     if (!blocked) {
       this.timer?.cancel();
       this.timer = undefined;
-      if (paused) this.setPaused(false);
-    } else if (!paused && this.timer === undefined) {
+      this.full = false;
+      this.publish();
+    } else if (!this.full && this.timer === undefined) {
       this.timer = this.context.clock.schedule(PAUSE_AFTER_MS, () => {
         this.timer = undefined;
-        this.setPaused(true);
+        this.full = true;
+        this.publish();
       });
     }
   }
 
+  /** To be called when the provider's cloud fails, and when it works again. */
+  trouble(inTrouble: boolean): void {
+    this.inTrouble = inTrouble;
+    this.publish();
+  }
+
   async close(): Promise<void> {
+    this.closed = true;
     this.timer?.cancel();
     await this.handle.close();
   }
 
-  private setPaused(paused: boolean): void {
+  private publish(): void {
+    const paused = this.full || this.inTrouble;
+    if (this.closed || paused === this.handle.component.paused) return;
     this.context.tasks.run('tell whether the pool is paused', () => this.handle.update({ paused }));
   }
 }

@@ -1,11 +1,13 @@
 /**
  * Serves one pool of a provider: decides which requests the pool could serve, leaves to others or declines, as soon as
- * something changes that the decision depends on. In which order they are served is the matter of `service.ts`.
+ * something changes that the decision depends on. It is registered before its provider is started, and decides from then on,
+ * but serves only once the provider has started. In which order requests are served is the matter of `service.ts`.
  */
 
 import {
   QuotaInformation,
   type Change,
+  type DriverError,
   type Logger,
   type NodeEntry,
   type NodeHandle,
@@ -14,8 +16,11 @@ import {
   type PoolConfig,
   type Provider,
   type RequestEntry,
+  type Timer,
 } from '@nodepool/core';
+import type { CandidatePools } from './candidate-pools.js';
 import { isUnfinished } from './cleanup/deletable-nodes.js';
+import { OUTAGE_PATIENCE_MS } from './cloud-outage.js';
 import type { Concurrency } from './concurrency.js';
 import type { LauncherContext } from './context.js';
 import { DeferredRequests } from './deferred-requests.js';
@@ -23,17 +28,23 @@ import type { PoolActivity } from './observe/activity.js';
 import type { Pool } from './pool.js';
 import { PoolLabels } from './pool-labels.js';
 import { PoolRegistration, poolComponent } from './pool-registration.js';
+import type { ProviderHealth } from './provider-health.js';
 import type { ProviderLimits } from './provider-limits.js';
 import type { Place, QuotaLedger } from './quota-ledger.js';
 import { excessInWords, useOf, type Lack } from './quota-scope.js';
 import type { HandlerPool } from './request-handler.js';
 import { Reconsideration } from './reconsideration.js';
 import { Service } from './service.js';
-import { afterDecline, belongsElsewhere, judge, type PoolAbilities } from './suitability.js';
+import { afterDecline, belongsElsewhere, canBeServedElsewhere, judge, type PoolAbilities } from './suitability.js';
+
+/** While the provider starts, requests that have waited for it for too long are looked for at this interval, milliseconds. */
+const START_CHECK_MS = 60_000;
 
 /** What the pools of a provider share, and what providers share. */
 export interface Resourcing {
   readonly ledger: QuotaLedger;
+  readonly candidates: CandidatePools;
+  readonly health: ProviderHealth;
   readonly limits: ProviderLimits;
   readonly concurrency: Concurrency;
 }
@@ -45,15 +56,20 @@ export class PoolWorker implements Pool, HandlerPool {
   readonly labels: PoolLabels;
   readonly log: Logger;
   readonly ledger: QuotaLedger;
-  private readonly limit: QuotaInformation;
   private readonly service: Service;
   private readonly deferred: DeferredRequests;
   private readonly abilities: PoolAbilities;
-  private registration: PoolRegistration | undefined;
+  private readonly registration: PoolRegistration;
+  private readonly leave: () => void;
+  private startCheck: Timer | undefined;
   private unsubscribe: (() => void)[] = [];
   private readonly reconsideration: Reconsideration;
   /** Registered, and not stopped. */
-  private serving = false;
+  private deciding = false;
+  /** The provider has started. */
+  private running = false;
+  /** Milliseconds since the epoch: requests do not wait for the provider since before that. */
+  private readonly since: number;
   /** Every request has been looked at once: none is served before one that comes first. */
   private knowsAll = false;
 
@@ -70,7 +86,6 @@ export class PoolWorker implements Pool, HandlerPool {
     this.by = `${name}/${config.name}`;
     this.place = { provider: name, pool: config.name, ignoreProviderQuota: config.ignoreProviderQuota ?? false };
     this.ledger = resourcing.ledger;
-    this.limit = QuotaInformation.limit({ ...config.limits, instances: config.maxServers });
     this.labels = new PoolLabels(context, provider, config, signal, this.log, () => this.reconsiderAll());
     this.deferred = new DeferredRequests(context.clock, (id) => this.consider(id, context.store.requests.get(id)));
     this.abilities = this.makeAbilities();
@@ -83,28 +98,47 @@ export class PoolWorker implements Pool, HandlerPool {
       {
         decides: () => this.knowsAll && this.decides(),
         stillServes: (entry) => this.stillServes(entry),
-        blocked: (blocked) => this.registration?.blocked(blocked),
+        blocked: (blocked) => this.registration.blocked(blocked),
       },
       (requestId, failed) => this.finished(requestId, failed),
     );
+    this.since = context.clock.now();
+    this.ledger.setPoolLimit(
+      name,
+      config.name,
+      QuotaInformation.limit({ ...config.limits, instances: config.maxServers }),
+    );
+    const component = poolComponent(context, this.id, name, config);
+    this.leave = resourcing.candidates.add(component);
+    this.registration = new PoolRegistration(context, component);
+    context.tasks.run(`register pool ${this.by}`, () => this.register());
   }
 
-  /** Resolves once the pool is registered and takes requests. */
+  /** Resolves once the pool takes requests. The provider must have been started. */
   async start(): Promise<void> {
-    const { store } = this.context;
     await this.labels.load();
     if (this.signal.aborted) return;
-    this.ledger.setPoolLimit(this.place.provider, this.place.pool, this.limit);
-    const component = poolComponent(this.context, this.id, this.provider.config.name, this.config);
-    this.registration = new PoolRegistration(this.context, component);
-    await this.registration.registered(this.signal);
-    this.serving = true;
+    await this.registration.running();
+    this.running = true;
+    this.reconsiderAll();
+    this.log.info('Pool serves requests', { labels: [...this.config.labels.keys()], id: this.id });
+  }
+
+  private async register(): Promise<void> {
+    try {
+      await this.registration.registered(this.signal);
+    } catch (error) {
+      if (this.signal.aborted) return;
+      throw error;
+    }
+    const { store } = this.context;
+    this.deciding = true;
     this.unsubscribe = [
       store.nodes.onChange((change) => this.onNode(change)),
       store.requests.onChange((change) => this.onRequest(change)),
-      store.components.onChange(() => this.reconsiderAll()),
+      this.resourcing.candidates.onChange(() => this.reconsiderAll()),
       store.images.onChange((image) => {
-        if (this.labels.imageChanged(image)) this.reconsiderAll();
+        if (this.running && this.labels.imageChanged(image)) this.reconsiderAll();
       }),
       store.onComplete(() => this.reconsiderAll()),
       this.resourcing.limits.onRead((changed) => {
@@ -114,22 +148,25 @@ export class PoolWorker implements Pool, HandlerPool {
       }),
     ];
     this.reconsiderAll();
-    this.log.info('Pool serves requests', { labels: [...this.config.labels.keys()], id: this.id });
-  }
-
-  /** Requests in the hands of this pool. */
-  get requests(): number {
-    return this.service.acceptances.size;
+    this.checkWhileStarting();
   }
 
   /** Takes no more requests, lets go of those in progress and leaves the registry. */
   async stop(): Promise<void> {
-    this.serving = false;
+    this.deciding = false;
+    this.startCheck?.cancel();
     for (const unsubscribe of this.unsubscribe) unsubscribe();
     this.deferred.stop();
     this.reconsideration.stop();
     this.service.stop();
-    await this.registration?.close();
+    await this.registration.close();
+    this.leave();
+  }
+
+  /** To be called when the state of the provider has changed. */
+  healthChanged(): void {
+    this.registration.trouble(this.resourcing.health.avoided);
+    this.reconsiderAll();
   }
 
   /** What it is doing, for the stack dump and for explanations. */
@@ -146,7 +183,7 @@ export class PoolWorker implements Pool, HandlerPool {
       ...this.ledger.amountsOf(this.place),
       labels: [...this.config.labels.keys()].map((label) => ({
         label,
-        obstacle: this.labels.upcoming([label]) ?? this.obstacle([label], null),
+        obstacle: this.startsUp() ?? this.labels.upcoming([label]) ?? this.obstacle([label], null),
       })),
       requests: service.acceptances.activity(),
     };
@@ -158,7 +195,7 @@ export class PoolWorker implements Pool, HandlerPool {
   }
 
   declined(request: NodeRequest): Partial<NodeRequestData> {
-    return afterDecline(request, this.id, this.context.store.components);
+    return afterDecline(request, this.id, this.resourcing.candidates);
   }
 
   outOfRoom(): void {
@@ -186,9 +223,31 @@ export class PoolWorker implements Pool, HandlerPool {
     return this.ledger.confirm(this.place, request, lastId, { need, tenantNeed });
   }
 
-  labelFailed(label: string, reason: string): void {
+  labelRefused(label: string, zone: string | undefined, reason: string): void {
+    const lastsMs = this.labels.refused(label, zone, reason);
     this.context.decisions.record('label', label, this.by, 'out of service: the cloud refuses it', reason);
-    this.labels.failed(label, reason);
+    this.log.warn('A label is out of service: the cloud refuses it', { label, zone, reason, retry_in_ms: lastsMs });
+  }
+
+  canServe({ node_types: labels, tenant_name: tenant }: NodeRequest): boolean {
+    return this.obstacle(labels, tenant) === undefined;
+  }
+
+  canMoveOn(request: NodeRequest): boolean {
+    return canBeServedElsewhere(request, this.id, this.resourcing.candidates);
+  }
+
+  movedOn(failure: DriverError): void {
+    this.resourcing.health.movedOn(failure);
+  }
+
+  attempted(label: string, zone: string | undefined, failure: DriverError | undefined): void {
+    if (failure !== undefined) {
+      this.resourcing.health.launchFailed(failure);
+      return;
+    }
+    this.resourcing.health.launched();
+    this.labels.launched(label, zone);
   }
 
   decided(requestId: string, what: string, reason?: string): void {
@@ -240,11 +299,11 @@ export class PoolWorker implements Pool, HandlerPool {
 
   /** Decisions are taken only while everything that they are based on is known completely. */
   private decides(): boolean {
-    return this.serving && this.context.store.complete && this.context.store.components.complete;
+    return this.deciding && this.context.store.complete && this.resourcing.candidates.complete;
   }
 
   private stillServes(entry: RequestEntry): boolean {
-    if (judge(entry.request, this.abilities, this.context.store.components).kind === 'serve') return true;
+    if (judge(entry.request, this.abilities, this.resourcing.candidates).kind === 'serve') return true;
     this.consider(entry.id, entry);
     return false;
   }
@@ -255,9 +314,9 @@ export class PoolWorker implements Pool, HandlerPool {
     if (entry === undefined || entry.locked || service.acceptances.has(id) || this.deferred.has(id)) return;
     if (!this.decides()) return;
     if (entry.request.state !== 'requested' && entry.request.state !== 'pending') return;
-    const { components } = this.context.store;
-    if (entry.request.state === 'pending' && belongsElsewhere(id, this.context.store, this.by)) return;
-    const verdict = judge(entry.request, this.abilities, components);
+    const { candidates } = this.resourcing;
+    if (entry.request.state === 'pending' && belongsElsewhere(id, this.context.store, candidates, this.by)) return;
+    const verdict = judge(entry.request, this.abilities, candidates);
     switch (verdict.kind) {
       case 'serve':
         // One that waits has been told what for.
@@ -277,22 +336,50 @@ export class PoolWorker implements Pool, HandlerPool {
     this.consider(requestId, this.context.store.requests.get(requestId));
   }
 
+  private checkWhileStarting(): void {
+    if (this.running || !this.deciding) return;
+    this.startCheck = this.context.clock.schedule(START_CHECK_MS, () => {
+      this.reconsiderAll();
+      this.checkWhileStarting();
+    });
+  }
+
+  /** Why nothing can be served yet; undefined once the provider has started. */
+  private startsUp(): string | undefined {
+    if (this.running) return undefined;
+    const { name } = this.provider.config;
+    const { reason } = this.resourcing.health.state;
+    return reason === undefined ? `provider ${name} is starting` : `provider ${name} is in trouble: ${reason}`;
+  }
+
   private makeAbilities(): PoolAbilities {
+    const { health } = this.resourcing;
     return {
       id: this.id,
+      get trouble() {
+        return health.avoided ? health.state.reason : undefined;
+      },
       providerName: this.place.provider,
       priority: this.config.priority,
       disabled: this.config.maxServers <= 0,
       hasLabel: (label) => this.config.labels.has(label),
       hasBegun: (request) => this.nodesOf(request).length > 0,
-      obstacle: ({ node_types: labels, tenant_name: tenant }) => this.obstacle(labels, tenant),
+      obstacle: ({ node_types: labels, tenant_name: tenant }) => this.startsUp() ?? this.obstacle(labels, tenant),
       waitsFor: (request) => {
+        const starts = this.startsUp();
+        if (starts !== undefined) return this.isPatient(request) ? starts : undefined;
         // The locks of one who died go one by one.
         const locked = this.nodesOf(request).find((entry) => entry.locked);
         if (locked !== undefined) return `node ${locked.id}, which it has, is still locked`;
         return this.labels.upcoming(request.node_types);
       },
     };
+  }
+
+  /** False if the request has waited for the start of the provider for long enough. */
+  private isPatient({ created_time: created }: NodeRequest): boolean {
+    const since = Math.max((created ?? 0) * 1000, this.since);
+    return this.context.clock.now() - since < OUTAGE_PATIENCE_MS;
   }
 
   /** Nodes of this pool with which one can go on that a request has which nobody works on. */

@@ -1,7 +1,11 @@
-/** The life of one configured provider in this launcher: it is started, serves its pools, deletes its nodes, is stopped. */
+/**
+ * The life of one configured provider in this launcher: its pools are registered, it is started, serves, deletes its nodes, is
+ * stopped.
+ */
 
 import { setMaxListeners } from 'node:events';
 import { startProvider, toDriverError, type Logger, type Provider } from '@nodepool/core';
+import type { CandidatePools } from './candidate-pools.js';
 import { runLeakRounds } from './cleanup/leak-rounds.js';
 import { Concurrency } from './concurrency.js';
 import type { LauncherContext } from './context.js';
@@ -9,43 +13,59 @@ import { Deletions } from './deletions.js';
 import { driverCall } from './driver-call.js';
 import type { ProviderActivity } from './observe/activity.js';
 import { PoolWorker } from './pool-worker.js';
+import { ProviderHealth, type ProviderState } from './provider-health.js';
 import { ProviderLimits } from './provider-limits.js';
 import type { QuotaLedger } from './quota-ledger.js';
 
 /** A provider that is stopped may take so long to end, milliseconds; drivers on our frameworks take a third of that at most. */
 const STOP_TIMEOUT_MS = 30_000;
 
+/** What the providers of a launcher share. */
+export interface ProvidersShare {
+  readonly ledger: QuotaLedger;
+  readonly candidates: CandidatePools;
+}
+
 export class ProviderRuntime {
   private readonly stopping = new AbortController();
   private readonly log: Logger;
-  private pools: PoolWorker[] = [];
+  private readonly health: ProviderHealth;
+  private readonly limits: ProviderLimits;
+  private readonly pools: readonly PoolWorker[];
   private deletions: Deletions | undefined;
-  private serving = false;
+  /** The state that the log knows. */
+  private reported: ProviderState['state'] = 'starting';
   private readonly started: Promise<void>;
 
   constructor(
     private readonly context: LauncherContext,
     readonly provider: Provider,
-    private readonly ledger: QuotaLedger,
-    /** Called once it serves its pools. */
-    private readonly onServing: () => void,
+    private readonly share: ProvidersShare,
   ) {
-    this.log = context.log.with({ provider: provider.config.name });
+    const { config } = provider;
+    const { signal } = this.stopping;
+    this.log = context.log.with({ provider: config.name });
     // One listener per piece of work is no leak.
-    setMaxListeners(0, this.stopping.signal);
+    setMaxListeners(0, signal);
+    this.health = new ProviderHealth(context.clock, () => this.healthChanged());
+    this.limits = new ProviderLimits(context, provider, share.ledger, signal);
+    const concurrency = new Concurrency(config.maxConcurrency);
+    const resourcing = { ...share, health: this.health, limits: this.limits, concurrency };
+    // Before any cloud is contacted: until it answers, the pools are candidates that have not decided yet.
+    this.pools = [...config.pools.values()].map((pool) => new PoolWorker(context, provider, pool, resourcing, signal));
     let ended: () => void = () => undefined;
     this.started = new Promise((resolve) => (ended = resolve));
-    context.tasks.run(`start provider ${provider.config.name}`, () => this.start().finally(ended));
+    context.tasks.run(`start provider ${config.name}`, () => this.start().finally(ended));
   }
 
-  /** True once the provider's pools take requests. */
+  /** True once the provider serves its pools, or is known to be in trouble. */
   get ready(): boolean {
-    return this.serving;
+    return this.health.state.state !== 'starting';
   }
 
   /** Lets go of everything that is in progress, so that it can be taken up again, and ends. */
   async stop(): Promise<void> {
-    this.serving = false;
+    this.health.stop();
     this.deletions?.stop();
     this.stopping.abort(new Error(`provider ${this.provider.config.name} is stopped`));
     await this.orLeftBehind('the start', () => this.started);
@@ -70,10 +90,11 @@ export class ProviderRuntime {
 
   /** What it is doing, for the stack dump and for explanations. */
   activity(): ProviderActivity {
+    const { name } = this.provider.config;
     return {
-      provider: this.provider.config.name,
-      serving: this.serving,
-      ...this.ledger.amountsOfProvider(this.provider.config.name),
+      provider: name,
+      ...this.health.state,
+      ...this.share.ledger.amountsOfProvider(name),
       pools: this.pools.map((pool) => pool.activity()),
       deletions: this.deletions?.ids() ?? [],
       work: this.provider.inspect?.() ?? [],
@@ -87,24 +108,30 @@ export class ProviderRuntime {
 
   private async start(): Promise<void> {
     const { signal } = this.stopping;
-    const { provider, context, ledger } = this;
-    if (!(await startProvider(provider, { ...context, log: this.log }, signal))) return;
+    const { provider, context, health, log } = this;
+    const onFailure = health.startFailed.bind(health);
+    if (!(await startProvider(provider, { ...context, log, onFailure }, signal))) return;
     this.deletions = new Deletions(context, provider, signal);
     const { name } = provider.config;
     context.tasks.run(`look for leaked resources of provider ${name}`, () => runLeakRounds(context, provider, signal));
-    const limits = new ProviderLimits(context, provider, ledger, signal);
-    const concurrency = new Concurrency(provider.config.maxConcurrency);
-    this.pools = [...provider.config.pools.values()].map(
-      (pool) => new PoolWorker(context, provider, pool, { ledger, limits, concurrency }, signal),
-    );
     try {
-      await limits.load();
+      await this.limits.load();
       await Promise.all(this.pools.map((pool) => pool.start()));
     } catch (error) {
       if (!signal.aborted) throw error;
     }
     if (signal.aborted) return;
-    this.serving = true;
-    this.onServing();
+    health.started();
+    log.info('Provider serves its pools');
+  }
+
+  private healthChanged(): void {
+    const { state, reason } = this.health.state;
+    if (state !== this.reported) {
+      if (state === 'trouble') this.log.warn('The provider is in trouble', { reason });
+      else if (this.reported === 'trouble') this.log.info('The provider is not in trouble any more');
+    }
+    this.reported = state;
+    for (const pool of this.pools) pool.healthChanged();
   }
 }

@@ -5,11 +5,13 @@
 
 import { setMaxListeners } from 'node:events';
 import {
+  ERROR_POLICIES,
   LostOwnershipError,
   NODEPOOL_ROOT,
   RequestGoneError,
   toDriverError,
   type AcceptedRequest,
+  type DriverError,
   type ImageUpload,
   type LabelConfig,
   type Logger,
@@ -26,6 +28,7 @@ import {
 } from '@nodepool/core';
 import { isZooKeeperError } from '@nodepool/zookeeper';
 import type { Assignment } from './assignment.js';
+import { OUTAGE_PATIENCE_MS } from './cloud-outage.js';
 import type { LauncherContext } from './context.js';
 import { firstAttempt, launch } from './launches.js';
 import type { RequestActivity } from './observe/activity.js';
@@ -80,8 +83,16 @@ export interface HandlerPool {
     labels: readonly string[],
     handedOver: readonly NodeHandle[],
   ): Promise<Lack | undefined>;
-  /** The cloud refuses the label for good. */
-  labelFailed(label: string, reason: string): void;
+  /** To be called when the cloud has refused the label, confirmed by a second attempt. */
+  labelRefused(label: string, zone: string | undefined, reason: string): void;
+  /** True if the request can be served here all the same, in another zone. */
+  canServe(request: NodeRequest): boolean;
+  /** True if another pool can serve the request while the cloud of this one fails. */
+  canMoveOn(request: NodeRequest): boolean;
+  /** To be called when a request is left to another pool because the cloud of this one fails. */
+  movedOn(failure: DriverError): void;
+  /** To be called at the end of each launch attempt. */
+  attempted(label: string, zone: string | undefined, failure: DriverError | undefined): void;
 }
 
 /** Somebody else was faster to take the room that we saw. */
@@ -119,6 +130,8 @@ export class RequestHandler {
   private end: Ending | undefined;
   private lockFailure: { readonly error: unknown } | undefined;
   private launches: Promise<Partial<NodeData>>[] = [];
+  /** The first whose launch failed. */
+  private failedSlot: Slot | undefined;
   private readonly log: Logger;
 
   constructor(
@@ -231,18 +244,7 @@ export class RequestHandler {
       const { node } = slot;
       if (node === undefined) throw new LostOwnershipError(this.request.lock.path);
       if (!slot.launch) return {};
-      const change = await launch(this.context, {
-        node,
-        provider: this.pool.provider,
-        handler: this.driverHandler,
-        pool: this.pool.config,
-        label: slot.label,
-        requestor: this.request.request.requestor,
-        upload: slot.upload,
-        resumed: slot.resume !== undefined,
-        signal: this.ending.signal,
-        log: this.log.with({ node_id: node.id, label: slot.label.name }),
-      });
+      const change = await this.launchSlot(slot, node);
       outstanding -= 1;
       if (outstanding === 0) return change;
       // Siblings are still on their way: what we have must not be lost with this process.
@@ -250,6 +252,29 @@ export class RequestHandler {
       return {};
     });
     return Promise.all(this.launches);
+  }
+
+  private async launchSlot(slot: Slot, node: NodeHandle): Promise<Partial<NodeData>> {
+    const { pool, request } = this;
+    try {
+      return await launch(this.context, {
+        node,
+        provider: pool.provider,
+        handler: this.driverHandler,
+        pool: pool.config,
+        label: slot.label,
+        requestor: request.request.requestor,
+        upload: slot.upload,
+        resumed: slot.resume !== undefined,
+        signal: this.ending.signal,
+        log: this.log.with({ node_id: node.id, label: slot.label.name }),
+        canMoveOn: () => pool.canMoveOn(request.request),
+        onAttempt: (failure) => pool.attempted(slot.label.name, node.node.az ?? undefined, failure),
+      });
+    } catch (error) {
+      this.failedSlot ??= slot;
+      throw error;
+    }
   }
 
   private async fulfil(changes: readonly Partial<NodeData>[]): Promise<void> {
@@ -319,20 +344,36 @@ export class RequestHandler {
 
   private async failed(error: unknown): Promise<void> {
     const failure = toDriverError(error);
-    if (failure.code === 'quota') {
+    const policy = ERROR_POLICIES[failure.code];
+    if (policy.retry === 'when-room') {
       this.log.info('The cloud has no room for the request; it waits', { error: failure });
       this.decided('waits: the cloud has no room', failure.message);
       this.pool.outOfRoom();
       await this.giveBack({ state: 'requested' }, 'aborted');
       return;
     }
-    if (failure.code === 'configuration') {
-      const refused = this.slots.find((slot) => slot.launch);
-      if (refused !== undefined) this.pool.labelFailed(refused.label.name, failure.message);
+    const { failedSlot, pool } = this;
+    const request = this.request.request;
+    if (policy.isOutage && pool.canMoveOn(request)) {
+      this.log.warn('The cloud fails; the request is left to another pool', { error: failure });
+      this.decided('leaves it to others', `the cloud fails: ${failure.message}`);
+      pool.movedOn(failure);
+      await this.giveBack({ state: 'requested' }, 'aborted');
+      return;
     }
+    if (policy.disablesLabel && failedSlot !== undefined) {
+      pool.labelRefused(failedSlot.label.name, failedSlot.node?.node.az ?? undefined, failure.message);
+      if (pool.canServe(request)) {
+        this.log.warn('The cloud refuses the request in this zone; another one is tried', { error: failure });
+        this.decided('waits for another zone', failure.message);
+        await this.giveBack({ state: 'requested' });
+        return;
+      }
+    }
+    const waited = policy.isOutage ? `the cloud has failed for ${OUTAGE_PATIENCE_MS / 60_000} minutes: ` : '';
     this.log.warn('Declining the request: its nodes could not be launched', { error: failure });
-    this.decided('declined: its nodes could not be launched', failure.message);
-    await this.giveBack(this.pool.declined(this.request.request));
+    this.decided('declined: its nodes could not be launched', `${waited}${failure.message}`);
+    await this.giveBack(pool.declined(request));
   }
 
   private decided(what: string, reason?: string): void {

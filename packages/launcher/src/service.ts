@@ -276,7 +276,8 @@ export class Service {
       need: (label) => labels.need(label),
       upload: (label) => labels.upload(label),
       claimed: (nodeId, request) => this.isSpared(nodeId, request),
-      chooseZone: () => labels.chooseZone(),
+      chooseZone: (names) => labels.chooseZone(names),
+      isUsable: (names, zone) => labels.isUsable(names, zone),
     };
   }
 }

@@ -1,6 +1,7 @@
 /** Whether a pool shall serve a request, leave it to others, or decline it; and what becomes of a declined one. */
 
-import type { ComponentStore, NodeRequest, NodeRequestData, PoolComponentData, Store } from '@nodepool/core';
+import type { NodeRequest, NodeRequestData, PoolComponentData, Store } from '@nodepool/core';
+import type { Candidates } from './candidate-pools.js';
 
 export type Verdict =
   /** Serve it as soon as there is room. */
@@ -22,14 +23,16 @@ export interface PoolAbilities {
   obstacle(request: NodeRequest): string | undefined;
   /** What the request has to wait for before it can be served here; undefined: nothing but room. */
   waitsFor(request: NodeRequest): string | undefined;
+  /** Why requests that another pool can serve are left to it at the moment; undefined: they are not. */
+  readonly trouble: string | undefined;
 }
 
-/** Decides for one pool. The registry must be complete. */
-export function judge(request: NodeRequest, pool: PoolAbilities, registry: ComponentStore): Verdict {
-  const others = (): PoolComponentData[] => candidates(request, registry).filter((other) => other.id !== pool.id);
+/** Decides for one pool. The candidates must be complete. */
+export function judge(request: NodeRequest, pool: PoolAbilities, candidates: Candidates): Verdict {
+  const others = (): PoolComponentData[] => otherCandidates(request, pool.id, candidates);
   if (request.declined_by.includes(pool.id)) {
     // Pools that were to decide after this one may have gone since.
-    return everybodyDeclined(request.declined_by, registry)
+    return everybodyDeclined(request, request.declined_by, candidates)
       ? { kind: 'decline', reason: 'every registered pool has declined' }
       : { kind: 'leave', reason: 'declined by this pool' };
   }
@@ -53,45 +56,51 @@ export function judge(request: NodeRequest, pool: PoolAbilities, registry: Compo
   if (obstacle !== undefined) return { kind: 'decline', reason: obstacle };
   const ahead = begun ? undefined : others().find((other) => other.priority < pool.priority && !other.paused);
   if (ahead !== undefined) return { kind: 'leave', reason: `pool ${ahead.id} has a higher priority` };
+  const { trouble } = pool;
+  if (trouble !== undefined && !begun && canBeServedElsewhere(request, pool.id, candidates)) {
+    return { kind: 'leave', reason: `another pool can serve it, while here ${trouble}` };
+  }
   return { kind: 'serve' };
 }
 
 /** A lost request whose nodes are in another pool (`own`: this one, as `provider/pool`) that is still served goes on there. */
 export function belongsElsewhere(
   requestId: string,
-  { nodes, components }: Pick<Store, 'nodes' | 'components'>,
+  { nodes }: Pick<Store, 'nodes'>,
+  candidates: Candidates,
   own: string,
 ): boolean {
   const of = nodes.allocatedTo(requestId)[0]?.node;
   if (of === undefined || `${of.provider ?? ''}/${of.pool ?? ''}` === own) return false;
-  for (const pool of components.pools()) {
-    if (pool.provider_name === of.provider && pool.name === of.pool) return true;
-  }
-  return false;
+  return candidates.present().some((pool) => pool.provider_name === of.provider && pool.name === of.pool);
 }
 
 /** What a request becomes when this pool declines it. */
 export function afterDecline(
   request: NodeRequest,
   poolId: string,
-  registry: ComponentStore,
+  candidates: Candidates,
 ): Pick<NodeRequestData, 'state' | 'declined_by'> {
   const declinedBy = request.declined_by.includes(poolId) ? request.declined_by : [...request.declined_by, poolId];
-  const failed = registry.complete && everybodyDeclined(declinedBy, registry);
+  const failed = candidates.complete && everybodyDeclined(request, declinedBy, candidates);
   return { state: failed ? 'failed' : 'requested', declined_by: declinedBy };
 }
 
-function everybodyDeclined(declinedBy: readonly string[], registry: ComponentStore): boolean {
-  for (const pool of registry.pools()) if (!declinedBy.includes(pool.id)) return false;
-  return true;
+/** Returns true if a pool other than this one may serve the request and does not say that it is paused. */
+export function canBeServedElsewhere(request: NodeRequest, poolId: string, candidates: Candidates): boolean {
+  return otherCandidates(request, poolId, candidates).some(({ paused }) => !paused);
 }
 
-/** Registered pools that have all the labels and have not declined. */
-function candidates(request: NodeRequest, registry: ComponentStore): PoolComponentData[] {
-  const found: PoolComponentData[] = [];
-  for (const pool of registry.pools()) {
-    if (request.declined_by.includes(pool.id)) continue;
-    if (request.node_types.every((label) => pool.supported_labels.includes(label))) found.push(pool);
-  }
-  return found;
+function everybodyDeclined(
+  { node_types: labels }: NodeRequest,
+  declinedBy: readonly string[],
+  candidates: Candidates,
+): boolean {
+  const declined = ({ id }: PoolComponentData): boolean => declinedBy.includes(id);
+  return candidates.present().every(declined) && candidates.having(labels).every(declined);
+}
+
+/** Pools that have all the labels and have not declined, without this one. */
+function otherCandidates(request: NodeRequest, poolId: string, candidates: Candidates): PoolComponentData[] {
+  return candidates.having(request.node_types).filter(({ id }) => id !== poolId && !request.declined_by.includes(id));
 }

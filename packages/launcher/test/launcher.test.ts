@@ -1,7 +1,7 @@
 /** What requestors and operators see of a launcher, told by ZooKeeper and the cloud alone. */
 
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { KeyScanError } from '@nodepool/core';
+import { KeyScanError, type JsonObject } from '@nodepool/core';
 import { readCloudSettings } from '@nodepool/driver-example';
 import { World, pool, provider } from './support/world.js';
 
@@ -243,10 +243,10 @@ describe('a launch that fails', () => {
     world.cloud.configure({ faults: { ...NO_FAULTS, 'create-errors': 1 } });
     await world.launcher([demo({ 'launch-retries': 5 })]);
     const id = await submit(['small']);
-    await world.until(
-      'a first attempt is made',
-      () => (world.nodes().values().next().value?.progress as { number?: number } | null)?.number === 2,
-    );
+    const attempt = (): unknown => (world.nodes().values().next().value?.progress as JsonObject | null)?.['attempt'];
+    await world.until('a first attempt is made', () => attempt() !== undefined);
+    const first = attempt();
+    await world.until('a second attempt is made', () => attempt() !== first);
     world.cloud.configure({ faults: NO_FAULTS });
     await fulfilled(id);
     expect(world.cloud.existingInstances()).toHaveLength(1);

@@ -258,7 +258,7 @@ function activity(
   const used: Record<string, number> = {};
   for (const pool of pools)
     for (const [name, amount] of Object.entries(pool.used)) used[name] = (used[name] ?? 0) + amount;
-  return { provider, serving: true, limit, used, pools, deletions: [], work: [] };
+  return { provider, state: 'serving', reason: undefined, limit, used, pools, deletions: [], work: [] };
 }
 
 function pool(

@@ -63,11 +63,18 @@ export type LaunchErrorResult =
 export interface ErrorPolicy {
   /** Outcome unless the error says otherwise. */
   readonly outcome: Outcome;
-  /** What a launch does: try again at once, with back-off, when there is room, or not. */
-  readonly retry: 'at-once' | 'back-off' | 'when-room' | 'never';
-  /** Whether the failure uses up one of `launch-retries`. */
+  /**
+   * What a launch does: retry at once, with back-off, once more with back-off to confirm the failure, when there is room,
+   * or never.
+   */
+  readonly retry: 'at-once' | 'back-off' | 'confirm' | 'when-room' | 'never';
+  /** True if the failure uses up one of `launch-retries`. */
   readonly countsAsAttempt: boolean;
-  /** Whether the label goes out of service, with the error as the reason. */
+  /** True if the cloud is at fault, not the node: the request waits for the cloud instead of being declined. */
+  readonly isOutage: boolean;
+  /** True if a call that failed without effect can be repeated as it is, by whatever made it. */
+  readonly mayPass: boolean;
+  /** True if a confirmed failure takes the label out of service, with the error as the reason, until a later probe. */
   readonly disablesLabel: boolean;
   /** The result that a failed launch attempt is counted as; undefined if it is not counted. */
   readonly metric: LaunchErrorResult | undefined;
@@ -84,25 +91,29 @@ function policy(
     outcome,
     retry,
     countsAsAttempt: retry === 'at-once' || retry === 'back-off',
+    isOutage: false,
+    mayPass: false,
     disablesLabel: false,
     metric,
     log,
   };
 }
 
+const OUTAGE = { countsAsAttempt: false, isOutage: true, mayPass: true } as const;
+
 export const ERROR_POLICIES: Readonly<Record<DriverErrorCode, ErrorPolicy>> = {
   quota: policy('not-applied', 'when-room', 'error.quota', 'info'),
   capacity: policy('not-applied', 'back-off', 'error.capacity', 'warn'),
-  throttled: { ...policy('not-applied', 'back-off', 'error.unknown', 'info'), countsAsAttempt: false },
+  throttled: { ...policy('not-applied', 'back-off', 'error.unknown', 'info'), ...OUTAGE },
   'not-found': policy('not-applied', 'at-once', 'error.unknown', 'warn'),
-  conflict: policy('not-applied', 'back-off', 'error.unknown', 'warn'),
+  conflict: { ...policy('not-applied', 'back-off', 'error.unknown', 'warn'), mayPass: true },
   configuration: {
-    ...policy('not-applied', 'never', 'error.nodepool', 'error'),
+    ...policy('not-applied', 'confirm', 'error.nodepool', 'error'),
     disablesLabel: true,
   },
   auth: policy('not-applied', 'back-off', 'error.unknown', 'error'),
-  transient: policy('unknown', 'back-off', 'error.unknown', 'warn'),
-  timeout: policy('unknown', 'at-once', 'error.servercreatetimeout', 'warn'),
+  transient: { ...policy('unknown', 'back-off', 'error.unknown', 'warn'), ...OUTAGE },
+  timeout: { ...policy('unknown', 'at-once', 'error.servercreatetimeout', 'warn'), mayPass: true },
   'instance-failed': policy('applied', 'at-once', 'error.status', 'warn'),
   keyscan: policy('applied', 'at-once', 'error.keyscan', 'warn'),
   aborted: { ...policy('unknown', 'never', undefined, 'info'), countsAsAttempt: false },

@@ -7,7 +7,7 @@ import type { RandomSource } from '../runtime/random.js';
 import type { TaskSupervisor } from '../runtime/tasks.js';
 import type { Provider } from './api.js';
 import { API_ANSWERS, API_CALLS } from './api-metrics.js';
-import { toDriverError } from './errors.js';
+import { toDriverError, type DriverError } from './errors.js';
 
 /** First and longest wait between attempts to start, milliseconds. */
 const BACK_OFF_MS = { first: 1000, longest: 60_000 } as const;
@@ -20,6 +20,8 @@ export interface StartProviderContext {
   readonly tasks: TaskSupervisor;
   /** Gets every call that the provider makes. */
   readonly metrics: Metrics;
+  /** Called after each failure to start. */
+  readonly onFailure?: (error: DriverError) => void;
 }
 
 /** Resolves with true once the provider is started, with false when the signal aborts before. */
@@ -47,9 +49,9 @@ export async function startProvider(
     } catch (error) {
       if (stopped()) return false;
       const waitMs = Math.min(BACK_OFF_MS.first * 2 ** failures, BACK_OFF_MS.longest);
-      log.error('The provider could not be started; it is tried again', toDriverError(error), {
-        seconds: waitMs / 1000,
-      });
+      const failure = toDriverError(error);
+      log.error('The provider could not be started; it is tried again', failure, { seconds: waitMs / 1000 });
+      context.onFailure?.(failure);
       // Cut short only by the signal, which ends the loop.
       await sleep(clock, waitMs, signal).catch(() => undefined);
     }

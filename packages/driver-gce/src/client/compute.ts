@@ -2,6 +2,7 @@
 
 import {
   DriverError,
+  ERROR_POLICIES,
   isDriverError,
   objectAt,
   sleep,
@@ -21,7 +22,6 @@ const PAGE_SIZE = 500;
 const MAX_PAGES = 1000;
 /** Pause before an operation is asked for again whose state could not be read. */
 const ASK_AGAIN_MS = 2000;
-const PASSING = new Set(['transient', 'timeout', 'throttled']);
 
 type Answer = Promise<{ readonly data: unknown }>;
 
@@ -131,7 +131,7 @@ export class Compute {
         onAnswer?.();
       } catch (error) {
         if (!isDriverError(error)) throw error;
-        if (!PASSING.has(error.code) || call.deadline <= this.clock.monotonic()) {
+        if (!ERROR_POLICIES[error.code].mayPass || call.deadline <= this.clock.monotonic()) {
           throw new DriverError(error.code, `${what}: ${error.message}`, { outcome: 'unknown', cause: error });
         }
         await sleep(this.clock, error.retryAfterMs ?? ASK_AGAIN_MS, call.signal);

@@ -4,8 +4,9 @@ import type { NodeState, Resources, WorkInProgress } from '@nodepool/core';
 
 export interface ProviderActivity {
   readonly provider: string;
-  /** Its pools take requests. */
-  readonly serving: boolean;
+  readonly state: 'starting' | 'serving' | 'trouble';
+  /** Why it is in trouble. */
+  readonly reason: string | undefined;
   /** What the cloud allows, as far as it says so. */
   readonly limit: Resources;
   /** What the nodes of all pools use. */

@@ -14,8 +14,8 @@ export function dumpStacks(sources: StackDumpSources, log: Logger): void {
 }
 
 function dumpProviders({ activity, store }: StackDumpSources, to: Logger): void {
-  for (const { provider, serving, deletions, pools, work } of activity()) {
-    to.info('Provider', { provider, serving, deletions: deletions.length });
+  for (const { provider, state, reason, deletions, pools, work } of activity()) {
+    to.info('Provider', { provider, state, reason, deletions: deletions.length });
     for (const pool of pools) dumpPool(store, provider, pool, to);
     for (const each of work) dumpWork(store, provider, each, to);
     for (const node_id of deletions) {

@@ -3,10 +3,12 @@
 import type { WebRoutes } from './context.js';
 
 export const probeRoutes: WebRoutes = (app, { store, isReady }) => {
-  /** 200 `OK` once every provider has started, before that 503. */
+  /** 200 `OK` once every provider has started or is known to be in trouble; 503 before that, and while ZooKeeper is away. */
   app.get('/ready', (_request, reply) => {
     void reply.type('text/plain; charset=UTF-8').header('Cache-Control', 'no-store');
-    return isReady() ? reply.send('OK') : reply.code(503).send('not ready: providers are starting');
+    if (isReady()) return reply.send('OK');
+    const missing = store.complete ? 'providers are starting' : 'the launcher does not see all records of ZooKeeper';
+    return reply.code(503).send(`not ready: ${missing}`);
   });
 
   /**

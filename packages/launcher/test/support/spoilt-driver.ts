@@ -3,8 +3,14 @@
 import type { Driver, NodepoolConfig, Provider } from '@nodepool/core';
 import { exampleDriver, type ExampleCloud } from '@nodepool/driver-example';
 
-/** For a configuration: the example driver, whose providers do what `spoilt` says, wherever it says something at that moment. */
-export function spoiltDriver(cloud: ExampleCloud, spoilt: () => Partial<Provider>): Partial<NodepoolConfig> {
+/**
+ * For a configuration: the example driver, whose providers do what `spoilt` says, wherever it says something at that moment.
+ * `spoilt` gets the provider as it would be.
+ */
+export function spoiltDriver(
+  cloud: ExampleCloud,
+  spoilt: (provider: Provider) => Partial<Provider>,
+): Partial<NodepoolConfig> {
   const example = exampleDriver({ cloud });
   const driver: Driver = {
     name: 'example',
@@ -12,7 +18,10 @@ export function spoiltDriver(cloud: ExampleCloud, spoilt: () => Partial<Provider
     getProviderConfig: (section, context) => example.getProviderConfig(section, context),
     getProvider: (config) =>
       new Proxy(example.getProvider(config), {
-        get: (target, name): unknown => Reflect.get(Object.hasOwn(spoilt(), name) ? spoilt() : target, name),
+        get: (target, name): unknown => {
+          const changed = spoilt(target);
+          return Reflect.get(Object.hasOwn(changed, name) ? changed : target, name);
+        },
       }),
   };
   return { loadedDrivers: new Map([['example', driver]]) };

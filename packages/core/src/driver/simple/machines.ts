@@ -66,7 +66,6 @@ export class SimpleCreateMachine implements StateMachine {
     } catch (error) {
       const failure = toDriverError(error);
       if (failure.outcome === 'not-applied') throw failure;
-      call.log.warn('the outcome of a creation is unknown; looking for its instance', { error: failure });
       this.doubt = failure;
       this.state = 'looking-up';
       return this.lookUp(call);
@@ -76,7 +75,7 @@ export class SimpleCreateMachine implements StateMachine {
   }
 
   private lookUp(call: MachineCall): Advance {
-    const result = this.lookup.check(call);
+    const result = this.lookup.check(call, this.doubt);
     if (result.found === 'unknown') return result.advance;
     if (result.found === 'nothing') throw this.notCreated();
     this.externalId = result.instance.externalId;

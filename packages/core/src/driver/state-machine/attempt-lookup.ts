@@ -1,6 +1,7 @@
 /** Finding out whether a create call took effect whose outcome is unknown. */
 
 import type { Instance } from '../api.js';
+import type { DriverError } from '../errors.js';
 import type { Advance, Listing, MachineCall } from '../state-machine-api.js';
 
 export interface PatienceOptions {
@@ -61,15 +62,29 @@ export class AttemptLookup {
     this.patience = new ListingPatience(options);
   }
 
-  /** To be called in each step until it is known. Looks only at listings that were asked for after the first call. */
-  check(call: Pick<MachineCall, 'listing'>): LookupResult {
-    const { listing } = call;
-    if (this.asked && listing !== undefined) {
-      const [instance] = listing.byTag('nodepool_launch_attempt', this.attempt);
-      if (instance !== undefined) return { found: 'instance', instance };
-      if (this.patience.missedIn(listing)) return { found: 'nothing' };
+  /**
+   * To be called in each step until it is known. Looks only at listings that were asked for after the first call. `doubt` is
+   * the failure of the creation; without one an earlier process began it. The log says when and why the search runs.
+   */
+  check({ listing, log }: Pick<MachineCall, 'listing' | 'log'>, doubt?: DriverError): LookupResult {
+    const { attempt } = this;
+    if (!this.asked) {
+      this.asked = true;
+      log.info('Searching the cloud for the instance of a launch attempt whose outcome is unknown', {
+        attempt,
+        reason: doubt?.message ?? 'an earlier process began the attempt',
+      });
+    } else if (listing !== undefined) {
+      const [instance] = listing.byTag('nodepool_launch_attempt', attempt);
+      if (instance !== undefined) {
+        log.info('The search found the instance of the launch attempt', { attempt, external_id: instance.externalId });
+        return { found: 'instance', instance };
+      }
+      if (this.patience.missedIn(listing)) {
+        log.info('The search found no instance of the launch attempt', { attempt });
+        return { found: 'nothing' };
+      }
     }
-    this.asked = true;
     return { found: 'unknown', advance: { next: 'listing' } };
   }
 }

@@ -3,12 +3,9 @@
 import type { JsonValue } from '../../model/json.js';
 import type { ExternalId } from '../../model/node.js';
 import type { RandomSource } from '../../runtime/random.js';
-import { toDriverError, type DriverError, type DriverErrorCode } from '../errors.js';
+import { ERROR_POLICIES, toDriverError, type DriverError } from '../errors.js';
 import type { Advance, MachineCall, StateMachine } from '../state-machine-api.js';
 import { backOffMs } from './back-off.js';
-
-/** Failures that may be over at the next try. */
-const PASSING: ReadonlySet<DriverErrorCode> = new Set(['conflict', 'throttled', 'transient', 'timeout']);
 
 /** Makes a deletion machine of the adapter's, from what another one had saved. */
 export type MakeDeletion = (saved: JsonValue) => StateMachine;
@@ -55,7 +52,7 @@ export class PersistentDeletion implements StateMachine {
       this.complete = true;
       return { next: 'complete' };
     }
-    if (!PASSING.has(error.code)) throw error;
+    if (!ERROR_POLICIES[error.code].mayPass) throw error;
     this.saved = this.save();
     this.inner = undefined;
     this.lastError = error;

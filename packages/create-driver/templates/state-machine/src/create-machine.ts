@@ -107,7 +107,7 @@ export class CreateMachine implements StateMachine {
 
   /** Looks for the instance by the tag that it got at its creation. */
   private look(call: MachineCall): Advance {
-    const result = this.lookup.check(call);
+    const result = this.lookup.check(call, this.doubt);
     if (result.found === 'unknown') return result.advance;
     if (result.found === 'nothing') {
       // Not repeated here: the launcher makes a new attempt, whose instance cannot be mistaken for a late one of this.

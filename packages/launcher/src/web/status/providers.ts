@@ -40,7 +40,7 @@ function providerStatus(
     driver,
     driverVersion: driver === null ? null : (driverPackages?.get(driver)?.version ?? null),
     state: stateOf(activity, broken !== undefined, registered.length > 0),
-    reason: broken === undefined ? null : shortened(broken.reason),
+    reason: reasonOf(broken?.reason ?? activity?.reason),
     groups: counts.groupsOf(name),
     usage: activity === undefined ? [] : pairs(activity).filter(({ limit }) => limit !== null),
     pools: [...poolNames].sort().map((pool) =>
@@ -53,13 +53,17 @@ function providerStatus(
   };
 }
 
+function reasonOf(reason: string | undefined): string | null {
+  return reason === undefined ? null : shortened(reason);
+}
+
 function stateOf(
   activity: ProviderActivity | undefined,
   broken: boolean,
   isRegistered: boolean,
 ): ProviderStatus['state'] {
   if (broken) return 'broken';
-  if (activity !== undefined) return activity.serving ? 'serving' : 'starting';
+  if (activity !== undefined) return activity.state;
   return isRegistered ? 'elsewhere' : 'gone';
 }
 

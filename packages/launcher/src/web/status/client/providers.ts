@@ -8,6 +8,7 @@ import { badge, groupClass, listed, meter, nothing } from './widgets.js';
 const STATES: Readonly<Record<ProviderStatus['state'], HTMLElement>> = {
   serving: badge('serving', 'good'),
   starting: badge('starting', 'busy'),
+  trouble: badge('in trouble', 'bad'),
   broken: badge('broken', 'bad'),
   elsewhere: badge('other launcher', 'idle'),
   gone: badge('served by nobody', 'bad'),

@@ -91,7 +91,7 @@ export interface ProviderStatus {
   readonly driver: string | null;
   readonly driverVersion: string | null;
   /** `elsewhere`: another launcher serves it; `gone`: nobody does, and it has nodes. */
-  readonly state: 'serving' | 'starting' | 'broken' | 'elsewhere' | 'gone';
+  readonly state: 'serving' | 'starting' | 'trouble' | 'broken' | 'elsewhere' | 'gone';
   /** Why it is broken. */
   readonly reason: string | null;
   readonly groups: GroupCounts;

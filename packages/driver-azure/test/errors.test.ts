@@ -1,0 +1,45 @@
+/** Answers of Azure, and the errors that they are. Permanent ones are listed by code; all others may pass. */
+
+import { describe, expect, it } from '@jest/globals';
+import { errorOf, failureOf } from '../src/errors.js';
+
+const put = { operation: 'compute: PUT virtualMachines', changesSomething: true, now: 0 };
+
+/** As Azure's libraries reject. */
+function rejection(statusCode: number, code: string): Error {
+  return Object.assign(new Error('said so'), { name: 'RestError', statusCode, code });
+}
+
+describe('an answer', () => {
+  it.each([
+    [400, 'InvalidParameter', 'configuration'],
+    [400, 'InvalidResourceReference', 'configuration'],
+    [403, 'RequestDisallowedByPolicy', 'configuration'],
+    [403, 'AuthorizationFailed', 'auth'],
+    [404, 'PlatformImageNotFound', 'configuration'],
+    [404, 'ResourceNotFound', 'not-found'],
+    [409, 'MissingSubscriptionRegistration', 'configuration'],
+    [400, 'BadRequest', 'unexpected'],
+    [400, 'InvalidSomethingNew', 'unexpected'],
+    [400, '', 'unexpected'],
+    [405, 'NotSupported', 'unexpected'],
+    [409, 'OperationNotAllowed', 'conflict'],
+    [409, 'SkuNotAvailable', 'capacity'],
+    [429, 'TooManyRequests', 'throttled'],
+    [503, 'ServiceUnavailable', 'transient'],
+  ])('%i %s is of kind %s', (status, code, kind) => {
+    expect(errorOf(put, rejection(status, code))).toMatchObject({ code: kind });
+  });
+});
+
+describe('an operation that failed with', () => {
+  it.each([
+    ['InvalidParameter', 'configuration'],
+    ['ImageNotFound', 'configuration'],
+    ['InvalidParameterOfSomethingNew', 'instance-failed'],
+    ['OSProvisioningTimedOut', 'instance-failed'],
+    ['AllocationFailed', 'capacity'],
+  ])('%s is of kind %s', (code, kind) => {
+    expect(failureOf('creation', { code, message: 'said so' })).toMatchObject({ code: kind, outcome: 'applied' });
+  });
+});

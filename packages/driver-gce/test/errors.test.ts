@@ -1,0 +1,48 @@
+/** Answers of Google Cloud, and the errors that they are. Permanent ones are listed by reason; all others may pass. */
+
+import { describe, expect, it } from '@jest/globals';
+import { answerError, operationError } from '../src/errors.js';
+
+const insert = { operation: 'instances.insert', changesSomething: true };
+
+/** As the API writes it. */
+function body(code: number, reason: string): unknown {
+  return { error: { code, message: 'said so', errors: [{ message: 'said so', domain: 'global', reason }] } };
+}
+
+describe('an answer', () => {
+  it.each([
+    [400, 'invalid', 'configuration'],
+    [400, 'required', 'configuration'],
+    [400, 'badRequest', 'unexpected'],
+    [400, 'somethingNew', 'unexpected'],
+    [400, 'resourceNotReady', 'conflict'],
+    [403, 'rateLimitExceeded', 'throttled'],
+    [403, 'quotaExceeded', 'quota'],
+    [405, 'httpMethodNotAllowed', 'unexpected'],
+    [418, 'teapot', 'unexpected'],
+    [429, 'rateLimitExceeded', 'throttled'],
+    [503, 'backendError', 'transient'],
+  ])('%i %s is of kind %s', (status, reason, code) => {
+    expect(answerError(insert, { status, body: body(status, reason), retryAfter: undefined })).toMatchObject({ code });
+  });
+
+  it('of a proxy that says 400 is no fault of the configuration, and had no effect', () => {
+    const error = answerError(insert, { status: 400, body: '<html>bad gateway config</html>', retryAfter: undefined });
+    expect(error).toMatchObject({ code: 'unexpected', outcome: 'not-applied' });
+  });
+});
+
+describe('an operation that ended with', () => {
+  it.each([
+    ['INVALID_USAGE', 'configuration'],
+    ['UNSUPPORTED_OPERATION', 'configuration'],
+    ['INVALID_STATE', 'unexpected'],
+    ['SOMETHING_NEW', 'unexpected'],
+    ['RESOURCE_OPERATION_RATE_EXCEEDED', 'throttled'],
+    ['INTERNAL_ERROR', 'transient'],
+    ['ZONE_RESOURCE_POOL_EXHAUSTED', 'capacity'],
+  ])('%s is of kind %s', (code, kind) => {
+    expect(operationError('creation', [{ code, message: 'said so' }])).toMatchObject({ code: kind });
+  });
+});

@@ -1,0 +1,133 @@
+/**
+ * The pools that may still serve a request: those in the registry, those configured here, whose registration may be on its
+ * way, and those that left the registry a moment ago. A pool leaves it with the session of its launcher and returns with the
+ * next one, so that its absence alone must not fail a request.
+ */
+
+import type { Change, Clock, ComponentEntry, ComponentStore, PoolComponentData, Timer } from '@nodepool/core';
+
+/** How long a pool that left the registry remains a candidate, milliseconds: the restart of a launcher. */
+const RETURN_MS = 30_000;
+
+interface Departed {
+  readonly pool: PoolComponentData;
+  readonly timer: Timer;
+}
+
+/** The part that decisions about requests depend on. */
+export interface Candidates {
+  /** False while the registry is not known completely: then nothing is to be decided. */
+  readonly complete: boolean;
+  /** Pools in the registry or configured here. */
+  present(): readonly PoolComponentData[];
+  /** Pools that have all these labels, also those that left the registry a moment ago; the latter count as paused. */
+  having(labels: readonly string[]): readonly PoolComponentData[];
+}
+
+export class CandidatePools implements Candidates {
+  private readonly own = new Map<string, PoolComponentData>();
+  /** By `key`. */
+  private readonly departed = new Map<string, Departed>();
+  /** Until the next change. */
+  private known: readonly PoolComponentData[] | undefined;
+  /** By set of labels, until the next change. */
+  private readonly byLabels = new Map<string, readonly PoolComponentData[]>();
+  private readonly listeners = new Set<() => void>();
+  private readonly unsubscribe: () => void;
+
+  constructor(
+    private readonly registry: ComponentStore,
+    private readonly clock: Clock,
+  ) {
+    this.unsubscribe = registry.onChange((change) => this.onChanged(change));
+  }
+
+  get complete(): boolean {
+    return this.registry.complete;
+  }
+
+  /** Called after every change. Returns how to stop listening. */
+  onChange(listener: () => void): () => void {
+    this.listeners.add(listener);
+    return () => this.listeners.delete(listener);
+  }
+
+  /** Adds a pool that is configured here, registered or not. Returns how to remove it. */
+  add(pool: PoolComponentData): () => void {
+    this.own.set(pool.id, pool);
+    this.changed();
+    return () => {
+      this.own.delete(pool.id);
+      this.changed();
+    };
+  }
+
+  present(): readonly PoolComponentData[] {
+    this.known ??= [
+      ...new Map([...this.own.values(), ...this.registry.pools()].map((pool) => [pool.id, pool])).values(),
+    ];
+    return this.known;
+  }
+
+  having(labels: readonly string[]): readonly PoolComponentData[] {
+    const wanted = [...new Set(labels)].sort();
+    const key = wanted.join('\n');
+    let found = this.byLabels.get(key);
+    if (found === undefined) {
+      found = [...this.present(), ...this.absent()].filter((pool) =>
+        wanted.every((label) => pool.supported_labels.includes(label)),
+      );
+      this.byLabels.set(key, found);
+    }
+    return found;
+  }
+
+  stop(): void {
+    this.unsubscribe();
+    for (const { timer } of this.departed.values()) timer.cancel();
+    this.departed.clear();
+  }
+
+  private absent(): PoolComponentData[] {
+    const present = new Set(this.present().map(keyOf));
+    return [...this.departed].flatMap(([key, { pool }]) => (present.has(key) ? [] : [pool]));
+  }
+
+  private onChanged({ before, after }: Change<ComponentEntry>): void {
+    const [old, now] = [poolIn(before), poolIn(after)];
+    if (now !== undefined) this.returned(keyOf(now));
+    else if (old !== undefined) this.left(old);
+    this.changed();
+  }
+
+  private left(pool: PoolComponentData): void {
+    const key = keyOf(pool);
+    this.returned(key);
+    const timer = this.clock.schedule(RETURN_MS, () => {
+      this.departed.delete(key);
+      this.changed();
+    });
+    this.departed.set(key, { pool: { ...pool, paused: true }, timer });
+  }
+
+  private returned(key: string): void {
+    this.departed.get(key)?.timer.cancel();
+    this.departed.delete(key);
+  }
+
+  private changed(): void {
+    this.known = undefined;
+    this.byLabels.clear();
+    for (const listener of [...this.listeners]) listener();
+  }
+}
+
+/** A pool of one launcher, whichever process it is. */
+function keyOf({ hostname, provider_name: provider, name }: PoolComponentData): string {
+  return JSON.stringify([hostname, provider, name]);
+}
+
+function poolIn(entry: ComponentEntry | undefined): PoolComponentData | undefined {
+  const component = entry?.component;
+  return component !== undefined && 'supported_labels' in component ? component : undefined;
+}

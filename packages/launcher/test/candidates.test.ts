@@ -1,0 +1,168 @@
+/** A request is declined only when every pool that could serve it has decided, also one that is still starting. */
+
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { DecisionLog, sleep, TransientError, type NodepoolConfig, type Provider } from '@nodepool/core';
+import { spoiltDriver } from './support/spoilt-driver.js';
+import { World, pool, provider } from './support/world.js';
+
+const REQUESTS = '/nodepool/requests';
+const never = new AbortController().signal;
+
+let world: World;
+let decisions: DecisionLog;
+/** What the providers do instead of what they should. */
+let spoilt: (provider: Provider) => Partial<Provider>;
+
+beforeEach(() => {
+  world = new World();
+  decisions = new DecisionLog({ clock: world.clock });
+  world.observation = { decisions };
+  spoilt = () => ({});
+});
+
+afterEach(async () => {
+  expect(await world.end()).toEqual([]);
+});
+
+const drivers = (): Partial<NodepoolConfig> => spoiltDriver(world.cloud, (each) => spoilt(each));
+const stateOf = (id: string): unknown => world.records(REQUESTS).get(id)?.state;
+
+async function submit(...labels: string[]): Promise<string> {
+  return world.during(world.requestor.submit(labels));
+}
+
+/** Requests can be submitted before any launcher has run. */
+async function withoutLaunchers(): Promise<void> {
+  const zk = world.server.connect();
+  const prepare = async (): Promise<void> => {
+    for (const path of ['/nodepool', REQUESTS]) await zk.create(path, Buffer.alloc(0));
+    await zk.close();
+  };
+  await world.during(prepare());
+}
+
+async function ended(ids: readonly string[]): Promise<unknown[]> {
+  const open = ['requested', 'pending'];
+  await world.until('the requests have ended', () => ids.every((id) => !open.includes(String(stateOf(id)))));
+  return ids.map(stateOf);
+}
+
+const pools = (): unknown[] => [...world.records('/nodepool/components/pool').values()];
+describe('a launcher that starts', () => {
+  const sections = [provider('fast', [pool('main', ['small'])]), provider('slow', [pool('main', ['large'])])];
+
+  it('leaves requests to a provider that is slower than the others', async () => {
+    spoilt = (each) =>
+      each.config.name === 'slow'
+        ? { start: (context) => sleep(world.clock, 5000, never).then(() => each.start(context)) }
+        : {};
+    await withoutLaunchers();
+    const ids: string[] = [];
+    for (const label of ['large', 'small', 'large', 'small', 'large']) ids.push(await submit(label));
+    await world.launcher(sections, 'launcher1', drivers());
+    expect(await ended(ids)).toEqual(ids.map(() => 'fulfilled'));
+  });
+
+  it('leaves requests to a pool whose labels are known later than those of its siblings', async () => {
+    spoilt = (each) => ({
+      getQuotaForLabel: async (of, label, call) => {
+        await sleep(world.clock, label === 'large' ? 3000 : 1, call.signal);
+        return each.getQuotaForLabel!(of, label, call);
+      },
+    });
+    await withoutLaunchers();
+    const ids = [await submit('large'), await submit('large'), await submit('large')];
+    await world.launcher([provider('demo', [pool('a', ['small']), pool('b', ['large'])])], 'launcher1', drivers());
+    expect(await ended(ids)).toEqual(ids.map(() => 'fulfilled'));
+  });
+
+  it('registers every pool with its labels before any cloud answers, and tells when it serves', async () => {
+    const seen: unknown[][] = [];
+    spoilt = (each) => ({
+      start: async (context) => {
+        await sleep(world.clock, 1000, never);
+        seen.push(pools());
+        await each.start(context);
+      },
+    });
+    await world.launcher(sections, 'launcher1', drivers());
+    const initializing = [
+      { provider_name: 'fast', supported_labels: ['small'], state: 'initializing', paused: false },
+      { provider_name: 'slow', supported_labels: ['large'], state: 'initializing', paused: false },
+    ];
+    expect(seen[0]).toMatchObject(initializing);
+    expect(pools()).toMatchObject([{ state: 'running' }, { state: 'running' }]);
+  });
+
+  it('fails what no pool has, although a provider cannot be started', async () => {
+    spoilt = (each) =>
+      each.config.name === 'slow' ? { start: () => Promise.reject(new TransientError('cut off')) } : {};
+    await world.launcher(sections, 'launcher1', drivers());
+    expect(await ended([await submit('other')])).toEqual(['failed']);
+  });
+});
+
+describe('a provider that cannot be started', () => {
+  const sections = [provider('good', [pool('main', ['small'])]), provider('away', [pool('main', ['small', 'large'])])];
+
+  beforeEach(() => {
+    spoilt = (each) =>
+      each.config.name === 'away' ? { start: () => Promise.reject(new TransientError('cut off')) } : {};
+  });
+
+  it('does not keep its launcher from being ready, and others serve what they can', async () => {
+    await world.launcher(sections, 'launcher1', drivers());
+    expect(await ended([await submit('small')])).toEqual(['fulfilled']);
+    expect(pools()).toContainEqual(expect.objectContaining({ provider_name: 'away', paused: true }));
+  });
+
+  it('serves requests that waited for it once it can', async () => {
+    await world.launcher(sections, 'launcher1', drivers());
+    const id = await submit('large');
+    await world.clock.advance(300_000);
+    expect(stateOf(id)).toBe('requested');
+    spoilt = () => ({});
+    expect(await ended([id])).toEqual(['fulfilled']);
+    expect(pools()).not.toContainEqual(expect.objectContaining({ paused: true }));
+  });
+
+  it('declines them after ten minutes, with the reason', async () => {
+    await world.launcher(sections, 'launcher1', drivers());
+    const id = await submit('large');
+    await world.clock.advance(590_000);
+    expect(stateOf(id)).toBe('requested');
+    await world.clock.advance(130_000);
+    expect(await ended([id])).toEqual(['failed']);
+    expect(decisions.of('request', id)).toContainEqual(
+      expect.objectContaining({ by: 'away/main', reason: expect.stringContaining('cut off') }),
+    );
+  });
+});
+
+describe('a pool that is gone from the registry', () => {
+  it('is waited for: its launcher may only have lost its session', async () => {
+    await world.launcher([provider('one', [pool('main', ['small'])])], 'launcher1');
+    const { zk } = await world.launcher([provider('two', [pool('main', ['large'])])], 'launcher2');
+    const ids: string[] = [];
+    for (let round = 0; round < 5; round += 1) {
+      world.server.expireSession(zk);
+      ids.push(await submit('large'));
+      await world.clock.advance(7000);
+    }
+    expect(await ended(ids)).toEqual(ids.map(() => 'fulfilled'));
+  });
+
+  it('is waited for while its launcher restarts, not for ever', async () => {
+    await world.launcher([provider('one', [pool('main', ['small'])])], 'launcher1');
+    const two = provider('two', [pool('main', ['large'])]);
+    const running = await world.launcher([two], 'launcher2');
+    await running.stop();
+    const first = await submit('large');
+    await world.clock.advance(20_000);
+    const again = await world.launcher([two], 'launcher2');
+    expect(await ended([first])).toEqual(['fulfilled']);
+    await again.stop();
+    const second = await submit('large');
+    expect(await ended([second])).toEqual(['failed']);
+  });
+});

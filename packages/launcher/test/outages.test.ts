@@ -1,0 +1,208 @@
+/** A cloud that fails for a while, and one that refuses what the configuration asks for: what becomes of requests. */
+
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import {
+  ConfigurationError,
+  DecisionLog,
+  ThrottledError,
+  TransientError,
+  type DriverError,
+  type NodepoolConfig,
+  type NodeRequestHandler,
+  type Provider,
+} from '@nodepool/core';
+import { spoiltDriver } from './support/spoilt-driver.js';
+import { World, pool, provider } from './support/world.js';
+
+const REQUESTS = '/nodepool/requests';
+
+let world: World;
+let decisions: DecisionLog;
+/** What launches fail with before the cloud is asked, by provider and label. */
+let launchFailure: (provider: string, label: string) => Error | undefined;
+let launches: number;
+let spoilt: (provider: Provider) => Partial<Provider>;
+
+beforeEach(() => {
+  world = new World();
+  decisions = new DecisionLog({ clock: world.clock });
+  world.observation = { decisions };
+  launchFailure = () => undefined;
+  launches = 0;
+  spoilt = (each) => ({ getRequestHandler: (...args) => failing(each, each.getRequestHandler(...args)) });
+});
+
+afterEach(async () => {
+  expect(await world.end()).toEqual([]);
+});
+
+function failing({ config }: Provider, handler: NodeRequestHandler): NodeRequestHandler {
+  return new Proxy(handler, {
+    get: (target, name): unknown => {
+      if (name !== 'launch') return Reflect.get(target, name);
+      const launch: NodeRequestHandler['launch'] = (each) => {
+        launches += 1;
+        const failure = launchFailure(config.name, each.label);
+        return failure === undefined ? target.launch(each) : Promise.reject(failure);
+      };
+      return launch;
+    },
+  });
+}
+
+const drivers = (): Partial<NodepoolConfig> => spoiltDriver(world.cloud, (each) => spoilt(each));
+const stateOf = (id: string): unknown => world.records(REQUESTS).get(id)?.state;
+const demo = (more = {}, poolMore = {}) => provider('demo', [pool('main', ['small', 'large'], poolMore)], more);
+
+async function submit(...labels: string[]): Promise<string> {
+  return world.during(world.requestor.submit(labels));
+}
+
+async function ended(id: string): Promise<unknown> {
+  await world.until(`${id} has ended`, () => !['requested', 'pending'].includes(String(stateOf(id))));
+  return stateOf(id);
+}
+
+const cut = new TransientError('the connection was refused', { outcome: 'not-applied' });
+
+const outages: readonly (readonly [how: string, failure: DriverError])[] = [
+  ['is cut off', cut],
+  ['throttles', new ThrottledError('slow down')],
+  ['answers with 503', new TransientError('503')],
+];
+
+describe('a cloud that is away', () => {
+  it.each(outages)('for some minutes and %s uses up no attempt: the request waits', async (_, failure) => {
+    await world.launcher([demo({ 'launch-retries': 1 })], 'launcher1', drivers());
+    launchFailure = () => failure;
+    const id = await submit('small');
+    await world.clock.advance(540_000);
+    expect(stateOf(id)).toBe('pending');
+    expect([...world.nodes().values()]).toMatchObject([{ progress: { number: 1 } }]);
+    launchFailure = () => undefined;
+    expect(await ended(id)).toBe('fulfilled');
+  });
+
+  it('for longer than ten minutes lets the request fail, with the reason', async () => {
+    await world.launcher([demo()], 'launcher1', drivers());
+    launchFailure = () => cut;
+    const id = await submit('small');
+    await world.clock.advance(590_000);
+    expect(stateOf(id)).toBe('pending');
+    await world.clock.advance(80_000);
+    expect(await ended(id)).toBe('failed');
+    expect(decisions.of('request', id).at(-1)).toMatchObject({
+      reason: 'the cloud has failed for 10 minutes: the connection was refused',
+    });
+  });
+
+  it('leaves its requests to another provider that has their labels, without declining them', async () => {
+    const other = provider('other', [pool('main', ['small'])], { priority: 200 });
+    await world.launcher([demo(), other], 'launcher1', drivers());
+    launchFailure = (name) => (name === 'demo' ? cut : undefined);
+    const submitted = world.clock.monotonic();
+    const ids = [await submit('small'), await submit('small')];
+    for (const id of ids) expect(await ended(id)).toBe('fulfilled');
+    expect(world.clock.monotonic() - submitted).toBeLessThan(60_000);
+    for (const id of ids) expect(world.records(REQUESTS).get(id)?.['declined_by']).toEqual([]);
+    const before = launches;
+    expect(await ended(await submit('small'))).toBe('fulfilled');
+    expect(launches).toBe(before + 1);
+  });
+});
+
+describe('a label that the cloud refuses', () => {
+  const refused = new ConfigurationError('there is no such flavor');
+
+  it('once is served all the same', async () => {
+    await world.launcher([demo({ 'launch-retries': 1 })], 'launcher1', drivers());
+    launchFailure = () => (launches === 1 ? refused : undefined);
+    expect(await ended(await submit('small'))).toBe('fulfilled');
+    expect(await ended(await submit('small'))).toBe('fulfilled');
+  });
+
+  it('twice is out of service, the other labels are not, and it returns by itself', async () => {
+    await world.launcher([demo({ 'launch-retries': 1 })], 'launcher1', drivers());
+    launchFailure = () => refused;
+    expect(await ended(await submit('small'))).toBe('failed');
+    expect(launches).toBe(2);
+    expect(await ended(await submit('small'))).toBe('failed');
+    expect(launches).toBe(2);
+    launchFailure = () => undefined;
+    expect(await ended(await submit('large'))).toBe('fulfilled');
+    expect(await ended(await submit('small'))).toBe('failed');
+    await world.clock.advance(60_000);
+    expect(await ended(await submit('small'))).toBe('fulfilled');
+  });
+
+  it('is tried less often the longer that lasts', async () => {
+    await world.launcher([demo()], 'launcher1', drivers());
+    launchFailure = () => refused;
+    for (let minutes = 0; minutes < 60; minutes += 1) {
+      expect(await ended(await submit('small'))).toBe('failed');
+      await world.clock.advance(60_000);
+    }
+    expect(launches).toBeGreaterThan(2 * 4);
+    expect(launches).toBeLessThan(2 * 8);
+  });
+
+  it('of several of a request is the only one out of service', async () => {
+    await world.launcher([demo()], 'launcher1', drivers());
+    launchFailure = (_, label) => (label === 'large' ? refused : undefined);
+    const id = await submit('small', 'large');
+    expect(await ended(id)).toBe('failed');
+    launchFailure = () => undefined;
+    expect(await ended(await submit('small'))).toBe('fulfilled');
+  });
+});
+
+describe('a pool with an availability zone that the cloud does not have', () => {
+  it('serves from the others', async () => {
+    await world.launcher([demo({}, { 'availability-zones': ['unknown', 'zone-1'] })]);
+    for (let i = 0; i < 6; i += 1) {
+      const id = await submit('small', 'small');
+      expect(await ended(id)).toBe('fulfilled');
+      const nodes = world.records(REQUESTS).get(id)?.['nodes'] as string[];
+      for (const node of nodes) expect(world.nodes().get(node)).toMatchObject({ az: 'zone-1' });
+    }
+  });
+
+  it('declines what no zone can serve', async () => {
+    await world.launcher([demo({}, { 'availability-zones': ['unknown', 'unheard-of'] })]);
+    expect(await ended(await submit('small'))).toBe('failed');
+  });
+});
+
+describe('the needs of a label that cannot be read at the start', () => {
+  it.each(outages)('delay its requests while the cloud %s', async (_, failure) => {
+    let calls = 0;
+    const base = spoilt;
+    spoilt = (each) => ({
+      ...base(each),
+      getQuotaForLabel: (...args) => {
+        calls += 1;
+        return calls < 20 ? Promise.reject(failure) : each.getQuotaForLabel!(...args);
+      },
+    });
+    await world.launcher([demo()], 'launcher1', drivers());
+    const ids = [await submit('small'), await submit('large')];
+    await world.clock.advance(30_000);
+    expect(ids.map(stateOf)).toEqual(['requested', 'requested']);
+    for (const id of ids) expect(await ended(id)).toBe('fulfilled');
+  });
+
+  it('decline them once the cloud has refused twice to tell, until it tells', async () => {
+    let known = false;
+    const base = spoilt;
+    spoilt = (each) => ({
+      ...base(each),
+      getQuotaForLabel: (...args) =>
+        known ? each.getQuotaForLabel!(...args) : Promise.reject(new ConfigurationError('there is no such flavor')),
+    });
+    await world.launcher([demo()], 'launcher1', drivers());
+    expect(await ended(await submit('small'))).toBe('failed');
+    known = true;
+    await world.clock.advance(60_000);
+    expect(await ended(await submit('small'))).toBe('fulfilled');
+  });
+});
