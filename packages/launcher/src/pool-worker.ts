@@ -326,6 +326,9 @@ export class PoolWorker implements Pool, HandlerPool {
       case 'leave':
         this.decided(id, 'leaves it to others', verdict.reason);
         return;
+      case 'wait':
+        this.decided(id, 'waits', verdict.reason);
+        return;
       case 'decline':
         service.acceptances.decline(entry, verdict.reason);
     }

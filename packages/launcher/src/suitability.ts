@@ -8,6 +8,8 @@ export type Verdict =
   | { readonly kind: 'serve' }
   /** Others go first; asked again when the registry or the request changes. */
   | { readonly kind: 'leave'; readonly reason: string }
+  /** It cannot be served here yet; asked again when that may have changed. */
+  | { readonly kind: 'wait'; readonly reason: string }
   | { readonly kind: 'decline'; readonly reason: string };
 
 /** What a pool says of itself. */
@@ -51,7 +53,7 @@ export function judge(request: NodeRequest, pool: PoolAbilities, candidates: Can
   if (request.node_types.length === 0) return { kind: 'decline', reason: 'the request names no label' };
   if (pool.disabled) return { kind: 'decline', reason: 'the pool is disabled (max-servers)' };
   const wait = pool.waitsFor(request);
-  if (wait !== undefined) return { kind: 'leave', reason: wait };
+  if (wait !== undefined) return { kind: 'wait', reason: wait };
   const obstacle = pool.obstacle(request);
   if (obstacle !== undefined) return { kind: 'decline', reason: obstacle };
   const ahead = begun ? undefined : others().find((other) => other.priority < pool.priority && !other.paused);

@@ -4,6 +4,7 @@ import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import {
   ConfigurationError,
   DecisionLog,
+  InstanceFailedError,
   ThrottledError,
   TransientError,
   type DriverError,
@@ -11,8 +12,11 @@ import {
   type NodeRequestHandler,
   type Provider,
 } from '@nodepool/core';
+import { explainLabel } from '../src/observe/explain-label.js';
+import { explainRequest } from '../src/observe/explain-request.js';
+import type { ExplanationSources } from '../src/observe/explanation.js';
 import { spoiltDriver } from './support/spoilt-driver.js';
-import { World, pool, provider } from './support/world.js';
+import { World, pool, provider, type RunningLauncher } from './support/world.js';
 
 const REQUESTS = '/nodepool/requests';
 
@@ -205,4 +209,67 @@ describe('the needs of a label that cannot be read at the start', () => {
     await world.clock.advance(60_000);
     expect(await ended(await submit('small'))).toBe('fulfilled');
   });
+});
+
+describe('what is shown', () => {
+  const sources = ({ store, launcher }: RunningLauncher): ExplanationSources => ({
+    store,
+    clock: world.clock,
+    decisions,
+    activity: () => launcher.activity(),
+  });
+
+  it('of a waiting request is the reason of the pool that it waits for, not the newest decision', async () => {
+    const full = provider('full', [pool('main', ['small'], { 'max-servers': 1 })]);
+    const other = provider('other', [pool('main', ['large'])]);
+    const running = await world.launcher([full, other], 'launcher1', drivers());
+    expect(await ended(await submit('small'))).toBe('fulfilled');
+    const [first, second] = [await submit('small'), await submit('small')];
+    await world.clock.advance(30_000);
+    const reason = 'full/main waits for room: pool main of provider full uses 1 of 1 instances, 1 more are needed.';
+    expect(explainRequest(sources(running), first)?.summary).toBe(`Requested. ${reason}`);
+    expect(explainRequest(sources(running), second)?.summary).toMatch(/^Requested\. full\/main .*2 requests wait/);
+  });
+
+  it('of a provider whose launches all fail is that it is in trouble, with the reason, until one succeeds', async () => {
+    const running = await world.launcher([demo({ 'launch-retries': 3 })], 'launcher1', drivers());
+    const state = (): unknown => running.launcher.activity()[0];
+    expect(state()).toMatchObject({ state: 'serving' });
+    launchFailure = () => new InstanceFailedError('no bootable device');
+    expect(await ended(await submit('small'))).toBe('failed');
+    const reason = 'its last 3 launch attempts failed, the last one with: no bootable device';
+    expect(state()).toMatchObject({ state: 'trouble', reason });
+    expect(explainLabel(sources(running), 'small')?.pools[0]?.says).toContain(reason);
+    launchFailure = () => undefined;
+    expect(await ended(await submit('small'))).toBe('fulfilled');
+    expect(state()).toMatchObject({ state: 'serving', reason: undefined });
+  });
+
+  it('of a provider that cannot be started is that it is in trouble, with the reason', async () => {
+    spoilt = () => ({ start: () => Promise.reject(cut) });
+    const running = await world.launcher([demo()], 'launcher1', drivers());
+    const reason = 'it could not be started: the connection was refused';
+    expect(running.launcher.activity()).toMatchObject([{ state: 'trouble', reason }]);
+    const id = await submit('small');
+    await world.clock.advance(1000);
+    expect(explainRequest(sources(running), id)?.summary).toContain(
+      `demo/main waits: provider demo is in trouble: ${reason}`,
+    );
+  });
+
+  it('of a provider whose start does not end is that, too', async () => {
+    spoilt = () => ({ start: () => new Promise(() => undefined) });
+    const running = await world.launcher([demo()], 'launcher1', drivers());
+    expect(running.launcher.activity()).toMatchObject([
+      { state: 'trouble', reason: 'its start has not ended for 30 s' },
+    ]);
+  });
+});
+
+it('a launcher is not ready while ZooKeeper is away', async () => {
+  const { launcher } = await world.launcher([demo()], 'launcher1', drivers());
+  world.server.stop();
+  await world.until('it knows', () => !launcher.ready);
+  world.server.start();
+  await world.until('it is ready again', () => launcher.ready);
 });

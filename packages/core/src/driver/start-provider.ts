@@ -2,7 +2,7 @@
 
 import type { Metrics } from '../observe/metrics.js';
 import type { Logger } from '../observe/logger.js';
-import { sleep, type Clock } from '../runtime/clock.js';
+import { abortReason, sleep, type Clock } from '../runtime/clock.js';
 import type { RandomSource } from '../runtime/random.js';
 import type { TaskSupervisor } from '../runtime/tasks.js';
 import type { Provider } from './api.js';
@@ -35,7 +35,7 @@ export async function startProvider(
   const stopped = (): boolean => signal.aborted;
   for (let failures = 0; !stopped(); failures += 1) {
     try {
-      await provider.start({
+      const starting = provider.start({
         clock,
         random,
         log,
@@ -45,6 +45,7 @@ export async function startProvider(
           metrics.count(API_ANSWERS, { provider: name, service, status: String(status ?? 'none') });
         },
       });
+      await unlessAborted(starting, signal);
       return !stopped();
     } catch (error) {
       if (stopped()) return false;
@@ -57,4 +58,24 @@ export async function startProvider(
     }
   }
   return false;
+}
+
+/** Rejects as soon as the signal aborts: a start may never end. */
+function unlessAborted(work: Promise<void>, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const onAbort = (): void => reject(abortReason(signal));
+    const finish = (): void => signal.removeEventListener('abort', onAbort);
+    signal.addEventListener('abort', onAbort, { once: true });
+    if (signal.aborted) onAbort();
+    work.then(
+      () => {
+        finish();
+        resolve();
+      },
+      (error: unknown) => {
+        finish();
+        reject(toDriverError(error));
+      },
+    );
+  });
 }

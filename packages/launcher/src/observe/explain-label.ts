@@ -31,18 +31,21 @@ export function explainLabel(sources: ExplanationSources, label: string): Explan
 }
 
 function poolsOf({ store, activity }: ExplanationSources, label: string): PoolExplanation[] {
-  const here = new Map(activity().flatMap(({ pools }) => pools.map((pool) => [pool.id, pool] as const)));
+  const here = new Map(
+    activity().flatMap(({ pools, reason }) => pools.map((pool) => [pool.id, { ...pool, trouble: reason }] as const)),
+  );
   return [...store.components.pools()]
     .filter((pool) => pool.supported_labels.includes(label))
     .map((pool) => {
       const own = here.get(pool.id);
       const obstacle = own?.labels.find((each) => each.label === label)?.obstacle;
       const room = own === undefined ? '' : `; uses ${amounts(own.used)} of ${amounts(own.limit)}`;
+      const trouble = own?.trouble === undefined ? '' : `; its provider is in trouble: ${own.trouble}`;
       const paused = pool.paused ? '; is short of room' : '';
       return {
         pool: `${pool.provider_name}/${pool.name}`,
         launcher: pool.hostname,
-        says: obstacle ?? `can serve it${paused}${room}`,
+        says: obstacle ?? `can serve it${trouble}${paused}${room}`,
       };
     });
 }

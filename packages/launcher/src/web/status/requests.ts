@@ -1,8 +1,7 @@
 /** Requests that are not fulfilled yet, and why. */
 
 import { compareRequests, type NodeRequest, type RequestEntry } from '@nodepool/core';
-import { explainRequest } from '../../observe/explain-request.js';
-import type { PoolExplanation } from '../../observe/explanation.js';
+import { explainRequest, waitingReason } from '../../observe/explain-request.js';
 import type { RequestsStatus, RequestStatus } from './client/status.js';
 import { shortened, type Observed } from './sources.js';
 
@@ -41,25 +40,8 @@ function since({ created_time: created, state_time: changed }: NodeRequest): num
   return created ?? changed;
 }
 
-/**
- * Of those that want the same, a pool decides about the first only: the others' latest decisions say less than what the
- * pools are up to.
- */
 function reasonOf({ store, clock, decisions, activity }: Observed, request: NodeRequest): string {
   const sources = { store, clock, decisions, activity: () => activity };
-  const explanation = explainRequest(sources, request.id);
-  if (request.state === 'pending' || explanation === undefined) return explanation?.summary ?? '';
-  const latest = explanation.decisions.reduce<(typeof explanation.decisions)[number] | undefined>(
-    (newest, decision) => (newest === undefined || decision.last >= newest.last ? decision : newest),
-    undefined,
-  );
-  if (latest !== undefined && latest.reason !== null) return `${latest.by} ${latest.decision}: ${latest.reason}.`;
-  return ofPools(request, explanation.pools);
-}
-
-function ofPools(request: NodeRequest, pools: readonly PoolExplanation[]): string {
-  const able = pools.filter(({ says }) => !says.startsWith('has no label'));
-  if (able.length > 0) return able.map(({ pool, says }) => `${pool} ${says}.`).join(' ');
-  const labels = [...new Set(request.node_types)].slice(0, MAX_LABELS).join(', ');
-  return `No registered pool has ${labels}: no launcher serves it, or its provider is not ready.`;
+  if (request.state === 'requested') return waitingReason(sources, request);
+  return explainRequest(sources, request.id)?.summary ?? '';
 }
