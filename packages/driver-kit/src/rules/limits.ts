@@ -22,7 +22,7 @@ export const errors: Chapter = {
     refusal(
       'invalid',
       'configuration',
-      'The label goes out of service with the reason, until the configuration changes. As a passing error it would be tried for ever.',
+      'A second refusal takes the label out of service, with the reason, until a later attempt succeeds. As a passing error it would be tried for ever.',
     ),
     refusal('auth', 'auth', 'The operator has to do something; the label is not at fault.'),
     {

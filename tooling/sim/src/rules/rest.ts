@@ -95,13 +95,17 @@ function* pools({ checker, launchers }: World): Generator<Unrest> {
       for (const { name } of provider.pools) {
         const subject = `${hostname} ${provider.name}/${name}`;
         const found = registered.filter(
-          (pool) => pool['hostname'] === hostname && pool['provider_name'] === provider.name && pool['name'] === name,
+          (pool) =>
+            pool['hostname'] === hostname &&
+            pool['provider_name'] === provider.name &&
+            pool['name'] === name &&
+            pool['state'] === 'running',
         ).length;
         if (found !== 1)
           yield {
             rule: 'L4',
             subject,
-            what: `pool ${provider.name}/${name} of ${hostname} is registered ${found} times`,
+            what: `pool ${provider.name}/${name} of ${hostname} is registered and running ${found} times`,
           };
       }
     }
