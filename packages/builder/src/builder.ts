@@ -14,6 +14,7 @@ import type { BuilderActivity } from './activity.js';
 import { BuildWorker } from './build-worker.js';
 import { CleanupWorker } from './cleanup-worker.js';
 import type { BuilderContext, BuilderOptions } from './context.js';
+import { ImagePresence } from './image-presence.js';
 import { ImageProviders } from './image-providers.js';
 import { OrphanFiles } from './orphan-files.js';
 import { reportBuilder } from './report-metrics.js';
@@ -31,6 +32,7 @@ export class Builder {
   private readonly uploads: UploadWorker;
   private readonly cleanup: CleanupWorker;
   private readonly orphans: OrphanFiles;
+  private readonly presence: ImagePresence;
   private component: ComponentHandle<ComponentData> | undefined;
   private config: NodepoolConfig | undefined;
   private ends: (() => void)[] = [];
@@ -42,6 +44,7 @@ export class Builder {
     this.builds = new BuildWorker(context, options.buildWorkers ?? BUILD_WORKERS);
     this.uploads = new UploadWorker(context, this.providers, options.uploadWorkers ?? UPLOAD_WORKERS);
     this.cleanup = new CleanupWorker(context, this.providers, (build) => this.uploads.isReading(build));
+    this.presence = new ImagePresence(context, this.providers);
     this.orphans = new OrphanFiles(
       context,
       (build) => this.builds.isBuilding(build.image) || this.uploads.isReading(build),
@@ -91,6 +94,7 @@ export class Builder {
     this.builds.apply(config);
     this.uploads.apply(config);
     this.cleanup.apply(config);
+    this.presence.apply(config);
     this.warnOfUnbuildable(config);
   }
 
@@ -137,6 +141,7 @@ export class Builder {
     this.builds.close();
     this.uploads.close();
     this.orphans.stop();
+    this.presence.stop();
     this.cleanup.stop();
   }
 

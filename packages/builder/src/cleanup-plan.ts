@@ -5,7 +5,15 @@
  * of an operator, since the clean-up makes no build so that has an upload in service. What somebody works on is left alone.
  */
 
-import type { BuildRef, DiskImageConfig, ImageBuild, ImageStore, ImageUpload, NodepoolConfig } from '@nodepool/core';
+import {
+  isUsableUpload,
+  type BuildRef,
+  type DiskImageConfig,
+  type ImageBuild,
+  type ImageStore,
+  type ImageUpload,
+  type NodepoolConfig,
+} from '@nodepool/core';
 import { newestReadyBuild, readyBuilds } from './build-plan.js';
 import { formatsToUpload } from './upload-plan.js';
 
@@ -97,6 +105,8 @@ function reasonToDelete(
   if (build?.state === 'deleting') return 'its build is deleted';
   switch (upload.state) {
     case 'ready':
+      // Without an image it is of no use, but its record has the image uploaded again.
+      if (!isUsableUpload(upload)) return kept.count > 0 ? 'its image is gone, and there is a newer one' : undefined;
       kept.count += 1;
       return kept.count > KEPT ? 'there are newer ones' : undefined;
     case 'uploading':

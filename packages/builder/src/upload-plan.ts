@@ -1,6 +1,6 @@
 /** Which builds are to be uploaded where. */
 
-import type { ImageBuild, ImageStore, ProviderConfig } from '@nodepool/core';
+import { isUsableUpload, type ImageBuild, type ImageStore, type ProviderConfig } from '@nodepool/core';
 import { newestReadyBuild } from './build-plan.js';
 
 /**
@@ -19,7 +19,7 @@ export function buildToUpload(
   if (build?.builder_id !== builderId || !build.formats.includes(provider.imageFormat)) return undefined;
   const place = { image, build: build.id, provider: provider.name };
   if (store.isUploading(place)) return undefined;
-  for (const { state } of store.uploads(place)) if (state === 'ready') return undefined;
+  for (const upload of store.uploads(place)) if (isUsableUpload(upload)) return undefined;
   return build;
 }
 
@@ -36,7 +36,7 @@ export function formatsToUpload(
   if (listing.length === 0) return undefined;
   return listing.flatMap(({ name: provider, imageFormat }) => {
     const uploads = [...store.uploads({ image, build, provider })];
-    return imageFormat === undefined || uploads.some(({ state }) => state === 'ready') ? [] : [imageFormat];
+    return imageFormat === undefined || uploads.some(isUsableUpload) ? [] : [imageFormat];
   });
 }
 

@@ -4,6 +4,7 @@ import { setMaxListeners } from 'node:events';
 import {
   GuardedCalls,
   isDriverError,
+  isUsableUpload,
   TimerQueue,
   type ImageBuild,
   type NodepoolConfig,
@@ -222,6 +223,7 @@ export class UploadWorker {
     const file = await files.find(build, format);
     if (file === undefined) {
       this.withoutFile.add(fileKeyOf(build, format));
+      await this.requestBuildIfGone(lock);
       log.warn('The file of a build is not there any more: the image reaches the provider with its next build', {
         ...{ image: build.image, build_id: build.id, provider: provider.config.name },
         file: `${files.basePath(build)}.${format}`,
@@ -241,12 +243,21 @@ export class UploadWorker {
     });
   }
 
+  /** Requests a build if an image is gone from the cloud and cannot be uploaded again. */
+  private async requestBuildIfGone({ image, build, provider }: UploadingLock): Promise<void> {
+    const { images } = this.context.store;
+    const isGone = [...images.uploads({ image, build, provider })].some(
+      ({ state, listed }) => state === 'ready' && listed === false,
+    );
+    if (isGone) await images.requestBuild(image, { signal: this.stopping.signal });
+  }
+
   /** Under the lock, which is ours: is it still the build to upload, and has nobody else uploaded it? */
   private isStillDue(build: ImageBuild, { config }: ImageProvider): boolean {
     const { images } = this.context.store;
     if (newestReadyBuild(images, build.image)?.id !== build.id) return false;
     const uploads = [...images.uploads({ image: build.image, build: build.id, provider: config.name })];
-    return !uploads.some(({ state }) => state === 'ready');
+    return !uploads.some(isUsableUpload);
   }
 
   private failed({ key, image, provider }: Running, error: unknown): void {

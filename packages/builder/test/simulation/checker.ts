@@ -91,6 +91,9 @@ export class Checker {
     }
     for (const { path, provider, data } of uploads) {
       if (provider !== BAD_PROVIDER && data['state'] !== 'ready') found.push(`${path} is ${stateOf(data)}`);
+      const { external_id: id } = data;
+      const isGone = 'listed' in data && typeof id === 'string' && !this.world.cloud.images.has(id);
+      if (isGone) found.push(`the image of ${path} is gone`);
     }
     for (const [image, providers] of [
       ['debian', ['one', 'two']],

@@ -1,6 +1,13 @@
 /** For each rule of the checker, something wrong with the builder that breaks it: that the checker can fail is shown by these. */
 
-import type { ImageManager, ImageStore, ImageUpload, ImageUploadRequest } from '@nodepool/core';
+import type {
+  ExternalId,
+  ImageManager,
+  ImageStore,
+  ImageUpload,
+  ImageUploadRequest,
+  ListedImage,
+} from '@nodepool/core';
 import { overlay } from '@nodepool/sim';
 import type { DiskImageFiles } from '../../src/index.js';
 import type { Mutation } from './world.js';
@@ -56,6 +63,19 @@ export const MUTATIONS: readonly Mutation[] = [
     name: 'sends one upload after another, whatever the provider',
     rule: 'L6',
     manager: oneAfterAnother(),
+  },
+  {
+    name: 'takes any image for one that the cloud lists',
+    rule: 'L6',
+    manager: (manager: ImageManager): ImageManager => {
+      const everListed = new Map<ExternalId, ListedImage>();
+      return overlay(manager, {
+        listImages: async (call) => {
+          for (const image of await manager.listImages(call)) everListed.set(image.externalId, image);
+          return [...everListed.values()];
+        },
+      });
+    },
   },
   {
     name: 'does not build any more once the disk was full',

@@ -8,7 +8,14 @@ import { BUSY_SITE, CALM_SITE, type BuilderProcess, type SimulatedBuilders } fro
 
 const PAUSE_MS = { least: 1000, greatest: 120_000 } as const;
 const ENDINGS: readonly Ending[] = ['fails', 'hangs', 'no-file', 'half', 'full'];
-const FAULTS: readonly (keyof CloudTrouble)[] = ['uploadFails', 'answerLost', 'deleteFails', 'listFails', 'hangs'];
+const FAULTS: readonly (keyof CloudTrouble)[] = [
+  'uploadFails',
+  'answerLost',
+  'deleteFails',
+  'listFails',
+  'hangs',
+  'listLacks',
+];
 
 export class Troublemaker {
   private over = false;
@@ -30,6 +37,7 @@ export class Troublemaker {
       [4, () => this.spoilBuilds()],
       [5, () => this.spoilCloud()],
       [3, () => this.reconfigure()],
+      [3, () => this.deleteImageInCloud()],
       [3, () => this.operatorDeletesUpload()],
       [2, () => this.operatorDeletesBuild()],
       [4, () => this.operatorAsksForBuild()],
@@ -169,6 +177,16 @@ export class Troublemaker {
         if (!builder.process.dead) this.world.configure(builder, BUSY_SITE);
       });
     });
+  }
+
+  /** Deletes an image in service that a builder has seen: an unseen one is missed by launchers, which are not here. */
+  private deleteImageInCloud(): void {
+    const { operator, checker, cloud } = this.world;
+    const seen = [...operator.images.uploads({})].filter(({ state, listed }) => state === 'ready' && listed === true);
+    const upload = seen[this.between(0, seen.length)];
+    if (typeof upload?.external_id !== 'string') return;
+    checker.step(`${upload.external_id} of ${upload.image} disappears from ${upload.provider}`);
+    cloud.images.delete(upload.external_id);
   }
 
   private operatorDeletesUpload(): void {

@@ -37,6 +37,8 @@ export interface CloudTrouble {
   readonly hangs: number;
   /** Chance that an upload takes all its data and never ends. */
   readonly neverAnswers: number;
+  /** Chance that a list lacks an image, for each image. */
+  readonly listLacks: number;
 }
 
 export const NO_TROUBLE: CloudTrouble = {
@@ -46,11 +48,13 @@ export const NO_TROUBLE: CloudTrouble = {
   listFails: 0,
   hangs: 0,
   neverAnswers: 0,
+  listLacks: 0,
 };
 
 /** Hears of what is asked of the cloud, right before it takes effect. */
 export interface CloudObserver {
   deleting?(image: CloudImage): void;
+  listing?(): void;
 }
 
 /** Longest time between two reports of an upload's progress. */
@@ -149,8 +153,11 @@ export class ImageCloud {
 
   private async list(provider: string, call: Call, clock: Clock): Promise<readonly ListedImage[]> {
     await this.pass(provider, clock, call);
+    this.observer.listing?.();
     if (this.happens(provider, 'listFails')) throw new TransientError('the cloud has a bad day');
-    return [...this.images.values()].map(({ id, name, tags, ready }) => ({ externalId: id, name, tags, ready }));
+    return [...this.images.values()]
+      .filter(() => !this.happens(provider, 'listLacks'))
+      .map(({ id, name, tags, ready }) => ({ externalId: id, name, tags, ready }));
   }
 }
 

@@ -39,6 +39,9 @@ export interface ImageManager {
   uploadImage(upload: ImageUploadRequest): Promise<ExternalId>;
   /** Resolves once the image is gone; an image that does not exist is a success. */
   deleteImage(externalId: ExternalId, call: Call): Promise<void>;
-  /** All images of the account that carry our tags, of all providers; complete or rejected. */
+  /**
+   * All images of the account that carry our tags, of all providers; complete or rejected. The builder takes an image that
+   * was listed before, and is missing from two lists, for deleted.
+   */
   listImages(call: Call): Promise<readonly ListedImage[]>;
 }

@@ -48,6 +48,8 @@ export const buildCodec: Codec<BuildId, ImageBuildData> = recordCodec<BuildId, I
     JSON.stringify(name === 'formats' && Array.isArray(field) ? field.filter(isText).sort().join(',') : field),
 });
 
+const OWN_FIELDS: ReadonlySet<string> = new Set(['progress', 'listed']);
+
 export const uploadCodec: Codec<UploadId, ImageUploadData> = recordCodec<UploadId, ImageUploadData>({
   fields: {
     state: true,
@@ -59,6 +61,7 @@ export const uploadCodec: Codec<UploadId, ImageUploadData> = recordCodec<UploadI
     python_path: true,
     shell_type: true,
     progress: true,
+    listed: true,
   },
 
   read(raw, { image, build, provider, id }, changedAt): ImageUpload | string {
@@ -79,11 +82,12 @@ export const uploadCodec: Codec<UploadId, ImageUploadData> = recordCodec<UploadI
       python_path: text(raw.python_path),
       shell_type: text(raw.shell_type),
       ...(progress === null ? {} : { progress }),
+      ...(typeof raw.listed === 'boolean' ? { listed: raw.listed } : {}),
     };
   },
 
-  /** A finished upload leaves no trace of ours. */
-  print: (name, field) => (name === 'progress' && field === null ? undefined : JSON.stringify(field)),
+  /** Fields of ours that hold nothing are left out. */
+  print: (name, field) => (OWN_FIELDS.has(name) && field === null ? undefined : JSON.stringify(field)),
 });
 
 /** Returns the last failed build of an image, or the reason why it cannot be read. */

@@ -58,6 +58,16 @@ export interface ImageUploadData {
    * drop it.
    */
   readonly progress?: number | null;
+  /**
+   * True once the cloud has listed the image, false while a listed image is confirmed to be missing. Ours, as `progress`
+   * is. Nodes are not made from an upload with false; its build is uploaded again.
+   */
+  readonly listed?: boolean | null;
+}
+
+/** Returns true if nodes can be made from the upload. */
+export function isUsableUpload({ state, listed }: Pick<ImageUploadData, 'state' | 'listed'>): boolean {
+  return state === 'ready' && listed !== false;
 }
 
 export interface ImageUpload extends ImageUploadData {

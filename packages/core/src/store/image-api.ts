@@ -29,7 +29,7 @@ export interface ImageStore {
   }): Iterable<ImageUpload>;
   upload(ref: UploadRef): ImageUpload | undefined;
   images(): Iterable<string>;
-  /** The `ready` upload with the newest `state_time`; nodes use that. */
+  /** The usable upload with the newest `state_time`; nodes use that. */
   newestReadyUpload(image: string, provider: string): ImageUpload | undefined;
   paused(image: string): boolean;
   buildRequested(image: string): boolean;

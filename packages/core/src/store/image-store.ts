@@ -3,7 +3,14 @@
 import type { CallOptions, TreeNode } from '@nodepool/zookeeper';
 import { buildCodec, decodeBuildFailure, uploadCodec } from '../model/codec-image.js';
 import type { Decoded, Source } from '../model/codec.js';
-import type { ImageBuild, ImageBuildData, ImageBuildFailure, ImageUpload, ImageUploadData } from '../model/image.js';
+import {
+  isUsableUpload,
+  type ImageBuild,
+  type ImageBuildData,
+  type ImageBuildFailure,
+  type ImageUpload,
+  type ImageUploadData,
+} from '../model/image.js';
 import type { CorruptRecord } from './api.js';
 import type { StoreContext } from './context.js';
 import type {
@@ -122,7 +129,7 @@ export class ImageRecords implements ImageStore {
     let newest: ImageUpload | undefined;
     for (const { source } of this.known.get(image)?.uploads.values() ?? []) {
       const upload = source.value;
-      if (upload.provider !== provider || upload.state !== 'ready') continue;
+      if (upload.provider !== provider || !isUsableUpload(upload)) continue;
       if (newest === undefined || byAge(newest, upload) < 0) newest = upload;
     }
     return newest;

@@ -1,6 +1,6 @@
 /** Disk images with their builds and uploads. */
 
-import type { ImageUpload } from '@nodepool/core';
+import { isUsableUpload, type ImageUpload } from '@nodepool/core';
 import type { ImageStatus, UploadStatus } from './client/status.js';
 import { groupBy, shortened, type Observed } from './sources.js';
 
@@ -37,7 +37,7 @@ function uploadsStatus(uploads: readonly ImageUpload[]): UploadStatus[] {
 
 function shownOf(uploads: readonly ImageUpload[]): UploadStatus[] {
   const newestFirst = uploads.toSorted((a, b) => b.state_time - a.state_time);
-  const serving = newestFirst.findIndex(({ state }) => state === 'ready');
+  const serving = newestFirst.findIndex(isUsableUpload);
   const newer = serving < 0 ? newestFirst : newestFirst.slice(0, serving);
   // Of many failures, the newest one tells enough.
   const shown = newer.filter(({ state }, index) => newer.findIndex((other) => other.state === state) === index);

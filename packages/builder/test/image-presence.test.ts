@@ -1,0 +1,122 @@
+/** Images that are gone from their clouds, whoever deleted them. */
+
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { NO_TROUBLE } from './support/image-cloud.js';
+import { World, type Site, type StoredRecord } from './support/world.js';
+
+const MINUTE = 60_000;
+const HOUR = 3_600_000;
+const SITE: Site = { images: { debian: {} }, providers: { one: { images: ['debian'] }, two: { images: ['debian'] } } };
+
+let world: World;
+beforeEach(() => {
+  world = new World();
+});
+afterEach(async () => {
+  expect(await world.end()).toEqual([]);
+});
+
+const newest = (provider: string): StoredRecord | undefined => world.uploads('debian', provider).at(-1);
+
+/** Deletes an image as somebody with access to the account does. */
+function deleteInCloud(upload: StoredRecord | undefined): void {
+  expect(world.cloud.images.delete(String(upload?.['external_id']))).toBe(true);
+}
+
+describe('an image that is gone from its cloud', () => {
+  it('is uploaded again, and its upload is deleted once the new one is ready', async () => {
+    const { dib } = await world.builder(SITE);
+    await world.until('it is uploaded', () => newest('one')?.['listed'] === true && newest('two')?.['listed'] === true);
+    const lost = newest('one');
+    deleteInCloud(lost);
+    await world.after(20 * MINUTE);
+    expect(world.uploads('debian', 'one')).toMatchObject([{ state: 'ready', build: lost?.build }]);
+    expect(newest('one')?.id).not.toBe(lost?.id);
+    expect(world.cloud.ofProvider('one').map(({ id }) => id)).toEqual([newest('one')?.['external_id']]);
+    expect(world.cloud.begun.filter((provider) => provider === 'two')).toHaveLength(1);
+    expect(dib.jobs).toHaveLength(1);
+  });
+
+  it('leaves nodes to the second newest meanwhile', async () => {
+    await world.builder(SITE);
+    const { images } = await world.operator();
+    await world.until('it is uploaded', () => newest('one')?.['listed'] === true);
+    const older = newest('one');
+    await world.during(images.requestBuild('debian'));
+    await world.until('a newer one is uploaded', () => newest('one')?.build !== older?.build);
+    await world.until('it is listed', () => newest('one')?.['listed'] === true);
+    expect(images.newestReadyUpload('debian', 'one')?.build).not.toBe(older?.build);
+    world.cloud.trouble = { ...NO_TROUBLE, uploadFails: 1 };
+    deleteInCloud(newest('one'));
+    await world.after(HOUR);
+    expect(images.newestReadyUpload('debian', 'one')?.build).toBe(older?.build);
+    world.cloud.trouble = NO_TROUBLE;
+    await world.after(HOUR);
+    expect(images.newestReadyUpload('debian', 'one')?.build).not.toBe(older?.build);
+  });
+
+  it('is built again if its file is gone, too', async () => {
+    const { dib } = await world.builder({ ...SITE, images: { debian: { deleteAfterUpload: true } } });
+    await world.until('it is uploaded', () => newest('one')?.['listed'] === true);
+    await world.after(MINUTE);
+    const lost = newest('one');
+    deleteInCloud(lost);
+    await world.after(HOUR);
+    expect(dib.jobs).toHaveLength(2);
+    expect(newest('one')).toMatchObject({ state: 'ready', build: dib.jobs[1]?.build });
+    expect(world.paths().some((path) => path.endsWith('/request-build'))).toBe(false);
+  });
+
+  it('is noticed by the next builder on the machine', async () => {
+    const { stop, machine } = await world.builder(SITE);
+    await world.until('it is uploaded', () => newest('one')?.['listed'] === true);
+    const lost = newest('one');
+    await stop();
+    deleteInCloud(lost);
+    await world.builder(SITE, machine);
+    await world.after(20 * MINUTE);
+    expect(newest('one')?.id).not.toBe(lost?.id);
+    expect(world.cloud.ofProvider('one')).toHaveLength(1);
+  });
+});
+
+describe('an image', () => {
+  it('that one list lacks stays in service', async () => {
+    await world.builder(SITE);
+    await world.until('it is uploaded', () => newest('one')?.['listed'] === true && newest('two')?.['listed'] === true);
+    const ids = [newest('one')?.id, newest('two')?.id];
+    let lists = 0;
+    world.cloud.observer = {
+      listing: () => {
+        lists += 1;
+        world.cloud.trouble = lists <= 2 ? { ...NO_TROUBLE, listLacks: 1 } : NO_TROUBLE;
+      },
+    };
+    await world.after(2 * HOUR);
+    expect(lists).toBeGreaterThan(4);
+    expect([newest('one')?.id, newest('two')?.id]).toEqual(ids);
+    expect(world.cloud.begun).toHaveLength(2);
+  });
+
+  it('that the cloud never listed stays in service: the list may not show it', async () => {
+    world.cloud.trouble = { ...NO_TROUBLE, listLacks: 1 };
+    await world.builder(SITE);
+    await world.until('it is uploaded', () => world.readyUploads('debian', 'one') === 1);
+    await world.after(6 * HOUR);
+    expect(world.cloud.begun).toHaveLength(2);
+    expect(newest('one')).toMatchObject({ state: 'ready' });
+    expect(newest('one')).not.toHaveProperty('listed');
+  });
+
+  it('that is listed again after it was missing is in service again', async () => {
+    await world.builder({ ...SITE, providers: { one: { images: ['debian'] } } });
+    await world.until('it is uploaded', () => newest('one')?.['listed'] === true);
+    const { id } = newest('one') ?? {};
+    world.cloud.trouble = { ...NO_TROUBLE, listLacks: 1, uploadFails: 1 };
+    await world.until('it is missing', () => newest('one')?.['listed'] === false || world.cloud.begun.length > 1);
+    world.cloud.trouble = { ...NO_TROUBLE, uploadFails: 1 };
+    await world.after(2 * HOUR);
+    const { images } = await world.operator();
+    expect(images.newestReadyUpload('debian', 'one')).toMatchObject({ id, listed: true });
+  });
+});
