@@ -5,14 +5,14 @@ import { recordInterruptedBuild } from './build-failure.js';
 import { caughtUp } from './caught-up.js';
 import type { BuildCleanup, CleanupPlan } from './cleanup-plan.js';
 import type { Removal } from './cleanup-worker.js';
-import { unixSeconds, type BuilderContext } from './context.js';
+import type { BuilderContext } from './context.js';
 import type { ImageProvider } from './image-providers.js';
 
 /** How long a cloud may take to delete an image. */
 const DELETE_TIMEOUT_MS = 600_000;
 /**
  * An upload that was interrupted before its id was known may still make an image, out of a call that was on its way. Its
- * record goes when no image of it has shown up for so long, milliseconds.
+ * record goes when two lists lack its image that are so long apart, milliseconds: one list proves nothing.
  */
 const SETTLE_MS = 60_000;
 /** When somebody else holds the lock, it is looked again after so long at the latest. */
@@ -26,6 +26,8 @@ export interface RemovalContext {
   readonly calls: GuardedCalls;
   /** Ends what runs. */
   readonly signal: AbortSignal;
+  /** By upload: when a list first lacked its image, or the image was deleted, `Clock.monotonic` milliseconds. */
+  readonly lacking: Map<string, number>;
   /** What is to be removed of an image, as far as that is known now; undefined: nothing is known at the moment. */
   readonly plan: (image: string) => CleanupPlan | undefined;
 }
@@ -59,7 +61,7 @@ export async function removeUpload(
 
 /** Milliseconds after which it is to be looked again whether an image has shown up; 0: it is gone for good. */
 async function deleteFromCloud(
-  { builder, calls, signal }: RemovalContext,
+  { builder, calls, signal, lacking }: RemovalContext,
   { upload, lock }: LockedUpload,
   { images, config, log }: ImageProvider,
 ): Promise<number> {
@@ -75,9 +77,15 @@ async function deleteFromCloud(
     if (tags['nodepool_build_id'] !== upload.build || tags['nodepool_upload_id'] !== upload.id) continue;
     if (tags['nodepool_provider_name'] !== upload.provider) continue;
     lock.lost.throwIfAborted();
+    lacking.delete(lock.path);
     await calls.make(`the deletion ${what}`, call, (guarded) => images.deleteImage(found, guarded));
   }
-  return Math.max(0, SETTLE_MS - (unixSeconds(builder) - upload.state_time) * 1000);
+  const now = builder.clock.monotonic();
+  const firstAt = lacking.get(lock.path) ?? now;
+  lacking.set(lock.path, firstAt);
+  const leftMs = Math.max(0, SETTLE_MS - (now - firstAt));
+  if (leftMs === 0) lacking.delete(lock.path);
+  return leftMs;
 }
 
 /** Rejects when the files cannot be removed; the record stays, `deleting`. */

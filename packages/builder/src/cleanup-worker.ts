@@ -56,7 +56,7 @@ export class CleanupWorker {
     this.backOff = new BackOff(clock, random, BACK_OFF);
     const { signal } = this.stopping;
     const calls = new GuardedCalls(new TimerQueue(clock));
-    this.removals = { builder: context, calls, signal, plan: (image) => this.plan(image) };
+    this.removals = { builder: context, calls, signal, lacking: new Map(), plan: (image) => this.plan(image) };
     setMaxListeners(0, signal);
   }
 

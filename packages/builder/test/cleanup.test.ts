@@ -157,6 +157,20 @@ describe('of an image', () => {
   });
 });
 
+describe('an interrupted upload', () => {
+  it('keeps its record if one list lacks the image that it left', async () => {
+    world.cloud.uploadMs = [HOUR, HOUR];
+    const { zk } = await world.builder({ ...SITE, providers: { one: { images: ['debian'] } } });
+    await world.until('it is being uploaded', () => world.cloud.images.size === 1);
+    const [left = ''] = world.cloud.images.keys();
+    world.cloud.trouble = { ...NO_TROUBLE, listFails: 1 };
+    world.server.expireSession(zk);
+    await world.after(10 * MINUTE);
+    world.cloud.trouble = { ...NO_TROUBLE, listLacks: 1 };
+    await world.until('its image is gone', () => !world.cloud.images.has(left));
+  });
+});
+
 describe('with delete-after-upload', () => {
   const deleting = (keepFormats: readonly string[]): Site => ({
     ...SITE,

@@ -89,7 +89,7 @@ describe('an image', () => {
     world.cloud.observer = {
       listing: () => {
         lists += 1;
-        world.cloud.trouble = lists <= 2 ? { ...NO_TROUBLE, listLacks: 1 } : NO_TROUBLE;
+        world.cloud.trouble = lists <= 2 ? { ...NO_TROUBLE, listEmpty: 1 } : NO_TROUBLE;
       },
     };
     await world.after(2 * HOUR);
@@ -99,7 +99,7 @@ describe('an image', () => {
   });
 
   it('that the cloud never listed stays in service: the list may not show it', async () => {
-    world.cloud.trouble = { ...NO_TROUBLE, listLacks: 1 };
+    world.cloud.trouble = { ...NO_TROUBLE, listEmpty: 1 };
     await world.builder(SITE);
     await world.until('it is uploaded', () => world.readyUploads('debian', 'one') === 1);
     await world.after(6 * HOUR);
@@ -112,7 +112,7 @@ describe('an image', () => {
     await world.builder({ ...SITE, providers: { one: { images: ['debian'] } } });
     await world.until('it is uploaded', () => newest('one')?.['listed'] === true);
     const { id } = newest('one') ?? {};
-    world.cloud.trouble = { ...NO_TROUBLE, listLacks: 1, uploadFails: 1 };
+    world.cloud.trouble = { ...NO_TROUBLE, listEmpty: 1, uploadFails: 1 };
     await world.until('it is missing', () => newest('one')?.['listed'] === false || world.cloud.begun.length > 1);
     world.cloud.trouble = { ...NO_TROUBLE, uploadFails: 1 };
     await world.after(2 * HOUR);

@@ -5,7 +5,7 @@ import { MUTATIONS } from './mutations.js';
 import { simulate } from './simulate.js';
 
 /** Seeds that may be needed until a spoilt builder gives itself away. */
-const SEEDS = 4;
+const SEEDS = 8;
 
 describe('a builder that', () => {
   it.each(MUTATIONS)(

@@ -37,8 +37,10 @@ export interface CloudTrouble {
   readonly hangs: number;
   /** Chance that an upload takes all its data and never ends. */
   readonly neverAnswers: number;
-  /** Chance that a list lacks an image, for each image. */
+  /** Chance that a list lacks an image, for each image; the lists of the next minutes have it. */
   readonly listLacks: number;
+  /** Chance that a list is empty. */
+  readonly listEmpty: number;
 }
 
 export const NO_TROUBLE: CloudTrouble = {
@@ -49,6 +51,7 @@ export const NO_TROUBLE: CloudTrouble = {
   hangs: 0,
   neverAnswers: 0,
   listLacks: 0,
+  listEmpty: 0,
 };
 
 /** Hears of what is asked of the cloud, right before it takes effect. */
@@ -60,6 +63,9 @@ export interface CloudObserver {
 /** Longest time between two reports of an upload's progress. */
 const REPORT_MS = 60_000;
 
+/** Least time between two lists that lack the same image. */
+const LACKING_MS = 900_000;
+
 export class ImageCloud {
   readonly images = new Map<string, CloudImage>();
   /** Uploads that were begun, by provider. */
@@ -70,6 +76,7 @@ export class ImageCloud {
   uploadMs: readonly [least: number, greatest: number] = [1000, 1000];
   observer: CloudObserver = {};
   private made = 0;
+  private readonly lacked = new Map<string, number>();
   /** Files that are being sent, with the clock of who sends them. */
   private readonly sending = new Set<{ readonly file: string; readonly clock: Clock }>();
 
@@ -151,12 +158,22 @@ export class ImageCloud {
     this.images.delete(id);
   }
 
+  /** An image that a list lacked is in those of the next minutes. */
+  private isLacking(provider: string, id: string, clock: Clock): boolean {
+    if (!this.happens(provider, 'listLacks')) return false;
+    const now = clock.monotonic();
+    if (now - (this.lacked.get(id) ?? -Infinity) < LACKING_MS) return false;
+    this.lacked.set(id, now);
+    return true;
+  }
+
   private async list(provider: string, call: Call, clock: Clock): Promise<readonly ListedImage[]> {
     await this.pass(provider, clock, call);
     this.observer.listing?.();
     if (this.happens(provider, 'listFails')) throw new TransientError('the cloud has a bad day');
+    if (this.happens(provider, 'listEmpty')) return [];
     return [...this.images.values()]
-      .filter(() => !this.happens(provider, 'listLacks'))
+      .filter(({ id }) => !this.isLacking(provider, id, clock))
       .map(({ id, name, tags, ready }) => ({ externalId: id, name, tags, ready }));
   }
 }
