@@ -1,5 +1,1 @@
-module.exports = {
-  ...require('../../tooling/jest/preset.cjs')(__dirname),
-  // Days of virtual time on slow machines.
-  testTimeout: 60_000,
-};
+module.exports = require('../../tooling/jest/preset.cjs')(__dirname);

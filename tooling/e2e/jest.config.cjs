@@ -1,6 +1,5 @@
 module.exports = {
   ...require('../../tooling/jest/preset.cjs')(__dirname),
-  // Every file starts a ZooKeeper and launchers: one file at a time, and time for slow machines.
+  // Every file starts a ZooKeeper and launchers: one file at a time.
   maxWorkers: 1,
-  testTimeout: 180_000,
 };

@@ -1,5 +1,1 @@
-module.exports = {
-  ...require('../../tooling/jest/preset.cjs')(__dirname),
-  // Starts a ZooKeeper and launchers.
-  testTimeout: 180_000,
-};
+module.exports = require('../../tooling/jest/preset.cjs')(__dirname);
