@@ -1,7 +1,7 @@
 // Adds up the test-results.json of all packages and prints the sum as the last line.
 //
-// Arguments: names of checks that failed. Each counts as one failure, except that `test` (the run of all packages' tests)
-// only does when no package's own result says so. Exit status 0 only if nothing failed.
+// Arguments: names of checks that failed. Each counts as one failure, except that `test` (the linter and the tests of all
+// packages) only does when no package's own result says so. Exit status 0 only if nothing failed.
 
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';

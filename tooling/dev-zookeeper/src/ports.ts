@@ -11,7 +11,7 @@ const LOWEST = 15_000;
 const HIGHEST = 32_000;
 const ATTEMPTS = 200;
 
-/** `count` different ports on which nobody listens at this moment. */
+/** Returns `count` different ports without a listener. No other process on this machine gets them while this one runs. */
 export async function freePorts(count: number): Promise<number[]> {
   const held: Server[] = [];
   const ports: number[] = [];
@@ -22,12 +22,26 @@ export async function freePorts(count: number): Promise<number[]> {
       const server = await listen(port);
       if (server === undefined) continue;
       held.push(server);
-      ports.push(port);
+      if (await reserve(port)) ports.push(port);
     }
   } finally {
     await Promise.all(held.map((server) => new Promise((resolve) => server.close(resolve))));
   }
   return ports;
+}
+
+/**
+ * Returns false if another process has reserved the port, which it may not have bound yet. The reservation is an abstract
+ * socket, which ends with this process; other systems than Linux have none.
+ */
+function reserve(port: number): Promise<boolean> {
+  if (process.platform !== 'linux') return Promise.resolve(true);
+  return new Promise((resolve) => {
+    const reservation = createServer();
+    reservation.once('error', () => resolve(false));
+    reservation.listen(`\0nodepool-port-${port}`, () => resolve(true));
+    reservation.unref();
+  });
 }
 
 function listen(port: number): Promise<Server | undefined> {

@@ -6,7 +6,7 @@ import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { connect } from 'node:net';
 import { join } from 'node:path';
-import { startZooKeeper, zooKeeperForTests, type RunningZooKeeper } from '../src/index.js';
+import { freePorts, startZooKeeper, zooKeeperForTests, type RunningZooKeeper } from '../src/index.js';
 
 const running: RunningZooKeeper[] = [];
 
@@ -19,6 +19,12 @@ async function start(...options: Parameters<typeof startZooKeeper>): Promise<Run
 afterAll(() => Promise.all(running.map((server) => server.stop())));
 
 const zxid = (srvr: string): string | undefined => /Zxid: (0x[0-9a-f]+)/.exec(srvr)?.[1];
+
+it('no port is given away twice', async () => {
+  const ports: number[] = [];
+  for (let round = 0; round < 40; round += 1) ports.push(...(await freePorts(10)));
+  expect(new Set(ports).size).toBe(400);
+});
 
 describe('a server', () => {
   it('serves, goes, and comes back with what it had', async () => {
