@@ -57,6 +57,7 @@ have_netty() { [ -e /usr/share/java/netty-codec.jar ]; }
 have_kazoo() { [ -x /usr/bin/python3 ] && /usr/bin/python3 -c 'import kazoo' 2>/dev/null; }
 have_sshd() { command -v sshd >/dev/null || [ -x /usr/sbin/sshd ]; }
 have_openssl() { command -v openssl >/dev/null; }
+have_curl() { command -v curl >/dev/null; }
 have_git() { command -v git >/dev/null; }
 have_chromium() { [ -x /usr/bin/chromium ]; }
 
@@ -70,6 +71,7 @@ missing_packages() {
       python3-kazoo) have_kazoo ;;
       openssh-server) have_sshd ;;
       openssl) have_openssl ;;
+      curl) have_curl ;;
       git) have_git ;;
       chromium) have_chromium ;;
       *) fail "no way to tell whether the package $package is there" ;;

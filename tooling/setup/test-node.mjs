@@ -34,7 +34,7 @@ if (!existsSync(join(bin, 'node'))) {
 }
 
 const env = { ...process.env, PATH: `${bin}${delimiter}${process.env.PATH}` };
-const jest = createRequire(join(root, 'package.json')).resolve('jest/bin/jest.js');
+const jest = join(dirname(createRequire(join(root, 'package.json')).resolve('jest/package.json')), 'bin', 'jest.js');
 const failed = (named.length === 0 ? DEFAULT_PACKAGES : named).filter((name) => {
   console.log(`\n${name} on ${spawnSync(join(bin, 'node'), ['--version'], { encoding: 'utf8' }).stdout.trim()}`);
   return !run(join(bin, 'node'), [jest, '--reporters=default'], { cwd: join(root, 'packages', name), env });

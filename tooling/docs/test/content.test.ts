@@ -4,7 +4,8 @@ import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { loadConfig } from '@nodepool/core';
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
+import MarkdownIt from 'markdown-it';
 import { driverPackages } from '../src/drivers.js';
 import { REPOSITORY } from '../src/repository.js';
 
@@ -71,6 +72,36 @@ describe('a configuration that the documentation shows', () => {
     );
     const loaded = await loadConfig({ file, env: {} });
     expect(loaded.ok ? [] : loaded.problems).toEqual([]);
+  });
+});
+
+describe('a block of commands or configuration', () => {
+  /** Shows output or code; the rest is for readers to run or to write into a file. */
+  const NOT_TO_RUN = new Set(['text', 'ts']);
+  const markdown = new MarkdownIt({ html: true });
+
+  const blocks = filesBelow(docs, '.md').flatMap((file) => {
+    const tokens = markdown.parse(readFileSync(file, 'utf8'), {});
+    return tokens.flatMap((token, index) => {
+      if ((token.type !== 'fence' && token.type !== 'code_block') || NOT_TO_RUN.has(token.info)) return [];
+      const before = tokens[index - 1];
+      const [firstLine = ''] = token.content.split('\n');
+      return [{ page: basename(file), firstLine, marker: before?.type === 'html_block' ? before.content.trim() : '' }];
+    });
+  });
+
+  it('is there to be checked', () => {
+    expect(blocks.length).toBeGreaterThan(20);
+  });
+
+  it.each(blocks)('is executed by a test, or says why not: $page $firstLine', ({ page, firstLine, marker }) => {
+    const [, file, reason] = /^<!-- (?:executed by (\S+)|not executable: (.+)) -->$/.exec(marker) ?? [];
+    if (reason !== undefined) return;
+    // The test reads the page, reads all pages, or has the command.
+    const test = file === undefined ? '' : readFileSync(join(REPOSITORY, file), 'utf8');
+    expect([page, firstLine, 'a configuration that the documentation shows'].some((text) => test.includes(text))).toBe(
+      true,
+    );
   });
 });
 

@@ -48,7 +48,8 @@ export class Site {
 
   private constructor(
     private readonly server: RunningZooKeeper,
-    private readonly folder: string,
+    /** Holds the configuration and the log of each program. */
+    readonly folder: string,
     /** For launchers and requestors. */
     readonly address: ZooKeeperAddress,
     /** For the tests to look at what is there. */
