@@ -1,179 +1,148 @@
-/**
- * What Google has published of its APIs, as its client libraries ship it: the types of all messages and parameters, in
- * their declaration files, and the paths, in their code. Requests and answers of the simulation are held to that.
- */
+/** Google's published definitions of an API. Requests to the simulation, and its answers, are validated against them. */
 
+import Ajv, { type ErrorObject, type ValidateFunction } from 'ajv';
 import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 
-/** A type, as far as JSON can be checked against it. */
-type Type =
-  | { readonly kind: 'any' }
-  | { readonly kind: 'scalar'; readonly name: 'string' | 'number' | 'boolean' }
-  | { readonly kind: 'message'; readonly name: string }
-  | { readonly kind: 'list'; readonly of: Type }
-  | { readonly kind: 'map'; readonly of: Type }
-  | { readonly kind: 'object'; readonly fields: ReadonlyMap<string, Type> };
+/** A type of a discovery document (https://developers.google.com/discovery/v1/type-format). */
+interface Schema {
+  readonly $ref?: string;
+  readonly type?: string;
+  readonly format?: string;
+  readonly pattern?: string;
+  readonly enum?: readonly string[];
+  readonly minimum?: string;
+  readonly maximum?: string;
+  readonly required?: boolean;
+  readonly repeated?: boolean;
+  readonly location?: 'path' | 'query';
+  readonly properties?: Readonly<Record<string, Schema>>;
+  readonly items?: Schema;
+  readonly additionalProperties?: Schema;
+}
+
+export interface Method {
+  readonly httpMethod: string;
+  /** e.g. `/compute/v1/projects/{project}/zones/{zone}/instances`. */
+  readonly path: string;
+  /** Path of resumable uploads. */
+  readonly uploadPath?: string;
+  readonly parameters: Readonly<Record<string, Schema>>;
+  readonly request?: string;
+  readonly response?: string;
+}
+
+interface Document {
+  readonly parameters: Readonly<Record<string, Schema>>;
+  readonly methods: Readonly<Record<string, Method>>;
+  readonly schemas: Readonly<Record<string, Schema>>;
+}
+
+const FORMATS: Readonly<Record<string, RegExp>> = {
+  int64: /^-?\d{1,19}$/,
+  uint64: /^\d{1,20}$/,
+  byte: /^[A-Za-z0-9+/_-]*={0,2}$/,
+};
+const INTEGER_BOUNDS: Readonly<Record<string, readonly [number, number]>> = {
+  int32: [-(2 ** 31), 2 ** 31 - 1],
+  uint32: [0, 2 ** 32 - 1],
+};
 
 export class Definitions {
-  private readonly text: string;
-  private readonly code: string;
-  private readonly known = new Map<string, ReadonlyMap<string, Type>>();
+  private readonly document: Document;
+  private readonly ajv = new Ajv({ strict: false, allErrors: false });
+  private readonly validators = new Map<string, ValidateFunction>();
 
-  /** `file`: the library's file without its ending, e.g. `@googleapis/compute/build/v1`. */
-  constructor(file: string) {
-    this.text = readFileSync(require.resolve(`${file}.d.ts`), 'utf8');
-    this.code = readFileSync(require.resolve(`${file}.js`), 'utf8');
-  }
-
-  /** Whether the library calls this path, e.g. `/compute/v1/projects/{project}/zones/{zone}/instances`. */
-  hasPath(path: string): boolean {
-    return this.code.includes(`'${path}'`);
-  }
-
-  /** What is wrong with a message, e.g. `Instance.disks[0].bot is not known`; undefined when nothing is. */
-  problemWith(value: unknown, message: string): string | undefined {
-    return this.problem(value, { kind: 'message', name: `Schema$${message}` }, message);
-  }
-
-  /** Names of the parameters of a method, e.g. `Instances$Insert`. */
-  parametersOf(method: string): ReadonlySet<string> {
-    return new Set(this.interfaceOf(`Params$Resource$${method}`).keys());
-  }
-
-  private problem(value: unknown, type: Type, at: string): string | undefined {
-    if (value === undefined || value === null || type.kind === 'any') return undefined;
-    if (type.kind === 'scalar') {
-      return typeof value === type.name ? undefined : `${at} is to be a ${type.name}, not ${JSON.stringify(value)}`;
-    }
-    if (type.kind === 'list') {
-      if (!Array.isArray(value)) return `${at} is to be a list`;
-      return firstOf(value.map((item: unknown, index) => () => this.problem(item, type.of, `${at}[${index}]`)));
-    }
-    if (typeof value !== 'object' || Array.isArray(value)) return `${at} is to be an object`;
-    if (type.kind === 'map') {
-      return firstOf(
-        Object.entries(value).map(
-          ([key, item]) =>
-            () =>
-              this.problem(item, type.of, `${at}.${key}`),
-        ),
-      );
-    }
-    const fields = type.kind === 'message' ? this.interfaceOf(type.name) : type.fields;
-    return firstOf(
-      Object.entries(value).map(([key, item]) => () => {
-        const field = fields.get(key);
-        return field === undefined ? `${at}.${key} is not known` : this.problem(item, field, `${at}.${key}`);
-      }),
+  constructor(api: 'compute' | 'storage') {
+    const file = join(__dirname, '..', 'definitions', `${api}.json`);
+    this.document = JSON.parse(readFileSync(file, 'utf8')) as Document;
+    const $defs = Object.fromEntries(
+      Object.entries(this.document.schemas).map(([name, schema]) => [name, jsonSchema(schema)]),
     );
+    this.ajv.addSchema({ $id: 'api', $defs });
   }
 
-  private interfaceOf(name: string): ReadonlyMap<string, Type> {
-    const known = this.known.get(name);
-    if (known !== undefined) return known;
-    const begin = new RegExp(`interface ${name.replaceAll('$', '\\$')} (extends \\w+ )?\\{`).exec(this.text);
-    if (begin === null) throw new Error(`${name} is not in the published definitions`);
-    const start = begin.index + begin[0].length;
-    const end = this.text.indexOf('\n    }\n', start);
-    const body = this.text.slice(start, end).replace(/\/\*\*[\s\S]*?\*\//g, ' ');
-    const fields = new TypeReader(`{${body}}`).fields();
-    this.known.set(name, fields);
-    return fields;
+  /** Returns a method, e.g. `instances.insert`. Throws if Google has not published it. */
+  method(name: string): Method {
+    const method = this.document.methods[name];
+    if (method === undefined) throw new Error(`${name} is not in the published definitions`);
+    return method;
+  }
+
+  /** Returns the reason why a message is refused, e.g. `disks/0/boot must be boolean`; undefined if it fits its type. */
+  problemWith(message: unknown, type: string): string | undefined {
+    return this.problem(type, { $ref: `api#/$defs/${type}` }, message);
+  }
+
+  /** Returns the reason why parameters of a method, from its path or its query, are refused; undefined if they fit. */
+  problemWithParameters(
+    name: string,
+    values: Readonly<Record<string, string>>,
+    location: 'path' | 'query',
+  ): string | undefined {
+    const published = { ...this.document.parameters, ...this.method(name).parameters };
+    for (const [key, text] of Object.entries(values)) {
+      const schema = published[key];
+      if (schema === undefined || (schema.location ?? 'query') !== location) return `Unknown parameter "${key}"`;
+      const problem = this.problem(`${name} ${key}`, jsonSchema(schema), valueOf(schema, text));
+      if (problem !== undefined) return `Invalid value for parameter '${key}': '${text}' ${problem}`;
+    }
+    const missing = Object.entries(published).find(
+      ([key, schema]) => schema.required === true && schema.location === location && !(key in values),
+    );
+    return missing === undefined ? undefined : `Required parameter: ${missing[0]}`;
+  }
+
+  private problem(id: string, schema: object, value: unknown): string | undefined {
+    let validate = this.validators.get(id);
+    if (validate === undefined) {
+      validate = this.ajv.compile(schema);
+      this.validators.set(id, validate);
+    }
+    if (validate(value)) return undefined;
+    const [error] = validate.errors ?? [];
+    return error === undefined ? 'is invalid' : describe(error);
   }
 }
 
-function firstOf(checks: readonly (() => string | undefined)[]): string | undefined {
-  for (const check of checks) {
-    const problem = check();
-    if (problem !== undefined) return problem;
-  }
-  return undefined;
+function describe({ instancePath, message = '', params }: ErrorObject): string {
+  const details = 'additionalProperty' in params ? `: ${String(params['additionalProperty'])}` : '';
+  const allowed = 'allowedValues' in params ? `: ${String(params['allowedValues'])}` : '';
+  return `${instancePath.slice(1)} ${message}${details}${allowed}`.trim();
 }
 
-const TOKEN = /[A-Za-z_][\w$.]*|'[^']*'|"[^"]*"|[{}[\]<>:;?|]/g;
+/** Values of parameters are texts. */
+function valueOf({ type }: Schema, text: string): unknown {
+  if (type === 'boolean') return text === 'true' || text === 'false' ? text === 'true' : text;
+  return type === 'integer' && /^-?\d+$/.test(text) ? Number(text) : text;
+}
 
-/** Reads the few kinds of types that the declaration files use. */
-class TypeReader {
-  private readonly tokens: readonly string[];
-  private at = 0;
-
-  constructor(text: string) {
-    this.tokens = text.match(TOKEN) ?? [];
+/** Converts a type of a discovery document to JSON Schema. Fields that are not published are refused, as Google does. */
+function jsonSchema(schema: Schema): object {
+  const { $ref, type = 'object', format = '', properties, items, additionalProperties } = schema;
+  if ($ref !== undefined) return { $ref: `api#/$defs/${$ref}` };
+  if (type === 'any') return {};
+  if (type === 'array') return { type, ...(items === undefined ? {} : { items: jsonSchema(items) }) };
+  if (type === 'object') {
+    const fields = Object.entries(properties ?? {}).map(([name, field]) => [name, jsonSchema(field)] as const);
+    return {
+      type,
+      properties: Object.fromEntries(fields),
+      additionalProperties: additionalProperties === undefined ? false : jsonSchema(additionalProperties),
+    };
   }
+  const [minimum, maximum] = INTEGER_BOUNDS[format] ?? [];
+  const pattern = schema.pattern === undefined ? FORMATS[format]?.source : `^(?:${schema.pattern})$`;
+  return {
+    type,
+    ...(schema.enum === undefined ? {} : { enum: schema.enum }),
+    ...(pattern === undefined ? {} : { pattern }),
+    ...bound('minimum', schema.minimum, minimum),
+    ...bound('maximum', schema.maximum, maximum),
+  };
+}
 
-  /** `{ name?: type; … }` */
-  fields(): ReadonlyMap<string, Type> {
-    const fields = new Map<string, Type>();
-    this.expect('{');
-    while (this.peek() !== '}') {
-      const name = this.next().replace(/['"]/g, '');
-      this.skip('?');
-      this.expect(':');
-      fields.set(name, this.type());
-      this.skip(';');
-    }
-    this.expect('}');
-    return fields;
-  }
-
-  private type(): Type {
-    let type = this.single();
-    while (this.skip('|')) {
-      const other = this.single();
-      if (type.kind === 'any') type = other;
-    }
-    return type;
-  }
-
-  private single(): Type {
-    let type = this.primary();
-    while (this.skip('[')) {
-      this.expect(']');
-      type = { kind: 'list', of: type };
-    }
-    return type;
-  }
-
-  private primary(): Type {
-    if (this.peek() === '{') return this.object();
-    const word = this.next();
-    if (word === 'string' || word === 'number' || word === 'boolean') return { kind: 'scalar', name: word };
-    if (word.startsWith('Schema$')) return { kind: 'message', name: word };
-    if (word !== 'Array') return { kind: 'any' };
-    this.expect('<');
-    const of = this.type();
-    this.expect('>');
-    return { kind: 'list', of };
-  }
-
-  private object(): Type {
-    if (this.tokens[this.at + 1] !== '[') return { kind: 'object', fields: this.fields() };
-    for (const token of ['{', '[', 'key', ':', 'string', ']', ':']) this.expect(token);
-    const of = this.type();
-    this.skip(';');
-    this.expect('}');
-    return { kind: 'map', of };
-  }
-
-  private peek(): string | undefined {
-    return this.tokens[this.at];
-  }
-
-  private next(): string {
-    const token = this.tokens[this.at];
-    if (token === undefined) throw new Error('a declaration ends too early');
-    this.at += 1;
-    return token;
-  }
-
-  private skip(token: string): boolean {
-    if (this.peek() !== token) return false;
-    this.at += 1;
-    return true;
-  }
-
-  private expect(token: string): void {
-    const found = this.next();
-    if (found !== token) throw new Error(`a declaration has "${found}" where "${token}" was expected`);
-  }
+function bound(name: 'minimum' | 'maximum', written: string | undefined, fromFormat: number | undefined): object {
+  const value = written === undefined ? fromFormat : Number(written);
+  return value === undefined ? {} : { [name]: value };
 }

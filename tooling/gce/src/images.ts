@@ -5,6 +5,7 @@ import { createGunzip } from 'node:zlib';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { labelProblem, linkTo, messageAt, NAME, newId, textAt, textsAt, type Ground, type Message } from './ground.js';
+import { checkRequestId } from './instance-checks.js';
 import type { OperationError, Operations } from './operations.js';
 import { invalid, notFound, Refusal } from './refusal.js';
 import { PROJECT, PUBLIC_IMAGES } from './settings.js';
@@ -21,6 +22,9 @@ export interface InspectedImage {
 
 interface ImageRecord extends InspectedImage {
   readonly id: string;
+  readonly project: string;
+  /** The body that it was made from. */
+  readonly body: Message;
   readonly readyAt: number;
   goneAt: number;
 }
@@ -34,18 +38,30 @@ export class Images {
     private readonly buckets: Buckets,
   ) {}
 
-  /** Throws unless the image can be used for a disk: a path by name or by family, with or without its project. */
-  check(path: string): void {
+  /** Returns the size, GB, of the image at a path by name or by family. Throws if there is none. */
+  sizeOf(path: string): number {
     const [, project = PROJECT, family, name = ''] =
-      /^(?:https:\/\/[^/]+\/compute\/v1\/)?(?:projects\/([^/]+)\/)?global\/images\/(family\/)?([^/]+)$/.exec(path) ??
+      /^(?:https?:\/\/[^/]+\/compute\/v1\/)?(?:projects\/([^/]+)\/)?global\/images\/(family\/)?([^/]+)$/.exec(path) ??
       [];
-    const known = PUBLIC_IMAGES.some(
-      (image) => image.project === project && (family === undefined ? image.name === name : image.family === name),
-    );
-    if (known) return;
-    if (project !== PROJECT || family !== undefined || !this.alive(name)) {
-      throw notFound(`projects/${project}/global/images/${family ?? ''}${name}`);
-    }
+    const image = family === undefined ? this.find(project, name) : this.newestOf(project, name);
+    return Number(image['diskSizeGb']);
+  }
+
+  get(project: string, name: string): Message {
+    return this.find(project, name);
+  }
+
+  /** Returns the newest image of a family that is not deprecated. */
+  newestOf(project: string, family: string): Message {
+    const found = this.list(project).findLast((image) => image['family'] === family);
+    if (found === undefined) throw notFound(`projects/${project}/global/images/family/${family}`);
+    return found;
+  }
+
+  private find(project: string, name: string): Message {
+    const found = this.list(project).find((image) => image['name'] === name);
+    if (found === undefined) throw notFound(`projects/${project}/global/images/${name}`);
+    return found;
   }
 
   async insert(
@@ -54,6 +70,7 @@ export class Images {
     requestId: string | undefined,
     failure?: OperationError,
   ): Promise<Message> {
+    checkRequestId(requestId);
     const earlier = this.operations.ofRequest(requestId);
     if (earlier !== undefined) return earlier;
     const name = textAt(body, 'name') ?? '';
@@ -65,11 +82,14 @@ export class Images {
     if (this.alive(name)) throw new Refusal(409, 'alreadyExists', `The resource '${target}' already exists`);
     const source = textAt(messageAt(body, 'rawDisk'), 'source') ?? '';
     const disk = await this.diskAt(source);
+    // Another insertion may have taken the name while the disk was read.
+    if (this.alive(name)) throw new Refusal(409, 'alreadyExists', `The resource '${target}' already exists`);
     const error = failure ?? ('error' in disk ? disk.error : undefined);
     const { operationMs: ms } = this.ground.settings();
     if (error === undefined && 'sha256' in disk) {
       const readyAt = this.ground.clock.monotonic() + ms;
-      this.records.set(name, { ...disk, id: newId(this.ground.random), name, labels, readyAt, goneAt: Infinity });
+      const id = newId(this.ground.random);
+      this.records.set(name, { ...disk, id, project, name, body, labels, readyAt, goneAt: Infinity });
     }
     return this.operations.begin({ project, zone: undefined, type: 'insert', target, ms, error, requestId });
   }
@@ -93,15 +113,29 @@ export class Images {
 
   list(project: string): readonly Message[] {
     const now = this.ground.clock.monotonic();
-    return this.inspect().map(({ name, id, labels, diskBytes, readyAt }) => ({
+    const pathOf = (name: string): string => linkTo(this.ground, `projects/${project}/global/images/${name}`);
+    const published = PUBLIC_IMAGES.filter((image) => image.project === project).map(({ name, family, gb }) => ({
       kind: 'compute#image',
-      id,
       name,
-      labels,
-      status: now >= readyAt ? 'READY' : 'PENDING',
-      diskSizeGb: String(Math.ceil(diskBytes / 2 ** 30)),
-      selfLink: linkTo(this.ground, `projects/${project}/global/images/${name}`),
+      family,
+      status: 'READY',
+      diskSizeGb: String(gb),
+      selfLink: pathOf(name),
     }));
+    const own = this.inspect().filter((image) => image.project === project);
+    return [
+      ...published,
+      ...own.map(({ name, id, labels, diskBytes, readyAt, body }) => ({
+        ...pick(body, ['family', 'architecture', 'guestOsFeatures', 'description']),
+        kind: 'compute#image',
+        id,
+        name,
+        labels,
+        status: now >= readyAt ? 'READY' : 'PENDING',
+        diskSizeGb: String(Math.ceil(diskBytes / 2 ** 30)),
+        selfLink: pathOf(name),
+      })),
+    ];
   }
 
   inspect(): readonly ImageRecord[] {
@@ -125,6 +159,10 @@ export class Images {
       return { error: { code: 'INVALID_IMAGE_FORMAT', message } };
     }
   }
+}
+
+function pick(message: Message, keys: readonly string[]): Message {
+  return Object.fromEntries(keys.flatMap((key) => (message[key] === undefined ? [] : [[key, message[key]]])));
 }
 
 interface DiskFacts {

@@ -1,11 +1,9 @@
 /** Instances: their creation, their life, and their deletion, all of which take time. */
 
 import {
-  labelProblem,
   linkTo,
   messageAt,
   messagesAt,
-  NAME,
   newId,
   textAt,
   textsAt,
@@ -14,8 +12,9 @@ import {
   type Message,
 } from './ground.js';
 import type { Images } from './images.js';
+import { checkInstance, checkRequestId } from './instance-checks.js';
 import type { OperationError, Operations } from './operations.js';
-import { invalid, notFound, Refusal } from './refusal.js';
+import { notFound, Refusal } from './refusal.js';
 import { MACHINE_TYPES, QUOTAS, REGIONS, type MachineTypeSpec } from './settings.js';
 
 /** An instance, for those who look inside. */
@@ -26,6 +25,20 @@ export interface InspectedInstance {
   readonly labels: Readonly<Record<string, string>>;
   /** The body that it was made from. */
   readonly body: Message;
+}
+
+interface DiskRecord {
+  readonly id: string;
+  readonly project: string;
+  readonly zone: string;
+  readonly name: string;
+  readonly instance: string;
+  readonly image: string;
+  /** GB. */
+  readonly size: string;
+  readonly type: string;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly autoDelete: boolean;
 }
 
 interface InstanceRecord {
@@ -45,6 +58,7 @@ interface InstanceRecord {
 
 export class Instances {
   private readonly records = new Map<string, InstanceRecord>();
+  private readonly disks = new Map<string, DiskRecord>();
   private made = 0;
   private limits: Readonly<Record<string, number>> = QUOTAS;
 
@@ -61,16 +75,20 @@ export class Instances {
     requestId: string | undefined,
     failure?: OperationError,
   ): Message {
+    checkRequestId(requestId);
     const earlier = this.operations.ofRequest(requestId);
     if (earlier !== undefined) return earlier;
     const name = textAt(body, 'name') ?? '';
-    const type = this.check(zone, name, body);
-    const error = failure ?? this.overQuota(zone, type);
+    const type = checkInstance(project, zone, body, (image) => this.images.sizeOf(image));
+    if (this.alive(zone, name)) throw exists(`projects/${project}/zones/${zone}/instances/${name}`);
+    const disk = this.diskOf(project, zone, body);
+    const error = failure ?? this.overQuota(zone, type, body);
     const { operationMs: ms, bootMs } = this.ground.settings();
     const target = `projects/${project}/zones/${zone}/instances/${name}`;
     if (error === undefined) {
       const now = this.ground.clock.monotonic();
       this.made += 1;
+      this.disks.set(keyOf(zone, disk.name), disk);
       this.records.set(keyOf(zone, name), {
         id: newId(this.ground.random),
         project,
@@ -170,6 +188,32 @@ export class Instances {
     };
   }
 
+  regions(project: string): readonly Message[] {
+    return [...REGIONS.keys()].map((region) => this.region(project, region));
+  }
+
+  zones(project: string): readonly Message[] {
+    return [...REGIONS].flatMap(([region, zones]) =>
+      zones.map((name) => ({
+        kind: 'compute#zone',
+        name,
+        status: 'UP',
+        region: linkTo(this.ground, `projects/${project}/regions/${region}`),
+        selfLink: linkTo(this.ground, `projects/${project}/zones/${name}`),
+      })),
+    );
+  }
+
+  disksIn(project: string, zone: string): readonly Message[] {
+    return this.disksOf(project)
+      .filter((disk) => disk.zone === zone)
+      .map((disk) => this.viewOfDisk(disk));
+  }
+
+  machineTypes(project: string, zone: string): readonly Message[] {
+    return MACHINE_TYPES.map(({ name }) => this.machineType(project, zone, name));
+  }
+
   machineType(project: string, zone: string, name: string): Message {
     const found = MACHINE_TYPES.find((type) => type.name === name);
     if (found === undefined) throw notFound(`projects/${project}/zones/${zone}/machineTypes/${name}`);
@@ -183,29 +227,32 @@ export class Instances {
     };
   }
 
-  private check(zone: string, name: string, body: Message): MachineTypeSpec {
-    if (!NAME.test(name)) throw invalid(`Invalid value for field 'resource.name': '${name}'`);
-    const labels = labelProblem(textsAt(body, 'labels'));
-    if (labels !== undefined) throw invalid(labels);
-    if (this.alive(zone, name)) {
-      throw new Refusal(409, 'alreadyExists', `The resource 'zones/${zone}/instances/${name}' already exists`);
+  /** The boot disk of a new instance: a resource of its own, which goes with its instance only if `autoDelete` is set. */
+  private diskOf(project: string, zone: string, body: Message): DiskRecord {
+    const [disk = {}] = messagesAt(body, 'disks');
+    const parameters = messageAt(disk, 'initializeParams');
+    const instance = textAt(body, 'name') ?? '';
+    const name = textAt(parameters, 'diskName') ?? instance;
+    if (this.disksOf(project).some((each) => each.zone === zone && each.name === name)) {
+      throw exists(`projects/${project}/zones/${zone}/disks/${name}`);
     }
-    const typeName = textAt(body, 'machineType')?.split('/').at(-1) ?? '';
-    const type = MACHINE_TYPES.find((each) => each.name === typeName);
-    if (type === undefined) throw invalid(`Invalid value for field 'resource.machineType': '${typeName}'`);
-    const [disk] = messagesAt(body, 'disks');
-    if (disk?.['boot'] !== true) throw invalid("Invalid value for field 'resource.disks[0]': a boot disk is needed");
-    this.images.check(textAt(messageAt(disk, 'initializeParams'), 'sourceImage') ?? '');
-    const [network] = messagesAt(body, 'networkInterfaces');
-    if (network === undefined) throw invalid("Invalid value for field 'resource.networkInterfaces'");
-    const path = textAt(network, 'network') ?? 'global/networks/default';
-    if (!/networks\/(default|ci)$/.test(path)) throw notFound(path);
-    return type;
+    const image = textAt(parameters, 'sourceImage') ?? '';
+    const size = textAt(parameters, 'diskSizeGb') ?? String(this.images.sizeOf(image));
+    const type = textAt(parameters, 'diskType')?.split('/').at(-1) ?? 'pd-standard';
+    const labels = textsAt(parameters, 'labels');
+    const autoDelete = disk['autoDelete'] === true;
+    return { id: newId(this.ground.random), project, zone, name, instance, image, size, type, labels, autoDelete };
   }
 
-  private overQuota(zone: string, type: MachineTypeSpec): OperationError | undefined {
+  private disksOf(project: string): DiskRecord[] {
+    return [...this.disks.values()].filter(
+      (disk) => disk.project === project && (!disk.autoDelete || this.alive(disk.zone, disk.instance)),
+    );
+  }
+
+  private overQuota(zone: string, type: MachineTypeSpec, body: Message): OperationError | undefined {
     const region = zone.replace(/-[a-z]$/, '');
-    for (const [metric, need] of [['INSTANCES', 1] as const, [metricOf(type), type.cores] as const]) {
+    for (const [metric, need] of [['INSTANCES', 1] as const, [this.metricOf(type, body), type.cores] as const]) {
       const limit = this.limits[metric];
       if (limit === undefined || this.usage(region, metric) + need <= limit) continue;
       const message = `Quota '${metric}' exceeded.  Limit: ${limit}.0 in region ${region}.`;
@@ -214,12 +261,22 @@ export class Instances {
     return undefined;
   }
 
+  /** Preemptible cores have a quota of their own if the region has one; else they count as others do. */
+  private metricOf({ name }: MachineTypeSpec, body: Message): string {
+    const { preemptible, provisioningModel } = messageAt(body, 'scheduling');
+    const isPreemptible = preemptible === true || provisioningModel === 'SPOT';
+    if (isPreemptible && (this.limits['PREEMPTIBLE_CPUS'] ?? 0) > 0) return 'PREEMPTIBLE_CPUS';
+    return name.startsWith('n2-') ? 'N2_CPUS' : 'CPUS';
+  }
+
   private usage(region: string, metric: string): number {
     const there = [...this.records.values()].filter(
       ({ zone, name }) => zone.startsWith(`${region}-`) && this.alive(zone, name),
     );
     if (metric === 'INSTANCES') return there.length;
-    return there.filter(({ type }) => metricOf(type) === metric).reduce((sum, { type }) => sum + type.cores, 0);
+    return there
+      .filter(({ type, body }) => this.metricOf(type, body) === metric)
+      .reduce((sum, { type }) => sum + type.cores, 0);
   }
 
   private alive(zone: string, name: string): boolean {
@@ -241,6 +298,24 @@ export class Instances {
     if (record.goneAt < Infinity) return 'STOPPING';
     if (record.stopped !== undefined) return 'TERMINATED';
     return this.ground.clock.monotonic() >= record.runsAt ? 'RUNNING' : 'PROVISIONING';
+  }
+
+  private viewOfDisk({ id, project, zone, name, instance, image, size, type, labels }: DiskRecord): Message {
+    const { ground } = this;
+    const scope = `projects/${project}/zones/${zone}`;
+    return {
+      kind: 'compute#disk',
+      id,
+      name,
+      zone: linkTo(ground, scope),
+      status: 'READY',
+      sizeGb: size,
+      sourceImage: linkTo(ground, image),
+      type: linkTo(ground, `${scope}/diskTypes/${type}`),
+      labels,
+      ...(this.alive(zone, instance) ? { users: [linkTo(ground, `${scope}/instances/${instance}`)] } : {}),
+      selfLink: linkTo(ground, `${scope}/disks/${name}`),
+    };
   }
 
   private view(record: InstanceRecord): Message {
@@ -274,8 +349,8 @@ export class Instances {
   }
 }
 
-function metricOf({ name }: MachineTypeSpec): string {
-  return name.startsWith('n2-') ? 'N2_CPUS' : 'CPUS';
+function exists(target: string): Refusal {
+  return new Refusal(409, 'alreadyExists', `The resource '${target}' already exists`);
 }
 
 function keyOf(zone: string, name: string): string {

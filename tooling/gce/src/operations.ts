@@ -50,6 +50,11 @@ export class Operations {
     return this.view(record);
   }
 
+  list(project: string, zone: string | undefined): readonly Message[] {
+    const there = [...this.records.values()].filter((record) => record.project === project && record.zone === zone);
+    return there.map((record) => this.view(record));
+  }
+
   get(name: string, zone: string | undefined): Message {
     return this.view(this.find(name, zone));
   }

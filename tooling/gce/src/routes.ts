@@ -1,8 +1,9 @@
-/** The calls that the simulated cloud answers, each under the path that Google has published. */
+/** The calls that the simulated cloud answers, by the names under which Google has published them. */
 
 import { asMessage, linkTo, type Ground, type Message } from './ground.js';
 import type { Images } from './images.js';
 import type { Instances } from './instances.js';
+import { matchesFilter } from './list-filter.js';
 import type { OperationError, Operations } from './operations.js';
 import { invalid, notFound } from './refusal.js';
 import { REGIONS } from './settings.js';
@@ -15,7 +16,7 @@ export interface Exchange {
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
   readonly body: Buffer;
   readonly signal: AbortSignal;
-  /** The operation of the call shall end with this. */
+  /** The operation of the call ends with this. */
   readonly failure: OperationError | undefined;
 }
 
@@ -27,13 +28,10 @@ export interface Answer {
 
 export interface Route {
   readonly api: 'compute' | 'storage';
-  /** e.g. `instances.insert`. */
+  /** A published method, e.g. `instances.insert`. */
   readonly operation: string;
-  readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE';
-  readonly path: string;
-  /** Names of the published types of body and answer. */
-  readonly request?: string;
-  readonly response?: string;
+  /** A call of the protocol of resumable uploads, which the definitions describe by its path only. */
+  readonly upload?: { readonly name: string; readonly httpMethod: 'POST' | 'PUT' | 'DELETE' };
   readonly handle: (exchange: Exchange) => Answer | Promise<Answer>;
 }
 
@@ -45,206 +43,142 @@ export interface Parts {
   readonly buckets: Buckets;
 }
 
-const PROJECT_PATH = '/compute/v1/projects/{project}';
-const ZONE_PATH = `${PROJECT_PATH}/zones/{zone}`;
-
 export function routesOf(parts: Parts): readonly Route[] {
-  return [...instanceRoutes(parts), ...operationRoutes(parts), ...imageRoutes(parts), ...storageRoutes(parts)];
+  return [...instanceRoutes(parts), ...placeRoutes(parts), ...imageRoutes(parts), ...storageRoutes(parts)];
+}
+
+/** Handles the list of a collection, whose items are filtered and paged. */
+type Lister = (params: Exchange['params']) => readonly Message[];
+
+function compute(operation: string, handle: (exchange: Exchange) => Message | Promise<Message>): Route {
+  return { api: 'compute', operation, handle: async (exchange) => ok(await handle(exchange)) };
+}
+
+function list(ground: Ground, operation: string, kind: string, items: Lister): Route {
+  return compute(operation, ({ params, query }) => {
+    const page = pageOf(items(params), query, ground.settings().pageSize);
+    return { kind: `compute#${kind}List`, id: operation, items: page.items, ...page.next };
+  });
 }
 
 function instanceRoutes({ ground, instances }: Parts): readonly Route[] {
-  const compute = { api: 'compute', response: 'Operation' } as const;
+  const nameIn = (params: Exchange['params']): string => params['instance'] ?? '';
   return [
-    {
-      ...compute,
-      operation: 'instances.insert',
-      method: 'POST',
-      path: `${ZONE_PATH}/instances`,
-      request: 'Instance',
-      handle: ({ params, query, body, failure }) =>
-        ok(instances.insert(project(params), zone(params), jsonIn(body), query.get('requestId') ?? undefined, failure)),
-    },
-    {
-      ...compute,
-      operation: 'instances.delete',
-      method: 'DELETE',
-      path: `${ZONE_PATH}/instances/{instance}`,
-      handle: ({ params, failure }) =>
-        ok(instances.delete(project(params), zone(params), params['instance'] ?? '', failure)),
-    },
-    {
-      ...compute,
-      operation: 'instances.get',
-      method: 'GET',
-      path: `${ZONE_PATH}/instances/{instance}`,
-      response: 'Instance',
-      handle: ({ params }) => ok(instances.get(zone(params), params['instance'] ?? '')),
-    },
-    {
-      ...compute,
-      operation: 'instances.aggregatedList',
-      method: 'GET',
-      path: `${PROJECT_PATH}/aggregated/instances`,
-      response: 'InstanceAggregatedList',
-      handle: ({ params, query }) => ok(aggregated(ground, instances, project(params), query)),
-    },
-    {
-      ...compute,
-      operation: 'instances.getSerialPortOutput',
-      method: 'GET',
-      path: `${ZONE_PATH}/instances/{instance}/serialPort`,
-      response: 'SerialPortOutput',
-      handle: ({ params }) => {
-        const contents = instances.console(zone(params), params['instance'] ?? '');
-        return ok({ kind: 'compute#serialPortOutput', contents, start: '0', next: String(contents.length) });
-      },
-    },
-    {
-      ...compute,
-      operation: 'machineTypes.get',
-      method: 'GET',
-      path: `${ZONE_PATH}/machineTypes/{machineType}`,
-      response: 'MachineType',
-      handle: ({ params }) => ok(instances.machineType(project(params), zone(params), params['machineType'] ?? '')),
-    },
-    {
-      ...compute,
-      operation: 'regions.get',
-      method: 'GET',
-      path: `${PROJECT_PATH}/regions/{region}`,
-      response: 'Region',
-      handle: ({ params }) => ok(instances.region(project(params), params['region'] ?? '')),
-    },
+    compute('instances.insert', ({ params, query, body, failure }) =>
+      instances.insert(project(params), zone(params), jsonIn(body), query.get('requestId') ?? undefined, failure),
+    ),
+    compute('instances.delete', ({ params, failure }) =>
+      instances.delete(project(params), zone(params), nameIn(params), failure),
+    ),
+    compute('instances.get', ({ params }) => instances.get(zone(params), nameIn(params))),
+    list(ground, 'instances.list', 'instance', (params) => {
+      const there = zone(params);
+      const listed = instances.listed(project(params)).filter((each) => each.zone === there);
+      return listed.map(({ message }) => message);
+    }),
+    compute('instances.aggregatedList', ({ params, query }) => aggregated(ground, instances, project(params), query)),
+    compute('instances.getSerialPortOutput', ({ params }) => {
+      const contents = instances.console(zone(params), nameIn(params));
+      return { kind: 'compute#serialPortOutput', contents, start: '0', next: String(contents.length) };
+    }),
+    list(ground, 'disks.list', 'disk', (params) => instances.disksIn(project(params), zone(params))),
+    compute('disks.get', ({ params }) => {
+      const { disk = '' } = params;
+      const found = instances.disksIn(project(params), zone(params)).find(({ name }) => name === disk);
+      if (found === undefined) throw notFound(`projects/${project(params)}/zones/${zone(params)}/disks/${disk}`);
+      return found;
+    }),
   ];
 }
 
-function operationRoutes({ operations }: Parts): readonly Route[] {
-  const compute = { api: 'compute', response: 'Operation' } as const;
+function placeRoutes({ ground, instances, operations }: Parts): readonly Route[] {
   const nameIn = (params: Exchange['params']): string => params['operation'] ?? '';
   return [
-    {
-      ...compute,
-      operation: 'zoneOperations.wait',
-      method: 'POST',
-      path: `${ZONE_PATH}/operations/{operation}/wait`,
-      handle: async ({ params, signal }) => ok(await operations.wait(nameIn(params), zone(params), signal)),
-    },
-    {
-      ...compute,
-      operation: 'zoneOperations.get',
-      method: 'GET',
-      path: `${ZONE_PATH}/operations/{operation}`,
-      handle: ({ params }) => ok(operations.get(nameIn(params), zone(params))),
-    },
-    {
-      ...compute,
-      operation: 'globalOperations.wait',
-      method: 'POST',
-      path: `${PROJECT_PATH}/global/operations/{operation}/wait`,
-      handle: async ({ params, signal }) => ok(await operations.wait(nameIn(params), undefined, signal)),
-    },
-    {
-      ...compute,
-      operation: 'globalOperations.get',
-      method: 'GET',
-      path: `${PROJECT_PATH}/global/operations/{operation}`,
-      handle: ({ params }) => ok(operations.get(nameIn(params), undefined)),
-    },
+    compute('machineTypes.get', ({ params }) =>
+      instances.machineType(project(params), zone(params), params['machineType'] ?? ''),
+    ),
+    list(ground, 'machineTypes.list', 'machineType', (params) => instances.machineTypes(project(params), zone(params))),
+    compute('regions.get', ({ params }) => instances.region(project(params), params['region'] ?? '')),
+    list(ground, 'regions.list', 'region', (params) => instances.regions(project(params))),
+    compute('zones.get', ({ params }) => {
+      const name = zone(params);
+      return asMessage(instances.zones(project(params)).find((each) => each['name'] === name));
+    }),
+    list(ground, 'zones.list', 'zone', (params) => instances.zones(project(params))),
+    compute('zoneOperations.wait', ({ params, signal }) => operations.wait(nameIn(params), zone(params), signal)),
+    compute('zoneOperations.get', ({ params }) => operations.get(nameIn(params), zone(params))),
+    list(ground, 'zoneOperations.list', 'operation', (params) => operations.list(project(params), zone(params))),
+    compute('globalOperations.wait', ({ params, signal }) => operations.wait(nameIn(params), undefined, signal)),
+    compute('globalOperations.get', ({ params }) => operations.get(nameIn(params), undefined)),
+    list(ground, 'globalOperations.list', 'operation', (params) => operations.list(project(params), undefined)),
   ];
 }
 
 function imageRoutes({ ground, images }: Parts): readonly Route[] {
-  const compute = { api: 'compute', response: 'Operation' } as const;
+  const nameIn = (params: Exchange['params']): string => params['image'] ?? '';
   return [
-    {
-      ...compute,
-      operation: 'images.insert',
-      method: 'POST',
-      path: `${PROJECT_PATH}/global/images`,
-      request: 'Image',
-      handle: async ({ params, query, body, failure }) =>
-        ok(await images.insert(project(params), jsonIn(body), query.get('requestId') ?? undefined, failure)),
-    },
-    {
-      ...compute,
-      operation: 'images.list',
-      method: 'GET',
-      path: `${PROJECT_PATH}/global/images`,
-      response: 'ImageList',
-      handle: ({ params, query }) => {
-        const { items, next } = pageOf(images.list(project(params)), query, ground.settings().pageSize);
-        return ok({ kind: 'compute#imageList', id: 'images', items, ...next });
-      },
-    },
-    {
-      ...compute,
-      operation: 'images.delete',
-      method: 'DELETE',
-      path: `${PROJECT_PATH}/global/images/{image}`,
-      handle: ({ params }) => ok(images.delete(project(params), params['image'] ?? '')),
-    },
+    compute('images.insert', ({ params, query, body, failure }) =>
+      images.insert(project(params), jsonIn(body), query.get('requestId') ?? undefined, failure),
+    ),
+    compute('images.get', ({ params }) => images.get(project(params), nameIn(params))),
+    compute('images.getFromFamily', ({ params }) => images.newestOf(project(params), params['family'] ?? '')),
+    list(ground, 'images.list', 'image', (params) => images.list(project(params))),
+    compute('images.delete', ({ params }) => images.delete(project(params), nameIn(params))),
   ];
 }
 
-const UPLOAD_PATH = '/upload/storage/v1/b/{bucket}/o';
-
 function storageRoutes({ ground, buckets }: Parts): readonly Route[] {
+  const storage = { api: 'storage' } as const;
   const sessionIn = (query: URLSearchParams): string => query.get('upload_id') ?? '';
+  const bucketIn = (params: Exchange['params']): string => params['bucket'] ?? '';
+  const upload = { ...storage, operation: 'objects.insert' } as const;
   return [
     {
-      api: 'storage',
-      operation: 'objects.insert',
-      method: 'POST',
-      path: UPLOAD_PATH,
-      request: 'Object',
+      ...upload,
+      upload: { name: 'objects.insert', httpMethod: 'POST' },
       handle: ({ params, query, body }) => {
         if (query.get('uploadType') !== 'resumable') throw invalid('only resumable uploads are simulated');
-        const bucket = params['bucket'] ?? '';
+        const bucket = bucketIn(params);
         const id = buckets.begin(bucket, jsonIn(body), query.get('name') ?? undefined);
         const location = `${ground.url()}/upload/storage/v1/b/${bucket}/o?uploadType=resumable&upload_id=${id}`;
         return { status: 200, headers: { location } };
       },
     },
     {
-      api: 'storage',
-      operation: 'objects.upload',
-      method: 'PUT',
-      path: UPLOAD_PATH,
-      response: 'Object',
+      ...upload,
+      upload: { name: 'objects.upload', httpMethod: 'PUT' },
       handle: ({ query, headers, body }) => {
         const range = headers['content-range'];
         return progress(buckets.put(sessionIn(query), typeof range === 'string' ? range : '', body));
       },
     },
     {
-      api: 'storage',
-      operation: 'objects.cancelUpload',
-      method: 'DELETE',
-      path: UPLOAD_PATH,
+      ...upload,
+      upload: { name: 'objects.cancelUpload', httpMethod: 'DELETE' },
       handle: ({ query }) => {
         buckets.cancel(sessionIn(query));
         return { status: 499 };
       },
     },
     {
-      api: 'storage',
+      ...storage,
       operation: 'objects.list',
-      method: 'GET',
-      path: '/storage/v1/b/{bucket}/o',
-      response: 'Objects',
       handle: ({ params, query }) => {
-        const all = buckets.list(params['bucket'] ?? '', query.get('prefix') ?? '');
+        const all = buckets.list(bucketIn(params), query.get('prefix') ?? '');
         const { items, next } = pageOf(all, query, ground.settings().pageSize);
         return ok({ kind: 'storage#objects', items, ...next });
       },
     },
     {
-      api: 'storage',
+      ...storage,
+      operation: 'objects.get',
+      handle: ({ params }) => ok(buckets.get(bucketIn(params), params['object'] ?? '')),
+    },
+    {
+      ...storage,
       operation: 'objects.delete',
-      method: 'DELETE',
-      path: '/storage/v1/b/{bucket}/o/{object}',
       handle: ({ params }) => {
-        buckets.delete(params['bucket'] ?? '', params['object'] ?? '');
+        buckets.delete(bucketIn(params), params['object'] ?? '');
         return { status: 204 };
       },
     },
@@ -252,10 +186,11 @@ function storageRoutes({ ground, buckets }: Parts): readonly Route[] {
 }
 
 function aggregated(ground: Ground, instances: Instances, inProject: string, query: URLSearchParams): Message {
-  const { items, next } = pageOf(instances.listed(inProject), query, ground.settings().pageSize);
+  const listed = instances.listed(inProject).map(({ message }) => message);
+  const { items, next } = pageOf(listed, query, ground.settings().pageSize);
   const scopes = new Map<string, Message>();
   for (const name of [...REGIONS.values()].flat()) {
-    const found = items.filter((item) => item.zone === name).map(({ message }) => message);
+    const found = items.filter((item) => String(item['zone']).endsWith(`/zones/${name}`));
     const warning = {
       code: 'NO_RESULTS_ON_PAGE',
       message: `There are no results for scope 'zones/${name}' on this page.`,
@@ -273,15 +208,24 @@ function aggregated(ground: Ground, instances: Instances, inProject: string, que
   };
 }
 
-function pageOf<T>(
-  all: readonly T[],
+/** Entries of a page at most, as published. */
+const MAX_RESULTS = 500;
+
+function pageOf(
+  all: readonly Message[],
   query: URLSearchParams,
   largest: number,
-): { readonly items: readonly T[]; readonly next: { readonly nextPageToken?: string } } {
+): { readonly items: readonly Message[]; readonly next: { readonly nextPageToken?: string } } {
+  if (query.get('orderBy') !== null) throw invalid("Invalid value for field 'orderBy': it is not simulated");
+  const filtered = all.filter((message) => matchesFilter(message, query.get('filter')));
   const begin = Number(query.get('pageToken') ?? 0);
   if (!Number.isInteger(begin) || begin < 0) throw invalid("Invalid value for field 'pageToken'");
-  const end = begin + Math.min(Number(query.get('maxResults') ?? largest), largest);
-  return { items: all.slice(begin, end), next: end < all.length ? { nextPageToken: String(end) } : {} };
+  const wanted = Number(query.get('maxResults') ?? largest);
+  if (wanted > Math.max(MAX_RESULTS, largest)) {
+    throw invalid(`Invalid value for field 'maxResults': '${wanted}'. Must be less than or equal to '${MAX_RESULTS}'`);
+  }
+  const end = begin + Math.min(wanted, largest);
+  return { items: filtered.slice(begin, end), next: end < filtered.length ? { nextPageToken: String(end) } : {} };
 }
 
 function progress(state: Progress): Answer {

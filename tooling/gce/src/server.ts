@@ -10,9 +10,6 @@ import { Refusal, invalid } from './refusal.js';
 import type { Answer, Exchange, Route } from './routes.js';
 import type { Tokens } from './tokens.js';
 
-/** Parameters of every method that are not named with it. */
-const COMMON_PARAMETERS = new Set(['alt', 'prettyPrint', 'fields', 'key', 'userIp', 'uploadType', 'upload_id', 'name']);
-
 export interface CloudServerOptions {
   readonly ground: Ground;
   readonly routes: readonly Route[];
@@ -29,16 +26,23 @@ interface Match {
 
 export class CloudServer {
   private readonly server: Server;
-  private readonly patterns: readonly { readonly route: Route; readonly pattern: RegExp }[];
+  private readonly patterns: readonly {
+    readonly route: Route;
+    readonly httpMethod: string;
+    readonly pattern: RegExp;
+  }[];
   private readonly closed = new AbortController();
   private recent: number[] = [];
 
   constructor(private readonly options: CloudServerOptions) {
-    const wrong = options.routes.find(({ api, path }) => !options.definitions[api].hasPath(path));
-    if (wrong !== undefined) throw new Error(`${wrong.path} is not a path that Google has published`);
     // All calls that wait for something watch it.
     setMaxListeners(0, this.closed.signal);
-    this.patterns = options.routes.map((route) => ({ route, pattern: patternOf(route.path) }));
+    this.patterns = options.routes.map((route) => {
+      const { httpMethod, path, uploadPath } = options.definitions[route.api].method(route.operation);
+      if (route.upload === undefined) return { route, httpMethod, pattern: patternOf(path) };
+      const pattern = patternOf((uploadPath ?? path).replace('/resumable/', '/'));
+      return { route, httpMethod: route.upload.httpMethod, pattern };
+    });
     this.server = createServer((request, response) => {
       this.serve(request, response).catch((error: unknown) => {
         // A caller that has gone needs no answer; anything else is a defect here, to be seen by whoever called.
@@ -74,7 +78,8 @@ export class CloudServer {
     const body = await readBody(request);
     const method = request.method ?? 'GET';
     const match = this.find(method, url.pathname);
-    const call: CloudCall = { operation: match?.route.operation ?? 'unknown', method, path: url.pathname + url.search };
+    const operation = match?.route.upload?.name ?? match?.route.operation ?? 'unknown';
+    const call: CloudCall = { operation, method, path: url.pathname + url.search };
     onCall(call);
     const fault = faults.strike(call);
     const halfMs = ground.settings().latencyMs / 2;
@@ -100,7 +105,7 @@ export class CloudServer {
       this.options.tokens.check(request.headers.authorization);
       if (match === undefined) throw new Refusal(404, 'notFound', `Not found: ${url.pathname}`);
       if (match.route.api === 'compute') this.limit();
-      this.checkRequest(match.route, url.searchParams, body);
+      this.checkRequest(match, url.searchParams, body);
       const exchange: Exchange = {
         params: match.params,
         query: url.searchParams,
@@ -116,22 +121,25 @@ export class CloudServer {
     }
   }
 
-  private checkRequest({ api, operation, request }: Route, query: URLSearchParams, body: Buffer): void {
-    const definitions = this.options.definitions[api];
-    const parameters = definitions.parametersOf(methodOf(operation));
-    for (const name of query.keys()) {
-      if (!parameters.has(name) && !COMMON_PARAMETERS.has(name)) throw invalid(`Unknown parameter "${name}"`);
-    }
-    if (request === undefined) return;
-    const problem = definitions.problemWith(jsonOrRefusal(body), request);
-    if (problem !== undefined) throw invalid(`Invalid JSON payload received: ${problem}`);
+  private checkRequest({ route, params }: Match, query: URLSearchParams, body: Buffer): void {
+    const definitions = this.options.definitions[route.api];
+    const { request } = definitions.method(route.operation);
+    // The session of an upload replaces the parameters of its method.
+    const isPartOfUpload = route.upload !== undefined && route.upload.httpMethod !== 'POST';
+    const problem =
+      definitions.problemWithParameters(route.operation, params, 'path') ??
+      (isPartOfUpload ? undefined : definitions.problemWithParameters(route.operation, parametersIn(query), 'query')) ??
+      (isPartOfUpload || request === undefined ? undefined : problemWithBody(definitions, request, body));
+    if (problem !== undefined) throw invalid(problem);
   }
 
   /** An answer that Google's definitions do not allow is a defect of the simulation. */
-  private checked({ api, response }: Route, answer: Answer): Answer {
+  private checked({ api, operation }: Route, answer: Answer): Answer {
+    const definitions = this.options.definitions[api];
+    const { response } = definitions.method(operation);
     if (response === undefined || answer.message === undefined) return answer;
-    const problem = this.options.definitions[api].problemWith(answer.message, response);
-    if (problem !== undefined) throw new Error(`the answer is not as published: ${problem}`);
+    const problem = definitions.problemWith(answer.message, response);
+    if (problem !== undefined) throw new Error(`the answer to ${operation} is not as published: ${problem}`);
     return answer;
   }
 
@@ -148,8 +156,8 @@ export class CloudServer {
   }
 
   private find(method: string, path: string): Match | undefined {
-    for (const { route, pattern } of this.patterns) {
-      if (route.method !== method) continue;
+    for (const { route, httpMethod, pattern } of this.patterns) {
+      if (httpMethod !== method) continue;
       const groups = pattern.exec(path)?.groups;
       if (groups === undefined) continue;
       return {
@@ -165,14 +173,20 @@ function patternOf(path: string): RegExp {
   return new RegExp(`^${path.replaceAll(/\{(\w+)\}/g, '(?<$1>[^/]+)')}$`);
 }
 
-/** `objects.insert` is declared as `Objects$Insert`; the protocol of uploads is part of that. */
-function methodOf(operation: string): string {
-  const [collection = '', method = ''] = operation
-    .replace(/^objects\.(upload|cancelUpload)$/, 'objects.insert')
-    .split('.');
-  return [collection.toLowerCase(), method.toLowerCase()]
-    .map((name) => name.slice(0, 1).toUpperCase() + name.slice(1))
-    .join('$');
+/** Throws for a parameter that is given twice, and for a partial answer, which the simulation cannot give. */
+function parametersIn(query: URLSearchParams): Readonly<Record<string, string>> {
+  const parameters: Record<string, string> = {};
+  for (const [name, value] of query) {
+    if (name in parameters) throw invalid(`Parameter "${name}" is given twice`);
+    if (name === 'fields') throw invalid('Partial answers (fields) are not simulated');
+    parameters[name] = value;
+  }
+  return parameters;
+}
+
+function problemWithBody(definitions: Definitions, type: string, body: Buffer): string | undefined {
+  const problem = definitions.problemWith(jsonOrRefusal(body), type);
+  return problem === undefined ? undefined : `Invalid JSON payload received: ${problem}`;
 }
 
 function isBefore(fault: CallFault): boolean {

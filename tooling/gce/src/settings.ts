@@ -50,6 +50,24 @@ export const MACHINE_TYPES: readonly MachineTypeSpec[] = [
   { name: 'n2-standard-4', cores: 4, ramMb: 16_384 },
 ];
 
+export const DISK_TYPES: readonly string[] = [
+  'pd-standard',
+  'pd-balanced',
+  'pd-ssd',
+  'pd-extreme',
+  'hyperdisk-balanced',
+];
+export const ACCELERATOR_TYPES: readonly string[] = ['nvidia-tesla-t4', 'nvidia-l4'];
+
+/** Names of networks, of any project. */
+export const NETWORKS: readonly string[] = ['default', 'ci', 'shared'];
+/** Subnetworks, which exist in every region; `shared` belongs to the host project of a shared VPC. */
+export const SUBNETWORKS: readonly { readonly project: string; readonly network: string; readonly name: string }[] = [
+  { project: PROJECT, network: 'default', name: 'default' },
+  ...['ci', 'ci-a', 'ci-central'].map((name) => ({ project: PROJECT, network: 'ci', name })),
+  { project: 'host', network: 'shared', name: 'shared' },
+];
+
 /** Limits of each region, by metric. */
 export const QUOTAS: Readonly<Record<string, number>> = {
   INSTANCES: 1000,
@@ -59,9 +77,10 @@ export const QUOTAS: Readonly<Record<string, number>> = {
   DISKS_TOTAL_GB: 100_000,
 };
 
-/** Images of others, by project and family. */
+/** Images of others, by project and family, the newest of a family last. */
 export const PUBLIC_IMAGES = [
-  { project: 'debian-cloud', family: 'debian-12', name: 'debian-12-bookworm-v20240110' },
-  { project: 'debian-cloud', family: 'debian-12', name: 'debian-12-bookworm-v20240213' },
-  { project: 'acme', family: 'base', name: 'base-1' },
+  { project: 'debian-cloud', family: 'debian-12', name: 'debian-12-bookworm-v20240110', gb: 10 },
+  { project: 'debian-cloud', family: 'debian-12', name: 'debian-12-bookworm-v20240213', gb: 10 },
+  { project: 'windows-cloud', family: 'windows-2022', name: 'windows-server-2022-dc-v20240213', gb: 50 },
+  { project: 'acme', family: 'base', name: 'base-1', gb: 10 },
 ] as const;

@@ -67,8 +67,8 @@ let published: Readonly<Record<'compute' | 'storage', Definitions>> | undefined;
 /** Read once: they are large, and do not change. */
 function publishedDefinitions(): Readonly<Record<'compute' | 'storage', Definitions>> {
   published ??= {
-    compute: new Definitions('@googleapis/compute/build/v1'),
-    storage: new Definitions('@googleapis/storage/build/v1'),
+    compute: new Definitions('compute'),
+    storage: new Definitions('storage'),
   };
   return published;
 }

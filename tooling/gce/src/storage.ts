@@ -77,6 +77,13 @@ export class Buckets {
     return [...this.objects.values()].filter(({ name }) => name.startsWith(prefix)).map(view);
   }
 
+  get(bucket: string, name: string): Message {
+    known(bucket);
+    const object = this.objects.get(name);
+    if (object === undefined) throw noObject(bucket, name);
+    return view(object);
+  }
+
   delete(bucket: string, name: string): void {
     known(bucket);
     if (!this.objects.delete(name)) throw noObject(bucket, name);

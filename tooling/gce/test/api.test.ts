@@ -2,6 +2,10 @@
 
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { seededRandom, VirtualClock } from '@nodepool/core';
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { PROJECT, startSimulatedGce, type SimulatedGce } from '../src/index.js';
 import { Definitions } from '../src/definitions.js';
 
@@ -52,6 +56,14 @@ function instance(name: string, change: object = {}): object {
   };
 }
 
+const IMAGE = 'projects/debian-cloud/global/images/family/debian-12';
+const WINDOWS = 'projects/windows-cloud/global/images/family/windows-2022';
+const disk = (parameters: object): object => ({
+  disks: [{ boot: true, initializeParams: { sourceImage: IMAGE, ...parameters } }],
+});
+const nic = (change: object): object => ({ networkInterfaces: [change] });
+const metadata = (...items: object[]): object => ({ metadata: { items } });
+
 describe('a call', () => {
   it('without a good token is refused with 401', async () => {
     const { status } = await ask('GET', `${ZONE}/instances/none`, undefined, { authorization: 'Bearer nonsense' });
@@ -59,18 +71,69 @@ describe('a call', () => {
   });
 
   it.each([
-    ['a field that is not published', { colour: 'red' }, 'Instance.colour is not known'],
-    ['a field of another type', { disks: [{ diskSizeGb: 10 }] }, 'Instance.disks[0].diskSizeGb is to be a string'],
+    ['a field that is not published', { colour: 'red' }, 'must NOT have additional properties: colour'],
+    ['a field of another type', { disks: [{ diskSizeGb: 10 }] }, 'disks/0/diskSizeGb must be string'],
+    ['a value that is not in an enumeration', { scheduling: { onHostMaintenance: 'STAY' } }, 'MIGRATE,TERMINATE'],
+    ['a number that is no int64', disk({ diskSizeGb: 'ten' }), 'diskSizeGb'],
     ['a label with a capital', { labels: { team: 'CI' } }, 'resource.labels'],
     ['a machine type that does not exist', { machineType: 'zones/us-central1-a/machineTypes/z9' }, 'machineType'],
+    ['a machine type of another zone', { machineType: 'zones/us-central1-b/machineTypes/e2-micro' }, 'us-central1-a'],
+    ['a bare machine type', { machineType: 'e2-micro' }, 'The URL is malformed'],
+    ['a disk type of another zone', disk({ diskType: 'zones/us-central1-b/diskTypes/pd-ssd' }), 'us-central1-a'],
+    ['a disk type that does not exist', disk({ diskType: 'zones/us-central1-a/diskTypes/pd-fast' }), 'pd-fast'],
+    ['a disk that is smaller than its image', disk({ sourceImage: WINDOWS, diskSizeGb: '20' }), '(50 GB)'],
+    ['a subnetwork of another region', nic({ subnetwork: 'regions/europe-west1/subnetworks/ci' }), 'us-central1'],
+    ['a subnetwork that does not exist', nic({ subnetwork: 'regions/us-central1/subnetworks/x' }), 'cannot be found'],
+    [
+      'the default network beside the subnetwork of another',
+      nic({ network: 'global/networks/default', subnetwork: 'projects/host/regions/us-central1/subnetworks/shared' }),
+      'is not in network',
+    ],
+    ['a metadata key with a dot', metadata({ key: 'user.data', value: '' }), 'metadata/items/0/key'],
+    ['a metadata key twice', metadata({ key: 'a', value: '' }, { key: 'a', value: '' }), 'metadata.items.key'],
+    ['too much metadata', metadata({ key: 'a', value: 'x'.repeat(300_000) }), 'metadata'],
+    [
+      'preemption and automatic restart',
+      { scheduling: { preemptible: true, automaticRestart: true } },
+      'AutomaticRestart',
+    ],
+    [
+      'preemption and migration',
+      { scheduling: { provisioningModel: 'SPOT', onHostMaintenance: 'MIGRATE' } },
+      'MIGRATE',
+    ],
+    [
+      'a termination action without SPOT',
+      { scheduling: { instanceTerminationAction: 'DELETE' } },
+      'termination action',
+    ],
+    [
+      'an accelerator that shall migrate',
+      {
+        guestAccelerators: [{ acceleratorType: 'zones/us-central1-a/acceleratorTypes/nvidia-l4', acceleratorCount: 1 }],
+      },
+      'live migration',
+    ],
   ])('with %s is refused with 400', async (_what, change, reason) => {
     const { status, body } = await ask('POST', `${ZONE}/instances`, instance('one', change));
     expect(status).toBe(400);
     expect(JSON.stringify(body)).toContain(reason);
   });
 
-  it('with a parameter that the method does not have is refused with 400', async () => {
-    expect((await ask('POST', `${ZONE}/instances?requestID=1`, instance('one'))).status).toBe(400);
+  it.each([
+    ['that the method does not have', '?requestID=1'],
+    ['that is given twice', '?prettyPrint=true&prettyPrint=false'],
+    ['of another type', '?prettyPrint=perhaps'],
+    ['requestId that is no UUID', '?requestId=one'],
+    ['requestId that is zero', '?requestId=00000000-0000-0000-0000-000000000000'],
+  ])('with a parameter %s is refused with 400', async (_what, query) => {
+    expect((await ask('POST', `${ZONE}/instances${query}`, instance('one'))).status).toBe(400);
+    expect(cloud.inspect.instances()).toEqual([]);
+  });
+
+  it('with a subnetwork of a shared VPC and no network is accepted', async () => {
+    const change = nic({ subnetwork: 'projects/host/regions/us-central1/subnetworks/shared' });
+    expect((await ask('POST', `${ZONE}/instances`, instance('one', change))).status).toBe(200);
   });
 
   it('beyond the rate is refused with 403 until a second has passed', async () => {
@@ -108,6 +171,36 @@ describe('an insertion', () => {
 });
 
 describe('a list', () => {
+  const namesIn = ({ body }: Answer): unknown[] => (body['items'] as { name: string }[]).map(({ name }) => name);
+
+  it('holds what matches its filter', async () => {
+    cloud.configure({ pageSize: 500 });
+    for (const [name, team] of [
+      ['one', 'a'],
+      ['two', 'b'],
+    ] as const) {
+      await ask('POST', `${ZONE}/instances`, instance(name, { labels: { team } }));
+    }
+    const filtered = (filter: string): Promise<Answer> =>
+      ask('GET', `${ZONE}/instances?filter=${encodeURIComponent(filter)}`);
+    expect(namesIn(await filtered('labels.team = b'))).toEqual(['two']);
+    expect(namesIn(await filtered('(labels.team != "b") AND (status = PROVISIONING)'))).toEqual(['one']);
+    expect(namesIn(await filtered('name eq t.*'))).toEqual(['two']);
+    expect((await filtered('labels.team = a OR labels.team = b')).status).toBe(400);
+  });
+
+  it.each(['zones', 'regions', 'global/images', 'zones/us-central1-a/machineTypes', 'zones/us-central1-a/disks'])(
+    'of %s is as published',
+    async (collection) => {
+      await ask('POST', `${ZONE}/instances`, instance('one'));
+      expect((await ask('GET', `/compute/v1/projects/${PROJECT}/${collection}`)).status).toBe(200);
+    },
+  );
+
+  it('refuses pages of more than 500 entries', async () => {
+    expect((await ask('GET', `${ZONE}/instances?maxResults=501`)).status).toBe(400);
+  });
+
   it('has pages over all zones', async () => {
     for (const name of ['one', 'two', 'three']) await ask('POST', `${ZONE}/instances`, instance(name));
     const path = `/compute/v1/projects/${PROJECT}/aggregated/instances`;
@@ -119,6 +212,47 @@ describe('a list', () => {
     expect(JSON.stringify(second.body)).toContain('"three"');
   });
 });
+
+describe('a disk', () => {
+  it.each([
+    ['goes with its instance', true, []],
+    ['stays without autoDelete', false, ['one']],
+  ])('%s', async (_what, autoDelete, left) => {
+    const disks = [{ boot: true, autoDelete, initializeParams: { sourceImage: IMAGE } }];
+    await ask('POST', `${ZONE}/instances`, instance('one', { disks }));
+    await ask('DELETE', `${ZONE}/instances/one`);
+    const { body } = await ask('GET', `${ZONE}/disks`);
+    expect((body['items'] as { name: string }[]).map(({ name }) => name)).toEqual(left);
+  });
+});
+
+describe('an image', () => {
+  it('of a family is the newest of it', async () => {
+    const path = '/compute/v1/projects/debian-cloud/global/images/family/debian-12';
+    expect((await ask('GET', path)).body['name']).toBe('debian-12-bookworm-v20240213');
+  });
+
+  it('that is inserted twice at once is made once', async () => {
+    const archive = gzippedDisk();
+    const { headers } = await ask('POST', `${UPLOAD}?uploadType=resumable&name=disk`, { name: 'disk' });
+    const range = { 'content-range': `bytes 0-${archive.byteLength - 1}/${archive.byteLength}` };
+    await ask('PUT', headers.get('location') ?? '', archive, range);
+    const body = { name: 'image', rawDisk: { source: 'https://storage.googleapis.com/acme-images/disk' } };
+    const path = `/compute/v1/projects/${PROJECT}/global/images`;
+    const answers = await Promise.all([ask('POST', path, body), ask('POST', path, body)]);
+    expect(answers.map(({ status }) => status).toSorted()).toEqual([200, 409]);
+    expect(cloud.inspect.images()).toHaveLength(1);
+  });
+});
+
+/** A disk in the archive that Compute Engine wants, packed by GNU tar itself. */
+function gzippedDisk(): Uint8Array {
+  const folder = mkdtempSync(join(tmpdir(), 'disk-'));
+  writeFileSync(join(folder, 'disk.raw'), Buffer.alloc(2 ** 20));
+  const archive = execFileSync('tar', ['--format=oldgnu', '-C', folder, '-cz', 'disk.raw']);
+  rmSync(folder, { recursive: true });
+  return archive;
+}
 
 describe('an upload', () => {
   async function begin(): Promise<string> {
@@ -157,16 +291,17 @@ describe('an upload', () => {
 });
 
 describe('the published definitions', () => {
-  const definitions = new Definitions('@googleapis/compute/build/v1');
+  const definitions = new Definitions('compute');
 
-  it('have the paths that are served', () => {
-    expect(definitions.hasPath('/compute/v1/projects/{project}/zones/{zone}/operations/{operation}/wait')).toBe(true);
-    expect(definitions.hasPath('/compute/v1/projects/{project}/nothing')).toBe(false);
+  it('have the methods that are served', () => {
+    const path = '/compute/v1/projects/{project}/zones/{zone}/operations/{operation}/wait';
+    expect(definitions.method('zoneOperations.wait')).toMatchObject({ httpMethod: 'POST', path });
+    expect(() => definitions.method('instances.explode')).toThrow('not in the published definitions');
   });
 
   it('tell where a message is wrong', () => {
     const message = { name: 'one', disks: [{ boot: 'yes' }] };
-    expect(definitions.problemWith(message, 'Instance')).toBe('Instance.disks[0].boot is to be a boolean, not "yes"');
+    expect(definitions.problemWith(message, 'Instance')).toBe('disks/0/boot must be boolean');
     expect(definitions.problemWith({ name: 'one', disks: [{ boot: true }] }, 'Instance')).toBeUndefined();
   });
 });
