@@ -8,6 +8,7 @@ import {
   type CreateRequest,
   type ExternalId,
   type Instance,
+  type JsonObject,
   type PoolConfig,
   type ProviderContext,
   type QuotaInformation,
@@ -18,7 +19,7 @@ import {
 import { Compute } from './client/compute.js';
 import { connect } from './client/google.js';
 import { Storage } from './client/storage.js';
-import { imagePath, isZoneOf, type GceLabel, type GceProvider } from './config.js';
+import { imagePath, type GceLabel, type GceProvider } from './config.js';
 import { GceImages } from './images.js';
 import {
   externalIdOf,
@@ -30,8 +31,9 @@ import {
   type InstancePlace,
 } from './instance.js';
 import { MachineTypes } from './machine-types.js';
-import { limitsIn, needOf, type MachineSize } from './quota.js';
+import { hasPreemptibleQuota, limitsIn, needOf, type MachineSize } from './quota.js';
 import { deleteResource, listResources } from './resources.js';
+import { usedZones, ZoneLists, zonesIn } from './zone-lists.js';
 
 /** Calls that wait for an operation take long, and are answered by the cloud as it pleases. */
 const CONCURRENCY = 1000;
@@ -44,6 +46,7 @@ const LIST_INTERVAL_MS = 3000;
 interface Started {
   readonly compute: Compute;
   readonly storage: Storage | undefined;
+  readonly zones: ZoneLists;
   readonly machineTypes: MachineTypes;
 }
 
@@ -53,6 +56,8 @@ export class GceAdapter implements SimpleTaskManagerAdapter<GceLabel> {
   readonly images: GceImages;
   private readonly stopped = new AbortController();
   private started: Started | undefined;
+  /** Set if the region has a quota for preemptible cores. */
+  private preemptibleQuota = false;
 
   constructor(private readonly config: GceProvider) {
     this.images = new GceImages(config);
@@ -64,8 +69,9 @@ export class GceAdapter implements SimpleTaskManagerAdapter<GceLabel> {
     const google = connect(config);
     const compute = new Compute(google, config.project, tasks, clock);
     const call: Call = { signal: this.stopped.signal, deadline: clock.monotonic() + START_TIMEOUT_MS, log };
+    let region: JsonObject;
     try {
-      await compute.region(config.region, call);
+      region = await compute.region(config.region, call);
     } catch (error) {
       if (!isDriverError(error) || error.code !== 'not-found') throw error;
       const message = `provider ${config.name}: project ${config.project} has no region ${config.region}`;
@@ -73,7 +79,9 @@ export class GceAdapter implements SimpleTaskManagerAdapter<GceLabel> {
     }
     const bucket = config.storageBucket;
     const storage = bucket === undefined ? undefined : new Storage({ google, bucket, clock, onApiCall });
-    this.started = { compute, storage, machineTypes: new MachineTypes(compute) };
+    this.preemptibleQuota = hasPreemptibleQuota(region);
+    const zones = new ZoneLists(compute, clock, usedZones(config), zonesIn(region));
+    this.started = { compute, storage, zones, machineTypes: new MachineTypes(compute) };
     this.images.start({ compute, storage, clock });
   }
 
@@ -106,16 +114,15 @@ export class GceAdapter implements SimpleTaskManagerAdapter<GceLabel> {
     await compute.finish(operation, `deletion of instance ${name}`, call);
   }
 
-  /** Those of the region, whose limits they count for, and ours wherever they are. */
+  /** Lists the instances of the region, whose limits they count for. */
   async listInstances(_tasks: TaskManager, call: Call): Promise<readonly Instance[]> {
-    const { compute, machineTypes } = this.running;
-    const { region, project, name } = this.config;
-    const listed = await compute.listInstances(call);
+    const { zones, machineTypes } = this.running;
+    const { region, zone } = this.config;
+    const listed = await zones.list(call);
     await machineTypes.learn(listed, region, call);
     const sizeOf = (machineType: string): MachineSize | undefined => machineTypes.known(machineType);
-    return listed
-      .map((data) => instanceOf(data, { region, project, sizeOf }))
-      .filter(({ az = '', tags }) => isZoneOf(region, az) || tags['nodepool_provider_name'] === name);
+    const { preemptibleQuota } = this;
+    return listed.map((data) => instanceOf(data, { region, zone, sizeOf, preemptibleQuota }));
   }
 
   listResources(_tasks: TaskManager, call: Call): Promise<readonly Resource[]> {
@@ -127,13 +134,18 @@ export class GceAdapter implements SimpleTaskManagerAdapter<GceLabel> {
   }
 
   async getQuotaLimits(_tasks: TaskManager, call: Call): Promise<QuotaInformation> {
-    return limitsIn(await this.running.compute.region(this.config.region, call));
+    const region = await this.running.compute.region(this.config.region, call);
+    this.preemptibleQuota = hasPreemptibleQuota(region);
+    return limitsIn(region);
   }
 
   /** Rejects with `ConfigurationError` when the zone does not have the machine type. */
   async getQuotaForLabel(_tasks: TaskManager, label: GceLabel, call: Call): Promise<QuotaInformation> {
     const size = await this.running.machineTypes.read(this.config.zone, label.instanceType, call);
-    if (size !== undefined) return needOf(label.instanceType, size);
+    if (size !== undefined) {
+      const preemptible = this.preemptibleQuota && label.provisioning !== 'standard';
+      return needOf({ machineType: label.instanceType, preemptible, accelerators: label.accelerators }, size);
+    }
     throw new ConfigurationError(
       `label ${label.name}: zone ${this.config.zone} has no machine type ${label.instanceType}`,
     );
@@ -163,7 +175,7 @@ export class GceAdapter implements SimpleTaskManagerAdapter<GceLabel> {
     const id = requestId('create', request.tags.nodepool_launch_attempt, place.zone);
     const operation = await this.accepted(request, compute.insertInstance(place.zone, body, id, call));
     await this.accepted(request, compute.finish(operation, `creation of instance ${place.name}`, call));
-    return externalIdOf(place);
+    return externalIdOf(place, this.config.zone);
   }
 
   /** What is not found in a creation is named by the configuration; but for built images, which come and go. */

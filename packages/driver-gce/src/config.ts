@@ -22,6 +22,15 @@ import { DEFAULT_NETWORK, DEFAULT_VOLUME_SIZE_GB, DEFAULT_VOLUME_TYPE, DEFAULTS 
 /** Format of disk images: the bytes of the disk, which are packed on their way. */
 const IMAGE_FORMAT = 'raw';
 
+/** The model by which an instance is provisioned; instances of the last two can be taken away at any time. */
+export type Provisioning = 'standard' | 'spot' | 'preemptible';
+
+export interface Accelerator {
+  /** e.g. `nvidia-tesla-t4`. */
+  readonly type: string;
+  readonly count: number;
+}
+
 export interface GceLabel extends LabelConfig {
   readonly instanceType: string;
   /** Path of the image, e.g. `projects/debian-cloud/global/images/family/debian-12`; undefined for a disk image. */
@@ -29,14 +38,15 @@ export interface GceLabel extends LabelConfig {
   readonly volumeType: string;
   /** GB. */
   readonly volumeSize: number;
-  /** Path. */
-  readonly network: string;
+  /** Path; undefined if the subnetwork alone says it. */
+  readonly network: string | undefined;
   /** Path. */
   readonly subnetwork: string | undefined;
   /** ssh public key of the user of the connection. */
   readonly key: string | undefined;
   readonly serviceAccount: string | undefined;
-  readonly preemptible: boolean;
+  readonly provisioning: Provisioning;
+  readonly accelerators: readonly Accelerator[];
   readonly instanceLabels: Readonly<Record<string, string>>;
   /** Whether nodes are reached at their internal addresses, and get no external one. */
   readonly useInternalIp: boolean;
@@ -120,20 +130,34 @@ function loadLabel(label: LabelConfig, source: LabelSource): GceLabel {
   const { section, poolSection, imageSection, providerSection } = source;
   const project = stringAt(providerSection, 'project') ?? '';
   const region = stringAt(providerSection, 'region') ?? '';
+  const subnetwork = pathOf(stringAt(poolSection, 'subnetwork'), `regions/${region}/subnetworks`);
+  // The default network beside the subnetwork of another one is refused, and breaks shared VPCs.
+  const network = subnetwork === undefined ? DEFAULT_NETWORK : undefined;
   return {
     ...label,
     instanceType: stringAt(section, 'instance-type') ?? '',
     cloudImage: label.image.kind === 'diskimage' ? undefined : cloudImage(imageSection, project),
     volumeType: stringAt(section, 'volume-type') ?? DEFAULT_VOLUME_TYPE,
     volumeSize: numberAt(section, 'volume-size') ?? DEFAULT_VOLUME_SIZE_GB,
-    network: pathOf(stringAt(poolSection, 'network'), 'global/networks') ?? DEFAULT_NETWORK,
-    subnetwork: pathOf(stringAt(poolSection, 'subnetwork'), `regions/${region}/subnetworks`),
+    network: pathOf(stringAt(poolSection, 'network'), 'global/networks') ?? network,
+    subnetwork,
     key: stringAt(imageSection, 'key'),
     serviceAccount: stringAt(section, 'service-account') ?? stringAt(poolSection, 'service-account'),
-    preemptible: booleanAt(section, 'preemptible') ?? booleanAt(poolSection, 'preemptible') ?? false,
+    provisioning: provisioningOf(section) ?? provisioningOf(poolSection) ?? 'standard',
+    accelerators: entriesAt(section, 'accelerators').map((entry) => ({
+      type: stringAt(entry.section, 'type') ?? '',
+      count: numberAt(entry.section, 'count') ?? 1,
+    })),
     instanceLabels: textsAt(section, 'labels'),
     useInternalIp: booleanAt(poolSection, 'use-internal-ip') ?? false,
   };
+}
+
+function provisioningOf(section: JsonObject): Provisioning | undefined {
+  const model = stringAt(section, 'provisioning-model');
+  if (model === 'spot' || model === 'standard') return model;
+  const preemptible = booleanAt(section, 'preemptible');
+  return preemptible === undefined ? undefined : preemptible ? 'preemptible' : 'standard';
 }
 
 function cloudImage(section: JsonObject, project: string): string {

@@ -2,6 +2,7 @@
 
 import { createHash } from 'node:crypto';
 import {
+  numberAt,
   objectAt,
   stringAt,
   type CreateRequest,
@@ -11,7 +12,7 @@ import {
 } from '@nodepool/core';
 import { labelsOf, linkAt, listAt } from './client/answers.js';
 import type { InstanceBody } from './client/compute.js';
-import type { GceLabel } from './config.js';
+import type { Accelerator, GceLabel } from './config.js';
 import { tagsInLabels, tagsToLabels } from './labels.js';
 import { needOf, type MachineSize } from './quota.js';
 
@@ -25,12 +26,15 @@ export interface InstancePlace {
   readonly name: string;
 }
 
-/** e.g. `us-central1-a/np0000000001-5f2c8a1b`. */
-export function externalIdOf({ zone, name }: InstancePlace): string {
-  return `${zone}/${name}`;
+/**
+ * Returns the name of an instance in the zone of its provider, as the existing Nodepool writes it and can delete it; in
+ * another zone, e.g. `us-central1-a/np0000000001-5f2c8a1b`.
+ */
+export function externalIdOf({ zone, name }: InstancePlace, providerZone: string): string {
+  return zone === providerZone ? name : `${zone}/${name}`;
 }
 
-/** Ids without a zone, as other versions of Nodepool wrote them, are in `zone`. */
+/** Returns the place that an external id names; ids without a zone are in `zone`, that of the provider. */
 export function placeOf(externalId: ExternalId, zone: string): InstancePlace {
   const text = typeof externalId === 'string' ? externalId : JSON.stringify(externalId);
   const slash = text.indexOf('/');
@@ -80,7 +84,7 @@ export function instanceBody(
     ],
     networkInterfaces: [
       {
-        network: label.network,
+        ...(label.network === undefined ? {} : { network: label.network }),
         ...(label.subnetwork === undefined ? {} : { subnetwork: label.subnetwork }),
         ...(label.useInternalIp ? {} : { accessConfigs: [{ type: 'ONE_TO_ONE_NAT', name: 'External NAT' }] }),
       },
@@ -95,8 +99,28 @@ export function instanceBody(
       label.serviceAccount === undefined
         ? []
         : [{ email: label.serviceAccount, scopes: ['https://www.googleapis.com/auth/cloud-platform'] }],
-    scheduling: label.preemptible ? { preemptible: true, automaticRestart: false, onHostMaintenance: 'TERMINATE' } : {},
+    scheduling: schedulingOf(label),
+    ...(label.accelerators.length === 0 ? {} : { guestAccelerators: acceleratorsIn(zone, label) }),
   };
+}
+
+/** Machine types that come with accelerators, and so cannot migrate. */
+const WITH_ACCELERATORS = /^(a2|a3|a4|g2)-/;
+
+function schedulingOf({ provisioning, accelerators, instanceType }: GceLabel): NonNullable<InstanceBody['scheduling']> {
+  const stays = accelerators.length > 0 || WITH_ACCELERATORS.test(instanceType);
+  if (provisioning === 'standard') return stays ? { onHostMaintenance: 'TERMINATE' } : {};
+  const endsEarly = { automaticRestart: false, onHostMaintenance: 'TERMINATE' } as const;
+  return provisioning === 'preemptible'
+    ? { preemptible: true, ...endsEarly }
+    : { provisioningModel: 'SPOT', instanceTerminationAction: 'STOP', ...endsEarly };
+}
+
+function acceleratorsIn(zone: string, { accelerators }: GceLabel): NonNullable<InstanceBody['guestAccelerators']> {
+  return accelerators.map(({ type, count }) => ({
+    acceleratorType: `zones/${zone}/acceleratorTypes/${type}`,
+    acceleratorCount: count,
+  }));
 }
 
 /** States of instances that run no more: their own shutdown, preemption, or somebody in the console. */
@@ -104,12 +128,15 @@ const STOPPED = new Set(['TERMINATED', 'STOPPED', 'SUSPENDED', 'SUSPENDING', 'ST
 
 export interface InstanceFacts {
   readonly region: string;
-  readonly project: string;
+  /** Zone of the provider. */
+  readonly zone: string;
   readonly sizeOf: (machineType: string) => MachineSize | undefined;
+  /** Set if the region has a quota for preemptible cores. */
+  readonly preemptibleQuota: boolean;
 }
 
 /** What a listing says of an instance. A stopped one still exists, and is to be deleted. */
-export function instanceOf(data: JsonObject, { region, project, sizeOf }: InstanceFacts): Instance {
+export function instanceOf(data: JsonObject, { region, zone, sizeOf, preemptibleQuota }: InstanceFacts): Instance {
   const place = { zone: linkAt(data, 'zone') ?? '', name: stringAt(data, 'name') ?? '' };
   const status = stringAt(data, 'status') ?? '';
   const [network = {}] = listAt(data, 'networkInterfaces');
@@ -119,26 +146,49 @@ export function instanceOf(data: JsonObject, { region, project, sizeOf }: Instan
   const publicIpv4 = stringAt(access, 'natIP');
   const machineType = linkAt(data, 'machineType') ?? '';
   return {
-    externalId: externalIdOf(place),
+    externalId: externalIdOf(place, zone),
     hostname: place.name,
-    ready: status === 'RUNNING' && privateIpv4 !== undefined,
+    // An external address that was asked for arrives after the instance runs.
+    ready:
+      status === 'RUNNING' && privateIpv4 !== undefined && (!('accessConfigs' in network) || publicIpv4 !== undefined),
     deleted: false,
     failed: STOPPED.has(status) ? stoppedBecause(data, status) : undefined,
-    tags: tagsInLabels(labelsOf(data)),
+    // The existing Nodepool writes its tags as metadata only.
+    tags: { ...tagsInMetadata(data), ...tagsInLabels(labelsOf(data)) },
     interfaceIp: publicIpv4 ?? privateIpv4,
     publicIpv4,
     privateIpv4,
     publicIpv6: stringAt(access6, 'externalIpv6'),
-    cloud: project,
+    cloud: 'Google',
     region,
     az: place.zone,
     hostId: stringAt(objectAt(data, 'resourceStatus') ?? {}, 'physicalHost'),
-    resources: needOf(machineType, sizeOf(machineType)).toResources(),
+    resources: needOf(
+      { machineType, preemptible: preemptibleQuota && isPreemptible(data), accelerators: acceleratorsOf(data) },
+      sizeOf(machineType),
+    ).toResources(),
   };
+}
+
+function isPreemptible(data: JsonObject): boolean {
+  const { preemptible, provisioningModel } = objectAt(data, 'scheduling') ?? {};
+  return preemptible === true || provisioningModel === 'SPOT';
+}
+
+function acceleratorsOf(data: JsonObject): readonly Accelerator[] {
+  return listAt(data, 'guestAccelerators').map((each) => ({
+    type: linkAt(each, 'acceleratorType') ?? '',
+    count: numberAt(each, 'acceleratorCount') ?? 1,
+  }));
+}
+
+function tagsInMetadata(data: JsonObject): Readonly<Record<string, string>> {
+  const items = listAt(objectAt(data, 'metadata') ?? {}, 'items');
+  const entries = items.map((item) => [stringAt(item, 'key') ?? '', stringAt(item, 'value') ?? ''] as const);
+  return Object.fromEntries(entries.filter(([key]) => key.startsWith('nodepool_')));
 }
 
 function stoppedBecause(data: JsonObject, status: string): string {
   const said = stringAt(data, 'statusMessage');
-  const preemptible = objectAt(data, 'scheduling')?.['preemptible'] === true;
-  return `it is ${status}${preemptible ? ' (preemptible)' : ''}${said === undefined ? '' : `: ${said}`}`;
+  return `it is ${status}${isPreemptible(data) ? ' (preemptible)' : ''}${said === undefined ? '' : `: ${said}`}`;
 }

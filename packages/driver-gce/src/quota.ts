@@ -2,6 +2,7 @@
 
 import { numberAt, QuotaInformation, stringAt, type JsonObject } from '@nodepool/core';
 import { listAt } from './client/answers.js';
+import type { Accelerator } from './config.js';
 
 /** A machine type. */
 export interface MachineSize {
@@ -10,24 +11,49 @@ export interface MachineSize {
   readonly ram: number;
 }
 
-/** Families whose cores count for the metric `CPUS`; the others have one of their own, e.g. `N2_CPUS`. */
-const COMMON_FAMILIES = new Set(['n1', 'e2', 'f1', 'g1', 'm1', 'custom']);
+/** Families of machine types with a quota of their own for cores, by its metric. */
+export const CORE_METRICS: ReadonlyMap<string, string> = new Map(
+  ['a2', 'c2', 'c2d', 'c3', 'm1', 'm2', 'm3', 'n2', 'n2a', 'n2d', 't2a', 't2d'].map((family) => [
+    family,
+    `${family.toUpperCase()}_CPUS`,
+  ]),
+);
+/** Families whose cores count together. Newer families than these are limited by quotas that a region does not list. */
+const SHARED_CORE_FAMILIES = new Set(['n1', 'e2', 'f1', 'g1', 'custom']);
+const SHARED_CORE_METRIC = 'CPUS';
+const PREEMPTIBLE = 'PREEMPTIBLE_';
 
-/** The metric of the region's quota that the cores of a machine type count for. */
-export function coreMetric(machineType: string): string {
-  const [family = ''] = machineType.split('-');
-  return COMMON_FAMILIES.has(family) ? 'CPUS' : `${family.toUpperCase()}_CPUS`;
+/** What an instance is made of, as far as quotas count it. */
+export interface Hardware {
+  readonly machineType: string;
+  /** Set for a preemptible or spot instance in a region with a quota of its own for these. */
+  readonly preemptible: boolean;
+  readonly accelerators: readonly Accelerator[];
 }
 
-/** One instance; its size where that is known. */
-export function needOf(machineType: string, size: MachineSize | undefined): QuotaInformation {
+/** Returns the metrics of the region's quotas that an instance counts for, and how much. */
+export function usageOf({ machineType, preemptible, accelerators }: Hardware, cores: number): Record<string, number> {
+  const [family = ''] = machineType.split('-');
+  const metric = SHARED_CORE_FAMILIES.has(family) ? SHARED_CORE_METRIC : CORE_METRICS.get(family);
+  const usage: Record<string, number> = {};
+  if (preemptible) usage[`${PREEMPTIBLE}${SHARED_CORE_METRIC}`] = cores;
+  else if (metric !== undefined) usage[metric] = cores;
+  for (const { type, count } of accelerators) {
+    const name = `${preemptible ? PREEMPTIBLE : ''}${acceleratorMetric(type)}`;
+    usage[name] = (usage[name] ?? 0) + count;
+  }
+  return usage;
+}
+
+/** Returns the metric of an accelerator type: `nvidia-tesla-t4` counts as `NVIDIA_T4_GPUS`. */
+export function acceleratorMetric(type: string): string {
+  return `${type.replace('-tesla', '').replaceAll('-', '_').toUpperCase()}_GPUS`;
+}
+
+/** Returns what an instance counts for; without its size, one instance. */
+export function needOf(hardware: Hardware, size: MachineSize | undefined): QuotaInformation {
   if (size === undefined) return QuotaInformation.use({ instances: 1 });
-  return QuotaInformation.use({
-    instances: 1,
-    cores: size.cores,
-    ram: size.ram,
-    [coreMetric(machineType)]: size.cores,
-  });
+  return QuotaInformation.use({ instances: 1, cores: size.cores, ram: size.ram, ...usageOf(hardware, size.cores) });
 }
 
 /** The limits of a region that hold for instances; see `Schema$Quota` of the library. */
@@ -38,9 +64,18 @@ export function limitsIn(region: JsonObject): QuotaInformation {
     const limit = numberAt(quota, 'limit');
     if (metric === undefined || limit === undefined) continue;
     if (metric === 'INSTANCES') limits['instances'] = limit;
-    else if (/^([A-Z]\w{1,2}_)?CPUS$/.test(metric)) limits[metric] = limit;
+    else if (metric.startsWith(PREEMPTIBLE) && limit === 0) continue;
+    else if (/_GPUS$|^([A-Z]\w{1,2}_|PREEMPTIBLE_)?CPUS$/.test(metric)) limits[metric] = limit;
   }
   return QuotaInformation.limit(limits);
+}
+
+/** Returns true if the region has a quota for preemptible cores; without one, they count as other cores. */
+export function hasPreemptibleQuota(region: JsonObject): boolean {
+  const quota = listAt(region, 'quotas').find(
+    (each) => stringAt(each, 'metric') === `${PREEMPTIBLE}${SHARED_CORE_METRIC}`,
+  );
+  return (numberAt(quota ?? {}, 'limit') ?? 0) > 0;
 }
 
 export function sizeIn(machineType: JsonObject): MachineSize | undefined {

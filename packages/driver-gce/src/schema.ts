@@ -27,9 +27,17 @@ const limit = (what: string): JsonSchema => ({
 const network: Readonly<Record<string, JsonSchema>> = {
   network: {
     ...text,
-    description: 'Name or path of the network of the instances. Default: the network "default" of the project.',
+    description:
+      'Name or path of the network of the instances. Default: that of `subnetwork`, or else the network "default" of the project.',
   },
   subnetwork: { ...text, description: 'Name (in `region`) or path of the subnetwork. Default: that of the network.' },
+};
+
+const provisioningModel: JsonSchema = {
+  type: 'string',
+  enum: ['standard', 'spot'],
+  description:
+    'Provisioning model of the instances: `spot` ones are cheaper, and Google Cloud can take them away at any time. Replaces `preemptible`.',
 };
 
 const identity: Readonly<Record<string, JsonSchema>> = {
@@ -38,6 +46,7 @@ const identity: Readonly<Record<string, JsonSchema>> = {
     description:
       'E-mail address of the service account that instances run as. Default: none, so that jobs get no credentials.',
   },
+  'provisioning-model': { ...provisioningModel, default: 'standard' },
   preemptible: {
     type: 'boolean',
     default: false,
@@ -113,7 +122,22 @@ export const schema: JsonSchema = providerSchema({
         description: "Whether the instance's serial console is logged when its login never answers.",
       },
       'service-account': { ...text, description: "Default: the pool's." },
+      'provisioning-model': { ...provisioningModel, description: "Default: the pool's." },
       preemptible: { type: 'boolean', description: "Default: the pool's." },
+      accelerators: {
+        type: 'array',
+        items: {
+          type: 'object',
+          required: ['type'],
+          additionalProperties: false,
+          properties: {
+            type: { ...text, description: 'Accelerator type, e.g. `nvidia-tesla-t4`.' },
+            count: { type: 'integer', minimum: 1, default: 1, description: 'Accelerators of an instance.' },
+          },
+        },
+        description:
+          'Accelerators (GPUs) that are attached to instances. Such instances are stopped, not migrated, when their host is maintained.',
+      },
       labels: labels('Labels that instances get in the cloud, besides those of Nodepool.'),
     },
   },

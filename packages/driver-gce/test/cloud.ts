@@ -75,21 +75,23 @@ export async function openCloud(
   return { time, cloud: await startSimulatedGce({ clock: time.clock, random: seededRandom(1), settings }) };
 }
 
-/** Makes instances that are not ours, over the API. */
+/** Creates instances that are not ours, over the API. */
 export async function addForeignInstances(cloud: SimulatedGce, count: number): Promise<void> {
-  for (let index = 0; index < count; index += 1) {
-    const answer = await fetch(`${cloud.url}/compute/v1/projects/${PROJECT}/zones/${ZONE}/instances`, {
-      method: 'POST',
-      headers: { authorization: `Bearer ${cloud.token()}` },
-      body: JSON.stringify({
-        name: `other-${index}`,
-        machineType: `zones/${ZONE}/machineTypes/e2-micro`,
-        disks: [
-          { boot: true, initializeParams: { sourceImage: 'projects/debian-cloud/global/images/family/debian-12' } },
-        ],
-        networkInterfaces: [{}],
-      }),
-    });
-    if (!answer.ok) throw new Error(await answer.text());
-  }
+  for (let index = 0; index < count; index += 1) await addInstance(cloud, { name: `other-${index}` });
+}
+
+/** Creates an instance over the API, with these fields besides the usual ones. */
+export async function addInstance(cloud: SimulatedGce, fields: JsonObject): Promise<void> {
+  const sourceImage = 'projects/debian-cloud/global/images/family/debian-12';
+  const answer = await fetch(`${cloud.url}/compute/v1/projects/${PROJECT}/zones/${ZONE}/instances`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${cloud.token()}` },
+    body: JSON.stringify({
+      machineType: `zones/${ZONE}/machineTypes/e2-micro`,
+      disks: [{ boot: true, initializeParams: { sourceImage } }],
+      networkInterfaces: [{}],
+      ...fields,
+    }),
+  });
+  if (!answer.ok) throw new Error(await answer.text());
 }

@@ -48,8 +48,19 @@ describe('the configuration', () => {
       volumeSize: 10,
       network: 'global/networks/default',
       useInternalIp: true,
-      preemptible: false,
+      provisioning: 'standard',
     });
+  });
+
+  it('leaves the network to the subnetwork, unless both are named', () => {
+    const context = { diskImages: new Map(), labels: new Set(['small']), problem: () => undefined };
+    const networkOf = (pool: JsonObject): unknown => {
+      const config = driver.getProviderConfig(section({}, {}, pool), context);
+      return config.pools.get('main')?.labels.get('small');
+    };
+    const path = 'projects/host/regions/us-central1/subnetworks/shared';
+    expect(networkOf({ subnetwork: path })).toMatchObject({ network: undefined, subnetwork: path });
+    expect(networkOf({ subnetwork: 'ci', network: 'ci' })).toMatchObject({ network: 'global/networks/ci' });
   });
 
   it('has rate-limit as another name of rate', async () => {

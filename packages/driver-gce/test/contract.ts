@@ -6,7 +6,7 @@ import type { FaultRule, SimulatedGce } from '@nodepool/dev-gce';
 import type { CloudResource, DriverSubject, PlannedFault, TestCloud } from '@nodepool/driver-kit';
 import { driver } from '../src/index.js';
 import { tagsInLabels } from '../src/labels.js';
-import { addForeignInstances, openCloud, section, sectionFor } from './cloud.js';
+import { addForeignInstances, openCloud, section, sectionFor, ZONE } from './cloud.js';
 
 const used: JsonObject = section({
   diskimages: [{ name: 'built' }],
@@ -78,6 +78,7 @@ const everyKey: JsonObject = {
       zones: ['us-central1-a', 'us-central1-f'],
       network: 'ci',
       subnetwork: 'ci-central',
+      'provisioning-model': 'standard',
       'service-account': 'nodes@acme.iam.gserviceaccount.com',
       preemptible: false,
       priority: 5,
@@ -95,6 +96,8 @@ const everyKey: JsonObject = {
           'host-key-checking': true,
           'service-account': 'others@acme.iam.gserviceaccount.com',
           preemptible: true,
+          'provisioning-model': 'spot',
+          accelerators: [{ type: 'nvidia-tesla-t4', count: 1 }],
           labels: { team: 'ci' },
         },
         { name: 'own', diskimage: 'built', 'instance-type': 'e2-micro' },
@@ -181,7 +184,7 @@ const OPERATIONS: Readonly<Record<PlannedFault['operation'], FaultRule['on']>> =
   any: '*',
   create: 'instances.insert',
   delete: 'instances.delete',
-  list: 'instances.aggregatedList',
+  list: 'instances.list',
   upload: 'images.insert',
 };
 
@@ -216,7 +219,7 @@ function resourcesOf({ inspect }: SimulatedGce): CloudResource[] {
   return [
     ...instances.map(({ zone, name, labels }) => ({
       kind: 'instance',
-      externalId: `${zone}/${name}`,
+      externalId: zone === ZONE ? name : `${zone}/${name}`,
       tags: tagsInLabels(labels),
     })),
     ...inspect.images().map(({ name, labels }) => ({ kind: 'image', externalId: name, tags: tagsInLabels(labels) })),
@@ -225,6 +228,6 @@ function resourcesOf({ inspect }: SimulatedGce): CloudResource[] {
 }
 
 function place(externalId: ExternalId): readonly [zone: string, name: string] {
-  const [zone = '', name = ''] = typeof externalId === 'string' ? externalId.split('/') : [];
-  return [zone, name];
+  const [zone = '', name] = typeof externalId === 'string' ? externalId.split('/') : [];
+  return name === undefined ? [ZONE, zone] : [zone, name];
 }

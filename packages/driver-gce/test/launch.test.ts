@@ -3,7 +3,10 @@
 import { afterEach, describe, expect, it } from '@jest/globals';
 import type { CloudSettings, SimulatedGce } from '@nodepool/dev-gce';
 import type { ExternalId, JsonObject } from '@nodepool/core';
-import { addForeignInstances, openCloud, section, ZONE, type OpenCloud } from './cloud.js';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { acceleratorMetric, CORE_METRICS } from '../src/quota.js';
+import { addForeignInstances, addInstance, openCloud, section, ZONE, type OpenCloud } from './cloud.js';
 import { failureOf, TestProvider } from './provider.js';
 
 let ending: (() => Promise<void>)[] = [];
@@ -32,10 +35,12 @@ function bodyOf({ inspect }: SimulatedGce): Readonly<Record<string, unknown>> {
 }
 
 function nameIn(externalId: ExternalId): string {
-  return typeof externalId === 'string' ? (externalId.split('/')[1] ?? '') : '';
+  return typeof externalId === 'string' ? (externalId.split('/').at(-1) ?? '') : '';
 }
 
 const twoZones = section({}, {}, { zones: ['us-central1-a', 'us-central1-b'] });
+const DEFINITIONS = join(__dirname, '../../../tooling/gce/definitions/compute.json');
+const OTHER_ZONE = 'us-central1-f';
 const exhausted = { kind: 'operation-error', code: 'ZONE_RESOURCE_POOL_EXHAUSTED', message: 'no room' } as const;
 
 describe('an instance', () => {
@@ -87,6 +92,47 @@ describe('an instance', () => {
     expect(instance?.tags['nodepool_provider_name']).toBe('Acme North_1');
   });
 
+  it('that the existing Nodepool created, with tags in its metadata only, is known by these', async () => {
+    const { cloud, provider } = await openWith();
+    const items = [
+      { key: 'nodepool_node_id', value: '0000000007' },
+      { key: 'nodepool_provider_name', value: 'test' },
+      { key: 'nodepool_pool_name', value: 'main' },
+      { key: 'ssh-keys', value: 'zuul:ssh-rsa AAAA' },
+    ];
+    await addInstance(cloud, { name: 'np0000000007', metadata: { items } });
+    const [instance] = await provider.end(provider.provider.listNodes(provider.call()));
+    expect(instance?.externalId).toBe('np0000000007');
+    expect(instance?.tags).toEqual({
+      nodepool_node_id: '0000000007',
+      nodepool_provider_name: 'test',
+      nodepool_pool_name: 'main',
+    });
+  });
+
+  it('is ready once it has the external address that it gets', async () => {
+    const { cloud, provider } = await openWith(undefined, { addressMs: 20_000 });
+    const instance = await provider.launch();
+    expect(instance.publicIpv4).toMatch(/^127\.1\./);
+    expect(instance.interfaceIp).toBe(instance.publicIpv4);
+    expect(instance.cloud).toBe('Google');
+    expect(cloud.inspect.instances()).toHaveLength(1);
+  });
+
+  it.each([
+    ['spot', { 'provisioning-model': 'spot' }, { provisioningModel: 'SPOT', instanceTerminationAction: 'STOP' }],
+    ['preemptible', { preemptible: true }, { preemptible: true }],
+    ['with accelerators', { accelerators: [{ type: 'nvidia-tesla-t4', count: 2 }] }, {}],
+  ])('that is %s is never migrated, and counts for its own quotas', async (_what, label, scheduling) => {
+    const { cloud, provider } = await openWith(section({}, label));
+    cloud.setLimits({ PREEMPTIBLE_CPUS: 8, NVIDIA_T4_GPUS: 4 });
+    await provider.end(provider.provider.getQuotaLimits?.(provider.call()) ?? Promise.reject(new Error('no limits')));
+    const { resources } = await provider.launch();
+    expect(bodyOf(cloud)).toMatchObject({ scheduling: { ...scheduling, onHostMaintenance: 'TERMINATE' } });
+    const own = 'accelerators' in label ? { CPUS: 2, NVIDIA_T4_GPUS: 2 } : { PREEMPTIBLE_CPUS: 2 };
+    expect(resources).toEqual({ instances: 1, cores: 2, ram: 1024, ...own });
+  });
+
   it('gets no external address with use-internal-ip, and is reached at its internal one', async () => {
     const { provider } = await openWith(section({}, {}, { 'use-internal-ip': true }));
     const instance = await provider.launch();
@@ -98,14 +144,15 @@ describe('an instance', () => {
     const { cloud, provider } = await openWith(undefined, { bootMs: 10_000 });
     const ids = Array.from({ length: 10 }, (_, index) => String(index + 1).padStart(10, '0'));
     await provider.end(Promise.all(ids.map((id) => provider.begin(id))));
-    const { 'instances.aggregatedList': lists = 0, ...calls } = cloud.calls();
+    const { 'instances.list': lists = 0, ...calls } = cloud.calls();
     expect(calls).toEqual({
       'regions.get': 1,
       'instances.insert': 10,
       'zoneOperations.wait': 10,
       'machineTypes.get': 1,
     });
-    expect(lists).toBeLessThanOrEqual(6);
+    // Three zones of the region are listed once a minute only, since no pool uses them.
+    expect(lists).toBeLessThanOrEqual(6 + 3);
   });
 });
 
@@ -197,15 +244,75 @@ describe('what is left', () => {
     expect(cloud.inspect.instances()).toEqual([]);
   });
 
-  it('is deleted in the zone of the provider when the id has none, as other versions of Nodepool wrote it', async () => {
+  it.each([ZONE, OTHER_ZONE])(
+    'is deleted in zone %s, by a bare name in the zone of the provider, which the existing Nodepool understands',
+    async (zone) => {
+      const { cloud, provider } = await openWith(section({}, {}, { zones: [zone] }));
+      const { externalId } = await provider.launch('0000000001', { availabilityZone: zone });
+      const [instance] = cloud.inspect.instances();
+      expect(externalId).toBe(zone === ZONE ? instance?.name : `${zone}/${instance?.name ?? ''}`);
+      await provider.cleanUp(externalId);
+      expect(cloud.inspect.instances()).toEqual([]);
+    },
+  );
+
+  it('is deleted by an id with the zone of the provider, too', async () => {
     const { cloud, provider } = await openWith();
     const { externalId } = await provider.launch();
-    await provider.cleanUp(nameIn(externalId));
+    await provider.cleanUp(`${ZONE}/${nameIn(externalId)}`);
     expect(cloud.inspect.instances()).toEqual([]);
   });
 });
 
+describe('quotas', () => {
+  it('have metrics that Google has published', () => {
+    const { schemas } = JSON.parse(readFileSync(DEFINITIONS, 'utf8')) as {
+      schemas: { Quota: { properties: { metric: { enum: string[] } } } };
+    };
+    const metrics = [
+      ...CORE_METRICS.values(),
+      ...['nvidia-tesla-t4', 'nvidia-tesla-v100', 'nvidia-tesla-p4'].map(acceleratorMetric),
+    ];
+    expect(schemas.Quota.properties.metric.enum).toEqual(expect.arrayContaining(metrics));
+  });
+});
+
 describe('the list', () => {
+  it('fails when a list of a zone fails, until the zone has failed three times', async () => {
+    const { cloud, provider } = await openWith(twoZones);
+    const list = (): Promise<readonly unknown[]> => provider.end(provider.provider.listNodes(provider.call()));
+    await list();
+    cloud.faults.add({
+      on: ({ operation, path }) => operation === 'instances.list' && path.includes('us-central1-b'),
+      fault: { kind: 'status', status: 503 },
+      times: Infinity,
+    });
+    for (let failure = 1; failure < 3; failure += 1) expect((await failureOf(list())).code).toBe('transient');
+    expect(await list()).toEqual([]);
+  });
+
+  it('goes on while a zone does not answer, whose instances count as they were last known', async () => {
+    const { cloud, provider } = await openWith(twoZones);
+    await provider.launch('0000000001');
+    cloud.faults.add({
+      on: ({ operation, path }) => operation === 'instances.list' && path.includes('us-central1-a'),
+      fault: { kind: 'status', status: 503 },
+      times: Infinity,
+    });
+    cloud.faults.add({ on: 'instances.insert', fault: exhausted });
+    expect((await provider.launch('0000000002')).az).toBe('us-central1-b');
+    const listed = await provider.end(provider.provider.listNodes(provider.call()));
+    expect(listed.map(({ az }) => az).toSorted()).toEqual(['us-central1-a', 'us-central1-b']);
+  });
+
+  it('fails when no zone of the pools answers', async () => {
+    const { cloud, provider } = await openWith(twoZones);
+    cloud.faults.add({ on: 'instances.list', fault: { kind: 'status', status: 503 }, times: Infinity });
+    expect(await failureOf(provider.end(provider.provider.listNodes(provider.call())))).toMatchObject({
+      code: 'transient',
+    });
+  });
+
   it('has the instances of others with their sizes, which count for the limits', async () => {
     const { cloud, provider } = await openWith(undefined, { pageSize: 2 });
     await addForeignInstances(cloud, 5);

@@ -300,6 +300,11 @@ export class Instances {
     return this.ground.clock.monotonic() >= record.runsAt ? 'RUNNING' : 'PROVISIONING';
   }
 
+  private addressOf({ runsAt }: InstanceRecord, octets: string): Message {
+    const { clock, settings } = this.ground;
+    return clock.monotonic() < runsAt + settings().addressMs ? {} : { natIP: `127.1.${octets}` };
+  }
+
   private viewOfDisk({ id, project, zone, name, instance, image, size, type, labels }: DiskRecord): Message {
     const { ground } = this;
     const scope = `projects/${project}/zones/${zone}`;
@@ -337,11 +342,12 @@ export class Instances {
       labels: textsAt(body, 'labels'),
       metadata: { ...messageAt(body, 'metadata'), kind: 'compute#metadata' },
       scheduling: messageAt(body, 'scheduling'),
+      ...('guestAccelerators' in body ? { guestAccelerators: body['guestAccelerators'] } : {}),
       networkInterfaces: [
         {
           name: 'nic0',
           networkIP: `10.128.${octets}`,
-          ...(access === undefined ? {} : { accessConfigs: [{ ...access, natIP: `127.1.${octets}` }] }),
+          ...(access === undefined ? {} : { accessConfigs: [{ ...access, ...this.addressOf(record, octets) }] }),
         },
       ],
       selfLink: linkTo(ground, `${scope}/instances/${name}`),

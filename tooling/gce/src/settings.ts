@@ -3,6 +3,8 @@
 export interface CloudSettings {
   /** From the end of the creation's operation until an instance is RUNNING, milliseconds. */
   readonly bootMs: number;
+  /** From the start of an instance's run until it has its external address, milliseconds. */
+  readonly addressMs: number;
   /** From the deletion of an instance until it is gone. */
   readonly deleteMs: number;
   /** How long every other operation takes. */
@@ -19,6 +21,7 @@ export interface CloudSettings {
 
 export const DEFAULT_SETTINGS: CloudSettings = {
   bootMs: 0,
+  addressMs: 0,
   deleteMs: 0,
   operationMs: 100,
   listLagMs: 0,

@@ -20,7 +20,7 @@ import { callOptions, type CallOptions, type Google } from './google.js';
 const PAGE_SIZE = 500;
 /** A list with more pages than that goes in a circle. */
 const MAX_PAGES = 1000;
-/** Pause before an operation is asked for again whose state could not be read. */
+/** Pause before the state of an operation is read again, ms. */
 const ASK_AGAIN_MS = 2000;
 
 type Answer = Promise<{ readonly data: unknown }>;
@@ -63,18 +63,13 @@ export class Compute {
     return operationIn(data);
   }
 
-  /** Instances of all zones, or a rejection. */
-  async listInstances(call: Call): Promise<readonly JsonObject[]> {
+  /** Resolves with the instances of a zone, all pages of them. */
+  async listInstances(zone: string, call: Call): Promise<readonly JsonObject[]> {
     const { project, api } = this;
-    const pages = await this.pages('instances', 'aggregatedList', call, (pageToken, options) =>
-      api.instances.aggregatedList(
-        { project, maxResults: PAGE_SIZE, returnPartialSuccess: false, ...pageToken },
-        options,
-      ),
+    const pages = await this.pages('instances', 'list', call, (pageToken, options) =>
+      api.instances.list({ project, zone, maxResults: PAGE_SIZE, ...pageToken }, options),
     );
-    return pages.flatMap((page) =>
-      Object.values(objectAt(page, 'items') ?? {}).flatMap((scope) => listAt(objectOf(scope), 'instances')),
-    );
+    return pages.flatMap((page) => listAt(page, 'items'));
   }
 
   async serialOutput(zone: string, instance: string, call: Call): Promise<string> {
@@ -129,6 +124,8 @@ export class Compute {
       try {
         latest = await this.waited(latest, call);
         onAnswer?.();
+        // The cloud may answer at once although the operation goes on.
+        if (!latest.done) await sleep(this.clock, ASK_AGAIN_MS, call.signal);
       } catch (error) {
         if (!isDriverError(error)) throw error;
         if (!ERROR_POLICIES[error.code].mayPass || call.deadline <= this.clock.monotonic()) {

@@ -1,0 +1,84 @@
+/**
+ * The instances of a region, listed zone by zone, so that a zone that stays silent holds up no other: what was last known
+ * of it remains in force. Zones that no pool uses are listed now and then, for the limits of the region.
+ */
+
+import type { Call, Clock, JsonObject } from '@nodepool/core';
+import { nameIn } from './client/answers.js';
+import type { Compute } from './client/compute.js';
+import type { GceProvider } from './config.js';
+
+/** Time between lists of a zone that no pool uses, ms. */
+const UNUSED_ZONE_INTERVAL_MS = 60_000;
+
+/** Lists of a zone that must fail one after the other until the zone counts as unreachable. */
+const FAILURES_UNTIL_UNREACHABLE = 3;
+
+interface KnownZone {
+  readonly instances: readonly JsonObject[];
+  /** Monotonic. */
+  readonly readAt: number;
+}
+
+export class ZoneLists {
+  private readonly known = new Map<string, KnownZone>();
+  /** Failed lists since the last one that succeeded. */
+  private readonly failures = new Map<string, number>();
+  private readonly zones: readonly string[];
+
+  constructor(
+    private readonly compute: Compute,
+    private readonly clock: Clock,
+    private readonly used: ReadonlySet<string>,
+    ofRegion: readonly string[],
+  ) {
+    this.zones = [...new Set([...used, ...ofRegion])];
+  }
+
+  /**
+   * Resolves with the instances of all zones. Rejects if a zone fails that is not known to be unreachable, or of which
+   * nothing is known, because the list would lack its instances; and if no zone that a pool uses answers.
+   */
+  async list(call: Call): Promise<readonly JsonObject[]> {
+    const results = await Promise.allSettled(this.zones.map((zone) => this.refresh(zone, call)));
+    const answered = this.zones.some((zone, index) => this.used.has(zone) && results[index]?.status === 'fulfilled');
+    for (const [index, zone] of this.zones.entries()) {
+      const result = results[index];
+      if (result?.status !== 'rejected') continue;
+      const unreachable = (this.failures.get(zone) ?? 0) >= FAILURES_UNTIL_UNREACHABLE;
+      if (!answered || !unreachable || !this.known.has(zone)) throw result.reason;
+    }
+    return this.zones.flatMap((zone) => this.known.get(zone)?.instances ?? []);
+  }
+
+  private async refresh(zone: string, call: Call): Promise<void> {
+    const last = this.known.get(zone);
+    const now = this.clock.monotonic();
+    if (!this.used.has(zone) && last !== undefined && now - last.readAt < UNUSED_ZONE_INTERVAL_MS) return;
+    try {
+      this.known.set(zone, { instances: await this.compute.listInstances(zone, call), readAt: now });
+      if ((this.failures.get(zone) ?? 0) >= FAILURES_UNTIL_UNREACHABLE) call.log.info('A zone answers again', { zone });
+      this.failures.delete(zone);
+    } catch (error) {
+      if (!call.signal.aborted) this.countFailure(zone, error, call);
+      throw error;
+    }
+  }
+
+  private countFailure(zone: string, error: unknown, { log }: Call): void {
+    const failures = (this.failures.get(zone) ?? 0) + 1;
+    this.failures.set(zone, failures);
+    if (failures !== FAILURES_UNTIL_UNREACHABLE) return;
+    log.warn('A zone does not answer; its instances count as they were last known', { zone, error });
+  }
+}
+
+/** Returns the zones in which the provider's pools create instances, and the provider's own. */
+export function usedZones({ zone, pools }: GceProvider): ReadonlySet<string> {
+  return new Set([zone, ...[...pools.values()].flatMap(({ availabilityZones }) => availabilityZones)]);
+}
+
+export function zonesIn(region: JsonObject): readonly string[] {
+  const urls = region['zones'];
+  return Array.isArray(urls) ? urls.flatMap((url) => (typeof url === 'string' ? [nameIn(url)] : [])) : [];
+}
