@@ -1,7 +1,7 @@
 /** Loading by Node.js itself, whose treatment of modules jest replaces: both kinds of modules, as sites have them. */
 
 import { execFile } from 'node:child_process';
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
@@ -15,6 +15,7 @@ let site: Site;
 beforeEach(() => {
   site = new Site();
   compile('driver/discovery/discovery.ts', new Set());
+  symlinkSync(join(SOURCES, '..', 'node_modules'), join(site.path, 'core', 'node_modules'));
 });
 
 afterEach(() => site.remove());
