@@ -31,7 +31,8 @@ import type { LauncherContext } from './context.js';
 import { driverCall } from './driver-call.js';
 import { unixSeconds } from './context.js';
 import { LaunchRetries } from './launch-retries.js';
-import { readyNode, remnantNode } from './node-record.js';
+import { replacementFor } from './missing-image.js';
+import { imageIdOf, readyNode, remnantNode } from './node-record.js';
 import { FAILED_ATTEMPTS, LAUNCHES } from './observe/launcher-metrics.js';
 
 /** How long the console of an instance may take, milliseconds: it only helps people. */
@@ -141,10 +142,11 @@ async function launchWithRetries(
 ): Promise<Partial<NodeData>> {
   let interrupted = mayHaveBegun(job);
   const retries = new LaunchRetries(context, job);
+  let { upload } = job;
   for (;;) {
     let attempt: Attempt | undefined;
     try {
-      attempt = new Attempt(context, job, recordedProgress(job), interrupted);
+      attempt = new Attempt(context, { ...job, upload }, recordedProgress(job), interrupted);
       const change = await attempt.run();
       job.onAttempt(undefined);
       return change;
@@ -162,17 +164,20 @@ async function launchWithRetries(
       }
       interrupted = false;
       attemptFailed(context, job, progress, failure, report);
-      job.onAttempt(failure);
-      const delayMs = retries.next(failure, progress.number);
+      const replacement = await replacementFor(context, job, upload, failure);
+      if (replacement === undefined) job.onAttempt(failure);
+      const delayMs = replacement === undefined ? retries.next(failure, progress.number) : 0;
       if (delayMs === undefined) throw failure;
       await attempt?.leaveRemnant();
       if (delayMs > 0) await sleep(context.clock, delayMs, job.signal);
+      upload = replacement ?? upload;
       await job.node.update({
         external_id: null,
+        ...(replacement === undefined ? {} : { image_id: imageIdOf(replacement) }),
         progress: {
           ...progress,
           attempt: context.random.uuidHex(),
-          number: progress.number + (policy.countsAsAttempt ? 1 : 0),
+          number: progress.number + (policy.countsAsAttempt && replacement === undefined ? 1 : 0),
           machine: null,
         },
       });

@@ -53,7 +53,7 @@ export function plannedNode(plan: NodePlan, now: number): NodeData {
     python_path: connection.pythonPath,
     shell_type: connection.shellType,
     host_keys: [],
-    image_id: imageId(plan),
+    image_id: plan.upload === undefined ? plan.label.image.name : imageIdOf(plan.upload),
     attributes: plan.pool.nodeAttributes,
     resources: plan.resources,
     slot: null,
@@ -68,10 +68,8 @@ export function plannedNode(plan: NodePlan, now: number): NodeData {
   };
 }
 
-/** The znode path of the upload for a built image, else the name of the cloud's image. */
-function imageId(plan: NodePlan): string {
-  const { upload } = plan;
-  if (upload === undefined) return plan.label.image.name;
+/** Returns the `image_id` of nodes that are launched from an upload: its znode path. */
+export function imageIdOf(upload: ImageUpload): string {
   return `/nodepool/images/${upload.image}/builds/${upload.build}/providers/${upload.provider}/images/${upload.id}`;
 }
 

@@ -63,12 +63,12 @@ async function write(path: string, data: JsonObject | undefined): Promise<void> 
   await world.during(put());
 }
 
-async function upload(id: string, state: string, time: number): Promise<void> {
+async function upload(id: string, state: string, time: number, externalId = `image-${id}`): Promise<void> {
   await write('/nodepool/images/debian/builds/build', { state: 'ready', state_time: 1, formats: 'raw', builder: 'b' });
   await write(`${UPLOADS}/${id}`, {
     state,
     state_time: time,
-    external_id: state === 'ready' ? `image-${id}` : null,
+    external_id: state === 'ready' ? externalId : null,
     external_name: 'debian',
     format: 'raw',
     username: 'zuul',
@@ -119,6 +119,28 @@ describe('a label with a disk image', () => {
     expect(imageOf(await fulfilled(await submit({ reuse: false })))).toBe(`${UPLOADS}/0000000003`);
     const images = world.cloud.existingInstances().map(({ image }) => image);
     expect(images).toEqual(['image-0000000001', 'image-0000000003']);
+  });
+
+  it('uses the second newest upload if the image of the newest is gone from the cloud, also with one attempt', async () => {
+    await upload('0000000001', 'ready', 10);
+    await upload('0000000002', 'ready', 20, 'img-gone');
+    await world.launcher([{ ...demo, 'launch-retries': 1 }]);
+    expect(imageOf(await fulfilled(await submit()))).toBe(`${UPLOADS}/0000000001`);
+    expect(world.records(UPLOADS).get('0000000002')).toMatchObject({ state: 'ready', listed: false });
+    expect(world.cloud.existingInstances().map(({ image }) => image)).toEqual(['image-0000000001']);
+    expect(imageOf(await fulfilled(await submit({ reuse: false })))).toBe(`${UPLOADS}/0000000001`);
+  });
+
+  it('keeps to the newest upload if the cloud refuses its image but lists it', async () => {
+    const tags = { nodepool_provider_name: 'demo' };
+    const spec = { name: 'debian', format: 'raw', size: 1, md5: null, sha256: null, tags, properties: {} };
+    const queued = await world.cloud.createImage(spec);
+    await upload('0000000001', 'ready', 10);
+    await upload('0000000002', 'ready', 20, queued.id);
+    await world.launcher([demo]);
+    const id = await submit();
+    await world.until('it fails', () => stateOf(id) === 'failed');
+    expect(world.records(UPLOADS).get('0000000002')).not.toHaveProperty('listed');
   });
 
   it('is not kept ready before its image is there, and is at once when it is', async () => {
