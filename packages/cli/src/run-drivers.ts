@@ -1,11 +1,18 @@
 /** Gathers what `nodepool drivers` lists. */
 
 import { dirname, resolve } from 'node:path';
-import { defaultDriverFolders, formatProblem, listInstalledDrivers } from '@nodepool/core';
+import { defaultDriverFolders, formatProblem, listInstalledDrivers, type NodepoolConfig } from '@nodepool/core';
 import type { ListFormat } from './command-context.js';
 import { drivers } from './commands/drivers.js';
 import { readConfig } from './open.js';
 import type { CommonOptions, ProcessIo } from './process-io.js';
+
+/** The paths that providers name as their drivers, each as its own alias, so that the list knows whose they are. */
+function pathsIn(config: NodepoolConfig | undefined): readonly (readonly [string, string])[] {
+  if (config === undefined) return [];
+  const users = [...config.providers.values(), ...config.brokenProviders.values()];
+  return users.flatMap(({ driver }) => (/^(\.{0,2})\//.test(driver) ? [[driver, driver] as const] : []));
+}
 
 /** Without a usable configuration the installed drivers are listed all the same. */
 export async function runDrivers(
@@ -21,7 +28,7 @@ export async function runDrivers(
   const config = result.ok ? result.config : undefined;
   const configFolder = dirname(resolve(options.config));
   const installed = await listInstalledDrivers({
-    aliases: config?.drivers ?? new Map(),
+    aliases: new Map([...pathsIn(config), ...(config?.drivers ?? [])]),
     configFolder,
     folders: defaultDriverFolders(configFolder),
   });

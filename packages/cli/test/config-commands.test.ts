@@ -79,10 +79,33 @@ describe('nodepool config-validate', () => {
     expect(out.printed).toContain('ENOENT');
   });
 
-  it('warns of providers whose driver does not work', async () => {
+  it('exits with 1 when a provider is not served, and says why', async () => {
+    await install('@nodepool/driver-toy', { nodepool: { driver: 'toy', api: 1 } }, GOOD_DRIVER);
     const { code, out } = await cli(CONFIG, 'config-validate');
-    expect(code).toBe(0);
+    expect([code, out.printed]).toEqual([1, '']);
     expect(out.noted).toMatch(/warning: .*providers\[1\]\.driver/);
+    expect(out.noted).toContain('these providers are not served: cloud-b');
+  });
+
+  it('suggests the driver that was meant', async () => {
+    await install('@nodepool/driver-toy', { nodepool: { driver: 'toy', api: 1 } }, GOOD_DRIVER);
+    const { code, out } = await cli(CONFIG.replace('driver: toy', 'driver: tyo'), 'config-validate');
+    expect([code, out.noted]).toEqual([1, expect.stringContaining('did you mean "toy"?')]);
+  });
+
+  it('exits with 1 when a driver says that a provider cannot be served', async () => {
+    const complaint = "context.unserved(['cloud'], 'there is no cloud nowhere');";
+    const code = GOOD_DRIVER.replace('(section) => (', `(section, context) => { ${complaint} return (`).replace(
+      'diskImages: new Map() })',
+      'diskImages: new Map() }); }',
+    );
+    await install('@nodepool/driver-toy', { nodepool: { driver: 'toy', api: 1 } }, code);
+    const config =
+      'zookeeper-servers: [{host: localhost}]\nproviders: [{name: cloud-a, driver: toy, cloud: nowhere}]\n';
+    const validated = await cli(config, 'config-validate');
+    expect(validated.code).toBe(1);
+    expect(validated.out.noted).toMatch(/nodepool\.yaml:2:\d+: providers\[0\]\.cloud: .*there is no cloud nowhere/);
+    expect(validated.out.noted).toContain('these providers are not served: cloud-a');
   });
 });
 
@@ -113,6 +136,23 @@ describe('nodepool drivers', () => {
       providers: ['cloud-b'],
       error: expect.stringContaining('@acme/missing'),
     });
+  });
+
+  it('has one row for a driver that is named by its folder', async () => {
+    await writeFile(join(folder, 'index.cjs'), GOOD_DRIVER);
+    const manifest = { name: 'of-the-site', version: '0.1.0', main: 'index.cjs', nodepool: { driver: 'toy', api: 1 } };
+    await writeFile(join(folder, 'package.json'), JSON.stringify(manifest));
+    const config = `
+zookeeper-servers: [{host: localhost}]
+drivers: [{name: ours, package: ./}]
+providers: [{name: by-alias, driver: ours}, {name: by-path, driver: ./}]
+`;
+    const { out } = await cli(config, 'drivers', '--format', 'json');
+    const rows = JSON.parse(out.printed) as { providers: string[] }[];
+    expect(rows.filter(({ providers }) => providers.length > 0)).toEqual([
+      expect.objectContaining({ package: 'of-the-site', version: '0.1.0', error: null }),
+    ]);
+    expect(rows.flatMap(({ providers }) => providers).sort()).toEqual(['by-alias', 'by-path']);
   });
 
   it('lists what is installed even without a usable configuration', async () => {

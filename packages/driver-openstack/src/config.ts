@@ -69,7 +69,11 @@ export interface OpenStackProvider extends ProviderConfig<OpenStackLabel> {
 }
 
 /** What the files of the cloud say already when the configuration is read. */
-export type ImageFormatOf = (cloud: string, regionName: string | undefined) => string;
+export type ImageFormatOf = (
+  cloud: string,
+  regionName: string | undefined,
+  onUnknown: (reason: string) => void,
+) => string;
 
 /** Reads a section that has passed the schema. */
 export function loadProvider(
@@ -81,7 +85,7 @@ export function loadProvider(
   const regionName = filled(stringAt(section, 'region-name'));
   const common = loadCommonProvider<OpenStackLabel, OpenStackPool>(section, context, {
     defaults: DEFAULTS,
-    imageFormat: imageFormatOf(cloud, regionName),
+    imageFormat: imageFormatOf(cloud, regionName, (reason) => context.unserved?.(['cloud'], reason)),
     loadLabel: (label, source) => loadLabel(label, source, context),
     loadPool,
   });

@@ -14,7 +14,9 @@ export function openStackDriver(surroundings: Surroundings = ownSurroundings()):
     name: 'openstack',
     schema,
     getProviderConfig: (section, context) =>
-      loadProvider(section, context, (cloud, region) => imageFormatOf(cloud, region, surroundings)),
+      loadProvider(section, context, (cloud, region, onUnknown) =>
+        imageFormatOf(cloud, region, surroundings, onUnknown),
+      ),
     getAdapter: (config) => new OpenStackAdapter(config, surroundings),
   });
 }

@@ -3,10 +3,15 @@
 import { formatProblem, type LoadResult } from '@nodepool/core';
 import { RefusedError, type ConsoleContext } from '../command-context.js';
 
-/** Prints the problems. Throws `RefusedError` when there are any. */
+/** Prints the problems. Throws `RefusedError` if there are any, or if a provider cannot be served. */
 export function configValidate({ out }: ConsoleContext, result: LoadResult): void {
   if (result.ok) {
     for (const warning of result.warnings) out.note(`warning: ${formatProblem(warning)}`);
+    if (result.unserved.size > 0) {
+      throw new RefusedError(
+        `the configuration is valid, but with what is installed here these providers are not served: ${[...result.unserved].join(', ')}`,
+      );
+    }
     out.print('the configuration is valid');
     return;
   }

@@ -26,12 +26,12 @@ const COLUMNS: readonly ListColumn<DriverRow>[] = [
 export function drivers(
   { out }: ConsoleContext,
   installed: readonly InstalledDriver[],
-  config: Pick<NodepoolConfig, 'providers' | 'brokenProviders' | 'drivers'> | undefined,
+  config: Pick<NodepoolConfig, 'providers' | 'brokenProviders'> | undefined,
   options: { readonly format: ListFormat },
 ): void {
   const users = providersByDriver(config);
   const rows: DriverRow[] = installed.map((driver) => {
-    const names = namesOf(driver, config?.drivers);
+    const names = namesOf(driver);
     const providers = names.flatMap((name) => users.get(name)?.providers ?? []);
     for (const name of names) users.delete(name);
     const { name, version, api = null, error, warnings } = driver;
@@ -70,11 +70,10 @@ function providersByDriver(
   return users;
 }
 
-/** What a configuration may call the driver: its short name when it is one of ours, its package, or an alias of that. */
-function namesOf(driver: InstalledDriver, aliases: ReadonlyMap<string, string> | undefined): readonly string[] {
-  const names = new Set([driver.package]);
+/** What a configuration may call the driver: its short name when it is one of ours, its package, a path, or an alias. */
+function namesOf(driver: InstalledDriver): readonly string[] {
+  const names = new Set([driver.package, ...driver.aliases]);
   const ours = '@nodepool/driver-';
   if (driver.package.startsWith(ours)) names.add(driver.package.slice(ours.length));
-  for (const [alias, target] of aliases ?? []) if (target === driver.package) names.add(alias);
   return [...names];
 }

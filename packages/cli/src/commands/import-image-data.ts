@@ -15,7 +15,5 @@ export async function importImageData({ store, out, interrupted }: StoreContext,
   const data = parseImageData(text);
   const made = await importData(store.zooKeeper, data, { signal: interrupted });
   const there = data.size - made.length;
-  out.note(
-    `${made.length} records of images are restored${there === 0 ? '' : `, ${there} were there already`}`,
-  );
+  out.note(`${made.length} records of images are restored${there === 0 ? '' : `, ${there} were there already`}`);
 }

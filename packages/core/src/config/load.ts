@@ -39,6 +39,8 @@ export type LoadResult =
       readonly config: NodepoolConfig;
       /** What does not prevent the rest from working, e.g. drivers that cannot be loaded. */
       readonly warnings: readonly ConfigProblem[];
+      /** Names of providers that cannot be served; a warning of each says why. */
+      readonly unserved: ReadonlySet<string>;
       readonly fingerprint: string;
     }
   | {
@@ -67,9 +69,9 @@ export async function loadConfig(options: LoadOptions): Promise<LoadResult> {
   if (main === undefined || (options.secureFile !== undefined && secure === undefined)) {
     return { ok: false, problems: report.list(), fingerprint };
   }
-  const { config, warnings } = await interpret(main, secure, options, report);
+  const { config, warnings, unserved } = await interpret(main, secure, options, report);
   return report.size === 0
-    ? { ok: true, config, warnings: warnings.list(), fingerprint }
+    ? { ok: true, config, warnings: warnings.list(), unserved, fingerprint }
     : { ok: false, problems: report.list(), fingerprint };
 }
 
@@ -106,8 +108,9 @@ async function interpret(
   secure: ConfigDocument | undefined,
   options: LoadOptions,
   report: ProblemReport,
-): Promise<{ config: NodepoolConfig; warnings: ProblemReport }> {
+): Promise<{ config: NodepoolConfig; warnings: ProblemReport; unserved: ReadonlySet<string> }> {
   const warnings = new ProblemReport();
+  const unserved = new Set<string>();
   checkSchema(main, configSchema, report);
   if (secure !== undefined) checkSchema(secure, secureSchema, report);
   checkUniqueNames(main, report);
@@ -126,6 +129,7 @@ async function interpret(
     labels: new Set(labels.keys()),
     report,
     warnings,
+    unserved,
     discover: options.discoverDriver ?? discoverDriver,
     search: { aliases: drivers, configFolder, folders: options.driverFolders ?? defaultDriverFolders(configFolder) },
   });
@@ -138,7 +142,7 @@ async function interpret(
     tenantLimits: loadTenantLimits(root),
     drivers,
   };
-  return { config, warnings };
+  return { config, warnings, unserved };
 }
 
 function checkSchema(document: ConfigDocument, schema: JsonObject, report: ProblemReport): void {

@@ -24,8 +24,10 @@ export interface ProvidersInput {
   readonly diskImages: ReadonlyMap<string, DiskImageConfig>;
   readonly labels: ReadonlySet<string>;
   readonly report: ProblemReport;
-  /** Gets the drivers that do not work. */
+  /** Gets the drivers that do not work, and providers that cannot be served. */
   readonly warnings: ProblemReport;
+  /** Gets the names of providers that cannot be served. */
+  readonly unserved: Set<string>;
   readonly discover: DiscoverDriver;
   readonly search: DriverSearch;
 }
@@ -51,6 +53,7 @@ export async function loadProviders(
     if (made.config !== undefined) providers.set(entry.name, made.config);
     if (made.broken === undefined) continue;
     brokenProviders.set(entry.name, { driver: name, reason: made.broken });
+    input.unserved.add(entry.name);
     input.warnings.at(input.document, ['providers', entry.index, 'driver'], {
       expected: 'a driver that works',
       found: `${JSON.stringify(name)}: ${made.broken}`,
@@ -129,6 +132,14 @@ function makeProvider(entry: Entry, loaded: LoadedDriver | undefined, input: Pro
     diskImages: input.diskImages,
     labels: input.labels,
     problem: (path, problem) => complain(path, problem),
+    unserved: (path, reason) => {
+      input.unserved.add(entry.name);
+      input.warnings.at(document, ['providers', entry.index, ...path], {
+        expected: 'a provider that can be served',
+        found: reason,
+        hint: 'this provider is not served until then',
+      });
+    },
   };
   try {
     return { config: checkedConfig(loaded.driver.getProviderConfig(entry.section, context), entry.name) };

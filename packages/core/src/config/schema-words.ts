@@ -38,6 +38,9 @@ function typeWords(type: unknown): string {
   return words.length === 0 ? 'a value' : joinOr(words);
 }
 
+/** Names that are one part of a path: of a znode, or of a file. */
+export const PATH_NAME_PATTERN = '^(?!\\.{1,2}$)[^/\\u0000-\\u001f\\u007f-\\u009f]+$';
+
 /** What the keyword that failed asks for. */
 export function expectation(error: ErrorObject): string {
   const limit: unknown = error.schema;
@@ -62,6 +65,7 @@ export function expectation(error: ErrorObject): string {
     case 'uniqueItems':
       return 'a list without repetitions';
     case 'pattern':
+      if (limit === PATH_NAME_PATTERN) return 'a name without slashes and control characters, other than "." and ".."';
       return `${kind} that matches ${String(limit)}`;
     default:
       return `a value that ${error.message ?? 'is valid'}`;

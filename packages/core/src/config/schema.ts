@@ -3,6 +3,7 @@
 import type { JsonSchema } from '../driver/api.js';
 import { DEFAULT_DRIVER, DEFAULT_PRIORITY } from '../driver/schema.js';
 import type { JsonObject } from '../model/json.js';
+import { PATH_NAME_PATTERN } from './schema-words.js';
 
 /** A list that may be left empty (`labels:`), as existing files do. */
 function listOf(items: JsonObject, description: string): JsonObject {
@@ -14,6 +15,8 @@ function mapping(properties: JsonObject, required: readonly string[], descriptio
 }
 
 const name: JsonObject = { type: 'string', minLength: 1 };
+/** Part of paths in ZooKeeper and, for images, of file names. */
+const pathName: JsonObject = { ...name, pattern: PATH_NAME_PATTERN };
 const strings: JsonObject = { type: ['array', 'null'], items: { type: 'string' } };
 /** Empty or 0 is as if it were not there, as it always was. */
 const optionalString: JsonObject = { type: ['string', 'null'] };
@@ -57,7 +60,7 @@ const envVars: JsonObject = {
 
 const diskImage = mapping(
   {
-    name: { ...name, description: 'Name of the image.' },
+    name: { ...pathName, description: 'Name of the image.' },
     abstract: { type: 'boolean', default: false, description: 'Is not built: for others to inherit from.' },
     parent: { ...optionalString, description: 'Name of the image to inherit from.' },
     formats: { ...strings, description: 'Formats to build besides those that the providers need.' },
@@ -129,7 +132,7 @@ const label = mapping(
 const provider: JsonObject = {
   type: 'object',
   properties: {
-    name: { ...name, description: 'Name of the provider.' },
+    name: { ...pathName, description: 'Name of the provider.' },
     driver: {
       ...name,
       default: DEFAULT_DRIVER,

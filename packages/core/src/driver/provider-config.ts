@@ -75,4 +75,9 @@ export interface ProviderConfigContext {
    * problems can be reported; the configuration is refused when there is one.
    */
   problem(path: readonly (string | number)[], problem: { readonly expected: string; readonly hint?: string }): void;
+  /**
+   * Reports why the provider cannot be served although its section is right, e.g. a file of credentials that is missing. The
+   * configuration is accepted. Absent if the program does not care.
+   */
+  unserved?(path: readonly (string | number)[], reason: string): void;
 }

@@ -51,7 +51,12 @@ export async function startProvider(
       if (stopped()) return false;
       const waitMs = Math.min(BACK_OFF_MS.first * 2 ** failures, BACK_OFF_MS.longest);
       const failure = toDriverError(error);
-      log.error('The provider could not be started; it is tried again', failure, { seconds: waitMs / 1000 });
+      // The stack of an error that the driver foresaw says nothing that its message does not.
+      const shown = failure.code === 'unexpected' ? failure : undefined;
+      log.error('The provider could not be started; it is tried again', shown, {
+        seconds: waitMs / 1000,
+        ...(shown === undefined ? { reason: failure.message } : {}),
+      });
       context.onFailure?.(failure);
       // Cut short only by the signal, which ends the loop.
       await sleep(clock, waitMs, signal).catch(() => undefined);

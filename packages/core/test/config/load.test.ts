@@ -353,6 +353,22 @@ diskimages:
   });
 });
 
+describe('a name that is part of a path', () => {
+  it.each(['..', '.', 'a/b', '/a', '../../etc', '"a\\u0007b"'])('is refused if it is %s', async (name) => {
+    const problems = await problemsOf(
+      `diskimages: [{name: ${name}}]\nproviders: [{name: ${name}, driver: openstack, cloud: c}]\n`,
+    );
+    expect(problems.map(({ path, expected }) => [path, expected])).toEqual([
+      ['diskimages[0].name', 'a name without slashes and control characters, other than "." and ".."'],
+      ['providers[0].name', 'a name without slashes and control characters, other than "." and ".."'],
+    ]);
+  });
+
+  it.each(['debian-12', 'ubuntu-22.04', '..a', 'a..b', '"blank in it"', 'größe'])('may be %s', async (name) => {
+    expect((await configOf(`diskimages: [{name: ${name}}]\n`)).diskImages.size).toBe(1);
+  });
+});
+
 describe('drivers', () => {
   const twoClouds = `${PROVIDER}  - {name: gone, driver: gce, project: p, region: r, zone: z}\n`;
 
@@ -363,6 +379,7 @@ describe('drivers', () => {
     expect([...result.config.providers.keys()]).toEqual(['cloud']);
     expect(result.config.brokenProviders.get('gone')).toEqual({ driver: 'gce', reason: 'there is no gce; install it' });
     expect(placesOf(result.warnings)).toEqual(['12:26 providers[1].driver']);
+    expect([...result.unserved]).toEqual(['gone']);
   });
 
   it.each<[string, Partial<Driver>, string]>([

@@ -128,6 +128,16 @@ describe('a driver that cannot be used', () => {
     expect(error.message).toContain(site.path);
   });
 
+  it('because its name is misspelt, suggests an installed one', async () => {
+    site.driver('node_modules/@nodepool/driver-example', '@nodepool/driver-example', 'example');
+    site.driver('node_modules/@acme/rack', '@acme/rack', 'rack');
+    site.package('node_modules/@nodepool/driver-exampel', { name: '@nodepool/driver-exampel' });
+    expect((await failure('exmaple')).remedy).toBe(
+      'did you mean "example"? else run: npm install @nodepool/driver-exmaple',
+    );
+    expect((await failure('@acme/rak')).remedy).toContain('did you mean "@acme/rack"?');
+  });
+
   it.each([
     ['pnpm-lock.yaml', 'pnpm add @nodepool/driver-x (in SITE)'],
     ['package-lock.json', 'npm install @nodepool/driver-x (in SITE)'],
@@ -233,6 +243,7 @@ describe('the list of installed drivers', () => {
     site.driver('etc/local', 'local', 'd');
     site.package('node_modules/other', { name: 'other' });
     site.package('node_modules/.bin/odd', { name: 'odd' });
+    site.driver('etc', 'of-the-site', 'f');
     site.write('node_modules/broken/package.json', '{');
     const folders = [site.path, join(site.path, 'deep')];
     const list = await listInstalledDrivers(
@@ -241,15 +252,20 @@ describe('the list of installed drivers', () => {
         aliases: new Map([
           ['d', './local'],
           ['e', './gone'],
+          ['bee', '@nodepool/driver-b'],
+          ['here', './'],
         ]),
       }),
     );
-    expect(list.map(({ name, package: from, api, error }) => [name, from, api, error?.reason])).toEqual([
-      ['a', 'a-driver', 1, undefined],
-      ['b', '@nodepool/driver-b', 1, undefined],
-      ['c', '@acme/c', 99, 'api-mismatch'],
-      ['d', 'local', 1, undefined],
-      ['e', './gone', undefined, 'not-installed'],
+    expect(
+      list.map(({ name, package: from, api, error, aliases }) => [name, from, api, error?.reason, aliases]),
+    ).toEqual([
+      ['a', 'a-driver', 1, undefined, []],
+      ['b', '@nodepool/driver-b', 1, undefined, ['bee']],
+      ['c', '@acme/c', 99, 'api-mismatch', []],
+      ['d', 'local', 1, undefined, ['d']],
+      ['e', './gone', undefined, 'not-installed', ['e']],
+      ['f', 'of-the-site', 1, undefined, ['here']],
     ]);
   });
 });

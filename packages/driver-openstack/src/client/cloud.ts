@@ -98,13 +98,19 @@ export function readCloud(name: string, regionName: string | undefined, where: S
   };
 }
 
-/** Only the format; the usual one when nothing can be read: whoever starts the provider hears why. */
-export function imageFormatOf(name: string, regionName: string | undefined, where: Surroundings): string {
+/** Returns the image format of a cloud; the usual one if its files cannot be used, which `onUnknown` is told the reason of. */
+export function imageFormatOf(
+  name: string,
+  regionName: string | undefined,
+  where: Surroundings,
+  onUnknown: (reason: string) => void,
+): string {
   try {
     return readCloud(name, regionName, where).imageFormat;
   } catch (error) {
-    if (error instanceof ConfigurationError) return DEFAULT_IMAGE_FORMAT;
-    throw error;
+    if (!(error instanceof ConfigurationError)) throw error;
+    onUnknown(error.message);
+    return DEFAULT_IMAGE_FORMAT;
   }
 }
 

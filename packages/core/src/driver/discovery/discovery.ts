@@ -5,6 +5,7 @@
 
 import { realpathSync } from 'node:fs';
 import { dirname, isAbsolute, join, resolve } from 'node:path';
+import { didYouMean } from '../../config/suggest.js';
 import { isJsonObject } from '../../model/json.js';
 import { reasonOf } from '../../observe/error-text.js';
 import type { Driver } from '../api.js';
@@ -44,16 +45,19 @@ export interface DriverPackage {
 
 /** A driver package as a listing shows it. */
 export interface InstalledDriver extends DriverPackage {
+  /** The names that `DriverSearch.aliases` gives it. */
+  readonly aliases: readonly string[];
   /** Why it can't be used. */
   readonly error: DriverLoadError | undefined;
 }
 
 /** A driver that was loaded, and the package that it came from. */
-export interface LoadedDriver extends InstalledDriver {
+export interface LoadedDriver extends DriverPackage {
   readonly driver: Driver;
-  readonly error: undefined;
 }
 
+/** `driver: NAME` means the package of this name followed by NAME. */
+const SHORT_NAME_PACKAGE = '@nodepool/driver-';
 const SHORT_NAME = /^[a-z0-9][\w.-]*$/i;
 const PACKAGE_NAME = /^(@[\w~.-]+\/)?[\w~-][\w~.-]*$/;
 
@@ -99,14 +103,29 @@ export async function listInstalledDrivers(search: DriverSearch): Promise<Instal
     }
   }
   const unread: InstalledDriver[] = [];
+  const aliasesOf = new Map<string, string[]>();
+  const name = ({ folder }: PackageInfo, alias: string): void => {
+    aliasesOf.set(folder, [...(aliasesOf.get(folder) ?? []), alias]);
+  };
   for (const [alias, target] of search.aliases) {
-    if (!isPath(target)) continue;
+    if (!isPath(target)) {
+      for (const found of installed.values()) if (found.name === target) name(found, alias);
+      continue;
+    }
     const found = await orError(readAt(alias, target, search));
     if (found instanceof DriverLoadError) unread.push(unreadable(alias, target, search, found));
-    else installed.set(found.folder, found);
+    else {
+      installed.set(found.folder, found);
+      name(found, alias);
+    }
   }
   const manager = packageManagerOf(search.folders);
-  const drivers = await Promise.all([...installed.values()].map((found) => inspect(found, manager)));
+  const drivers = await Promise.all(
+    [...installed.values()].map(async (found) => ({
+      ...(await inspect(found, manager)),
+      aliases: aliasesOf.get(found.folder) ?? [],
+    })),
+  );
   return [...drivers, ...unread].sort((a, b) => a.name.localeCompare(b.name) || a.folder.localeCompare(b.folder));
 }
 
@@ -121,12 +140,14 @@ async function orError<T>(work: Promise<T>): Promise<T | DriverLoadError> {
 
 function unreadable(alias: string, path: string, search: DriverSearch, error: DriverLoadError): InstalledDriver {
   const folder = resolve(search.configFolder, path);
-  return { name: alias, package: path, version: '', api: undefined, folder, error, warnings: [] };
+  return { name: alias, package: path, version: '', api: undefined, folder, aliases: [alias], error, warnings: [] };
 }
 
-async function inspect(found: PackageInfo, manager: PackageManager): Promise<InstalledDriver> {
+async function inspect(found: PackageInfo, manager: PackageManager): Promise<Omit<InstalledDriver, 'aliases'>> {
   const loaded = await orError(loadFrom(found.name, found, manager));
-  return loaded instanceof DriverLoadError ? { ...describe(found), error: loaded, warnings: [] } : loaded;
+  if (loaded instanceof DriverLoadError) return { ...describe(found), error: loaded, warnings: [] };
+  const { driver: _, ...description } = loaded;
+  return { ...description, error: undefined };
 }
 
 /** The package, or the path, that a name stands for. */
@@ -135,7 +156,7 @@ function packageOf(name: string, search: DriverSearch): string {
   if (alias !== undefined && (isPath(alias) || PACKAGE_NAME.test(alias))) return alias;
   if (alias === undefined && isPath(name)) return name;
   if (alias === undefined && name.startsWith('@') && PACKAGE_NAME.test(name)) return name;
-  if (alias === undefined && SHORT_NAME.test(name)) return `@nodepool/driver-${name}`;
+  if (alias === undefined && SHORT_NAME.test(name)) return `${SHORT_NAME_PACKAGE}${name}`;
   throw new DriverLoadError({
     reason: 'not-installed',
     driver: name,
@@ -165,12 +186,27 @@ async function findInFolders(name: string, wanted: string, folders: readonly str
     const found = await readOrBroken(name, () => findPackage(wanted, folder));
     if (found !== undefined) return found;
   }
+  const meant = didYouMean(name, await installedNames(folders));
+  const install = `run: ${packageManagerOf(folders).install(wanted)}`;
   throw new DriverLoadError({
     reason: 'not-installed',
     driver: name,
     problem: `the package ${wanted} of the driver ${name} is not installed in ${folders.join(', ')} or above`,
-    remedy: `run: ${packageManagerOf(folders).install(wanted)}`,
+    remedy: meant === undefined ? install : `${meant} else ${install}`,
   });
+}
+
+/** Names that the configuration could use for the installed drivers. */
+async function installedNames(folders: readonly string[]): Promise<Set<string>> {
+  const names = new Set<string>();
+  for (const folder of new Set(folders.flatMap(moduleFolders))) {
+    for (const found of await packagesIn(folder)) {
+      if (!isJsonObject(found.manifest['nodepool'])) continue;
+      const isShort = found.name.startsWith(SHORT_NAME_PACKAGE);
+      names.add(isShort ? found.name.slice(SHORT_NAME_PACKAGE.length) : found.name);
+    }
+  }
+  return names;
 }
 
 async function readOrBroken(
@@ -206,7 +242,7 @@ async function loadFrom(name: string, found: PackageInfo, manager: PackageManage
   const warnings = [...staleness(found, version), ...(await copiesOfCore(found, core, manager))];
   const description: DriverPackage = { ...describe(found), version, warnings };
   packages.set(driver, description);
-  return { ...description, driver, error: undefined };
+  return { ...description, driver };
 }
 
 async function driverIn(
