@@ -7,6 +7,7 @@ import {
   openStatsd,
   StatsdAddressError,
   statsdAddress,
+  statsdName,
   statsdPart,
   VirtualClock,
   type Counter,
@@ -190,8 +191,10 @@ describe('statsd', () => {
     expect(() => statsdAddress({ STATSD_PORT: port })).toThrow('STATSD_PORT');
   });
 
-  it('keys have no dots, colons, bars and line breaks from names', () => {
-    expect(statsdPart('a.b:c|d\n#e@f g')).toBe('a_b_c_d__e_f_g');
+  it('keys have the names as they are, except for what the protocol cannot carry', () => {
+    expect(statsdName('ubuntu-22.04')).toBe('ubuntu-22.04');
+    expect(statsdName('a.b:c|d\n#e@f g')).toBe('a.b_c_d_#e@f g');
+    expect(statsdPart('nl01.example.org:8005')).toBe('nl01_example_org_8005');
     expect(statsdPart('in-use')).toBe('in-use');
   });
 });
