@@ -34,6 +34,8 @@ import { LaunchRetries } from './launch-retries.js';
 import { replacementFor } from './missing-image.js';
 import { imageIdOf, readyNode, remnantNode } from './node-record.js';
 import { FAILED_ATTEMPTS, LAUNCHES } from './observe/launcher-metrics.js';
+import type { Lack } from './quota-scope.js';
+import { untilRetryFits } from './retry-room.js';
 
 /** How long the console of an instance may take, milliseconds: it only helps people. */
 const CONSOLE_TIMEOUT_MS = 60_000;
@@ -52,6 +54,8 @@ export interface LaunchJob {
   readonly resumed: boolean;
   /** Aborts when nobody wants the node any more, or when we may not work on it any more. */
   readonly signal: AbortSignal;
+  /** Returns the limit that another instance of the node would exceed, given all records up to this id. */
+  readonly retryLack: (lastId: string) => Promise<Lack | undefined>;
   readonly log: Logger;
   /** True if another pool can serve the request while the cloud of this one fails. */
   canMoveOn(): boolean;
@@ -160,6 +164,8 @@ async function launchWithRetries(
         interrupted = false;
         job.log.info('An interrupted launch had not made anything; it begins anew', { reason: failure.message });
         await job.node.update({ progress: { ...progress, attempt: context.random.uuidHex() } });
+        // The process before may have left an instance.
+        await untilRetryFits(context, job, job.node.id);
         continue;
       }
       interrupted = false;
@@ -168,7 +174,7 @@ async function launchWithRetries(
       if (replacement === undefined) job.onAttempt(failure);
       const delayMs = replacement === undefined ? retries.next(failure, progress.number) : 0;
       if (delayMs === undefined) throw failure;
-      await attempt?.leaveRemnant();
+      const remnant = await attempt?.leaveRemnant();
       if (delayMs > 0) await sleep(context.clock, delayMs, job.signal);
       upload = replacement ?? upload;
       await job.node.update({
@@ -181,6 +187,7 @@ async function launchWithRetries(
           machine: null,
         },
       });
+      if (remnant !== undefined) await untilRetryFits(context, job, remnant);
     }
   }
 }
@@ -236,12 +243,16 @@ class Attempt {
     }
   }
 
-  /** Makes a record of its own for an instance that this attempt leaves behind, so that it is deleted come what may. */
-  async leaveRemnant(): Promise<void> {
+  /**
+   * Creates a record for the instance that this attempt leaves behind, so that it is deleted come what may. Returns its
+   * id, or undefined if there is no instance.
+   */
+  async leaveRemnant(): Promise<string | undefined> {
     const externalId = this.job.node.node.external_id ?? this.externalId;
-    if (externalId === null) return;
+    if (externalId === null) return undefined;
     const { node } = this.job.node;
-    await this.context.store.nodes.create([remnantNode(node, externalId, unixSeconds(this.context))]);
+    const [id] = await this.context.store.nodes.create([remnantNode(node, externalId, unixSeconds(this.context))]);
+    return id;
   }
 
   /** The instance's console goes into the log, if the label wants that. */

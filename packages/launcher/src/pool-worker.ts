@@ -209,18 +209,29 @@ export class PoolWorker implements Pool, HandlerPool {
     labels: readonly string[],
     handedOver: readonly NodeHandle[],
   ): Promise<Lack | undefined> {
-    const { store } = this.context;
     const [first] = this.ledger.isLimited(request.tenant_name) ? handedOver : [];
     if (lastId === '' && first === undefined) return undefined;
+    await this.known(lastId, first?.id);
+    const need = this.labels.needOf(labels);
+    const tenantNeed = handedOver.reduce((sum, { node }) => sum.add(useOf(node.resources)), need);
+    return this.ledger.confirm(this.place, request, lastId, { need, tenantNeed });
+  }
+
+  async retryLack(request: NodeRequest, lastId: string, label: string): Promise<Lack | undefined> {
+    await this.known(lastId);
+    const need = this.labels.need(label);
+    return this.ledger.retryLack(this.place, request, lastId, { need, tenantNeed: need });
+  }
+
+  /** Resolves when the ledger counts every record up to this id, and what was written before node `handedOver` was. */
+  private async known(lastId: string, handedOver?: string): Promise<void> {
+    const { store } = this.context;
     do {
       if (!store.complete) await store.ready({ signal: this.signal });
       await store.nodes.known(lastId);
       // The cache has what was written before ours when a later read is answered.
-      if (first !== undefined) await store.nodes.read(first.id, { signal: this.signal });
+      if (handedOver !== undefined) await store.nodes.read(handedOver, { signal: this.signal });
     } while (!store.complete);
-    const need = this.labels.needOf(labels);
-    const tenantNeed = handedOver.reduce((sum, { node }) => sum.add(useOf(node.resources)), need);
-    return this.ledger.confirm(this.place, request, lastId, { need, tenantNeed });
   }
 
   labelRefused(label: string, zone: string | undefined, reason: string): void {

@@ -145,14 +145,32 @@ export class QuotaLedger {
   }
 
   /** Confirms records up to this id, which have this need; else the reason why they must be taken back. */
-  confirm(place: Place, { tenant_name: tenant }: NodeRequest, lastId: string, need: Need): Lack | undefined {
+  confirm(place: Place, request: NodeRequest, lastId: string, need: Need): Lack | undefined {
+    return this.excess(place, request, lastId, need, () => true);
+  }
+
+  /**
+   * Returns a limit that is exceeded by records up to this id, some of which are on their way out: a node of this need
+   * gets no other instance before they are removed.
+   */
+  retryLack(place: Place, request: NodeRequest, lastId: string, need: Need): Lack | undefined {
+    return this.excess(place, request, lastId, need, (scope, resource) => scope.leaving.get(resource) > 0);
+  }
+
+  private excess(
+    place: Place,
+    { tenant_name: tenant }: NodeRequest,
+    lastId: string,
+    need: Need,
+    counts: (scope: QuotaScope, resource: string) => boolean,
+  ): Lack | undefined {
     for (const scope of this.scopesOf(place, tenant)) {
       // A ready node has an old id, which does not say when it was handed over: every record counts then.
       const isInOrder = needIn(scope, need) === need.need;
       for (const [resource, needed] of needIn(scope, need).entries()) {
         const limit = scope.limit.get(resource);
         let used = scope.recorded.get(resource);
-        if (needed <= 0 || used <= limit) continue;
+        if (needed <= 0 || used <= limit || !counts(scope, resource)) continue;
         if (isInOrder) used -= this.tentativeAfter(lastId, scope, resource);
         if (used > limit) return { scope, resource, limit, used: used - needed, needed, keptFor: undefined };
       }

@@ -83,6 +83,8 @@ export interface HandlerPool {
     labels: readonly string[],
     handedOver: readonly NodeHandle[],
   ): Promise<Lack | undefined>;
+  /** Returns a limit that is exceeded by records up to this id, and will be until records on their way out are removed. */
+  retryLack(request: NodeRequest, lastId: string, label: string): Promise<Lack | undefined>;
   /** To be called when the cloud has refused the label, confirmed by a second attempt. */
   labelRefused(label: string, zone: string | undefined, reason: string): void;
   /** True if the request can be served here all the same, in another zone. */
@@ -267,6 +269,7 @@ export class RequestHandler {
         upload: slot.upload,
         resumed: slot.resume !== undefined,
         signal: this.ending.signal,
+        retryLack: (lastId) => pool.retryLack(request.request, lastId, slot.label.name),
         log: this.log.with({ node_id: node.id, label: slot.label.name }),
         canMoveOn: () => pool.canMoveOn(request.request),
         onAttempt: (failure) => pool.attempted(slot.label.name, node.node.az ?? undefined, failure),

@@ -13,33 +13,64 @@ interface Scope {
 }
 
 /**
- * A node in the state `init` is an intent that can still be taken back; it has a reservation when its launch begins. From
- * then on it counts until its record is gone.
+ * A node in the state `init` is an intent that can still be taken back; it has a place when its launch begins. From then
+ * on it counts until its record is removed. When an attempt fails, its instance keeps the place, by a record of its own,
+ * until it is deleted: the node has a place again when the cloud is asked for its next instance.
  */
 export function launchesFitTheirLimits(sight: Sight): Rule {
   const { nodes: records } = sight.observed;
-  /** Nodes that have had a reservation. What a failed attempt leaves behind has a record, too, and never had one. */
-  const reserved = new Set<string>();
+  /** Nodes that have a place. */
+  const placed = new Set<string>();
+  const place = ({ id, data }: Seen): string | undefined => {
+    placed.add(id);
+    for (const { name, limit, counts } of scopesOf(data, sight)) {
+      if (limit === undefined) continue;
+      let count = 0;
+      for (const other of records.values()) if (placed.has(other.id) && counts(other.data)) count += 1;
+      if (count > limit) return `with the launch of node ${id}, ${name} has ${count} nodes of ${limit}`;
+    }
+    return undefined;
+  };
   return {
     number: 'S8',
     committed({ nodes }) {
       for (const { id, before, after, by } of nodes) {
-        if (by !== 'launcher' || after === undefined || !begins(before, after)) continue;
-        reserved.add(id);
-        for (const { name, limit, counts } of scopesOf(after.data, sight)) {
-          if (limit === undefined) continue;
-          let count = 0;
-          for (const other of records.values()) if (reserved.has(other.id) && counts(other.data)) count += 1;
-          if (count > limit) return `with the launch of node ${id}, ${name} has ${count} nodes of ${limit}`;
+        if (by !== 'launcher' || after === undefined) continue;
+        if (before === undefined && after.data['state'] === 'deleting') {
+          const failed = nodeOfInstance(after, sight);
+          if (failed !== undefined && placed.delete(failed)) placed.add(id);
+        } else if (begins(before, after)) {
+          const flaw = place(after);
+          if (flaw !== undefined) return flaw;
         }
       }
       return undefined;
     },
+    creating({ tags }) {
+      const node = records.get(tags['nodepool_node_id'] ?? '');
+      if (node === undefined || placed.has(node.id)) return undefined;
+      const flaw = place(node);
+      return isLeaving(node, sight) ? flaw : undefined;
+    },
     forget: () => {
-      reserved.clear();
-      for (const { id, data } of records.values()) if (data['state'] !== 'init') reserved.add(id);
+      placed.clear();
+      for (const { id, data } of records.values()) if (data['state'] !== 'init') placed.add(id);
     },
   };
+}
+
+/** Returns the node for which the cloud made the instance of this record. */
+function nodeOfInstance({ data }: Seen, { cloud }: Sight): string | undefined {
+  const instance = cloud.existingInstances().find(({ id }) => id === data['external_id']);
+  return instance?.tags['nodepool_node_id'];
+}
+
+/** Returns true if another node of the same pool or tenant is being deleted. A limit that was lowered is no violation. */
+function isLeaving({ data }: Seen, sight: Sight): boolean {
+  const scopes = scopesOf(data, sight);
+  return [...sight.observed.nodes.values()].some(
+    (other) => other.data['state'] === 'deleting' && scopes.some(({ counts }) => counts(other.data)),
+  );
 }
 
 function begins(before: Seen | undefined, after: Seen): boolean {

@@ -1,0 +1,84 @@
+/** Retries of launches at a limit: the instance of a failed attempt counts until it is deleted. */
+
+import { afterEach, beforeEach, expect, it } from '@jest/globals';
+import { KeyScanError, type JsonObject } from '@nodepool/core';
+import { readCloudSettings } from '@nodepool/driver-example';
+import { World, pool, provider } from './support/world.js';
+
+const DELETION_MS = 20_000;
+const { faults: NO_FAULTS } = readCloudSettings({});
+
+let world: World;
+/** Logins that fail from now on. */
+let failures: number;
+/** The greatest number of instances that there were at the same time. */
+let greatest: number;
+
+beforeEach(() => {
+  world = new World();
+  world.cloud.configure({ deleteTimeMs: [DELETION_MS, DELETION_MS], bootTimeMs: [1000, 1000] });
+  greatest = 0;
+  const { cloud } = world;
+  const create = cloud.createInstance.bind(cloud);
+  cloud.createInstance = async (spec) => {
+    const instance = await create(spec);
+    greatest = Math.max(greatest, cloud.existingInstances().length);
+    return instance;
+  };
+  world.scanner = {
+    scan: () => {
+      failures -= 1;
+      return failures >= 0 ? Promise.reject(new KeyScanError('no answer')) : Promise.resolve(['ssh-rsa A']);
+    },
+  };
+});
+afterEach(async () => {
+  expect(await world.end()).toEqual([]);
+});
+
+const demo = (maxServers: number): JsonObject =>
+  provider('demo', [pool('main', ['small'], { 'max-servers': maxServers, 'host-key-checking': true })], {
+    'launch-retries': 5,
+  });
+
+async function submit(count: number): Promise<string> {
+  const labels = Array.from({ length: count }, () => 'small');
+  return world.during(world.requestor.submit(labels));
+}
+
+const stateOf = (id: string): unknown => world.records('/nodepool/requests').get(id)?.state;
+
+it('at max-servers, every retry waits until the instance of the failed attempt is deleted', async () => {
+  failures = 4;
+  await world.launcher([demo(3)]);
+  const id = await submit(3);
+  await world.until('the request is fulfilled', () => stateOf(id) === 'fulfilled');
+  expect(failures).toBeLessThan(0);
+  expect(greatest).toBe(3);
+});
+
+it('below max-servers, a retry does not wait', async () => {
+  failures = 1;
+  await world.launcher([demo(2)]);
+  const id = await submit(1);
+  const before = world.clock.monotonic();
+  await world.until('the request is fulfilled', () => stateOf(id) === 'fulfilled');
+  expect(world.clock.monotonic() - before).toBeLessThan(DELETION_MS);
+  expect(greatest).toBe(2);
+});
+
+it('a deletion that does not end keeps its place, also when another launcher goes on with the launch', async () => {
+  failures = 1;
+  world.cloud.configure({ faults: { ...NO_FAULTS, 'delete-errors': 1 } });
+  const first = await world.launcher([demo(1)]);
+  const id = await submit(1);
+  await world.clock.advance(60_000);
+  await world.launcher([demo(1)], 'launcher2');
+  await first.stop();
+  await world.clock.advance(300_000);
+  expect(stateOf(id)).toBe('pending');
+  expect(greatest).toBe(1);
+  world.cloud.configure({ faults: NO_FAULTS });
+  await world.until('the request is fulfilled', () => stateOf(id) === 'fulfilled');
+  expect(greatest).toBe(1);
+});
