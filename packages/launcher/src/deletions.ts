@@ -15,6 +15,7 @@ import {
   type NodeCleanup,
   type NodeHandle,
   type Provider,
+  type Timer,
 } from '@nodepool/core';
 import { isToBeDeleted, isUnfinished } from './cleanup/deletable-nodes.js';
 import type { LauncherContext } from './context.js';
@@ -28,9 +29,19 @@ const ATTEMPT_TIMEOUT_MS = 600_000;
 /** Nodes that are being locked at a time: a thousand that come back at once shall not take the memory of a thousand. */
 const LOCKING = 32;
 
+interface BlockedNode {
+  /** The paths of the foreign znodes. */
+  readonly reason: string;
+  readonly failures: number;
+  /** Undefined while it is tried again. */
+  readonly retry: Timer | undefined;
+}
+
 export class Deletions {
   private readonly inProgress = new Set<string>();
   private readonly locking = new Slots(LOCKING);
+  /** Nodes whose records cannot be removed because of foreign znodes below them. */
+  private readonly blocked = new Map<string, BlockedNode>();
   private readonly unsubscribe: (() => void)[];
   /** Aborts when the session is in doubt: the locks may be somebody else's from then on, until it is confirmed again. */
   private doubt = doubtOfSession();
@@ -43,8 +54,9 @@ export class Deletions {
   ) {
     const { store } = context;
     this.unsubscribe = [
-      store.nodes.onChange(({ after }) => {
+      store.nodes.onChange(({ id, after }) => {
         if (after !== undefined) this.consider(after);
+        else this.unblock(id);
       }),
       // What is to be done with a node can depend on the request that it was made for.
       store.requests.onChange(({ id, after }) => {
@@ -76,6 +88,7 @@ export class Deletions {
 
   stop(): void {
     for (const unsubscribe of this.unsubscribe) unsubscribe();
+    for (const id of [...this.blocked.keys()]) this.unblock(id);
   }
 
   private considerAll(): void {
@@ -85,7 +98,8 @@ export class Deletions {
   private consider(entry: NodeEntry): void {
     const { store, tasks } = this.context;
     if (entry.node.provider !== this.provider.config.name || this.signal.aborted || !store.complete) return;
-    if (this.inProgress.has(entry.id) || !isToBeDeleted(entry, store, this.provider.config)) return;
+    if (this.inProgress.has(entry.id) || this.blocked.get(entry.id)?.retry !== undefined) return;
+    if (!isToBeDeleted(entry, store, this.provider.config)) return;
     this.inProgress.add(entry.id);
     tasks.run(
       `delete node ${entry.id}`,
@@ -125,7 +139,10 @@ export class Deletions {
     log.info('Deleting node', { was: entry.node.state });
     this.decided(entry, 'deletes it', `it was ${entry.node.state}`);
     try {
-      await this.deleteUntilGone(handle);
+      if (!(await this.deleteUntilGone(handle))) {
+        await this.blockIfForeign(handle);
+        return;
+      }
       log.info('Deleted node');
       this.provider.nodeDeletedNotification?.(handle.node);
     } catch (error) {
@@ -161,25 +178,55 @@ export class Deletions {
     return now !== undefined && isToBeDeleted(now, store, this.provider.config);
   }
 
-  /** Returns once the cloud has confirmed that nothing of the node is left, and its record is removed. */
-  private async deleteUntilGone(handle: NodeHandle): Promise<void> {
+  /** Retries later, with back-off, if foreign znodes below the record keep it from being removed; logs each cause once. */
+  private async blockIfForeign({ id, node }: NodeHandle): Promise<void> {
+    const { store, clock, log } = this.context;
+    const foreign = await store.nodes.foreignBelow(id, { signal: this.signal });
+    if (foreign.length === 0) return;
+    const before = this.blocked.get(id);
+    const reason = foreign.join(', ');
+    const failures = before?.reason === reason ? before.failures + 1 : 0;
+    const waitMs = Math.min(BACK_OFF_MS.first * 2 ** failures, BACK_OFF_MS.longest);
+    if (failures === 0) {
+      const message = 'The record of a node cannot be removed: remove the foreign znodes below it';
+      log.warn(message, { node_id: id, provider: this.provider.config.name, paths: foreign });
+      this.decided({ id, node }, 'cannot remove its record', `there are foreign znodes below it: ${reason}`);
+    }
+    const retry = clock.schedule(waitMs, () => {
+      this.blocked.set(id, { reason, failures, retry: undefined });
+      const entry = store.nodes.get(id);
+      if (entry === undefined) this.unblock(id);
+      else this.consider(entry);
+    });
+    this.blocked.set(id, { reason, failures, retry });
+  }
+
+  private unblock(id: string): void {
+    this.blocked.get(id)?.retry?.cancel();
+    this.blocked.delete(id);
+  }
+
+  /**
+   * Returns once the cloud has confirmed that nothing of the node is left: true if its record is removed, false if it is
+   * `deleted` and stays.
+   */
+  private async deleteUntilGone(handle: NodeHandle): Promise<boolean> {
     const link = linkSignals(this.signal, handle.lock.lost);
     try {
-      await this.keepDeleting(handle, link.signal);
+      return await this.keepDeleting(handle, link.signal);
     } finally {
       link.unlink();
     }
   }
 
-  private async keepDeleting(handle: NodeHandle, signal: AbortSignal): Promise<void> {
+  private async keepDeleting(handle: NodeHandle, signal: AbortSignal): Promise<boolean> {
     const { clock, log } = this.context;
     const provider = this.provider.config.name;
     for (let failures = 0; ; failures += 1) {
       signal.throwIfAborted();
       try {
         await this.deleteInCloud(handle, signal);
-        await handle.remove();
-        return;
+        return await handle.remove();
       } catch (error) {
         if (signal.aborted || error instanceof LostOwnershipError) throw error;
         const waitMs = Math.min(BACK_OFF_MS.first * 2 ** failures, BACK_OFF_MS.longest);

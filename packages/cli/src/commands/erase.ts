@@ -30,8 +30,7 @@ export async function erase(
   }
   for (const { id } of nodes) {
     const handle = await store.nodes.tryLock(id, signalOf(context));
-    if (handle === undefined) locked.push(`node ${id}`);
-    else await handle.remove();
+    if (handle === undefined || !(await handle.remove())) locked.push(`node ${id}`);
   }
   const erased = uploads.length + nodes.length - locked.length;
   out.note(`${erased} records are erased; what is in the cloud of ${provider} was not touched`);

@@ -87,6 +87,8 @@ export interface NodeStore {
 
   /** Reads past the cache. */
   read(id: string, options?: CallOptions): Promise<NodeEntry | undefined>;
+  /** Returns the paths of znodes below a record that no launcher creates there, read past the cache, parents first. */
+  foreignBelow(id: string, options?: CallOptions): Promise<readonly string[]>;
   /** Ids of all records, read past the cache. */
   readIds(options?: CallOptions): Promise<readonly string[]>;
 
@@ -123,10 +125,10 @@ export interface NodeHandle {
    */
   release(change?: Partial<NodeData>, options?: CallOptions): Promise<void>;
   /**
-   * Removes the record and its lock in one transaction. When others contend for the lock, it becomes `deleted` instead
-   * and the lock is given up, so that whoever gets the lock knows; it is removed by the next one who tries.
+   * Removes the record and its lock in one transaction. Returns false if others contend for the lock, or if there are
+   * foreign znodes below the record: it becomes `deleted` then, and is unlocked, so that the next one who tries removes it.
    */
-  remove(options?: CallOptions): Promise<void>;
+  remove(options?: CallOptions): Promise<boolean>;
 }
 
 export interface RequestEntry {

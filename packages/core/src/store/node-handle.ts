@@ -38,9 +38,10 @@ export class OwnedNode implements NodeHandle {
     }
   }
 
-  async remove(options?: CallOptions): Promise<void> {
+  async remove(options?: CallOptions): Promise<boolean> {
     const removed = await inTurn([this.record], () => removeRecord(this.context, this.record, options));
     if (!removed) await this.release({ state: 'deleted' }, options);
+    return removed;
   }
 
   /** The step is made when its turn comes: it depends on what the writes before it did. */

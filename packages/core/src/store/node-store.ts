@@ -24,6 +24,7 @@ import { NODES_ROOT, nameOf, nodeLockPath, nodePath, placeOfNode } from './paths
 import { RecordTable, isCorrupt } from './record-table.js';
 import { statOfNew } from './stat-of-new.js';
 import { checkTransactionSize } from './transaction-size.js';
+import { znodesBelow } from './znodes-below.js';
 
 /** A node to lock, and what to change about it with that. */
 interface Target {
@@ -72,12 +73,14 @@ export class NodeRecords implements NodeStore {
       onPut: (znode, before) => {
         const place = placeOfNode(znode.path);
         if (place?.kind === 'record') this.table.put(place.id, znode);
-        else if (place?.kind === 'contender' && before === undefined) this.table.contenderAdded(place.id);
+        else if (before !== undefined) return;
+        else if (place?.kind === 'contender') this.table.contenderAdded(place.id);
+        else if (place?.kind === 'foreign') this.table.foreignAdded(place.id, znode.path);
       },
       onRemove: ({ path }) => {
         const place = placeOfNode(path);
         if (place?.kind === 'record') this.table.remove(place.id);
-        else if (place?.kind === 'contender') this.table.contenderRemoved(place.id);
+        else if (place?.kind === 'contender' || place?.kind === 'foreign') this.table.contenderRemoved(place.id);
       },
       pause: (path) => this.table.pause(nameOf(path)),
       resume: (path) => this.table.resume(nameOf(path)),
@@ -131,6 +134,14 @@ export class NodeRecords implements NodeStore {
   async readIds(options?: CallOptions): Promise<readonly string[]> {
     const { children } = await this.context.zooKeeper.children(NODES_ROOT, options);
     return [...children].sort();
+  }
+
+  async foreignBelow(id: string, options?: CallOptions): Promise<readonly string[]> {
+    const below = await znodesBelow(this.context.zooKeeper, nodePath(id), options);
+    return below.filter((path) => {
+      const kind = placeOfNode(path)?.kind;
+      return kind !== 'lock' && kind !== 'contender';
+    });
   }
 
   async create(nodes: readonly NodeData[], options?: CallOptions): Promise<readonly string[]> {

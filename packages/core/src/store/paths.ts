@@ -120,7 +120,9 @@ export type RecordPlace =
   | { readonly kind: 'record'; readonly id: string }
   /** The lock directory of the record. */
   | { readonly kind: 'lock'; readonly id: string }
-  | { readonly kind: 'contender'; readonly id: string };
+  | { readonly kind: 'contender'; readonly id: string }
+  /** A child of the lock directory that is no contender. */
+  | { readonly kind: 'foreign'; readonly id: string };
 
 /** What a path below `/nodepool/nodes` names; undefined: nothing that we know. */
 export function placeOfNode(path: string): RecordPlace | undefined {
@@ -132,7 +134,13 @@ export function placeOfNode(path: string): RecordPlace | undefined {
   const id = path.slice(start, end);
   const rest = end + '/lock'.length;
   if (path.length === rest) return { kind: 'lock', id };
-  return path[rest] === '/' && isContender(path) ? { kind: 'contender', id } : undefined;
+  return path[rest] === '/' ? childOfLock(path, rest, id) : undefined;
+}
+
+/** `end`: where the path of the lock directory ends. */
+function childOfLock(path: string, end: number, id: string): RecordPlace | undefined {
+  if (path.includes('/', end + 1)) return undefined;
+  return { kind: isContender(path) ? 'contender' : 'foreign', id };
 }
 
 /** Id of the request that a path is the record of; undefined: of none. */
@@ -147,7 +155,7 @@ export function placeOfRequestLock(path: string): RecordPlace | undefined {
   if (path.length <= start) return undefined;
   const end = path.indexOf('/', start);
   if (end === -1) return { kind: 'lock', id: path.slice(start) };
-  return isContender(path) ? { kind: 'contender', id: path.slice(start, end) } : undefined;
+  return childOfLock(path, end, path.slice(start, end));
 }
 
 /** What a path below `/nodepool/images` names. */

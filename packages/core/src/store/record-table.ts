@@ -133,6 +133,16 @@ export class RecordTable<D extends Stated, E extends TableEntry<{ readonly id: s
     if (paused.told !== after) this.changes.tell({ id, before: paused.told, after });
   }
 
+  /** A znode that is no contender also keeps everybody from the lock, which is taken by creating its directory anew. */
+  foreignAdded(id: string, path: string): void {
+    this.options.log.warn(
+      `A znode below the lock of a ${this.options.what} is no contender, so the ${this.options.what} counts as locked: ` +
+        'remove the znode',
+      { path },
+    );
+    this.contenderAdded(id);
+  }
+
   contenderAdded(id: string): void {
     const count = this.contenders.get(id) ?? 0;
     this.contenders.set(id, count + 1);

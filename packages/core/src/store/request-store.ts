@@ -225,6 +225,7 @@ export class RequestRecords implements RequestStore {
         const place = before === undefined ? placeOfRequestLock(path) : undefined;
         if (place === undefined) return;
         if (place.kind === 'lock') this.orphans.directoryAdded(place.id);
+        else if (place.kind === 'foreign') this.table.foreignAdded(place.id, path);
         else this.table.contenderAdded(place.id);
         this.updateOrphan(place.id);
       },

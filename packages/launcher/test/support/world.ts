@@ -110,7 +110,7 @@ export class World {
     more: Partial<NodepoolConfig> = {},
   ): Promise<RunningLauncher> {
     const zk = this.server.connect();
-    const store = openStore(zk, { clock: this.clock, random: this.random, identifier: hostname });
+    const store = openStore(zk, { clock: this.clock, random: this.random, identifier: hostname, log: this.log });
     const failures: string[] = [];
     const tasks = new TaskSupervisor(this.clock, (name, error) => failures.push(`${name}: ${String(error)}`));
     const launcher = new Launcher({

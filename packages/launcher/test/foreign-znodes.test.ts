@@ -1,0 +1,101 @@
+/** Znodes that another program left below the records of nodes: launchers name them, and cope with them. */
+
+import { afterEach, beforeEach, expect, it, jest } from '@jest/globals';
+import { silentLogger, type Logger } from '@nodepool/core';
+import type { ZooKeeper } from '@nodepool/zookeeper';
+import { World, pool, provider } from './support/world.js';
+
+const demo = provider('demo', [pool('main', ['small'])]);
+
+let world: World;
+let zk: ZooKeeper;
+/** What launchers warn of: the message, and the fields as JSON. */
+let warnings: string[];
+
+beforeEach(async () => {
+  world = new World();
+  warnings = [];
+  const log: Logger = {
+    ...silentLogger,
+    warn: (message, fields) => warnings.push(`${message} ${JSON.stringify(fields)}`),
+    with: () => log,
+    named: () => log,
+  };
+  world.log = log;
+  await world.launcher([demo]);
+  zk = world.server.connect();
+});
+afterEach(async () => {
+  await world.during(zk.close());
+  expect(await world.end()).toEqual([]);
+});
+
+async function fulfilled(): Promise<{ readonly id: string; readonly node: string }> {
+  const id = await world.during(world.requestor.submit(['small']));
+  const request = (): Record<string, unknown> | undefined => world.records('/nodepool/requests').get(id);
+  await world.until('it is fulfilled', () => request()?.['state'] === 'fulfilled');
+  return { id, node: (request()?.['nodes'] as string[])[0]! };
+}
+
+async function use(id: string): Promise<void> {
+  await world.during(world.requestor.giveBack(await world.during(world.requestor.take(id))));
+}
+
+it('below a record are named once, and cost few calls until they are removed', async () => {
+  const { id, node } = await fulfilled();
+  const foreign = `/nodepool/nodes/${node}/notes`;
+  await world.during(zk.create(foreign));
+  await world.during(zk.create(`${foreign}/more`));
+  const calls = jest.spyOn(world.cloud, 'deleteInstance');
+  await use(id);
+  await world.clock.advance(600_000);
+  expect(world.nodes().get(node)).toMatchObject({ state: 'deleted' });
+  expect(calls.mock.calls.length).toBeLessThan(20);
+  expect(warnings).toEqual([expect.stringContaining(`"paths":["${foreign}","${foreign}/more"]`)]);
+  expect(world.lockHolders()).toEqual([]);
+
+  await world.during(zk.delete(`${foreign}/more`));
+  await world.clock.advance(120_000);
+  expect(warnings.slice(1)).toEqual([expect.stringContaining(`"paths":["${foreign}"]`)]);
+  await world.during(zk.delete(foreign));
+  await world.until('the node is gone', () => world.nodes().size === 0);
+  expect(world.cloud.existingInstances()).toEqual([]);
+});
+
+it('below the lock of a node are named once, and the node is deleted as soon as they are removed', async () => {
+  const { id, node } = await fulfilled();
+  const foreign = `/nodepool/nodes/${node}/lock/notes`;
+  const taken = await world.during(world.requestor.take(id));
+  await world.during(zk.create(foreign));
+  await world.during(world.requestor.giveBack(taken));
+  await world.clock.advance(600_000);
+  expect(world.nodes().get(node)).toMatchObject({ state: 'used' });
+  expect(warnings).toEqual([expect.stringContaining(foreign)]);
+  await world.during(zk.delete(foreign));
+  await world.until('the node is gone', () => world.nodes().size === 0);
+});
+
+it('below the lock of a ready node keep it from no other request', async () => {
+  const { id, node } = await fulfilled();
+  await world.during(zk.create(`/nodepool/nodes/${node}/lock`)).catch(() => undefined);
+  await world.during(zk.create(`/nodepool/nodes/${node}/lock/notes`));
+  await world.during(world.requestor.withdraw(id));
+  await world.during(world.requestor.change(`/nodepool/nodes/${node}`, { allocated_to: null }));
+  const other = await fulfilled();
+  expect(other.node).not.toBe(node);
+  await world.during(zk.delete(`/nodepool/nodes/${node}/lock/notes`));
+});
+
+it('below the lock of a request are named once, and it is served as soon as they are removed', async () => {
+  const lock = '/nodepool/requests-lock/200-0000000000';
+  const notes = { type: 'create', path: `${lock}/notes` } as const;
+  await world.during(zk.transaction([{ type: 'create', path: lock }, notes]));
+  const id = await world.during(world.requestor.submit(['small']));
+  expect(`/nodepool/requests-lock/${id}`).toBe(lock);
+  const before = world.server.lastZxid;
+  await world.clock.advance(60_000);
+  expect(world.server.lastZxid - before).toBeLessThan(20n);
+  expect(warnings).toEqual([expect.stringContaining(`${lock}/notes`)]);
+  await world.during(zk.delete(`${lock}/notes`));
+  await world.until('it is served', () => world.records('/nodepool/requests').get(id)?.state === 'fulfilled');
+});
