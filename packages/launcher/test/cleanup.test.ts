@@ -370,6 +370,19 @@ it('a node whose instance is gone, but not its record, goes too', async () => {
   await world.until('its record is gone', () => !world.nodes().has(node));
 });
 
+it('a node whose request cannot be read stays allocated to it', async () => {
+  await world.launcher([demo()]);
+  const id = await submit(['small']);
+  const [node] = await served(id);
+  const { data } = await world.during(other.get(`${REQUESTS}/${id}`));
+  await world.during(other.set(`${REQUESTS}/${id}`, Buffer.from('no JSON')));
+  await world.clock.advance(5 * MINUTE_MS);
+  expect(world.nodes().get(node!)).toMatchObject({ state: 'ready', allocated_to: id });
+  await world.during(other.set(`${REQUESTS}/${id}`, data));
+  await world.during(world.requestor.withdraw(id));
+  await world.until('it is free', () => world.nodes().get(node!)?.['allocated_to'] === null);
+});
+
 describe('a pending request that nobody holds', () => {
   it('is put back when nobody takes it over', async () => {
     await world.launcher([demo()]);
