@@ -1,6 +1,6 @@
 /** One launcher process: everything that a real one has, in a process that can be killed at any moment. */
 
-import { TaskSupervisor, openStore, type Logger, type RandomSource } from '@nodepool/core';
+import { TaskSupervisor, openStore, type Driver, type Logger, type RandomSource } from '@nodepool/core';
 import type { ExampleCloud } from '@nodepool/driver-example';
 import { Launcher, type LoginScanner } from '@nodepool/launcher';
 import type { SimulatedZooKeeperServer, TransactionOp, ZooKeeper } from '@nodepool/zookeeper';
@@ -143,7 +143,8 @@ export class LauncherProcess {
 
   private configOf(site: Site): ReturnType<typeof nodepoolConfig> {
     const { mutation, driverFaults } = this.surroundings;
-    return nodepoolConfig(mutation?.config?.(site) ?? site, this.cloud, driverFaults);
+    const spoil = (driver: Driver): Driver => mutation?.driver?.(driver) ?? driver;
+    return nodepoolConfig(mutation?.config?.(site) ?? site, this.cloud, driverFaults, spoil);
   }
 
   /** Something of it is about to change, or has just changed. */

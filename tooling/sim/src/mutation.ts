@@ -1,6 +1,6 @@
 /** Ways to spoil a launcher without touching its code: at the borders to ZooKeeper and to the cloud. */
 
-import type { Store } from '@nodepool/core';
+import type { Driver, Store } from '@nodepool/core';
 import type { ExampleCloud } from '@nodepool/driver-example';
 import type { TransactionOp, ZooKeeper } from '@nodepool/zookeeper';
 import type { Site } from './site.js';
@@ -21,6 +21,7 @@ export interface Mutation {
   client?(zooKeeper: ZooKeeper): ZooKeeper;
   /** The cloud as the spoilt driver uses it. */
   cloud?(cloud: ExampleCloud): ExampleCloud;
+  driver?(driver: Driver): Driver;
   store?(store: Store): Store;
   /** The configuration as the launcher understands it. */
   config?(config: Site): Site;

@@ -1,6 +1,13 @@
 /** For each rule of the checker, something wrong with the launcher that breaks it: that the checker can fail is shown by these. */
 
-import { isJsonObject, type JsonObject, type Store } from '@nodepool/core';
+import {
+  INTERRUPTED_LAUNCH,
+  isJsonObject,
+  type JsonObject,
+  type Provider,
+  type Resource,
+  type Store,
+} from '@nodepool/core';
 import type { TransactionOp, ZooKeeper } from '@nodepool/zookeeper';
 import { never } from './cloud-view.js';
 import type { Mutation } from './mutation.js';
@@ -79,6 +86,28 @@ export const MUTATIONS: readonly Mutation[] = [
           return { ...page, items: page.items.map((each) => ({ ...each, tags: { ...STRAYS_TAGS, ...each.tags } })) };
         },
       }),
+  },
+  {
+    name: 'deletes what looks leaked at its first sighting',
+    rule: 'S5',
+    trouble: 'all',
+    ...deletingAtFirstSight(),
+  },
+  {
+    name: 'does not search for the instance of an interrupted launch',
+    rule: 'S3',
+    trouble: 'all',
+    driver: spoilingProviders((provider) =>
+      overlay(provider, {
+        getRequestHandler: (pool, request) => {
+          const handler = provider.getRequestHandler(pool, request);
+          return overlay(handler, {
+            launch: (launch) =>
+              handler.launch(launch.saved === INTERRUPTED_LAUNCH ? overlay(launch, { saved: null }) : launch),
+          });
+        },
+      }),
+    ),
   },
   {
     name: 'writes without versions and without proof of its locks',
@@ -237,6 +266,31 @@ function registeringOnce(zooKeeper: ZooKeeper): ZooKeeper {
       return zooKeeper.session?.id === first ? zooKeeper.create(path, data, options) : never();
     },
   });
+}
+
+/** Spoils every provider of a driver. */
+function spoilingProviders(spoil: (provider: Provider) => Provider): NonNullable<Mutation['driver']> {
+  return (driver) => overlay(driver, { getProvider: (config) => spoil(driver.getProvider(config)) });
+}
+
+/** Takes every instance of a provider for leaked that has no record at this moment. */
+function deletingAtFirstSight(): Pick<Mutation, 'client' | 'driver'> {
+  let zooKeeper: ZooKeeper | undefined;
+  const leaked = async (found: readonly Resource[], provider: string): Promise<readonly Resource[]> => {
+    const { children = [] } = (await zooKeeper?.children('/nodepool/nodes')) ?? {};
+    return found.filter(
+      ({ tags }) => tags.nodepool_provider_name === provider && !children.includes(tags.nodepool_node_id ?? ''),
+    );
+  };
+  return {
+    client: (client) => (zooKeeper = client),
+    driver: spoilingProviders((provider) =>
+      overlay(provider, {
+        cleanupLeakedResources: (_round, call) =>
+          provider.cleanupLeakedResources({ leaked: (found) => leaked(found, provider.config.name) }, call),
+      }),
+    ),
+  };
 }
 
 /** A store that lets some requests lie. */

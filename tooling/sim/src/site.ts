@@ -73,8 +73,13 @@ function changedPool(pool: SitePool, renames: boolean, random: RandomSource): Si
 const PROVIDER_OPTIONS = { 'launch-retries': 2, 'launch-timeout': 300, 'boot-timeout': 60 } as const;
 
 /** What the program would make of the file of such a site. Throws when the site is wrong. */
-export function nodepoolConfig(site: Site, cloud: ExampleCloud, faults: DriverFaults): NodepoolConfig {
-  const example = exampleDriver({ cloud });
+export function nodepoolConfig(
+  site: Site,
+  cloud: ExampleCloud,
+  faults: DriverFaults,
+  spoil: (driver: Driver) => Driver = (driver) => driver,
+): NodepoolConfig {
+  const example = spoil(exampleDriver({ cloud }));
   const drivers = new Map<string, Driver>([
     ['example', example],
     ['faulty', faultyDriver(example, faults)],

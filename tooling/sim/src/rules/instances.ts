@@ -67,11 +67,27 @@ export function instancesSayWhatTheyAre({ observed }: Sight): Rule {
   };
 }
 
-/** Safety 5: only what is ours, and what no record says is live, is deleted. */
+/** Time between the first sighting of a leaked instance and the one that counts, milliseconds. */
+const SETTLE_MS = 60_000;
+
+/**
+ * Safety 5: only what is ours, and what no record says is live, is deleted. An instance without a record is leaked only
+ * when it was seen so twice, a minute apart.
+ */
 export function onlyGarbageIsDeleted(sight: Sight): Rule {
   const { observed } = sight;
+  const removedAt = new Map<string, number>();
+  let restoredAt = 0;
   return {
     number: 'S5',
+    committed({ nodes }) {
+      for (const { id, after } of nodes) if (after === undefined) removedAt.set(id, sight.now());
+      return undefined;
+    },
+    forget: () => {
+      removedAt.clear();
+      restoredAt = sight.now();
+    },
     deleting({ id, tags }) {
       const nodeId = tags['nodepool_node_id'];
       if (nodeId === undefined || isForeign(tags)) return `instance ${id}, which is not ours, was deleted`;
@@ -80,6 +96,9 @@ export function onlyGarbageIsDeleted(sight: Sight): Rule {
         if (data['external_id'] === id && data['state'] === 'deleting') return undefined;
       }
       const node = observed.nodes.get(nodeId);
+      const since = removedAt.get(nodeId) ?? restoredAt;
+      if (node === undefined && sight.now() - since < SETTLE_MS)
+        return `instance ${id} was deleted as leaked ${sight.now() - since} ms after the record of node ${nodeId} was removed`;
       if (node?.data['external_id'] !== id || !isLive(node, sight.wallClock())) return undefined;
       return `instance ${id} was deleted while its node ${nodeId} is ${textOf(node.data['state'])}`;
     },
