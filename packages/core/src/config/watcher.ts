@@ -13,6 +13,8 @@ export interface ConfigListener {
   changed(config: NodepoolConfig, diff: ConfigDiff): void;
   /** The files have new contents that are not right; the configuration stays. Once for the same contents. */
   refused(problems: readonly ConfigProblem[]): void;
+  /** The files are right again after they had been refused. Called before `changed`, which follows if they differ. */
+  accepted(): void;
 }
 
 export interface ConfigWatcherOptions extends LoadOptions {
@@ -125,7 +127,9 @@ export class ConfigWatcher {
       if (!known) this.options.listener.refused(result.problems);
       return;
     }
+    const wasRefused = this.refusedProblems.length > 0;
     this.refusedProblems = [];
+    if (wasRefused) this.options.listener.accepted();
     const diff = diffConfig(this.running, result.config);
     if (diff.empty) return;
     this.running = result.config;

@@ -39,9 +39,12 @@ export function followConfig(options: FollowConfigOptions): ConfigWatcher {
     clock,
     tasks,
     listener: {
+      accepted: () => {
+        metrics.set(CONFIGURATION_PROBLEMS, {}, 0);
+        log.info('The configuration is right again, and in force');
+      },
       changed: (config) => {
         log.info('Applying the changed configuration');
-        metrics.set(CONFIGURATION_PROBLEMS, {}, 0);
         tasks.run('apply the configuration', async () => apply(config));
       },
       refused: (problems) => {

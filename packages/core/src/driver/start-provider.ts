@@ -1,4 +1,4 @@
-/** Starts a provider, again and again until it succeeds: what every program does that uses providers. */
+/** Starts a provider, retrying until it succeeds. Every program that uses providers does it this way. */
 
 import type { Metrics } from '../observe/metrics.js';
 import type { Logger } from '../observe/logger.js';
@@ -33,6 +33,7 @@ export async function startProvider(
   const { clock, random, log, tasks, metrics } = context;
   const { name } = provider.config;
   const stopped = (): boolean => signal.aborted;
+  let lastDefect: string | undefined;
   for (let failures = 0; !stopped(); failures += 1) {
     try {
       const starting = provider.start({
@@ -51,12 +52,15 @@ export async function startProvider(
       if (stopped()) return false;
       const waitMs = Math.min(BACK_OFF_MS.first * 2 ** failures, BACK_OFF_MS.longest);
       const failure = toDriverError(error);
-      // The stack of an error that the driver foresaw says nothing that its message does not.
-      const shown = failure.code === 'unexpected' ? failure : undefined;
-      log.error('The provider could not be started; it is tried again', shown, {
-        seconds: waitMs / 1000,
-        ...(shown === undefined ? { reason: failure.message } : {}),
-      });
+      const seconds = waitMs / 1000;
+      // A stack helps with an error that the driver did not foresee, and once.
+      const isNewDefect = failure.code === 'unexpected' && failure.message !== lastDefect;
+      if (isNewDefect) lastDefect = failure.message;
+      log.error(
+        'The provider could not be started; it is tried again',
+        isNewDefect ? failure : undefined,
+        isNewDefect ? { seconds } : { seconds, reason: failure.message },
+      );
       context.onFailure?.(failure);
       // Cut short only by the signal, which ends the loop.
       await sleep(clock, waitMs, signal).catch(() => undefined);

@@ -26,6 +26,8 @@ let folder: TestFolder;
 let events: Event[];
 let waiting: ((event: Event) => void)[];
 let failures: unknown[];
+/** Times that the files were right again. */
+let accepted: number;
 let watcher: ConfigWatcher | undefined;
 
 beforeEach(() => {
@@ -33,6 +35,7 @@ beforeEach(() => {
   events = [];
   waiting = [];
   failures = [];
+  accepted = 0;
 });
 
 afterEach(async () => {
@@ -70,6 +73,7 @@ async function watch(file: string, options: Partial<ConfigWatcherOptions> = {}):
   const listener = {
     changed: (changed: NodepoolConfig, diff: ConfigDiff) => emit({ changed, diff }),
     refused: (refused: readonly ConfigProblem[]) => emit({ refused }),
+    accepted: () => accepted++,
   };
   watcher = new ConfigWatcher({
     ...load,
@@ -148,6 +152,25 @@ describe('on a file system', () => {
     // The file may be seen before it is written.
     while ('refused' in event) event = await nextEvent();
     expect(labelsOf(event)).toEqual(['b']);
+  });
+
+  it('a file that was refused is told of when it is right again, also when it is the same as before', async () => {
+    const file = folder.write('nodepool.yaml', 'labels: [{name: a}]\n');
+    const watching = await watch(file, {
+      watchFiles: () => ({ ready: () => Promise.resolve(), close: () => Promise.resolve() }),
+    });
+    for (const text of ['labels: [{name: a}]\n# mended\n', 'labels: [{name: b}]\n']) {
+      accepted = 0;
+      writeFileSync(file, 'labels: [{nme: a}]\n');
+      await watching.reload();
+      await watching.reload();
+      expect([accepted, watching.problems.length > 0]).toEqual([0, true]);
+      writeFileSync(file, text);
+      await watching.reload();
+      await watching.reload();
+      expect([accepted, watching.problems]).toEqual([1, []]);
+    }
+    expect(events.filter((event) => 'changed' in event).map(labelsOf)).toEqual([['b']]);
   });
 
   it('the secure file is followed too', async () => {

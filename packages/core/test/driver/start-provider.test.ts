@@ -1,0 +1,51 @@
+/** How the log tells of a provider that does not start. */
+
+import { expect, it } from '@jest/globals';
+import { VirtualClock } from '@nodepool/zookeeper';
+import {
+  AuthError,
+  seededRandom,
+  silentLogger,
+  silentMetrics,
+  startProvider,
+  TaskSupervisor,
+  type LogFields,
+  type Logger,
+  type Provider,
+} from '../../src/index.js';
+
+it('a stack is logged once for an error that nobody foresaw, and never for one that the driver explains', async () => {
+  const failures = [
+    new AuthError('the cloud refuses the password'),
+    new AuthError('the cloud refuses the password'),
+    new TypeError('x is undefined'),
+    new TypeError('x is undefined'),
+    new TypeError('y is undefined'),
+  ];
+  const lines: { readonly stack: boolean; readonly reason: unknown }[] = [];
+  const log: Logger = {
+    ...silentLogger,
+    error: (_message, error, fields: LogFields = {}) =>
+      lines.push({ stack: error !== undefined, reason: fields['reason'] }),
+  };
+  const provider = {
+    config: { name: 'cloud' },
+    start: () => {
+      const failure = failures.shift();
+      return failure === undefined ? Promise.resolve() : Promise.reject(failure);
+    },
+  } as Pick<Provider, 'start'> as Provider;
+  const clock = new VirtualClock();
+  const tasks = new TaskSupervisor(clock, () => undefined);
+  const context = { clock, random: seededRandom(1), log, tasks, metrics: silentMetrics };
+  const started = startProvider(provider, context, new AbortController().signal);
+  await clock.advance(600_000);
+  expect(await started).toBe(true);
+  expect(lines).toEqual([
+    { stack: false, reason: 'the cloud refuses the password' },
+    { stack: false, reason: 'the cloud refuses the password' },
+    { stack: true, reason: undefined },
+    { stack: false, reason: 'x is undefined' },
+    { stack: true, reason: undefined },
+  ]);
+});
