@@ -1,7 +1,14 @@
 #!/usr/bin/env node
 /** The program `nodepool-builder`. */
-import { main } from './main.js';
+import { ignoreBrokenPipes, ProcessSignals } from '@nodepool/core/process-setup';
 
-void main(process.argv).then((code) => {
-  process.exitCode = code;
-});
+// Before the rest of the program is loaded, which takes a while.
+const signals = new ProcessSignals();
+ignoreBrokenPipes();
+
+async function start(): Promise<void> {
+  const { main } = await import('./main.js');
+  process.exitCode = await main(process.argv, signals);
+}
+
+void start();

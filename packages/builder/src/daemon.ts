@@ -2,7 +2,6 @@
 
 import { hostname } from 'node:os';
 import {
-  Diagnostics,
   EventLoopMonitor,
   followConfig,
   fullyQualifiedHostname,
@@ -13,6 +12,7 @@ import {
   type ConfigWatcher,
   type Daemon,
   type DaemonSetup,
+  type Logger,
   type NodepoolConfig,
   type Store,
 } from '@nodepool/core';
@@ -21,7 +21,7 @@ import { builderIdOf, ImagesDirError } from './builder-id.js';
 import { DibProcesses } from './dib-process.js';
 import { ImagesDir } from './images-dir.js';
 import { runPostUploadHook } from './post-upload-hook.js';
-import { PROGRAM_NAME, type BuilderFlags } from './program.js';
+import type { BuilderFlags } from './program.js';
 import { dumpBuilder } from './stack-dump.js';
 import { packageVersion } from './version.js';
 
@@ -47,13 +47,7 @@ class BuilderDaemon implements Daemon {
   private readonly builder: Builder;
   private readonly watcher: ConfigWatcher;
   private readonly eventLoop = new EventLoopMonitor();
-  private readonly diagnostics: Diagnostics;
   private config: NodepoolConfig;
-  private readonly onDump = (): void => this.diagnostics.signalled();
-  private readonly onHangUp = (): void =>
-    this.tasks.run('reload of the configuration', async () => {
-      await this.watcher.reload();
-    });
 
   constructor(
     private readonly options: BuilderDaemonOptions,
@@ -62,13 +56,12 @@ class BuilderDaemon implements Daemon {
   ) {
     const clock = systemClock;
     const random = systemRandom;
-    const { zooKeeper, load, loaded, log, metrics, folder } = options;
+    const { zooKeeper, load, loaded, log, metrics } = options;
     this.config = loaded.config;
     const tasks = new TaskSupervisor(clock, (task, error, about) =>
       log.error('Background work failed', error, { ...about, task }),
     );
     this.tasks = tasks;
-    zooKeeper.on('state', (state) => log.info('ZooKeeper connection', { state }));
     const store = openStore(zooKeeper, { clock, random, identifier: `${hostname()}-${process.pid}`, log });
     this.store = store;
     const creator = new DibProcesses(clock, () => ({
@@ -85,14 +78,6 @@ class BuilderDaemon implements Daemon {
       buildWorkers: options.buildWorkers,
       uploadWorkers: options.uploadWorkers,
     });
-    const sources = {
-      store,
-      tasks,
-      eventLoopDelay: () => this.eventLoop.read(),
-      activity: () => this.builder.activity(),
-    };
-    const dump = (to: typeof log): void => dumpBuilder(sources, to);
-    this.diagnostics = new Diagnostics({ program: PROGRAM_NAME, clock, log, folder, dump });
     const apply = (config: NodepoolConfig): void => this.apply(config);
     this.watcher = followConfig({ load, loaded, clock, tasks, log, metrics, apply });
     log.info('Builder', { builder_id: builderId, images_dir: imagesDir });
@@ -100,22 +85,28 @@ class BuilderDaemon implements Daemon {
 
   async start(): Promise<void> {
     this.eventLoop.start();
-    process.on('SIGUSR2', this.onDump);
     this.store.start();
     this.builder.start(this.config);
     await this.watcher.start();
-    process.on('SIGHUP', this.onHangUp);
   }
 
   async stop(): Promise<void> {
-    process.off('SIGHUP', this.onHangUp);
     await this.watcher.stop();
     await this.builder.stop();
-    process.off('SIGUSR2', this.onDump);
-    await this.diagnostics.stop();
     this.eventLoop.stop();
     this.store.close();
     await this.options.zooKeeper.close();
+  }
+
+  reload(): void {
+    this.tasks.run('reload of the configuration', async () => {
+      await this.watcher.reload();
+    });
+  }
+
+  dump(log: Logger): void {
+    const { store, tasks, builder, eventLoop } = this;
+    dumpBuilder({ store, tasks, activity: () => builder.activity(), eventLoopDelay: () => eventLoop.read() }, log);
   }
 
   abort(): void {

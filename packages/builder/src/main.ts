@@ -1,18 +1,20 @@
 /** From the command line to the exit code. */
 
 import { runDaemon } from '@nodepool/core';
+import type { ProcessSignals } from '@nodepool/core/process-setup';
 import { makeBuilderDaemon } from './daemon.js';
 import { parseCommandLine, PROGRAM_NAME } from './program.js';
 
 const complain = (text: string): void => void process.stderr.write(text);
 
 /** Runs until a signal says stop. Exit codes: 0 stopped, 1 could not start, 2 wrong usage. */
-export async function main(argv: readonly string[]): Promise<number> {
+export async function main(argv: readonly string[], signals: ProcessSignals): Promise<number> {
   const options = parseCommandLine(argv, { out: (text) => void process.stdout.write(text), err: complain });
   if (typeof options === 'number') return options;
   return runDaemon({
     name: PROGRAM_NAME,
     options: options.daemon,
+    signals,
     prometheus: false,
     stopMessage: 'Stopping; builds and uploads that run are waited for',
     complain,

@@ -42,7 +42,8 @@ function count(text: string): number {
 
 const HELP = `
 Signals:
-  SIGINT, SIGTERM  stop once the builds and uploads that run have ended, which may take hours: the log says what is
+  SIGINT, SIGTERM, SIGUSR1
+                   stop once the builds and uploads that run have ended, which may take hours: the log says what is
                    waited for. A second one ends them, a third one ends the program at once.
   SIGHUP           read the configuration again now.
   SIGUSR2          write to the log what runs and what it waits for, and begin a CPU profile;

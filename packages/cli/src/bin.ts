@@ -24,10 +24,12 @@ function onSignal(signal: string): void {
 
 process.on('SIGINT', onSignal);
 process.on('SIGTERM', onSignal);
-// `nodepool list | head`: who reads has seen enough.
-process.stdout.on('error', (error: NodeJS.ErrnoException) =>
-  process.exit(error.code === 'EPIPE' ? ExitCode.done : ExitCode.refused),
-);
+// `nodepool list | head`: the reader has seen enough.
+for (const stream of [process.stdout, process.stderr]) {
+  stream.on('error', (error: NodeJS.ErrnoException) =>
+    process.exit(error.code === 'EPIPE' ? ExitCode.done : ExitCode.refused),
+  );
+}
 
 async function ask(question: string, signal: AbortSignal): Promise<string> {
   const terminal = createInterface({ input: process.stdin, output: process.stderr });

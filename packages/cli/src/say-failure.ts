@@ -13,6 +13,7 @@ export function sayFailure(out: Output, error: unknown, debug: boolean): void {
 /** Errors of core whose messages say what to do. */
 const FORESEEN = new Set([
   'zookeeper-unreachable',
+  'zookeeper-chroot',
   'tls-files',
   'logging-config',
   'log-file',

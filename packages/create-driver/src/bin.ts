@@ -19,6 +19,12 @@ async function ask(question: string): Promise<string | undefined> {
 }
 
 async function main(): Promise<void> {
+  for (const stream of [process.stdout, process.stderr]) {
+    // `create-driver --help | head`: the reader has seen enough.
+    stream.on('error', (error: NodeJS.ErrnoException) => {
+      if (error.code !== 'EPIPE') throw error;
+    });
+  }
   process.exitCode = await run(process.argv.slice(2), {
     print: (text) => void process.stdout.write(text),
     complain: (text) => void process.stderr.write(text),

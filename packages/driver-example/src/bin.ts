@@ -2,6 +2,7 @@
 /** The program `nodepool-example-cloud`: the example cloud as a process of its own. */
 
 import { isJsonObject, seededRandom, stringAt, systemClock, systemRandom, type JsonValue } from '@nodepool/core';
+import { ignoreBrokenPipes } from '@nodepool/core/process-setup';
 import { Command, InvalidArgumentError } from 'commander';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -92,6 +93,7 @@ function readValue(text: string): JsonValue {
 }
 
 async function main(): Promise<void> {
+  ignoreBrokenPipes();
   const command = commandLine().parse();
   const options = command.opts<Options>();
   try {

@@ -13,15 +13,14 @@ import {
   type ConfigWatcher,
   type Daemon,
   type DaemonSetup,
-  type Diagnostics,
   type Logger,
   type Store,
 } from '@nodepool/core';
 import { Launcher } from './launcher.js';
-import { launcherDiagnostics } from './observe/diagnostics.js';
 import { EnsembleMetrics } from './observe/ensemble-metrics.js';
 import { reportProcess } from './observe/process-metrics.js';
 import { RecentFailures } from './observe/recent-failures.js';
+import { dumpStacks } from './observe/stack-dump.js';
 import { packageVersion } from './version.js';
 import { createWebServer, type WebServer } from './web/index.js';
 
@@ -40,13 +39,7 @@ export class LauncherDaemon implements Daemon {
   private readonly web: WebServer;
   private readonly eventLoop = new EventLoopMonitor();
   private readonly ensembleMetrics: EnsembleMetrics;
-  private readonly diagnostics: Diagnostics;
   private endReport: () => void = () => undefined;
-  private readonly onDump = (): void => this.diagnostics.signalled();
-  private readonly onHangUp = (): void =>
-    this.tasks.run('reload of the configuration', async () => {
-      await this.watcher.reload();
-    });
 
   constructor(private readonly options: LauncherDaemonOptions) {
     const clock = systemClock;
@@ -60,7 +53,6 @@ export class LauncherDaemon implements Daemon {
     this.tasks = new TaskSupervisor(clock, (task, error, about) =>
       log.error('Background work failed', error, { ...about, task }),
     );
-    zooKeeper.on('state', (state) => log.info('ZooKeeper connection', { state }));
     this.store = openStore(zooKeeper, { clock, random, identifier, log });
     this.launcher = new Launcher({
       store: this.store,
@@ -78,15 +70,6 @@ export class LauncherDaemon implements Daemon {
     const { store, tasks } = this;
     const activity = (): ReturnType<Launcher['activity']> => this.launcher.activity();
     this.ensembleMetrics = new EnsembleMetrics({ store, metrics, clock, log, identifier });
-    this.diagnostics = launcherDiagnostics({
-      store,
-      clock,
-      tasks,
-      log,
-      activity,
-      eventLoopDelay: () => this.eventLoop.read(),
-      folder: options.folder,
-    });
     this.watcher = followConfig({
       load,
       loaded,
@@ -120,7 +103,6 @@ export class LauncherDaemon implements Daemon {
     const { config } = loaded;
     eventLoop.start();
     this.endReport = reportProcess({ metrics, store, eventLoop, hostname: hostname() });
-    process.on('SIGUSR2', this.onDump);
     store.start();
     this.ensembleMetrics.start();
     if (this.options.webapp) {
@@ -129,18 +111,25 @@ export class LauncherDaemon implements Daemon {
     }
     await this.launcher.start(config);
     await this.watcher.start();
-    process.on('SIGHUP', this.onHangUp);
+  }
+
+  reload(): void {
+    this.tasks.run('reload of the configuration', async () => {
+      await this.watcher.reload();
+    });
+  }
+
+  dump(log: Logger): void {
+    const { store, tasks, launcher, eventLoop } = this;
+    dumpStacks({ store, tasks, activity: () => launcher.activity(), eventLoopDelay: () => eventLoop.read() }, log);
   }
 
   /** Lets go of everything, so that it can be taken up again. */
   async stop(): Promise<void> {
-    process.off('SIGHUP', this.onHangUp);
-    process.off('SIGUSR2', this.onDump);
     await this.watcher.stop();
     await this.web.stop();
     await this.launcher.stop();
     await this.ensembleMetrics.stop();
-    await this.diagnostics.stop();
     this.endReport();
     this.eventLoop.stop();
     this.store.close();

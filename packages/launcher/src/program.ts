@@ -48,7 +48,8 @@ function seconds(text: string): number {
 
 const HELP = `
 Signals:
-  SIGINT, SIGTERM  stop; launches in progress can be taken up again. A second one stops at once.
+  SIGINT, SIGTERM, SIGUSR1
+                   stop; launches in progress can be taken up again. A second one stops at once.
   SIGHUP           read the configuration again now.
   SIGUSR2          write to the log what runs and what it waits for, and begin a CPU profile;
                    the next one ends the profile and writes it beside the log.

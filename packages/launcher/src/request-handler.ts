@@ -315,7 +315,7 @@ export class RequestHandler {
 
   private async endWith(end: Ending | undefined, error: unknown): Promise<void> {
     if (end === 'lost' || this.request.lock.lost.aborted) {
-      this.log.warn('Lost the request with the session; whoever gets it goes on');
+      this.log.debug('Lost the request with the session; the launcher that takes it over goes on');
       this.decided('lost it with the session');
     } else if (end === 'withdrawn') {
       this.log.info('Request withdrawn');

@@ -12,7 +12,10 @@ import { setUpLogging } from '../observe/set-up-logging.js';
 import { systemClock } from '../runtime/clock.js';
 import { connectToZooKeeper } from '../store/connect.js';
 import type { DaemonOptions } from './command-line.js';
+import { DaemonControl, type ControlledDaemon } from './daemon-control.js';
+import { Diagnostics } from './diagnostics.js';
 import { openMetrics } from './open-metrics.js';
+import type { ProcessSignals } from './process-setup.js';
 
 /** What a daemon begins with. */
 export interface DaemonSetup {
@@ -23,23 +26,22 @@ export interface DaemonSetup {
   readonly loaded: Extract<LoadResult, { ok: true }>;
   readonly log: Logger;
   readonly metrics: MetricsRegistry;
-  /** Where CPU profiles are written. */
-  readonly folder: string;
 }
 
 /** A program that runs until it is told to stop. */
-export interface Daemon {
+export interface Daemon extends ControlledDaemon {
   start(): Promise<void>;
   /** Lets go of everything, so that it can be taken up again. */
   stop(): Promise<void>;
-  /** Told by a second signal that comes before `stop` is done. Absent: the process ends at once. */
-  abort?(): void;
+  /** Writes what runs, and what it waits for, to the log. */
+  dump(log: Logger): void;
 }
 
 export interface DaemonRun {
   /** e.g. `nodepool-launcher`. */
   readonly name: string;
   readonly options: DaemonOptions;
+  readonly signals: ProcessSignals;
   /** Whether there is an endpoint to read metrics from. */
   readonly prometheus: boolean;
   /** Logged with the signal. */
@@ -60,19 +62,48 @@ export async function runDaemon(run: DaemonRun): Promise<number> {
     complain(`${name}: ${reasonOf(error)}\n`);
     return 1;
   }
+  const running: Running = { daemon: undefined, waitsFor: 'the configuration' };
+  const diagnostics = new Diagnostics({
+    program: name,
+    clock: systemClock,
+    log,
+    folder: log.folder ?? process.cwd(),
+    dump: (to) => dump(running, to),
+  });
+  const control = new DaemonControl(log, run.stopMessage, diagnostics);
+  run.signals.deliverTo(control.receive);
   try {
     if (pidFile !== undefined) writeFileSync(pidFile, `${process.pid}\n`);
-    return await loadAndServe(run, log);
+    return await loadAndServe(run, log, control, running);
   } catch (error) {
     log.error(`${name} cannot go on`, error);
     return 1;
   } finally {
+    await diagnostics.stop();
+    run.signals.deliverTo(() => undefined);
     if (pidFile !== undefined) rmSync(pidFile, { force: true });
     await log.close();
   }
 }
 
-async function loadAndServe(run: DaemonRun, log: RootLogger): Promise<number> {
+/** How far the program has come. */
+interface Running {
+  daemon: Daemon | undefined;
+  /** While there is no daemon. */
+  waitsFor: string;
+}
+
+function dump({ daemon, waitsFor }: Running, log: Logger): void {
+  if (daemon !== undefined) daemon.dump(log);
+  else log.named('nodepool.stack_dump').info('The program is starting', { waits_for: waitsFor });
+}
+
+async function loadAndServe(
+  run: DaemonRun,
+  log: RootLogger,
+  control: DaemonControl,
+  running: Running,
+): Promise<number> {
   const { options, complain } = run;
   const load: LoadOptions = { file: options.config, secureFile: options.secure, env: process.env };
   const loaded = await loadConfig(load);
@@ -83,11 +114,11 @@ async function loadAndServe(run: DaemonRun, log: RootLogger): Promise<number> {
     return 1;
   }
   for (const problem of loaded.warnings) log.warn('Problem of the configuration', { problem: formatProblem(problem) });
-  const stop = new StopSignals(log, run.stopMessage);
+  running.waitsFor = 'ZooKeeper';
   log.info('Connecting to ZooKeeper', { servers: loaded.config.zookeeper.servers });
   const metrics = openMetrics({ clock: systemClock, log, env: process.env, prometheus: run.prometheus });
   try {
-    await serve(run, { load, loaded, log, metrics, folder: log.folder ?? process.cwd() }, stop);
+    await serve(run, { load, loaded, log, metrics }, control, running);
   } finally {
     await metrics.close();
   }
@@ -95,55 +126,26 @@ async function loadAndServe(run: DaemonRun, log: RootLogger): Promise<number> {
   return 0;
 }
 
-async function serve({ make }: DaemonRun, setup: Omit<DaemonSetup, 'zooKeeper'>, stop: StopSignals): Promise<void> {
+async function serve(
+  { make }: DaemonRun,
+  setup: Omit<DaemonSetup, 'zooKeeper'>,
+  control: DaemonControl,
+  running: Running,
+): Promise<void> {
   const { loaded, log } = setup;
+  const { signal } = control;
   let daemon: Daemon;
   try {
-    const { signal } = stop;
     const zooKeeper = await connectToZooKeeper(loaded.config.zookeeper, { clock: systemClock, log, signal });
     daemon = await make({ ...setup, zooKeeper });
   } catch (error) {
-    if (stop.signal.aborted) return;
+    if (signal.aborted) return;
     throw error;
   }
-  if (daemon.abort !== undefined) stop.onSecond = () => daemon.abort?.();
+  running.daemon = daemon;
+  control.made(daemon);
   await daemon.start();
-  await stop.first;
+  control.hasStarted();
+  await control.stopped;
   await daemon.stop();
-}
-
-/** Hears SIGINT and SIGTERM: the first asks the daemon to stop, the second to be quick, the next ends the process. */
-class StopSignals {
-  readonly first: Promise<void>;
-  onSecond: (() => void) | undefined;
-  private readonly stop = new AbortController();
-
-  constructor(
-    private readonly log: Logger,
-    private readonly message: string,
-  ) {
-    this.first = new Promise((resolve) => {
-      this.stop.signal.addEventListener('abort', () => resolve(), { once: true });
-    });
-    process.on('SIGINT', (signal) => this.heard(signal));
-    process.on('SIGTERM', (signal) => this.heard(signal));
-  }
-
-  /** Aborts with the first one. */
-  get signal(): AbortSignal {
-    return this.stop.signal;
-  }
-
-  private heard(signal: NodeJS.Signals): void {
-    if (!this.stop.signal.aborted) {
-      this.log.info(this.message, { signal });
-      this.stop.abort(new Error(`stopped by ${signal}`));
-      return;
-    }
-    this.log.warn('Stopping at once', { signal });
-    const { onSecond } = this;
-    this.onSecond = undefined;
-    if (onSecond === undefined) process.exit(1);
-    onSecond();
-  }
 }

@@ -2,6 +2,7 @@
 
 import {
   cachedTree,
+  isZooKeeperError,
   type CachedTree,
   type CallOptions,
   type Clock,
@@ -41,6 +42,8 @@ export class Caches {
   private readonly caches: Cache[] = [];
   private readonly listeners: Listeners<boolean>;
   private wasComplete = false;
+  /** A read failed, and not all caches have been complete since. */
+  private disturbed = false;
 
   constructor(
     private readonly zooKeeper: ZooKeeper,
@@ -78,7 +81,7 @@ export class Caches {
         {
           wantsData: cache.wantsData,
           clock: this.clock,
-          onWarning: (error) => this.log.warn('A cache of ZooKeeper was disturbed', { root: cache.root, error }),
+          onWarning: (error) => this.warn(cache.root, error),
         },
       );
     }
@@ -141,9 +144,30 @@ export class Caches {
     for (const { tree } of this.caches) tree?.close();
   }
 
+  /** One disturbance concerns many paths and several caches: the first failed read is logged for all of them. */
+  private warn(root: string, error: Error): void {
+    if (!isZooKeeperError(error)) {
+      this.log.error('A listener to changes of ZooKeeper failed', error, { root });
+      return;
+    }
+    if (this.disturbed) {
+      this.log.debug('A read of ZooKeeper failed; it is tried again', { root, reason: error.message });
+      return;
+    }
+    this.disturbed = true;
+    this.log.warn('ZooKeeper cannot be read; what is known of it may be old until it is', {
+      root,
+      reason: error.message,
+    });
+  }
+
   /** Must be called when an `isUsable` changes. */
   update(): void {
     const complete = this.caches.every((cache) => cache.complete && (cache.isUsable?.() ?? true));
+    if (complete && this.disturbed) {
+      this.disturbed = false;
+      this.log.info('ZooKeeper is read again');
+    }
     if (complete === this.wasComplete) return;
     this.wasComplete = complete;
     this.listeners.tell(complete);

@@ -2,11 +2,12 @@
 
 import { readFile } from 'node:fs/promises';
 import { createSecureContext } from 'node:tls';
-import { connect, isZooKeeperError, type ZooKeeper } from '@nodepool/zookeeper';
+import { connect, isZooKeeperError, type CallOptions, type ZooKeeper } from '@nodepool/zookeeper';
 import type { ZooKeeperConfig } from '../config/types.js';
 import { reasonOf } from '../observe/error-text.js';
 import type { Logger } from '../observe/logger.js';
 import type { Clock } from '../runtime/clock.js';
+import { logConnection } from './connection-log.js';
 
 export interface ConnectOptions {
   readonly clock: Clock;
@@ -31,6 +32,24 @@ export class ZooKeeperUnreachableError extends Error {
   }
 }
 
+/** The ensemble has no znode where the configuration says that everything is. */
+export class ZooKeeperChrootError extends Error {
+  readonly code = 'zookeeper-chroot';
+  constructor(servers: readonly string[], chroot: string) {
+    super(
+      `the chroot ${chroot} does not exist in ZooKeeper (${servers.join(', ')}); correct it in zookeeper-servers, ` +
+        `or create it with ZooKeeper's own client: ${creations(chroot)}`,
+    );
+    this.name = 'ZooKeeperChrootError';
+  }
+}
+
+/** The commands that create a path: a parent comes before its child. */
+function creations(path: string): string {
+  const names = path.split('/').slice(1);
+  return names.map((_, index) => `create /${names.slice(0, index + 1).join('/')}`).join(', ');
+}
+
 /** A file of `zookeeper-tls` cannot be used. */
 export class TlsFilesError extends Error {
   readonly code = 'tls-files';
@@ -46,8 +65,8 @@ export class TlsFilesError extends Error {
 }
 
 /**
- * A client with a session. Rejects with `TlsFilesError`, `ZooKeeperUnreachableError`, the signal's reason, or a
- * `ZooKeeperError`; then nothing stays open.
+ * A client with a session. Rejects with `TlsFilesError`, `ZooKeeperUnreachableError`, `ZooKeeperChrootError`, the
+ * signal's reason, or a `ZooKeeperError`; then nothing stays open.
  */
 export async function connectToZooKeeper(config: ZooKeeperConfig, options: ConnectOptions): Promise<ZooKeeper> {
   const { tls } = config;
@@ -60,13 +79,14 @@ export async function connectToZooKeeper(config: ZooKeeperConfig, options: Conne
     ...(tls === undefined ? {} : { tls: { ca: tls.caFile, cert: tls.certFile, key: tls.keyFile } }),
     clock: options.clock,
   });
-  const log = options.log.named('nodepool.zookeeper');
-  zooKeeper.on('warning', (warning) => log.warn('ZooKeeper connection', { reason: warning.message }));
+  logConnection(zooKeeper, options.clock, options.log.named('nodepool.zookeeper'));
+  const limits = {
+    timeoutMs: options.timeoutMs ?? Infinity,
+    ...(options.signal === undefined ? {} : { signal: options.signal }),
+  };
   try {
-    await zooKeeper.connected({
-      timeoutMs: options.timeoutMs ?? Infinity,
-      ...(options.signal === undefined ? {} : { signal: options.signal }),
-    });
+    await zooKeeper.connected(limits);
+    if (config.chroot !== '') await checkChroot(zooKeeper, config, limits);
     return zooKeeper;
   } catch (error) {
     await zooKeeper.close();
@@ -74,6 +94,13 @@ export async function connectToZooKeeper(config: ZooKeeperConfig, options: Conne
     if (options.timeoutMs === undefined || !isZooKeeperError(error, 'timeout')) throw error;
     throw new ZooKeeperUnreachableError(config.servers, options.timeoutMs, error.cause);
   }
+}
+
+async function checkChroot(zooKeeper: ZooKeeper, config: ZooKeeperConfig, limits: CallOptions): Promise<void> {
+  // A server that lags behind would not know a chroot that was created a moment ago.
+  await zooKeeper.sync('/', limits);
+  if ((await zooKeeper.exists('/', limits)) === undefined)
+    throw new ZooKeeperChrootError(config.servers, config.chroot);
 }
 
 async function checkTlsFiles(tls: NonNullable<ZooKeeperConfig['tls']>): Promise<void> {

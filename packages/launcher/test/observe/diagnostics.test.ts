@@ -4,8 +4,8 @@ import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { TaskSupervisor, silentLogger, type Diagnostics, type LogFields, type Logger } from '@nodepool/core';
-import { launcherDiagnostics } from '../../src/observe/diagnostics.js';
+import { Diagnostics, TaskSupervisor, silentLogger, type LogFields, type Logger } from '@nodepool/core';
+import { dumpStacks } from '../../src/observe/stack-dump.js';
 import { World, pool, provider } from '../support/world.js';
 
 interface Line {
@@ -40,15 +40,15 @@ function logger(name = 'nodepool'): Logger {
 async function diagnostics(where = folder): Promise<{ diagnostics: Diagnostics; tasks: TaskSupervisor }> {
   const { store, launcher } = await world.launcher([provider('demo', [pool('main', ['small'])])]);
   const tasks = new TaskSupervisor(world.clock, () => undefined);
+  const activity = (): ReturnType<typeof launcher.activity> => launcher.activity();
+  const eventLoopDelay = (): { p50: number; p99: number; max: number } => ({ p50: 0, p99: 0.25, max: 1 });
   return {
     tasks,
-    diagnostics: launcherDiagnostics({
-      store,
+    diagnostics: new Diagnostics({
+      program: 'nodepool-launcher',
       clock: world.clock,
-      tasks,
       log: logger(),
-      activity: () => launcher.activity(),
-      eventLoopDelay: () => ({ p50: 0, p99: 0.25, max: 1 }),
+      dump: (log) => dumpStacks({ store, tasks, activity, eventLoopDelay }, log),
       folder: where,
     }),
   };

@@ -1,0 +1,50 @@
+/**
+ * What a program sets up before it loads anything else: signals that come while it starts must neither end it nor open
+ * Node's inspector. This file imports nothing, so that it is loaded at once.
+ */
+
+const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGUSR1', 'SIGHUP', 'SIGUSR2'] as const;
+
+/** A signal that daemons act on. */
+export type DaemonSignal = (typeof SIGNALS)[number];
+
+/** Returns true if the signal asks the program to stop. SIGUSR1 does in the existing Nodepool; Node's use of it is replaced. */
+export function isStop(signal: DaemonSignal): boolean {
+  return signal !== 'SIGHUP' && signal !== 'SIGUSR2';
+}
+
+/** Catches the signals of the process for the rest of its life. To be made once. */
+export class ProcessSignals {
+  private receiver: ((signal: DaemonSignal) => void) | undefined;
+  /** Arrived before there was a receiver. */
+  private readonly early: DaemonSignal[] = [];
+
+  constructor() {
+    for (const signal of SIGNALS) process.on(signal, () => this.received(signal));
+  }
+
+  /** Passes every signal to `receiver` from now on, those that came before included. */
+  deliverTo(receiver: (signal: DaemonSignal) => void): void {
+    this.receiver = receiver;
+    for (const signal of this.early.splice(0)) receiver(signal);
+  }
+
+  private received(signal: DaemonSignal): void {
+    if (this.receiver !== undefined) {
+      this.receiver(signal);
+      return;
+    }
+    // A program that hangs while it loads can still be stopped.
+    if (isStop(signal) && this.early.some(isStop)) process.exit(1);
+    this.early.push(signal);
+  }
+}
+
+/** Ignores that the reader of this program's output went away, as `head` does once it has seen enough. */
+export function ignoreBrokenPipes(): void {
+  for (const stream of [process.stdout, process.stderr]) {
+    stream.on('error', (error: NodeJS.ErrnoException) => {
+      if (error.code !== 'EPIPE') throw error;
+    });
+  }
+}

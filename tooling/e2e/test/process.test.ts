@@ -1,0 +1,113 @@
+/** The programs as processes: signals at every time, readers that go away, a chroot that is missing. */
+
+import { execFile } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
+import { freePorts, startZooKeeper, type RunningZooKeeper } from '@nodepool/dev-zookeeper';
+import { configFileOf, exampleConfig, programPath, startBuilder, startLauncher, type Program } from '@nodepool/harness';
+import { sleep, systemClock } from '@nodepool/zookeeper';
+
+const PATIENCE_MS = 120_000;
+
+let folder: string;
+let programs: Program[];
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), 'nodepool-process-'));
+  programs = [];
+});
+afterEach(async () => {
+  await Promise.all(programs.splice(0).map((program) => program.kill()));
+});
+afterAll(() => rmSync(folder, { recursive: true }));
+
+/** A daemon that logs to a file of this test. */
+async function start(
+  kind: 'launcher' | 'builder',
+  name: string,
+  servers: string,
+  images: object = {},
+): Promise<{ readonly program: Program; readonly log: () => string; readonly says: (text: string) => Promise<void> }> {
+  const [webappPort = 0] = await freePorts(1);
+  const config = { ...exampleConfig({ zooKeeper: { servers }, webappPort, labels: ['small'] }), ...images };
+  const options = { folder, name, config };
+  const program = await (kind === 'launcher' ? startLauncher(options) : startBuilder(options));
+  programs.push(program);
+  const log = (): string => readFileSync(program.logFile, 'utf8');
+  const says = (text: string): Promise<void> =>
+    program.while(`says "${text}"`, PATIENCE_MS, async (signal) => {
+      while (!log().includes(text)) await sleep(systemClock, 50, signal);
+    });
+  return { program, log, says };
+}
+
+describe.each(['launcher', 'builder'] as const)('a %s that waits for ZooKeeper', (kind) => {
+  it('survives SIGHUP and SIGUSR2, and stops in order at SIGUSR1 without opening the inspector', async () => {
+    const [port = 0] = await freePorts(1);
+    const { program, log, says } = await start(kind, `${kind}-waiting`, `127.0.0.1:${port}`);
+    await says('ZooKeeper cannot be reached');
+    program.signal('SIGHUP');
+    await says('the configuration will be read again after that');
+    program.signal('SIGUSR2');
+    await says('The program is starting');
+    program.signal('SIGUSR1');
+    expect(await program.ends(PATIENCE_MS)).toEqual({ code: 0, signal: null });
+    expect(log()).toMatch(/Stopping.*SIGUSR1/);
+    expect(log()).not.toContain('Debugger listening');
+  });
+});
+
+describe('with a ZooKeeper', () => {
+  let zooKeeper: RunningZooKeeper;
+  beforeAll(async () => {
+    zooKeeper = await startZooKeeper();
+  });
+  afterAll(() => zooKeeper.stop());
+
+  it.each(['launcher', 'builder'] as const)('a %s stops in order at SIGUSR1', async (kind) => {
+    const images = { 'images-dir': join(folder, `images-of-${kind}`) };
+    const { program, log, says } = await start(kind, `${kind}-serving`, zooKeeper.servers, images);
+    await says('ZooKeeper is connected');
+    program.signal('SIGHUP');
+    program.signal('SIGUSR2');
+    await says('CPU profile begins');
+    program.signal('SIGUSR1');
+    expect(await program.ends(PATIENCE_MS)).toEqual({ code: 0, signal: null });
+    expect(log()).toMatch(/INFO nodepool: Stopped/);
+    expect(log()).not.toContain('Debugger listening');
+  });
+
+  it.each(['launcher', 'builder'] as const)('a %s names a chroot that does not exist, and what to do', async (kind) => {
+    const { program, log } = await start(kind, `${kind}-chroot`, `${zooKeeper.servers}/no/such`);
+    expect(await program.ends(PATIENCE_MS)).toEqual({ code: 1, signal: null });
+    expect(log()).toContain('the chroot /no/such does not exist in ZooKeeper');
+    expect(log()).toContain('create /no, create /no/such');
+  });
+
+  it('the command line names a chroot that does not exist, and what to do', async () => {
+    await start('launcher', 'cli-chroot', `${zooKeeper.servers}/no/such`);
+    const config = configFileOf({ folder, name: 'cli-chroot' });
+    const { code, stderr } = await run(process.execPath, [programPath('nodepool'), '-c', config, 'list']);
+    expect(code).toBe(1);
+    expect(stderr).toMatch(/^nodepool: the chroot \/no\/such does not exist .*create \/no, create \/no\/such\n$/);
+  });
+});
+
+describe.each(['nodepool-launcher', 'nodepool-builder', 'nodepool', 'nodepool-example-cloud'] as const)(
+  '%s --help',
+  (name) => {
+    it.each(['', '2>&1'])('ends quietly when its output %s is not read', async (redirection) => {
+      const command = `set -o pipefail; '${process.execPath}' '${programPath(name)}' --help ${redirection} | true`;
+      expect(await run('bash', ['-c', command])).toEqual({ code: 0, stderr: '' });
+    });
+  },
+);
+
+function run(command: string, args: readonly string[]): Promise<{ readonly code: number; readonly stderr: string }> {
+  return new Promise((resolve) => {
+    execFile(command, args, (error, _stdout, stderr) => {
+      resolve({ code: error === null ? 0 : Number(error.code), stderr });
+    });
+  });
+}
