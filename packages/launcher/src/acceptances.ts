@@ -1,6 +1,7 @@
 /** Takes requests into the hands of a pool: those that are served, and those that are only to be given another state. */
 
 import {
+  LostOwnershipError,
   RequestGoneError,
   type AcceptedRequest,
   type LogFields,
@@ -144,8 +145,10 @@ export class Acceptances {
     try {
       await write();
     } catch (error) {
-      if (!(error instanceof RequestGoneError)) throw error;
-      this.pool.log.info('Request withdrawn', this.about(entry));
+      if (error instanceof RequestGoneError) this.pool.log.info('Request withdrawn', this.about(entry));
+      else if (error instanceof LostOwnershipError) {
+        this.pool.log.info('Another program decided about the request meanwhile', this.about(entry));
+      } else throw error;
     }
   }
 

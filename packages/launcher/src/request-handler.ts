@@ -329,7 +329,8 @@ export class RequestHandler {
       await this.undo(error);
     } else if (error instanceof LostOwnershipError || isZooKeeperError(error)) {
       // Nothing is wrong with the nodes: whoever takes the request up next goes on with them.
-      this.log.warn('Gave the request up, to take it up again: its records could not be written', { error });
+      const { message: reason } = error;
+      this.log.warn('Gave the request up, to take it up again: its records could not be written', { reason });
       this.decided('let go of it, to be taken up again', toDriverError(error).message);
       await this.releaseForResumption();
     } else {

@@ -35,6 +35,22 @@ function withdrawWhenLocked(): string[] {
   return withdrawn;
 }
 
+it('a request that another launcher decided about while this one declined it is no failure', async () => {
+  await world.launcher([provider('demo', [pool('main', ['small'])])]);
+  const decided = Buffer.from(JSON.stringify({ state: 'fulfilled', node_types: ['large'], declined_by: ['other'] }));
+  world.server.onCommit((changes) => {
+    for (const { path, type } of changes) {
+      const [, id] = /^\/nodepool\/requests-lock\/([^/]+)\/.*__lock__/.exec(path) ?? [];
+      // The other launcher held the lock in a session that it takes for alive.
+      if (id !== undefined && type === 'created') void zk.set(`${REQUESTS}/${id}`, decided);
+    }
+  });
+  const id = await world.during(world.requestor.submit(['large']));
+  await world.clock.advance(1000);
+  expect(world.records(REQUESTS).get(id)).toMatchObject({ state: 'fulfilled', declined_by: ['other'] });
+  expect(world.lockHolders()).toEqual([]);
+});
+
 it('a declined request', async () => {
   await world.launcher([provider('demo', [pool('main', ['small'])])]);
   const withdrawn = withdrawWhenLocked();
