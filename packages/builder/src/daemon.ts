@@ -2,6 +2,7 @@
 
 import { hostname } from 'node:os';
 import {
+  BlockWatch,
   EventLoopMonitor,
   followConfig,
   fullyQualifiedHostname,
@@ -47,6 +48,7 @@ class BuilderDaemon implements Daemon {
   private readonly builder: Builder;
   private readonly watcher: ConfigWatcher;
   private readonly eventLoop = new EventLoopMonitor();
+  private readonly blockWatch: BlockWatch;
   private config: NodepoolConfig;
 
   constructor(
@@ -78,6 +80,7 @@ class BuilderDaemon implements Daemon {
       buildWorkers: options.buildWorkers,
       uploadWorkers: options.uploadWorkers,
     });
+    this.blockWatch = new BlockWatch({ log, driverPackages: () => this.config.driverPackages });
     const apply = (config: NodepoolConfig): void => this.apply(config);
     this.watcher = followConfig({ load, loaded, clock, tasks, log, metrics, apply });
     log.info('Builder', { builder_id: builderId, images_dir: imagesDir });
@@ -85,6 +88,7 @@ class BuilderDaemon implements Daemon {
 
   async start(): Promise<void> {
     this.eventLoop.start();
+    this.blockWatch.start();
     this.store.start();
     this.builder.start(this.config);
     await this.watcher.start();
@@ -94,6 +98,7 @@ class BuilderDaemon implements Daemon {
     await this.watcher.stop();
     await this.builder.stop();
     this.eventLoop.stop();
+    await this.blockWatch.stop();
     this.store.close();
     await this.options.zooKeeper.close();
   }

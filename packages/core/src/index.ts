@@ -22,6 +22,7 @@ export * from './observe/metrics-registry.js';
 export * from './observe/prometheus.js';
 export * from './observe/set-up-logging.js';
 export * from './observe/statsd.js';
+export { BlockWatch, type BlockWatchOptions } from './daemon/block-watch.js';
 export * from './daemon/command-line.js';
 export * from './daemon/diagnostics.js';
 export * from './daemon/event-loop.js';

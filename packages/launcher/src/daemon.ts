@@ -2,6 +2,7 @@
 
 import { hostname } from 'node:os';
 import {
+  BlockWatch,
   DecisionLog,
   EventLoopMonitor,
   NodeScanner,
@@ -38,6 +39,7 @@ export class LauncherDaemon implements Daemon {
   private readonly watcher: ConfigWatcher;
   private readonly web: WebServer;
   private readonly eventLoop = new EventLoopMonitor();
+  private readonly blockWatch: BlockWatch;
   private readonly ensembleMetrics: EnsembleMetrics;
   private endReport: () => void = () => undefined;
 
@@ -79,6 +81,7 @@ export class LauncherDaemon implements Daemon {
       metrics,
       apply: (config) => this.launcher.apply(config),
     });
+    this.blockWatch = new BlockWatch({ log, driverPackages: () => this.watcher.config.driverPackages });
     this.web = createWebServer({
       store,
       log,
@@ -102,6 +105,7 @@ export class LauncherDaemon implements Daemon {
     const { loaded, metrics } = this.options;
     const { config } = loaded;
     eventLoop.start();
+    this.blockWatch.start();
     this.endReport = reportProcess({ metrics, store, eventLoop, hostname: hostname() });
     store.start();
     this.ensembleMetrics.start();
@@ -132,6 +136,7 @@ export class LauncherDaemon implements Daemon {
     await this.ensembleMetrics.stop();
     this.endReport();
     this.eventLoop.stop();
+    await this.blockWatch.stop();
     this.store.close();
     await this.options.zooKeeper.close();
   }

@@ -1,9 +1,9 @@
 /** The programs as processes: signals at every time, readers that go away, a chroot that is missing. */
 
 import { execFile } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import { freePorts, startZooKeeper, type RunningZooKeeper } from '@nodepool/dev-zookeeper';
 import { configFileOf, exampleConfig, programPath, startBuilder, startLauncher, type Program } from '@nodepool/harness';
@@ -85,6 +85,31 @@ describe('with a ZooKeeper', () => {
     expect(log()).toContain('create /no, create /no/such');
   });
 
+  it('a launcher names the driver that blocks its event loop, also when that costs the session', async () => {
+    const driverFolder = join(folder, 'sleepy-driver');
+    mkdirSync(driverFolder);
+    const nodepool = { driver: 'sleepy', api: 1 };
+    const manifest = { name: 'nodepool-driver-sleepy', version: '1.0.0', main: './index.cjs', nodepool };
+    writeFileSync(join(driverFolder, 'package.json'), JSON.stringify(manifest));
+    writeFileSync(
+      join(driverFolder, 'index.cjs'),
+      sleepyDriver(dirname(dirname(programPath('nodepool-example-cloud')))),
+    );
+    const { program, log, says } = await start('launcher', 'blocked', zooKeeper.servers, {
+      'zookeeper-timeout': 4,
+      drivers: [{ name: 'sleepy', package: './sleepy-driver' }],
+      providers: [{ name: 'slow', driver: 'sleepy', cloud: {}, pools: [] }],
+    });
+    await says('A driver blocked the event loop');
+    const [line = ''] = log()
+      .split('\n')
+      .filter((each) => each.includes('A driver blocked the event loop'));
+    expect(line).toMatch(/driver=sleepy.*parseEverything \(.*\/sleepy-driver\/index\.cjs:\d+\)/);
+    await says('session=new');
+    program.signal('SIGTERM');
+    expect(await program.ends(PATIENCE_MS)).toEqual({ code: 0, signal: null });
+  });
+
   it('the command line names a chroot that does not exist, and what to do', async () => {
     await start('launcher', 'cli-chroot', `${zooKeeper.servers}/no/such`);
     const config = configFileOf({ folder, name: 'cli-chroot' });
@@ -103,6 +128,31 @@ describe.each(['nodepool-launcher', 'nodepool-builder', 'nodepool', 'nodepool-ex
     });
   },
 );
+
+/** The example driver, except that its providers take 6 s of processor time to start, after a wait. */
+function sleepyDriver(example: string): string {
+  return `
+    const { exampleDriver } = require(${JSON.stringify(example)});
+    const driver = exampleDriver();
+    function parseEverything() {
+      const end = Date.now() + 6000;
+      while (Date.now() < end);
+    }
+    exports.driver = Object.assign(Object.create(driver), {
+      name: 'sleepy',
+      getProvider(config) {
+        const provider = driver.getProvider(config);
+        const start = provider.start.bind(provider);
+        provider.start = async (context) => {
+          await start(context);
+          await new Promise((resolve) => setTimeout(resolve, 100));
+          parseEverything();
+        };
+        return provider;
+      },
+    });
+  `;
+}
 
 function run(command: string, args: readonly string[]): Promise<{ readonly code: number; readonly stderr: string }> {
   return new Promise((resolve) => {
