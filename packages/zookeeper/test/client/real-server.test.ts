@@ -207,7 +207,7 @@ describe('with TLS', () => {
   afterAll(() => Promise.all([secure.stop(), wrong.stop()]));
 
   it('a client with a certificate is served, also after the connection was lost', async () => {
-    const zk = await client({ servers: secure.tlsServers!, tls: secure.tls! });
+    const zk = await client({ servers: secure.tlsServers!, tls: secure.tls!, sessionTimeoutMs: 40_000 });
     await zk.create('/tls', bytes('x'.repeat(500_000)));
     expect((await zk.get('/tls')).data.length).toBe(500_000);
     const { session } = zk;
