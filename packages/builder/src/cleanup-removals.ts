@@ -1,6 +1,14 @@
 /** Removes one build or one upload: under its lock, and after the plan was made again from what is known then. */
 
-import type { Call, GuardedCalls, ImageUpload, LockedUpload } from '@nodepool/core';
+import {
+  logCloudDeletion,
+  type Call,
+  type ExternalId,
+  type GuardedCalls,
+  type ImageUpload,
+  type ListedImage,
+  type LockedUpload,
+} from '@nodepool/core';
 import { recordInterruptedBuild } from './build-failure.js';
 import { caughtUp } from './caught-up.js';
 import type { BuildCleanup, CleanupPlan } from './cleanup-plan.js';
@@ -17,6 +25,9 @@ const DELETE_TIMEOUT_MS = 600_000;
 const SETTLE_MS = 60_000;
 /** When somebody else holds the lock, it is looked again after so long at the latest. */
 const FASTER_OTHER_MS = 5000;
+
+/** A build's id as it is today; it was a sequence per image once. */
+const UNIQUE_BUILD = /^[0-9a-f]{32}$/;
 
 const DONE: Removal = { kind: 'done' };
 const LATER: Removal = { kind: 'again', afterMs: FASTER_OTHER_MS };
@@ -51,7 +62,7 @@ export async function removeUpload(
       provider.log.info('Deleting an upload', { image, build_id: build, upload_id: id, because: why });
       await handle.update({ state: 'deleting' });
     }
-    const waitMs = await deleteFromCloud(context, handle, provider);
+    const waitMs = await deleteFromCloud(context, handle, provider, why);
     if (waitMs > 0) return { kind: 'again', afterMs: waitMs };
     return (await handle.remove()) ? DONE : LATER;
   } finally {
@@ -64,20 +75,25 @@ async function deleteFromCloud(
   { builder, calls, signal, lacking }: RemovalContext,
   { upload, lock }: LockedUpload,
   { images, config, log }: ImageProvider,
+  why: string,
 ): Promise<number> {
+  const { image, build, id } = upload;
+  const deletion = (externalId: ExternalId): void =>
+    logCloudDeletion(log.with({ image, build_id: build, upload_id: id }), { kind: 'image', externalId }, why);
   const call: Call = { signal, deadline: builder.clock.monotonic() + DELETE_TIMEOUT_MS, log };
   const what = `of image ${upload.image} at provider ${config.name}`;
   const { external_id: externalId } = upload;
   if (externalId !== null) {
+    deletion(externalId);
     await calls.make(`the deletion ${what}`, call, (guarded) => images.deleteImage(externalId, guarded));
     return 0;
   }
   const listed = await calls.make(`the list ${what}`, call, (guarded) => images.listImages(guarded));
   for (const { externalId: found, tags } of listed) {
-    if (tags['nodepool_build_id'] !== upload.build || tags['nodepool_upload_id'] !== upload.id) continue;
-    if (tags['nodepool_provider_name'] !== upload.provider) continue;
+    if (!isImageOf(upload, builder.store.installation.id, tags)) continue;
     lock.lost.throwIfAborted();
     lacking.delete(lock.path);
+    deletion(found);
     await calls.make(`the deletion ${what}`, call, (guarded) => images.deleteImage(found, guarded));
   }
   const now = builder.clock.monotonic();
@@ -86,6 +102,20 @@ async function deleteFromCloud(
   const leftMs = Math.max(0, SETTLE_MS - (now - firstAt));
   if (leftMs === 0) lacking.delete(lock.path);
   return leftMs;
+}
+
+/**
+ * Returns true if the tags of an image say that this upload made it. Images of the existing Nodepool name neither
+ * installation nor image: theirs are the upload's only if the build's id is unique in the world.
+ */
+function isImageOf(upload: ImageUpload, installation: string, tags: ListedImage['tags']): boolean {
+  const { nodepool_installation: of, nodepool_image_name: image } = tags;
+  return (
+    tags.nodepool_provider_name === upload.provider &&
+    tags.nodepool_build_id === upload.build &&
+    tags.nodepool_upload_id === upload.id &&
+    (of === undefined ? UNIQUE_BUILD.test(upload.build) : of === installation && image === upload.image)
+  );
 }
 
 /** Rejects when the files cannot be removed; the record stays, `deleting`. */

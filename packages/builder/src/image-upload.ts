@@ -109,7 +109,7 @@ interface Sending {
 }
 
 async function send(
-  { clock, files }: BuilderContext,
+  { clock, files, store }: BuilderContext,
   { upload }: UploadHandle,
   plan: UploadPlan,
   { name, log, signal, observer, progress }: Sending,
@@ -134,9 +134,12 @@ async function send(
         sha256,
         metadata: provider.config.diskImages.get(upload.image)?.metadata ?? {},
         tags: {
+          nodepool_installation: store.installation.id,
+          nodepool_provider_name: upload.provider,
+          nodepool_image_name: upload.image,
           nodepool_build_id: upload.build,
           nodepool_upload_id: upload.id,
-          nodepool_provider_name: upload.provider,
+          nodepool_image_format: file.format,
         },
         progress: (sentBytes, totalBytes) => {
           idle.progressed();

@@ -226,6 +226,28 @@ describe('with delete-after-upload', () => {
   });
 });
 
+it('images that differ in one tag survive the deletion of a failed upload', async () => {
+  world.cloud.troubleOf.set('one', { ...NO_TROUBLE, answerLost: 1 });
+  await world.builder({ ...SITE, providers: { one: { images: ['debian'] } } });
+  await world.until('an image is there whose id nobody knows', () => world.cloud.ofProvider('one').length === 1);
+  const [image] = world.cloud.ofProvider('one');
+  const { nodepool_installation: _installation, ...unmarked } = image!.tags;
+  const others = [
+    { ...image!.tags, nodepool_installation: 'production' },
+    { ...image!.tags, nodepool_provider_name: 'elsewhere' },
+    { ...image!.tags, nodepool_image_name: 'suse' },
+    { ...image!.tags, nodepool_build_id: 'c'.repeat(32) },
+    { ...image!.tags, nodepool_upload_id: '0000009999' },
+    { ...unmarked, nodepool_build_id: '0000000001' },
+  ];
+  others.forEach((tags, index) => {
+    world.cloud.images.set(`other-${index}`, { ...image!, provider: 'others', id: `other-${index}`, tags });
+  });
+  await world.until('the upload is deleted', () => !world.cloud.images.has(image!.id));
+  await world.after(10 * MINUTE);
+  expect(world.cloud.ofProvider('others')).toHaveLength(others.length);
+});
+
 describe('after a builder has died', () => {
   it('its half-made build is removed, by itself when it comes back', async () => {
     const { dib, zk, store, machine } = await world.builder(SITE);

@@ -33,7 +33,14 @@ describe('a build', () => {
     const [image] = world.cloud.ofProvider('one');
     expect(image).toMatchObject({
       metadata: { hw_disk_bus: 'scsi' },
-      tags: { nodepool_build_id: upload?.build, nodepool_upload_id: upload?.id, nodepool_provider_name: 'one' },
+      tags: {
+        nodepool_installation: (await world.operator()).installation.id,
+        nodepool_provider_name: 'one',
+        nodepool_image_name: 'debian',
+        nodepool_build_id: upload?.build,
+        nodepool_upload_id: upload?.id,
+        nodepool_image_format: 'qcow2',
+      },
     });
     expect(image?.name).toMatch(/^debian-[0-9]{10}$/);
     expect(upload).toMatchObject({

@@ -47,6 +47,7 @@ export * from './driver/discovery/discovery.js';
 export * from './driver/discovery/errors.js';
 export * from './driver/errors.js';
 export * from './driver/image-settings.js';
+export * from './driver/cloud-deletion.js';
 export * from './driver/images.js';
 export * from './driver/provider-config.js';
 export * from './driver/provider-config-loader.js';

@@ -8,8 +8,10 @@ import type { Disk, Image } from '@azure/arm-compute';
 import {
   DriverError,
   entriesAt,
+  imageTagsHash,
   isDriverError,
   isJsonObject,
+  logCloudDeletion,
   stringAt,
   TransientError,
   type Call,
@@ -28,7 +30,7 @@ import type { Works } from './works.js';
 /** Longest name of an image or a disk. */
 const MAX_NAME = 80;
 /** Has the name that the builder gave to an image. */
-const NAME_TAG = 'nodepool_image_name';
+const NAME_TAG = 'nodepool_external_name';
 /** What is given to tidying up after an upload that nobody waits for any more. */
 const DISCARD_TIMEOUT_MS = 300_000;
 
@@ -50,7 +52,7 @@ export class AzureImages implements ImageManager {
       await this.discard(name, upload);
       throw error;
     }
-    await this.deleteDisk(name, upload);
+    await this.deleteDisk(name, upload, 'its image is made');
     return name;
   }
 
@@ -131,8 +133,9 @@ export class AzureImages implements ImageManager {
   }
 
   /** The image is there, so an upload does not fail because of a disk that is left; it is found as leaked. */
-  private async deleteDisk(name: string, call: Call): Promise<void> {
+  private async deleteDisk(name: string, call: Call, because: string): Promise<void> {
     const works = this.works();
+    logCloudDeletion(call.log, { kind: 'disk', externalId: name }, because);
     try {
       await unlessGone(this.step(`deletion of disk ${name}`, call, () => works.client.deleteDisk(name, call)));
     } catch (error) {
@@ -148,26 +151,22 @@ export class AzureImages implements ImageManager {
     const works = this.works();
     const shared = works.makeCall();
     const call: Call = { signal: shared.signal, deadline: works.clock.monotonic() + DISCARD_TIMEOUT_MS, log };
+    const because = 'the upload failed';
     try {
+      logCloudDeletion(log, { kind: 'image', externalId: name }, because);
       await this.deleteImage(name, call);
       await unlessGone(this.step(`end of access to disk ${name}`, call, () => works.client.revokeAccess(name, call)));
     } catch (error) {
       log.warn('What is left of a failed upload was not removed; it will be found as leaked', { image: name, error });
     }
-    await this.deleteDisk(name, call);
+    await this.deleteDisk(name, call, because);
   }
 }
 
-/** Names have letters, digits, `.`, `_` and `-`. The upload's id keeps uploads of two providers apart that share a resource group. */
+/** Makes a name of letters, digits, `.`, `_` and `-`, which ends with the identity of the upload: providers share resource groups. */
 function imageNameOf({ externalName, tags }: ImageUploadRequest): string {
-  const suffix = `-${tags['nodepool_provider_name'] ?? ''}-${tags['nodepool_upload_id'] ?? ''}`.replace(
-    /[^\w.-]/g,
-    '-',
-  );
-  return (
-    externalName.replace(/[^\w.-]/g, '-').slice(0, Math.max(MAX_NAME - suffix.length, 1)) +
-    suffix.slice(-(MAX_NAME - 1))
-  );
+  const hash = imageTagsHash(tags);
+  return `${externalName.replace(/[^\w.-]/g, '-').slice(0, MAX_NAME - hash.length - 1)}-${hash}`;
 }
 
 function listed(image: Image): readonly ListedImage[] {

@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { ExternalId } from '@nodepool/core';
 import { callOn, openCloud, section, type OpenCloud } from './cloud.js';
-import { failureOf, TestProvider } from './provider.js';
+import { failureOf, TestProvider, INSTALLATION } from './provider.js';
 import { vhd } from './vhd-file.js';
 
 const IMAGES = 'Microsoft.Compute/images';
@@ -46,10 +46,13 @@ describe('an upload', () => {
     expect(open.cloud.list(IMAGES).map(({ tags }) => tags)).toEqual([
       {
         team: 'ci',
+        nodepool_installation: INSTALLATION,
+        nodepool_provider_name: 'test',
+        nodepool_image_name: 'debian',
         nodepool_build_id: 'b1',
         nodepool_upload_id: '0000000001',
-        nodepool_provider_name: 'test',
-        nodepool_image_name: 'debian-1',
+        nodepool_image_format: 'vhd',
+        nodepool_external_name: 'debian-1',
       },
     ]);
     expect(names(DISKS)).toEqual([]);

@@ -21,6 +21,9 @@ import {
 import { azureDriver } from '../src/index.js';
 import { callOn, PROVIDER, section, type OpenCloud } from './cloud.js';
 
+/** Id of the installation that nodes and images of these tests belong to. */
+export const INSTALLATION = '0123456789abcdef';
+
 const configContext: ProviderConfigContext = {
   diskImages: new Map(),
   labels: new Set(['small']),
@@ -45,6 +48,7 @@ export function tagsOf(nodeId: string, attempt = `attempt-of-${nodeId}`): Instan
     nodepool_node_id: nodeId,
     nodepool_provider_name: PROVIDER,
     nodepool_pool_name: 'main',
+    nodepool_installation: INSTALLATION,
     nodepool_launch_attempt: attempt,
   };
 }
@@ -124,6 +128,8 @@ export class TestProvider {
       nodeId,
       pool: 'main',
       externalId,
+      installation: INSTALLATION,
+      launchAttempt: null,
       saved: null,
       save: async () => undefined,
     });
@@ -157,7 +163,14 @@ export class TestProvider {
         md5: null,
         sha256: null,
         metadata: {},
-        tags: { nodepool_build_id: 'b1', nodepool_upload_id: '0000000001', nodepool_provider_name: PROVIDER },
+        tags: {
+          nodepool_installation: INSTALLATION,
+          nodepool_provider_name: PROVIDER,
+          nodepool_image_name: 'debian',
+          nodepool_build_id: 'b1',
+          nodepool_upload_id: '0000000001',
+          nodepool_image_format: 'vhd',
+        },
         progress: () => undefined,
         ...change,
       }),

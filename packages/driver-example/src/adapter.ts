@@ -36,10 +36,7 @@ import { allPages } from './pages.js';
 const START_TIMEOUT_MS = 30_000;
 
 export class ExampleAdapter implements Adapter<ExampleLabel> {
-  readonly images = new ExampleImages(
-    () => this.api,
-    (timeoutMs, log) => this.ownCall(timeoutMs, log),
-  );
+  readonly images = new ExampleImages(() => this.api);
   private readonly stopped = new AbortController();
   private context: ProviderContext | undefined;
   private client: ExampleCloudApi | undefined;

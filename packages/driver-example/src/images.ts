@@ -21,27 +21,13 @@ import type { ExampleCloudApi } from './client.js';
 import type { CloudImage } from './cloud/types.js';
 import { allPages } from './pages.js';
 
-/** What is given to tidying up after an upload that nobody waits for any more. */
-const DISCARD_TIMEOUT_MS = 10_000;
-
-/** Gives calls that outlive the call that they belong to. */
-export type MakeCall = (timeoutMs: number, log: Call['log']) => Call;
-
 export class ExampleImages implements ImageManager {
   /** `cloud` is asked for when it is needed: there is none before the provider is started. */
-  constructor(
-    private readonly cloud: () => ExampleCloudApi,
-    private readonly makeCall: MakeCall,
-  ) {}
+  constructor(private readonly cloud: () => ExampleCloudApi) {}
 
   async uploadImage(upload: ImageUploadRequest): Promise<ExternalId> {
     const { size } = await stat(upload.file);
-    try {
-      return await this.upload(upload, size);
-    } catch (error) {
-      await this.discard(upload);
-      throw error;
-    }
+    return this.upload(upload, size);
   }
 
   async deleteImage(externalId: ExternalId, call: Call): Promise<void> {
@@ -68,19 +54,6 @@ export class ExampleImages implements ImageManager {
       data.destroy();
     }
     return id;
-  }
-
-  /** Removes what a failed upload left. Its id may not be known, when the answer got lost: its tag always is. */
-  private async discard(upload: ImageUploadRequest): Promise<void> {
-    const call = this.makeCall(DISCARD_TIMEOUT_MS, upload.log);
-    const ours = upload.tags['nodepool_upload_id'];
-    try {
-      for (const image of await this.listImages(call)) {
-        if (image.tags['nodepool_upload_id'] === ours) await this.deleteImage(image.externalId, call);
-      }
-    } catch (error) {
-      upload.log.warn('what is left of a failed upload was not removed; it will be found as leaked', { error });
-    }
   }
 }
 

@@ -8,7 +8,17 @@ import { describe, expect, it } from '@jest/globals';
 import { VirtualClock, type ImageUploadRequest, type JsonObject, type Resource } from '@nodepool/core';
 import { DEFAULT_SETTINGS } from '../src/cloud/settings.js';
 import { callOn, cloudWith, failureOf, instanceSpec } from './helpers.js';
-import { cleanUp, endingOf, launch, launchOf, PROVIDER, section, startProvider, tagsOf } from './provider.js';
+import {
+  cleanUp,
+  endingOf,
+  launch,
+  launchOf,
+  PROVIDER,
+  section,
+  startProvider,
+  tagsOf,
+  INSTALLATION,
+} from './provider.js';
 
 describe('the cleanup of a node', () => {
   it('is done when the cloud says that the instance is gone', async () => {
@@ -208,7 +218,14 @@ describe('images', () => {
       md5: createHash('md5').update('disk').digest('hex'),
       sha256: createHash('sha256').update('disk').digest('hex'),
       metadata: { os: 'linux' },
-      tags: { nodepool_build_id: 'b', nodepool_upload_id: '0000000001', nodepool_provider_name: PROVIDER },
+      tags: {
+        nodepool_installation: INSTALLATION,
+        nodepool_provider_name: PROVIDER,
+        nodepool_image_name: 'debian',
+        nodepool_build_id: 'b',
+        nodepool_upload_id: '0000000001',
+        nodepool_image_format: 'raw',
+      },
       progress: () => undefined,
       ...change,
     };
@@ -229,7 +246,7 @@ describe('images', () => {
         name: 'debian-1',
         ready: true,
         properties: { os: 'linux' },
-        tags: { nodepool_build_id: 'b', nodepool_upload_id: '0000000001', nodepool_provider_name: PROVIDER },
+        tags: upload(clock, '').tags,
       },
     ]);
     await launch(provider, launchOf(clock, '0000000001', { imageExternalId: id, tags: tagsOf('0000000001', 'a') }));

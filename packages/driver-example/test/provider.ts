@@ -20,6 +20,9 @@ import {
 import { exampleDriver, type ExampleCloud } from '../src/index.js';
 import { callOn } from './helpers.js';
 
+/** Id of the installation that nodes and images of these tests belong to. */
+export const INSTALLATION = '0123456789abcdef';
+
 export const PROVIDER = 'demo';
 
 /** A provider section with one pool `main` and one label `small`, and these keys besides. */
@@ -83,6 +86,7 @@ export function tagsOf(nodeId: string, attempt: string): InstanceTags {
     nodepool_node_id: nodeId,
     nodepool_provider_name: PROVIDER,
     nodepool_pool_name: 'main',
+    nodepool_installation: INSTALLATION,
     nodepool_launch_attempt: attempt,
   };
 }
@@ -151,6 +155,8 @@ export async function cleanUp(
     nodeId,
     pool: 'main',
     externalId,
+    installation: INSTALLATION,
+    launchAttempt: null,
     saved: null,
     save: async () => undefined,
   };

@@ -97,6 +97,7 @@ function check(provider: GceProvider, section: JsonObject, context: ProviderConf
     });
   }
   for (const { index, name } of entriesAt(section, 'diskimages')) {
+    if (!fitsLabel(name)) context.problem(['diskimages', index, 'name'], tooLong);
     for (const [key, value] of Object.entries(provider.diskImages.get(name)?.metadata ?? {})) {
       if (/^[a-z][a-z0-9_-]{0,62}$/.test(key) && fitsLabel(value)) continue;
       context.problem(['diskimages', index], {

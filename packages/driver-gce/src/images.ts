@@ -10,7 +10,9 @@ import {
   AbortedError,
   ConfigurationError,
   DriverError,
+  imageTagsHash,
   isDriverError,
+  logCloudDeletion,
   stringAt,
   TimeoutError,
   TransientError,
@@ -80,7 +82,7 @@ export class GceImages implements ImageManager {
     return images
       .map((image) => ({
         externalId: stringAt(image, 'name') ?? '',
-        name: stringAt(image, 'name') ?? '',
+        name: stringAt(image, 'description') ?? stringAt(image, 'name') ?? '',
         tags: tagsInLabels(labelsOf(image)),
         ready: stringAt(image, 'status') === 'READY',
         properties: { ...image },
@@ -90,12 +92,13 @@ export class GceImages implements ImageManager {
 
   private async upload(upload: ImageUploadRequest): Promise<ExternalId> {
     const { compute } = this.running;
-    const name = imageName(upload.externalName);
+    const name = imageName(upload);
     const { size } = await stat(upload.file);
-    const object = await this.store(upload, size, `${name}.tar.gz`);
+    const object = await this.store(upload, size);
     const operation = await compute.insertImage(
       {
         name,
+        description: upload.externalName,
         labels: { ...tagsToLabels(upload.metadata), ...tagsToLabels(upload.tags) },
         rawDisk: { source: this.bucket.urlOf(object), containerType: 'TAR' },
         sourceType: 'RAW',
@@ -105,12 +108,12 @@ export class GceImages implements ImageManager {
       upload,
     );
     await compute.finish(operation, `creation of image ${name}`, upload, () => upload.progress(size, size));
-    await this.removeObject(object, upload);
+    await this.removeObject(object, upload, 'its image is made');
     return name;
   }
 
   /** Packs the file into the bucket; resolves with the name that it has there. */
-  private async store(upload: ImageUploadRequest, size: number, file: string): Promise<string> {
+  private async store(upload: ImageUploadRequest, size: number): Promise<string> {
     const sums = { disk: { md5: createHash('md5'), sha256: createHash('sha256') }, packed: createHash('md5') };
     let read = 0;
     const packed = packDisk({
@@ -124,7 +127,7 @@ export class GceImages implements ImageManager {
         upload.progress(read, size);
       },
     });
-    const name = this.bucket.nameOf(file);
+    const name = this.fileOf(upload);
     const stored = await this.bucket.upload({ name, metadata: upload.tags }, hashed(packed, sums.packed), upload);
     verify(upload, 'MD5', upload.md5, sums.disk.md5);
     verify(upload, 'SHA-256', upload.sha256, sums.disk.sha256);
@@ -133,38 +136,30 @@ export class GceImages implements ImageManager {
     throw new TransientError(`${name} was damaged on its way into the bucket: its MD5 is ${stored}, not ${sent}`);
   }
 
-  private async removeObject(object: string, call: Call): Promise<void> {
+  /** Name of the file in the bucket. */
+  private fileOf(upload: ImageUploadRequest): string {
+    return this.bucket.nameOf(`${imageName(upload)}.tar.gz`);
+  }
+
+  private async removeObject(object: string, call: Call, because: string): Promise<void> {
+    logCloudDeletion(call.log, { kind: 'object', externalId: object }, because);
     try {
       await this.bucket.deleteObject(object, call);
     } catch (error) {
       if (isDriverError(error) && error.code === 'not-found') return;
-      call.log.warn('The file of an uploaded image was not removed from the bucket; it will be found as leaked', {
+      call.log.warn('The file of an image was not removed from the bucket; it will be found as leaked', {
         object,
         error,
       });
     }
   }
 
-  /** Removes what a failed upload left; its tag says what that is, whichever answers were lost. */
+  /** Deletes the file of a failed upload. The image is deleted by the framework. */
   private async discard(upload: ImageUploadRequest): Promise<void> {
     const { clock } = this.running;
     const { signal } = new AbortController();
     const call: Call = { log: upload.log, signal, deadline: clock.monotonic() + DISCARD_TIMEOUT_MS };
-    const name = imageName(upload.externalName);
-    try {
-      const objects = await this.bucket.listObjects(call);
-      const object = this.bucket.nameOf(`${name}.tar.gz`);
-      if (objects.some((each) => each.name === object)) await this.removeObject(object, call);
-      const ours = (await this.listImages(call)).filter(
-        ({ tags }) =>
-          tags['nodepool_upload_id'] === upload.tags['nodepool_upload_id'] &&
-          tags['nodepool_build_id'] === upload.tags['nodepool_build_id'] &&
-          tags['nodepool_provider_name'] === upload.tags['nodepool_provider_name'],
-      );
-      for (const { externalId } of ours) await this.deleteImage(externalId, call);
-    } catch (error) {
-      upload.log.warn('What is left of a failed upload was not removed; it will be found as leaked', { error });
-    }
+    await this.removeObject(this.fileOf(upload), call, 'the upload failed');
   }
 
   private get bucket(): Storage {
@@ -179,12 +174,11 @@ export class GceImages implements ImageManager {
   }
 }
 
-/** Names of images have at most 63 of a-z, 0-9 and -. The end of a name tells uploads apart. */
-export function imageName(externalName: string): string {
+/** Makes a name of at most 63 of a-z, 0-9 and -, which ends with the identity of the upload: providers share projects and buckets. */
+export function imageName({ externalName, tags }: Pick<ImageUploadRequest, 'externalName' | 'tags'>): string {
+  const hash = imageTagsHash(tags);
   const cleaned = externalName.toLowerCase().replace(/[^a-z0-9-]/g, '-');
   const named = /^[a-z]/.test(cleaned) ? cleaned : `image-${cleaned}`;
-  if (named.length <= NAME_MAX_LENGTH) return named.replace(/-+$/, '');
-  const hash = createHash('sha256').update(externalName).digest('hex').slice(0, 16);
   return `${named.slice(0, NAME_MAX_LENGTH - hash.length - 1)}-${hash}`;
 }
 

@@ -20,6 +20,9 @@ import {
 import { driver } from '../src/index.js';
 import { section, sectionFor, ZONE, type OpenCloud } from './cloud.js';
 
+/** Id of the installation that nodes and images of these tests belong to. */
+export const INSTALLATION = '0123456789abcdef';
+
 const request: RequestInfo = {
   id: '200-0000000001',
   labels: ['small'],
@@ -99,6 +102,7 @@ export class TestProvider {
         nodepool_node_id: nodeId,
         nodepool_provider_name: this.provider.config.name,
         nodepool_pool_name: 'main',
+        nodepool_installation: INSTALLATION,
         nodepool_launch_attempt: `attempt-of-${nodeId}`,
       },
       saved: null,
@@ -114,7 +118,16 @@ export class TestProvider {
 
   async cleanUp(externalId: ExternalId | null, nodeId = '0000000001'): Promise<void> {
     const work = async (): Promise<void> => {
-      const cleanup = { ...this.call(), nodeId, pool: 'main', externalId, saved: null, save: async () => undefined };
+      const cleanup = {
+        ...this.call(),
+        nodeId,
+        pool: 'main',
+        externalId,
+        installation: INSTALLATION,
+        launchAttempt: null,
+        saved: null,
+        save: async () => undefined,
+      };
       await this.provider.cleanupNode(cleanup);
       await this.provider.waitForNodeCleanup(nodeId);
     };
@@ -148,7 +161,14 @@ export class TestProvider {
         md5: null,
         sha256: null,
         metadata: { team: 'ci' },
-        tags: { nodepool_build_id: 'b1', nodepool_upload_id: '0000000001', nodepool_provider_name: 'test' },
+        tags: {
+          nodepool_installation: INSTALLATION,
+          nodepool_provider_name: 'test',
+          nodepool_image_name: 'debian',
+          nodepool_build_id: 'b1',
+          nodepool_upload_id: '0000000001',
+          nodepool_image_format: 'raw',
+        },
         progress: () => undefined,
         ...change,
       }),

@@ -23,6 +23,8 @@ import { watch, type Watched } from './watched.js';
 
 /** Milliseconds after which a launch or a deletion is given up by who asked for it, and by the test. */
 export const DEADLINE_MS = 600_000;
+/** Id of the installation that the test's nodes and images belong to. */
+export const INSTALLATION = '0123456789abcdef';
 const PATIENCE_MS = 2 * DEADLINE_MS;
 
 /** A node to make an instance for. */
@@ -89,6 +91,7 @@ export class Bench {
         nodepool_node_id: id,
         nodepool_provider_name: config.name,
         nodepool_pool_name: firstLabel(config).pool.name,
+        nodepool_installation: INSTALLATION,
         nodepool_launch_attempt: String(this.nodes).padStart(32, 'a'),
       },
     };
@@ -153,6 +156,8 @@ export class Bench {
       nodeId: node.id,
       pool: pool.name,
       externalId,
+      installation: INSTALLATION,
+      launchAttempt: null,
       saved: null,
       save: async () => undefined,
       ...change,

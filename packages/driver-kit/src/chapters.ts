@@ -7,6 +7,7 @@ import { images } from './rules/images.js';
 import { life } from './rules/life.js';
 import { amounts, errors } from './rules/limits.js';
 import { listings } from './rules/listings.js';
+import { lookalikes } from './rules/lookalikes.js';
 import { outcomes } from './rules/outcomes.js';
 import { packages } from './rules/package.js';
 import { resumption } from './rules/resumption.js';
@@ -21,6 +22,7 @@ export const CHAPTERS: readonly Chapter[] = [
   calls,
   stopping,
   images,
+  lookalikes,
   configuration,
   packages,
 ];

@@ -13,6 +13,7 @@
 
 import {
   isDriverError,
+  logCloudDeletion,
   NotFoundError,
   PendingCall,
   type Advance,
@@ -80,7 +81,12 @@ export class DeleteMachine implements StateMachine {
     const { serverId, works } = this;
     if (!(await works.usesFloatingIps())) return 'accepted';
     const floatingIps = await works.floatingIpsOf(serverId);
-    await Promise.all(floatingIps.map(({ id }) => unlessGone(works.client.network.deleteFloatingIp(id, call))));
+    await Promise.all(
+      floatingIps.map(({ id, address }) => {
+        logCloudDeletion(call.log, { kind: 'floating-ip', externalId: id, name: address }, 'its server is deleted');
+        return unlessGone(works.client.network.deleteFloatingIp(id, call));
+      }),
+    );
     return 'accepted';
   }
 

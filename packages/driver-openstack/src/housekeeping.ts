@@ -6,7 +6,7 @@
  * asked for after that knows nothing of its server.
  */
 
-import { isDriverError, type Call } from '@nodepool/core';
+import { isDriverError, logCloudDeletion, type Call } from '@nodepool/core';
 import type { Port } from './client/network.js';
 import { tagsIn } from './tags.js';
 import type { Works } from './works.js';
@@ -35,6 +35,8 @@ export class Housekeeping {
     const servers = new Set((await client.compute.listServers(call)).map(({ id }) => id));
     for (const port of due) {
       if (servers.has(port.deviceId)) continue;
+      const because = `its server ${port.deviceId} does not exist`;
+      logCloudDeletion(call.log, { kind: 'port', externalId: port.id }, because);
       await this.delete('port', port.id, client.network.deletePort(port.id, call), call);
     }
   }
@@ -46,7 +48,8 @@ export class Housekeeping {
     const loose = listed.filter(
       ({ portId, description }) => portId === undefined && !('nodepool_node_id' in tagsIn(description)),
     );
-    for (const { id } of this.floatingIps.due(loose, clock.monotonic(), FLOATING_IP_SETTLE_MS)) {
+    for (const { id, address } of this.floatingIps.due(loose, clock.monotonic(), FLOATING_IP_SETTLE_MS)) {
+      logCloudDeletion(call.log, { kind: 'floating-ip', externalId: id, name: address }, 'it leads to no port');
       await this.delete('floating IP', id, client.network.deleteFloatingIp(id, call), call);
     }
   }

@@ -29,8 +29,6 @@ import type { Works } from './works.js';
 
 /** Pieces in which files are read, bytes. */
 const PIECE_BYTES = 64 * 1024;
-/** What is given to tidying up after an upload that nobody waits for any more. */
-const DISCARD_TIMEOUT_MS = 60_000;
 /** First and longest wait between two looks at an image that the cloud still works on. */
 const LOOK_AGAIN_MS = { first: 1000, longest: 15_000 } as const;
 const DEFAULT_UPLOAD_TIMEOUT_MS = 3_600_000;
@@ -57,12 +55,7 @@ export class OpenStackImages implements ImageManager {
 
   async uploadImage(upload: ImageUploadRequest): Promise<ExternalId> {
     const { size } = await stat(upload.file);
-    try {
-      return await this.upload(upload, size);
-    } catch (error) {
-      await this.discard(upload);
-      throw error;
-    }
+    return this.upload(upload, size);
   }
 
   async deleteImage(externalId: ExternalId, call: Call): Promise<void> {
@@ -114,20 +107,6 @@ export class OpenStackImages implements ImageManager {
         });
       }
       await sleep(clock, waitMs, call.signal);
-    }
-  }
-
-  /** Removes what a failed upload left. Its id may not be known, when the answer got lost: its tag always is. */
-  private async discard(upload: ImageUploadRequest): Promise<void> {
-    const { clock, makeCall } = this.works();
-    const call: Call = { ...makeCall(), deadline: clock.monotonic() + DISCARD_TIMEOUT_MS };
-    const ours = upload.tags['nodepool_upload_id'];
-    try {
-      for (const image of await this.listImages(call)) {
-        if (image.tags['nodepool_upload_id'] === ours) await this.deleteImage(image.externalId, call);
-      }
-    } catch (error) {
-      upload.log.warn('What is left of a failed upload was not removed; it will be found as leaked', { error });
     }
   }
 }

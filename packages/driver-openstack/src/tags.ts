@@ -1,17 +1,20 @@
 /** Our tags on resources that have no metadata: in their description. */
 
-/** Names of all the tags that this driver writes. */
-const TAGS = ['nodepool_node_id', 'nodepool_provider_name', 'nodepool_pool_name', 'nodepool_launch_attempt'] as const;
+/** Names of the tags of an instance. The last ones are left out if names of pools and providers are too long for all of them. */
+const TAGS = [
+  'nodepool_node_id',
+  'nodepool_provider_name',
+  'nodepool_installation',
+  'nodepool_launch_attempt',
+  'nodepool_pool_name',
+] as const;
 
 /** Longest description (neutron). */
 const MAX_LENGTH = 255;
 
 /** e.g. `nodepool_node_id=0000000001 nodepool_launch_attempt=…`; values are encoded as in URLs. */
 export function describeTags(tags: Readonly<Record<string, string>>): string {
-  const words = [...TAGS]
-    // What identifies is first, should names of pools be too long for all of it.
-    .toSorted((a, b) => Number(a === 'nodepool_pool_name') - Number(b === 'nodepool_pool_name'))
-    .flatMap((tag) => (tags[tag] === undefined ? [] : [`${tag}=${encodeURIComponent(tags[tag])}`]));
+  const words = TAGS.flatMap((tag) => (tags[tag] === undefined ? [] : [`${tag}=${encodeURIComponent(tags[tag])}`]));
   while (words.join(' ').length > MAX_LENGTH) words.pop();
   return words.join(' ');
 }

@@ -9,7 +9,7 @@ import type { ExternalId, JsonObject, QuotaInformation } from '@nodepool/core';
 import { isRealOpenStackUnderTest, openStackUnderTest, type OpenStackUnderTest } from '@nodepool/dev-openstack';
 import { realTime, simulatedTime } from '@nodepool/driver-kit';
 import { callOn, section, surroundingsOf } from './cloud.js';
-import { failureOf, tagsOf, TestProvider } from './provider.js';
+import { failureOf, tagsOf, TestProvider, uploadTags } from './provider.js';
 
 jest.setTimeout(isRealOpenStackUnderTest() ? 400_000 : 60_000);
 
@@ -115,7 +115,7 @@ describe('the driver', () => {
       const md5 = createHash('md5').update(data).digest('hex');
       const externalId = await test.upload(file, { md5, metadata: { hw_disk_bus: 'scsi', min_disk: '1' } });
       expect(await imagesOf(test)).toEqual([externalId]);
-      const other = { tags: { nodepool_upload_id: '2', nodepool_build_id: 'b', nodepool_provider_name: 'test' } };
+      const other = { tags: { ...uploadTags, nodepool_build_id: 'b2' } };
       const damaged = failureOf(test.upload(file, { md5: '0'.repeat(32), ...other }));
       expect((await damaged).message).toContain('is not what was built');
       await deleteImage(test, externalId);

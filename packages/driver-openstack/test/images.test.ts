@@ -5,8 +5,9 @@ import { createHash } from 'node:crypto';
 import { mkdtempSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { silentLogger } from '@nodepool/core';
 import { callOn, openCloud, section, type OpenCloud } from './cloud.js';
-import { failureOf, TestProvider } from './provider.js';
+import { failureOf, TestProvider, uploadTags } from './provider.js';
 
 const data = Buffer.alloc(300_000, 'data of a disk image ');
 const md5 = createHash('md5').update(data).digest('hex');
@@ -89,6 +90,26 @@ describe('an upload', () => {
     expect(ours()).toEqual([]);
   });
 
+  it.each([403, 503])(
+    'that is answered with %i leaves every other image in the project, and logs what it deletes',
+    async (status) => {
+      const inService = await test.upload(file, { tags: { ...uploadTags, nodepool_build_id: 'b0' } });
+      const elsewhere = await test.upload(file, { tags: { ...uploadTags, nodepool_installation: 'production' } });
+      open.cloud.faults.add({ on: 'image.images.upload', fault: { kind: 'status', status } });
+      const notes: unknown[] = [];
+      const info = (message: string, fields: unknown): void => void notes.push([message, fields]);
+      await failureOf(test.upload(file, { log: { ...silentLogger, info } }));
+      const left = open.cloud.inspect.images().filter(({ name }) => name.startsWith('debian'));
+      expect(left.map(({ id }) => id).sort()).toEqual([inService, elsewhere].sort());
+      expect(notes).toMatchObject([
+        [
+          'Deleting in the cloud',
+          { kind: 'image', name: 'debian-1', because: expect.stringMatching(/^its upload failed: /) },
+        ],
+      ]);
+    },
+  );
+
   it('that the quota does not allow says so', async () => {
     const body =
       '<html><body><h1>413 Request Entity Too Large</h1>The request exceeds the quota for images</body></html>';
@@ -103,10 +124,6 @@ describe('the list of images', () => {
     const externalId = await test.upload(file);
     const images = await test.end(test.provider.images!.listImages(callOn(open.time.clock)));
     expect(images.map((image) => [image.externalId, image.ready])).toEqual([[externalId, true]]);
-    expect(images[0]?.tags).toEqual({
-      nodepool_build_id: 'b1',
-      nodepool_upload_id: '0000000001',
-      nodepool_provider_name: 'test',
-    });
+    expect(images[0]?.tags).toEqual(uploadTags);
   });
 });

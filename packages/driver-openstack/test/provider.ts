@@ -8,6 +8,7 @@ import {
   type ApiCall,
   type DriverError,
   type ExternalId,
+  type ImageTags,
   type ImageUploadRequest,
   type InstanceTags,
   type JsonObject,
@@ -20,6 +21,19 @@ import {
 } from '@nodepool/core';
 import { openStackDriver } from '../src/index.js';
 import { callOn, PROVIDER, section, type OpenCloud } from './cloud.js';
+
+/** Id of the installation that nodes and images of these tests belong to. */
+export const INSTALLATION = '0123456789abcdef';
+
+/** Tags of the image of `upload`. */
+export const uploadTags: ImageTags = {
+  nodepool_installation: INSTALLATION,
+  nodepool_provider_name: PROVIDER,
+  nodepool_image_name: 'debian',
+  nodepool_build_id: 'b1',
+  nodepool_upload_id: '0000000001',
+  nodepool_image_format: 'raw',
+};
 
 const configContext: ProviderConfigContext = {
   diskImages: new Map(),
@@ -45,6 +59,7 @@ export function tagsOf(nodeId: string, attempt = `attempt-of-${nodeId}`): Instan
     nodepool_node_id: nodeId,
     nodepool_provider_name: PROVIDER,
     nodepool_pool_name: 'main',
+    nodepool_installation: INSTALLATION,
     nodepool_launch_attempt: attempt,
   };
 }
@@ -127,6 +142,8 @@ export class TestProvider {
       nodeId,
       pool: 'main',
       externalId,
+      installation: INSTALLATION,
+      launchAttempt: null,
       saved: null,
       save: async () => undefined,
     });
@@ -160,7 +177,7 @@ export class TestProvider {
         md5: null,
         sha256: null,
         metadata: {},
-        tags: { nodepool_build_id: 'b1', nodepool_upload_id: '0000000001', nodepool_provider_name: PROVIDER },
+        tags: uploadTags,
         progress: () => undefined,
         ...change,
       }),

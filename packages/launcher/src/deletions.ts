@@ -268,6 +268,8 @@ export class Deletions {
       nodeId: handle.id,
       pool: handle.node.pool,
       externalId: handle.node.external_id,
+      installation: this.context.store.installation.id,
+      launchAttempt: handle.node.progress?.attempt ?? null,
       saved: handle.node.progress?.machine ?? null,
       save: ({ machine }) => {
         const { progress } = handle.node;

@@ -280,6 +280,7 @@ class Attempt {
       nodepool_node_id: node.id,
       nodepool_provider_name: this.job.provider.config.name,
       nodepool_pool_name: pool.name,
+      nodepool_installation: this.context.store.installation.id,
       nodepool_launch_attempt: this.progress.attempt,
     };
     return handler.launch({

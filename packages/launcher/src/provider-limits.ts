@@ -111,14 +111,16 @@ export class ProviderLimits {
 
   private async readOnce(): Promise<void> {
     const { provider, signal } = this;
-    const { clock, log } = this.context;
+    const { clock, log, store } = this.context;
     const call: Call = { signal, deadline: clock.monotonic() + CALL_TIMEOUT_MS, log };
     const what = `reading the limits of provider ${provider.config.name}`;
     const answer = await driverCall(clock, what, call, async (each) => provider.getQuotaLimits?.(each) ?? UNLIMITED);
     // Made anew: it may be of another copy of the library, or nonsense, which is found out here.
     const total = QuotaInformation.limit(answer.toResources());
     const list = (): Promise<readonly Instance[]> => driverCall(clock, what, call, (each) => provider.listNodes(each));
-    const others = isUnlimited(total) ? NOTHING : othersUse(await list(), provider.config.name);
+    // At a start, the cloud may answer before ZooKeeper has told whose instances are ours.
+    await store.ready({ signal });
+    const others = isUnlimited(total) ? NOTHING : othersUse(await list(), provider.config.name, store.installation.id);
     if (signal.aborted) return;
     const available = total.subtract(others);
     const before = this.known?.available;
@@ -144,11 +146,12 @@ function isSame(a: QuotaInformation, b: QuotaInformation): boolean {
   return JSON.stringify(a.toResources()) === JSON.stringify(b.toResources());
 }
 
-/** What instances use that are not the provider's. Those of ours count by their records. */
-function othersUse(instances: readonly Instance[], provider: string): QuotaInformation {
+/** Sums what instances of others use. Those of the provider and installation count by their records. */
+function othersUse(instances: readonly Instance[], provider: string, installation: string): QuotaInformation {
   let use = NOTHING;
   for (const { tags, deleted, resources } of instances) {
-    if (deleted || tags.nodepool_provider_name === provider) continue;
+    const isOurs = (tags.nodepool_installation ?? installation) === installation;
+    if (deleted || (isOurs && tags.nodepool_provider_name === provider)) continue;
     use = use.add(QuotaInformation.use({ instances: 1, ...resources }));
   }
   return use;

@@ -5,6 +5,7 @@ import {
   silentLogger,
   type JsonObject,
   type LogFields,
+  type Logger,
   type NodepoolConfig,
   type Provider,
   type Resource,
@@ -21,20 +22,23 @@ const MINUTE_MS = 60_000;
 let world: World;
 /** Somebody else with access to ZooKeeper. */
 let other: ZooKeeper;
-/** What launchers have warned of. */
+/** What launchers have warned of, and what else they have logged. */
 let warnings: { message: string; fields: LogFields }[];
+let notes: { message: string; fields: LogFields }[];
 
 beforeEach(() => {
   world = new World();
   other = world.server.connect();
   warnings = [];
-  const warn = (message: string, fields: LogFields = {}): void => void warnings.push({ message, fields });
-  world.log = {
+  notes = [];
+  const recorder = (always: LogFields): Logger => ({
     ...silentLogger,
-    with: () => world.log,
-    warn,
-    error: (message, _error, fields) => warn(message, fields),
-  };
+    with: (more) => recorder({ ...always, ...more }),
+    info: (message, fields) => void notes.push({ message, fields: { ...always, ...fields } }),
+    warn: (message, fields) => void warnings.push({ message, fields: { ...always, ...fields } }),
+    error: (message, _error, fields) => void warnings.push({ message, fields: { ...always, ...fields } }),
+  });
+  world.log = recorder({});
 });
 afterEach(async () => {
   await world.during(other.close());
@@ -81,6 +85,15 @@ async function createInstance(tags: Record<string, string>, name = 'stray'): Pro
   const spec = { name, zone: null, size: 'small', cores: null, ram: null, image: 'debian', tags };
   const { id } = await world.during(Promise.resolve(world.cloud.createInstance(spec)));
   return id;
+}
+
+function tagsOfNode(nodeId: string, attempt: string): Record<string, string> {
+  return {
+    nodepool_provider_name: 'demo',
+    nodepool_pool_name: 'main',
+    nodepool_node_id: nodeId,
+    nodepool_launch_attempt: attempt,
+  };
 }
 
 function exists(instance: string): boolean {
@@ -167,11 +180,14 @@ describe('a held node', () => {
 });
 
 describe('an instance', () => {
-  const OURS = { nodepool_provider_name: 'demo', nodepool_pool_name: 'main' };
+  const ours = (nodeId: string, attempt = 'a'): Record<string, string> => ({
+    ...tagsOfNode(nodeId, attempt),
+    nodepool_installation: world.installation(),
+  });
 
   it('whose node is gone is deleted within two rounds', async () => {
     await world.launcher([demo()]);
-    const leaked = await createInstance({ ...OURS, nodepool_node_id: '0000009999', nodepool_launch_attempt: 'a' });
+    const leaked = await createInstance(ours('0000009999'));
     await world.clock.advance(MINUTE_MS);
     expect(exists(leaked)).toBe(true);
     await world.clock.advance(3 * MINUTE_MS);
@@ -187,6 +203,70 @@ describe('an instance', () => {
     ];
     await world.clock.advance(10 * MINUTE_MS);
     expect(theirs.map(exists)).toEqual([true, true, true]);
+  });
+
+  it('of another installation with the same configuration is not touched, however few there are', async () => {
+    await world.launcher([demo()]);
+    const node = await freeNode();
+    const production = [
+      await createInstance({ ...ours('0000009999'), nodepool_installation: 'production' }),
+      await createInstance({ ...ours(node, 'theirs'), nodepool_installation: 'production' }),
+    ];
+    await world.clock.advance(10 * MINUTE_MS);
+    expect(production.map(exists)).toEqual([true, true]);
+  });
+
+  it('without an installation is not touched, as it can be of any, but is reported once', async () => {
+    await world.launcher([demo()]);
+    const unmarked = await createInstance(tagsOfNode('0000009999', 'a'));
+    await world.clock.advance(10 * MINUTE_MS);
+    expect(exists(unmarked)).toBe(true);
+    const said = warnings.filter(({ message }) => message.includes('without the tag nodepool_installation'));
+    expect(said.map(({ fields }) => fields)).toMatchObject([{ provider: 'demo', names: ['stray'] }]);
+  });
+
+  it('of the old installation goes once an operator has restored the id', async () => {
+    const { store } = await world.launcher([demo()]);
+    const old = await createInstance({ ...ours('0000009999'), nodepool_installation: 'production' });
+    await world.clock.advance(10 * MINUTE_MS);
+    expect(exists(old)).toBe(true);
+    await world.during(store.installation.set('production'));
+    await world.until('it is gone', () => !exists(old));
+  });
+
+  it('is deleted with a line in the log that names it and says why', async () => {
+    await world.launcher([demo()]);
+    const leaked = await createInstance(ours('0000009999'));
+    await world.until('it is gone', () => !exists(leaked));
+    const said = notes.filter(({ message }) => message === 'Deleting in the cloud');
+    expect(said.map(({ fields }) => fields)).toMatchObject([
+      { kind: 'instance', external_id: leaked, provider: 'demo', because: 'its node has no record' },
+    ]);
+  });
+
+  describe('of a node that is deleted, whose id nobody recorded,', () => {
+    const deletion = async (more: () => Record<string, string>): Promise<string> => {
+      await world.launcher([demo()]);
+      const node = await freeNode();
+      const [own] = world.cloud.existingInstances();
+      world.cloud.destroyInstance(own!.id);
+      const found = await createInstance({ ...tagsOfNode(node, 'theirs'), ...more() });
+      await world.during(world.requestor.change(`${NODES}/${node}`, { state: 'used', external_id: null }));
+      await world.until('its record is gone', () => !world.nodes().has(node));
+      return found;
+    };
+
+    it('is kept if it has the node’s id in another installation', async () => {
+      expect(exists(await deletion(() => ({ nodepool_installation: 'production' })))).toBe(true);
+    });
+
+    it('is kept if it has no installation and is from another attempt', async () => {
+      expect(exists(await deletion(() => ({})))).toBe(true);
+    });
+
+    it('is deleted if it is of this installation', async () => {
+      expect(exists(await deletion(() => ({ nodepool_installation: world.installation() })))).toBe(false);
+    });
   });
 
   it('of somebody else is not touched, though the driver says that it looks like ours', async () => {
@@ -219,7 +299,7 @@ describe('an instance', () => {
     await world.launcher([demo()]);
     const node = await freeNode();
     const own = world.cloud.existingInstances()[0]!.id;
-    const twin = await createInstance({ ...OURS, nodepool_node_id: node, nodepool_launch_attempt: 'late' });
+    const twin = await createInstance(ours(node, 'late'));
     await world.until('the twin is gone', () => !exists(twin));
     expect(exists(own)).toBe(true);
     expect(world.nodes().get(node)).toMatchObject({ state: 'ready', external_id: own });
@@ -232,7 +312,7 @@ describe('an instance', () => {
     await world.until('the instance boots', () => world.cloud.existingInstances().length === 1);
     const own = world.cloud.existingInstances()[0]!.id;
     const [node = ''] = world.nodes().keys();
-    const twin = await createInstance({ ...OURS, nodepool_node_id: node, nodepool_launch_attempt: 'early' });
+    const twin = await createInstance(ours(node, 'early'));
     await world.until('the twin is gone', () => !exists(twin));
     expect(exists(own)).toBe(true);
     await served(id);
@@ -242,7 +322,8 @@ describe('an instance', () => {
   it('that does not say which attempt it is from is not taken for a twin', async () => {
     await world.launcher([demo()]);
     const node = await freeNode();
-    const unknown = await createInstance({ ...OURS, nodepool_node_id: node });
+    const { nodepool_launch_attempt: _attempt, ...withoutAttempt } = ours(node);
+    const unknown = await createInstance(withoutAttempt);
     await world.clock.advance(10 * MINUTE_MS);
     expect(exists(unknown)).toBe(true);
   });
@@ -252,7 +333,7 @@ describe('an instance', () => {
     await freeNode();
     const stray: string[] = [];
     for (let i = 0; i < 4; i += 1) {
-      stray.push(await createInstance({ ...OURS, nodepool_node_id: `000000999${i}` }, `stray${i}`));
+      stray.push(await createInstance(ours(`000000999${i}`), `stray${i}`));
     }
     await world.clock.advance(10 * MINUTE_MS);
     expect(stray.every(exists)).toBe(true);
@@ -264,7 +345,7 @@ describe('an instance', () => {
 
   it('stays while ZooKeeper cannot be asked', async () => {
     const { zk } = await world.launcher([demo()]);
-    const leaked = await createInstance({ ...OURS, nodepool_node_id: '0000009999' });
+    const leaked = await createInstance(ours('0000009999'));
     world.server.partition(zk);
     await world.clock.advance(10 * MINUTE_MS);
     expect(exists(leaked)).toBe(true);
@@ -274,7 +355,7 @@ describe('an instance', () => {
 
   it('is looked for in spite of a cloud that fails now and then', async () => {
     await world.launcher([demo()]);
-    const leaked = await createInstance({ ...OURS, nodepool_node_id: '0000009999' });
+    const leaked = await createInstance(ours('0000009999'));
     const { faults } = readCloudSettings({});
     world.cloud.configure({ faults: { ...faults, 'list-errors': 1 } });
     await world.clock.advance(5 * MINUTE_MS);
@@ -286,10 +367,14 @@ describe('an instance', () => {
 
 describe('an image in the cloud', () => {
   const BUILD = '0123456789abcdef0123456789abcdef';
-  const tags = (upload: string): Record<string, string> => ({
+  const tags = (upload: string, more: Record<string, string> = {}): Record<string, string> => ({
+    nodepool_installation: world.installation(),
     nodepool_provider_name: 'demo',
+    nodepool_image_name: 'debian',
     nodepool_build_id: BUILD,
     nodepool_upload_id: upload,
+    nodepool_image_format: 'raw',
+    ...more,
   });
 
   async function createImage(imageTags: Record<string, string>): Promise<string> {
@@ -313,13 +398,19 @@ describe('an image in the cloud', () => {
     await world.during(other.create(upload, Buffer.from(JSON.stringify({ state: 'uploading', state_time: 1 }))));
     const known = await createImage(tags('0000000001'));
     const leaked = await createImage(tags('0000000002'));
-    const odd = await createImage(tags('../../x'));
+    const kept = [
+      await createImage(tags('../../x')),
+      await createImage(tags('0000000003', { nodepool_image_name: '..' })),
+      await createImage(tags('0000000003', { nodepool_image_name: '../nodes' })),
+      await createImage(tags('0000000003', { nodepool_installation: 'production' })),
+      await createImage({ nodepool_provider_name: 'demo', nodepool_build_id: BUILD, nodepool_upload_id: '0000000003' }),
+    ];
     await world.clock.advance(5 * MINUTE_MS);
-    expect(await images()).toEqual([known, odd]);
+    expect(await images()).toEqual([known, ...kept]);
     expect(leaked).not.toBe(known);
     await world.during(other.delete(upload));
     await world.clock.advance(5 * MINUTE_MS);
-    expect(await images()).toEqual([odd]);
+    expect(await images()).toEqual(kept);
   });
 });
 

@@ -83,7 +83,12 @@ it('leaked instances are looked for again after a search that never ended', asyn
   await world.launcher([demo], 'launcher1', drivers());
   await world.until('the search hangs', () => calls > 0);
   spoilt = {};
-  const tags = { nodepool_node_id: '9999999999', nodepool_provider_name: 'demo', nodepool_pool_name: 'main' };
+  const tags = {
+    nodepool_node_id: '9999999999',
+    nodepool_provider_name: 'demo',
+    nodepool_pool_name: 'main',
+    nodepool_installation: world.installation(),
+  };
   const spec = { name: 'leaked', zone: null, size: 'small', cores: null, ram: null, image: 'debian', tags };
   await world.during(Promise.resolve(world.cloud.createInstance(spec)));
   await world.until('it is gone', () => world.cloud.existingInstances().length === 0);

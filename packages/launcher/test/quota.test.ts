@@ -156,9 +156,12 @@ describe('a provider', () => {
     await giveBack(large);
   });
 
-  it('leaves to others what they use in the same project, and takes it when they are done', async () => {
+  it.each([
+    ['others', {}],
+    ['another installation with the same provider', { nodepool_provider_name: 'demo', nodepool_installation: 'other' }],
+  ])('leaves to %s what they use in the same project, and takes it when they are done', async (_whose, tags) => {
     quota(2);
-    const spec = { name: 'theirs', zone: null, size: 'small', cores: null, ram: null, image: 'debian', tags: {} };
+    const spec = { name: 'theirs', zone: null, size: 'small', cores: null, ram: null, image: 'debian', tags };
     const theirs = await world.during(Promise.resolve(world.cloud.createInstance(spec)));
     await world.launcher([demo()]);
     const first = await served(['small']);

@@ -79,13 +79,20 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: 'takes instances of others for its own',
     rule: 'S5',
-    cloud: (cloud) =>
-      overlay(cloud, {
+    cloud: (cloud) => {
+      let ours = {};
+      return overlay(cloud, {
         listInstances: async (marker, limit) => {
           const page = await cloud.listInstances(marker, limit);
-          return { ...page, items: page.items.map((each) => ({ ...each, tags: { ...STRAYS_TAGS, ...each.tags } })) };
+          for (const { tags } of page.items) {
+            const { nodepool_installation: installation } = tags;
+            if (installation !== undefined) ours = { nodepool_installation: installation };
+          }
+          const items = page.items.map((each) => ({ ...each, tags: { ...STRAYS_TAGS, ...ours, ...each.tags } }));
+          return { ...page, items };
         },
-      }),
+      });
+    },
   },
   {
     name: 'deletes what looks leaked at its first sighting',

@@ -211,6 +211,8 @@ export interface InstanceTags {
   readonly nodepool_node_id: string;
   readonly nodepool_provider_name: string;
   readonly nodepool_pool_name: string;
+  /** Id of the installation that the node's record belongs to: node ids are sequences, the same in every installation. */
+  readonly nodepool_installation: string;
   /** uuid hex of the launch attempt. */
   readonly nodepool_launch_attempt: string;
 }
@@ -271,6 +273,10 @@ export interface NodeCleanup extends Call {
   readonly pool: string | null;
   /** Null: it is not known whether there is an instance; look for the node's tags. */
   readonly externalId: ExternalId | null;
+  /** Id of our installation. An instance of another one is not the node's, even if it has the node's id. */
+  readonly installation: string;
+  /** Attempt that the record names last; null: none. An instance without `nodepool_installation` is the node's only if it is from this one. */
+  readonly launchAttempt: string | null;
   readonly saved: JsonValue;
   save(progress: { readonly machine: JsonValue }): Promise<void>;
 }
@@ -278,8 +284,9 @@ export interface NodeCleanup extends Call {
 /** Decides what is leaked; knows the records. */
 export interface LeakRound {
   /**
-   * Of these resources, which were just listed, those that must be deleted: of this provider by their tags, of no node
-   * and no upload that a fresh read still knows, seen in an earlier round too, and not too many at once.
+   * Of these resources, which were just listed, those that must be deleted: of this installation and provider by their
+   * tags, of no node and no upload that a fresh read still knows, seen in an earlier round too, and not too many at once.
+   * Logs each of them with the reason.
    */
   leaked(resources: readonly Resource[]): Promise<readonly Resource[]>;
 }

@@ -17,6 +17,9 @@ import {
 } from '../../src/index.js';
 import { tinyConfig } from './tiny-drivers.js';
 
+/** Id of the installation that nodes and images of these tests belong to. */
+export const INSTALLATION = '0123456789abcdef';
+
 const request: RequestInfo = {
   id: '200-0000000001',
   labels: ['small'],
@@ -83,6 +86,7 @@ export class Bench {
           nodepool_node_id: nodeId,
           nodepool_provider_name: 'tiny',
           nodepool_pool_name: 'main',
+          nodepool_installation: INSTALLATION,
           nodepool_launch_attempt: attempt ?? `attempt-${nodeId}`,
         },
         saved: null,
@@ -113,6 +117,8 @@ export class Bench {
       nodeId,
       pool: 'main',
       externalId: null,
+      installation: INSTALLATION,
+      launchAttempt: null,
       saved: null,
       save: async (progress) => void this.saves.push(progress),
       ...changes,

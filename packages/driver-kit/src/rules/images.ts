@@ -5,8 +5,8 @@ import { createHash } from 'node:crypto';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { ExternalId, ImageManager, ImageUploadRequest, ListedImage } from '@nodepool/core';
-import type { Bench } from '../bench.js';
+import type { ExternalId, ImageManager, ImageTags, ImageUploadRequest, ListedImage } from '@nodepool/core';
+import { INSTALLATION, type Bench } from '../bench.js';
 import { imageNames } from '../provider-config.js';
 import type { Chapter, Rule } from '../rule.js';
 import type { Ability } from '../subject.js';
@@ -23,7 +23,7 @@ export const images: Chapter = {
     imageRule({
       id: 'image.upload',
       title: 'an upload ends when the image can be used, and the list has it with its tags',
-      text: '`uploadImage` resolves with the external id once the image is ready in the cloud. It carries `nodepool_build_id`, `nodepool_upload_id` and `nodepool_provider_name`, and is listed with them, complete, under its name.',
+      text: '`uploadImage` resolves with the external id once the image is ready in the cloud. It carries all tags of `ImageTags`, and is listed with them, complete, under its name.',
       check: async ({ bench, images: manager }, file) => {
         const upload = uploadOf(bench, file);
         const externalId = await bench.finish(manager.uploadImage(upload), 'the upload');
@@ -196,7 +196,7 @@ interface ImageRule {
 }
 
 /** A rule about images: checked with a started provider, and with a file to upload. */
-function imageRule({ needs = [], check, ...texts }: ImageRule): Rule {
+export function imageRule({ needs = [], check, ...texts }: ImageRule): Rule {
   const withFile = async (trial: Trial): Promise<void> => {
     const bench = await trial.start();
     const manager = bench.provider.images;
@@ -217,34 +217,39 @@ function contentFor({ cloud }: Bench): Buffer {
   return cloud.imageContent ?? Buffer.alloc(FILE_BYTES, 'not much of an image\n');
 }
 
-function uploadOf(bench: Bench, file: string, tags: Readonly<Record<string, string>> = {}): ImageUploadRequest {
+/** An upload whose tags differ from the usual ones as `difference` says; its name does not. */
+export function uploadOf(bench: Bench, file: string, difference: Partial<ImageTags> = {}): ImageUploadRequest {
   const { config } = bench.process;
   const data = contentFor(bench);
-  const uploadId = tags['nodepool_upload_id'] ?? '0000000001';
+  const image = imageNames(config.section)[0] ?? 'debian';
+  const format = config.imageFormat ?? 'raw';
   return {
     ...bench.call(UPLOAD_TIMEOUT_MS),
-    image: imageNames(config.section)[0] ?? 'debian',
-    externalName: `debian-kit-${uploadId}`,
+    image,
+    externalName: `${image}-kit`,
     file,
-    format: config.imageFormat ?? 'raw',
+    format,
     md5: createHash('md5').update(data).digest('hex'),
     sha256: createHash('sha256').update(data).digest('hex'),
     metadata: {},
     tags: {
-      nodepool_build_id: 'b'.repeat(32),
-      nodepool_upload_id: uploadId,
+      nodepool_installation: INSTALLATION,
       nodepool_provider_name: config.name,
-      ...tags,
+      nodepool_image_name: image,
+      nodepool_build_id: 'b'.repeat(32),
+      nodepool_upload_id: '0000000001',
+      nodepool_image_format: format,
+      ...difference,
     },
     progress: () => undefined,
   };
 }
 
-function listAll(bench: Bench, manager: ImageManager): Promise<readonly ListedImage[]> {
+export function listAll(bench: Bench, manager: ImageManager): Promise<readonly ListedImage[]> {
   return bench.finish(manager.listImages(bench.call()), 'the list of images');
 }
 
-async function findImage(
+export async function findImage(
   bench: Bench,
   manager: ImageManager,
   externalId: ExternalId,

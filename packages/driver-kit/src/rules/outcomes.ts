@@ -22,7 +22,7 @@ export const outcomes: Chapter = {
       since: '1.0',
       title: 'everything that is made for a node carries its tags from its creation',
       text:
-        'Instances, and whatever else is made for a node, carry the four tags of `InstanceTags` in the very call that makes them. Tags that a second call adds are not there when the ' +
+        'Instances, and whatever else is made for a node, carry all tags of `InstanceTags` in the very call that makes them. Tags that a second call adds are not there when the ' +
         'launcher dies, or the cloud breaks down, between the two: nobody then knows whose the resource is. Resources that a cloud gives no tags at creation need another ' +
         'name that says the same; `resources()` of the test cloud shows it as tags.',
       needs: ['resources'],

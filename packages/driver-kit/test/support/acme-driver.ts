@@ -80,7 +80,7 @@ export function acmeAdapter(cloud: AcmeCloud, changes: Changes = {}): Adapter {
     log: silentLogger,
   });
   const adapter: Adapter = {
-    images: acmeImages(parts.client, ownCall),
+    images: acmeImages(parts.client),
     async start(given) {
       context = given;
       const right = acmeClient(cloud, given, changes.explain ?? explain);

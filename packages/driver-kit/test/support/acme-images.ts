@@ -6,8 +6,7 @@ import { toDriverError, type Call, type ImageManager, type ImageUploadRequest } 
 import type { AcmeClient } from './acme-client.js';
 import { idOf } from './acme-machines.js';
 
-/** `freshCall` gives calls that outlive an upload that was aborted. */
-export function acmeImages(client: () => AcmeClient, freshCall: () => Call): ImageManager {
+export function acmeImages(client: () => AcmeClient): ImageManager {
   const remove = async (id: string, call: Call): Promise<void> => {
     try {
       await client().removeImage(id, call);
@@ -18,12 +17,7 @@ export function acmeImages(client: () => AcmeClient, freshCall: () => Call): Ima
   return {
     async uploadImage(upload) {
       const id = await client().createImage(upload.externalName, upload.tags, upload.sha256, upload);
-      try {
-        await client().upload(id, await told(upload), upload);
-      } catch (error) {
-        await remove(id, freshCall());
-        throw error;
-      }
+      await client().upload(id, await told(upload), upload);
       return id;
     },
     deleteImage: (externalId, call) => remove(idOf(externalId), call),

@@ -9,6 +9,7 @@ import {
   type Driver,
   type ExternalId,
   type ImageManager,
+  type ImageTags,
   type Instance,
   type JsonObject,
   type Provider,
@@ -17,7 +18,7 @@ import {
 import type { Explain } from './acme-client.js';
 import { explain } from './acme-client.js';
 import { acmeSchema, type Changes, type Parts } from './acme-driver.js';
-import { AcmeCreate, AcmeDelete } from './acme-machines.js';
+import { AcmeCreate, AcmeDelete, idOf } from './acme-machines.js';
 
 export function when(kind: string, error: DriverError): Explain {
   return (cause) => (cause.kind === kind ? error : explain(cause));
@@ -194,6 +195,35 @@ export function leavesImages(): Changes {
       removeImage: (id, call) => (id === '' ? removeImage(id, call) : Promise.resolve()),
     }),
   };
+}
+
+/** Deletes what has the tags of a failed upload, as far as these go. */
+export function discardsBy(compared: readonly (keyof ImageTags)[]): Changes {
+  return images((manager) => ({
+    async uploadImage(upload) {
+      try {
+        return await manager.uploadImage(upload);
+      } catch (error) {
+        const call: Call = { signal: new AbortController().signal, deadline: Infinity, log: silentLogger };
+        for (const { externalId, tags } of await manager.listImages(call)) {
+          if (compared.every((tag) => tags[tag] === upload.tags[tag])) await manager.deleteImage(externalId, call);
+        }
+        throw error;
+      }
+    },
+  }));
+}
+
+/** Takes every instance with the id of a node for the node's. */
+export function deletesByNodeId(): Changes {
+  return providers((provider, { client }) => ({
+    async cleanupNode(cleanup) {
+      for (const { externalId, tags } of await provider.listNodes(cleanup)) {
+        if (tags['nodepool_node_id'] === cleanup.nodeId) await client().remove(idOf(externalId), cleanup);
+      }
+    },
+    waitForNodeCleanup: async () => undefined,
+  }));
 }
 
 export function schema(change: (properties: JsonObject) => JsonObject): Changes {

@@ -4,6 +4,7 @@ import { createServer, type Server } from 'node:net';
 import {
   ConfigurationError,
   DriverError,
+  IMAGE_TAGS,
   NotFoundError,
   QuotaInformation,
   sleep,
@@ -36,6 +37,8 @@ import {
   ticks,
   images,
   leavesImages,
+  deletesByNodeId,
+  discardsBy,
   schema,
 } from './changed-drivers.js';
 
@@ -342,7 +345,9 @@ export const DEFECTS: Readonly<Record<string, Defect>> = {
     says: /handles that were left open/,
   },
   'image.upload': {
-    changes: images((manager) => ({ uploadImage: (upload) => manager.uploadImage({ ...upload, tags: {} }) })),
+    changes: images((manager) => ({
+      uploadImage: (upload) => manager.uploadImage({ ...upload, tags: { ...upload.tags, nodepool_build_id: '' } }),
+    })),
     says: /the tag nodepool_build_id/,
   },
   'image.streamed': {
@@ -395,6 +400,15 @@ export const DEFECTS: Readonly<Record<string, Defect>> = {
   'image.launch': {
     changes: { client: ({ create }) => ({ create: (tags, zone, _image, call) => create(tags, zone, 'debian', call) }) },
     says: /from an image that does not exist/,
+  },
+  'lookalike.node': { changes: deletesByNodeId(), says: /the instance of another installation was deleted/ },
+  'lookalike.upload-refused': {
+    changes: discardsBy(['nodepool_upload_id', 'nodepool_image_name', 'nodepool_provider_name']),
+    says: /the image of another installation did not survive an upload that failed/,
+  },
+  'lookalike.upload-aborted': {
+    changes: discardsBy(IMAGE_TAGS.filter((tag) => tag !== 'nodepool_image_format')),
+    says: /the image of another format did not survive an upload that was aborted/,
   },
   'config.accepted': {
     changes: schema((properties) => ({

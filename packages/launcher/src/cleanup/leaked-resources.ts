@@ -1,10 +1,10 @@
 /**
- * Which of the resources that a cloud has just listed are leaked: of our provider, but of no node and no upload that a
- * fresh read still knows, or made for a node by another launch attempt than the one that it is from. Only what was seen
- * so twice, a minute apart, is to be deleted, and only when that is a small share of all.
+ * Decides which of the resources that a cloud has just listed are leaked: of our installation and provider, but of no node
+ * and no upload that a fresh read still knows, or made for a node by another launch attempt than its own. Only resources
+ * that were seen so twice, a minute apart, are deleted, and only when they are a small share of all.
  */
 
-import { externalIdKey, type LeakRound, type Node, type Resource } from '@nodepool/core';
+import { externalIdKey, logCloudDeletion, type LeakRound, type Node, type Resource } from '@nodepool/core';
 import type { LauncherContext } from '../context.js';
 import { LEAKED_RESOURCES } from '../observe/launcher-metrics.js';
 import { unknownUploads } from './leaked-uploads.js';
@@ -14,9 +14,17 @@ const SETTLE_MS = 60_000;
 /** Share of a provider's resources that one round may delete; and how many it may whatever the share. */
 const BRAKE = { share: 0.1, always: 3 } as const;
 
+/** A resource that looks leaked, and why. */
+interface Suspicion {
+  readonly resource: Resource;
+  readonly because: string;
+}
+
 export class LeakedResources implements LeakRound {
   /** When suspicious resources were first seen, `Clock.monotonic` milliseconds, by kind and id. */
   private seen: ReadonlyMap<string, number> = new Map();
+  /** Resources without an installation that were reported. */
+  private reported: ReadonlySet<string> = new Set();
 
   constructor(
     private readonly context: LauncherContext,
@@ -25,46 +33,68 @@ export class LeakedResources implements LeakRound {
   ) {}
 
   async leaked(resources: readonly Resource[]): Promise<readonly Resource[]> {
-    const ours = resources.filter(({ tags }) => tags.nodepool_provider_name === this.provider);
-    const suspicious = await this.withoutOwner(ours);
-    const due = this.seenBefore(suspicious);
-    if (due.length === 0) return [];
-    const allowed = Math.max(BRAKE.always, Math.floor(ours.length * BRAKE.share));
+    const { store } = this.context;
+    // The server that we ask shall know at least what was written before the listing was made.
+    await store.zooKeeper.sync('/', { signal: this.signal });
+    const installation = await store.installation.read({ signal: this.signal });
+    const ours = resources.filter(
+      ({ tags }) =>
+        tags.nodepool_provider_name === this.provider && (tags.nodepool_installation ?? installation) === installation,
+    );
+    const due = this.seenBefore(await this.withoutOwner(ours));
+    const isMarked = ({ resource }: Suspicion): boolean => resource.tags.nodepool_installation === installation;
+    this.report(due.filter((suspicion) => !isMarked(suspicion)));
+    return this.release(due.filter(isMarked), ours.length);
+  }
+
+  /** Returns the resources to be deleted: all of them, or none when they are too many. */
+  private release(due: readonly Suspicion[], total: number): readonly Resource[] {
+    const allowed = Math.max(BRAKE.always, Math.floor(total * BRAKE.share));
     const { log, metrics } = this.context;
+    const { provider } = this;
     if (due.length <= allowed) {
-      for (const { kind } of due) metrics.count(LEAKED_RESOURCES, { provider: this.provider, kind });
-      return due;
+      for (const { resource, because } of due) {
+        metrics.count(LEAKED_RESOURCES, { provider, kind: resource.kind });
+        logCloudDeletion(log.with({ provider, tags: resource.tags }), resource, because);
+      }
+      return due.map(({ resource }) => resource);
     }
     log.error(
       'So many resources look leaked that none of them is deleted: make sure that ZooKeeper has not lost its nodes, ' +
         'and that no other installation uses the provider by the same name; then delete them by hand',
       undefined,
-      {
-        provider: this.provider,
-        leaked: due.length,
-        resources: ours.length,
-        allowed,
-        names: due.map(({ name }) => name),
-      },
+      { provider, leaked: due.length, resources: total, allowed, names: due.map(({ resource }) => resource.name) },
     );
     return [];
   }
 
-  private seenBefore(suspicious: readonly Resource[]): Resource[] {
+  /** Resources without an installation may belong to any that has a provider of this name. */
+  private report(due: readonly Suspicion[]): void {
+    const unreported = due.filter(({ resource }) => !this.reported.has(keyOf(resource)));
+    this.reported = new Set(due.map(({ resource }) => keyOf(resource)));
+    if (unreported.length === 0) return;
+    this.context.log.warn(
+      'Resources without the tag nodepool_installation look leaked and are not deleted: make sure that no other ' +
+        'installation uses the provider by the same name; then delete them by hand',
+      { provider: this.provider, names: unreported.map(({ resource }) => resource.name) },
+    );
+  }
+
+  private seenBefore(suspicious: readonly Suspicion[]): Suspicion[] {
     const now = this.context.clock.monotonic();
     const seen = new Map<string, number>();
-    const due: Resource[] = [];
-    for (const resource of suspicious) {
-      const key = keyOf(resource);
+    const due: Suspicion[] = [];
+    for (const suspicion of suspicious) {
+      const key = keyOf(suspicion.resource);
       const first = this.seen.get(key) ?? now;
       seen.set(key, first);
-      if (now - first >= SETTLE_MS) due.push(resource);
+      if (now - first >= SETTLE_MS) due.push(suspicion);
     }
     this.seen = seen;
     return due;
   }
 
-  private async withoutOwner(ours: readonly Resource[]): Promise<readonly Resource[]> {
+  private async withoutOwner(ours: readonly Resource[]): Promise<readonly Suspicion[]> {
     const { store } = this.context;
     const ofNodes = new Map<string, Resource[]>();
     const ofUploads: Resource[] = [];
@@ -73,22 +103,24 @@ export class LeakedResources implements LeakRound {
       if (nodeId !== undefined) ofNodes.set(nodeId, [...(ofNodes.get(nodeId) ?? []), resource]);
       else if (uploadId !== undefined) ofUploads.push(resource);
     }
-    // The server that we ask shall know at least what was written before the listing was made.
-    await store.zooKeeper.sync('/', { signal: this.signal });
+    const uploads = await unknownUploads(store, this.provider, ofUploads, this.signal);
     return [
       ...(await this.ofUnknownNodes(ofNodes)),
-      ...(await unknownUploads(store, this.provider, ofUploads, this.signal)),
+      ...uploads.map((resource) => ({ resource, because: 'its upload has no record' })),
     ];
   }
 
-  private async ofUnknownNodes(ofNodes: ReadonlyMap<string, readonly Resource[]>): Promise<readonly Resource[]> {
+  private async ofUnknownNodes(ofNodes: ReadonlyMap<string, readonly Resource[]>): Promise<readonly Suspicion[]> {
     if (ofNodes.size === 0) return [];
     const { store } = this.context;
     const known = new Set(await store.nodes.readIds({ signal: this.signal }));
-    const found: Resource[] = [];
+    const found: Suspicion[] = [];
+    const add = (resources: readonly Resource[], because: string): void => {
+      for (const resource of resources) found.push({ resource, because });
+    };
     for (const [nodeId, resources] of ofNodes) {
-      if (!known.has(nodeId)) found.push(...resources);
-      else found.push(...(await this.twins(nodeId, resources)));
+      if (!known.has(nodeId)) add(resources, 'its node has no record');
+      else add(await this.twins(nodeId, resources), 'its node is from another launch attempt');
     }
     return found;
   }

@@ -1,44 +1,37 @@
-/** Which resources were made for image uploads that are gone. */
+/** Finds resources that were made for image uploads that are gone. */
 
-import { IMAGES_ROOT, uploadPath, type Resource, type Store } from '@nodepool/core';
-import { isZooKeeperError } from '@nodepool/zookeeper';
+import { uploadPath, type Resource, type Store } from '@nodepool/core';
 
-/** Names as builders make them; others have been made up, and are not looked up. */
+/** Names as builders make them; resources with other ones are not judged. */
 const BUILD_ID = /^[0-9a-f]+$/;
 const UPLOAD_ID = /^[0-9]{10}$/;
+const IMAGE_NAME = /^(?!\.{1,2}$)[^/\0]+$/;
 
-/** Those of these resources whose upload a fresh read does not know. An upload is known by its build and its own id. */
+/** Returns the resources whose upload a fresh read does not know. A resource without an image's name is not judged. */
 export async function unknownUploads(
   store: Store,
   provider: string,
   resources: readonly Resource[],
   signal: AbortSignal,
 ): Promise<readonly Resource[]> {
-  if (resources.length === 0) return [];
   const cached = new Set<string>();
-  for (const { build, id } of store.images.uploads({ provider })) cached.add(`${build}/${id}`);
-  const candidates = resources.filter(({ tags }) => {
-    const { nodepool_build_id: build, nodepool_upload_id: upload } = tags;
-    if (build === undefined || !BUILD_ID.test(build) || upload === undefined || !UPLOAD_ID.test(upload)) return false;
-    return !cached.has(`${build}/${upload}`);
-  });
-  if (candidates.length === 0) return [];
-  const images = await imageNames(store, signal);
+  if (resources.length > 0) {
+    for (const { image, build, id } of store.images.uploads({ provider }))
+      cached.add(uploadPath(image, build, provider, id));
+  }
   const unknown: Resource[] = [];
-  for (const resource of candidates) {
-    const { nodepool_build_id: build = '', nodepool_upload_id: upload = '' } = resource.tags;
-    const paths = images.map((image) => uploadPath(image, build, provider, upload));
-    const found = await Promise.all(paths.map((path) => store.zooKeeper.exists(path, { signal })));
-    if (found.every((stat) => stat === undefined)) unknown.push(resource);
+  for (const resource of resources) {
+    const path = pathOf(resource, provider);
+    if (path === undefined || cached.has(path)) continue;
+    if ((await store.zooKeeper.exists(path, { signal })) === undefined) unknown.push(resource);
   }
   return unknown;
 }
 
-async function imageNames(store: Store, signal: AbortSignal): Promise<readonly string[]> {
-  try {
-    return (await store.zooKeeper.children(IMAGES_ROOT, { signal })).children;
-  } catch (error) {
-    if (isZooKeeperError(error, 'no-node')) return [];
-    throw error;
-  }
+/** Path of the upload's record. */
+function pathOf({ tags }: Resource, provider: string): string | undefined {
+  const { nodepool_image_name: image, nodepool_build_id: build, nodepool_upload_id: upload } = tags;
+  if (image === undefined || !IMAGE_NAME.test(image)) return undefined;
+  if (build === undefined || !BUILD_ID.test(build) || upload === undefined || !UPLOAD_ID.test(upload)) return undefined;
+  return uploadPath(image, build, provider, upload);
 }

@@ -170,6 +170,11 @@ export class World {
     return found;
   }
 
+  /** Id of the installation, once a launcher has started. */
+  installation(): string {
+    return Buffer.from(this.server.dump().get('/nodepool/installation')?.data ?? []).toString();
+  }
+
   nodes(): Map<string, JsonObject> {
     return this.records('/nodepool/nodes');
   }

@@ -10,6 +10,7 @@ const TAGS: readonly Tag[] = [
   'nodepool_node_id',
   'nodepool_provider_name',
   'nodepool_pool_name',
+  'nodepool_installation',
   'nodepool_launch_attempt',
 ];
 /** States of a node whose instance is wanted, whoever has its lock; and those in which it is as long as its requestor has it. */

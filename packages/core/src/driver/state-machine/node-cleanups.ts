@@ -4,6 +4,7 @@ import type { ExternalId } from '../../model/node.js';
 import type { TaskSupervisor } from '../../runtime/tasks.js';
 import type { RandomSource } from '../../runtime/random.js';
 import type { Instance, NodeCleanup } from '../api.js';
+import { logCloudDeletion } from '../cloud-deletion.js';
 import { DriverError } from '../errors.js';
 import type { Advance, MachineCall, StateMachine } from '../state-machine-api.js';
 import { ListingPatience, type PatienceOptions } from './attempt-lookup.js';
@@ -78,7 +79,8 @@ export class NodeCleanups {
   private async supervise(cleanup: NodeCleanup): Promise<Ending> {
     let ending: Ending;
     try {
-      await (cleanup.externalId === null ? this.cleanByTags(cleanup) : this.delete(cleanup.externalId, cleanup));
+      const { externalId } = cleanup;
+      await (externalId === null ? this.cleanByTags(cleanup) : this.delete(externalId, cleanup, 'its node is deleted'));
     } catch (error) {
       ending = { error };
     }
@@ -92,7 +94,8 @@ export class NodeCleanups {
     dropOldest(this.endings);
   }
 
-  private async delete(externalId: ExternalId, cleanup: NodeCleanup): Promise<void> {
+  private async delete(externalId: ExternalId, cleanup: NodeCleanup, because: string): Promise<void> {
+    logCloudDeletion(cleanup.log, { kind: 'instance', externalId }, because);
     const { runner, random, makeDeletion } = this.options;
     const known = cleanup.externalId !== null;
     const machine = new PersistentDeletion(externalId, known ? cleanup.saved : null, random, (saved) =>
@@ -110,22 +113,24 @@ export class NodeCleanups {
   }
 
   /**
-   * It is not known whether there is an instance: whatever carries the node's tags goes, until there is none. A single list
-   * without one says nothing, as lists may lack the newest.
+   * Deletes every instance that carries the node's tags, until there is none, because its id is not known. A single list
+   * without one proves nothing, as lists may lack the newest.
    */
   private async cleanByTags(cleanup: NodeCleanup): Promise<void> {
     const patience = this.empty.has(cleanup.nodeId) ? AT_ONCE : {};
     for (;;) {
       const found = await this.find(cleanup, patience);
       if (found.length === 0) return;
-      const results = await Promise.allSettled(found.map((instance) => this.delete(instance.externalId, cleanup)));
+      const results = await Promise.allSettled(
+        found.map(({ externalId }) => this.delete(externalId, cleanup, 'it has the tags of a node that is deleted')),
+      );
       for (const result of results) if (result.status === 'rejected') throw result.reason;
     }
   }
 
   private async find(cleanup: NodeCleanup, patience: PatienceOptions): Promise<readonly Instance[]> {
     const { provider, runner } = this.options;
-    const machine = new TagSearch(provider, cleanup.nodeId, patience);
+    const machine = new TagSearch(provider, cleanup, patience);
     await runner.run({
       name: `search for instances of node ${cleanup.nodeId}`,
       kind: 'delete',
@@ -163,7 +168,7 @@ class TagSearch implements StateMachine {
 
   constructor(
     private readonly provider: string,
-    private readonly nodeId: string,
+    private readonly cleanup: NodeCleanup,
     patience: PatienceOptions,
   ) {
     this.patience = new ListingPatience(patience);
@@ -179,8 +184,8 @@ class TagSearch implements StateMachine {
       return { next: 'listing' };
     }
     this.found = listing
-      .byTag('nodepool_node_id', this.nodeId)
-      .filter((instance) => !instance.deleted && instance.tags.nodepool_provider_name === this.provider);
+      .byTag('nodepool_node_id', this.cleanup.nodeId)
+      .filter(({ deleted, tags }) => !deleted && this.isOurs(tags));
     if (this.found.length === 0 && !this.patience.missedIn(listing)) return { next: 'listing' };
     this.complete = true;
     return { next: 'complete' };
@@ -188,5 +193,12 @@ class TagSearch implements StateMachine {
 
   save(): null {
     return null;
+  }
+
+  private isOurs(tags: Instance['tags']): boolean {
+    const { installation, launchAttempt } = this.cleanup;
+    if (tags.nodepool_provider_name !== this.provider) return false;
+    if (tags.nodepool_installation !== undefined) return tags.nodepool_installation === installation;
+    return launchAttempt !== null && tags.nodepool_launch_attempt === launchAttempt;
   }
 }

@@ -24,6 +24,7 @@ import { GuardedCalls } from './guarded-calls.js';
 import { checkInstances } from './listing.js';
 import { ListingFeed } from './listing-feed.js';
 import { MachineRunner } from './machine-runner.js';
+import { ManagedImages } from './managed-images.js';
 import { NodeCleanups } from './node-cleanups.js';
 import { StateMachineRequestHandler } from './request-handler.js';
 
@@ -58,7 +59,13 @@ export class StateMachineProvider<L extends LabelConfig, P extends ProviderConfi
     readonly config: P,
     private readonly adapter: Adapter<L>,
   ) {
-    if (adapter.images !== undefined) this.images = adapter.images;
+    if (adapter.images !== undefined) {
+      this.images = new ManagedImages({
+        images: adapter.images,
+        clock: () => this.started().context.clock,
+        call: (what, call, work) => this.call(what, call, work),
+      });
+    }
     // What the adapter does not have, the provider does not have either.
     const limits = adapter.getQuotaLimits?.bind(adapter);
     if (limits !== undefined) this.getQuotaLimits = (call) => this.call('reading the quota', call, limits);

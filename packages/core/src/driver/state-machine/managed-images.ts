@@ -1,0 +1,61 @@
+/** A driver's image manager as its provider offers it: failed uploads leave no image behind. */
+
+import type { ExternalId } from '../../model/node.js';
+import type { Clock } from '../../runtime/clock.js';
+import type { Call } from '../api.js';
+import { logCloudDeletion } from '../cloud-deletion.js';
+import { toDriverError } from '../errors.js';
+import { isImageOfUpload, type ImageManager, type ImageUploadRequest, type ListedImage } from '../images.js';
+
+/** Time for deleting what a failed upload left, milliseconds. */
+const DISCARD_TIMEOUT_MS = 50_000;
+
+export interface ManagedImagesOptions {
+  readonly images: ImageManager;
+  /** Called when it is needed: a provider that was not started has none. */
+  readonly clock: () => Clock;
+  /** Bounds a call, and ends it when the provider is stopped. */
+  readonly call: <T>(what: string, call: Call, work: (call: Call) => Promise<T>) => Promise<T>;
+}
+
+export class ManagedImages implements ImageManager {
+  constructor(private readonly options: ManagedImagesOptions) {}
+
+  async uploadImage(upload: ImageUploadRequest): Promise<ExternalId> {
+    try {
+      return await this.options.images.uploadImage(upload);
+    } catch (error) {
+      await this.discard(upload, `its upload failed: ${toDriverError(error).message}`);
+      throw error;
+    }
+  }
+
+  deleteImage(externalId: ExternalId, call: Call): Promise<void> {
+    return this.options.images.deleteImage(externalId, call);
+  }
+
+  listImages(call: Call): Promise<readonly ListedImage[]> {
+    return this.options.images.listImages(call);
+  }
+
+  /** The id may not be known, as the answer with it can be lost; all tags together are. Never rejects. */
+  private async discard({ tags, log }: ImageUploadRequest, because: string): Promise<void> {
+    const { images, clock, call } = this.options;
+    const own: Call = {
+      signal: new AbortController().signal,
+      deadline: clock().monotonic() + DISCARD_TIMEOUT_MS,
+      log,
+    };
+    try {
+      await call('deleting what a failed upload left', own, async (guarded) => {
+        for (const { externalId, name, tags: found } of await images.listImages(guarded)) {
+          if (!isImageOfUpload(found, tags)) continue;
+          logCloudDeletion(log, { kind: 'image', externalId, name }, because);
+          await images.deleteImage(externalId, guarded);
+        }
+      });
+    } catch (error) {
+      log.warn('What a failed upload left was not deleted; it will be found as leaked', { error });
+    }
+  }
+}

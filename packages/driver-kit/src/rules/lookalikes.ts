@@ -1,0 +1,119 @@
+/** Rules about resources that look like the one that is deleted, and are another's. */
+
+import assert from 'node:assert/strict';
+import type { ExternalId, ImageManager, ImageTags, InstanceTags } from '@nodepool/core';
+import type { Bench } from '../bench.js';
+import type { Chapter } from '../rule.js';
+import type { Trial } from '../trial.js';
+import { findImage, imageRule, listAll, uploadOf } from './images.js';
+
+/** Time after which the upload is aborted, milliseconds. */
+const ABORT_AFTER_MS = 1000;
+
+/** Images that differ from the failing upload's in one thing only. */
+const OTHER_IMAGES: readonly (readonly [string, Partial<ImageTags>])[] = [
+  ['another installation', { nodepool_installation: 'fedcba9876543210' }],
+  ['another provider', { nodepool_provider_name: 'another-provider' }],
+  ['another disk image', { nodepool_image_name: 'another-image' }],
+  ['another build', { nodepool_build_id: 'c'.repeat(32) }],
+  ['another upload', { nodepool_upload_id: '0000000002' }],
+  ['another format', { nodepool_image_format: 'another-format' }],
+];
+
+/** Instances with the node's id that are not the node's. */
+const OTHER_INSTANCES: readonly (readonly [string, Partial<InstanceTags>])[] = [
+  ['another installation', { nodepool_installation: 'fedcba9876543210' }],
+  ['another provider', { nodepool_provider_name: 'another-provider' }],
+];
+
+export const lookalikes: Chapter = {
+  title: 'Look-alikes',
+  text:
+    'Ids of nodes and uploads are sequences: the same ones occur in every installation, and those of uploads for every build and provider. Accounts are shared. Only all tags ' +
+    'together, `nodepool_installation` among them, say whose something is.',
+  rules: [
+    {
+      id: 'lookalike.node',
+      since: '1.0',
+      title: 'what belongs to the same node id of another installation or provider survives the deletion of a node',
+      text: '`cleanupNode` with `externalId: null` finds instances by their tags. It compares the id of the node, the provider and the installation.',
+      needs: [],
+      check: async (trial: Trial): Promise<void> => {
+        const bench = await trial.start();
+        const node = bench.node();
+        const theirs = new Map<string, ExternalId>();
+        for (const [whose, difference] of OTHER_INSTANCES) {
+          const { tags } = bench.node();
+          const sameId = { ...tags, nodepool_node_id: node.id, ...difference };
+          const { externalId } = await bench.launched({ id: node.id, tags: sameId });
+          theirs.set(whose, externalId);
+        }
+        await bench.launched(node);
+        await bench.cleanUp(node, null);
+        const left = (await bench.instances()).map(({ externalId }) => JSON.stringify(externalId));
+        for (const [whose, externalId] of theirs) {
+          assert.ok(left.includes(JSON.stringify(externalId)), `the instance of ${whose} was deleted with the node`);
+        }
+        assert.equal(left.length, theirs.size, 'instances after the deletion of the node');
+      },
+    },
+    imageRule({
+      id: 'lookalike.upload-refused',
+      needs: ['fault:upload:refuse'],
+      title: 'images that differ in one tag survive an upload that the cloud refuses',
+      text:
+        'Also if they have the same name: a builder removes what a failed upload left, and nothing else. Clouds in which a name identifies an image, or a file that images are made from, need a ' +
+        'name that contains the whole identity; `imageTagsHash` makes one.',
+      check: async ({ bench, images: manager }, file) => {
+        const theirs = await uploadOthers(bench, manager, file);
+        await bench.plan('upload', 'refuse');
+        await bench.failureOf(manager.uploadImage(uploadOf(bench, file)), 'an upload that the cloud refuses');
+        await assertOnlyTheirs(bench, manager, theirs, 'an upload that failed');
+      },
+    }),
+    imageRule({
+      id: 'lookalike.upload-aborted',
+      needs: ['fault:upload:hang'],
+      title: 'images that differ in one tag survive an upload that is aborted',
+      text: 'A builder whose session is lost aborts its uploads.',
+      check: async ({ bench, images: manager }, file) => {
+        const theirs = await uploadOthers(bench, manager, file);
+        await bench.plan('upload', 'hang');
+        const controller = new AbortController();
+        const upload = manager.uploadImage({ ...uploadOf(bench, file), signal: controller.signal });
+        upload.catch(() => undefined);
+        await bench.pass(ABORT_AFTER_MS);
+        controller.abort(new Error('the session is lost'));
+        await bench.failureOf(upload, 'an upload that was aborted');
+        await assertOnlyTheirs(bench, manager, theirs, 'an upload that was aborted');
+      },
+    }),
+  ],
+};
+
+/** Uploads an image for each difference, all with the same name. */
+async function uploadOthers(
+  bench: Bench,
+  manager: ImageManager,
+  file: string,
+): Promise<ReadonlyMap<string, ExternalId>> {
+  const theirs = new Map<string, ExternalId>();
+  for (const [whose, difference] of OTHER_IMAGES) {
+    const upload = manager.uploadImage(uploadOf(bench, file, difference));
+    theirs.set(whose, await bench.finish(upload, `the upload of ${whose}`));
+  }
+  return theirs;
+}
+
+async function assertOnlyTheirs(
+  bench: Bench,
+  manager: ImageManager,
+  theirs: ReadonlyMap<string, ExternalId>,
+  when: string,
+): Promise<void> {
+  for (const [whose, externalId] of theirs) {
+    const image = await findImage(bench, manager, externalId);
+    assert.ok(image?.ready === true, `the image of ${whose} did not survive ${when}`);
+  }
+  assert.equal((await listAll(bench, manager)).length, theirs.size, `images after ${when}`);
+}
