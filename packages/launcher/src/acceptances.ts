@@ -24,9 +24,6 @@ import { RequestHandler, slotsOf, type HandlerPool } from './request-handler.js'
 /** A part of an assignment for which a node is made. */
 type Launch = Extract<Part, { readonly kind: 'launch' }>;
 
-/** Requests whose records are being written at a time: enough to keep ZooKeeper busy, few enough to leave others a turn. */
-const MAX_ACCEPTING = 32;
-
 /** A request that is about to be served. */
 export interface Decided {
   readonly entry: RequestEntry;
@@ -38,8 +35,8 @@ export interface Decided {
 
 /** What becomes of requests in the hands of a pool. */
 export interface AcceptanceListener {
-  /** There are free places, or nodes, again. */
-  progressed(): void;
+  /** The request's records have been written, or could not be. */
+  progressed(requestId: string): void;
   /** Nothing is held of the request any more. `failed`: what failed would fail again at once. */
   finished(requestId: string, failed: boolean): void;
 }
@@ -66,10 +63,6 @@ export class Acceptances {
   /** Requests whose records are being written. */
   get accepting(): number {
     return this.writing;
-  }
-
-  get isBusy(): boolean {
-    return this.writing >= MAX_ACCEPTING;
   }
 
   has(requestId: string): boolean {
@@ -191,7 +184,7 @@ export class Acceptances {
     } finally {
       for (const id of claimed) this.claimed.delete(id);
       this.writing -= 1;
-      this.listener.progressed();
+      this.listener.progressed(entry.id);
     }
   }
 

@@ -1,25 +1,30 @@
-/** How many requests a provider works on at a time (`max-concurrency`). Pools that find none left get one in turn. */
+/**
+ * How many requests a provider works on at a time (`max-concurrency`). Pools that find no place left get one in turn, those
+ * with requests of the best priority first.
+ */
 export class Concurrency {
   private inUse = 0;
-  /** Who waits for a place, the first to get one first. */
-  private readonly line = new Set<() => void>();
+  /** Listeners of the pools that wait for a place, with the priority of their request; the first in line first. */
+  private readonly line = new Map<() => void, string>();
 
   /** `limit` may be `Infinity`. */
   constructor(private readonly limit: number) {}
 
-  /** Whether there is a place for whoever has this listener, beside those who wait for longer. */
-  isAvailable(listener: () => void): boolean {
+  /** Returns true if there is a place for this listener's request, beside those that come before it. */
+  isAvailable(listener: () => void, priority: string): boolean {
     let places = this.limit - this.inUse;
-    for (const waiting of this.line) {
-      if (places <= 0 || waiting === listener) break;
-      places -= 1;
+    let passed = false;
+    for (const [waiting, theirs] of this.line) {
+      passed ||= waiting === listener;
+      if (waiting !== listener && (theirs < priority || (theirs === priority && !passed))) places -= 1;
     }
     return places > 0;
   }
 
-  /** Gets in line; the listener is called when there is a place. */
-  wait(listener: () => void): void {
-    this.line.add(listener);
+  /** Gets in line, or stays there; the listener is called when there is a place. */
+  wait(listener: () => void, priority: string): void {
+    const before = this.line.get(listener);
+    if (before === undefined || priority < before) this.line.set(listener, priority);
   }
 
   /** Gives up waiting; the place is for the next in line. */
@@ -30,7 +35,7 @@ export class Concurrency {
   /** Takes a place. */
   begin(listener: () => void): void {
     this.inUse += 1;
-    // Who wants another goes to the end of the line.
+    // A pool that needs another place goes to the end of the line.
     this.line.delete(listener);
   }
 
@@ -40,11 +45,9 @@ export class Concurrency {
   }
 
   private callNext(): void {
-    let places = this.limit - this.inUse;
-    for (const listener of this.line) {
-      if (places <= 0) return;
-      places -= 1;
-      listener();
-    }
+    const places = this.limit - this.inUse;
+    if (places <= 0) return;
+    const inOrder = [...this.line].sort(([, a], [, b]) => (a < b ? -1 : a > b ? 1 : 0));
+    for (const [listener] of inOrder.slice(0, places)) listener();
   }
 }

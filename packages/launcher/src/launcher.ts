@@ -19,6 +19,7 @@ import type { ProviderActivity } from './observe/activity.js';
 import { LimitMetrics } from './observe/limits.js';
 import { QuotaLedger } from './quota-ledger.js';
 import { ProviderRuntime, type ProvidersShare } from './provider-runtime.js';
+import { RequestScheduler } from './request-scheduler.js';
 import { Upkeep } from './upkeep.js';
 
 export class Launcher implements ProvidersShare {
@@ -34,6 +35,7 @@ export class Launcher implements ProvidersShare {
   private readonly drivers: DriversInUse;
   readonly ledger: QuotaLedger;
   readonly candidates: CandidatePools;
+  readonly scheduler: RequestScheduler;
   private stopped = false;
 
   constructor(options: LauncherOptions) {
@@ -47,6 +49,7 @@ export class Launcher implements ProvidersShare {
     this.drivers = new DriversInUse(this.context.log, this.context.metrics);
     this.ledger = new QuotaLedger(this.context.store);
     this.candidates = new CandidatePools(this.context.store.components, this.context.clock);
+    this.scheduler = new RequestScheduler(this.context.store, this.context.clock, this.candidates);
   }
 
   /** What the providers are doing, for the stack dump and for explanations. */
@@ -87,6 +90,7 @@ export class Launcher implements ProvidersShare {
     this.stopped = true;
     await this.applying;
     await Promise.all([this.upkeep?.stop(), ...[...this.runtimes.values()].map((runtime) => runtime.stop())]);
+    this.scheduler.stop();
     this.candidates.stop();
     await this.component?.close();
     await this.context.tasks.idle();

@@ -1,7 +1,8 @@
 /**
  * Serves one pool of a provider: decides which requests the pool could serve, leaves to others or declines, as soon as
  * something changes that the decision depends on. It is registered before its provider is started, and decides from then on,
- * but serves only once the provider has started. In which order requests are served is the matter of `service.ts`.
+ * but serves only once the provider has started. In which order requests are served is the matter of
+ * `request-scheduler.ts`.
  */
 
 import {
@@ -23,7 +24,6 @@ import { isUnfinished } from './cleanup/deletable-nodes.js';
 import { OUTAGE_PATIENCE_MS } from './cloud-outage.js';
 import type { Concurrency } from './concurrency.js';
 import type { LauncherContext } from './context.js';
-import { DeferredRequests } from './deferred-requests.js';
 import type { PoolActivity } from './observe/activity.js';
 import type { Pool } from './pool.js';
 import { PoolLabels } from './pool-labels.js';
@@ -33,9 +33,16 @@ import type { ProviderLimits } from './provider-limits.js';
 import type { Place, QuotaLedger } from './quota-ledger.js';
 import { excessInWords, useOf, type Lack } from './quota-scope.js';
 import type { HandlerPool } from './request-handler.js';
-import { Reconsideration } from './reconsideration.js';
-import { Service } from './service.js';
-import { afterDecline, belongsElsewhere, canBeServedElsewhere, judge, type PoolAbilities } from './suitability.js';
+import { PoolScheduler } from './pool-scheduler.js';
+import type { RequestScheduler } from './request-scheduler.js';
+import {
+  afterDecline,
+  belongsElsewhere,
+  canBeServedElsewhere,
+  judge,
+  type PoolAbilities,
+  type Verdict,
+} from './suitability.js';
 
 /** While the provider starts, requests that have waited for it for too long are looked for at this interval, milliseconds. */
 const START_CHECK_MS = 60_000;
@@ -44,6 +51,7 @@ const START_CHECK_MS = 60_000;
 export interface Resourcing {
   readonly ledger: QuotaLedger;
   readonly candidates: CandidatePools;
+  readonly scheduler: RequestScheduler;
   readonly health: ProviderHealth;
   readonly limits: ProviderLimits;
   readonly concurrency: Concurrency;
@@ -56,22 +64,18 @@ export class PoolWorker implements Pool, HandlerPool {
   readonly labels: PoolLabels;
   readonly log: Logger;
   readonly ledger: QuotaLedger;
-  private readonly service: Service;
-  private readonly deferred: DeferredRequests;
+  private readonly service: PoolScheduler;
   private readonly abilities: PoolAbilities;
   private readonly registration: PoolRegistration;
   private readonly leave: () => void;
   private startCheck: Timer | undefined;
   private unsubscribe: (() => void)[] = [];
-  private readonly reconsideration: Reconsideration;
   /** Registered, and not stopped. */
   private deciding = false;
   /** The provider has started. */
   private running = false;
   /** Milliseconds since the epoch: requests do not wait for the provider since before that. */
   private readonly since: number;
-  /** Every request has been looked at once: none is served before one that comes first. */
-  private knowsAll = false;
 
   constructor(
     readonly context: LauncherContext,
@@ -87,21 +91,11 @@ export class PoolWorker implements Pool, HandlerPool {
     this.place = { provider: name, pool: config.name, ignoreProviderQuota: config.ignoreProviderQuota ?? false };
     this.ledger = resourcing.ledger;
     this.labels = new PoolLabels(context, provider, config, signal, this.log, () => this.reconsiderAll());
-    this.deferred = new DeferredRequests(context.clock, (id) => this.consider(id, context.store.requests.get(id)));
     this.abilities = this.makeAbilities();
-    this.reconsideration = this.makeReconsideration();
-    this.service = new Service(
-      this,
-      this,
-      resourcing.concurrency,
-      resourcing.limits,
-      {
-        decides: () => this.knowsAll && this.decides(),
-        stillServes: (entry) => this.stillServes(entry),
-        blocked: (blocked) => this.registration.blocked(blocked),
-      },
-      (requestId, failed) => this.finished(requestId, failed),
-    );
+    this.service = new PoolScheduler(this, this, resourcing.scheduler, resourcing.concurrency, resourcing.limits, {
+      judge: (entry) => this.judge(entry),
+      blocked: (blocked) => this.registration.blocked(blocked),
+    });
     this.since = context.clock.now();
     this.ledger.setPoolLimit(
       name,
@@ -135,19 +129,19 @@ export class PoolWorker implements Pool, HandlerPool {
     this.deciding = true;
     this.unsubscribe = [
       store.nodes.onChange((change) => this.onNode(change)),
-      store.requests.onChange((change) => this.onRequest(change)),
-      this.resourcing.candidates.onChange(() => this.reconsiderAll()),
+      store.requests.onChange(({ id, after }) => {
+        if (after === undefined) this.service.acceptances.withdrawn(id);
+      }),
       store.images.onChange((image) => {
         if (this.running && this.labels.imageChanged(image)) this.reconsiderAll();
       }),
-      store.onComplete(() => this.reconsiderAll()),
       this.resourcing.limits.onRead((changed) => {
         // A cloud that refuses what its limits allow goes on to do so.
         if (changed) this.service.shortage.end();
         this.reconsiderAll();
       }),
     ];
-    this.reconsiderAll();
+    this.resourcing.scheduler.add(this.service);
     this.checkWhileStarting();
   }
 
@@ -156,8 +150,6 @@ export class PoolWorker implements Pool, HandlerPool {
     this.deciding = false;
     this.startCheck?.cancel();
     for (const unsubscribe of this.unsubscribe) unsubscribe();
-    this.deferred.stop();
-    this.reconsideration.stop();
     this.service.stop();
     await this.registration.close();
     this.leave();
@@ -178,7 +170,7 @@ export class PoolWorker implements Pool, HandlerPool {
       waiting: service.size,
       next: service.next?.id,
       accepting: service.acceptances.accepting,
-      deferred: this.deferred.size,
+      deferred: this.resourcing.scheduler.deferredCount,
       outOfRoom: service.shortage.lasts,
       ...this.ledger.amountsOf(this.place),
       labels: [...this.config.labels.keys()].map((label) => ({
@@ -268,86 +260,21 @@ export class PoolWorker implements Pool, HandlerPool {
   private onNode({ before, after }: Change<NodeEntry>): void {
     const node = (after ?? before)?.node;
     if (node?.provider !== this.place.provider) return;
-    if (node.allocated_to !== null && after?.locked !== true) this.nodeOfRequestChanged(node.allocated_to);
     const available = after?.node.state === 'ready' && after.node.allocated_to === null && !after.locked;
     // A launch that the cloud has refused leaves a record of nothing, whose end makes no room.
     if (after === undefined && node.external_id !== null) this.service.shortage.end();
     if (after === undefined || available) this.service.wake();
   }
 
-  /** What becomes of a lost request depends on the nodes that it has. */
-  private nodeOfRequestChanged(requestId: string): void {
-    const entry = this.context.store.requests.get(requestId);
-    if (entry?.locked === false) this.consider(requestId, entry);
-  }
-
-  private onRequest({ id, after }: Change<RequestEntry>): void {
-    if (after === undefined) this.service.acceptances.withdrawn(id);
-    this.consider(id, after);
-  }
-
   /** Everything that a decision depends on may have changed. */
   private reconsiderAll(): void {
-    if (this.decides()) this.reconsideration.begin();
+    if (this.deciding) this.service.reconsider();
   }
 
-  private makeReconsideration(): Reconsideration {
-    const { requests } = this.context.store;
-    function* undecided(): Iterable<string> {
-      for (const { id } of requests.inState('requested')) yield id;
-      for (const { id } of requests.inState('pending')) yield id;
-    }
-    return new Reconsideration(
-      this.context.clock,
-      undecided,
-      (id) => this.consider(id, requests.get(id)),
-      () => {
-        this.knowsAll ||= this.decides();
-        this.service.wake();
-      },
-    );
-  }
-
-  /** Decisions are taken only while everything that they are based on is known completely. */
-  private decides(): boolean {
-    return this.deciding && this.context.store.complete && this.resourcing.candidates.complete;
-  }
-
-  private stillServes(entry: RequestEntry): boolean {
-    if (judge(entry.request, this.abilities, this.resourcing.candidates).kind === 'serve') return true;
-    this.consider(entry.id, entry);
-    return false;
-  }
-
-  private consider(id: string, entry: RequestEntry | undefined): void {
-    const { service } = this;
-    const waited = service.remove(id);
-    if (entry === undefined || entry.locked || service.acceptances.has(id) || this.deferred.has(id)) return;
-    if (!this.decides()) return;
-    if (entry.request.state !== 'requested' && entry.request.state !== 'pending') return;
+  private judge({ id, request }: RequestEntry): Verdict | undefined {
     const { candidates } = this.resourcing;
-    if (entry.request.state === 'pending' && belongsElsewhere(id, this.context.store, candidates, this.by)) return;
-    const verdict = judge(entry.request, this.abilities, candidates);
-    switch (verdict.kind) {
-      case 'serve':
-        // One that waits has been told what for.
-        if (!waited) this.decided(id, 'can serve it');
-        service.put(entry, this.abilities.hasBegun(entry.request));
-        return;
-      case 'leave':
-        this.decided(id, 'leaves it to others', verdict.reason);
-        return;
-      case 'wait':
-        this.decided(id, 'waits', verdict.reason);
-        return;
-      case 'decline':
-        service.acceptances.decline(entry, verdict.reason);
-    }
-  }
-
-  private finished(requestId: string, failed: boolean): void {
-    if (failed) this.deferred.add(requestId);
-    this.consider(requestId, this.context.store.requests.get(requestId));
+    if (request.state === 'pending' && belongsElsewhere(id, this.context.store, candidates, this.by)) return undefined;
+    return judge(request, this.abilities, candidates);
   }
 
   private checkWhileStarting(): void {

@@ -16,6 +16,7 @@ import { PoolWorker } from './pool-worker.js';
 import { ProviderHealth, type ProviderState } from './provider-health.js';
 import { ProviderLimits } from './provider-limits.js';
 import type { QuotaLedger } from './quota-ledger.js';
+import type { RequestScheduler } from './request-scheduler.js';
 
 /** A provider that is stopped may take so long to end, milliseconds; drivers on our frameworks take a third of that at most. */
 const STOP_TIMEOUT_MS = 30_000;
@@ -24,6 +25,7 @@ const STOP_TIMEOUT_MS = 30_000;
 export interface ProvidersShare {
   readonly ledger: QuotaLedger;
   readonly candidates: CandidatePools;
+  readonly scheduler: RequestScheduler;
 }
 
 export class ProviderRuntime {

@@ -8,6 +8,7 @@ import {
   type NodeRequest,
   type Resources,
 } from '@nodepool/core';
+import type { RequestClass } from './open-requests.js';
 
 export type ScopeKind = 'pool' | 'provider' | 'tenant';
 
@@ -25,10 +26,11 @@ export interface Lack {
 
 /** Room that is kept for a request that waits for it. */
 export interface KeptRoom {
-  readonly request: NodeRequest;
+  /** Reserved for the first of these requests. */
+  readonly of: RequestClass;
   readonly need: QuotaInformation;
   /** Milliseconds since the epoch from which on later requests of the same priority leave it alone. */
-  readonly from: number;
+  from(): number;
   /** Who keeps it: the pools that could serve the request each do. */
   readonly owner: object;
 }
@@ -44,6 +46,8 @@ export interface Need {
 /** Who wants how much, and when. */
 export interface Wish extends Need {
   readonly request: NodeRequest;
+  /** The class of the request. */
+  readonly of: RequestClass;
   /** Milliseconds since the epoch. */
   readonly now: number;
 }
@@ -87,7 +91,8 @@ export class QuotaScope {
   readonly leaving = new Tally();
   /** Of nodes that are ready and that nobody has. */
   readonly free = new Tally();
-  private readonly kept = new Map<string, KeptRoom>();
+  /** By class, then by owner. */
+  private readonly kept = new Map<RequestClass, Map<object, KeptRoom>>();
   private readonly waiting = new Set<() => void>();
   private allowed = QuotaInformation.limit({});
 
@@ -117,7 +122,7 @@ export class QuotaScope {
       let left = limit - used - needed;
       for (const kept of this.keptBefore(wish)) {
         left -= kept.need.get(resource);
-        if (left < 0) return { scope: this, resource, limit, used, needed, keptFor: kept.request.id };
+        if (left < 0) return { scope: this, resource, limit, used, needed, keptFor: kept.of.request.id };
       }
     }
     return undefined;
@@ -137,14 +142,40 @@ export class QuotaScope {
   }
 
   keep(room: KeptRoom): void {
-    this.kept.set(room.request.id, room);
+    const owners = this.kept.get(room.of) ?? new Map<object, KeptRoom>();
+    owners.set(room.owner, room);
+    this.kept.set(room.of, owners);
   }
 
-  /** Room that another owner keeps for the request stays. */
-  forget(requestId: string, owner: object): void {
-    if (this.kept.get(requestId)?.owner !== owner) return;
-    this.kept.delete(requestId);
+  /** Returns true if the owner keeps room for the class. */
+  keeps(of: RequestClass, owner: object): boolean {
+    return this.kept.get(of)?.has(owner) === true;
+  }
+
+  /** Room that another owner keeps for the class stays. */
+  forget(of: RequestClass, owner: object): void {
+    const owners = this.kept.get(of);
+    if (owners?.delete(owner) !== true) return;
+    if (owners.size === 0) this.kept.delete(of);
     this.changed();
+  }
+
+  /** In use, or set aside for launches that are about to begin. */
+  get instances(): number {
+    return this.recorded.get('instances') + this.held.get('instances');
+  }
+
+  /** Returns true if there is no room for any node of this request, whatever it needs. */
+  isFull(request: NodeRequest, now: number): boolean {
+    let left = this.allowed.get('instances') - this.instances;
+    if (left < 1) return true;
+    for (const [of, owners] of this.kept) {
+      const [kept] = owners.values();
+      if (kept === undefined || !precedes({ request: of.request, from: kept.from() }, request, now)) continue;
+      left -= kept.need.get('instances');
+      if (left < 1) return true;
+    }
+    return false;
   }
 
   /** Calls once when there may be more room than now. */
@@ -160,8 +191,12 @@ export class QuotaScope {
     for (const listener of listeners) listener();
   }
 
-  private *keptBefore({ request, now }: Wish): Iterable<KeptRoom> {
-    for (const kept of this.kept.values()) if (precedes(kept, request, now)) yield kept;
+  private *keptBefore({ request, of: own, now }: Wish): Iterable<KeptRoom> {
+    for (const [of, owners] of this.kept) {
+      const [kept] = owners.values();
+      if (kept === undefined || of === own) continue;
+      if (precedes({ request: of.request, from: kept.from() }, request, now)) yield kept;
+    }
   }
 }
 
@@ -169,7 +204,11 @@ export class QuotaScope {
  * Returns true if `request` must leave alone what is kept: for a request of a better priority, or, once that has waited
  * for the backfill window, for one that comes earlier. Min-ready requests leave alone everything that is kept.
  */
-export function precedes(kept: Pick<KeptRoom, 'request' | 'from'>, request: NodeRequest, now: number): boolean {
+export function precedes(
+  kept: { readonly request: NodeRequest; readonly from: number },
+  request: NodeRequest,
+  now: number,
+): boolean {
   if (kept.request.id === request.id) return false;
   if (request.requestor === MIN_READY_REQUESTOR) return true;
   if (compareRequests(kept.request, request) >= 0) return false;

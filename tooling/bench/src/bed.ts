@@ -29,6 +29,8 @@ export interface BedOptions {
   readonly prepare?: (zooKeeper: ZooKeeper, requestor: Requestor) => Promise<void>;
   /** Whether the launcher measures the delay of its event loop, which keeps even an idle one from sleeping. Default true. */
   readonly eventLoopProbe?: boolean;
+  /** Milliseconds that a measurement may take. Default two minutes. */
+  readonly deadlineMs?: number;
 }
 
 export interface EventLoopDelay {
@@ -53,6 +55,7 @@ export class Bed {
     /** `Clock.monotonic` milliseconds at which the launcher's process was started. */
     readonly startedAt: number,
     private readonly nodesBefore: number,
+    private readonly deadlineMs: number,
   ) {}
 
   /** Starts all three; resolves once the launcher offers the label `LABEL`, from a cloud that answers at once. */
@@ -76,7 +79,16 @@ export class Bed {
       nodeArgs: options.eventLoopProbe === false ? [] : ['--require', join(__dirname, 'event-loop-probe.js')],
       env: { NODEPOOL_EVENT_LOOP_FILE: join(folder, EVENT_LOOP_FILE) },
     });
-    const bed = new Bed(server, folder, zooKeeper, launcher, requestor, startedAt, nodesBefore);
+    const bed = new Bed(
+      server,
+      folder,
+      zooKeeper,
+      launcher,
+      requestor,
+      startedAt,
+      nodesBefore,
+      options.deadlineMs ?? DEADLINE_MS,
+    );
     try {
       await bed.measure('registers its pools', async (signal) => {
         await labelsOffered(zooKeeper, [LABEL], signal);
@@ -91,7 +103,7 @@ export class Bed {
 
   /** Rejects when the launcher ends, or `work` takes for ever. */
   async measure<T>(what: string, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
-    return await this.launcher.while(what, DEADLINE_MS, work);
+    return await this.launcher.while(what, this.deadlineMs, work);
   }
 
   /** Resolves once no record of a node is left but those that were there before the launcher. */

@@ -2,7 +2,7 @@
  * Measures the launcher against its targets and prints one table.
  */
 
-import { tmpdir } from 'node:os';
+import { loadavg, tmpdir } from 'node:os';
 import { parseArgs } from 'node:util';
 import type { BedOptions, LauncherFacts } from './bed.js';
 import { SCENARIOS } from './plan.js';
@@ -43,7 +43,8 @@ async function main(): Promise<void> {
     process.stderr.write(`${scenario.what} …\n`);
     try {
       const outcome = await scenario.run(bedOptions);
-      rows.push(...outcome.rows);
+      const load = loadavg().map((average) => average.toFixed(1));
+      rows.push(...outcome.rows.map((each) => ({ ...each, load: load[0] ?? '-' })));
       launchers.push(...outcome.launchers);
     } catch (error) {
       // The others can still be measured.

@@ -8,15 +8,19 @@ export interface Row {
   readonly existing: string;
   /** Whether the target is met; undefined where there is none. */
   readonly met: boolean | undefined;
+  /** Load average of the machine over the last minute when it was measured; default `-`. */
+  readonly load?: string;
 }
 
-const HEADINGS = ['measurement', 'measured', 'target', 'existing', ''] as const;
+const HEADINGS = ['measurement', 'measured', 'target', 'existing', 'load', ''] as const;
 
 /** The rows under headings, in columns; the first column is aligned to the left. */
 export function renderTable(rows: readonly Row[]): string {
   const lines = [
     HEADINGS,
-    ...rows.map((row) => [row.what, row.measured, row.target, row.existing, verdict(row.met)] as const),
+    ...rows.map(
+      (row) => [row.what, row.measured, row.target, row.existing, row.load ?? '-', verdict(row.met)] as const,
+    ),
   ];
   const widths = HEADINGS.map((_, column) => Math.max(...lines.map((line) => line[column]?.length ?? 0)));
   const render = (line: readonly string[]): string =>
