@@ -1,0 +1,82 @@
+/** How requests are offered to the pools of a launcher: in order, once for all that are alike, and not all in one turn. */
+
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { openStore, seededRandom, type Clock, type RequestEntry, type Store } from '@nodepool/core';
+import { RequestScheduler, type ScheduledPool } from '../src/request-scheduler.js';
+import { World } from './support/world.js';
+
+let world: World;
+let store: Store;
+beforeEach(async () => {
+  world = new World();
+  const zk = world.server.connect();
+  store = openStore(zk, { clock: world.clock, random: seededRandom(1), identifier: 'test' });
+  store.start();
+  await world.during(store.ready());
+});
+afterEach(async () => {
+  store.close();
+  expect(await world.end()).toEqual([]);
+});
+
+/** A pool that has all labels, and takes nothing. */
+function watcher(offered: (entry: RequestEntry) => void): ScheduledPool {
+  return {
+    hasLabels: () => true,
+    hasDeclined: () => false,
+    offer: (_, entry) => {
+      offered(entry);
+      return false;
+    },
+    firstChanged: () => undefined,
+    settled: () => undefined,
+  };
+}
+
+async function submit(count: number, label: (index: number) => string, priority = 200): Promise<void> {
+  const labels = Array.from({ length: count }, (_, index) => label(index));
+  await world.during(Promise.all(labels.map((each) => world.requestor.submit([each], { priority }))));
+  await world.until('the store knows them', () => store.requests.size >= count);
+}
+
+describe('the scheduler', () => {
+  it('offers the first of requests that are alike, and the best priority first', async () => {
+    await submit(500, (index) => `label-${index % 2}`);
+    await submit(1, () => 'label-1', 100);
+    const scheduler = new RequestScheduler(store, world.clock);
+    const offered: string[] = [];
+    scheduler.add(watcher(({ id }) => offered.push(id)));
+    await world.clock.advance(1000);
+    expect(offered).toEqual(['100-0000000500', '200-0000000000']);
+    scheduler.stop();
+  });
+
+  it('shares one budget per turn among all pools', async () => {
+    await submit(60, (index) => `label-${index}`);
+    let spentMs = 0;
+    let timers = 0;
+    const clock: Clock = {
+      now: () => world.clock.now(),
+      monotonic: () => world.clock.monotonic() + spentMs,
+      schedule: (delayMs, call) => {
+        timers += 1;
+        return world.clock.schedule(delayMs, call);
+      },
+    };
+    const scheduler = new RequestScheduler(store, clock);
+    const perTurn = new Map<number, number>();
+    const pools = Array.from({ length: 20 }, () =>
+      watcher(() => {
+        // Each decision takes a tenth of a millisecond.
+        spentMs += 0.1;
+        perTurn.set(timers, (perTurn.get(timers) ?? 0) + 1);
+      }),
+    );
+    for (const pool of pools) scheduler.add(pool);
+    await world.clock.advance(1000);
+    expect([...perTurn.values()].reduce((sum, count) => sum + count, 0)).toBe(60 * 20);
+    // Ten milliseconds, and the pools of one class.
+    expect(Math.max(...perTurn.values())).toBeLessThanOrEqual(100 + 20);
+    scheduler.stop();
+  });
+});
