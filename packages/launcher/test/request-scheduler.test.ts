@@ -2,6 +2,7 @@
 
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { openStore, seededRandom, type Clock, type RequestEntry, type Store } from '@nodepool/core';
+import { CandidatePools } from '../src/candidate-pools.js';
 import { RequestScheduler, type ScheduledPool } from '../src/request-scheduler.js';
 import { World } from './support/world.js';
 
@@ -43,7 +44,7 @@ describe('the scheduler', () => {
   it('offers the first of requests that are alike, and the best priority first', async () => {
     await submit(500, (index) => `label-${index % 2}`);
     await submit(1, () => 'label-1', 100);
-    const scheduler = new RequestScheduler(store, world.clock);
+    const scheduler = new RequestScheduler(store, world.clock, new CandidatePools(store.components, world.clock));
     const offered: string[] = [];
     scheduler.add(watcher(({ id }) => offered.push(id)));
     await world.clock.advance(1000);
@@ -63,7 +64,7 @@ describe('the scheduler', () => {
         return world.clock.schedule(delayMs, call);
       },
     };
-    const scheduler = new RequestScheduler(store, clock);
+    const scheduler = new RequestScheduler(store, clock, new CandidatePools(store.components, clock));
     const perTurn = new Map<number, number>();
     const pools = Array.from({ length: 20 }, () =>
       watcher(() => {
