@@ -17,7 +17,13 @@ import {
   type ProviderConfigContext,
 } from '@nodepool/core';
 import { fitsLabel } from './labels.js';
-import { DEFAULT_NETWORK, DEFAULT_VOLUME_SIZE_GB, DEFAULT_VOLUME_TYPE, DEFAULTS } from './schema.js';
+import {
+  DEFAULT_GUEST_OS_FEATURES,
+  DEFAULT_NETWORK,
+  DEFAULT_VOLUME_SIZE_GB,
+  DEFAULT_VOLUME_TYPE,
+  DEFAULTS,
+} from './schema.js';
 
 /** Format of disk images: the bytes of the disk, which are packed on their way. */
 const IMAGE_FORMAT = 'raw';
@@ -52,7 +58,15 @@ export interface GceLabel extends LabelConfig {
   readonly useInternalIp: boolean;
 }
 
+/** Settings of a disk image in the cloud; see `Image` of the API. */
+export interface ImageTraits {
+  readonly architecture: 'X86_64' | 'ARM64' | undefined;
+  readonly guestOsFeatures: readonly string[];
+}
+
 export interface GceProvider extends ProviderConfig<GceLabel> {
+  /** By name of the disk image. */
+  readonly imageTraits: ReadonlyMap<string, ImageTraits>;
   readonly project: string;
   readonly region: string;
   readonly zone: string;
@@ -80,6 +94,7 @@ export function loadProvider(section: JsonObject, context: ProviderConfigContext
     apiEndpoint: stringAt(section, 'api-endpoint'),
     storageEndpoint: stringAt(section, 'storage-endpoint'),
     storageBucket: stringAt(section, 'storage-bucket'),
+    imageTraits: new Map(entriesAt(section, 'diskimages').map((entry) => [entry.name, imageTraitsOf(entry.section)])),
   };
   check(provider, section, context);
   return provider;
@@ -159,6 +174,16 @@ function provisioningOf(section: JsonObject): Provisioning | undefined {
   if (model === 'spot' || model === 'standard') return model;
   const preemptible = booleanAt(section, 'preemptible');
   return preemptible === undefined ? undefined : preemptible ? 'preemptible' : 'standard';
+}
+
+const ARCHITECTURES = { x86_64: 'X86_64', arm64: 'ARM64' } as const;
+
+function imageTraitsOf(section: JsonObject): ImageTraits {
+  const architecture = stringAt(section, 'architecture');
+  return {
+    architecture: architecture === 'x86_64' || architecture === 'arm64' ? ARCHITECTURES[architecture] : undefined,
+    guestOsFeatures: stringsAt(section, 'guest-os-features') ?? DEFAULT_GUEST_OS_FEATURES,
+  };
 }
 
 function cloudImage(section: JsonObject, project: string): string {

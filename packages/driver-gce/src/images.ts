@@ -95,6 +95,7 @@ export class GceImages implements ImageManager {
     const name = imageName(upload);
     const { size } = await stat(upload.file);
     const object = await this.store(upload, size);
+    const traits = this.config.imageTraits.get(upload.image);
     const operation = await compute.insertImage(
       {
         name,
@@ -102,7 +103,8 @@ export class GceImages implements ImageManager {
         labels: { ...tagsToLabels(upload.metadata), ...tagsToLabels(upload.tags) },
         rawDisk: { source: this.bucket.urlOf(object), containerType: 'TAR' },
         sourceType: 'RAW',
-        guestOsFeatures: [{ type: 'VIRTIO_SCSI_MULTIQUEUE' }],
+        ...(traits?.architecture === undefined ? {} : { architecture: traits.architecture }),
+        guestOsFeatures: (traits?.guestOsFeatures ?? []).map((type) => ({ type })),
       },
       requestId('image', this.config.name, ...Object.values(upload.tags), name),
       upload,

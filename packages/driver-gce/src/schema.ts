@@ -5,6 +5,7 @@ import { imageUploadProperties, providerSchema, type JsonSchema, type ProviderDe
 export const DEFAULTS: ProviderDefaults = { bootTimeoutSeconds: 60, rate: 2, rateUnit: 'calls-per-second' };
 export const DEFAULT_VOLUME_TYPE = 'pd-standard';
 export const DEFAULT_VOLUME_SIZE_GB = 10;
+export const DEFAULT_GUEST_OS_FEATURES: readonly string[] = ['VIRTIO_SCSI_MULTIQUEUE'];
 export const DEFAULT_NETWORK = 'global/networks/default';
 
 const text: JsonSchema = { type: 'string', minLength: 1 };
@@ -144,6 +145,18 @@ export const schema: JsonSchema = providerSchema({
   diskImage: {
     properties: {
       meta: labels('Labels that the image gets in the cloud, besides those of Nodepool.'),
+      architecture: {
+        type: 'string',
+        enum: ['x86_64', 'arm64'],
+        description: 'Processors that the image is built for. Default: not stated, which stands for x86_64.',
+      },
+      'guest-os-features': {
+        type: 'array',
+        items: { type: 'string', pattern: '^[A-Z][A-Z0-9_]*$' },
+        default: [...DEFAULT_GUEST_OS_FEATURES],
+        description:
+          'Features of the operating system in the image, as Compute Engine names them, e.g. `UEFI_COMPATIBLE` and `GVNIC`. Replaces the default.',
+      },
       username: { ...text, description: 'User to log in as. Default: that of the disk image.' },
       key: { ...text, description: "The user's ssh public key, which instances are told." },
     },

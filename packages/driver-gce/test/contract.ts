@@ -49,6 +49,8 @@ const everyKey: JsonObject = {
       name: 'built',
       pause: false,
       meta: { team: 'ci' },
+      architecture: 'arm64',
+      'guest-os-features': ['UEFI_COMPATIBLE'],
       username: 'zuul',
       key: 'ssh-ed25519 AAAA zuul',
       'connection-type': 'ssh',

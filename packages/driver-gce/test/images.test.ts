@@ -14,6 +14,8 @@ import { failureOf, TestProvider } from './provider.js';
 /** More than one chunk, also when packed. */
 const DISK_BYTES = 12 * 1024 * 1024 + 100;
 
+const DISK_IMAGE = { name: 'debian', architecture: 'arm64', 'guest-os-features': ['UEFI_COMPATIBLE', 'GVNIC'] };
+
 let folder: string;
 let file: string;
 let open: OpenCloud;
@@ -24,7 +26,7 @@ beforeEach(async () => {
   file = join(folder, 'disk.img');
   writeFileSync(file, randomBytes(DISK_BYTES));
   open = await openCloud({}, timeWithoutDeadlines());
-  provider = await TestProvider.started(open, section({ diskimages: [{ name: 'debian' }] }));
+  provider = await TestProvider.started(open, section({ diskimages: [DISK_IMAGE] }));
 });
 
 afterEach(async () => {
@@ -50,6 +52,10 @@ describe('an upload', () => {
         labels: { team: 'ci', nodepool_upload_id: '0000000001' },
       },
     ]);
+    expect(inspect.images()[0]?.body).toMatchObject({
+      architecture: 'ARM64',
+      guestOsFeatures: [{ type: 'UEFI_COMPATIBLE' }, { type: 'GVNIC' }],
+    });
     expect(inspect.objects()).toEqual([]);
     expect(inspect.openUploads()).toBe(0);
   });

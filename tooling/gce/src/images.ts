@@ -18,13 +18,13 @@ export interface InspectedImage {
   /** Of the disk in it. */
   readonly diskBytes: number;
   readonly sha256: string;
+  /** The body that it was made from. */
+  readonly body: Message;
 }
 
 interface ImageRecord extends InspectedImage {
   readonly id: string;
   readonly project: string;
-  /** The body that it was made from. */
-  readonly body: Message;
   readonly readyAt: number;
   goneAt: number;
 }
