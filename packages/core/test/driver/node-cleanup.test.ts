@@ -12,7 +12,7 @@ import {
   type JsonValue,
   type Node,
 } from '../../src/index.js';
-import { Bench, watch } from './bench.js';
+import { Bench, INSTALLATION, watch } from './bench.js';
 import { TinyCloud } from './tiny-cloud.js';
 import { driverOf, machineAdapter, machineDriver } from './tiny-drivers.js';
 
@@ -98,15 +98,19 @@ describe('the cleanup of a node', () => {
     await expect(bench.provider.waitForNodeCleanup(NODE)).rejects.toMatchObject({ code: 'unexpected' });
   });
 
-  it('finds all instances of the node, twins included, and none of another provider', async () => {
+  it('finds all instances of the node, twins included, and none of another provider, installation or attempt', async () => {
     const { bench, cloud, clock } = await launched();
     const signal = new AbortController().signal;
-    const tags = { nodepool_node_id: NODE, nodepool_provider_name: 'tiny' };
+    const untagged = { nodepool_node_id: NODE, nodepool_provider_name: 'tiny' };
+    const tags = { ...untagged, nodepool_installation: INSTALLATION };
     watch(cloud.create('twin', tags, signal));
     watch(cloud.create('alien', { ...tags, nodepool_provider_name: 'other' }, signal));
+    watch(cloud.create('staging', { ...tags, nodepool_installation: 'staging' }, signal));
+    watch(cloud.create('old', { ...untagged, nodepool_launch_attempt: 'recorded' }, signal));
+    watch(cloud.create('older', { ...untagged, nodepool_launch_attempt: 'another' }, signal));
     await clock.advance(100);
-    await bench.cleanUp(NODE);
-    expect(cloud.existing).toEqual(['i-3']);
+    await bench.cleanUp(NODE, { launchAttempt: 'recorded' });
+    expect(cloud.existing).toEqual(['i-3', 'i-4', 'i-6']);
   });
 
   it('does not take an old listing for an answer', async () => {
@@ -118,7 +122,7 @@ describe('the cleanup of a node', () => {
     watch(
       cloud.create(
         'later',
-        { nodepool_node_id: '0000000077', nodepool_provider_name: 'tiny' },
+        { nodepool_node_id: '0000000077', nodepool_provider_name: 'tiny', nodepool_installation: INSTALLATION },
         new AbortController().signal,
       ),
     );

@@ -3,7 +3,7 @@
 import { VirtualClock } from '@nodepool/zookeeper';
 import { describe, expect, it } from '@jest/globals';
 import { QuotaError, type Resource } from '../../src/index.js';
-import { Bench, watch } from './bench.js';
+import { Bench, INSTALLATION, watch } from './bench.js';
 import { TinyCloud } from './tiny-cloud.js';
 import { machineDriver, plainDriver, simpleDriver } from './tiny-drivers.js';
 
@@ -28,6 +28,7 @@ describe.each([
       nodepool_node_id: '0000000001',
       nodepool_provider_name: 'tiny',
       nodepool_pool_name: 'main',
+      nodepool_installation: INSTALLATION,
       nodepool_launch_attempt: 'attempt-0000000001',
     });
   });
