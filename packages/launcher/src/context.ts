@@ -13,6 +13,8 @@ export interface LauncherContext {
   readonly scanner: LoginScanner;
   /** Full host name, the first part of our pools' ids. */
   readonly hostname: string;
+  /** Fully qualified name of the host, by which other programs and metrics know the launcher's pools. */
+  readonly fqdn: string;
   readonly version: string;
   readonly metrics: Metrics;
   /** For so long after a request's creation, others of the same priority that fit may go before it, milliseconds. */
@@ -27,7 +29,7 @@ export const BACKFILL_WINDOW_MS = 60_000;
 /** What a launcher is made with; without `metrics` and `decisions` it reports none. */
 export type LauncherOptions = Omit<LauncherContext, OptionalParts> & Partial<Pick<LauncherContext, OptionalParts>>;
 
-type OptionalParts = 'metrics' | 'decisions' | 'backfillWindowMs';
+type OptionalParts = 'metrics' | 'decisions' | 'backfillWindowMs' | 'fqdn';
 
 /** Waits until a node's login answers; resolves with its host keys (none for logins without). Rejects with a `DriverError`. */
 export interface LoginScanner {

@@ -29,6 +29,8 @@ export interface LauncherDaemonOptions extends DaemonSetup {
   /** Whether to listen for the web. */
   readonly webapp: boolean;
   readonly backfillWindowMs: number;
+  /** Fully qualified name of this host. */
+  readonly fqdn: string;
 }
 
 export class LauncherDaemon implements Daemon {
@@ -64,6 +66,7 @@ export class LauncherDaemon implements Daemon {
       tasks: this.tasks,
       scanner: new NodeScanner({ clock }),
       hostname: hostname(),
+      fqdn: options.fqdn,
       version: packageVersion(),
       metrics,
       decisions,
@@ -102,11 +105,11 @@ export class LauncherDaemon implements Daemon {
   /** Rejects when the web endpoint cannot listen; everything else starts in the background. */
   async start(): Promise<void> {
     const { store, eventLoop } = this;
-    const { loaded, metrics } = this.options;
+    const { loaded, metrics, fqdn } = this.options;
     const { config } = loaded;
     eventLoop.start();
     this.blockWatch.start();
-    this.endReport = reportProcess({ metrics, store, eventLoop, hostname: hostname() });
+    this.endReport = reportProcess({ metrics, store, eventLoop, hostname: fqdn });
     store.start();
     this.ensembleMetrics.start();
     if (this.options.webapp) {

@@ -43,6 +43,7 @@ export class Launcher implements ProvidersShare {
       metrics: silentMetrics,
       decisions: silentDecisions,
       backfillWindowMs: BACKFILL_WINDOW_MS,
+      fqdn: options.hostname,
       ...options,
     };
     this.limits = new LimitMetrics(this.context.metrics);

@@ -1,6 +1,6 @@
 /** From the command line to the exit code. */
 
-import { runDaemon } from '@nodepool/core';
+import { fullyQualifiedHostname, runDaemon } from '@nodepool/core';
 import type { ProcessSignals } from '@nodepool/core/process-setup';
 import { LauncherDaemon } from './daemon.js';
 import { parseCommandLine, PROGRAM_NAME } from './program.js';
@@ -19,6 +19,9 @@ export async function main(argv: readonly string[], signals: ProcessSignals): Pr
     prometheus: webapp,
     stopMessage: 'Stopping; launches in progress will be resumed after a restart or by another launcher',
     complain,
-    make: (setup) => new LauncherDaemon({ ...setup, webapp, backfillWindowMs: backfillWindow * 1000 }),
+    make: async (setup) => {
+      const fqdn = await fullyQualifiedHostname();
+      return new LauncherDaemon({ ...setup, webapp, fqdn, backfillWindowMs: backfillWindow * 1000 });
+    },
   });
 }

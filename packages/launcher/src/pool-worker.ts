@@ -85,7 +85,7 @@ export class PoolWorker implements Pool, HandlerPool {
     private readonly signal: AbortSignal,
   ) {
     const { name } = provider.config;
-    this.id = `${context.hostname}-PoolWorker.${name}-${config.name}-${context.random.uuidHex()}`;
+    this.id = `${context.fqdn}-PoolWorker.${name}-${config.name}-${context.random.uuidHex()}`;
     this.log = context.log.with({ provider: name, pool: config.name });
     this.by = `${name}/${config.name}`;
     this.place = { provider: name, pool: config.name, ignoreProviderQuota: config.ignoreProviderQuota ?? false };
