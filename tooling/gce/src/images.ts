@@ -38,13 +38,17 @@ export class Images {
     private readonly buckets: Buckets,
   ) {}
 
-  /** Returns the size, GB, of the image at a path by name or by family. Throws if there is none. */
-  sizeOf(path: string): number {
+  /** Returns the image at a path or URL, by name or by family. Throws if there is none. */
+  imageAt(path: string): Message {
     const [, project = PROJECT, family, name = ''] =
       /^(?:https?:\/\/[^/]+\/compute\/v1\/)?(?:projects\/([^/]+)\/)?global\/images\/(family\/)?([^/]+)$/.exec(path) ??
       [];
-    const image = family === undefined ? this.find(project, name) : this.newestOf(project, name);
-    return Number(image['diskSizeGb']);
+    return family === undefined ? this.find(project, name) : this.newestOf(project, name);
+  }
+
+  /** Returns the size, GB, of the image at a path or URL. Throws if there is none. */
+  sizeOf(path: string): number {
+    return Number(this.imageAt(path)['diskSizeGb']);
   }
 
   get(project: string, name: string): Message {

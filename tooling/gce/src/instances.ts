@@ -11,10 +11,11 @@ import {
   type Ground,
   type Message,
 } from './ground.js';
+import { Disks, type Disk } from './disks.js';
 import type { Images } from './images.js';
 import { checkInstance, checkRequestId } from './instance-checks.js';
 import type { OperationError, Operations } from './operations.js';
-import { notFound, Refusal } from './refusal.js';
+import { alreadyExists, notFound } from './refusal.js';
 import { MACHINE_TYPES, QUOTAS, REGIONS, type MachineTypeSpec } from './settings.js';
 
 /** An instance, for those who look inside. */
@@ -27,20 +28,6 @@ export interface InspectedInstance {
   readonly body: Message;
 }
 
-interface DiskRecord {
-  readonly id: string;
-  readonly project: string;
-  readonly zone: string;
-  readonly name: string;
-  readonly instance: string;
-  readonly image: string;
-  /** GB. */
-  readonly size: string;
-  readonly type: string;
-  readonly labels: Readonly<Record<string, string>>;
-  readonly autoDelete: boolean;
-}
-
 interface InstanceRecord {
   readonly id: string;
   readonly project: string;
@@ -49,6 +36,7 @@ interface InstanceRecord {
   readonly body: Message;
   readonly address: number;
   readonly type: MachineTypeSpec;
+  readonly disk: Disk;
   readonly createdAt: number;
   runsAt: number;
   /** When its deletion is over. */
@@ -57,8 +45,8 @@ interface InstanceRecord {
 }
 
 export class Instances {
+  readonly disks: Disks;
   private readonly records = new Map<string, InstanceRecord>();
-  private readonly disks = new Map<string, DiskRecord>();
   private made = 0;
   private limits: Readonly<Record<string, number>> = QUOTAS;
 
@@ -66,7 +54,9 @@ export class Instances {
     private readonly ground: Ground,
     private readonly operations: Operations,
     private readonly images: Images,
-  ) {}
+  ) {
+    this.disks = new Disks(ground, images, (zone, name) => this.alive(zone, name));
+  }
 
   insert(
     project: string,
@@ -80,15 +70,15 @@ export class Instances {
     if (earlier !== undefined) return earlier;
     const name = textAt(body, 'name') ?? '';
     const type = checkInstance(project, zone, body, (image) => this.images.sizeOf(image));
-    if (this.alive(zone, name)) throw exists(`projects/${project}/zones/${zone}/instances/${name}`);
-    const disk = this.diskOf(project, zone, body);
+    if (this.alive(zone, name)) throw alreadyExists(`projects/${project}/zones/${zone}/instances/${name}`);
+    const disk = this.disks.bootDiskOf(project, zone, body);
     const error = failure ?? this.overQuota(zone, type, body);
     const { operationMs: ms, bootMs } = this.ground.settings();
     const target = `projects/${project}/zones/${zone}/instances/${name}`;
     if (error === undefined) {
       const now = this.ground.clock.monotonic();
       this.made += 1;
-      this.disks.set(keyOf(zone, disk.name), disk);
+      this.disks.add(disk);
       this.records.set(keyOf(zone, name), {
         id: newId(this.ground.random),
         project,
@@ -96,6 +86,7 @@ export class Instances {
         name,
         body,
         type,
+        disk,
         address: this.made,
         createdAt: now,
         runsAt: now + Math.max(ms, bootMs),
@@ -204,12 +195,6 @@ export class Instances {
     );
   }
 
-  disksIn(project: string, zone: string): readonly Message[] {
-    return this.disksOf(project)
-      .filter((disk) => disk.zone === zone)
-      .map((disk) => this.viewOfDisk(disk));
-  }
-
   machineTypes(project: string, zone: string): readonly Message[] {
     return MACHINE_TYPES.map(({ name }) => this.machineType(project, zone, name));
   }
@@ -225,29 +210,6 @@ export class Instances {
       zone,
       selfLink: linkTo(this.ground, `projects/${project}/zones/${zone}/machineTypes/${name}`),
     };
-  }
-
-  /** The boot disk of a new instance: a resource of its own, which goes with its instance only if `autoDelete` is set. */
-  private diskOf(project: string, zone: string, body: Message): DiskRecord {
-    const [disk = {}] = messagesAt(body, 'disks');
-    const parameters = messageAt(disk, 'initializeParams');
-    const instance = textAt(body, 'name') ?? '';
-    const name = textAt(parameters, 'diskName') ?? instance;
-    if (this.disksOf(project).some((each) => each.zone === zone && each.name === name)) {
-      throw exists(`projects/${project}/zones/${zone}/disks/${name}`);
-    }
-    const image = textAt(parameters, 'sourceImage') ?? '';
-    const size = textAt(parameters, 'diskSizeGb') ?? String(this.images.sizeOf(image));
-    const type = textAt(parameters, 'diskType')?.split('/').at(-1) ?? 'pd-standard';
-    const labels = textsAt(parameters, 'labels');
-    const autoDelete = disk['autoDelete'] === true;
-    return { id: newId(this.ground.random), project, zone, name, instance, image, size, type, labels, autoDelete };
-  }
-
-  private disksOf(project: string): DiskRecord[] {
-    return [...this.disks.values()].filter(
-      (disk) => disk.project === project && (!disk.autoDelete || this.alive(disk.zone, disk.instance)),
-    );
   }
 
   private overQuota(zone: string, type: MachineTypeSpec, body: Message): OperationError | undefined {
@@ -305,24 +267,6 @@ export class Instances {
     return clock.monotonic() < runsAt + settings().addressMs ? {} : { natIP: `127.1.${octets}` };
   }
 
-  private viewOfDisk({ id, project, zone, name, instance, image, size, type, labels }: DiskRecord): Message {
-    const { ground } = this;
-    const scope = `projects/${project}/zones/${zone}`;
-    return {
-      kind: 'compute#disk',
-      id,
-      name,
-      zone: linkTo(ground, scope),
-      status: 'READY',
-      sizeGb: size,
-      sourceImage: linkTo(ground, image),
-      type: linkTo(ground, `${scope}/diskTypes/${type}`),
-      labels,
-      ...(this.alive(zone, instance) ? { users: [linkTo(ground, `${scope}/instances/${instance}`)] } : {}),
-      selfLink: linkTo(ground, `${scope}/disks/${name}`),
-    };
-  }
-
   private view(record: InstanceRecord): Message {
     const { ground } = this;
     const { project, zone, name, id, body, address } = record;
@@ -342,6 +286,7 @@ export class Instances {
       labels: textsAt(body, 'labels'),
       metadata: { ...messageAt(body, 'metadata'), kind: 'compute#metadata' },
       scheduling: messageAt(body, 'scheduling'),
+      disks: [this.disks.attachedView(record.disk)],
       ...('guestAccelerators' in body ? { guestAccelerators: body['guestAccelerators'] } : {}),
       networkInterfaces: [
         {
@@ -353,10 +298,6 @@ export class Instances {
       selfLink: linkTo(ground, `${scope}/instances/${name}`),
     };
   }
-}
-
-function exists(target: string): Refusal {
-  return new Refusal(409, 'alreadyExists', `The resource '${target}' already exists`);
 }
 
 function keyOf(zone: string, name: string): string {

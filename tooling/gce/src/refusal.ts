@@ -22,6 +22,10 @@ export function notFound(resource: string): Refusal {
   return new Refusal(404, 'notFound', `The resource '${resource}' was not found`);
 }
 
+export function alreadyExists(resource: string): Refusal {
+  return new Refusal(409, 'alreadyExists', `The resource '${resource}' already exists`);
+}
+
 export function invalid(message: string): Refusal {
   return new Refusal(400, 'invalid', message);
 }

@@ -57,7 +57,7 @@ function compute(operation: string, handle: (exchange: Exchange) => Message | Pr
 function list(ground: Ground, operation: string, kind: string, items: Lister): Route {
   return compute(operation, ({ params, query }) => {
     const page = pageOf(items(params), query, ground.settings().pageSize);
-    return { kind: `compute#${kind}List`, id: operation, items: page.items, ...page.next };
+    return { kind: `compute#${kind}List`, id: operation, ...page };
   });
 }
 
@@ -81,10 +81,10 @@ function instanceRoutes({ ground, instances }: Parts): readonly Route[] {
       const contents = instances.console(zone(params), nameIn(params));
       return { kind: 'compute#serialPortOutput', contents, start: '0', next: String(contents.length) };
     }),
-    list(ground, 'disks.list', 'disk', (params) => instances.disksIn(project(params), zone(params))),
+    list(ground, 'disks.list', 'disk', (params) => instances.disks.list(project(params), zone(params))),
     compute('disks.get', ({ params }) => {
       const { disk = '' } = params;
-      const found = instances.disksIn(project(params), zone(params)).find(({ name }) => name === disk);
+      const found = instances.disks.list(project(params), zone(params)).find(({ name }) => name === disk);
       if (found === undefined) throw notFound(`projects/${project(params)}/zones/${zone(params)}/disks/${disk}`);
       return found;
     }),
@@ -165,8 +165,7 @@ function storageRoutes({ ground, buckets }: Parts): readonly Route[] {
       operation: 'objects.list',
       handle: ({ params, query }) => {
         const all = buckets.list(bucketIn(params), query.get('prefix') ?? '');
-        const { items, next } = pageOf(all, query, ground.settings().pageSize);
-        return ok({ kind: 'storage#objects', items, ...next });
+        return ok({ kind: 'storage#objects', ...pageOf(all, query, ground.settings().pageSize) });
       },
     },
     {
@@ -187,7 +186,7 @@ function storageRoutes({ ground, buckets }: Parts): readonly Route[] {
 
 function aggregated(ground: Ground, instances: Instances, inProject: string, query: URLSearchParams): Message {
   const listed = instances.listed(inProject).map(({ message }) => message);
-  const { items, next } = pageOf(listed, query, ground.settings().pageSize);
+  const { items = [], ...next } = pageOf(listed, query, ground.settings().pageSize);
   const scopes = new Map<string, Message>();
   for (const name of [...REGIONS.values()].flat()) {
     const found = items.filter((item) => String(item['zone']).endsWith(`/zones/${name}`));
@@ -211,11 +210,13 @@ function aggregated(ground: Ground, instances: Instances, inProject: string, que
 /** Entries of a page at most, as published. */
 const MAX_RESULTS = 500;
 
-function pageOf(
-  all: readonly Message[],
-  query: URLSearchParams,
-  largest: number,
-): { readonly items: readonly Message[]; readonly next: { readonly nextPageToken?: string } } {
+/** A part of a list. Google's answers leave out a list that is empty. */
+interface Page {
+  readonly items?: readonly Message[];
+  readonly nextPageToken?: string;
+}
+
+function pageOf(all: readonly Message[], query: URLSearchParams, largest: number): Page {
   if (query.get('orderBy') !== null) throw invalid("Invalid value for field 'orderBy': it is not simulated");
   const filtered = all.filter((message) => matchesFilter(message, query.get('filter')));
   const begin = Number(query.get('pageToken') ?? 0);
@@ -225,7 +226,11 @@ function pageOf(
     throw invalid(`Invalid value for field 'maxResults': '${wanted}'. Must be less than or equal to '${MAX_RESULTS}'`);
   }
   const end = begin + Math.min(wanted, largest);
-  return { items: filtered.slice(begin, end), next: end < filtered.length ? { nextPageToken: String(end) } : {} };
+  const items = filtered.slice(begin, end);
+  return {
+    ...(items.length > 0 ? { items } : {}),
+    ...(end < filtered.length ? { nextPageToken: String(end) } : {}),
+  };
 }
 
 function progress(state: Progress): Answer {

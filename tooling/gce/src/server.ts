@@ -8,7 +8,7 @@ import type { CallFault, CloudCall, FaultPlan } from './faults.js';
 import type { Ground } from './ground.js';
 import { Refusal, invalid } from './refusal.js';
 import type { Answer, Exchange, Route } from './routes.js';
-import type { Tokens } from './tokens.js';
+import { TOKEN_PATH, type Tokens } from './tokens.js';
 
 export interface CloudServerOptions {
   readonly ground: Ground;
@@ -78,7 +78,8 @@ export class CloudServer {
     const body = await readBody(request);
     const method = request.method ?? 'GET';
     const match = this.find(method, url.pathname);
-    const operation = match?.route.upload?.name ?? match?.route.operation ?? 'unknown';
+    const operation =
+      url.pathname === TOKEN_PATH ? 'token' : (match?.route.upload?.name ?? match?.route.operation ?? 'unknown');
     const call: CloudCall = { operation, method, path: url.pathname + url.search };
     onCall(call);
     const fault = faults.strike(call);
@@ -101,6 +102,7 @@ export class CloudServer {
     body: Buffer,
     fault: CallFault | undefined,
   ): Promise<Answer> {
+    if (url.pathname === TOKEN_PATH) return this.options.tokens.grant(body.toString('utf8'));
     try {
       this.options.tokens.check(request.headers.authorization);
       if (match === undefined) throw new Refusal(404, 'notFound', `Not found: ${url.pathname}`);

@@ -1,15 +1,20 @@
 /**
- * Credentials: the key of a service account, with which Google's library signs tokens itself (https://google.aip.dev/auth/4111).
- * Signature, audience or scope, and expiry are checked.
+ * Credentials: the key of a service account. Libraries sign tokens with it themselves (https://google.aip.dev/auth/4111), or
+ * exchange a signed assertion for a token (https://developers.google.com/identity/protocols/oauth2/service-account#httprest).
  */
 
 import { createPublicKey, generateKeyPairSync, verify } from 'node:crypto';
 import { systemClock, type RandomSource } from '@nodepool/core';
 import { asMessage, newId, textAt, type Message } from './ground.js';
 import { Refusal } from './refusal.js';
+import type { Answer } from './routes.js';
 import { PROJECT } from './settings.js';
 
 const ACCOUNT = `nodepool@${PROJECT}.iam.gserviceaccount.com`;
+/** Path of the token endpoint. */
+export const TOKEN_PATH = '/token';
+const JWT_GRANT = 'urn:ietf:params:oauth:grant-type:jwt-bearer';
+const TOKEN_SECONDS = 3600;
 const SCOPE = /\/auth\/(cloud-platform|compute|devstorage\.read_write)\b/;
 
 let privateKey: string | undefined;
@@ -28,7 +33,10 @@ export class Tokens {
   private readonly issued = new Set<string>();
   private keyId = 'first';
 
-  constructor(private readonly random: RandomSource) {}
+  constructor(
+    private readonly random: RandomSource,
+    private readonly url: () => string,
+  ) {}
 
   /** Content of a file with credentials. */
   credentials(): Message {
@@ -39,6 +47,7 @@ export class Tokens {
       private_key: this.key,
       client_email: ACCOUNT,
       client_id: '1',
+      token_uri: this.url() + TOKEN_PATH,
     };
   }
 
@@ -63,19 +72,47 @@ export class Tokens {
     throw new Refusal(401, 'authError', message);
   }
 
-  private isSigned(token: string): boolean {
-    const [header = '', claims = '', signature = ''] = token.split('.');
-    if (textAt(decoded(header), 'kid') !== this.keyId) return false;
-    const { exp, iss, scope } = decoded(claims);
-    if (iss !== ACCOUNT || typeof exp !== 'number' || exp * 1000 < systemClock.now()) return false;
-    if (typeof scope !== 'string' || !SCOPE.test(scope)) return false;
-    return verify(
-      'RSA-SHA256',
-      Buffer.from(`${header}.${claims}`),
-      this.publicKey,
-      Buffer.from(signature, 'base64url'),
-    );
+  /** Answers a request to the token endpoint: a token for an assertion that is signed with the key. */
+  grant(form: string): Answer {
+    const parameters = new URLSearchParams(form);
+    if (parameters.get('grant_type') !== JWT_GRANT) {
+      return grantError('unsupported_grant_type', `Invalid grant_type: ${parameters.get('grant_type') ?? ''}`);
+    }
+    const claims = this.claimsIn(parameters.get('assertion') ?? '');
+    if (claims === undefined) return grantError('invalid_grant', 'Invalid JWT Signature.');
+    if (claims['aud'] !== this.url() + TOKEN_PATH)
+      return grantError('invalid_grant', 'Invalid JWT: Failed audience check.');
+    if (!hasScope(claims)) return grantError('invalid_scope', 'Invalid OAuth scope or ID token audience provided.');
+    return {
+      status: 200,
+      message: { access_token: this.issue(), expires_in: TOKEN_SECONDS, token_type: 'Bearer' },
+    };
   }
+
+  private isSigned(token: string): boolean {
+    const claims = this.claimsIn(token);
+    return claims !== undefined && hasScope(claims);
+  }
+
+  /** Returns the claims of a token that the account signed and that has not expired; else undefined. */
+  private claimsIn(token: string): Message | undefined {
+    const [header = '', body = '', signature = ''] = token.split('.');
+    if (textAt(decoded(header), 'kid') !== this.keyId) return undefined;
+    const claims = decoded(body);
+    const { exp, iss } = claims;
+    if (iss !== ACCOUNT || typeof exp !== 'number' || exp * 1000 < systemClock.now()) return undefined;
+    const signed = Buffer.from(`${header}.${body}`);
+    const isGenuine = verify('RSA-SHA256', signed, this.publicKey, Buffer.from(signature, 'base64url'));
+    return isGenuine ? claims : undefined;
+  }
+}
+
+function hasScope(claims: Message): boolean {
+  return SCOPE.test(textAt(claims, 'scope') ?? '');
+}
+
+function grantError(error: string, description: string): Answer {
+  return { status: 400, message: { error, error_description: description } };
 }
 
 function decoded(part: string): Message {

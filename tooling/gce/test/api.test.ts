@@ -222,7 +222,8 @@ describe('a disk', () => {
     await ask('POST', `${ZONE}/instances`, instance('one', { disks }));
     await ask('DELETE', `${ZONE}/instances/one`);
     const { body } = await ask('GET', `${ZONE}/disks`);
-    expect((body['items'] as { name: string }[]).map(({ name }) => name)).toEqual(left);
+    const { items = [] } = body as { items?: { name: string }[] };
+    expect(items.map(({ name }) => name)).toEqual(left);
   });
 });
 

@@ -1,0 +1,99 @@
+/** Disks: the boot disks of instances, which are resources of their own. */
+
+import { linkTo, messageAt, messagesAt, newId, textAt, textsAt, type Ground, type Message } from './ground.js';
+import type { Images } from './images.js';
+import { alreadyExists } from './refusal.js';
+
+export interface Disk {
+  readonly id: string;
+  readonly project: string;
+  readonly zone: string;
+  readonly name: string;
+  readonly instance: string;
+  /** URL. */
+  readonly image: string;
+  /** GB. */
+  readonly size: string;
+  readonly type: string;
+  readonly labels: Readonly<Record<string, string>>;
+  /** Deletes the disk together with its instance. */
+  readonly autoDelete: boolean;
+}
+
+export class Disks {
+  private readonly disks = new Map<string, Disk>();
+
+  constructor(
+    private readonly ground: Ground,
+    private readonly images: Images,
+    private readonly instanceExists: (zone: string, name: string) => boolean,
+  ) {}
+
+  /** Returns the boot disk that the body of a new instance describes. Throws if its name is taken. */
+  bootDiskOf(project: string, zone: string, body: Message): Disk {
+    const [disk = {}] = messagesAt(body, 'disks');
+    const parameters = messageAt(disk, 'initializeParams');
+    const instance = textAt(body, 'name') ?? '';
+    const name = textAt(parameters, 'diskName') ?? instance;
+    if (this.existing(project).some((each) => each.zone === zone && each.name === name)) {
+      throw alreadyExists(`projects/${project}/zones/${zone}/disks/${name}`);
+    }
+    const { selfLink, diskSizeGb } = this.images.imageAt(textAt(parameters, 'sourceImage') ?? '');
+    const size = textAt(parameters, 'diskSizeGb') ?? String(diskSizeGb);
+    const type = textAt(parameters, 'diskType')?.split('/').at(-1) ?? 'pd-standard';
+    const labels = textsAt(parameters, 'labels');
+    const autoDelete = disk['autoDelete'] === true;
+    const id = newId(this.ground.random);
+    return { id, project, zone, name, instance, image: String(selfLink), size, type, labels, autoDelete };
+  }
+
+  add(disk: Disk): void {
+    this.disks.set(`${disk.zone}/${disk.name}`, disk);
+  }
+
+  list(project: string, zone: string): readonly Message[] {
+    return this.existing(project)
+      .filter((disk) => disk.zone === zone)
+      .map((disk) => this.view(disk));
+  }
+
+  /** The disk as its instance shows it. */
+  attachedView({ project, zone, name, autoDelete, size }: Disk): Message {
+    return {
+      kind: 'compute#attachedDisk',
+      index: 0,
+      boot: true,
+      autoDelete,
+      type: 'PERSISTENT',
+      mode: 'READ_WRITE',
+      deviceName: 'persistent-disk-0',
+      diskSizeGb: size,
+      source: linkTo(this.ground, `projects/${project}/zones/${zone}/disks/${name}`),
+    };
+  }
+
+  private existing(project: string): Disk[] {
+    return [...this.disks.values()].filter(
+      (disk) => disk.project === project && (!disk.autoDelete || this.instanceExists(disk.zone, disk.instance)),
+    );
+  }
+
+  private view({ id, project, zone, name, instance, image, size, type, labels }: Disk): Message {
+    const { ground } = this;
+    const scope = `projects/${project}/zones/${zone}`;
+    const isAttached = this.instanceExists(zone, instance);
+    return {
+      kind: 'compute#disk',
+      id,
+      name,
+      zone: linkTo(ground, scope),
+      status: 'READY',
+      sizeGb: size,
+      sourceImage: image,
+      type: linkTo(ground, `${scope}/diskTypes/${type}`),
+      labels,
+      ...(isAttached ? { users: [linkTo(ground, `${scope}/instances/${instance}`)] } : {}),
+      selfLink: linkTo(ground, `${scope}/disks/${name}`),
+    };
+  }
+}
