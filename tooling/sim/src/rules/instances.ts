@@ -2,6 +2,7 @@
 
 import type { InstanceTags } from '@nodepool/core';
 import type { Seen } from '../observed.js';
+import { OwnerlessInstances } from './ownerless.js';
 import type { Rule, Sight } from './rule.js';
 import { holdExpired, textOf } from './values.js';
 
@@ -73,22 +74,17 @@ const SETTLE_MS = 60_000;
 
 /**
  * Safety 5: only what is ours, and what no record says is live, is deleted. An instance without a record is leaked only
- * when it was seen so twice, a minute apart.
+ * when it was seen without an owner twice, a minute apart.
  */
 export function onlyGarbageIsDeleted(sight: Sight): Rule {
   const { observed } = sight;
-  const removedAt = new Map<string, number>();
-  let restoredAt = 0;
+  const ownerless = new OwnerlessInstances(sight);
+  const look = (): undefined => void ownerless.look();
   return {
     number: 'S5',
-    committed({ nodes }) {
-      for (const { id, after } of nodes) if (after === undefined) removedAt.set(id, sight.now());
-      return undefined;
-    },
-    forget: () => {
-      removedAt.clear();
-      restoredAt = sight.now();
-    },
+    committed: look,
+    created: look,
+    forget: look,
     deleting({ id, tags }) {
       const nodeId = tags['nodepool_node_id'];
       if (nodeId === undefined || isForeign(tags)) return `instance ${id}, which is not ours, was deleted`;
@@ -97,9 +93,9 @@ export function onlyGarbageIsDeleted(sight: Sight): Rule {
         if (data['external_id'] === id && data['state'] === 'deleting') return undefined;
       }
       const node = observed.nodes.get(nodeId);
-      const since = removedAt.get(nodeId) ?? restoredAt;
-      if (node === undefined && sight.now() - since < SETTLE_MS)
-        return `instance ${id} was deleted as leaked ${sight.now() - since} ms after the record of node ${nodeId} was removed`;
+      const age = ownerless.ageOf(id);
+      if (node === undefined && age < SETTLE_MS)
+        return `instance ${id} was deleted as leaked, and has had no owner for ${age} ms only`;
       if (node?.data['external_id'] !== id || !isLive(node, sight.wallClock())) return undefined;
       return `instance ${id} was deleted while its node ${nodeId} is ${textOf(node.data['state'])}`;
     },
