@@ -214,7 +214,9 @@ export class PoolScheduler implements ScheduledPool {
     const { provider, pool: name } = pool.place;
     const [label = ''] = request.node_types;
     const [ready] = request.reuse ? pool.context.store.nodes.available({ label, provider, pool: name }) : [];
-    return ready === undefined;
+    if (ready !== undefined) return false;
+    full.wait(this.wake);
+    return true;
   }
 
   /** Why there is no room; undefined: there is. None: the cloud said so. */

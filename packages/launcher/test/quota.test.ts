@@ -302,6 +302,21 @@ describe('a tenant', () => {
     await giveBack(small);
   });
 
+  it('gets the room that a node leaves in one provider in another one, also when another request was faster before', async () => {
+    const sections = [provider('a', [pool('main', ['small'])]), provider('b', [pool('main', ['large'])])];
+    await world.launcher(sections, 'launcher1', tenants({ red: { instances: 1 } }));
+    const first = await served(['small'], { tenant: 'red' });
+    const next = await submit(['small'], { tenant: 'red' });
+    const last = await submit(['large'], { tenant: 'red' });
+    // Later than a starting pool looks at everything again.
+    await world.clock.advance(120_000);
+    await giveBack(first);
+    await inState(next, 'fulfilled');
+    await giveBack(next);
+    await world.clock.advance(60_000);
+    expect(stateOf(last)).toBe('fulfilled');
+  });
+
   it('whose request gets a ready node has it counted, as the record says from then on', async () => {
     const labels = new Map([['small', { name: 'small', minReady: 4, maxReadyAgeMs: Infinity }]]);
     await world.launcher([demo()], 'launcher1', { labels, ...tenants({ red: { instances: 2 } }) });
