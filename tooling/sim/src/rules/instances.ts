@@ -79,7 +79,10 @@ const SETTLE_MS = 60_000;
 export function onlyGarbageIsDeleted(sight: Sight): Rule {
   const { observed } = sight;
   const ownerless = new OwnerlessInstances(sight);
-  const look = (): undefined => void ownerless.look();
+  const look = (): undefined => {
+    ownerless.look();
+    return undefined;
+  };
   return {
     number: 'S5',
     committed: look,

@@ -1,9 +1,9 @@
 /** Safety 8: what is launched, and what exists already, never exceeds the limits of pools and tenants. */
 
 import type { JsonObject } from '@nodepool/core';
-import type { Seen } from '../observed.js';
+import type { Seen, SeenChange } from '../observed.js';
 import type { Rule, Sight } from './rule.js';
-import { textOf } from './values.js';
+import { nodesOf, textOf } from './values.js';
 
 /** Something that a limit is set for: which nodes count, and how many may there be. */
 interface Scope {
@@ -12,28 +12,54 @@ interface Scope {
   readonly counts: (node: JsonObject) => boolean;
 }
 
+/** The first word of the name of a tenant's scope. */
+const TENANT = 'tenant';
+
 /**
  * A node in the state `init` is an intent that can still be taken back; it has a place when its launch begins. From then
  * on it counts until its record is removed. When an attempt fails, its instance keeps the place, by a record of its own,
- * until it is deleted: the node has a place again when the cloud is asked for its next instance.
+ * until it is deleted: the node has a place again when the cloud is asked for its next instance. A ready node that is
+ * handed over to another tenant can be taken back until its request is fulfilled or begins to launch; it counts for no
+ * tenant until then.
  */
 export function launchesFitTheirLimits(sight: Sight): Rule {
   const { nodes: records } = sight.observed;
   /** Nodes that have a place. */
   const placed = new Set<string>();
-  const place = ({ id, data }: Seen): string | undefined => {
-    placed.add(id);
-    for (const { name, limit, counts } of scopesOf(data, sight)) {
+  /** Ready nodes that were handed over to another tenant, and may be taken back. */
+  const handedOver = new Set<string>();
+  const excess = (scopes: readonly Scope[], cause: string): string | undefined => {
+    for (const { name, limit, counts } of scopes) {
       if (limit === undefined) continue;
       let count = 0;
-      for (const other of records.values()) if (placed.has(other.id) && counts(other.data)) count += 1;
-      if (count > limit) return `with the launch of node ${id}, ${name} has ${count} nodes of ${limit}`;
+      for (const { id, data } of records.values()) {
+        const isCounted = placed.has(id) && !(name.startsWith(TENANT) && handedOver.has(id));
+        if (isCounted && counts(data)) count += 1;
+      }
+      if (count > limit) return `with ${cause}, ${name} has ${count} nodes of ${limit}`;
     }
     return undefined;
   };
+  const place = ({ id, data }: Seen): string | undefined => {
+    placed.add(id);
+    for (const other of records.values()) {
+      if (other.data['allocated_to'] === data['allocated_to']) handedOver.delete(other.id);
+    }
+    return excess(scopesOf(data, sight), `the launch of node ${id}`);
+  };
+  const noteHandOver = ({ id, before, after }: SeenChange): void => {
+    const isOffered = after?.data['state'] === 'ready' && typeof after.data['allocated_to'] === 'string';
+    if (!isOffered) handedOver.delete(id);
+    else if (before !== undefined && before.data['tenant_name'] !== after.data['tenant_name']) handedOver.add(id);
+  };
+  const confirm = ({ data }: Seen): string | undefined => {
+    const nodes = nodesOf(data).filter((id) => handedOver.delete(id));
+    return nodes.length === 0 ? undefined : excess([tenantScope(data, sight)], `the hand-over of ${nodes.join(', ')}`);
+  };
   return {
     number: 'S8',
-    committed({ nodes }) {
+    committed({ nodes, requests }) {
+      for (const node of nodes) noteHandOver(node);
       for (const { id, before, after, by } of nodes) {
         if (by !== 'launcher' || after === undefined) continue;
         if (before === undefined && after.data['state'] === 'deleting') {
@@ -43,6 +69,10 @@ export function launchesFitTheirLimits(sight: Sight): Rule {
           const flaw = place(after);
           if (flaw !== undefined) return flaw;
         }
+      }
+      for (const { after } of requests) {
+        const flaw = after?.data['state'] === 'fulfilled' ? confirm(after) : undefined;
+        if (flaw !== undefined) return flaw;
       }
       return undefined;
     },
@@ -54,6 +84,7 @@ export function launchesFitTheirLimits(sight: Sight): Rule {
     },
     forget: () => {
       placed.clear();
+      handedOver.clear();
       for (const { id, data } of records.values()) if (data['state'] !== 'init') placed.add(id);
     },
   };
@@ -77,17 +108,23 @@ function begins(before: Seen | undefined, after: Seen): boolean {
   return after.data['state'] === 'building' && (before === undefined || before.data['state'] === 'init');
 }
 
-function scopesOf({ provider, pool, tenant_name: tenant }: JsonObject, sight: Sight): readonly Scope[] {
+function scopesOf(node: JsonObject, sight: Sight): readonly Scope[] {
+  const { provider, pool } = node;
   return [
     {
       name: `pool ${textOf(provider)}/${textOf(pool)}`,
       limit: sight.maxServers(textOf(provider), textOf(pool)),
-      counts: (node) => node['provider'] === provider && node['pool'] === pool,
+      counts: (other) => other['provider'] === provider && other['pool'] === pool,
     },
-    {
-      name: `tenant ${textOf(tenant)}`,
-      limit: typeof tenant === 'string' ? sight.tenantInstances(tenant) : undefined,
-      counts: (node) => node['tenant_name'] === tenant,
-    },
+    tenantScope(node, sight),
   ];
+}
+
+/** The limit of the tenant of a node or a request. */
+function tenantScope({ tenant_name: tenant }: JsonObject, sight: Sight): Scope {
+  return {
+    name: `${TENANT} ${textOf(tenant)}`,
+    limit: typeof tenant === 'string' ? sight.tenantInstances(tenant) : undefined,
+    counts: (node) => node['tenant_name'] === tenant,
+  };
 }
