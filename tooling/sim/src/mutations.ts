@@ -8,6 +8,7 @@ import {
   type Resource,
   type Store,
 } from '@nodepool/core';
+import type { ExampleCloud } from '@nodepool/driver-example';
 import type { TransactionOp, ZooKeeper } from '@nodepool/zookeeper';
 import { never } from './cloud-view.js';
 import type { Mutation } from './mutation.js';
@@ -79,7 +80,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: 'takes instances of others for its own',
     rule: 'S5',
-    cloud: (cloud) => {
+    cloud: (cloud: ExampleCloud): ExampleCloud => {
       let ours = {};
       return overlay(cloud, {
         listInstances: async (marker, limit) => {
