@@ -1,5 +1,5 @@
 /**
- * Finds images in service that are gone from their clouds, whoever deleted them. A listed image counts as gone when two
+ * Finds images in service that are gone from their clouds. A listed image counts as gone when two
  * lists, a minute apart, lack it; then its upload is marked, so that nodes use an older one and the build is uploaded
  * again. Nothing is deleted here, and the mark goes away if the image is listed again.
  */

@@ -229,7 +229,7 @@ describe('with delete-after-upload', () => {
 it('images that differ in one tag survive the deletion of a failed upload', async () => {
   world.cloud.troubleOf.set('one', { ...NO_TROUBLE, answerLost: 1 });
   await world.builder({ ...SITE, providers: { one: { images: ['debian'] } } });
-  await world.until('an image is there whose id nobody knows', () => world.cloud.ofProvider('one').length === 1);
+  await world.until('an image exists whose id is not known', () => world.cloud.ofProvider('one').length === 1);
   const [image] = world.cloud.ofProvider('one');
   const { nodepool_installation: _installation, ...unmarked } = image!.tags;
   const others = [

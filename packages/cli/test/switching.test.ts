@@ -1,4 +1,4 @@
-/** What `docs/switching.md` says of exit codes is so: the commands of its table are run. */
+/** Runs the commands of the table of exit codes in `docs/switching.md`. */
 
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';

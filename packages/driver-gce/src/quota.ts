@@ -23,7 +23,7 @@ const SHARED_CORE_FAMILIES = new Set(['n1', 'e2', 'f1', 'g1', 'custom']);
 const SHARED_CORE_METRIC = 'CPUS';
 const PREEMPTIBLE = 'PREEMPTIBLE_';
 
-/** What an instance is made of, as far as quotas count it. */
+/** The parts of an instance that quotas count. */
 export interface Hardware {
   readonly machineType: string;
   /** Set for a preemptible or spot instance in a region with a quota of its own for these. */

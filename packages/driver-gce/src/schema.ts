@@ -158,7 +158,7 @@ export const schema: JsonSchema = providerSchema({
           'Features of the operating system in the image, as Compute Engine names them, e.g. `UEFI_COMPATIBLE` and `GVNIC`. Replaces the default.',
       },
       username: { ...text, description: 'User to log in as. Default: that of the disk image.' },
-      key: { ...text, description: "The user's ssh public key, which instances are told." },
+      key: { ...text, description: "The user's ssh public key, which instances get as metadata." },
     },
   },
   cloudImage: {
@@ -174,7 +174,7 @@ export const schema: JsonSchema = providerSchema({
       'image-id': { ...text, description: 'Name (in `project`), path or URL of the image.' },
       'image-project': { ...text, description: 'Project that has the image family, e.g. `debian-cloud`.' },
       'image-family': { ...text, description: 'Family of which the newest image is used, e.g. `debian-12`.' },
-      key: { ...text, description: "The user's ssh public key, which instances are told." },
+      key: { ...text, description: "The user's ssh public key, which instances get as metadata." },
     },
   },
 });

@@ -40,7 +40,7 @@ export interface AssigningPool {
   label(name: string): LabelConfig | undefined;
   need(label: string): QuotaInformation;
   upload(label: LabelConfig): ImageUpload | undefined;
-  /** Whether a ready node is promised to another request that comes before this one, or is being handed out. */
+  /** Returns true if a ready node is promised to another request that comes before this one, or is being handed out. */
   claimed(nodeId: string, request: NodeRequest): boolean;
   /** A zone for nodes of these labels that no other node determines; undefined: the cloud chooses. */
   chooseZone(labels: readonly string[]): string | undefined;

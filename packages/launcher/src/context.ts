@@ -17,7 +17,7 @@ export interface LauncherContext {
   readonly fqdn: string;
   readonly version: string;
   readonly metrics: Metrics;
-  /** For so long after a request's creation, others of the same priority that fit may go before it, milliseconds. */
+  /** Time after a request's creation in which others of its priority that fit may pass it, milliseconds. */
   readonly backfillWindowMs: number;
   /** What was decided about requests, nodes and labels, for `explain`. */
   readonly decisions: DecisionRecorder;

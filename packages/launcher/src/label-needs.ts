@@ -56,7 +56,7 @@ export class LabelNeeds {
     return this.needs.get(label) ?? QuotaInformation.use({ instances: 1 });
   }
 
-  /** What a request for the label waits for; undefined if for nothing. */
+  /** Returns the reason why a request for the label waits; undefined if it need not. */
   waitsFor(label: string): string | undefined {
     const unknown = this.unknown.get(label);
     if (unknown === undefined || unknown.outOfService) return undefined;

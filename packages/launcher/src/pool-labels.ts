@@ -90,7 +90,7 @@ export class PoolLabels {
     return changed;
   }
 
-  /** What one of the labels waits for: an upload, or an answer of the cloud. Undefined: nothing. */
+  /** Returns what one of the labels waits for, an upload or an answer of the cloud; undefined if none waits. */
   upcoming(names: readonly string[]): string | undefined {
     for (const name of names) {
       const wait = this.needs.waitsFor(name);

@@ -26,7 +26,7 @@ import type { RequestScheduler, ScheduledPool } from './request-scheduler.js';
 import { Shortage } from './shortage.js';
 import type { Verdict } from './suitability.js';
 
-/** What the order of service depends on besides. */
+/** The facts beside the limits that the order of service depends on. */
 export interface Situation {
   /** Decides whether the pool serves the request; undefined: it is not the pool's business. */
   judge(entry: RequestEntry): Verdict | undefined;
@@ -119,7 +119,7 @@ export class PoolScheduler implements ScheduledPool {
     const waiting = this.waiting.get(of);
     if (waiting === undefined) return;
     if (of.first === undefined) this.forget(of);
-    // What was reserved for the first one may be free for requests that come before the next one.
+    // Capacity reserved for the first one may be free for requests that come before the next one.
     else for (const scope of waiting.scopes) scope.changed();
   }
 
@@ -296,7 +296,7 @@ export class PoolScheduler implements ScheduledPool {
     for (const { scope } of lacks) scopes.add(scope);
     const tenantLacks = lacks.some(({ scope }) => scope.kind === 'tenant');
     for (const scope of scopes) {
-      // What its tenant must wait for anyway is of use to others until then.
+      // A request that waits for its tenant's limit leaves the other limits to others until then.
       if (tenantLacks && scope.kind !== 'tenant') scope.forget(of, this);
       else scope.keep({ of, need: needIn(scope, wish), from: () => this.reservedFrom(of, since), owner: this });
       scope.wait(this.wake);

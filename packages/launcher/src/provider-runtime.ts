@@ -21,7 +21,7 @@ import type { RequestScheduler } from './request-scheduler.js';
 /** A provider that is stopped may take so long to end, milliseconds; drivers on our frameworks take a third of that at most. */
 const STOP_TIMEOUT_MS = 30_000;
 
-/** What the providers of a launcher share. */
+/** Parts that the providers of a launcher share. */
 export interface ProvidersShare {
   readonly ledger: QuotaLedger;
   readonly candidates: CandidatePools;

@@ -35,11 +35,11 @@ export interface KeptRoom {
   readonly owner: object;
 }
 
-/** What a request needs of the limits. */
+/** The resources that a request needs. */
 export interface Need {
-  /** Of the limits of the pool and of the provider: what is launched. */
+  /** Counted in the limits of the pool and of the provider: nodes that are launched. */
   readonly need: QuotaInformation;
-  /** Of the tenant's limit: also ready nodes that counted for another tenant. */
+  /** Counted in the tenant's limit: also ready nodes that counted for another tenant. */
   readonly tenantNeed: QuotaInformation;
 }
 
@@ -215,7 +215,7 @@ export function precedes(
   return kept.from <= now || priorityOf(kept.request.id) < priorityOf(request.id);
 }
 
-/** What counts in this scope. */
+/** Returns the resources that count in this scope. */
 export function needIn({ kind }: QuotaScope, { need, tenantNeed }: Need): QuotaInformation {
   return kind === 'tenant' ? tenantNeed : need;
 }

@@ -74,7 +74,7 @@ export interface HandlerPool {
   /** The cloud said that there is no room, whatever we think. */
   outOfRoom(): void;
   /**
-   * Whether the limits allow these records, the last of which has this id, and these nodes of other tenants; else why not.
+   * Resolves with the shortfall if the limits do not allow these records, up to the last id, and these nodes of other tenants.
    * Nothing is begun before.
    */
   confirm(

@@ -10,7 +10,7 @@ const never = new AbortController().signal;
 
 let world: World;
 let decisions: DecisionLog;
-/** What the providers do instead of what they should. */
+/** The faults of the providers. */
 let spoilt: (provider: Provider) => Partial<Provider>;
 
 beforeEach(() => {

@@ -22,7 +22,7 @@ const MINUTE_MS = 60_000;
 let world: World;
 /** Somebody else with access to ZooKeeper. */
 let other: ZooKeeper;
-/** What launchers have warned of, and what else they have logged. */
+/** The warnings of launchers, and their other log lines. */
 let warnings: { message: string; fields: LogFields }[];
 let notes: { message: string; fields: LogFields }[];
 
@@ -244,7 +244,7 @@ describe('an instance', () => {
     ]);
   });
 
-  describe('of a node that is deleted, whose id nobody recorded,', () => {
+  describe('of a node that is deleted, whose id was not recorded,', () => {
     const deletion = async (more: () => Record<string, string>): Promise<string> => {
       await world.launcher([demo()]);
       const node = await freeNode();

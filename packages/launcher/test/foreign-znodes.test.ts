@@ -9,7 +9,7 @@ const demo = provider('demo', [pool('main', ['small'])]);
 
 let world: World;
 let zk: ZooKeeper;
-/** What launchers warn of: the message, and the fields as JSON. */
+/** The warnings of launchers: message, and fields as JSON. */
 let warnings: string[];
 
 beforeEach(async () => {

@@ -22,7 +22,7 @@ const REQUESTS = '/nodepool/requests';
 
 let world: World;
 let decisions: DecisionLog;
-/** What launches fail with before the cloud is asked, by provider and label. */
+/** Errors with which launches fail before the cloud is asked, by provider and label. */
 let launchFailure: (provider: string, label: string) => Error | undefined;
 let launches: number;
 let spoilt: (provider: Provider) => Partial<Provider>;

@@ -1,4 +1,4 @@
-/** What the documentation says of a checkout: its programs find all drivers of the workspace. */
+/** The programs of a checkout find all drivers of the workspace, as the documentation says. */
 
 import { readFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';

@@ -71,8 +71,8 @@ export class SimulatedRequestor {
 
   /**
    * A state of ZooKeeper was brought back, from the time `to`, milliseconds since the start. A request that is younger is
-   * gone, and its id may become another's; so may the ids of its nodes. Whoever still waits goes on waiting. Its session
-   * ends: one that lived on would have the locks again that it has released since, and nobody could release them.
+   * gone, and its id may become another's; so may the ids of its nodes. A requestor that still waits goes on waiting. Its session
+   * ends: one that lived on would have the locks again that it has released since, and could not release them.
    */
   restored(to: number): void {
     this.surroundings.server.expireSession(this.zooKeeper);

@@ -70,7 +70,7 @@ function providersByDriver(
   return users;
 }
 
-/** What a configuration may call the driver: its short name when it is one of ours, its package, a path, or an alias. */
+/** Returns the names by which a configuration may call the driver: a short name, its package, a path, an alias. */
 function namesOf(driver: InstalledDriver): readonly string[] {
   const names = new Set([driver.package, ...driver.aliases]);
   const ours = '@nodepool/driver-';

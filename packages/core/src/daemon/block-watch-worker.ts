@@ -9,7 +9,7 @@ export interface BlockWatchData {
   readonly thresholdMs: number;
 }
 
-/** What held up the main thread, innermost frame first. No frames: it was over before they could be read. */
+/** The stack that blocked the main thread, innermost frame first; empty if the block ended before it could be read. */
 export interface BlockReport {
   readonly blockedMs: number;
   readonly frames: readonly { readonly name: string; readonly url: string; readonly line: number }[];
@@ -22,7 +22,7 @@ const LOOK_MS = thresholdMs / 4;
 let lastBeat = Atomics.load(beats, 0);
 let lastBeatAt = performance.now();
 let lookedAt = lastBeatAt;
-/** Of the present block. */
+/** Describes the present block. */
 let frames: BlockReport['frames'] | undefined;
 
 /** Pauses the main thread for a moment, and reads its stack. Resolves with nothing if it was not blocked any more. */

@@ -4,7 +4,7 @@ import type { Logger } from '../observe/logger.js';
 import type { Diagnostics } from './diagnostics.js';
 import { isStop, type DaemonSignal } from './process-setup.js';
 
-/** What signals do to a daemon. */
+/** The effects of signals on a daemon. */
 export interface ControlledDaemon {
   /** Reads the configuration again, in the background. */
   reload(): void;

@@ -1,5 +1,5 @@
 /**
- * What a program sets up before it loads anything else: signals that come while it starts must neither end it nor open
+ * Sets up a process before anything else is loaded: signals that come while it starts must neither end it nor open
  * Node's inspector. This file imports nothing, so that it is loaded at once.
  */
 

@@ -284,7 +284,7 @@ export interface NodeCleanup extends Call {
 /** Decides what is leaked; knows the records. */
 export interface LeakRound {
   /**
-   * Of these resources, which were just listed, those that must be deleted: of this installation and provider by their
+   * Resolves with those of the resources, which were just listed, that must be deleted: of this installation and provider by their
    * tags, of no node and no upload that a fresh read still knows, seen in an earlier round too, and not too many at once.
    * Logs each of them with the reason.
    */

@@ -64,7 +64,7 @@ export interface ErrorPolicy {
   /** Outcome unless the error says otherwise. */
   readonly outcome: Outcome;
   /**
-   * What a launch does: retry at once, with back-off, once more with back-off to confirm the failure, when there is room,
+   * The reaction of a launch: retry at once, with back-off, once more with back-off to confirm the failure, when there is room,
    * or never.
    */
   readonly retry: 'at-once' | 'back-off' | 'confirm' | 'when-room' | 'never';

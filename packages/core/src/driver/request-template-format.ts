@@ -3,7 +3,7 @@
  * specification mini-language that texts and numbers need. Results are those of Python, ties and exponents included.
  */
 
-/** What is known of a value when the configuration is read. */
+/** The kind of a value, as far as it is known when the configuration is read. */
 export type ValueKind = 'text' | 'integer' | 'float' | 'list' | 'any';
 
 interface FormatParts {

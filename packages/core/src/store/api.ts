@@ -165,7 +165,7 @@ export interface RequestStore {
   /**
    * Takes a request that nobody contends for: locks it, makes it `pending` (a lost pending one stays so), makes the
    * records of nodes to launch, and locks and allocates ready nodes to reuse, which get the request's tenant and
-   * requestor, all in one transaction. Undefined: somebody was faster with the request or with one of the nodes.
+   * requestor, all in one transaction. Resolves with undefined if another launcher was faster with the request or a node.
    */
   accept(
     entry: RequestEntry,

@@ -14,7 +14,7 @@ import {
   type Provider,
 } from '../../src/index.js';
 
-it('a stack is logged once for an error that nobody foresaw, and never for one that the driver explains', async () => {
+it('a stack is logged once for an unforeseen error, and never for one that the driver explains', async () => {
   const failures = [
     new AuthError('the cloud refuses the password'),
     new AuthError('the cloud refuses the password'),

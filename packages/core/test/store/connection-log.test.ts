@@ -1,4 +1,4 @@
-/** What the log says of an outage of ZooKeeper, on a simulated server. */
+/** The log lines of an outage of ZooKeeper, on a simulated server. */
 
 import { afterEach, beforeEach, expect, it } from '@jest/globals';
 import { SimulatedZooKeeperServer, VirtualClock, type ZooKeeper } from '@nodepool/zookeeper';

@@ -25,7 +25,7 @@ async function recorded(): Promise<string> {
   return readFile(join(__dirname, 'compat', 'export-image-data.json'), 'utf8');
 }
 
-/** What is below the images of an existing Nodepool while one of them is paused. */
+/** The znodes below the images of an existing Nodepool while one of them is paused. */
 async function recordedTree(): Promise<ReadonlyMap<string, string>> {
   const text = await readFile(join(__dirname, 'compat', '11-image-paused-and-build-requested.txt'), 'utf8');
   const lines = text.split('\n').filter((line) => line.startsWith('/nodepool/images/'));

@@ -1,4 +1,4 @@
-/** What a slow viewer of the status page may cost. */
+/** The cost of a slow viewer of the status page. */
 
 import { IncomingMessage, ServerResponse } from 'node:http';
 import { Socket } from 'node:net';

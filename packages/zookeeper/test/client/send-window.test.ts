@@ -1,4 +1,4 @@
-/** What is in flight at once, and what that does for the session: a server in memory, on a virtual clock. */
+/** Requests in flight, and their effect on the session: a server in memory, on a virtual clock. */
 
 import { afterEach, describe, expect, it } from '@jest/globals';
 import { VirtualClock, type ZooKeeper } from '../../src/index.js';

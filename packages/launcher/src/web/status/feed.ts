@@ -18,7 +18,7 @@ const PLACE_MS = 10_000;
 
 interface Viewer {
   readonly since: number;
-  /** What was sent last. */
+  /** The sections that were sent last. */
   sections: SectionTexts;
   at: number;
   /** Since when the connection has not taken what was sent; at most one message waits. */
