@@ -1,81 +1,36 @@
-/** Watches what this process has under way besides timers: HTTP calls, of `fetch` and of `node:http`, and file operations. */
+/** Watches what this process has under way besides timers: file operations, connections to itself, and compression. */
 
-import { subscribe, unsubscribe } from 'node:diagnostics_channel';
-import { once } from 'node:events';
-import type { ClientRequest } from 'node:http';
-import { isJsonObject, systemClock } from '@nodepool/core';
+import { systemClock } from '@nodepool/core';
+import { isCompressing } from './compression.js';
+import { Connections } from './connections.js';
 
 /** Names of `process.getActiveResourcesInfo` for operations that end by themselves. */
-const OPERATION = /^(FSReq|GetAddrInfoReq|TCPConnect|PipeConnect|Write|Shutdown)/;
+const OPERATION = /Req(Callback|Promise|Wrap)?$|ConnectWrap$/;
 
-/** Turns of the event loop that what has just been answered gets to be worked on. */
+/** Turns of the event loop for code that continues after an operation has ended. */
 const TURNS = 3;
 
 export class InputOutput {
-  private readonly calls = new Set<object>();
-  private progressedAt = -Infinity;
+  private readonly connections = new Connections();
+  private inTransit = '';
+  private changedAt = 0;
 
-  /** `patienceMs`: calls that make no progress for so long count as not under way. */
+  /** `patienceMs`: what was sent and is not received for so long counts as never received. */
   constructor(private readonly patienceMs: number) {}
 
-  /** Whether a file operation is under way, or a call that has made progress lately. */
+  /** True if a file operation, a piece of compression or a transmission is under way. */
   get busy(): boolean {
-    if (process.getActiveResourcesInfo().some((name) => OPERATION.test(name))) {
-      this.progress();
-      return true;
-    }
-    return this.calls.size > 0 && systemClock.monotonic() - this.progressedAt < this.patienceMs;
-  }
-
-  /** Runs `work`, during which calls are seen. */
-  async watched<T>(work: () => Promise<T>): Promise<T> {
-    for (const [channel, listener] of this.listeners) subscribe(channel, listener);
-    try {
-      return await work();
-    } finally {
-      for (const [channel, listener] of this.listeners) unsubscribe(channel, listener);
-    }
+    if (isCompressing()) return true;
+    if (process.getActiveResourcesInfo().some((name) => OPERATION.test(name))) return true;
+    const inTransit = this.connections.inTransit();
+    const now = systemClock.monotonic();
+    if (inTransit !== this.inTransit) this.changedAt = now;
+    this.inTransit = inTransit;
+    return inTransit !== '' && now - this.changedAt < this.patienceMs;
   }
 
   /** Lets the event loop turn a few times, and look at input and output. */
   async turns(): Promise<void> {
     for (let turn = 0; turn < TURNS; turn += 1) await new Promise((resolve) => setImmediate(resolve));
   }
-
-  private readonly listeners: readonly (readonly [string, (message: unknown) => void])[] = [
-    ['undici:request:create', (message) => this.began(requestOf(message))],
-    ['undici:request:bodySent', () => this.progress()],
-    ['undici:request:headers', () => this.progress()],
-    ['undici:request:trailers', (message) => this.ended(requestOf(message))],
-    ['undici:request:error', (message) => this.ended(requestOf(message))],
-    ['http.client.request.start', (message) => this.beganHttp(requestOf(message))],
-    ['http.client.response.finish', (message) => this.ended(requestOf(message))],
-  ];
-
-  private beganHttp(request: object | undefined): void {
-    this.began(request);
-    if (request === undefined) return;
-    const ended = (): void => this.ended(request);
-    once(request as ClientRequest, 'close').then(ended, ended);
-  }
-
-  private began(request: object | undefined): void {
-    if (request !== undefined) this.calls.add(request);
-    this.progress();
-  }
-
-  private ended(request: object | undefined): void {
-    if (request !== undefined) this.calls.delete(request);
-    this.progress();
-  }
-
-  private progress(): void {
-    this.progressedAt = systemClock.monotonic();
-  }
-}
-
-function requestOf(message: unknown): object | undefined {
-  if (!isJsonObject(message)) return undefined;
-  const request: unknown = message['request'];
-  return typeof request === 'object' && request !== null ? request : undefined;
 }

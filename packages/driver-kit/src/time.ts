@@ -31,48 +31,35 @@ export function realTime(): TestTime {
 export interface SimulatedTimeOptions {
   /** Default: a new one. */
   readonly clock?: VirtualClock;
-  /** Real milliseconds for which time stands still while a call that is under way makes no progress. Default 300. */
+  /**
+   * Real milliseconds for which time stands still while bytes that were sent are not received. Default 30,000: bytes between
+   * two sockets of this process arrive, and only a limit for tests that hang is needed.
+   */
   readonly patienceMs?: number;
 }
 
-/**
- * A jump over more time than that, or to the end when no timer is left, is made only after so many real milliseconds in
- * which nothing happened: not everything that a process waits for is seen as input or output.
- */
-const LONG_JUMP_MS = 5000;
-const QUIET_MS = 30;
+const DEFAULT_PATIENCE_MS = 30_000;
 
 /**
- * Time of a virtual clock, which passes when nothing else happens: while HTTP calls or file operations of this process are
- * under way it stands still, for as long as something comes of them. For simulated clouds in this process and on the same
- * clock, called directly or over HTTP.
+ * Time of a virtual clock, which passes when nothing else happens. It stands still while the process has file operations,
+ * name lookups or compression under way, or has sent itself something that it has not received. For simulated clouds in
+ * this process and on the same clock, called directly or over HTTP.
  */
 export function simulatedTime(options: SimulatedTimeOptions = {}): TestTime & { readonly clock: VirtualClock } {
   const clock = options.clock ?? new VirtualClock();
-  const io = new InputOutput(options.patienceMs ?? 300);
-  const look = async (condition: () => boolean): Promise<'holds' | 'busy' | 'quiet'> => {
-    await io.turns();
-    if (condition()) return 'holds';
-    return io.busy ? 'busy' : 'quiet';
-  };
+  const io = new InputOutput(options.patienceMs ?? DEFAULT_PATIENCE_MS);
   const until = async (condition: () => boolean, limitMs: number): Promise<boolean> => {
     const end = clock.monotonic() + limitMs;
     for (;;) {
-      let state = await look(condition);
-      const next = clock.nextDueAt ?? Infinity;
-      if (state === 'quiet' && next - clock.monotonic() > LONG_JUMP_MS) {
-        await sleep(systemClock, QUIET_MS);
-        state = await look(condition);
-      }
-      if (state === 'holds') return true;
-      // What happened meanwhile may have made a timer, or taken one away.
-      if (state === 'busy' || (clock.nextDueAt ?? Infinity) !== next) continue;
-      if (next > end) {
+      await io.turns();
+      if (condition()) return true;
+      if (io.busy) continue;
+      if ((clock.nextDueAt ?? Infinity) > end) {
         await clock.advance(end - clock.monotonic());
         return condition();
       }
       await clock.runNext();
     }
   };
-  return { clock, until: (condition, limitMs) => io.watched(() => until(condition, limitMs)) };
+  return { clock, until };
 }
