@@ -3,6 +3,13 @@
  * the places that catch them. `instanceof` fails across two copies of this package; `isDriverError` does not.
  */
 
+import { inspect } from 'node:util';
+import { isError } from '../observe/error-text.js';
+import { networkFailureOf } from './network-errors.js';
+
+/** Characters of a thrown value, other than an error, that its message contains. */
+const MAX_THROWN = 500;
+
 /** Whether the call that failed took effect in the cloud. */
 export type Outcome = 'not-applied' | 'applied' | 'unknown';
 
@@ -209,9 +216,25 @@ export function isDriverError(error: unknown): error is DriverError {
   return error instanceof Error && 'code' in error && 'outcome' in error && String(error.code) in ERROR_POLICIES;
 }
 
-/** Whatever a driver threw, as a `DriverError`. */
+/**
+ * Returns whatever a driver threw as a `DriverError`. Errors of `fetch` and of connections become `transient`, `timeout` or
+ * `configuration`; all others are `unexpected`.
+ */
 export function toDriverError(error: unknown): DriverError {
   if (isDriverError(error)) return error;
-  const message = error instanceof Error ? error.message : String(error);
-  return new DriverError('unexpected', message, { cause: error });
+  const network = networkFailureOf(error);
+  if (network !== undefined) {
+    const { code, message, outcome } = network;
+    const options = { outcome, cause: error };
+    if (code === 'timeout') return new TimeoutError(message, options);
+    return code === 'transient' ? new TransientError(message, options) : new ConfigurationError(message, options);
+  }
+  return new DriverError('unexpected', isError(error) ? error.message : describeThrown(error), { cause: error });
+}
+
+function describeThrown(thrown: unknown): string {
+  const value = typeof thrown === 'string' ? thrown : inspect(thrown, { depth: 1, breakLength: Infinity });
+  if (thrown === null || thrown === undefined) return `the driver threw ${value} instead of an error`;
+  const article = typeof thrown === 'object' ? 'an' : 'a';
+  return `the driver threw ${article} ${typeof thrown} instead of an error: ${value.slice(0, MAX_THROWN)}`;
 }

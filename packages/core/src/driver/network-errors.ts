@@ -1,0 +1,93 @@
+/** Failures of connections as Node.js throws them, from `fetch`, `node:http` and `node:net`. */
+
+import type { DriverErrorCode, Outcome } from './errors.js';
+
+export interface NetworkFailure {
+  readonly code: Extract<DriverErrorCode, 'transient' | 'timeout' | 'configuration'>;
+  /** `not-applied` if no connection was established, hence nothing was sent. */
+  readonly outcome: Outcome;
+  /** What failed and why, e.g. `fetch failed: connect ECONNREFUSED 192.0.2.1:443`. */
+  readonly message: string;
+}
+
+/** Codes of errors that occur before anything is sent. */
+const NEVER_SENT: ReadonlySet<string> = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'UND_ERR_CONNECT_TIMEOUT']);
+/** Calls of the operating system that come before anything is sent. */
+const BEFORE_SENDING = /^(connect|getaddrinfo)$/;
+/** Codes that also occur on established connections. */
+const BROKEN: ReadonlySet<string> = new Set([
+  'ECONNABORTED',
+  'ECONNRESET',
+  'EHOSTDOWN',
+  'EHOSTUNREACH',
+  'ENETDOWN',
+  'ENETRESET',
+  'ENETUNREACH',
+  'ENOTCONN',
+  'EPIPE',
+  'EADDRNOTAVAIL',
+  'ERR_STREAM_PREMATURE_CLOSE',
+  'UND_ERR_CLOSED',
+  'UND_ERR_DESTROYED',
+  'UND_ERR_RES_CONTENT_LENGTH_MISMATCH',
+  'UND_ERR_SOCKET',
+]);
+const TIMED_OUT: ReadonlySet<string> = new Set([
+  'ETIMEDOUT',
+  'ESOCKETTIMEDOUT',
+  'UND_ERR_CONNECT_TIMEOUT',
+  'UND_ERR_HEADERS_TIMEOUT',
+  'UND_ERR_BODY_TIMEOUT',
+]);
+/** Certificates are checked before anything is sent, and waiting does not make them valid. */
+const BAD_CERTIFICATE = /CERT|SELF_SIGNED|UNABLE_TO_VERIFY/;
+/** `AbortSignal.timeout` aborts with a DOMException of this code. */
+const DOM_TIMEOUT_ERR = 23;
+
+/** Returns what an error says of the network if it comes from a connection, else undefined. */
+export function networkFailureOf(error: unknown): NetworkFailure | undefined {
+  if (!isRecord(error)) return undefined;
+  if (error['name'] === 'TimeoutError' && error['code'] === DOM_TIMEOUT_ERR)
+    return { code: 'timeout', outcome: 'unknown', message: textOf(error) };
+  // `fetch` rejects with a TypeError, and a body that breaks off with another one; the cause has the code.
+  const { cause } = error;
+  if (error['name'] === 'TypeError' && isRecord(cause)) {
+    const failure = networkFailureOf(cause);
+    return failure && { ...failure, message: `${textOf(error)}: ${failure.message}` };
+  }
+  const { code } = error;
+  if (typeof code !== 'string') return undefined;
+  const kind = kindOf(code);
+  if (kind === undefined) return undefined;
+  const message = textOf(error);
+  const outcome = wasSent(error) ? 'unknown' : 'not-applied';
+  return {
+    // A cloud that accepts no connection is out of service, however that shows.
+    code: kind === 'timeout' && outcome === 'not-applied' ? 'transient' : kind,
+    outcome,
+    message: message.includes(code) ? message : `${message} (${code})`,
+  };
+}
+
+function kindOf(code: string): NetworkFailure['code'] | undefined {
+  if (TIMED_OUT.has(code)) return 'timeout';
+  if (BAD_CERTIFICATE.test(code)) return 'configuration';
+  return NEVER_SENT.has(code) || BROKEN.has(code) || code.startsWith('HPE_') ? 'transient' : undefined;
+}
+
+/** A host with several addresses fails with an error for each. */
+function wasSent(error: Readonly<Record<string, unknown>>): boolean {
+  const { code, syscall, errors } = error;
+  if (Array.isArray(errors) && errors.length > 0) return errors.some((each) => !isRecord(each) || wasSent(each));
+  if (typeof syscall === 'string' && BEFORE_SENDING.test(syscall)) return false;
+  return typeof code !== 'string' || !(NEVER_SENT.has(code) || BAD_CERTIFICATE.test(code));
+}
+
+function textOf({ message, errors }: Readonly<Record<string, unknown>>): string {
+  if (typeof message === 'string' && message !== '') return message;
+  return Array.isArray(errors) ? errors.filter(isRecord).map(textOf).join(', ') : 'the connection failed';
+}
+
+function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null;
+}
