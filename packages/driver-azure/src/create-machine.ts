@@ -129,7 +129,12 @@ export class CreateMachine implements StateMachine {
       this.state === 'preparing' || this.state === 'creating'
         ? error.outcome === 'not-applied'
         : error.outcome !== 'applied';
-    if (this.absent || !ERROR_POLICIES[error.code].mayPass || !harmless || clock.monotonic() - this.failingSince > PATIENCE_MS)
+    if (
+      this.absent ||
+      !ERROR_POLICIES[error.code].mayPass ||
+      !harmless ||
+      clock.monotonic() - this.failingSince > PATIENCE_MS
+    )
       throw error;
     this.failures += 1;
     if (this.state === 'preparing' || this.state === 'creating') this.state = 'start';

@@ -2,7 +2,7 @@
 
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import type { JsonObject } from '@nodepool/core';
-import type { Resource } from '@nodepool/dev-azure';
+import { SAMPLE_GALLERY, type Resource } from '@nodepool/dev-azure';
 import { openCloud, section, type OpenCloud } from './cloud.js';
 import { TestProvider } from './provider.js';
 
@@ -11,6 +11,8 @@ const NICS = 'Microsoft.Network/networkInterfaces';
 const ADDRESSES = 'Microsoft.Network/publicIPAddresses';
 const DISKS = 'Microsoft.Compute/disks';
 const ALL = [VMS, NICS, ADDRESSES, DISKS] as const;
+
+const gallery = { 'gallery-name': SAMPLE_GALLERY.name, name: SAMPLE_GALLERY.image };
 
 let open: OpenCloud;
 const started: TestProvider[] = [];
@@ -84,18 +86,18 @@ describe('a launch', () => {
   it.each([
     [
       'an image of the marketplace',
-      { 'image-reference': { publisher: 'D', offer: 'o', sku: 's', version: 'latest' } },
-      { offer: 'o' },
+      { 'image-reference': { publisher: 'Debian', offer: 'debian-12', sku: '12-gen2', version: 'latest' } },
+      { offer: 'debian-12', sku: '12-gen2' },
     ],
     [
       'a community gallery',
-      { 'community-gallery-image': { 'gallery-name': 'g', name: 'i', version: '1' } },
-      { communityGalleryImageId: '/CommunityGalleries/g/Images/i/Versions/1' },
+      { 'community-gallery-image': { ...gallery, version: '1.0.0' } },
+      { communityGalleryImageId: `/CommunityGalleries/${SAMPLE_GALLERY.name}/Images/debian/Versions/1.0.0` },
     ],
     [
       'a shared gallery',
-      { 'shared-gallery-image': { 'gallery-name': 'g', name: 'i', version: 'latest' } },
-      { sharedGalleryImageId: '/SharedGalleries/g/Images/i/Versions/latest' },
+      { 'shared-gallery-image': { ...gallery, version: 'latest' } },
+      { sharedGalleryImageId: `/SharedGalleries/${SAMPLE_GALLERY.name}/Images/debian/Versions/latest` },
     ],
   ])('takes its image from %s', async (_what, source, reference) => {
     const test = await provider(image(source));
@@ -114,7 +116,9 @@ describe('a launch', () => {
   });
 
   it('can have a password by chance, of which Azure approves', async () => {
-    const test = await provider(image({ 'image-id': '/subscriptions/s/galleries/x', 'generate-password': true }));
+    open.cloud.disks.addImage('nodepool', 'own', 'centralus', {});
+    const [own] = open.cloud.list('Microsoft.Compute/images');
+    const test = await provider(image({ 'image-id': own?.id ?? '', 'generate-password': true }));
     await test.launch();
     expect(open.cloud.list(VMS)).toHaveLength(1);
   });

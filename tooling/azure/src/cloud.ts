@@ -1,36 +1,32 @@
-/** What the services share: the store, operations, and answers as all of them give them. */
+/** The state that the services share, and answers that all of them give. */
 
 import { isJsonObject, type Clock, type JsonObject, type JsonValue, type RandomSource } from '@nodepool/core';
+import { Definitions } from './definitions.js';
 import type { Answer, Exchange } from './exchange.js';
 import type { FaultPlan } from './faults.js';
+import { textIn } from './fields.js';
 import { Operations, type NewOperation } from './operations.js';
-import { Refusal } from './refusal.js';
-import { ACCOUNT, SAMPLE_LIMITS, type CloudSettings } from './settings.js';
-import { Store, type Resource, type ResourceType } from './store.js';
-import { Validator } from './validate.js';
+import { notFound, Refusal } from './refusal.js';
+import { ACCOUNT, LOCATIONS, SAMPLE_LIMITS, type CloudSettings } from './settings.js';
+import { idOf, Store, tagsIn, type Resource, type ResourceType } from './store.js';
 
-/** With what each type is described, and by which package. */
-const MAPPERS: Readonly<Record<ResourceType, readonly ['compute' | 'network', string]>> = {
-  'Microsoft.Compute/virtualMachines': ['compute', 'VirtualMachine'],
-  'Microsoft.Compute/disks': ['compute', 'Disk'],
-  'Microsoft.Compute/images': ['compute', 'Image'],
-  'Microsoft.Network/networkInterfaces': ['network', 'NetworkInterface'],
-  'Microsoft.Network/publicIPAddresses': ['network', 'PublicIPAddress'],
-};
-
-/** Fields that name what uses a resource. */
+/** Fields that name the user of a resource. */
 const USERS = new Set(['managedBy', 'virtualMachine', 'ipConfiguration']);
+const MAX_TAGS = 50;
+const MAX_TAG_NAME = 512;
+const MAX_TAG_VALUE = 256;
+const TAG_NAME_REFUSES = /[<>%&\\?/]/;
 
 export class Cloud {
   readonly store: Store;
   readonly operations: Operations;
-  readonly groups = new Set<string>();
+  /** Locations by lower-case name. */
+  readonly groups = new Map<string, string>();
   readonly limits = new Map(Object.entries(SAMPLE_LIMITS));
+  readonly compute = new Definitions('compute');
+  readonly network = new Definitions('network');
+  readonly resources = new Definitions('resources');
   base = '';
-  private readonly validators = {
-    compute: Validator.of('@azure/arm-compute-models'),
-    network: Validator.of('@azure/arm-network'),
-  };
 
   constructor(
     readonly clock: Clock,
@@ -42,29 +38,13 @@ export class Cloud {
     this.operations = new Operations(clock, random);
   }
 
-  /** A body that Microsoft's description does not allow is refused, as the resource manager does. */
-  checkRequest(kind: 'compute' | 'network', className: string, body: JsonValue): void {
-    const [problem] = this.validators[kind].problems(className, body, 'request');
-    if (problem !== undefined)
-      throw new Refusal(400, 'InvalidRequestContent', `The request content was invalid: ${problem}.`);
-  }
-
-  /** An answer that it does not allow is a defect of the simulation. */
-  checkAnswer(kind: 'compute' | 'network', className: string, body: JsonValue): void {
-    const [problem] = this.validators[kind].problems(className, body, 'answer');
-    if (problem !== undefined) throw new Error(`the simulation would answer what Azure does not: ${problem}`);
-  }
-
-  /** A resource as it is shown, held to its description. */
+  /** Returns a resource as an answer shows it, without references to deleted users. */
   shown(resource: Resource, more: JsonObject = {}): JsonObject {
     const body = this.store.show(resource);
     const properties = { ...(body['properties'] as JsonObject), ...more };
-    const whole = this.withoutDangling({ ...body, properties: this.withoutDangling(properties) });
-    this.checkAnswer(...MAPPERS[resource.type], whole);
-    return whole;
+    return this.withoutDangling({ ...body, properties: this.withoutDangling(properties) });
   }
 
-  /** What used a resource and is gone leaves no trace on it. */
   private withoutDangling(fields: JsonObject): JsonObject {
     const dangles = (key: string, value: JsonValue): boolean => {
       if (!USERS.has(key)) return false;
@@ -74,7 +54,46 @@ export class Cloud {
     return Object.fromEntries(Object.entries(fields).filter(([key, value]) => !dangles(key, value)));
   }
 
-  /** The end is asked for at an address of its own. */
+  /** Returns a resource; throws if the group or the resource does not exist. */
+  find(type: ResourceType, [group = '', name = '']: readonly string[]): Resource {
+    this.requireGroup(group);
+    const found = this.store.find(type, group, name);
+    if (found === undefined) throw notFound(idOf(type, group, name));
+    return found;
+  }
+
+  /** Answers with one resource. */
+  get(type: ResourceType, { params }: Exchange, more: JsonObject = {}): Answer {
+    return { status: 200, body: this.shown(this.find(type, params), more) };
+  }
+
+  /** Answers with a page of a type: of a group, or of the subscription if the path names none. */
+  list(type: ResourceType, exchange: Exchange): Answer {
+    const [group] = exchange.params;
+    if (group !== undefined) this.requireGroup(group);
+    const found = this.store
+      .list(type, exchange.lagMs)
+      .filter((one) => group === undefined || one.group.toLowerCase() === group.toLowerCase());
+    return this.page(
+      found.map((one) => this.shown(one)),
+      exchange,
+    );
+  }
+
+  /** Replaces the tags, the only change that the simulation knows; throws if another one is wanted. */
+  patch(type: ResourceType, { params, json }: Exchange): Resource {
+    const found = this.find(type, params);
+    const { tags, ...other } = json();
+    const [change] = Object.keys(other);
+    if (change !== undefined) {
+      throw new Refusal(409, 'PropertyChangeNotAllowed', `Changing property '${change}' is not allowed.`);
+    }
+    checkTags(tags);
+    if (tags !== undefined) found.tags = tagsIn(tags);
+    return found;
+  }
+
+  /** The client polls the end of the operation at addresses of its own. */
   accepted(operation: NewOperation, status: 200 | 201 | 202, body?: JsonValue): Answer {
     const id = this.operations.start(operation);
     const address = `${this.base}/subscriptions/${ACCOUNT.subscriptionId}/providers/Microsoft.Compute/locations/here`;
@@ -82,14 +101,14 @@ export class Cloud {
       status,
       body,
       headers: {
-        'Azure-AsyncOperation': `${address}/operations/${id}?api-version=2026-03-01`,
-        Location: `${address}/results/${id}?api-version=2026-03-01`,
+        'Azure-AsyncOperation': `${address}/operations/${id}?api-version=2025-04-01`,
+        Location: `${address}/results/${id}?api-version=2025-04-01`,
         'Retry-After': String(this.settings().retryAfterSeconds),
       },
     };
   }
 
-  /** A page of a list, and where the next one is. */
+  /** A page of a list, with the address of the next one. */
   page(items: readonly JsonObject[], { query, url }: Exchange): Answer {
     const start = Number(query.get('$skiptoken') ?? 0);
     const end = start + this.settings().pageLimit;
@@ -105,4 +124,64 @@ export class Cloud {
     if (this.groups.has(group.toLowerCase())) return;
     throw new Refusal(404, 'ResourceGroupNotFound', `Resource group '${group}' could not be found.`);
   }
+
+  /** Checks the parts that all resources have: group, name, location, zones and tags. Returns the location. */
+  checkResource(type: ResourceType, [group = '', name = '']: readonly string[], body: JsonObject): string {
+    this.requireGroup(group);
+    const { zones: wanted } = body;
+    const location = textIn(body, 'location');
+    if (!RESOURCE_NAMES[type].test(name)) {
+      throw new Refusal(
+        400,
+        'InvalidParameter',
+        `The entity name '${name}' is invalid according to its validation rule.`,
+      );
+    }
+    const known = LOCATIONS.find((one) => sameLocation(one.name, location));
+    if (known === undefined) {
+      const message = `The provided location '${location}' is not available for resource type '${type}'.`;
+      throw new Refusal(400, 'LocationNotAvailableForResourceType', message);
+    }
+    if (Array.isArray(wanted)) {
+      const zones: readonly unknown[] = wanted;
+      const wrong = zones.find((zone) => typeof zone !== 'string' || !known.zones.includes(zone));
+      if (wrong !== undefined || zones.length > 1) {
+        const message = `The zone(s) '${zones.join()}' for resource '${type}/${name}' is not supported.`;
+        throw new Refusal(400, 'InvalidAvailabilityZone', message);
+      }
+    }
+    checkTags(body['tags']);
+    return known.name;
+  }
+}
+
+/** Microsoft's naming rules: letters, digits, `.`, `_` and `-`. */
+const RESOURCE_NAMES: Readonly<Record<ResourceType, RegExp>> = {
+  'Microsoft.Compute/virtualMachines': /^[^_\W][\w.-]{0,62}(?<![.-])$/,
+  'Microsoft.Compute/disks': /^[\w.-]{1,80}$/,
+  'Microsoft.Compute/images': /^[^_\W][\w.-]{0,78}(?<![.-])$/,
+  'Microsoft.Network/networkInterfaces': /^[^_\W][\w.-]{0,78}(?<![.-])$/,
+  'Microsoft.Network/publicIPAddresses': /^[^_\W][\w.-]{0,78}(?<![.-])$/,
+};
+
+export function checkName(type: ResourceType, name: string): void {
+  if (RESOURCE_NAMES[type].test(name)) return;
+  throw new Refusal(400, 'InvalidResourceName', `Resource name ${name} is invalid.`);
+}
+
+export function checkTags(tags: JsonValue | undefined): void {
+  const entries = Object.entries(isJsonObject(tags) ? tags : {});
+  const wrong = entries.find(
+    ([name, value]) =>
+      name.length > MAX_TAG_NAME ||
+      TAG_NAME_REFUSES.test(name) ||
+      (typeof value === 'string' && value.length > MAX_TAG_VALUE),
+  );
+  if (wrong !== undefined) throw new Refusal(400, 'InvalidTagNameCharacters', `The tag '${wrong[0]}' is invalid.`);
+  if (entries.length > MAX_TAGS) throw new Refusal(400, 'TooManyTags', `At most ${MAX_TAGS} tags are allowed.`);
+}
+
+/** Locations are written `centralus` and `Central US`. */
+function sameLocation(a: string, b: string): boolean {
+  return a === b.replaceAll(' ', '').toLowerCase();
 }

@@ -1,11 +1,12 @@
 /** Managed disks, which can be written through an address of their own, and images that are made from them. */
 
+import { isDeepStrictEqual } from 'node:util';
 import { isJsonObject, type JsonObject } from '@nodepool/core';
 import type { Cloud } from './cloud.js';
-import { groupPath, resourcePath, type Answer, type Exchange, type Route } from './exchange.js';
-import { objectIn, textIn } from './machines.js';
+import { published, type Answer, type Exchange, type Route } from './exchange.js';
+import { objectIn, textIn } from './fields.js';
 import { notFound, Refusal } from './refusal.js';
-import { idOf, tagsIn, type Resource } from './store.js';
+import { tagsIn, type Resource } from './store.js';
 
 const DISK = 'Microsoft.Compute/disks';
 const IMAGE = 'Microsoft.Compute/images';
@@ -25,32 +26,26 @@ export class Disks {
   constructor(private readonly cloud: Cloud) {}
 
   routes(): readonly Route[] {
+    const { cloud } = this;
+    const route = (operation: string, name: string, handle: Route['handle']): Route =>
+      published(cloud.compute, operation, name, handle);
+    const patch = (type: typeof DISK | typeof IMAGE, exchange: Exchange): Answer => ({
+      status: 200,
+      body: cloud.shown(cloud.patch(type, exchange)),
+    });
     return [
-      { operation: 'disks.put', method: 'PUT', path: resourcePath(DISK), handle: (exchange) => this.putDisk(exchange) },
-      {
-        operation: 'disks.list',
-        method: 'GET',
-        path: groupPath(DISK),
-        handle: (exchange) => this.list(DISK, exchange),
-      },
-      {
-        operation: 'disks.delete',
-        method: 'DELETE',
-        path: resourcePath(DISK),
-        handle: ({ params }) => this.deleteDisk(params),
-      },
-      {
-        operation: 'disks.beginGetAccess',
-        method: 'POST',
-        path: resourcePath(DISK, '/beginGetAccess'),
-        handle: (exchange) => this.grant(exchange),
-      },
-      {
-        operation: 'disks.endGetAccess',
-        method: 'POST',
-        path: resourcePath(DISK, '/endGetAccess'),
-        handle: ({ params }) => this.revoke(params),
-      },
+      route('disks.put', 'disks.createOrUpdate', (exchange) => this.putDisk(exchange)),
+      route('disks.get', 'disks.get', (exchange) => cloud.get(DISK, exchange)),
+      route('disks.patch', 'disks.update', (exchange) => patch(DISK, exchange)),
+      route('disks.list', 'disks.listByResourceGroup', (exchange) => cloud.list(DISK, exchange)),
+      route('disks.delete', 'disks.delete', ({ params }) => this.deleteDisk(params)),
+      route('disks.beginGetAccess', 'disks.grantAccess', (exchange) => this.grant(exchange)),
+      route('disks.endGetAccess', 'disks.revokeAccess', ({ params }) => this.revoke(params)),
+      route('images.put', 'images.createOrUpdate', (exchange) => this.putImage(exchange)),
+      route('images.get', 'images.get', (exchange) => cloud.get(IMAGE, exchange)),
+      route('images.patch', 'images.update', (exchange) => patch(IMAGE, exchange)),
+      route('images.list', 'images.listByResourceGroup', (exchange) => cloud.list(IMAGE, exchange)),
+      route('images.delete', 'images.delete', ({ params }) => this.deleteImage(params)),
       {
         operation: 'pages.put',
         method: 'PUT',
@@ -58,30 +53,18 @@ export class Disks {
         open: true,
         handle: (exchange) => this.putPages(exchange),
       },
-      {
-        operation: 'images.put',
-        method: 'PUT',
-        path: resourcePath(IMAGE),
-        handle: (exchange) => this.putImage(exchange),
-      },
-      {
-        operation: 'images.list',
-        method: 'GET',
-        path: groupPath(IMAGE),
-        handle: (exchange) => this.list(IMAGE, exchange),
-      },
-      {
-        operation: 'images.delete',
-        method: 'DELETE',
-        path: resourcePath(IMAGE),
-        handle: ({ params }) => this.deleteImage(params),
-      },
     ];
   }
 
   /** An image that is there without an upload. */
-  addImage(group: string, name: string, location: string, tags: Readonly<Record<string, string>>): void {
-    const properties = { storageProfile: { osDisk: { osType: 'Linux', osState: 'Generalized' } } };
+  addImage(
+    group: string,
+    name: string,
+    location: string,
+    tags: Readonly<Record<string, string>>,
+    hyperVGeneration: 'V1' | 'V2' = 'V1',
+  ): void {
+    const properties = { hyperVGeneration, storageProfile: { osDisk: { osType: 'Linux', osState: 'Generalized' } } };
     this.cloud.store.put({ type: IMAGE, group, name, location, tags, properties, workMs: 0 });
   }
 
@@ -93,9 +76,12 @@ export class Disks {
   private putDisk({ params, json }: Exchange): Answer {
     const [group = '', name = ''] = params;
     const { cloud } = this;
-    cloud.requireGroup(group);
     const body = json();
-    cloud.checkRequest('compute', 'Disk', body);
+    const location = cloud.checkResource(DISK, params, body);
+    const existing = cloud.store.find(DISK, group, name);
+    if (existing !== undefined && isDeepStrictEqual(existing.request, body)) {
+      return cloud.accepted({ workMs: 0 }, 200, cloud.shown(existing));
+    }
     const properties = objectIn(body, 'properties');
     const size = objectIn(properties, 'creationData')['uploadSizeBytes'];
     if (typeof size !== 'number' || size % 2 ** 20 !== PAGE_BYTES) {
@@ -107,7 +93,7 @@ export class Disks {
     }
     const { workMs } = cloud.settings();
     const disk = cloud.store.put({
-      ...{ type: DISK, group, name, location: textIn(body, 'location'), tags: tagsIn(body['tags']), workMs },
+      ...{ type: DISK, group, name, location, request: body, tags: tagsIn(body['tags']), workMs },
       extra: isJsonObject(body['sku']) ? { sku: body['sku'] } : {},
       properties: { ...properties, diskState: 'ReadyToUpload', diskSizeGB: Math.ceil(size / 2 ** 30) },
     });
@@ -127,11 +113,10 @@ export class Disks {
     return this.remove(disk);
   }
 
-  private grant({ params, json }: Exchange): Answer {
-    const [group = '', name = ''] = params;
+  private grant({ params }: Exchange): Answer {
+    const [, name = ''] = params;
     const { cloud } = this;
-    const disk = this.disk(group, name);
-    cloud.checkRequest('compute', 'GrantAccessData', json());
+    const disk = cloud.find(DISK, params);
     const size = Number(objectIn(disk.properties, 'creationData')['uploadSizeBytes']);
     const secret = cloud.random.uuidHex();
     const kept = this.blobs.get(name)?.data;
@@ -141,8 +126,9 @@ export class Disks {
     return cloud.accepted({ workMs: cloud.settings().workMs, result }, 202);
   }
 
-  private revoke([group = '', name = '']: readonly string[]): Answer {
-    const disk = this.disk(group, name);
+  private revoke(params: readonly string[]): Answer {
+    const [, name = ''] = params;
+    const disk = this.cloud.find(DISK, params);
     if (disk.properties['diskState'] === 'ActiveUpload') {
       disk.properties = { ...disk.properties, diskState: 'Unattached' };
       const blob = this.blobs.get(name);
@@ -169,13 +155,18 @@ export class Disks {
   private putImage({ params, json }: Exchange): Answer {
     const [group = '', name = ''] = params;
     const { cloud } = this;
-    cloud.requireGroup(group);
     const body = json();
-    cloud.checkRequest('compute', 'Image', body);
+    const location = cloud.checkResource(IMAGE, params, body);
+    const existing = cloud.store.find(IMAGE, group, name);
+    if (existing !== undefined && isDeepStrictEqual(existing.request, body)) {
+      return cloud.accepted({ workMs: 0 }, 200, cloud.shown(existing));
+    }
     const properties = objectIn(body, 'properties');
     const source = textIn(objectIn(objectIn(objectIn(properties, 'storageProfile'), 'osDisk'), 'managedDisk'), 'id');
     const disk = cloud.store.get(source);
     if (disk === undefined) throw notFound(source);
+    if (disk.location !== location)
+      throw new Refusal(400, 'InvalidParameter', `Disk ${disk.id} is in another location.`);
     const data = this.blobs.get(disk.name)?.data;
     const footer = data?.toString('latin1', data.length - PAGE_BYTES, data.length - PAGE_BYTES + 8);
     if (disk.properties['diskState'] !== 'Unattached' || footer !== 'conectix') {
@@ -191,7 +182,8 @@ export class Disks {
       type: IMAGE,
       group,
       name,
-      location: textIn(body, 'location'),
+      location,
+      request: body,
       tags,
       properties,
       workMs,
@@ -208,24 +200,6 @@ export class Disks {
     const { workMs } = this.cloud.settings();
     this.cloud.store.remove(resource, workMs);
     return this.cloud.accepted({ workMs }, 202);
-  }
-
-  private list(type: typeof DISK | typeof IMAGE, exchange: Exchange): Answer {
-    const [group = ''] = exchange.params;
-    this.cloud.requireGroup(group);
-    const found = this.cloud.store
-      .list(type, exchange.lagMs)
-      .filter((one) => one.group.toLowerCase() === group.toLowerCase());
-    return this.cloud.page(
-      found.map((one) => this.cloud.shown(one)),
-      exchange,
-    );
-  }
-
-  private disk(group: string, name: string): Resource {
-    const disk = this.cloud.store.find(DISK, group, name);
-    if (disk === undefined) throw notFound(idOf(DISK, group, name));
-    return disk;
   }
 }
 

@@ -1,15 +1,17 @@
-/** What a call is to those who handle it, and what they answer. */
+/** A call as its handler gets it, and its answer. */
 
 import type { JsonObject, JsonValue } from '@nodepool/core';
+import type { Definitions } from './definitions.js';
 
 export interface Exchange {
   readonly method: string;
   readonly query: URLSearchParams;
+  /** Parts of the path, without the subscription. */
   readonly params: readonly string[];
   readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>;
   readonly body: Buffer;
   readonly json: () => JsonObject;
-  /** How old lists are. */
+  /** Age of lists, milliseconds. */
   readonly lagMs: number;
   /** Path and query, for links to further pages. */
   readonly url: URL;
@@ -18,31 +20,32 @@ export interface Exchange {
 export interface Answer {
   readonly status: number;
   readonly body?: JsonValue | undefined;
-  /** Instead of a JSON body. */
+  /** Replaces the JSON body. */
   readonly text?: string;
   readonly headers?: Readonly<Record<string, string>>;
 }
 
 export interface Route {
+  /** Name in fault plans and call logs, e.g. `virtualMachines.put`. */
   readonly operation: string;
   readonly method: string;
-  /** Groups are `Exchange.params`. */
   readonly path: RegExp;
-  /** Without a token of the login. */
+  /** Names of the groups of `path`, if the operation is published. */
+  readonly published?: { readonly definitions: Definitions; readonly name: string; readonly names: readonly string[] };
+  /** The call needs no token. */
   readonly open?: boolean;
   readonly handle: (exchange: Exchange) => Answer;
 }
 
-/** Below the subscription. */
+/** Returns the route of a published operation; its calls and answers are validated. */
+export function published(definitions: Definitions, operation: string, name: string, handle: Route['handle']): Route {
+  const { method, path } = definitions.operation(name);
+  const names = [...path.matchAll(/\{(\w+)\}/g)].map(([, key = '']) => key);
+  const pattern = path.replaceAll('.', '\\.').replace(/\{\w+\}/g, '([^/]+)');
+  return { operation, method, path: new RegExp(`^${pattern}$`, 'i'), published: { definitions, name, names }, handle };
+}
+
+/** Path of an unpublished call below the subscription. */
 export function armPath(rest: string): RegExp {
   return new RegExp(`^/subscriptions/[^/]+/${rest}$`, 'i');
-}
-
-/** A resource in a group, or with an action after it. */
-export function resourcePath(type: string, rest = ''): RegExp {
-  return armPath(`resourceGroups/([^/]+)/providers/${type.replace('.', '\\.')}/([^/]+)${rest}`);
-}
-
-export function groupPath(type: string): RegExp {
-  return armPath(`resourceGroups/([^/]+)/providers/${type.replace('.', '\\.')}`);
 }

@@ -1,6 +1,6 @@
 /** A simulated Azure for development and tests. */
 export { startSimulatedAzure, type SimulatedAzure, type SimulatedAzureOptions } from './start.js';
-export { ACCOUNT, DEFAULT_SETTINGS, SAMPLE, type CloudSettings } from './settings.js';
+export { ACCOUNT, DEFAULT_SETTINGS, SAMPLE, SAMPLE_GALLERY, type CloudSettings } from './settings.js';
 export { SAMPLE_SUBNET_ID } from './machines.js';
 export type { CallFault, CloudCall, FaultRule, VmFate } from './faults.js';
 export type { Resource, ResourceType } from './store.js';

@@ -1,59 +1,59 @@
-/** Interfaces and public addresses: shown, listed, and deleted when nothing uses them. */
+/** Interfaces, public addresses and networks: shown and listed; interfaces and addresses are deleted when nothing uses them. */
 
-import { type JsonObject } from '@nodepool/core';
+import type { JsonObject } from '@nodepool/core';
 import type { Cloud } from './cloud.js';
-import { groupPath, resourcePath, type Answer, type Exchange, type Route } from './exchange.js';
-import { listIn, objectIn, textIn } from './machines.js';
+import { published, type Answer, type Exchange, type Route } from './exchange.js';
+import { listIn, objectIn, textIn } from './fields.js';
 import { notFound, Refusal } from './refusal.js';
+import { SAMPLE } from './settings.js';
 import { idOf, type Resource } from './store.js';
 
 const NIC = 'Microsoft.Network/networkInterfaces';
 const IP = 'Microsoft.Network/publicIPAddresses';
+const NETWORK = 'Microsoft.Network/virtualNetworks';
 
 export class Networks {
   constructor(private readonly cloud: Cloud) {}
 
   routes(): readonly Route[] {
+    const { cloud } = this;
+    const route = (operation: string, name: string, handle: Route['handle']): Route =>
+      published(cloud.network, operation, name, handle);
+    const patch = (type: typeof NIC | typeof IP, exchange: Exchange): Answer => {
+      cloud.patch(type, exchange);
+      return this.get(type, exchange);
+    };
     return [
-      {
-        operation: 'networkInterfaces.get',
-        method: 'GET',
-        path: resourcePath(NIC),
-        handle: (exchange) => this.getNic(exchange),
-      },
-      {
-        operation: 'networkInterfaces.list',
-        method: 'GET',
-        path: groupPath(NIC),
-        handle: (exchange) => this.list(NIC, exchange),
-      },
-      {
-        operation: 'networkInterfaces.delete',
-        method: 'DELETE',
-        path: resourcePath(NIC),
-        handle: ({ params }) => this.delete(NIC, params, 'virtualMachine', 'NicInUse'),
-      },
-      {
-        operation: 'publicIPAddresses.list',
-        method: 'GET',
-        path: groupPath(IP),
-        handle: (exchange) => this.list(IP, exchange),
-      },
-      {
-        operation: 'publicIPAddresses.delete',
-        method: 'DELETE',
-        path: resourcePath(IP),
-        handle: ({ params }) => this.delete(IP, params, 'ipConfiguration', 'PublicIPAddressCannotBeDeleted'),
-      },
+      route('networkInterfaces.get', 'networkInterfaces.get', (exchange) => this.get(NIC, exchange)),
+      route('networkInterfaces.list', 'networkInterfaces.list', (exchange) => cloud.list(NIC, exchange)),
+      route('networkInterfaces.patch', 'networkInterfaces.updateTags', (exchange) => patch(NIC, exchange)),
+      route('networkInterfaces.delete', 'networkInterfaces.delete', ({ params }) =>
+        this.delete(NIC, params, 'virtualMachine', 'NicInUse'),
+      ),
+      route('publicIPAddresses.get', 'publicIPAddresses.get', (exchange) => this.get(IP, exchange)),
+      route('publicIPAddresses.list', 'publicIPAddresses.list', (exchange) => cloud.list(IP, exchange)),
+      route('publicIPAddresses.patch', 'publicIPAddresses.updateTags', (exchange) => patch(IP, exchange)),
+      route('publicIPAddresses.delete', 'publicIPAddresses.delete', ({ params }) =>
+        this.delete(IP, params, 'ipConfiguration', 'PublicIPAddressCannotBeDeleted'),
+      ),
+      route('virtualNetworks.get', 'virtualNetworks.get', ({ params }) => this.network(params)),
+      route('virtualNetworks.list', 'virtualNetworks.list', ({ params }) => this.networks(params)),
+      route('subnets.get', 'subnets.get', ({ params }) => this.subnet(params)),
     ];
   }
 
-  private getNic({ params, query }: Exchange): Answer {
-    const [group = '', name = ''] = params;
-    const nic = this.cloud.store.find(NIC, group, name);
-    if (nic === undefined) throw notFound(idOf(NIC, group, name));
-    const expand = query.get('$expand')?.toLowerCase() === 'ipconfigurations/publicipaddress';
-    return { status: 200, body: this.cloud.shown(nic, expand ? { ipConfigurations: this.expanded(nic) } : {}) };
+  private get(type: typeof NIC | typeof IP, exchange: Exchange): Answer {
+    const found = this.cloud.find(type, exchange.params);
+    if (type === IP) return { status: 200, body: this.address(found) };
+    const expand = exchange.query.get('$expand')?.toLowerCase() === 'ipconfigurations/publicipaddress';
+    return this.cloud.get(NIC, exchange, expand ? { ipConfigurations: this.expanded(found) } : {});
+  }
+
+  /** An address that is not assigned yet has no `ipAddress`. */
+  private address(address: Resource): JsonObject {
+    const shown = this.cloud.shown(address);
+    const { ipAddress: _, ...unassigned } = objectIn(shown, 'properties');
+    return this.cloud.store.stateOf(address) === 'Creating' ? { ...shown, properties: unassigned } : shown;
   }
 
   private expanded(nic: Resource): readonly JsonObject[] {
@@ -61,20 +61,8 @@ export class Networks {
       const properties = objectIn(configuration, 'properties');
       const address = this.cloud.store.get(textIn(objectIn(properties, 'publicIPAddress'), 'id'));
       if (address === undefined) return configuration;
-      return { ...configuration, properties: { ...properties, publicIPAddress: this.cloud.shown(address) } };
+      return { ...configuration, properties: { ...properties, publicIPAddress: this.address(address) } };
     });
-  }
-
-  private list(type: typeof NIC | typeof IP, exchange: Exchange): Answer {
-    const [group = ''] = exchange.params;
-    this.cloud.requireGroup(group);
-    const found = this.cloud.store
-      .list(type, exchange.lagMs)
-      .filter((one) => one.group.toLowerCase() === group.toLowerCase());
-    return this.cloud.page(
-      found.map((one) => this.cloud.shown(one)),
-      exchange,
-    );
   }
 
   private delete(
@@ -92,4 +80,38 @@ export class Networks {
     cloud.store.remove(found, workMs);
     return cloud.accepted({ workMs }, 202);
   }
+
+  private networks([group = '']: readonly string[]): Answer {
+    this.cloud.requireGroup(group);
+    const here = group.toLowerCase() === SAMPLE.resourceGroup;
+    return { status: 200, body: { value: here ? [network()] : [] } };
+  }
+
+  private network([group = '', name = '']: readonly string[]): Answer {
+    this.cloud.requireGroup(group);
+    const here = group.toLowerCase() === SAMPLE.resourceGroup && name.toLowerCase() === SAMPLE.network.toLowerCase();
+    if (!here) throw notFound(idOf(NETWORK, group, name));
+    return { status: 200, body: network() };
+  }
+
+  private subnet([group = '', name = '', subnetName = '']: readonly string[]): Answer {
+    this.network([group, name]);
+    if (subnetName.toLowerCase() !== SAMPLE.subnet) {
+      throw notFound(`${idOf(NETWORK, group, name)}/subnets/${subnetName}`);
+    }
+    return { status: 200, body: subnet() };
+  }
+}
+
+function network(): JsonObject {
+  const id = idOf(NETWORK, SAMPLE.resourceGroup, SAMPLE.network);
+  const addressSpace = { addressPrefixes: ['10.0.0.0/8', 'fd00::/48'] };
+  const properties = { addressSpace, subnets: [subnet()], provisioningState: 'Succeeded' };
+  return { id, name: SAMPLE.network, type: NETWORK, location: SAMPLE.location, properties };
+}
+
+function subnet(): JsonObject {
+  const id = `${idOf(NETWORK, SAMPLE.resourceGroup, SAMPLE.network)}/subnets/${SAMPLE.subnet}`;
+  const properties = { addressPrefixes: ['10.0.0.0/8', 'fd00::/64'], provisioningState: 'Succeeded' };
+  return { id, name: SAMPLE.subnet, properties };
 }

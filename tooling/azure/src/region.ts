@@ -1,12 +1,13 @@
 /** What belongs to the subscription or the location: resource groups, sizes, usages, and the ends of operations. */
 
+import type { JsonObject } from '@nodepool/core';
 import type { Cloud } from './cloud.js';
-import { armPath, type Answer, type Exchange, type Route } from './exchange.js';
+import { armPath, published, type Answer, type Exchange, type Route } from './exchange.js';
+import { textIn } from './fields.js';
 import type { Machines } from './machines.js';
 import { Refusal } from './refusal.js';
-import { ACCOUNT, SAMPLE, SAMPLE_SIZES, type SampleSize } from './settings.js';
+import { ACCOUNT, LOCATIONS, SAMPLE, SAMPLE_SIZES, type SampleSize } from './settings.js';
 
-const GROUP = armPath('resource[Gg]roups/([^/]+)');
 const END = 'providers/Microsoft\\.Compute/locations/[^/]+';
 
 export class Region {
@@ -16,31 +17,23 @@ export class Region {
   ) {}
 
   routes(): readonly Route[] {
+    const { compute, resources } = this.cloud;
     return [
-      {
-        operation: 'resourceGroups.get',
-        method: 'GET',
-        path: GROUP,
-        handle: ({ params }) => this.group(params[0] ?? ''),
-      },
-      {
-        operation: 'resourceGroups.put',
-        method: 'PUT',
-        path: GROUP,
-        handle: ({ params }) => this.addGroup(params[0] ?? ''),
-      },
-      {
-        operation: 'skus.list',
-        method: 'GET',
-        path: armPath('providers/Microsoft\\.Compute/skus'),
-        handle: (exchange) => this.skus(exchange),
-      },
-      {
-        operation: 'usages.list',
-        method: 'GET',
-        path: armPath(`${END}/usages`),
-        handle: (exchange) => this.usages(exchange),
-      },
+      published(resources, 'resourceGroups.get', 'resourceGroups.get', ({ params }) => ({
+        status: 200,
+        body: this.group(params[0] ?? ''),
+      })),
+      published(resources, 'resourceGroups.list', 'resourceGroups.list', (exchange) =>
+        this.cloud.page(
+          [...this.cloud.groups.keys()].map((name) => this.group(name)),
+          exchange,
+        ),
+      ),
+      published(resources, 'resourceGroups.put', 'resourceGroups.createOrUpdate', (exchange) =>
+        this.addGroup(exchange),
+      ),
+      published(compute, 'skus.list', 'resourceSkus.list', (exchange) => this.skus(exchange)),
+      published(compute, 'usages.list', 'usageOperations.list', (exchange) => this.usages(exchange)),
       {
         operation: 'operations.get',
         method: 'GET',
@@ -56,42 +49,37 @@ export class Region {
     ];
   }
 
-  private group(name: string): Answer {
-    if (!this.cloud.groups.has(name.toLowerCase())) {
-      throw new Refusal(404, 'ResourceGroupNotFound', `Resource group '${name}' could not be found.`);
-    }
+  private group(name: string): JsonObject {
+    this.cloud.requireGroup(name);
     const id = `/subscriptions/${ACCOUNT.subscriptionId}/resourceGroups/${name}`;
-    return {
-      status: 200,
-      body: { id, name, location: SAMPLE.location, properties: { provisioningState: 'Succeeded' } },
-    };
+    const location = this.cloud.groups.get(name.toLowerCase()) ?? '';
+    return { id, name, location, properties: { provisioningState: 'Succeeded' } };
   }
 
-  private addGroup(name: string): Answer {
-    this.cloud.groups.add(name.toLowerCase());
-    return { ...this.group(name), status: 201 };
+  private addGroup({ params, json }: Exchange): Answer {
+    const [name = ''] = params;
+    const { groups } = this.cloud;
+    const location = textIn(json(), 'location');
+    const existing = groups.get(name.toLowerCase());
+    if (!LOCATIONS.some((one) => one.name === location)) {
+      throw new Refusal(400, 'LocationNotAvailableForResourceGroup', 'The provided location is not available.');
+    }
+    if (existing !== undefined && existing !== location) {
+      throw new Refusal(409, 'InvalidResourceGroupLocation', `Invalid resource group location '${location}'.`);
+    }
+    groups.set(name.toLowerCase(), location);
+    return { status: existing === undefined ? 201 : 200, body: this.group(name) };
   }
 
   private skus(exchange: Exchange): Answer {
-    const skus = SAMPLE_SIZES.map((size) => {
-      const sku = skuOf(size);
-      this.cloud.checkAnswer('compute', 'ResourceSku', sku);
-      return sku;
-    });
-    return this.cloud.page(skus, exchange);
+    return this.cloud.page(SAMPLE_SIZES.map(skuOf), exchange);
   }
 
   private usages(exchange: Exchange): Answer {
-    const usages = [...this.cloud.limits].map(([value, limit]) => {
-      const usage = {
-        unit: 'Count',
-        currentValue: this.machines.used(value),
-        limit,
-        name: { value, localizedValue: value },
-      };
-      this.cloud.checkAnswer('compute', 'Usage', usage);
-      return usage;
-    });
+    const usages = [...this.cloud.limits].map(([value, limit]) => ({
+      ...{ unit: 'Count', limit, currentValue: this.machines.used(value) },
+      name: { value, localizedValue: value },
+    }));
     return this.cloud.page(usages, exchange);
   }
 
@@ -109,15 +97,21 @@ export class Region {
   }
 }
 
-function skuOf({ name, family, cores, memoryGb, restricted }: SampleSize) {
+function skuOf({ name, family, cores, memoryGb, restricted, generations, cacheGb, spot }: SampleSize): JsonObject {
   const { location } = SAMPLE;
   const restriction = { type: 'Location', values: [location], reasonCode: 'NotAvailableForSubscription' };
+  const capabilities = {
+    vCPUs: cores,
+    MemoryGB: memoryGb,
+    HyperVGenerations: generations.join(),
+    EphemeralOSDiskSupported: cacheGb > 0 ? 'True' : 'False',
+    CachedDiskBytes: cacheGb * 2 ** 30,
+    LowPriorityCapable: spot ? 'True' : 'False',
+  };
   return {
     ...{ resourceType: 'virtualMachines', name, family, locations: [location] },
-    capabilities: [
-      { name: 'vCPUs', value: String(cores) },
-      { name: 'MemoryGB', value: String(memoryGb) },
-    ],
+    locationInfo: [{ location, zones: ['1', '2', '3'] }],
+    capabilities: Object.entries(capabilities).map(([key, value]) => ({ name: key, value: String(value) })),
     restrictions: restricted === true ? [restriction] : [],
   };
 }

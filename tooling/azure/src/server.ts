@@ -1,4 +1,4 @@
-/** Serves everything over HTTPS on one port, with whatever faults the plan has for a call. */
+/** Serves all services over HTTPS on one port, and applies the faults of the plan. */
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createServer, type Server } from 'node:https';
@@ -6,7 +6,7 @@ import { isJsonObject, sleep, type Clock, type JsonObject } from '@nodepool/core
 import type { Answer, Exchange, Route } from './exchange.js';
 import type { CallFault, CallLog, CloudCall, FaultPlan } from './faults.js';
 import { Refusal } from './refusal.js';
-import type { CloudSettings } from './settings.js';
+import { ACCOUNT, type CloudSettings } from './settings.js';
 
 const MAX_BODY_BYTES = 8 * 2 ** 20;
 const KEEP_ALIVE_MS = 900_000;
@@ -97,7 +97,7 @@ export class CloudServer {
     found: ReturnType<CloudServer['route']>,
     request: Omit<Exchange, 'query' | 'params' | 'json'>,
   ): Answer {
-    const { headers, url, body } = request;
+    const { headers, url } = request;
     if (found?.route.open !== true) {
       if (!this.options.isValid(headers['authorization'] as string | undefined)) {
         return refused(new Refusal(401, 'InvalidAuthenticationToken', 'The access token is invalid.'));
@@ -120,16 +120,40 @@ export class CloudServer {
       );
     }
     try {
-      return found.route.handle({
-        ...request,
-        query: url.searchParams,
-        params: found.params,
-        json: () => jsonIn(body),
-      });
+      const answer = found.route.handle({ ...request, ...this.checked(found, request) });
+      const { published } = found.route;
+      const problem = published?.definitions.answerProblem(published.name, answer.status, answer.body);
+      if (problem === undefined) return answer;
+      throw new Error(`the simulation would answer ${found.route.operation} as Azure does not: ${problem}`);
     } catch (error) {
       if (error instanceof Refusal) return refused(error);
       throw error;
     }
+  }
+
+  /** Throws a `Refusal` unless path, query and body are as published. */
+  private checked(
+    { route, params }: NonNullable<ReturnType<CloudServer['route']>>,
+    { url, body }: Omit<Exchange, 'query' | 'params' | 'json'>,
+  ): Pick<Exchange, 'query' | 'params' | 'json'> {
+    const { published } = route;
+    const query = url.searchParams;
+    const json = (): JsonObject => jsonIn(body);
+    if (published === undefined) return { query, params, json };
+    const { definitions, name, names } = published;
+    const inPath = new Map(names.map((key, index) => [key, params[index] ?? '']));
+    const problem =
+      definitions.parameterProblem(name, 'url', inPath) ?? definitions.parameterProblem(name, 'query', new Map(query));
+    if (problem !== undefined) throw new Refusal(400, 'InvalidParameter', `The request is invalid: ${problem}.`);
+    if (inPath.get('subscriptionId') !== ACCOUNT.subscriptionId) {
+      throw new Refusal(404, 'SubscriptionNotFound', `The subscription '${params[0] ?? ''}' could not be found.`);
+    }
+    const content = body.length === 0 ? undefined : json();
+    const wrong = definitions.requestProblem(name, content);
+    if (wrong !== undefined) {
+      throw new Refusal(400, 'InvalidRequestContent', `The request content was invalid: ${wrong}.`);
+    }
+    return { query, params: params.slice(1), json: () => content ?? {} };
   }
 
   /** Seconds to wait; 0: none. */

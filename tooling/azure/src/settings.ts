@@ -1,10 +1,12 @@
-/** What a simulated Azure is like, and what is in it at first. */
+/** Settings of a simulated Azure, and its initial content. */
 
 export interface CloudSettings {
   /** From an accepted creation of a VM to its end, milliseconds. */
   readonly bootMs: number;
   /** From an accepted deletion to its end, milliseconds. */
   readonly deleteMs: number;
+  /** From the creation of a VM until its public addresses are assigned, milliseconds. */
+  readonly addressMs: number;
   /** Of other operations, milliseconds. */
   readonly workMs: number;
   /** Of every answer, milliseconds. */
@@ -22,6 +24,7 @@ export interface CloudSettings {
 export const DEFAULT_SETTINGS: CloudSettings = {
   bootMs: 20_000,
   deleteMs: 10_000,
+  addressMs: 0,
   workMs: 2000,
   latencyMs: 0,
   pageLimit: 50,
@@ -38,6 +41,13 @@ export const ACCOUNT = {
   clientSecret: 'the secret of the simulation',
 } as const;
 
+/** Locations with their availability zones. */
+export const LOCATIONS: readonly { readonly name: string; readonly zones: readonly string[] }[] = [
+  { name: 'centralus', zones: ['1', '2', '3'] },
+  { name: 'eastus', zones: ['1', '2', '3'] },
+  { name: 'northcentralus', zones: [] },
+];
+
 export const SAMPLE = {
   location: 'centralus',
   resourceGroup: 'nodepool',
@@ -51,15 +61,104 @@ export interface SampleSize {
   readonly family: string;
   readonly cores: number;
   readonly memoryGb: number;
+  /** Hyper-V generations that it boots. */
+  readonly generations: readonly string[];
+  /** Size of its cache for ephemeral disks, GB; 0 if it has none. */
+  readonly cacheGb: number;
+  /** It can be a spot VM. */
+  readonly spot: boolean;
   readonly restricted?: boolean;
 }
 
+const BOTH = ['V1', 'V2'] as const;
+
 export const SAMPLE_SIZES: readonly SampleSize[] = [
-  { name: 'Standard_B1ls', family: 'standardBSFamily', cores: 1, memoryGb: 0.5 },
-  { name: 'Standard_B2s', family: 'standardBSFamily', cores: 2, memoryGb: 4 },
-  { name: 'Standard_D4s_v5', family: 'standardDSv5Family', cores: 4, memoryGb: 16 },
-  { name: 'Standard_M128s', family: 'standardMSFamily', cores: 128, memoryGb: 2048, restricted: true },
+  {
+    name: 'Standard_B1ls',
+    family: 'standardBSFamily',
+    cores: 1,
+    memoryGb: 0.5,
+    generations: BOTH,
+    cacheGb: 0,
+    spot: false,
+  },
+  {
+    name: 'Standard_B2s',
+    family: 'standardBSFamily',
+    cores: 2,
+    memoryGb: 4,
+    generations: BOTH,
+    cacheGb: 0,
+    spot: false,
+  },
+  {
+    name: 'Standard_A2_v2',
+    family: 'standardAv2Family',
+    cores: 2,
+    memoryGb: 4,
+    generations: ['V1'],
+    cacheGb: 0,
+    spot: true,
+  },
+  {
+    name: 'Standard_D4s_v5',
+    family: 'standardDSv5Family',
+    cores: 4,
+    memoryGb: 16,
+    generations: BOTH,
+    cacheGb: 0,
+    spot: true,
+  },
+  {
+    name: 'Standard_D4ds_v4',
+    family: 'standardDDSv4Family',
+    cores: 4,
+    memoryGb: 16,
+    generations: BOTH,
+    cacheGb: 100,
+    spot: true,
+  },
+  {
+    name: 'Standard_M128s',
+    family: 'standardMSFamily',
+    cores: 128,
+    memoryGb: 2048,
+    generations: BOTH,
+    cacheGb: 4096,
+    spot: true,
+    restricted: true,
+  },
 ];
+
+/** An image that is not of the subscription's own resource groups. */
+export interface SampleImage {
+  readonly generation: 'V1' | 'V2';
+  readonly os: 'Linux' | 'Windows';
+  readonly gb: number;
+  readonly trustedLaunch: boolean;
+  readonly versions: readonly string[];
+}
+
+/** Images of the marketplace by `publisher:offer:sku`. */
+export const PLATFORM_IMAGES: Readonly<Record<string, SampleImage>> = {
+  'debian:debian-12:12': { generation: 'V1', os: 'Linux', gb: 30, trustedLaunch: false, versions: ['0.20250428.2096'] },
+  'debian:debian-12:12-gen2': {
+    generation: 'V2',
+    os: 'Linux',
+    gb: 30,
+    trustedLaunch: true,
+    versions: ['0.20250428.2096'],
+  },
+  'microsoftwindowsserver:windowsserver:2022-datacenter-g2': {
+    ...{ generation: 'V2', os: 'Windows', gb: 127, trustedLaunch: true, versions: ['20348.3692.250509'] },
+  },
+};
+
+/** The one gallery: the subscription's own, and shared with the community and with the subscription. */
+export const SAMPLE_GALLERY = { name: 'ci-3f8d2a', image: 'debian' } as const;
+export const GALLERY_IMAGE: SampleImage = {
+  ...{ generation: 'V2', os: 'Linux', gb: 30, trustedLaunch: true, versions: ['1.0.0', '1.2.0'] },
+};
 
 /** Limits by name of the usage. */
 export const SAMPLE_LIMITS: Readonly<Record<string, number>> = {
@@ -67,4 +166,7 @@ export const SAMPLE_LIMITS: Readonly<Record<string, number>> = {
   cores: 10_000,
   standardBSFamily: 10_000,
   standardDSv5Family: 100,
+  standardDDSv4Family: 100,
+  standardAv2Family: 100,
+  lowPriorityCores: 100,
 };

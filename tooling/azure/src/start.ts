@@ -55,7 +55,7 @@ export async function startSimulatedAzure(options: SimulatedAzureOptions = {}): 
   const faults = new FaultPlan();
   const calls = new CallLog();
   const cloud = new Cloud(clock, random, faults, () => settings);
-  cloud.groups.add(SAMPLE.resourceGroup);
+  cloud.groups.set(SAMPLE.resourceGroup, SAMPLE.location);
   const login = new Login(clock, random, cloud.settings, () => cloud.base);
   const machines = new Machines(cloud);
   const disks = new Disks(cloud);

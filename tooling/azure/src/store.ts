@@ -1,4 +1,4 @@
-/** Resources as the resource manager keeps them, by id; and what becomes of them with time, which is worked out when somebody asks. */
+/** Resources of the resource manager by id. Their state is computed from the time when it is read. */
 
 import type { Clock, JsonObject } from '@nodepool/core';
 import { ACCOUNT } from './settings.js';
@@ -17,10 +17,12 @@ export interface Resource {
   readonly type: ResourceType;
   readonly group: string;
   readonly location: string;
-  readonly tags: Readonly<Record<string, string>>;
+  tags: Readonly<Record<string, string>>;
   /** Top-level fields besides these, e.g. `sku`. */
   extra: JsonObject;
   properties: JsonObject;
+  /** Body of the request that created it; an identical one changes nothing. */
+  readonly request: JsonObject | undefined;
   readonly createdAt: number;
   /** Its creation ends then. */
   readyAt: number;
@@ -38,6 +40,7 @@ export interface NewResource {
   readonly tags: Readonly<Record<string, string>>;
   readonly extra?: JsonObject;
   readonly properties: JsonObject;
+  readonly request?: JsonObject;
   readonly workMs: number;
 }
 
@@ -61,6 +64,7 @@ export class Store {
       tags: made.tags,
       extra: made.extra ?? {},
       properties: made.properties,
+      request: made.request,
       createdAt: this.get(id)?.createdAt ?? now,
       readyAt: now + made.workMs,
       failure: undefined,

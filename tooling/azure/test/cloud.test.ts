@@ -8,6 +8,9 @@ import { ACCOUNT, SAMPLE_SUBNET_ID, startSimulatedAzure, type SimulatedAzure } f
 
 const GROUP = `/subscriptions/${ACCOUNT.subscriptionId}/resourceGroups/nodepool/providers`;
 const VM = `${GROUP}/Microsoft.Compute/virtualMachines/vm`;
+const DEBIAN = { publisher: 'Debian', offer: 'debian-12', sku: '12', version: 'latest' };
+const GEN2 = { ...DEBIAN, sku: '12-gen2' };
+const PATHS = ['virtualMachines', 'disks', 'images'].map((type) => `Microsoft.Compute/${type}`);
 
 let clock: VirtualClock;
 let cloud: SimulatedAzure;
@@ -56,14 +59,36 @@ function arm(method: string, path: string, body?: JsonObject): Promise<Reply> {
   return send(method, `${path}?api-version=2026-03-01`, body === undefined ? '' : JSON.stringify(body));
 }
 
-function vm(change: JsonObject = {}): JsonObject {
+function nicWith(ipConfigurations: readonly JsonObject[], deleteOption = 'Delete'): JsonObject {
+  return { name: 'vm-nic', properties: { deleteOption, ipConfigurations } };
+}
+
+/** A network profile with one interface of these configurations. */
+function network(properties: readonly JsonObject[], deleteOption = 'Delete'): JsonObject {
+  const subnet = { id: SAMPLE_SUBNET_ID };
+  const configurations = properties.map((one, index) => ({ name: `ip-${index}`, properties: { subnet, ...one } }));
+  const networkInterfaceConfigurations = [nicWith(configurations, deleteOption)];
+  return { networkProfile: { networkApiVersion: '2022-11-01', networkInterfaceConfigurations } };
+}
+
+function address(change: JsonObject = {}, deleteOption = 'Delete'): JsonObject {
+  const properties = { publicIPAllocationMethod: 'Static', deleteOption };
+  return { publicIPAddressConfiguration: { name: 'vm-ip', sku: { name: 'Standard' }, properties, ...change } };
+}
+
+function storage(imageReference: JsonObject, osDisk: JsonObject = {}): JsonObject {
+  return { storageProfile: { imageReference, osDisk: { createOption: 'FromImage', ...osDisk } } };
+}
+
+function vm(change: JsonObject = {}, top: JsonObject = {}): JsonObject {
   const configuration = { name: 'v4', properties: { subnet: { id: SAMPLE_SUBNET_ID } } };
-  const nic = { name: 'vm-nic', properties: { deleteOption: 'Delete', ipConfigurations: [configuration] } };
+  const nic = nicWith([configuration]);
   return {
     location: 'centralus',
+    ...top,
     properties: {
       hardwareProfile: { vmSize: 'Standard_B1ls' },
-      storageProfile: { osDisk: { createOption: 'FromImage' } },
+      storageProfile: { imageReference: DEBIAN, osDisk: { createOption: 'FromImage', deleteOption: 'Delete' } },
       osProfile: { computerName: 'vm', adminUsername: 'zuul', adminPassword: 'Good-Password-1' },
       networkProfile: { networkApiVersion: '2022-11-01', networkInterfaceConfigurations: [nic] },
       ...change,
@@ -115,8 +140,107 @@ describe('a virtual machine', () => {
       '400 InvalidParameter',
     ],
     ['no way to log in', { osProfile: { computerName: 'vm', adminUsername: 'zuul' } }, '400 InvalidParameter'],
+    ['an unknown publisher', storage({ ...DEBIAN, publisher: 'Nobody' }), '404 PlatformImageNotFound'],
+    ['an unknown value of an enumeration', storage(DEBIAN, { createOption: 'Nonsense' }), '400 InvalidRequestContent'],
+    ['a disk that is not made from the image', storage(DEBIAN, { createOption: 'Empty' }), '400 InvalidParameter'],
+    ['a disk smaller than its image', storage(DEBIAN, { diskSizeGB: 10 }), '400 InvalidParameter'],
+    [
+      'a malformed gallery id',
+      storage({ communityGalleryImageId: '/CommunityGalleries/g/debian' }),
+      '400 InvalidParameter',
+    ],
+    [
+      'an unknown gallery',
+      storage({ sharedGalleryImageId: '/SharedGalleries/g/Images/i' }),
+      '404 GalleryImageNotFound',
+    ],
+    ['a malformed image id', storage({ id: '/subscriptions/s/galleries/x' }), '400 InvalidParameter'],
+    ['no image', storage({}), '400 InvalidParameter'],
+    ['no interface', { networkProfile: {} }, '400 InvalidParameter'],
+    ['an IPv6-only interface', network([{ privateIPAddressVersion: 'IPv6' }]), '400 InvalidRequestFormat'],
+    ['an interface without addresses', network([]), '400 InvalidRequestFormat'],
+    [
+      'no version of the network service',
+      { networkProfile: { networkInterfaceConfigurations: [nicWith([])] } },
+      '400 InvalidParameter',
+    ],
+    ['a Basic address', network([address({ sku: { name: 'Basic' } })]), '400 IPv4BasicSkuPublicIpCountLimitReached'],
+    ['an address without SKU', network([address({ sku: {} })]), '400 IPv4BasicSkuPublicIpCountLimitReached'],
+    [
+      'trusted launch of a Generation 1 image',
+      { securityProfile: { securityType: 'TrustedLaunch' } },
+      '400 BadRequest',
+    ],
+    [
+      'a Generation 2 image on a size without it',
+      { ...storage(GEN2), hardwareProfile: { vmSize: 'Standard_A2_v2' } },
+      '400 BadRequest',
+    ],
+    ['an eviction policy of a regular VM', { evictionPolicy: 'Delete' }, '400 InvalidParameter'],
+    [
+      'an ephemeral disk without room for it',
+      storage(DEBIAN, { caching: 'ReadOnly', diffDiskSettings: { option: 'Local' } }),
+      '409 OperationNotAllowed',
+    ],
+    ['custom data that is not base64', { userData: 'plain text' }, '400 InvalidParameter'],
   ])('is refused with %s', async (_what, change, expected) => {
     expect(codeOf(await arm('PUT', VM, vm(change)))).toBe(expected);
+  });
+
+  it.each([
+    ['an unknown location', {}, { location: 'atlantis' }, '400 LocationNotAvailableForResourceType'],
+    ['a subnet of another location', {}, { location: 'eastus' }, '400 InvalidResourceReference'],
+    ['a zone that the location does not have', {}, { zones: ['9'] }, '400 InvalidAvailabilityZone'],
+    ['a tag that is too long', {}, { tags: { a: 'x'.repeat(257) } }, '400 InvalidTagNameCharacters'],
+    ['a malformed identity', {}, { identity: { type: 'UserAssigned' } }, '400 InvalidIdentityValues'],
+  ])('is refused in %s', async (_what, change, top, expected) => {
+    expect(codeOf(await arm('PUT', VM, vm(change, top)))).toBe(expected);
+  });
+
+  it('is refused with a name of 70 characters', async () => {
+    expect(codeOf(await arm('PUT', `${VM}${'x'.repeat(68)}`, vm()))).toBe('400 InvalidParameter');
+  });
+
+  it('is not changed by an identical PUT; another one is refused', async () => {
+    expect((await arm('PUT', VM, vm())).status).toBe(201);
+    const again = await arm('PUT', VM, vm());
+    expect([again.status, again.body['name']]).toEqual([200, 'vm']);
+    expect(cloud.list('Microsoft.Compute/disks')).toHaveLength(1);
+    expect(codeOf(await arm('PUT', VM, vm({ userData: 'eA==' })))).toBe('409 PropertyChangeNotAllowed');
+  });
+
+  it('leaves parts with the delete option Detach', async () => {
+    await arm(
+      'PUT',
+      VM,
+      vm({ ...network([address({}, 'Detach')], 'Detach'), ...storage(DEBIAN, { deleteOption: 'Detach' }) }),
+    );
+    await arm('DELETE', VM);
+    await clock.advance(10_000);
+    expect(cloud.list('Microsoft.Compute/disks')).toHaveLength(1);
+    expect(cloud.list('Microsoft.Network/networkInterfaces')).toHaveLength(1);
+    expect(cloud.list('Microsoft.Network/publicIPAddresses')).toHaveLength(1);
+    // Without its VM a part can be deleted.
+    expect((await arm('DELETE', `${GROUP}/Microsoft.Network/networkInterfaces/vm-nic`)).status).toBe(202);
+  });
+
+  it('says in its instance view only why it failed', async () => {
+    cloud.faults.failNextVm({ code: 'OSProvisioningTimedOut', message: 'it did not boot' });
+    await arm('PUT', VM, vm());
+    await clock.advance(20_000);
+    const plain = await arm('GET', VM);
+    expect(plain.body).toMatchObject({ properties: { provisioningState: 'Failed' } });
+    expect(JSON.stringify(plain.body)).not.toContain('it did not boot');
+    expect(JSON.stringify((await send('GET', `${VM}?api-version=2025-04-01&$expand=instanceView`)).body)).toContain(
+      'it did not boot',
+    );
+    expect(JSON.stringify((await arm('GET', `${VM}/instanceView`)).body)).toContain('it did not boot');
+  });
+
+  it('changes its tags by PATCH, and nothing else', async () => {
+    await arm('PUT', VM, vm());
+    expect((await arm('PATCH', VM, { tags: { a: 'b' } })).body).toMatchObject({ tags: { a: 'b' } });
+    expect(codeOf(await arm('PATCH', VM, { zones: ['1'] }))).toBe('409 PropertyChangeNotAllowed');
   });
 
   it('is refused when the quota is used up', async () => {
@@ -131,7 +255,40 @@ describe('a virtual machine', () => {
   });
 });
 
+describe('resources', () => {
+  it('are shown by their names', async () => {
+    await arm('PUT', VM, vm(network([address()])));
+    const parts = ['Compute/disks/vm_OsDisk_1', 'Network/networkInterfaces/vm-nic', 'Network/publicIPAddresses/vm-ip'];
+    const networks = ['Network/virtualNetworks/NodePool', 'Network/virtualNetworks/NodePool/subnets/default'];
+    for (const path of [...parts, ...networks]) {
+      const { status, body } = await arm('GET', `${GROUP}/Microsoft.${path}`);
+      expect([path, status, body['name']]).toEqual([path, 200, path.split('/').at(-1)]);
+    }
+    const { body } = await arm('GET', GROUP.replace('/providers', ''));
+    expect(body).toMatchObject({ location: 'centralus' });
+  });
+
+  it.each(PATHS)('%s that do not exist give 404', async (path) => {
+    expect(codeOf(await arm('GET', `${GROUP}/${path}/none`))).toBe('404 ResourceNotFound');
+  });
+
+  it('have an address only after a while, if so configured', async () => {
+    cloud.configure({ addressMs: 60_000 });
+    await arm('PUT', VM, vm(network([address()])));
+    const path = `${GROUP}/Microsoft.Network/publicIPAddresses/vm-ip`;
+    expect((await arm('GET', path)).body['properties']).not.toHaveProperty('ipAddress');
+    await clock.advance(60_000);
+    expect((await arm('GET', path)).body['properties']).toHaveProperty('ipAddress');
+  });
+});
+
 describe('every call', () => {
+  it('is of a known subscription, and has published parameters only', async () => {
+    expect(codeOf(await arm('GET', VM.replace(ACCOUNT.subscriptionId, 'other')))).toBe('404 SubscriptionNotFound');
+    expect(codeOf(await send('GET', `${VM}?api-version=2025-04-01&$expand=everything`))).toBe('400 InvalidParameter');
+    expect(codeOf(await send('GET', `${VM}?api-version=tomorrow`))).toBe('400 InvalidParameter');
+  });
+
   it('needs a token that is good, and a version', async () => {
     expect(codeOf(await send('GET', VM))).toBe('400 MissingApiVersionParameter');
     cloud.revokeTokens();
