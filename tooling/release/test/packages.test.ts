@@ -44,7 +44,7 @@ describe('the packages that are published', () => {
   it('come after those that they need', () => {
     const names = withNeeds(workspace, 'launcher').map(({ name }) => name);
 
-    expect(names).toEqual(['@nodepool/zookeeper', '@nodepool/core', '@nodepool/launcher']);
+    expect(names).toEqual(['@nodepool/pyyaml', '@nodepool/zookeeper', '@nodepool/core', '@nodepool/launcher']);
   });
 
   it('are told when one is asked for that there is not', () => {
