@@ -1,16 +1,27 @@
 /**
- * The file with the credentials: JSON as `az ad sp create-for-rbac --sdk-auth` writes it, with the endpoints of the cloud,
- * and `caFile`, which is ours: a PEM file with the authorities that a private endpoint's certificate is signed by.
+ * The file with the credentials: JSON as `az ad sp create-for-rbac --sdk-auth` writes it, with the endpoints of the cloud.
+ * Two fields are ours: `caFile`, a PEM file with the authorities that signed the certificate of a private endpoint, and
+ * `authentication`, for logins without a secret.
  */
 
 import { ConfigurationError, isJsonObject, stringAt, type JsonObject } from '@nodepool/core';
 import { readFileSync } from 'node:fs';
 
+export type Login =
+  | { readonly kind: 'secret'; readonly tenantId: string; readonly clientId: string; readonly clientSecret: string }
+  /** Identity of the machine that this runs on; without `clientId` the one that the system assigned. */
+  | { readonly kind: 'managed-identity'; readonly clientId: string | undefined }
+  /** Token that Kubernetes writes to a file. Undefined: the variables `AZURE_…` that its webhook sets. */
+  | {
+      readonly kind: 'workload-identity';
+      readonly tenantId: string | undefined;
+      readonly clientId: string | undefined;
+      readonly tokenFile: string | undefined;
+    };
+
 export interface AzureAuth {
   readonly subscriptionId: string;
-  readonly tenantId: string;
-  readonly clientId: string;
-  readonly clientSecret: string;
+  readonly login: Login;
   /** Of the login service, without a slash at its end. */
   readonly authorityHost: string;
   /** Of the resource manager, without a slash at its end. */
@@ -35,13 +46,28 @@ export function readAuth(path: string | undefined): AzureAuth {
   };
   return {
     subscriptionId: text('subscriptionId'),
-    tenantId: text('tenantId'),
-    clientId: text('clientId'),
-    clientSecret: text('clientSecret'),
+    login: loginIn(file, path, text),
     authorityHost: endpointAt(file, 'activeDirectoryEndpointUrl', path) ?? PUBLIC_AUTHORITY,
     endpoint: endpointAt(file, 'resourceManagerEndpointUrl', path) ?? PUBLIC_ENDPOINT,
     ca: readCa(path, stringAt(file, 'caFile')),
   };
+}
+
+function loginIn(file: JsonObject, path: string, text: (key: string) => string): Login {
+  const kind = stringAt(file, 'authentication') ?? 'secret';
+  const [tenantId, clientId] = [stringAt(file, 'tenantId'), stringAt(file, 'clientId')];
+  switch (kind) {
+    case 'secret':
+      return { kind, tenantId: text('tenantId'), clientId: text('clientId'), clientSecret: text('clientSecret') };
+    case 'managed-identity':
+      return { kind, clientId };
+    case 'workload-identity':
+      return { kind, tenantId, clientId, tokenFile: stringAt(file, 'federatedTokenFile') };
+    default:
+      throw new ConfigurationError(
+        `${path}: authentication must be "secret", "managed-identity" or "workload-identity"`,
+      );
+  }
 }
 
 /** The file is asked for anew with each start, so that credentials can be replaced. */

@@ -2,11 +2,13 @@
 
 import {
   booleanAt,
+  entriesAt,
   loadCommonProvider,
   numberAt,
   objectAt,
   RequestTemplate,
   stringAt,
+  stringsAt,
   TemplateError,
   textsAt,
   type JsonObject,
@@ -24,6 +26,8 @@ const TAG_MAX = 256;
 const TAG_NAME_REFUSES = /[<>%&\\?/]/;
 /** Longest custom data and user data, base64 characters (Azure virtual machines: 64 KiB). */
 const DATA_MAX = 87_380;
+/** Price limit of a spot VM that is not evicted for its price. */
+const REGULAR_PRICE = -1;
 
 /** Where an image comes from. */
 export type ImageSource =
@@ -53,12 +57,37 @@ export interface AzureLabel extends LabelConfig {
   readonly customData: string | undefined;
   /** GB. */
   readonly volumeSize: number | undefined;
+  /** SKU of the disk, e.g. `Premium_LRS`. */
+  readonly volumeType: string | undefined;
+  /** The disk is on the host of the VM. */
+  readonly ephemeralDisk: boolean;
+  readonly spot: Spot | undefined;
+  readonly trustedLaunch: TrustedLaunch | undefined;
+  /** Ids of managed identities that the VM has. */
+  readonly identities: readonly string[];
   readonly addresses: Addresses;
 }
 
-/** Which addresses a VM has. */
+export interface Spot {
+  /** US dollars per hour; -1 for the price of a regular VM. */
+  readonly maxPrice: number;
+}
+
+export interface TrustedLaunch {
+  readonly secureBoot: boolean;
+  readonly vtpm: boolean;
+}
+
+export type Generation = 'V1' | 'V2';
+
+/** Settings of a disk image in the cloud. */
+export interface ImageTraits {
+  readonly generation: Generation;
+  readonly zoneResilient: boolean;
+}
+
+/** Addresses of a VM besides its private IPv4 address, which every interface in Azure has. */
 export interface Addresses {
-  readonly ipv4: boolean;
   readonly ipv6: boolean;
   readonly publicIpv4: boolean;
   readonly publicIpv6: boolean;
@@ -74,6 +103,8 @@ export interface AzureProvider extends ProviderConfig<AzureLabel> {
   readonly resourceGroupLocation: string;
   /** Full id, or where the subnet is, below the subscription. */
   readonly subnet: { readonly id: string } | { readonly path: string };
+  /** By name of the disk image. */
+  readonly imageTraits: ReadonlyMap<string, ImageTraits>;
 }
 
 /** Reads a section that has passed the schema. */
@@ -87,7 +118,7 @@ export function loadProvider(
     imageFormat: 'vhd',
     imageMetadataKey: 'tags',
     loadLabel: (label, source) => loadLabel(label, source, context),
-    loadPool: (pool) => pool,
+    loadPool: (pool, { section: pools }) => ({ ...pool, availabilityZones: stringsAt(pools, 'zones') ?? [] }),
   });
   const resourceGroup = stringAt(section, 'resource-group') ?? '';
   return {
@@ -97,6 +128,7 @@ export function loadProvider(
     resourceGroup,
     resourceGroupLocation: stringAt(section, 'resource-group-location') ?? '',
     subnet: subnetOf(section, resourceGroup),
+    imageTraits: new Map(entriesAt(section, 'diskimages').map((entry) => [entry.name, imageTraitsOf(entry.section)])),
   };
 }
 
@@ -134,17 +166,43 @@ function loadLabel(label: LabelConfig, source: LabelSource, context: ProviderCon
     userData: encoded(section, 'user-data', problem),
     customData: encoded(section, 'custom-data', problem),
     volumeSize: numberAt(section, 'volume-size'),
+    volumeType: stringAt(section, 'volume-type'),
+    ephemeralDisk: booleanAt(section, 'ephemeral-os-disk') ?? false,
+    spot: spotOf(section),
+    trustedLaunch: trustedLaunchOf(section),
+    identities: stringsAt(section, 'identities') ?? [],
     addresses: addressesOf(source),
   };
 }
 
+function spotOf(section: JsonObject): Spot | undefined {
+  const maxPrice = numberAt(section, 'spot-max-price');
+  return booleanAt(section, 'spot') === true ? { maxPrice: maxPrice ?? REGULAR_PRICE } : undefined;
+}
+
+function trustedLaunchOf(section: JsonObject): TrustedLaunch | undefined {
+  const profile = objectAt(section, 'security-profile');
+  if (profile === undefined) return undefined;
+  return { secureBoot: booleanAt(profile, 'secure-boot') ?? true, vtpm: booleanAt(profile, 'vtpm') ?? true };
+}
+
+function imageTraitsOf(section: JsonObject): ImageTraits {
+  return {
+    generation: stringAt(section, 'hyper-v-generation') === 'V1' ? 'V1' : 'V2',
+    zoneResilient: booleanAt(section, 'zone-resilient') ?? true,
+  };
+}
+
+/** `ipv4` changes nothing: an interface has to have a private IPv4 address. */
 function addressesOf({ poolSection, providerSection }: LabelSource): Addresses {
   const flag = (key: string): boolean | undefined => booleanAt(poolSection, key) ?? booleanAt(providerSection, key);
   const publicIpv6 = flag('public-ipv6') ?? false;
-  const ipv6 = flag('ipv6') ?? publicIpv6;
-  const ipv4 = flag('ipv4') ?? (!ipv6 || flag('public-ipv4') === true);
-  const publicIpv4 = ipv4 && (flag('public-ipv4') ?? true);
-  return { ipv4, ipv6, publicIpv4, publicIpv6: ipv6 && publicIpv6, useInternalIp: flag('use-internal-ip') ?? false };
+  return {
+    ipv6: publicIpv6 || (flag('ipv6') ?? false),
+    publicIpv4: flag('public-ipv4') ?? true,
+    publicIpv6,
+    useInternalIp: flag('use-internal-ip') ?? false,
+  };
 }
 
 function imageSourceOf(section: JsonObject): ImageSource {
@@ -168,10 +226,8 @@ function referenceOf(section: JsonObject): Readonly<Record<string, string>> {
 
 /** Ids of images that are shared over galleries begin with the gallery, not with a subscription. */
 function galleryPath(kind: string, section: JsonObject): string {
-  const [gallery = '', image = '', version = ''] = ['gallery-name', 'name', 'version'].map((key) =>
-    stringAt(section, key),
-  );
-  return `/${kind}/${gallery}/Images/${image}/Versions/${version}`;
+  const [gallery = '', image = '', version] = ['gallery-name', 'name', 'version'].map((key) => stringAt(section, key));
+  return `/${kind}/${gallery}/Images/${image}${version === undefined ? '' : `/Versions/${version}`}`;
 }
 
 type Problem = (key: readonly string[], expected: string) => void;

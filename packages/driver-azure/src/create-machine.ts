@@ -219,15 +219,20 @@ export class CreateMachine implements StateMachine {
       if (isDriverError(error) && error.code === 'not-found') return { vm: 'none' };
       throw error;
     }
-    if (vm.provisioningState === 'Failed') throw new InstanceFailedError(`VM ${this.name}: ${failureIn(vm)}`);
+    if (vm.provisioningState === 'Failed') throw await this.failure(call);
     if (vm.provisioningState === 'Deleting') throw new InstanceFailedError(`VM ${this.name}: somebody is deleting it`);
     if (vm.provisioningState !== 'Succeeded') return { vm: 'unready' };
     const interfaces = vm.networkProfile?.networkInterfaces ?? [];
     const nicName = nameIn(interfaces.find(({ primary }) => primary === true)?.id ?? interfaces[0]?.id);
     if (nicName === undefined) throw new InstanceFailedError(`VM ${this.name} has no network interface`);
     const addresses = addressesOf(await client.getNic(nicName, call), this.request.label.addresses.useInternalIp);
-    if (addresses.interfaceIp === undefined) return { vm: 'unready' };
+    if (addresses === undefined) return { vm: 'unready' };
     return { vm: 'ready', instance: { ...instanceOf(vm, lookups.sizes.latest), ...addresses, ready: true } };
+  }
+
+  private async failure(call: Call): Promise<InstanceFailedError> {
+    const vm = await this.works.client.getVm(this.name, call, 'instanceView');
+    return new InstanceFailedError(`VM ${this.name}: ${failureIn(vm)}`);
   }
 
   private afterReading(call: MachineCall): Advance {

@@ -49,6 +49,8 @@ const CONFIGURATION: ReadonlySet<string> = new Set([
   'DisallowedProvider',
   'GalleryImageNotFound',
   'ImageNotFound',
+  'InvalidAvailabilityZone',
+  'InvalidIdentityValues',
   'InvalidImageReference',
   'InvalidParameter',
   'InvalidParameterValue',
@@ -110,6 +112,7 @@ export function errorOf(attempted: Attempted, error: unknown): DriverError {
 export function failureOf(what: string, said: CloudError): DriverError {
   const message = `${what}: ${summary(said)}`;
   const options = { outcome: 'applied' } as const;
+  if (CONFIGURATION.has(said.code)) return new ConfigurationError(message, options);
   if (QUOTA.test(textOf(said))) return new QuotaError(message, options);
   if (CAPACITY.test(textOf(said))) return new CapacityError(message, options);
   if (THROTTLED.test(said.code))
@@ -117,7 +120,6 @@ export function failureOf(what: string, said: CloudError): DriverError {
   if (PASSING.test(said.code)) return new TransientError(message, options);
   if (AUTH.test(said.code)) return new AuthError(message, options);
   if (CONFLICT.test(said.code)) return new ConflictError(message, options);
-  if (CONFIGURATION.has(said.code)) return new ConfigurationError(message, options);
   return new InstanceFailedError(message, options);
 }
 
@@ -143,10 +145,11 @@ function lacking(said: CloudError, message: string, options: Options): DriverErr
 /** `retryable`, whatever the status: Azure answers with 409 or 429 and code `RetryableError` when others keep it busy. */
 function refusal(said: CloudError, status: number, message: string, options: Options): DriverError {
   const all = textOf(said);
+  // Texts of policies are an operator's, and can contain any word.
+  if (CONFIGURATION.has(said.code)) return new ConfigurationError(message, options);
   if (QUOTA.test(all)) return new QuotaError(message, options);
   if (CAPACITY.test(said.code)) return new CapacityError(message, options);
   if (THROTTLED.test(said.code)) return new ThrottledError(message, options);
-  if (CONFIGURATION.has(said.code)) return new ConfigurationError(message, options);
   if (PASSING.test(said.code)) return new TransientError(message, { ...options, outcome: 'not-applied' });
   if (AUTH.test(said.code) || status === 403) {
     return new AuthError(`${message}; the service principal needs a role that allows it, e.g. Contributor`, options);

@@ -20,7 +20,7 @@ import {
   type ImageUploadRequest,
   type ListedImage,
 } from '@nodepool/core';
-import type { AzureProvider } from './config.js';
+import type { AzureProvider, ImageTraits } from './config.js';
 import { nameIn, tagsOf } from './identity.js';
 import { nameOf } from './instance.js';
 import { PageUpload } from './page-upload.js';
@@ -82,12 +82,16 @@ export class AzureImages implements ImageManager {
       tags,
       osType,
       sku: { name: 'Standard_LRS' },
+      hyperVGeneration: this.traitsOf(upload.image).generation,
       creationData: { createOption: 'Upload', uploadSizeBytes: size },
     };
+    const { generation, zoneResilient } = this.traitsOf(upload.image);
     const image: Image = {
       location: config.location,
       tags,
+      hyperVGeneration: generation,
       storageProfile: {
+        zoneResilient,
         osDisk: { osType, osState: 'Generalized', managedDisk: { id: works.computeId('disks', name) } },
       },
     };
@@ -125,6 +129,10 @@ export class AzureImages implements ImageManager {
   ): ReturnType<Works['finished']> {
     const works = this.works();
     return works.patiently(() => works.finished(what, begin(), call, onAnswer), call);
+  }
+
+  private traitsOf(image: string): ImageTraits {
+    return this.config.imageTraits.get(image) ?? { generation: 'V2', zoneResilient: true };
   }
 
   private isWindows(image: string): boolean {

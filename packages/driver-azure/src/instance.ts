@@ -11,6 +11,7 @@ import { resourcesOf } from './quota.js';
 export function instanceOf(vm: VirtualMachine, sizes: ReadonlyMap<string, VmSize> | undefined): Instance {
   const size = sizes?.get((vm.hardwareProfile?.vmSize ?? '').toLowerCase());
   const state = vm.provisioningState;
+  const spot = vm.priority === 'Spot' || vm.priority === 'Low';
   return {
     externalId: vm.name ?? nameIn(vm.id) ?? '',
     hostname: vm.osProfile?.computerName ?? vm.name,
@@ -21,18 +22,21 @@ export function instanceOf(vm: VirtualMachine, sizes: ReadonlyMap<string, VmSize
     cloud: 'Azure',
     region: vm.location,
     az: vm.zones?.[0],
-    resources: size === undefined ? { instances: 1 } : resourcesOf(size),
+    resources: size === undefined ? { instances: 1 } : resourcesOf(size, spot),
   };
 }
 
-/** What a failed VM says of the reason. */
+/** Returns why a VM failed; only a VM that was read with its instance view says it. */
 export function failureIn(vm: VirtualMachine): string {
   const said = vm.instanceView?.statuses?.find(({ level }) => level === 'Error');
   return said?.message ?? said?.displayStatus ?? 'Azure could not provision it';
 }
 
-/** The addresses on a VM's interface, which was read with its public addresses. */
-export function addressesOf(nic: NetworkInterface, useInternalIp: boolean): Partial<Instance> {
+/**
+ * Returns the addresses on a VM's interface, which was read with its public addresses; undefined if Azure has not assigned
+ * all of them yet.
+ */
+export function addressesOf(nic: NetworkInterface, useInternalIp: boolean): Partial<Instance> | undefined {
   const configurations = nic.ipConfigurations ?? [];
   const of = (version: string): (typeof configurations)[number] | undefined =>
     configurations.find(({ privateIPAddressVersion }) => (privateIPAddressVersion ?? 'IPv4') === version);
@@ -40,10 +44,15 @@ export function addressesOf(nic: NetworkInterface, useInternalIp: boolean): Part
   const publicIpv4 = v4?.publicIPAddress?.ipAddress;
   const publicIpv6 = v6?.publicIPAddress?.ipAddress;
   const [privateIpv4, privateIpv6] = [v4?.privateIPAddress, v6?.privateIPAddress];
+  const unassigned = configurations.some(
+    ({ privateIPAddress, publicIPAddress }) =>
+      privateIPAddress === undefined || (publicIPAddress !== undefined && publicIPAddress.ipAddress === undefined),
+  );
+  if (unassigned || configurations.length === 0) return undefined;
   const inside = privateIpv4 ?? privateIpv6;
   return {
     publicIpv4,
-    publicIpv6: publicIpv6 ?? privateIpv6,
+    publicIpv6,
     privateIpv4,
     interfaceIp: useInternalIp ? inside : (publicIpv4 ?? publicIpv6 ?? inside),
   };

@@ -6,7 +6,11 @@ import type { VmSize } from './lookups.js';
 import type { Works } from './works.js';
 
 /** Names of usages, and of the resources that core knows; families keep their names. */
-const NAMES: Readonly<Record<string, string>> = { cores: 'cores', virtualMachines: 'instances' };
+const NAMES: Readonly<Record<string, string>> = {
+  cores: 'regionalcores',
+  lowPriorityCores: 'lowprioritycores',
+  virtualMachines: 'instances',
+};
 const FAMILY = /Family$/i;
 
 export async function quotaLimits({ client }: Works, call: Call): Promise<QuotaInformation> {
@@ -22,11 +26,14 @@ export async function quotaLimits({ client }: Works, call: Call): Promise<QuotaI
 
 /** Rejects with `ConfigurationError` when there is no such size. */
 export async function quotaOfLabel({ lookups }: Works, label: AzureLabel): Promise<QuotaInformation> {
-  return QuotaInformation.use(resourcesOf(await lookups.size(label.vmSize)));
+  return QuotaInformation.use(resourcesOf(await lookups.size(label.vmSize), label.spot !== undefined));
 }
 
-export function resourcesOf(size: VmSize): Resources {
+/** Returns what a VM has, and what it counts for: spot VMs count for a quota of their own, whatever their family is. */
+export function resourcesOf(size: VmSize, spot: boolean): Resources {
   const { cores, ram, family } = size;
+  if (spot) return { instances: 1, cores, ram, lowprioritycores: cores };
   // Lists of sizes and of usages do not agree on the case of families.
-  return { instances: 1, cores, ram, ...(family === '' ? {} : { [family.toLowerCase()]: cores }) };
+  const ofFamily = family === '' ? {} : { [family.toLowerCase()]: cores };
+  return { instances: 1, cores, ram, regionalcores: cores, ...ofFamily };
 }

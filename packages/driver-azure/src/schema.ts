@@ -27,12 +27,12 @@ const object = (
 const addresses: Record<string, JsonSchema> = {
   ipv4: {
     type: 'boolean',
-    description: 'Whether VMs have a private IPv4 address. Default: true, unless only `ipv6` is.',
+    description: 'Has no effect: every interface in Azure has a private IPv4 address.',
   },
-  ipv6: { type: 'boolean', description: 'Whether VMs have a private IPv6 address. Default: false.' },
+  ipv6: { type: 'boolean', description: 'Whether VMs have a private IPv6 address, besides IPv4. Default: false.' },
   'public-ipv4': {
     type: 'boolean',
-    description: 'Whether VMs with IPv4 have a public address. Default: true.',
+    description: 'Whether VMs have a public IPv4 address. Default: true.',
   },
   'public-ipv6': {
     type: 'boolean',
@@ -59,10 +59,10 @@ const login: Record<string, JsonSchema> = {
 };
 
 const galleryImage = (kind: string): JsonSchema =>
-  object(`An image of a ${kind} gallery.`, ['gallery-name', 'name', 'version'], {
+  object(`An image of a ${kind} gallery.`, ['gallery-name', 'name'], {
     'gallery-name': { ...text, description: `Public name of the gallery.` },
     name: { ...text, description: 'Name of the image definition.' },
-    version: { ...text, description: 'Version, or `latest`.' },
+    version: { ...text, description: 'Version. Default: the latest one.' },
   });
 
 const SOURCES = ['image-reference', 'image-id', 'image-filter', 'community-gallery-image', 'shared-gallery-image'];
@@ -111,7 +111,18 @@ export const schema: JsonSchema = providerSchema({
       ...imageUploadProperties,
     },
   },
-  pool: { required: ['max-servers'], properties: inherited },
+  pool: {
+    required: ['max-servers'],
+    properties: {
+      ...inherited,
+      zones: {
+        type: 'array',
+        items: { type: 'string', pattern: '^[1-9][0-9]?$' },
+        description:
+          'Availability zones of the location, e.g. `["1", "2"]`; all nodes of a request are in one. Default: Azure chooses, without a zone.',
+      },
+    },
+  },
   label: {
     required: ['hardware-profile'],
     properties: {
@@ -128,6 +139,40 @@ export const schema: JsonSchema = providerSchema({
         description: 'Custom data, which the VM gets at its first boot, e.g. for cloud-init.',
       },
       'volume-size': { type: 'integer', minimum: 1, description: "Size of the disk, GB. Default: the image's." },
+      'volume-type': {
+        type: 'string',
+        enum: ['Standard_LRS', 'StandardSSD_LRS', 'StandardSSD_ZRS', 'Premium_LRS', 'Premium_ZRS'],
+        description: "SKU of the disk. Default: Azure's choice for the VM size.",
+      },
+      'ephemeral-os-disk': {
+        type: 'boolean',
+        default: false,
+        description: 'Whether the disk is on the host of the VM: faster and free, for VM sizes with room for it.',
+      },
+      spot: {
+        type: 'boolean',
+        default: false,
+        description: 'Whether the VMs are spot VMs: cheaper, and deleted when Azure needs their capacity.',
+      },
+      'spot-max-price': {
+        type: 'number',
+        exclusiveMinimum: 0,
+        description: 'Highest price of a spot VM, US dollars per hour. Default: the price of a regular VM.',
+      },
+      'security-profile': object(
+        'Trusted launch; needs an image of Generation 2 that supports it.',
+        ['security-type'],
+        {
+          'security-type': { type: 'string', enum: ['TrustedLaunch'], description: 'Security type of the VM.' },
+          'secure-boot': { type: 'boolean', default: true, description: 'Whether only signed systems boot.' },
+          vtpm: { type: 'boolean', default: true, description: 'Whether the VM has a virtual TPM.' },
+        },
+      ),
+      identities: {
+        type: 'array',
+        items: text,
+        description: 'Full resource ids of managed identities that programs on the VM can use.',
+      },
     },
   },
   diskImage: {
@@ -139,6 +184,17 @@ export const schema: JsonSchema = providerSchema({
       },
       'shell-type': { type: 'string', description: 'Shell on the node, as Ansible calls it.' },
       ...login,
+      'hyper-v-generation': {
+        type: 'string',
+        enum: ['V1', 'V2'],
+        default: 'V2',
+        description: 'Generation of VMs that the image boots on: `V2` with UEFI, `V1` with a BIOS.',
+      },
+      'zone-resilient': {
+        type: 'boolean',
+        default: true,
+        description: 'Whether the image is stored in all zones of the location; false where it has no zones.',
+      },
       tags: texts('Tags that the image gets in the cloud.'),
     },
   },

@@ -34,6 +34,9 @@ export function vmSpec(name: string, request: CreateRequest<AzureLabel>, surroun
         createOption: 'FromImage',
         deleteOption: 'Delete',
         ...(label.volumeSize === undefined ? {} : { diskSizeGB: label.volumeSize }),
+        ...(label.volumeType === undefined ? {} : { managedDisk: { storageAccountType: label.volumeType } }),
+        // Azure has ephemeral disks only with this cache.
+        ...(label.ephemeralDisk ? { caching: 'ReadOnly', diffDiskSettings: { option: 'Local' } } : {}),
       },
     },
     osProfile: {
@@ -55,6 +58,33 @@ export function vmSpec(name: string, request: CreateRequest<AzureLabel>, surroun
       ],
     },
     ...(label.userData === undefined ? {} : { userData: label.userData }),
+    ...purchaseOf(label),
+  };
+}
+
+/** Terms, protection and identity of the VM. */
+function purchaseOf({ spot, trustedLaunch, identities }: AzureLabel): Partial<VirtualMachine> {
+  return {
+    // A spot VM that Azure only stopped would still count, and never run again.
+    ...(spot === undefined
+      ? {}
+      : { priority: 'Spot', evictionPolicy: 'Delete', billingProfile: { maxPrice: spot.maxPrice } }),
+    ...(trustedLaunch === undefined
+      ? {}
+      : {
+          securityProfile: {
+            securityType: 'TrustedLaunch',
+            uefiSettings: { secureBootEnabled: trustedLaunch.secureBoot, vTpmEnabled: trustedLaunch.vtpm },
+          },
+        }),
+    ...(identities.length === 0
+      ? {}
+      : {
+          identity: {
+            type: 'UserAssigned',
+            userAssignedIdentities: Object.fromEntries(identities.map((id) => [id, {}])),
+          },
+        }),
   };
 }
 
@@ -87,7 +117,7 @@ function ipConfigurations(
   subnetId: string,
   tags: Record<string, string>,
 ): VirtualMachineNetworkInterfaceIPConfiguration[] {
-  const { ipv4, ipv6, publicIpv4, publicIpv6 } = addresses;
+  const { ipv6, publicIpv4, publicIpv6 } = addresses;
   const one = (
     version: 'IPv4' | 'IPv6',
     isPublic: boolean,
@@ -110,5 +140,6 @@ function ipConfigurations(
       ...(isPublic ? { publicIPAddressConfiguration } : {}),
     };
   };
-  return [...(ipv4 ? [one('IPv4', publicIpv4, true)] : []), ...(ipv6 ? [one('IPv6', publicIpv6, !ipv4)] : [])];
+  // Azure has no interface without IPv4, and its primary configuration is IPv4.
+  return [one('IPv4', publicIpv4, true), ...(ipv6 ? [one('IPv6', publicIpv6, false)] : [])];
 }

@@ -46,7 +46,7 @@ describe('the configuration of a site', () => {
       imageSource: { kind: 'reference', reference: { offer: 'UbuntuServer' } },
       tags: { department: 'R&D' },
       customData: Buffer.from('This is the custom data').toString('base64'),
-      addresses: { ipv4: true, ipv6: false, publicIpv4: true, publicIpv6: false },
+      addresses: { ipv6: false, publicIpv4: true, publicIpv6: false },
     });
     expect(labels?.get('bionic')?.key).toMatch(/^ssh-rsa/);
     // A key of the provider is for machines that have no password.
@@ -72,13 +72,25 @@ describe('the file with the credentials', () => {
 
   it('has endpoints of Azure unless it says otherwise', () => {
     writeFileSync(file, `\uFEFF${JSON.stringify(right)}`);
-    expect(readAuth(file)).toMatchObject({ endpoint: 'https://management.azure.com', clientSecret: 'hush' });
+    expect(readAuth(file)).toMatchObject({
+      endpoint: 'https://management.azure.com',
+      login: { kind: 'secret', tenantId: 't', clientId: 'c', clientSecret: 'hush' },
+    });
     writeFileSync(file, JSON.stringify({ ...right, resourceManagerEndpointUrl: 'https://arm.example.org/' }));
     expect(readAuth(file).endpoint).toBe('https://arm.example.org');
   });
 
+  it('needs no secret for identities', () => {
+    const { subscriptionId } = right;
+    writeFileSync(file, JSON.stringify({ subscriptionId, authentication: 'managed-identity', clientId: 'c' }));
+    expect(readAuth(file).login).toEqual({ kind: 'managed-identity', clientId: 'c' });
+    writeFileSync(file, JSON.stringify({ subscriptionId, authentication: 'workload-identity' }));
+    expect(readAuth(file).login).toMatchObject({ kind: 'workload-identity', tokenFile: undefined });
+  });
+
   it.each([
     ['a missing field', JSON.stringify({ ...right, tenantId: '' }), 'tenantId is missing'],
+    ['an unknown authentication', JSON.stringify({ ...right, authentication: 'trust' }), 'authentication must be'],
     ['an endpoint without TLS', JSON.stringify({ ...right, activeDirectoryEndpointUrl: 'http://x' }), 'https URL'],
     ['something else', 'hush', 'is not JSON'],
   ])('is refused with %s, without telling its secrets', (_what, content, reason) => {

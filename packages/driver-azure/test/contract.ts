@@ -56,6 +56,8 @@ const everyKey: JsonObject = {
     {
       name: 'built',
       pause: false,
+      'hyper-v-generation': 'V2',
+      'zone-resilient': true,
       tags: { team: 'ci' },
       username: 'zuul',
       key: 'ssh-rsa AAAA',
@@ -83,12 +85,18 @@ const everyKey: JsonObject = {
     { ...image, name: 'by-id', 'image-id': '/subscriptions/x/resourceGroups/y/providers/Microsoft.Compute/images/z' },
     { ...image, name: 'by-filter', 'image-filter': { name: 'a', location: 'centralus', tags: { b: 'c' } } },
     { ...image, name: 'community', 'community-gallery-image': { 'gallery-name': 'g', name: 'i', version: 'latest' } },
-    { ...image, name: 'shared', 'shared-gallery-image': { 'gallery-name': 'g', name: 'i', version: 'latest' } },
+    { ...image, name: 'shared', 'shared-gallery-image': { 'gallery-name': 'g', name: 'i' } },
+    {
+      ...image,
+      name: 'shared-version',
+      'shared-gallery-image': { 'gallery-name': 'g', name: 'i', version: '1.0.0' },
+    },
   ],
   pools: [
     {
       name: 'main',
       'max-servers': 10,
+      zones: ['1', '2'],
       priority: 5,
       'node-attributes': { key: 'value' },
       ipv4: true,
@@ -108,6 +116,14 @@ const everyKey: JsonObject = {
           'user-data': 'user',
           'custom-data': '#cloud-config\n',
           'volume-size': 100,
+          'volume-type': 'Standard_LRS',
+          'ephemeral-os-disk': true,
+          spot: true,
+          'spot-max-price': 0.05,
+          'security-profile': { 'security-type': 'TrustedLaunch', 'secure-boot': true, vtpm: true },
+          identities: [
+            '/subscriptions/x/resourceGroups/y/providers/Microsoft.ManagedIdentity/userAssignedIdentities/z',
+          ],
         },
         { ...size, name: 'own', diskimage: 'built' },
       ],

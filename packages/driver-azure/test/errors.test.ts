@@ -16,6 +16,7 @@ describe('an answer', () => {
     [400, 'InvalidResourceReference', 'configuration'],
     [403, 'RequestDisallowedByPolicy', 'configuration'],
     [403, 'AuthorizationFailed', 'auth'],
+    [400, 'InvalidAvailabilityZone', 'configuration'],
     [404, 'PlatformImageNotFound', 'configuration'],
     [404, 'ResourceNotFound', 'not-found'],
     [409, 'MissingSubscriptionRegistration', 'configuration'],
@@ -29,6 +30,18 @@ describe('an answer', () => {
     [503, 'ServiceUnavailable', 'transient'],
   ])('%i %s is of kind %s', (status, code, kind) => {
     expect(errorOf(put, rejection(status, code))).toMatchObject({ code: kind });
+  });
+});
+
+describe('a policy', () => {
+  it('is a matter of configuration, whatever its name says', () => {
+    const text = "Resource 'np1' was disallowed by policy 'quota limit exceeded by roles'.";
+    const error = Object.assign(new Error(text), { statusCode: 403, code: 'RequestDisallowedByPolicy' });
+    expect(errorOf(put, error)).toMatchObject({ code: 'configuration' });
+    expect(errorOf(put, error).message).not.toContain('needs a role');
+    expect(failureOf('creation', { code: 'RequestDisallowedByPolicy', message: text })).toMatchObject({
+      code: 'configuration',
+    });
   });
 });
 

@@ -58,6 +58,18 @@ describe('an upload', () => {
     expect(names(DISKS)).toEqual([]);
   });
 
+  it('makes images of Generation 2 in all zones, unless told otherwise', async () => {
+    await test.upload(file);
+    const shown = open.cloud.list(IMAGES).map(({ properties }) => properties);
+    expect(shown).toMatchObject([{ hyperVGeneration: 'V2', storageProfile: { zoneResilient: true } }]);
+    const change = { name: 'debian', 'hyper-v-generation': 'V1', 'zone-resilient': false };
+    const other = await TestProvider.started(open, section({ diskimages: [change] }));
+    await other.upload(file, { externalName: 'debian-2' });
+    await other.stop();
+    const [, second] = open.cloud.list(IMAGES);
+    expect(second?.properties).toMatchObject({ hyperVGeneration: 'V1', storageProfile: { zoneResilient: false } });
+  });
+
   it('sends what is not zero only, and tells its progress to the end', async () => {
     const told: number[] = [];
     await test.upload(file, { progress: (sent) => void told.push(sent) });

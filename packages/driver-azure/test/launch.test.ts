@@ -1,10 +1,13 @@
 /** From a label to a VM and back, and what can go wrong on the way. */
 
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import type { JsonObject } from '@nodepool/core';
 import { SAMPLE_GALLERY, type Resource } from '@nodepool/dev-azure';
 import { openCloud, section, type OpenCloud } from './cloud.js';
-import { TestProvider } from './provider.js';
+import { failureOf, TestProvider } from './provider.js';
 
 const VMS = 'Microsoft.Compute/virtualMachines';
 const NICS = 'Microsoft.Network/networkInterfaces';
@@ -45,7 +48,7 @@ describe('a launch', () => {
     expect(launched.publicIpv4).toMatch(/^203\./);
     expect(launched.privateIpv4).toMatch(/^10\./);
     expect(launched.interfaceIp).toBe(launched.publicIpv4);
-    expect(launched.resources).toEqual({ instances: 1, cores: 1, ram: 512, standardbsfamily: 1 });
+    expect(launched.resources).toEqual({ instances: 1, cores: 1, regionalcores: 1, ram: 512, standardbsfamily: 1 });
     expect(open.cloud.calls.count('virtualMachines.put')).toBe(1);
     expect(everything()).toHaveLength(4);
     for (const { tags } of everything()) expect(tags['nodepool_node_id']).toBe('0000000001');
@@ -67,6 +70,71 @@ describe('a launch', () => {
     expect(launched.privateIpv4).toMatch(/^10\./);
     expect(launched.publicIpv6).toMatch(/^2001:db8::/);
     expect(launched.interfaceIp).toBe(launched.publicIpv6);
+  });
+
+  it.each([
+    ['ipv6 alone', { ipv6: true }, ['10.', '203.', undefined], ['IPv4', 'IPv6']],
+    ['public-ipv6 alone', { 'public-ipv6': true }, ['10.', '203.', '2001:'], ['IPv4', 'IPv6']],
+    ['ipv4: false alone', { ipv4: false }, ['10.', '203.', undefined], ['IPv4']],
+    [
+      'only private ones',
+      { ipv4: false, ipv6: true, 'public-ipv4': false },
+      ['10.', undefined, undefined],
+      ['IPv4', 'IPv6'],
+    ],
+  ])('has IPv4 with %s', async (_what, change, expected, versions) => {
+    const test = await provider(change);
+    const { privateIpv4, publicIpv4, publicIpv6, interfaceIp } = await test.launch();
+    const starts = [privateIpv4, publicIpv4, publicIpv6].map((address) => address?.replace(/(?<=[.:]).*/, ''));
+    expect(starts).toEqual(expected);
+    expect(interfaceIp).toBe(publicIpv4 ?? privateIpv4);
+    const configurations = open.cloud.list(NICS)[0]?.properties['ipConfigurations'] as readonly JsonObject[];
+    expect(configurations.map(({ properties }) => (properties as JsonObject)['privateIPAddressVersion'])).toEqual(
+      versions,
+    );
+  });
+
+  it('waits for its public address', async () => {
+    open.cloud.configure({ addressMs: 60_000 });
+    const test = await provider();
+    const launched = await test.launch();
+    expect(launched.interfaceIp).toMatch(/^203\./);
+    expect(launched.publicIpv4).toBe(launched.interfaceIp);
+  });
+
+  it('can be a spot VM with an ephemeral disk, trusted launch and an identity, in a zone', async () => {
+    const identity = '/subscriptions/s/resourceGroups/g/providers/Microsoft.ManagedIdentity/userAssignedIdentities/ci';
+    const test = await provider(
+      {
+        ...image({ 'image-reference': { publisher: 'Debian', offer: 'debian-12', sku: '12-gen2', version: 'latest' } }),
+      },
+      {
+        'hardware-profile': { 'vm-size': 'Standard_D4ds_v4' },
+        'ephemeral-os-disk': true,
+        'security-profile': { 'security-type': 'TrustedLaunch', vtpm: false },
+        spot: true,
+        'spot-max-price': 0.25,
+        'volume-type': 'Standard_LRS',
+        identities: [identity],
+      },
+    );
+    const launched = await test.launch('0000000001', { availabilityZone: '2' });
+    expect(launched.az).toBe('2');
+    expect(launched.resources).toEqual({ instances: 1, cores: 4, ram: 16_384, lowprioritycores: 4 });
+    const [vm] = open.cloud.list(VMS);
+    expect(vm?.extra).toMatchObject({ zones: ['2'], identity: { userAssignedIdentities: { [identity]: {} } } });
+    expect(vm?.properties).toMatchObject({
+      priority: 'Spot',
+      evictionPolicy: 'Delete',
+      billingProfile: { maxPrice: 0.25 },
+      securityProfile: {
+        securityType: 'TrustedLaunch',
+        uefiSettings: { secureBootEnabled: true, vTpmEnabled: false },
+      },
+      storageProfile: {
+        osDisk: { diffDiskSettings: { option: 'Local' }, managedDisk: { storageAccountType: 'Standard_LRS' } },
+      },
+    });
   });
 
   it('has no public address for a pool of private ones', async () => {
@@ -98,6 +166,11 @@ describe('a launch', () => {
       'a shared gallery',
       { 'shared-gallery-image': { ...gallery, version: 'latest' } },
       { sharedGalleryImageId: `/SharedGalleries/${SAMPLE_GALLERY.name}/Images/debian/Versions/latest` },
+    ],
+    [
+      'a gallery without a version',
+      { 'shared-gallery-image': gallery },
+      { sharedGalleryImageId: `/SharedGalleries/${SAMPLE_GALLERY.name}/Images/debian` },
     ],
   ])('takes its image from %s', async (_what, source, reference) => {
     const test = await provider(image(source));
@@ -185,6 +258,33 @@ describe('a launch in trouble', () => {
     const test = await provider();
     open.cloud.faults.failNextVm({ code, message });
     expect(await test.failedLaunch()).toMatchObject({ code: expected, outcome: 'applied' });
+  });
+
+  it('that failed says why, although Azure has forgotten the operation', async () => {
+    const test = await provider();
+    open.cloud.faults.failNextVm({ code: 'OSProvisioningTimedOut', message: 'OS provisioning did not finish' });
+    const launch = test.begin();
+    await open.time.until(() => open.cloud.list(VMS).length > 0, 60_000);
+    open.cloud.forgetOperations();
+    expect((await failureOf(test.end(launch))).message).toContain('OS provisioning did not finish');
+  });
+
+  it('in a zone that the location does not have is a matter of configuration', async () => {
+    const test = await provider();
+    expect((await test.failedLaunch('0000000001', { availabilityZone: '9' })).code).toBe('configuration');
+  });
+
+  it('logs in with the token that Kubernetes writes to a file', async () => {
+    const auth = JSON.parse(readFileSync(open.cloud.authFile, 'utf8')) as Record<string, string>;
+    const folder = mkdtempSync(join(tmpdir(), 'azure-token-'));
+    const [authFile, federatedTokenFile] = [join(folder, 'auth.json'), join(folder, 'token')];
+    const { clientSecret = '', ...rest } = auth;
+    writeFileSync(federatedTokenFile, clientSecret);
+    writeFileSync(authFile, JSON.stringify({ ...rest, authentication: 'workload-identity', federatedTokenFile }));
+    const test = await provider({ 'auth-path': authFile });
+    await test.launch();
+    expect(open.cloud.list(VMS)).toHaveLength(1);
+    rmSync(folder, { recursive: true });
   });
 
   it('fails for quota when the family of its size is used up', async () => {

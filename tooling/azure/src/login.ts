@@ -57,7 +57,8 @@ export class Login {
 
   private token({ body }: Exchange): Answer {
     const form = new URLSearchParams(body.toString('utf8'));
-    if (form.get('client_id') !== ACCOUNT.clientId || form.get('client_secret') !== ACCOUNT.clientSecret) {
+    const secret = form.get('client_secret') ?? form.get('client_assertion');
+    if (form.get('client_id') !== ACCOUNT.clientId || secret !== ACCOUNT.clientSecret) {
       return {
         status: 401,
         body: { error: 'invalid_client', error_description: 'AADSTS7000215: Invalid client secret provided.' },

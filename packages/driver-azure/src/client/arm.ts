@@ -13,7 +13,12 @@ import {
   type HttpClient,
   type PipelineResponse,
 } from '@azure/core-rest-pipeline';
-import { ClientSecretCredential } from '@azure/identity';
+import {
+  ClientSecretCredential,
+  ManagedIdentityCredential,
+  WorkloadIdentityCredential,
+  type TokenCredential,
+} from '@azure/identity';
 import {
   GuardedCalls,
   isJsonObject,
@@ -275,14 +280,7 @@ function makeClients(auth: AzureAuth): Clients {
     retryOptions: { maxRetries: 0 },
     ...(ca === undefined ? {} : { tlsOptions: { ca } }),
   };
-  const credential = new ClientSecretCredential(auth.tenantId, auth.clientId, auth.clientSecret, {
-    ...common,
-    authorityHost: auth.authorityHost,
-    // A login service that Microsoft's directory of clouds does not know is a private one.
-    disableInstanceDiscovery: !/\.(microsoftonline\.(com|us)|chinacloudapi\.cn)$/.test(
-      new URL(auth.authorityHost).hostname,
-    ),
-  });
+  const credential = credentialOf(auth, common);
   const scope = `${endpoint}/.default`;
   const classic = { ...common, endpoint, credentialScopes: scope };
   return {
@@ -294,6 +292,30 @@ function makeClients(auth: AzureAuth): Clients {
     network: new NetworkManagementClient(credential, subscriptionId, classic),
     resources: new ResourceManagementClient(credential, subscriptionId, classic),
   };
+}
+
+function credentialOf({ login, authorityHost }: AzureAuth, common: object): TokenCredential {
+  const options = {
+    ...common,
+    authorityHost,
+    // A login service that Microsoft's directory of clouds does not know is a private one.
+    disableInstanceDiscovery: !/\.(microsoftonline\.(com|us)|chinacloudapi\.cn)$/.test(new URL(authorityHost).hostname),
+  };
+  switch (login.kind) {
+    case 'secret':
+      return new ClientSecretCredential(login.tenantId, login.clientId, login.clientSecret, options);
+    case 'managed-identity':
+      return new ManagedIdentityCredential(login.clientId === undefined ? {} : { clientId: login.clientId });
+    case 'workload-identity': {
+      const { tenantId, clientId, tokenFile } = login;
+      return new WorkloadIdentityCredential({
+        ...options,
+        ...(tenantId === undefined ? {} : { tenantId }),
+        ...(clientId === undefined ? {} : { clientId }),
+        ...(tokenFile === undefined ? {} : { tokenFilePath: tokenFile }),
+      });
+    }
+  }
 }
 
 /** What an operation's resource says; the address of a `Location` gives the result itself instead. */

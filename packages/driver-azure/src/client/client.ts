@@ -47,11 +47,17 @@ export class Client {
     );
   }
 
-  getVm(name: string, call: Call): Promise<VirtualMachine> {
+  /** Only the instance view says why a VM failed; Azure leaves it out unless it is asked for. */
+  getVm(name: string, call: Call, expand?: 'instanceView'): Promise<VirtualMachine> {
     return this.arm.call(
       { service: 'compute', method: 'GET', operation: 'virtualMachines' },
       call,
-      ({ compute }, options) => compute.virtualMachines.get(this.place.resourceGroup, name, options),
+      ({ compute }, options) =>
+        compute.virtualMachines.get(
+          this.place.resourceGroup,
+          name,
+          expand === undefined ? options : { ...options, expand },
+        ),
     );
   }
 
