@@ -1,7 +1,14 @@
 /** A simulated Google Cloud, and what the tests of this package need of it. */
 
 import { seededRandom, sleep, systemClock, VirtualClock, type JsonObject } from '@nodepool/core';
-import { BUCKET, PROJECT, startSimulatedGce, type CloudSettings, type SimulatedGce } from '@nodepool/dev-gce';
+import {
+  BUCKET,
+  PROJECT,
+  startSimulatedGce,
+  type CloudCall,
+  type CloudSettings,
+  type SimulatedGce,
+} from '@nodepool/dev-gce';
 import { simulatedTime, type TestTime } from '@nodepool/driver-kit';
 
 export const ZONE = 'us-central1-a';
@@ -94,4 +101,26 @@ export async function addInstance(cloud: SimulatedGce, fields: JsonObject): Prom
     }),
   });
   if (!answer.ok) throw new Error(await answer.text());
+}
+
+/** Paths, with their parameters, of the calls of an operation from now on. */
+export function pathsOf(cloud: SimulatedGce, operation: string): readonly string[] {
+  const paths: string[] = [];
+  const note = (call: CloudCall): boolean => {
+    if (call.operation === operation) paths.push(call.path);
+    return false;
+  };
+  cloud.faults.add({ on: note, fault: { kind: 'hang', when: 'before' } });
+  return paths;
+}
+
+/** Sends a call of the driver once more, as a proxy does that got no answer. */
+export async function repeat(
+  cloud: SimulatedGce,
+  path: string | undefined,
+  body: object,
+): Promise<{ readonly status: number; readonly answer: unknown }> {
+  const headers = { authorization: `Bearer ${cloud.token()}` };
+  const answer = await fetch(`${cloud.url}${path}`, { method: 'POST', headers, body: JSON.stringify(body) });
+  return { status: answer.status, answer: await answer.json() };
 }

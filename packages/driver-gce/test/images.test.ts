@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { packDisk, tarHeader } from '../src/tar-gz.js';
-import { openCloud, section, timeWithoutDeadlines, type OpenCloud } from './cloud.js';
+import { openCloud, pathsOf, repeat, section, timeWithoutDeadlines, type OpenCloud } from './cloud.js';
 import { failureOf, TestProvider } from './provider.js';
 
 /** More than one chunk, also when packed. */
@@ -58,6 +58,13 @@ describe('an upload', () => {
     });
     expect(inspect.objects()).toEqual([]);
     expect(inspect.openUploads()).toBe(0);
+  });
+
+  it('whose insertion arrives once more gets the same operation', async () => {
+    const paths = pathsOf(open.cloud, 'images.insert');
+    await provider.upload(file, { sha256: sha256() });
+    expect(await repeat(open.cloud, paths[0], {})).toMatchObject({ status: 200, answer: { operationType: 'insert' } });
+    expect(open.cloud.inspect.images()).toHaveLength(1);
   });
 
   it.each([

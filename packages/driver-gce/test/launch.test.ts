@@ -6,7 +6,16 @@ import type { ExternalId, JsonObject } from '@nodepool/core';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { acceleratorMetric, CORE_METRICS } from '../src/quota.js';
-import { addForeignInstances, addInstance, openCloud, section, ZONE, type OpenCloud } from './cloud.js';
+import {
+  addForeignInstances,
+  addInstance,
+  openCloud,
+  pathsOf,
+  repeat,
+  section,
+  ZONE,
+  type OpenCloud,
+} from './cloud.js';
 import { failureOf, TestProvider } from './provider.js';
 
 let ending: (() => Promise<void>)[] = [];
@@ -203,15 +212,16 @@ describe('a launch', () => {
     expect(await failureOf(provider.launch())).toMatchObject({ code: 'throttled', retryAfterMs: 7000 });
   });
 
-  it('whose insertion arrives twice makes one instance', async () => {
+  it('whose insertion arrives once more makes no second instance, also after its deletion', async () => {
     const { cloud, provider } = await openWith();
-    await provider.launch();
+    const paths = pathsOf(cloud, 'instances.insert');
+    const { externalId } = await provider.launch();
     const [{ body } = { body: {} }] = cloud.inspect.instances();
-    const url = `${cloud.url}/compute/v1/projects/acme/zones/${ZONE}/instances`;
-    const headers = { authorization: `Bearer ${cloud.token()}` };
-    const again = await fetch(url, { method: 'POST', headers, body: JSON.stringify(body) });
-    expect(again.status).toBe(409);
+    expect(await repeat(cloud, paths[0], body)).toMatchObject({ status: 200, answer: { operationType: 'insert' } });
     expect(cloud.inspect.instances()).toHaveLength(1);
+    await provider.cleanUp(externalId);
+    expect(await repeat(cloud, paths[0], body)).toMatchObject({ status: 200, answer: { operationType: 'insert' } });
+    expect(cloud.inspect.instances()).toHaveLength(0);
   });
 
   it('fails when its instance is preempted while it boots, with the reason', async () => {
