@@ -8,6 +8,8 @@ export interface Task<T> {
   readonly service: string;
   readonly method: string;
   readonly operation: string;
+  /** Milliseconds that the call may take, for calls that the cloud answers late. Default: the task manager's `callTimeoutMs`. */
+  readonly timeoutMs?: number;
   /** Makes the remote call. */
   main(signal: AbortSignal): Promise<T>;
 }

@@ -57,7 +57,8 @@ class TaskQueue implements TaskManager {
     this.admit(name, call);
     return new Promise<T>((resolve, reject) => {
       const { clock } = this.options;
-      const job = new Job({ clock, timers: this.timers }, name, call, reject, async (signal) => {
+      const timeoutMs = task.timeoutMs ?? this.callTimeoutMs;
+      const job = new Job({ clock, timers: this.timers, timeoutMs }, name, call, reject, async (signal) => {
         resolve(await this.timed(task, signal));
       });
       job.watch(() => this.drop(job));
@@ -115,7 +116,7 @@ class TaskQueue implements TaskManager {
       this.running -= 1;
       this.pump();
     };
-    job.start(this.callTimeoutMs, release, () => {
+    job.start(release, () => {
       abandon = this.timers.schedule(this.options.clock.monotonic() + ABANDON_AFTER_MS, () => {
         this.options.log.warn('a remote call goes on although it was given up', { call: job.name });
         release();
@@ -172,7 +173,7 @@ class Job {
   private onGivenUp: () => void = () => undefined;
 
   constructor(
-    private readonly env: { readonly clock: Clock; readonly timers: TimerQueue },
+    private readonly env: { readonly clock: Clock; readonly timers: TimerQueue; readonly timeoutMs: number },
     readonly name: string,
     private readonly call: Call,
     private readonly reject: (error: unknown) => void,
@@ -186,11 +187,11 @@ class Job {
     this.limit(this.call.deadline);
   }
 
-  /** Begins the call, which may take so many milliseconds from now on, if the deadline does not come first. */
-  start(timeoutMs: number, onSettled: () => void, onGivenUp: () => void): void {
+  /** Begins the call, which may take `timeoutMs` from now on, if the deadline does not come first. */
+  start(onSettled: () => void, onGivenUp: () => void): void {
     this.state = 'running';
     this.onGivenUp = onGivenUp;
-    this.limit(Math.min(this.call.deadline, this.env.clock.monotonic() + timeoutMs));
+    this.limit(Math.min(this.call.deadline, this.env.clock.monotonic() + this.env.timeoutMs));
     void this.run(onSettled);
   }
 

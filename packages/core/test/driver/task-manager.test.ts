@@ -61,6 +61,15 @@ describe('a task manager', () => {
     expect(stage.events).toEqual(['a starts at 0', 'b starts at 10', 'c starts at 20']);
   });
 
+  it('gives up a call after two minutes, or after the time that the task says', async () => {
+    const stage = new Stage(Infinity, 2);
+    const usual = watch(stage.manager.submit(stage.task('usual', 140_000), stage.call()));
+    const longer = watch(stage.manager.submit({ ...stage.task('longer', 140_000), timeoutMs: 150_000 }, stage.call()));
+    await stage.clock.advance(145_000);
+    await expect(usual.promise).rejects.toMatchObject({ code: 'timeout' });
+    await expect(longer.promise).resolves.toBe('longer');
+  });
+
   it('starts them at the configured rate', async () => {
     const stage = new Stage(4);
     for (const name of ['a', 'b', 'c']) watch(stage.manager.submit(stage.task(name), stage.call()));

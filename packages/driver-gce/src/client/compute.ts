@@ -22,6 +22,8 @@ const PAGE_SIZE = 500;
 const MAX_PAGES = 1000;
 /** Pause before the state of an operation is read again, ms. */
 const ASK_AGAIN_MS = 2000;
+/** The cloud answers `wait` after two minutes at the latest; an answer that comes later is lost, ms. */
+const WAIT_TIMEOUT_MS = 150_000;
 
 type Answer = Promise<{ readonly data: unknown }>;
 
@@ -142,11 +144,21 @@ export class Compute {
     const { project, api } = this;
     const data =
       zone === undefined
-        ? await this.call('globalOperations', 'POST', 'wait', call, (options) =>
-            api.globalOperations.wait({ project, operation }, options),
+        ? await this.call(
+            'globalOperations',
+            'POST',
+            'wait',
+            call,
+            (options) => api.globalOperations.wait({ project, operation }, options),
+            WAIT_TIMEOUT_MS,
           )
-        : await this.call('zoneOperations', 'POST', 'wait', call, (options) =>
-            api.zoneOperations.wait({ project, zone, operation }, options),
+        : await this.call(
+            'zoneOperations',
+            'POST',
+            'wait',
+            call,
+            (options) => api.zoneOperations.wait({ project, zone, operation }, options),
+            WAIT_TIMEOUT_MS,
           );
     return operationIn(data);
   }
@@ -180,6 +192,7 @@ export class Compute {
     operation: string,
     call: Call,
     work: (options: CallOptions) => Answer,
+    timeoutMs?: number,
   ): Promise<JsonObject> {
     const main = async (signal: AbortSignal): Promise<JsonObject> => {
       try {
@@ -189,7 +202,8 @@ export class Compute {
         throw errorOf({ operation: `${service}.${operation}`, changesSomething: method !== 'GET' }, error);
       }
     };
-    return this.tasks.submit({ service, method, operation, main }, call);
+    const limit = timeoutMs === undefined ? {} : { timeoutMs };
+    return this.tasks.submit({ service, method, operation, main, ...limit }, call);
   }
 
   private get api(): compute_v1.Compute {
