@@ -182,6 +182,7 @@ export const simulated: DriverSubject = {
     'fault:create:quota',
     'fault:create:capacity',
     'fault:create:invalid',
+    'fault:delete:hang',
     'fault:delete:refuse',
     'fault:delete:lose-answer',
     'fault:list:refuse',

@@ -139,6 +139,7 @@ const common: Omit<DriverSubject, 'name' | 'open'> = {
     'fault:create:quota',
     'fault:create:capacity',
     'fault:create:invalid',
+    'fault:delete:hang',
     'fault:delete:refuse',
     'fault:delete:lose-answer',
     'fault:list:refuse',

@@ -174,17 +174,17 @@ export class Bench {
     return this.endOf(watch(promise), what);
   }
 
-  async endOf<T>(watched: Watched<T>, what: string): Promise<T> {
-    await this.ended(watched, what);
+  async endOf<T>(watched: Watched<T>, what: string, patienceMs?: number): Promise<T> {
+    await this.ended(watched, what, patienceMs);
     const { ending } = watched;
     if (ending?.ok === true) return ending.value;
     throw ending?.error;
   }
 
   /** Lets time pass until it ends, one way or the other. */
-  async ended(watched: Watched<unknown>, what: string): Promise<void> {
-    const done = await this.cloud.time.until(() => watched.ending !== undefined, PATIENCE_MS);
-    assert.ok(done, `${what} has not ended after ${PATIENCE_MS / 1000} s`);
+  async ended(watched: Watched<unknown>, what: string, patienceMs = PATIENCE_MS): Promise<void> {
+    const done = await this.cloud.time.until(() => watched.ending !== undefined, patienceMs);
+    assert.ok(done, `${what} has not ended after ${patienceMs / 1000} s`);
   }
 
   /** The `DriverError` that it ends with. */

@@ -59,6 +59,8 @@ export type Ability =
   | 'images'
   /** The cloud verifies the checksums of images. */
   | 'image-checksums'
+  /** `TestCloud.setImageTime`. */
+  | 'image-times'
   /** Labels can be made from uploaded images; the section has such a label, see `TestCloud.imageLabel`. */
   | 'image-labels'
   | `fault:${FaultyOperation}:${FaultKind}`;
@@ -89,6 +91,8 @@ export interface TestCloud {
   addForeignInstances?(count: number): void | Promise<void>;
   /** From now on, instances need so long to boot, and to be gone. Milliseconds of `time`. */
   setTimes?(times: { readonly bootMs: number; readonly deleteMs: number }): void | Promise<void>;
+  /** From now on, the cloud processes the data of an image for this long before the image can be used. Milliseconds of `time`. */
+  setImageTime?(ms: number): void | Promise<void>;
   /** From now on, lists do not know for so long what was made or has gone. */
   setListLag?(ms: number): void | Promise<void>;
   /** The instance fails, e.g. goes to the state ERROR. */

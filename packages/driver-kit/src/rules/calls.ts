@@ -4,13 +4,20 @@ import assert from 'node:assert/strict';
 import { setMaxListeners } from 'node:events';
 import type { Advance, StateMachine } from '@nodepool/core';
 import type { Bench } from '../bench.js';
+import { longestBlock } from '../event-loop.js';
 import { handlesNow, handlesSince } from '../handles.js';
 import { MachineBench } from '../machine-bench.js';
 import type { Chapter } from '../rule.js';
 import type { Trial } from '../trial.js';
-import { watch } from '../watched.js';
+import { watch, type Watched } from '../watched.js';
 
 const BOOT_MS = 20_000;
+/** Time in which a call ends that was given up, milliseconds. */
+const END_MS = 10_000;
+/** A turn of the event loop that takes longer, milliseconds of real time, is a block. */
+const BLOCK_MS = 500;
+/** A busy machine can delay a turn now and then; a driver that blocks does so each time. */
+const BLOCK_ROUNDS = 5;
 
 export const calls: Chapter = {
   title: 'Calls end',
@@ -138,6 +145,65 @@ export const calls: Chapter = {
         const launch = bench.launch();
         await bench.plan('list', 'hang');
         await bench.endOf(launch, 'a launch during which one list got no answer');
+      },
+    },
+    {
+      id: 'calls.abandoned',
+      since: '1.1',
+      title: 'a remote call that was given up ends, in front of its caller and behind its back',
+      text:
+        'The frameworks give up a call at once when its signal aborts. A driver that does not pass the signal on to the remote call keeps a connection, a place in the queue and memory for each. ' +
+        'The kit aborts a list, a creation and a deletion that the cloud does not answer, and waits for the report of the call, see `calls.reported`.',
+      needs: ['fault:list:hang'],
+      check: async (trial: Trial): Promise<void> => {
+        for (const operation of ['list', 'create', 'delete'] as const) {
+          if (!trial.subject.can.includes(`fault:${operation}:hang`)) continue;
+          const bench = await trial.start();
+          const node = bench.node();
+          const launched = operation === 'delete' ? await bench.launched(node) : undefined;
+          await bench.plan(operation, 'hang');
+          const controller = new AbortController();
+          const { signal } = controller;
+          let work: Watched<unknown>;
+          if (operation === 'list') work = watch(bench.provider.listNodes(bench.call(300_000, signal)));
+          else if (launched === undefined) work = bench.launch(node, { signal });
+          else work = bench.startCleanUp(node, launched.externalId, { signal });
+          await bench.pass(1000);
+          const before = bench.process.apiCalls.length;
+          controller.abort(new Error('the caller gave up'));
+          await bench.ended(work, `a ${operation} call that was aborted`);
+          const reported = (): boolean => bench.process.apiCalls.length > before;
+          assert.ok(
+            await bench.cloud.time.until(reported, END_MS),
+            `the driver ignores abort: its remote ${operation} call still runs ${END_MS / 1000} s after its signal aborted`,
+          );
+        }
+      },
+    },
+    {
+      id: 'calls.event-loop',
+      since: '1.1',
+      title: 'a driver never blocks the event loop',
+      text:
+        'All providers of a launcher share one thread: while a driver computes, sleeps or waits in a synchronous function (`execFileSync`, `readFileSync`), no other launch goes on and the session with ' +
+        'ZooKeeper expires. The kit launches and deletes a node; no turn of the event loop may take half a second of real time in each of several attempts.',
+      needs: [],
+      check: async (trial: Trial): Promise<void> => {
+        const bench = await trial.start();
+        let shortest = Infinity;
+        for (let round = 0; round < BLOCK_ROUNDS && shortest > BLOCK_MS; round += 1) {
+          const block = await longestBlock(async () => {
+            const node = bench.node();
+            const { externalId } = await bench.launched(node);
+            await bench.ours();
+            await bench.cleanUp(node, externalId);
+          });
+          shortest = Math.min(shortest, block);
+        }
+        assert.ok(
+          shortest <= BLOCK_MS,
+          `the driver blocked the event loop for ${Math.round(shortest)} ms while a node was launched, listed and deleted`,
+        );
       },
     },
     {

@@ -11,10 +11,15 @@ import { imageNames } from '../provider-config.js';
 import type { Chapter, Rule } from '../rule.js';
 import type { Ability } from '../subject.js';
 import type { Trial } from '../trial.js';
+import { watch } from '../watched.js';
 
 /** More than what a stream reads at once, so that progress shows. */
 const FILE_BYTES = 512 * 1024;
 const UPLOAD_TIMEOUT_MS = 600_000;
+/** Time for which the cloud processes an image, milliseconds. */
+const PROCESSING_MS = 1_800_000;
+/** Longest time between two reports of progress, milliseconds; the default of `image-upload-idle-timeout` is three times as long. */
+const LONGEST_SILENCE_MS = 300_000;
 
 export const images: Chapter = {
   title: 'Images',
@@ -60,6 +65,35 @@ export const images: Chapter = {
         assert.ok(
           sent.some((bytes) => bytes > 0 && bytes < size),
           'the progress was told at the end only',
+        );
+      },
+    }),
+    imageRule({
+      id: 'image.progress-repeated',
+      since: '1.1',
+      needs: ['image-times'],
+      title: 'an upload repeats its progress while the cloud processes the image',
+      text:
+        'The builder ends an upload without progress after `image-upload-idle-timeout`, 15 minutes by default. Clouds import, convert and replicate an image for longer than that after its last byte has arrived: a driver ' +
+        'that waits for them calls `progress` with the same numbers after each answer, at least every five minutes. It does not use a timer: a cloud that has stopped answering is what the limit is for.',
+      check: async ({ bench, images: manager }, file) => {
+        await bench.able('setImageTime')(PROCESSING_MS);
+        const { clock } = bench.cloud.time;
+        let last = clock.monotonic();
+        let longest = 0;
+        const progress = (): void => {
+          longest = Math.max(longest, clock.monotonic() - last);
+          last = clock.monotonic();
+        };
+        const upload = { ...uploadOf(bench, file), ...bench.call(2 * PROCESSING_MS), progress };
+        const began = last;
+        await bench.endOf(watch(manager.uploadImage(upload)), 'the upload', 2 * PROCESSING_MS);
+        const took = clock.monotonic() - began;
+        assert.ok(took >= PROCESSING_MS, `the upload ended after ${took} ms, before the cloud had processed the image`);
+        progress();
+        assert.ok(
+          longest <= LONGEST_SILENCE_MS,
+          `the upload called \`progress\` not once within ${Math.round(longest / 1000)} s while the cloud processed the image; the builder ends such an upload`,
         );
       },
     }),
@@ -189,6 +223,8 @@ interface Managed {
 
 interface ImageRule {
   readonly id: string;
+  /** Default: 1.0. */
+  readonly since?: string;
   readonly title: string;
   readonly text: string;
   readonly needs?: readonly Ability[];
@@ -196,7 +232,7 @@ interface ImageRule {
 }
 
 /** A rule about images: checked with a started provider, and with a file to upload. */
-export function imageRule({ needs = [], check, ...texts }: ImageRule): Rule {
+export function imageRule({ since = '1.0', needs = [], check, ...texts }: ImageRule): Rule {
   const withFile = async (trial: Trial): Promise<void> => {
     const bench = await trial.start();
     const manager = bench.provider.images;
@@ -210,7 +246,7 @@ export function imageRule({ needs = [], check, ...texts }: ImageRule): Rule {
       await rm(folder, { recursive: true });
     }
   };
-  return { ...texts, since: '1.0', needs: ['images', ...needs], check: withFile };
+  return { ...texts, since, needs: ['images', ...needs], check: withFile };
 }
 
 function contentFor({ cloud }: Bench): Buffer {

@@ -10,6 +10,8 @@ import type { Trial } from '../trial.js';
 const FOREIGN = 7;
 /** A list with more pages than that is taken to be one that never ends. */
 const MOST_PAGES = 100;
+/** Time after which a driver that caches lists asks the cloud again, milliseconds. */
+const LIST_AGAIN_MS = 60_000;
 
 export const listings: Chapter = {
   title: 'Lists and leaks',
@@ -89,6 +91,38 @@ export const listings: Chapter = {
           'what the list says of a launched instance',
         );
         assert.deepEqual(listed.resources, launched.resources, 'the resources of a launched instance in the list');
+      },
+    },
+    {
+      id: 'list.failed',
+      since: '1.1',
+      title: 'instances that have failed are listed, too',
+      text:
+        'An instance in ERROR, stopped or broken exists: it takes of the quota and costs money. `listNodes` has it with its tags, not as `deleted`, and `cleanupLeakedResources` offers and deletes it. ' +
+        'A list without it makes the launcher take it for gone.',
+      needs: ['break-instance'],
+      check: async (trial: Trial): Promise<void> => {
+        const bench = await trial.start();
+        const node = bench.node();
+        const { externalId } = await bench.launched(node);
+        await bench.able('breakInstance')(externalId);
+        await bench.pass(LIST_AGAIN_MS);
+        const listed = (await list(bench)).find((each) => externalIdKey(each.externalId) === externalIdKey(externalId));
+        assert.ok(listed !== undefined, 'an instance that has failed is missing from the list of instances');
+        assert.ok(!listed.deleted, 'an instance that has failed is listed as deleted');
+        assert.equal(
+          listed.tags['nodepool_node_id'],
+          node.id,
+          'the tag nodepool_node_id of an instance that has failed',
+        );
+        let offered: readonly Resource[] = [];
+        await cleanUpLeaks(bench, async (resources) => (offered = resources));
+        assert.ok(
+          offered.some((each) => externalIdKey(each.externalId) === externalIdKey(externalId)),
+          'an instance that has failed is not offered as leaked',
+        );
+        await bench.pass(120_000);
+        await bench.assertNothingLeft('after an instance that had failed was deleted as leaked');
       },
     },
     {

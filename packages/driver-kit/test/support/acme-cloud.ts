@@ -38,7 +38,12 @@ interface Image {
   readonly name: string;
   readonly tags: Tags;
   readonly sha256: string | null;
-  ready: boolean;
+  /** When it can be used; undefined before its data have arrived. */
+  readyAt: number | undefined;
+}
+
+export interface ListedImage extends Pick<Image, 'id' | 'name' | 'tags'> {
+  readonly ready: boolean;
 }
 
 const LATENCY_MS = 10;
@@ -49,6 +54,7 @@ export class AcmeCloud {
   bootMs = 0;
   deleteMs = 0;
   lagMs = 0;
+  imageMs = 0;
   limit = Infinity;
   private servers: Server[] = [];
   private images: Image[] = [];
@@ -86,7 +92,7 @@ export class AcmeCloud {
   create(tags: Tags, zone: string, image: string, signal: AbortSignal): Promise<string> {
     return this.call('create', signal, () => {
       if (this.existing().length >= this.limit) throw new AcmeError('quota');
-      if (image !== 'debian' && !this.images.some(({ id, ready }) => id === image && ready))
+      if (image !== 'debian' && !this.images.some((each) => each.id === image && this.isReady(each)))
         throw new AcmeError('invalid');
       return this.add(tags, zone, false);
     });
@@ -119,7 +125,7 @@ export class AcmeCloud {
   createImage(name: string, tags: Tags, sha256: string | null, signal: AbortSignal): Promise<string> {
     return this.call('any', signal, () => {
       const id = `image-${++this.made}`;
-      this.images.push({ id, name, tags, sha256, ready: false });
+      this.images.push({ id, name, tags, sha256, readyAt: undefined });
       return id;
     });
   }
@@ -131,7 +137,7 @@ export class AcmeCloud {
       const image = this.images.find((each) => each.id === id);
       if (image === undefined) throw new AcmeError('missing');
       if (image.sha256 !== null && image.sha256 !== hash.digest('hex')) throw new AcmeError('refuse');
-      image.ready = true;
+      image.readyAt = this.clock.monotonic() + this.imageMs;
     });
   }
 
@@ -142,8 +148,14 @@ export class AcmeCloud {
     });
   }
 
-  listImages(signal: AbortSignal): Promise<readonly Image[]> {
-    return this.call('any', signal, () => [...this.images]);
+  listImages(signal: AbortSignal): Promise<readonly ListedImage[]> {
+    return this.call('any', signal, () =>
+      this.images.map((image) => ({ id: image.id, name: image.name, tags: image.tags, ready: this.isReady(image) })),
+    );
+  }
+
+  private isReady({ readyAt }: Image): boolean {
+    return readyAt !== undefined && readyAt <= this.clock.monotonic();
   }
 
   private add(tags: Tags, zone: string, foreign: boolean): string {

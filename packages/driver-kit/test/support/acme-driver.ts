@@ -80,7 +80,7 @@ export function acmeAdapter(cloud: AcmeCloud, changes: Changes = {}): Adapter {
     log: silentLogger,
   });
   const adapter: Adapter = {
-    images: acmeImages(parts.client),
+    images: acmeImages(parts.client, cloud.clock),
     async start(given) {
       context = given;
       const right = acmeClient(cloud, given, changes.explain ?? explain);

@@ -2,11 +2,29 @@
 
 import { createReadStream } from 'node:fs';
 import { stat } from 'node:fs/promises';
-import { toDriverError, type Call, type ImageManager, type ImageUploadRequest } from '@nodepool/core';
+import {
+  sleep,
+  toDriverError,
+  type Call,
+  type Clock,
+  type ImageManager,
+  type ImageUploadRequest,
+} from '@nodepool/core';
 import type { AcmeClient } from './acme-client.js';
 import { idOf } from './acme-machines.js';
 
-export function acmeImages(client: () => AcmeClient): ImageManager {
+const LOOK_AGAIN_MS = 60_000;
+
+export function acmeImages(client: () => AcmeClient, clock: Clock): ImageManager {
+  const untilReady = async (id: string, upload: ImageUploadRequest): Promise<void> => {
+    const { size } = await stat(upload.file);
+    for (;;) {
+      const image = (await client().images(upload)).find((each) => each.id === id);
+      upload.progress(size, size);
+      if (image?.ready === true) return;
+      await sleep(clock, LOOK_AGAIN_MS, upload.signal);
+    }
+  };
   const remove = async (id: string, call: Call): Promise<void> => {
     try {
       await client().removeImage(id, call);
@@ -18,6 +36,7 @@ export function acmeImages(client: () => AcmeClient): ImageManager {
     async uploadImage(upload) {
       const id = await client().createImage(upload.externalName, upload.tags, upload.sha256, upload);
       await client().upload(id, await told(upload), upload);
+      await untilReady(id, upload);
       return id;
     },
     deleteImage: (externalId, call) => remove(idOf(externalId), call),

@@ -174,6 +174,14 @@ export const DEFECTS: Readonly<Record<string, Defect>> = {
     ),
     says: /the resources of a launched instance/,
   },
+  'list.failed': {
+    changes: {
+      adapter: ({ listInstances }) => ({
+        listInstances: async (call) => (await listInstances(call)).filter(({ failed }) => failed === undefined),
+      }),
+    },
+    says: /an instance that has failed is missing from the list of instances/,
+  },
   'leak.offered': {
     changes: providers((provider, parts) => ({
       cleanupLeakedResources: async (round, call) => {
@@ -268,6 +276,26 @@ export const DEFECTS: Readonly<Record<string, Defect>> = {
     },
     says: /the code of the error|until a list that was aborted/,
   },
+  'calls.abandoned': {
+    changes: {
+      client: ({ create }) => ({
+        create: (tags, zone, image, call) =>
+          create(tags, zone, image, { ...call, signal: new AbortController().signal, deadline: Infinity }),
+      }),
+    },
+    says: /the driver ignores abort: its remote create call still runs 10 s after its signal aborted/,
+  },
+  'calls.event-loop': {
+    changes: {
+      client: ({ create }) => ({
+        create: (...args) => {
+          Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 600);
+          return create(...args);
+        },
+      }),
+    },
+    says: /the driver blocked the event loop for \d+ ms while a node was launched/,
+  },
   'calls.deadline': {
     changes: providers((provider) => ({ listNodes: (call) => provider.listNodes({ ...call, deadline: Infinity }) })),
     says: /until a list with a deadline|has not ended/,
@@ -361,6 +389,19 @@ export const DEFECTS: Readonly<Record<string, Defect>> = {
         }),
     })),
     says: /at the end only/,
+  },
+  'image.progress-repeated': {
+    changes: images((manager) => ({
+      uploadImage: (upload) => {
+        let last = -1;
+        const progress = (sent: number, total: number): void => {
+          if (sent > last) upload.progress(sent, total);
+          last = sent;
+        };
+        return manager.uploadImage({ ...upload, progress });
+      },
+    })),
+    says: /called `progress` not once within \d+ s while the cloud processed the image/,
   },
   'image.delete': {
     changes: images((manager) => {
