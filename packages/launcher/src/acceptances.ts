@@ -24,6 +24,11 @@ import { RequestHandler, slotsOf, type HandlerPool } from './request-handler.js'
 /** A part of an assignment for which a node is made. */
 type Launch = Extract<Part, { readonly kind: 'launch' }>;
 
+/** After an error that says nothing about when to try again, a request is left alone for this time, milliseconds. */
+const FAILED_DELAY_MS = 10_000;
+/** Limits the time for which a request is left alone after its hand-over was refused, milliseconds: many round trips. */
+const MAX_COLLISION_DELAY_MS = 2000;
+
 /** A request that is about to be served. */
 export interface Decided {
   readonly entry: RequestEntry;
@@ -37,8 +42,8 @@ export interface Decided {
 export interface AcceptanceListener {
   /** The request's records have been written, or could not be. */
   progressed(requestId: string): void;
-  /** Nothing is held of the request any more. `failed`: what failed would fail again at once. */
-  finished(requestId: string, failed: boolean): void;
+  /** Nothing is held of the request any more. `delayMs`: what failed would fail again before that. */
+  finished(requestId: string, delayMs: number): void;
 }
 
 export class Acceptances {
@@ -159,12 +164,19 @@ export class Acceptances {
           // The caches will tell what became of it.
           this.pool.log.warn('A request is looked at again later: ZooKeeper failed', { ...this.about(entry), error });
         } finally {
+          const delayMs = failed ? FAILED_DELAY_MS : this.collisionDelayMs(entry.id);
           this.handlers.delete(entry.id);
-          this.listener.finished(entry.id, failed);
+          this.listener.finished(entry.id, delayMs);
         }
       },
       this.about(entry),
     );
+  }
+
+  /** Time at random: acceptances that refuse each other at the same time must not try again at the same time. */
+  private collisionDelayMs(requestId: string): number {
+    if (this.handlers.get(requestId)?.isHandOverRefused !== true) return 0;
+    return Math.ceil(this.pool.context.random.next() * MAX_COLLISION_DELAY_MS);
   }
 
   /** Takes the request, and holds what it gets; undefined when somebody else was faster. */

@@ -2,9 +2,6 @@
 
 import type { Clock, Timer } from '@nodepool/core';
 
-/** After an error that says nothing about when to try again, a request is left alone for so long. */
-const DEFER_MS = 10_000;
-
 export class DeferredRequests {
   private readonly timers = new Map<string, Timer>();
   private stopped = false;
@@ -23,10 +20,10 @@ export class DeferredRequests {
     return this.timers.has(requestId);
   }
 
-  add(requestId: string): void {
+  add(requestId: string, delayMs: number): void {
     if (this.stopped) return;
     this.timers.get(requestId)?.cancel();
-    const timer = this.clock.schedule(DEFER_MS, () => {
+    const timer = this.clock.schedule(delayMs, () => {
       this.timers.delete(requestId);
       this.again(requestId);
     });

@@ -72,7 +72,7 @@ export class PoolScheduler implements ScheduledPool {
     const { context, ledger, by } = pool;
     this.acceptances = new Acceptances(pool, handlerPool, concurrency, {
       progressed: (requestId) => scheduler.written(requestId),
-      finished: (requestId, failed) => scheduler.finished(requestId, failed),
+      finished: (requestId, delayMs) => scheduler.finished(requestId, delayMs),
     });
     this.shortage = new Shortage(context.clock, this.wake);
     this.roomMaker = new RoomMaker(context, ledger, by, this.wake);

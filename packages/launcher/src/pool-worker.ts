@@ -201,9 +201,9 @@ export class PoolWorker implements Pool, HandlerPool {
     labels: readonly string[],
     handedOver: readonly NodeHandle[],
   ): Promise<Lack | undefined> {
-    const [first] = this.ledger.isLimited(request.tenant_name) ? handedOver : [];
-    if (lastId === '' && first === undefined) return undefined;
-    await this.known(lastId, first?.id);
+    const isLimited = this.ledger.isLimited(request.tenant_name);
+    if (lastId === '' && !isLimited) return undefined;
+    await this.known(lastId, isLimited ? (handedOver[0]?.id ?? lastId) : undefined);
     const need = this.labels.needOf(labels);
     const tenantNeed = handedOver.reduce((sum, { node }) => sum.add(useOf(node.resources)), need);
     return this.ledger.confirm(this.place, request, lastId, { need, tenantNeed });
@@ -215,14 +215,14 @@ export class PoolWorker implements Pool, HandlerPool {
     return this.ledger.retryLack(this.place, request, lastId, { need, tenantNeed: need });
   }
 
-  /** Resolves when the ledger counts every record up to this id, and what was written before node `handedOver` was. */
-  private async known(lastId: string, handedOver?: string): Promise<void> {
+  /** Resolves when the ledger counts every record up to this id, and hand-overs that were written before node `later`. */
+  private async known(lastId: string, later?: string): Promise<void> {
     const { store } = this.context;
     do {
       if (!store.complete) await store.ready({ signal: this.signal });
       await store.nodes.known(lastId);
       // The cache has what was written before ours when a later read is answered.
-      if (handedOver !== undefined) await store.nodes.read(handedOver, { signal: this.signal });
+      if (later !== undefined) await store.nodes.read(later, { signal: this.signal });
     } while (!store.complete);
   }
 

@@ -10,7 +10,8 @@
  * take, at any time, the highest of the confirmed records of a scope. When it was confirmed, all the others were there
  * already, for their ids are lower, and they are still there now; so they were counted, and all of them fitted. And
  * somebody always gets on: of those who try at the same time, the one with the lowest ids counts none of the others.
- * Ready nodes that are handed to another tenant are confirmed against everything that counts for that tenant.
+ * Ready nodes that are handed to another tenant are confirmed against everything that counts for that tenant. Of these,
+ * two may refuse each other: each tries again after a time at random.
  */
 
 import {

@@ -61,8 +61,9 @@ export function slotsOf({ parts }: Assignment, reused: readonly NodeHandle[]): S
   }));
 }
 
-function ownerOf({ node: { tenant_name, requestor } }: NodeEntry): Slot['owner'] {
-  return { tenant_name, requestor };
+/** An earlier handler of the request may have got the node from another tenant without a confirmation: no tenant owns it. */
+function ownerOf({ node: { tenant_name, requestor, allocated_to } }: NodeEntry): Slot['owner'] {
+  return { tenant_name: allocated_to === null ? tenant_name : null, requestor };
 }
 
 /** What the handler needs from the pool that it works for. */
@@ -74,7 +75,7 @@ export interface HandlerPool {
   /** The cloud said that there is no room, whatever we think. */
   outOfRoom(): void;
   /**
-   * Resolves with the shortfall if the limits do not allow these records, up to the last id, and these nodes of other tenants.
+   * Resolves with the shortfall if the limits do not allow these records, up to the last id, and these ready nodes.
    * Nothing is begun before.
    */
   confirm(
@@ -134,6 +135,7 @@ export class RequestHandler {
   private launches: Promise<Partial<NodeData>>[] = [];
   /** The first whose launch failed. */
   private failedSlot: Slot | undefined;
+  private handOverRefused = false;
   private readonly log: Logger;
 
   constructor(
@@ -153,6 +155,11 @@ export class RequestHandler {
     setMaxListeners(0, this.ending.signal);
     request.lock.lost.addEventListener('abort', () => this.finishEarly('lost'), { once: true });
     if (request.lock.lost.aborted) this.finishEarly('lost');
+  }
+
+  /** True if limits did not allow the hand-over of ready nodes; another one at the same time may have been refused for it. */
+  get isHandOverRefused(): boolean {
+    return this.handOverRefused;
   }
 
   /** The requestor has deleted the request. */
@@ -236,7 +243,9 @@ export class RequestHandler {
     if (lastId === '' && handedOver.length === 0) return;
     const labels = fresh.map(({ label }) => label.name);
     const lack = await this.pool.confirm(request, lastId, labels, handedOver);
-    if (lack !== undefined) throw new NoRoomError(lack, records);
+    if (lack === undefined) return;
+    this.handOverRefused = handedOver.length > 0;
+    throw new NoRoomError(lack, records);
   }
 
   /** The changes that make the nodes ready, in the order of the slots. */

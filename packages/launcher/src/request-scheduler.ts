@@ -122,10 +122,10 @@ export class RequestScheduler {
     if (this.writing.delete(requestId)) this.wake();
   }
 
-  /** The pool holds nothing of the request any more. `failed`: what failed would fail again at once. */
-  finished(requestId: string, failed: boolean): void {
+  /** The pool holds nothing of the request any more, which is to be left alone for `delayMs`. */
+  finished(requestId: string, delayMs: number): void {
     this.written(requestId);
-    if (failed) this.deferred.add(requestId);
+    if (delayMs > 0) this.deferred.add(requestId, delayMs);
     else this.open.show(requestId);
   }
 

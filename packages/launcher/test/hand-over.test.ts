@@ -1,0 +1,114 @@
+/** Ready nodes that are handed over to a tenant with a limit by several launchers at the same time. */
+
+import { afterEach, beforeEach, expect, it } from '@jest/globals';
+import type { JsonObject } from '@nodepool/core';
+import { World, pool, provider, type RunningLauncher } from './support/world.js';
+
+const REQUESTS = '/nodepool/requests';
+const LABELS = ['small', 'large'] as const;
+
+type Label = (typeof LABELS)[number];
+
+/** A request for a node that is ready, or for a new one. */
+interface Asked {
+  readonly label: Label;
+  readonly reuse: boolean;
+}
+
+let world: World;
+/** Red nodes beyond the limit that requests were fulfilled with, or that were launched. */
+let over: number;
+let launchers: RunningLauncher[];
+beforeEach(async () => {
+  // All launchers hear of everything after the same time: who collided once collides again if it tries at the same time.
+  world = new World(1, () => 5);
+  over = 0;
+  launchers = [];
+  for (const label of LABELS) {
+    const labels = new Map([[label, { name: label, minReady: 1, maxReadyAgeMs: Infinity }]]);
+    const tenantLimits = new Map([['red', { instances: 1 }]]);
+    launchers.push(await world.launcher([provider(label, [pool('main', [label])])], label, { labels, tenantLimits }));
+  }
+  const isFree = (node: JsonObject): boolean => node.state === 'ready' && node.allocated_to === null;
+  await world.until('a node of each label is free', () => countOf(isFree) === LABELS.length);
+  await world.clock.advance(10_000);
+  world.server.onCommit(() => {
+    const served = new Set<unknown>();
+    for (const [id, { state }] of world.records(REQUESTS)) if (state === 'fulfilled') served.add(id);
+    const isRed = (node: JsonObject): boolean => node.tenant_name === 'red';
+    const isBegun = (node: JsonObject): boolean => node.state === 'building' || node.state === 'in-use';
+    const count = countOf((node) => isRed(node) && (isBegun(node) || served.has(node.allocated_to)));
+    over = Math.max(over, count - 1);
+  });
+});
+afterEach(async () => {
+  expect(await world.end()).toEqual([]);
+});
+
+function countOf(counts: (node: JsonObject) => boolean): number {
+  return [...world.nodes().values()].filter(counts).length;
+}
+
+function stateOf(id: string): unknown {
+  return world.records(REQUESTS).get(id)?.state;
+}
+
+const handOver = (label: Label): Asked => ({ label, reuse: true });
+const launch = (label: Label): Asked => ({ label, reuse: false });
+
+/** Submits requests one after the other, sooner after each other than a launcher hears of what another one writes. */
+async function submit(requests: readonly Asked[], apartMs = 0): Promise<string[]> {
+  const submitted: Promise<string>[] = [];
+  for (const { label, reuse } of requests) {
+    submitted.push(world.requestor.submit([label], { tenant: 'red', reuse }));
+    if (apartMs > 0) await world.clock.advance(apartMs);
+  }
+  return world.during(Promise.all(submitted));
+}
+
+/** The requestor takes and gives back what each request got, until all were served. */
+async function serveOneByOne(ids: readonly string[]): Promise<void> {
+  const waiting = new Set(ids);
+  while (waiting.size > 0) {
+    await world.until('one is served', () => [...waiting].some((id) => stateOf(id) === 'fulfilled'));
+    for (const id of waiting) {
+      if (stateOf(id) !== 'fulfilled') continue;
+      waiting.delete(id);
+      await world.during(world.requestor.giveBack(await world.during(world.requestor.take(id))));
+    }
+  }
+}
+
+it('two hand-overs that together exceed the limit of the tenant are served one after the other', async () => {
+  await serveOneByOne(await submit([handOver('small'), handOver('large')]));
+  expect(over).toBe(0);
+});
+
+it('a hand-over and a launch that together exceed the limit of the tenant are served one after the other', async () => {
+  await serveOneByOne(await submit([handOver('small'), launch('large')]));
+  expect(over).toBe(0);
+});
+
+it('a launch counts a hand-over that was written just before it', async () => {
+  await serveOneByOne(await submit([handOver('small'), launch('large')], 2));
+  expect(over).toBe(0);
+});
+
+it('a hand-over that was not confirmed before the session ended is confirmed when the request is taken up again', async () => {
+  const [small] = launchers;
+  let expired = false;
+  world.server.onCommit(() => {
+    const isTaken = countOf(({ provider: its, tenant_name: tenant }) => tenant === 'red' && its === 'small') > 0;
+    if (!isTaken || expired || small === undefined) return;
+    expired = true;
+    world.server.expireSession(small.zk);
+  });
+  const [launched = '', lost = ''] = await submit([launch('large'), handOver('small')], 2);
+  await world.until('the launch is done', () => stateOf(launched) === 'fulfilled');
+  const taken = await world.during(world.requestor.take(launched));
+  await world.clock.advance(120_000);
+  expect([expired, stateOf(lost), over]).toEqual([true, 'requested', 0]);
+  await world.during(world.requestor.giveBack(taken));
+  await serveOneByOne([lost]);
+  expect(over).toBe(0);
+});
