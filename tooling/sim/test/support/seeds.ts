@@ -4,7 +4,7 @@ import { expect, it } from '@jest/globals';
 import { KNOWN_GAPS, simulate } from '../../src/index.js';
 
 /** Seeds of all shares together. `pnpm test:long` sets `NODEPOOL_SIM_SEEDS` to a larger number. */
-const SEEDS = Number(process.env['NODEPOOL_SIM_SEEDS'] ?? 60);
+const SEEDS = Number(process.env['NODEPOOL_SIM_SEEDS'] ?? 200);
 const SHARES = 4;
 const TIMEOUT_MS = 7_200_000;
 
