@@ -59,14 +59,31 @@ export function catalogueRoutes(catalogue: ComputeCatalogue, ground: Ground, ser
       method: 'GET',
       path: '/v2.1/os-availability-zone',
       operation: 'zones.list',
-      handle: () =>
-        json(200, { availabilityZoneInfo: [{ zoneName: ZONE, zoneState: { available: true }, hosts: null }] }),
+      handle: () => zones(null),
+    },
+    {
+      method: 'GET',
+      path: '/v2.1/os-availability-zone/detail',
+      operation: 'zones.list-detail',
+      handle: ({ caller }) => {
+        if (caller.admin) return zones({});
+        throw computeRefusal(403, "Policy doesn't allow os_compute_api:os-availability-zone:detail to be performed.");
+      },
     },
   ];
 }
 
+function zones(hosts: object | null): Answer {
+  return json(200, { availabilityZoneInfo: [{ zoneName: ZONE, zoneState: { available: true }, hosts }] });
+}
+
 function flavorRoutes(flavors: readonly Flavor[], ground: Ground): Route[] {
   const minor = ({ headers }: Exchange): number => microversionOf(headers, ground.settings().microversion);
+  const wanted = ({ params }: Exchange): Flavor => {
+    const flavor = flavors.find(({ id }) => id === params['id']);
+    if (flavor === undefined) throw computeRefusal(404, `Flavor ${params['id'] ?? ''} could not be found.`);
+    return flavor;
+  };
   const list = (exchange: OwnedExchange, detailed: boolean): Answer => {
     const { query, serviceUrl, path } = exchange;
     const { pageLimit } = ground.settings();
@@ -99,11 +116,15 @@ function flavorRoutes(flavors: readonly Flavor[], ground: Ground): Route[] {
       method: 'GET',
       path: '/v2.1/flavors/:id',
       operation: 'flavors.show',
+      handle: (exchange) => json(200, { flavor: flavorView(wanted(exchange), exchange.serviceUrl, minor(exchange)) }),
+    },
+    {
+      method: 'GET',
+      path: '/v2.1/flavors/:id/os-extra_specs',
+      operation: 'flavors.extra-specs',
       handle: (exchange) => {
-        const wanted = exchange.params['id'] ?? '';
-        const flavor = flavors.find(({ id }) => id === wanted);
-        if (flavor === undefined) throw computeRefusal(404, `Flavor ${wanted} could not be found.`);
-        return json(200, { flavor: flavorView(flavor, exchange.serviceUrl, minor(exchange)) });
+        wanted(exchange);
+        return json(200, { extra_specs: {} });
       },
     },
   ];

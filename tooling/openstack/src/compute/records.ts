@@ -44,7 +44,7 @@ export interface ServerSpec {
   readonly userData: string | null;
   readonly configDrive: boolean;
   readonly availabilityZone: string | null;
-  /** Names. */
+  /** Names or ids, as they were asked for. */
   readonly securityGroups: readonly string[];
   readonly securityGroupIds: readonly string[];
   /** Networks in which it gets a port, and ports that there are. */

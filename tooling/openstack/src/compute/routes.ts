@@ -13,6 +13,7 @@ import {
   type Service,
 } from '../http/exchange.js';
 import { tokenRefused } from '../identity/routes.js';
+import { VolumeAttachments } from './attachments.js';
 import { catalogueRoutes, type ComputeCatalogue } from './catalogue-routes.js';
 import { computeFailure, computeRefusal, malformed } from './errors.js';
 import { microversionOf, versionHeaders } from './microversion.js';
@@ -46,21 +47,26 @@ export function computeService(parts: ComputeParts, authUrl: () => string): Serv
   };
 }
 
+/** Makes the route of one server, below its path. */
+type RouteOfServer = (
+  method: string,
+  path: string,
+  operation: string,
+  handle: (server: ServerRecord, exchange: OwnedExchange) => Answer,
+) => Route;
+
 class ServerRoutes {
   private readonly listing: ServerListing;
+  private readonly attachments: VolumeAttachments;
 
   constructor(private readonly parts: ComputeParts) {
     this.listing = new ServerListing(parts.ground, parts.servers, parts.surroundings.networks);
+    this.attachments = new VolumeAttachments(parts.surroundings.volumes);
   }
 
   all(): Route[] {
     const base = '/v2.1/servers';
-    const one = (
-      method: string,
-      path: string,
-      operation: string,
-      handle: (server: ServerRecord, exchange: OwnedExchange) => Answer,
-    ): Route => ({
+    const one: RouteOfServer = (method, path, operation, handle) => ({
       method,
       path: `${base}/:id${path}`,
       operation: `servers.${operation}`,
@@ -88,27 +94,22 @@ class ServerRoutes {
       one('POST', '/action', 'action', (server, exchange) => this.act(server, exchange)),
       ...this.metadataRoutes(one),
       one('GET', '/os-interface', 'interfaces', (server) => this.interfaces(server)),
-      one('GET', '/os-volume_attachments', 'volumes', (server) =>
-        json(200, {
-          volumeAttachments: [...server.volumes.keys()].map((id) => ({
-            id,
-            volumeId: id,
-            serverId: server.id,
-            device: '/dev/sda',
-          })),
-        }),
-      ),
+      ...this.volumeRoutes(one),
     ];
   }
 
-  private metadataRoutes(
-    one: (
-      method: string,
-      path: string,
-      operation: string,
-      handle: (server: ServerRecord, exchange: OwnedExchange) => Answer,
-    ) => Route,
-  ): Route[] {
+  private volumeRoutes(one: RouteOfServer): Route[] {
+    const { attachments } = this;
+    const base = '/os-volume_attachments';
+    return [
+      one('GET', base, 'volumes', (server) => attachments.list(server)),
+      one('POST', base, 'attach-volume', (server, exchange) => attachments.attach(server, exchange)),
+      one('GET', `${base}/:volume`, 'volume', (server, exchange) => attachments.show(server, exchange)),
+      one('DELETE', `${base}/:volume`, 'detach-volume', (server, exchange) => attachments.detach(server, exchange)),
+    ];
+  }
+
+  private metadataRoutes(one: RouteOfServer): Route[] {
     const change = (server: ServerRecord, exchange: OwnedExchange, member: string): void => {
       const changes = memberOf(bodyOf(exchange, malformed), member, malformed);
       checkMetadata(changes);

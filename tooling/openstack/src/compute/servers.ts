@@ -13,6 +13,7 @@ import { computeRefusal } from './errors.js';
 import type { ServerRecord, ServerSpec } from './records.js';
 
 const HOST_ID = '67bc6384ec7560a895b4283b44e3222a927e2fb984e26bfee0e9db43';
+const ROOT_DEVICE = '/dev/sda';
 /** What part of the boot time passes until a server has a host, and ports. */
 const SCHEDULING_SHARE = 0.3;
 
@@ -185,7 +186,7 @@ export class ServerStore {
     const { source, deleteOnTermination } = bootVolume;
     if ('volumeId' in source) {
       const volume = this.volumes.table.get(source.volumeId);
-      if (volume !== undefined) this.volumes.attach(volume, server.id);
+      if (volume !== undefined) this.volumes.attach(volume, server.id, ROOT_DEVICE);
       server.volumes.set(source.volumeId, deleteOnTermination);
       return undefined;
     }
@@ -201,7 +202,7 @@ export class ServerStore {
       imageId: source.imageId,
       metadata: {},
     });
-    this.volumes.attach(volume, server.id);
+    this.volumes.attach(volume, server.id, ROOT_DEVICE);
     server.volumes.set(volume.id, deleteOnTermination);
     return undefined;
   }

@@ -149,5 +149,6 @@ function addressView(addr: string, type: 'fixed' | 'floating', mac: string): obj
 /** Nova asks neutron for those of a server's ports, so that a server without ports has none. */
 function securityGroups(server: ServerRecord, networks: NetworkStore): object {
   if (server.status === 'BUILD' || networks.portsOf(server.id).length === 0) return {};
-  return { security_groups: server.spec.securityGroups.map((name) => ({ name })) };
+  const named = server.spec.securityGroupIds.map((id) => ({ name: networks.securityGroups.get(id)?.name ?? id }));
+  return { security_groups: named };
 }

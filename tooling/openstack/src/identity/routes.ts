@@ -14,6 +14,7 @@ import {
 import { DOMAIN, ROLE_NAMES, type Accounts, type Token } from './accounts.js';
 import type { Catalog } from './catalog.js';
 import { logIn } from './log-in.js';
+import { projectRoutes } from './project-routes.js';
 
 const MALFORMED =
   'The server could not comply with the request since it is either malformed or otherwise incorrect. The client is assumed to be in error.';
@@ -130,6 +131,7 @@ export function identityService(accounts: Accounts, catalog: Catalog, authUrl: (
             links: { next: null, self: `${serviceUrl}/v3/auth/projects`, previous: null },
           }),
       },
+      ...projectRoutes(accounts, failure),
       {
         method: 'GET',
         path: '/v3/users/:user/application_credentials',

@@ -171,6 +171,12 @@ class NetworkRoutes {
     return [
       {
         method: 'GET',
+        path: '/v2.0/availability_zones',
+        operation: 'zones.list',
+        handle: () => json(200, { availability_zones: [] }),
+      },
+      {
+        method: 'GET',
         path: '/v2.0/quotas/:project',
         operation: 'quotas.show',
         handle: (exchange) => show(exchange, false),

@@ -102,11 +102,17 @@ export const computeCases: readonly ApiCase[] = [
     const later = (await bench.demo.get('compute', path, version('2.93'))).member('flavor');
     assert.deepEqual([later['swap'], later['extra_specs'], later['description']], [0, {}, null]);
   }),
-  computeCase('does not know a flavor that is not there', async ({ demo }) =>
-    refused(await demo.get('compute', `/flavors/${absent}`), 404, {
-      itemNotFound: { code: 404, message: `Flavor ${absent} could not be found.` },
-    }),
-  ),
+  computeCase('says which extra specs a flavor has', async (bench) => {
+    const path = `/flavors/${bench.flavorId('m1.small')}/os-extra_specs`;
+    assert.deepEqual((await bench.demo.get('compute', path)).json(), { extra_specs: {} });
+  }),
+  computeCase('does not know a flavor that is not there', async ({ demo }) => {
+    for (const path of [`/flavors/${absent}`, `/flavors/${absent}/os-extra_specs`]) {
+      refused(await demo.get('compute', path), 404, {
+        itemNotFound: { code: 404, message: `Flavor ${absent} could not be found.` },
+      });
+    }
+  }),
   computeCase("says the project's limits, and what is used of them", async ({ limited }) => {
     const absolute = (await limited.get('compute', '/limits', version('2.93'))).member('limits')[
       'absolute'
@@ -115,9 +121,22 @@ export const computeCases: readonly ApiCase[] = [
     const { maxTotalInstances, maxTotalCores, maxTotalRAMSize, totalInstancesUsed } = absolute;
     assert.deepEqual([maxTotalInstances, maxTotalCores, maxTotalRAMSize, totalInstancesUsed], [3, 3, 4096, 0]);
   }),
+  computeCase('shows the name of a security group that was asked for by its id', async (bench) => {
+    const [group] = (await bench.demo.get('network', '/security-groups?name=default')).list('security_groups');
+    const asked = [{ name: textOf(group?.['id']) }];
+    const created = await bench.createServer('case-group', { more: { security_groups: asked } });
+    const { id, security_groups } = created.member('server');
+    assert.deepEqual(security_groups, asked);
+    const path = `/servers/${textOf(id)}`;
+    await bench.demo.until('compute', path, (shown) => shown.member('server')['status'] === 'ACTIVE');
+    const server = (await bench.demo.get('compute', path)).member('server');
+    assert.deepEqual(server['security_groups'], [{ name: 'default' }]);
+  }),
   computeCase('has one availability zone', async ({ demo }) => {
     const zones = (await demo.get('compute', '/os-availability-zone')).list('availabilityZoneInfo');
     assert.deepEqual(zones, [{ zoneName: 'nova', zoneState: { available: true }, hosts: null }]);
+    const message = "Policy doesn't allow os_compute_api:os-availability-zone:detail to be performed.";
+    refused(await demo.get('compute', '/os-availability-zone/detail'), 403, { forbidden: { code: 403, message } });
   }),
   computeCase(
     'keeps key pairs, refuses a second one of the same name with 409 and a bad key with 400',

@@ -2,8 +2,21 @@
 
 import { strict as assert } from 'node:assert';
 import type { ApiCase } from './bench.js';
-import { casesOf, hasKeys, refused, refusedInHtml } from './bench.js';
+import { casesOf, hasKeys, noId, refused, refusedInHtml } from './bench.js';
 import { ApiClient, listOf, textOf } from './api-client.js';
+
+const PROJECT_KEYS = [
+  'id',
+  'name',
+  'domain_id',
+  'description',
+  'enabled',
+  'parent_id',
+  'is_domain',
+  'tags',
+  'options',
+  'links',
+];
 
 const identityCase = casesOf('identity');
 
@@ -110,6 +123,19 @@ export const identityCases: readonly ApiCase[] = [
     refused(await demo.get('identity', '/auth/tokens', { headers }), 404, {
       error: { code: 404, message: 'Failed to validate token', title: 'Not Found' },
     });
+  }),
+  identityCase('shows a user the own project, but neither others nor their list, 403', async ({ demo, limited }) => {
+    const own = (await demo.get('identity', `/projects/${demo.projectId}`)).member('project');
+    hasKeys(own, PROJECT_KEYS);
+    assert.deepEqual([own['id'], own['name'], own['enabled']], [demo.projectId, 'demo', true]);
+    for (const [path, action] of [
+      ['/projects', 'list_projects'],
+      [`/projects/${limited.projectId}`, 'get_project'],
+      [`/projects/${noId()}`, 'get_project'],
+    ] as const) {
+      const message = `You are not authorized to perform the requested action: identity:${action}.`;
+      refused(await demo.get('identity', path), 403, { error: { code: 403, message, title: 'Forbidden' } });
+    }
   }),
   identityCase('answers a path that it does not know with a page of HTML', async ({ demo }) =>
     refusedInHtml(await demo.get('identity', '/nowhere'), 404, '<h1>Not Found</h1>'),

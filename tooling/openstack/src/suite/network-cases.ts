@@ -223,6 +223,9 @@ export const networkCases: readonly ApiCase[] = [
     const { floatingip, port: ports } = (await limited.get('network', `/quotas/${limited.projectId}`)).member('quota');
     assert.deepEqual({ floatingip, ports }, { floatingip: 2, ports: 10 });
   }),
+  networkCase('has no availability zones', async ({ demo }) =>
+    assert.deepEqual((await demo.get('network', '/availability_zones')).json(), { availability_zones: [] }),
+  ),
   networkCase('refuses a path that it does not know, and a sort key without a direction', async ({ demo }) => {
     const nowhere = error('HTTPNotFound', 'The resource could not be found.');
     refused(await demo.get('network', '/nowhere'), 404, nowhere);

@@ -46,6 +46,8 @@ async function create(bench: Bench, more: object = {}, client: ApiClient = bench
   return answer;
 }
 
+const badRequest = (message: string): object => ({ badRequest: { code: 400, message } });
+const itemNotFound = (message: string): object => ({ itemNotFound: { code: 404, message } });
 const settled = (client: ApiClient, id: string): Promise<ApiAnswer> =>
   client.until('volume', `/volumes/${id}`, (shown) => shown.member('volume')['status'] !== 'creating');
 
@@ -132,6 +134,62 @@ export const volumeCases: readonly ApiCase[] = [
     const refusal = await bench.demo.delete('volume', `/volumes/${textOf(attached?.['volumeId'])}`);
     assert.equal(refusal.status, 400);
     assert.match(textOf(refusal.member('badRequest')['message']), NOT_DELETABLE);
+  }),
+  volumeCase('shows that a volume is in use while nova has it attached to a server', async (bench) => {
+    const { demo } = bench;
+    const volumeId = textOf((await create(bench)).member('volume')['id']);
+    await settled(demo, volumeId);
+    const serverId = textOf((await bench.server('case-attaching'))['id']);
+    const path = `/servers/${serverId}/os-volume_attachments`;
+    const attached = await demo.post('compute', path, { volumeAttachment: { volumeId } });
+    const attachment = { id: volumeId, serverId, volumeId, device: '/dev/sdb' };
+    assert.deepEqual([attached.status, attached.json()], [200, { volumeAttachment: attachment }]);
+    await demo.until('volume', `/volumes/${volumeId}`, (shown) => shown.member('volume')['status'] === 'in-use');
+    const volume = (await demo.get('volume', `/volumes/${volumeId}`)).member('volume');
+    const [{ server_id, device } = {}] = volume['attachments'] as JsonObject[];
+    assert.deepEqual([server_id, device], [serverId, '/dev/sdb']);
+    assert.deepEqual((await demo.get('compute', path)).json(), { volumeAttachments: [attachment] });
+    const one = await demo.get('compute', `${path}/${volumeId}`);
+    assert.deepEqual(one.json(), { volumeAttachment: attachment });
+    const taken = `Invalid volume: volume ${volumeId} is already attached to instances: ${serverId}`;
+    refused(await demo.post('compute', path, { volumeAttachment: { volumeId } }), 400, badRequest(taken));
+    assert.equal((await demo.delete('compute', `${path}/${volumeId}`)).status, 202);
+    await demo.until('volume', `/volumes/${volumeId}`, (shown) => shown.member('volume')['status'] === 'available');
+    const unattached = `Instance ${serverId} is not attached to volume ${volumeId}`;
+    await demo.until('compute', `${path}/${volumeId}`, ({ status }) => status === 404);
+    refused(await demo.delete('compute', `${path}/${volumeId}`), 404, itemNotFound(unattached));
+  }),
+  volumeCase(
+    'is not asked to attach a volume that does not exist, or to detach the one that a server boots from',
+    async (bench) => {
+      const { demo } = bench;
+      const mapping = { boot_index: 0, source_type: 'image', destination_type: 'volume', volume_size: 1 };
+      const block_device_mapping_v2 = [{ ...mapping, uuid: bench.imageId, delete_on_termination: true }];
+      const server = await bench.server('case-root', { more: { imageRef: '', block_device_mapping_v2 } });
+      const path = `/servers/${textOf(server['id'])}/os-volume_attachments`;
+      const attach = (volumeAttachment: object): Promise<ApiAnswer> => demo.post('compute', path, { volumeAttachment });
+      const absent = noId();
+      refused(await attach({ volumeId: absent }), 404, itemNotFound(`Volume ${absent} could not be found.`));
+      const invalid = 'Invalid input for field/attribute';
+      const noUuid = `${invalid} volumeId. Value: none. 'none' is not a 'uuid'`;
+      refused(await attach({ volumeId: 'none' }), 400, badRequest(noUuid));
+      const missing = `${invalid} volumeAttachment. Value: {}. 'volumeId' is a required property`;
+      refused(await attach({}), 400, badRequest(missing));
+      const [root] = (await demo.get('compute', path)).list('volumeAttachments');
+      assert.ok(root);
+      assert.equal(root['device'], '/dev/sda');
+      const detached = await demo.delete('compute', `${path}/${textOf(root['volumeId'])}`);
+      refused(detached, 400, badRequest('Cannot detach a root device volume'));
+      refused(
+        await demo.delete('compute', `${path}/${absent}`),
+        404,
+        itemNotFound(`Volume ${absent} could not be found.`),
+      );
+    },
+  ),
+  volumeCase('has one availability zone', async ({ demo }) => {
+    const zones = (await demo.get('volume', '/os-availability-zone')).list('availabilityZoneInfo');
+    assert.deepEqual(zones, [{ zoneName: 'nova', zoneState: { available: true } }]);
   }),
   volumeCase('refuses what is over the quota with 413 and a Retry-After of 0', async (bench) => {
     const { limited } = bench;

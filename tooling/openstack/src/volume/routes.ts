@@ -88,6 +88,9 @@ class VolumeRoutes {
       inProject('PUT', '/volumes/:id/metadata', 'volumes.set-metadata', (exchange) => this.setMetadata(exchange, true)),
       inProject('GET', '/limits', 'limits.show', ({ caller }) => this.limits(caller)),
       inProject('GET', '/os-quota-sets/:subject', 'quotas.show', (exchange) => this.quota(exchange)),
+      inProject('GET', '/os-availability-zone', 'zones.list', () =>
+        json(200, { availabilityZoneInfo: [{ zoneName: ZONE, zoneState: { available: true } }] }),
+      ),
       inProject('GET', '/types', 'types.list', () =>
         json(200, {
           volume_types: [{ id: 'fake', name: 'fake', is_public: true, description: null, extra_specs: {} }],
@@ -241,8 +244,8 @@ function viewOf(volume: VolumeRecord, serviceUrl: string): object {
 }
 
 function attachmentView(id: string, attachment: NonNullable<VolumeRecord['attachment']>): object {
-  const { serverId, id: attachmentId, at } = attachment;
-  const where = { server_id: serverId, host_name: null, device: '/dev/sda', attached_at: isoMicros(at) };
+  const { serverId, id: attachmentId, at, device } = attachment;
+  const where = { server_id: serverId, host_name: null, device, attached_at: isoMicros(at) };
   return { id, attachment_id: attachmentId, volume_id: id, ...where };
 }
 

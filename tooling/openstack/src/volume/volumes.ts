@@ -17,7 +17,13 @@ export interface VolumeRecord extends Owned {
   status: VolumeStatus;
   updatedAt: number | null;
   /** The server that has it, and since when. */
-  attachment: { readonly serverId: string; readonly id: string; readonly at: number } | null;
+  attachment: {
+    readonly serverId: string;
+    readonly id: string;
+    readonly at: number;
+    /** e.g. `/dev/sda`. */
+    readonly device: string;
+  } | null;
   timer: Timer | undefined;
 }
 
@@ -51,9 +57,9 @@ export class VolumeStore {
   }
 
   /** A server takes it, whatever it was doing. */
-  attach(volume: VolumeRecord, serverId: string): void {
+  attach(volume: VolumeRecord, serverId: string, device: string): void {
     volume.timer?.cancel();
-    volume.attachment = { serverId, id: newUuid(this.ground.random), at: this.ground.clock.now() };
+    volume.attachment = { serverId, id: newUuid(this.ground.random), at: this.ground.clock.now(), device };
     this.set(volume, 'in-use');
   }
 
