@@ -54,7 +54,7 @@ require_node() {
 
 have_zookeeper() { command -v java >/dev/null && [ -e /usr/share/java/zookeeper.jar ]; }
 have_netty() { [ -e /usr/share/java/netty-codec.jar ]; }
-have_kazoo() { [ -x /usr/bin/python3 ] && /usr/bin/python3 -c 'import kazoo' 2>/dev/null; }
+have_python() { [ -x /usr/bin/python3 ] && /usr/bin/python3 -c "import $1" 2>/dev/null; }
 have_sshd() { command -v sshd >/dev/null || [ -x /usr/sbin/sshd ]; }
 have_openssl() { command -v openssl >/dev/null; }
 have_curl() { command -v curl >/dev/null; }
@@ -68,7 +68,10 @@ missing_packages() {
     case $package in
       zookeeper) have_zookeeper ;;
       libnetty-java) have_netty ;;
-      python3-kazoo) have_kazoo ;;
+      python3-kazoo) have_python kazoo ;;
+      python3-googleapi) have_python 'googleapiclient, google_auth_httplib2' ;;
+      python3-openstackclient) have_python 'openstack, openstackclient.shell' ;;
+      python3-yaml) have_python yaml ;;
       openssh-server) have_sshd ;;
       openssl) have_openssl ;;
       curl) have_curl ;;
