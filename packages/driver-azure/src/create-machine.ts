@@ -10,7 +10,6 @@
  * creation whose outcome is unknown is not repeated: should it show up after all, its tags tell that it is garbage.
  */
 
-import type { ImageReference, VirtualMachine } from '@azure/arm-compute';
 import {
   backOffMs,
   DriverError,
@@ -32,6 +31,7 @@ import {
   type StateMachine,
 } from '@nodepool/core';
 import type { Accepted, Progress } from './client/arm.js';
+import type { ImageReference, VirtualMachine } from './client/types.js';
 import type { AzureLabel } from './config.js';
 import { vmNameOf, nameIn } from './identity.js';
 import { addressesOf, failureIn, instanceOf } from './instance.js';
@@ -219,11 +219,12 @@ export class CreateMachine implements StateMachine {
       if (isDriverError(error) && error.code === 'not-found') return { vm: 'none' };
       throw error;
     }
-    if (vm.provisioningState === 'Failed') throw await this.failure(call);
-    if (vm.provisioningState === 'Deleting') throw new InstanceFailedError(`VM ${this.name}: somebody is deleting it`);
-    if (vm.provisioningState !== 'Succeeded') return { vm: 'unready' };
-    const interfaces = vm.networkProfile?.networkInterfaces ?? [];
-    const nicName = nameIn(interfaces.find(({ primary }) => primary === true)?.id ?? interfaces[0]?.id);
+    const { provisioningState, networkProfile } = vm.properties ?? {};
+    if (provisioningState === 'Failed') throw await this.failure(call);
+    if (provisioningState === 'Deleting') throw new InstanceFailedError(`VM ${this.name}: somebody is deleting it`);
+    if (provisioningState !== 'Succeeded') return { vm: 'unready' };
+    const interfaces = networkProfile?.networkInterfaces ?? [];
+    const nicName = nameIn(interfaces.find(({ properties }) => properties?.primary === true)?.id ?? interfaces[0]?.id);
     if (nicName === undefined) throw new InstanceFailedError(`VM ${this.name} has no network interface`);
     const addresses = addressesOf(await client.getNic(nicName, call), this.request.label.addresses.useInternalIp);
     if (addresses === undefined) return { vm: 'unready' };

@@ -108,8 +108,8 @@ export class DeleteMachine implements StateMachine {
 
   private async ask(call: Call): Promise<'gone' | 'going' | 'there'> {
     try {
-      const { provisioningState } = await this.works.client.getVm(this.name, call);
-      return provisioningState === 'Deleting' ? 'going' : 'there';
+      const { properties } = await this.works.client.getVm(this.name, call);
+      return properties?.provisioningState === 'Deleting' ? 'going' : 'there';
     } catch (error) {
       if (isDriverError(error) && error.code === 'not-found') return 'gone';
       throw error;

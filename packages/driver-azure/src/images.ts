@@ -4,7 +4,6 @@
  * Source: "Upload a VHD to Azure" (managed disks with `creationData.createOption` `Upload`).
  */
 
-import type { Disk, Image } from '@azure/arm-compute';
 import {
   DriverError,
   entriesAt,
@@ -20,6 +19,7 @@ import {
   type ImageUploadRequest,
   type ListedImage,
 } from '@nodepool/core';
+import type { Disk, Image } from './client/types.js';
 import type { AzureProvider, ImageTraits } from './config.js';
 import { nameIn, tagsOf } from './identity.js';
 import { nameOf } from './instance.js';
@@ -77,22 +77,26 @@ export class AzureImages implements ImageManager {
     const { client, config } = works;
     const tags = { ...upload.metadata, ...upload.tags, [NAME_TAG]: upload.externalName };
     const osType = this.isWindows(upload.image) ? 'Windows' : 'Linux';
+    const { generation, zoneResilient } = this.traitsOf(upload.image);
     const disk: Disk = {
       location: config.location,
       tags,
-      osType,
       sku: { name: 'Standard_LRS' },
-      hyperVGeneration: this.traitsOf(upload.image).generation,
-      creationData: { createOption: 'Upload', uploadSizeBytes: size },
+      properties: {
+        osType,
+        hyperVGeneration: generation,
+        creationData: { createOption: 'Upload', uploadSizeBytes: size },
+      },
     };
-    const { generation, zoneResilient } = this.traitsOf(upload.image);
     const image: Image = {
       location: config.location,
       tags,
-      hyperVGeneration: generation,
-      storageProfile: {
-        zoneResilient,
-        osDisk: { osType, osState: 'Generalized', managedDisk: { id: works.computeId('disks', name) } },
+      properties: {
+        hyperVGeneration: generation,
+        storageProfile: {
+          zoneResilient,
+          osDisk: { osType, osState: 'Generalized', managedDisk: { id: works.computeId('disks', name) } },
+        },
       },
     };
     await this.step(`disk ${name}`, call, () => client.createDisk(name, disk, call));
@@ -181,7 +185,14 @@ function listed(image: Image): readonly ListedImage[] {
   const name = image.name ?? nameIn(image.id);
   const tags = tagsOf(image);
   if (name === undefined || !('nodepool_provider_name' in tags)) return [];
-  return [{ externalId: name, name: tags[NAME_TAG] ?? name, tags, ready: image.provisioningState === 'Succeeded' }];
+  return [
+    {
+      externalId: name,
+      name: tags[NAME_TAG] ?? name,
+      tags,
+      ready: image.properties?.provisioningState === 'Succeeded',
+    },
+  ];
 }
 
 async function unlessGone(deletion: Promise<unknown>): Promise<void> {

@@ -1,20 +1,19 @@
 /** From a VM as Azure describes it to an instance as core knows it. */
 
-import type { VirtualMachine } from '@azure/arm-compute';
-import type { NetworkInterface } from '@azure/arm-network';
 import type { ExternalId, Instance } from '@nodepool/core';
+import type { NetworkInterface, VirtualMachine } from './client/types.js';
 import type { VmSize } from './lookups.js';
 import { nameIn, tagsOf } from './identity.js';
 import { resourcesOf } from './quota.js';
 
 /** A VM as lists show it: they know nothing of addresses, so none is ready by a list alone. */
 export function instanceOf(vm: VirtualMachine, sizes: ReadonlyMap<string, VmSize> | undefined): Instance {
-  const size = sizes?.get((vm.hardwareProfile?.vmSize ?? '').toLowerCase());
-  const state = vm.provisioningState;
-  const spot = vm.priority === 'Spot' || vm.priority === 'Low';
+  const { hardwareProfile, osProfile, priority, provisioningState: state } = vm.properties ?? {};
+  const size = sizes?.get((hardwareProfile?.vmSize ?? '').toLowerCase());
+  const spot = priority === 'Spot' || priority === 'Low';
   return {
     externalId: vm.name ?? nameIn(vm.id) ?? '',
-    hostname: vm.osProfile?.computerName ?? vm.name,
+    hostname: osProfile?.computerName ?? vm.name,
     ready: state === 'Succeeded',
     deleted: false,
     failed: state === 'Failed' ? failureIn(vm) : state === 'Deleting' ? 'somebody is deleting it' : undefined,
@@ -28,7 +27,7 @@ export function instanceOf(vm: VirtualMachine, sizes: ReadonlyMap<string, VmSize
 
 /** Returns why a VM failed; only a VM that was read with its instance view says it. */
 export function failureIn(vm: VirtualMachine): string {
-  const said = vm.instanceView?.statuses?.find(({ level }) => level === 'Error');
+  const said = vm.properties?.instanceView?.statuses?.find(({ level }) => level === 'Error');
   return said?.message ?? said?.displayStatus ?? 'Azure could not provision it';
 }
 
@@ -37,16 +36,17 @@ export function failureIn(vm: VirtualMachine): string {
  * all of them yet.
  */
 export function addressesOf(nic: NetworkInterface, useInternalIp: boolean): Partial<Instance> | undefined {
-  const configurations = nic.ipConfigurations ?? [];
+  const configurations = (nic.properties?.ipConfigurations ?? []).map(({ properties = {} }) => properties);
   const of = (version: string): (typeof configurations)[number] | undefined =>
     configurations.find(({ privateIPAddressVersion }) => (privateIPAddressVersion ?? 'IPv4') === version);
   const [v4, v6] = [of('IPv4'), of('IPv6')];
-  const publicIpv4 = v4?.publicIPAddress?.ipAddress;
-  const publicIpv6 = v6?.publicIPAddress?.ipAddress;
+  const publicIpv4 = v4?.publicIPAddress?.properties?.ipAddress;
+  const publicIpv6 = v6?.publicIPAddress?.properties?.ipAddress;
   const [privateIpv4, privateIpv6] = [v4?.privateIPAddress, v6?.privateIPAddress];
   const unassigned = configurations.some(
     ({ privateIPAddress, publicIPAddress }) =>
-      privateIPAddress === undefined || (publicIPAddress !== undefined && publicIPAddress.ipAddress === undefined),
+      privateIPAddress === undefined ||
+      (publicIPAddress !== undefined && publicIPAddress.properties?.ipAddress === undefined),
   );
   if (unassigned || configurations.length === 0) return undefined;
   const inside = privateIpv4 ?? privateIpv6;

@@ -1,8 +1,8 @@
 /** What labels name, found in the cloud: sizes of VMs, and images by filter. */
 
-import type { Image, ResourceSku } from '@azure/arm-compute';
 import { ConfigurationError, type Call, type Clock, type Readiness } from '@nodepool/core';
 import type { Client } from './client/client.js';
+import type { Image, ResourceSku } from './client/types.js';
 import type { AzureLabel, ImageFilter } from './config.js';
 import { sameLocation, tagsOf } from './identity.js';
 import { Kept } from './kept.js';
@@ -86,7 +86,7 @@ export class Lookups {
 function chooseImage(images: readonly Image[], { name, location, tags }: ImageFilter): Image | undefined {
   const fitting = images.filter(
     (image) =>
-      image.provisioningState === 'Succeeded' &&
+      image.properties?.provisioningState === 'Succeeded' &&
       (name === undefined || image.name === name) &&
       (location === undefined || sameLocation(image.location, location)) &&
       Object.entries(tags).every(([key, value]) => tagsOf(image)[key] === value),

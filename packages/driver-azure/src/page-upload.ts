@@ -5,18 +5,13 @@
  * Source: "Put Page", REST API of Azure Blob Storage (at most 4 MiB at once, aligned to 512 bytes).
  */
 
-import {
-  createDefaultHttpClient,
-  createHttpHeaders,
-  createPipelineRequest,
-  type HttpClient,
-  type PipelineResponse,
-} from '@azure/core-rest-pipeline';
+import type { HttpClient, PipelineResponse } from '@azure/core-rest-pipeline';
 import { createHash } from 'node:crypto';
 import { open, type FileHandle } from 'node:fs/promises';
 import { toDriverError, type Call, type ImageUploadRequest } from '@nodepool/core';
 import type { Works } from './works.js';
 import type { Operation } from './client/arm.js';
+import { loadPipeline } from './client/libraries.js';
 
 const BLOCK_BYTES = 4 * 2 ** 20;
 const PARALLEL = 4;
@@ -25,7 +20,7 @@ const STORAGE_API = '2020-10-02';
 const WRITE: Operation = { service: 'storage', method: 'PUT', operation: 'page' };
 
 export class PageUpload {
-  private readonly http: HttpClient = createDefaultHttpClient();
+  private readonly http: HttpClient = loadPipeline().createDefaultHttpClient();
   private readonly zeros = Buffer.alloc(BLOCK_BYTES);
 
   constructor(
@@ -88,6 +83,7 @@ export class PageUpload {
     ca: string | undefined,
     abortSignal: AbortSignal,
   ): Promise<PipelineResponse> {
+    const { createHttpHeaders, createPipelineRequest } = loadPipeline();
     const request = createPipelineRequest({
       url: `${this.sas}&comp=page`,
       method: 'PUT',

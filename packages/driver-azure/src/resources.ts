@@ -1,8 +1,8 @@
 /** Everything of a resource group that a dead launcher or builder could have left behind, and how it is removed. */
 
-import type { PublicIPAddress } from '@azure/arm-network';
 import { ConflictError, isDriverError, type Call, type Resource } from '@nodepool/core';
 import type { Accepted } from './client/arm.js';
+import type { PublicIpAddress } from './client/types.js';
 import { nameOf } from './instance.js';
 import { groupIn, nameIn, tagsOf } from './identity.js';
 import type { Works } from './works.js';
@@ -25,11 +25,13 @@ export async function listTagged(works: Works, call: Call): Promise<readonly Res
   const publicIps = await client.listPublicIps(call);
   const images = await client.listImages(call);
   const disks = await client.listDisks(call);
-  const loose = nics.filter((nic) => nic.virtualMachine === undefined);
-  const attached = nics.filter((nic) => nic.virtualMachine !== undefined).map(({ id = '' }) => `${id.toLowerCase()}/`);
+  const loose = nics.filter((nic) => nic.properties?.virtualMachine === undefined);
+  const attached = nics
+    .filter((nic) => nic.properties?.virtualMachine !== undefined)
+    .map(({ id = '' }) => `${id.toLowerCase()}/`);
   // An address of a loose interface is loose too: it can go once that has gone.
-  const isLoose = ({ ipConfiguration }: PublicIPAddress): boolean =>
-    !attached.some((nic) => ipConfiguration?.id?.toLowerCase().startsWith(nic));
+  const isLoose = ({ properties }: PublicIpAddress): boolean =>
+    !attached.some((nic) => properties?.ipConfiguration?.id?.toLowerCase().startsWith(nic));
   return [
     ...vms.flatMap((vm) => tagged('instance', vm)),
     ...loose.flatMap((nic) => tagged('nic', nic)),

@@ -1,9 +1,15 @@
 /** From a label to the body of the one PUT that makes a VM with everything that belongs to it. */
 
-import type { ImageReference, VirtualMachine, VirtualMachineNetworkInterfaceIPConfiguration } from '@azure/arm-compute';
 import type { CreateRequest, RandomSource } from '@nodepool/core';
+import type {
+  ImageReference,
+  IpConfiguration,
+  OsDisk,
+  OsProfile,
+  VirtualMachine,
+  VmProperties,
+} from './client/types.js';
 import { asTag, type Addresses, type AzureLabel } from './config.js';
-import { tagsOf } from './identity.js';
 
 /** Version of the network service with which the interface and the addresses are made; it knows all that is asked for here. */
 const NETWORK_API = '2022-11-01';
@@ -19,51 +25,66 @@ export interface Surroundings {
 }
 
 export function vmSpec(name: string, request: CreateRequest<AzureLabel>, surroundings: Surroundings): VirtualMachine {
-  const { label, hostname, availabilityZone } = request;
-  const { location, image } = surroundings;
+  const { label, availabilityZone } = request;
   const tags = tagsFor(request);
+  const { identities, userData } = label;
   return {
-    location,
+    location: surroundings.location,
     tags,
     ...(availabilityZone === undefined ? {} : { zones: [availabilityZone] }),
-    hardwareProfile: { vmSize: label.vmSize },
-    storageProfile: {
-      imageReference: image,
-      osDisk: {
-        name: `${name}-disk`,
-        createOption: 'FromImage',
-        deleteOption: 'Delete',
-        ...(label.volumeSize === undefined ? {} : { diskSizeGB: label.volumeSize }),
-        ...(label.volumeType === undefined ? {} : { managedDisk: { storageAccountType: label.volumeType } }),
-        // Azure has ephemeral disks only with this cache.
-        ...(label.ephemeralDisk ? { caching: 'ReadOnly', diffDiskSettings: { option: 'Local' } } : {}),
+    ...(identities.length === 0 ? {} : { identity: identityOf(identities) }),
+    properties: {
+      hardwareProfile: { vmSize: label.vmSize },
+      storageProfile: { imageReference: surroundings.image, osDisk: diskOf(name, label) },
+      osProfile: osProfileOf(request, surroundings.random),
+      networkProfile: {
+        networkApiVersion: NETWORK_API,
+        networkInterfaceConfigurations: [
+          {
+            name: `${name}-nic`,
+            tags,
+            properties: {
+              primary: true,
+              deleteOption: 'Delete',
+              ipConfigurations: ipConfigurations(name, label.addresses, surroundings.subnetId, tags),
+            },
+          },
+        ],
       },
+      ...(userData === undefined ? {} : { userData }),
+      ...termsOf(label),
     },
-    osProfile: {
-      computerName: hostname.slice(0, COMPUTER_NAME_MAX),
-      adminUsername: label.username,
-      ...loginOf(label, surroundings.random),
-      ...(label.customData === undefined ? {} : { customData: label.customData }),
-    },
-    networkProfile: {
-      networkApiVersion: NETWORK_API,
-      networkInterfaceConfigurations: [
-        {
-          name: `${name}-nic`,
-          primary: true,
-          deleteOption: 'Delete',
-          tags,
-          ipConfigurations: ipConfigurations(name, label.addresses, surroundings.subnetId, tags),
-        },
-      ],
-    },
-    ...(label.userData === undefined ? {} : { userData: label.userData }),
-    ...purchaseOf(label),
   };
 }
 
-/** Terms, protection and identity of the VM. */
-function purchaseOf({ spot, trustedLaunch, identities }: AzureLabel): Partial<VirtualMachine> {
+function diskOf(name: string, { volumeSize, volumeType, ephemeralDisk }: AzureLabel): OsDisk {
+  return {
+    name: `${name}-disk`,
+    createOption: 'FromImage',
+    deleteOption: 'Delete',
+    ...(volumeSize === undefined ? {} : { diskSizeGB: volumeSize }),
+    ...(volumeType === undefined ? {} : { managedDisk: { storageAccountType: volumeType } }),
+    // Azure has ephemeral disks only with this cache.
+    ...(ephemeralDisk ? { caching: 'ReadOnly', diffDiskSettings: { option: 'Local' } } : {}),
+  };
+}
+
+function osProfileOf({ label, hostname }: CreateRequest<AzureLabel>, random: RandomSource): OsProfile {
+  const { username, customData } = label;
+  return {
+    computerName: hostname.slice(0, COMPUTER_NAME_MAX),
+    adminUsername: username,
+    ...loginOf(label, random),
+    ...(customData === undefined ? {} : { customData }),
+  };
+}
+
+function identityOf(ids: readonly string[]): NonNullable<VirtualMachine['identity']> {
+  return { type: 'UserAssigned', userAssignedIdentities: Object.fromEntries(ids.map((id) => [id, {}])) };
+}
+
+/** Terms and protection of the VM. */
+function termsOf({ spot, trustedLaunch }: AzureLabel): VmProperties {
   return {
     // A spot VM that Azure only stopped would still count, and never run again.
     ...(spot === undefined
@@ -77,14 +98,6 @@ function purchaseOf({ spot, trustedLaunch, identities }: AzureLabel): Partial<Vi
             uefiSettings: { secureBootEnabled: trustedLaunch.secureBoot, vTpmEnabled: trustedLaunch.vtpm },
           },
         }),
-    ...(identities.length === 0
-      ? {}
-      : {
-          identity: {
-            type: 'UserAssigned',
-            userAssignedIdentities: Object.fromEntries(identities.map((id) => [id, {}])),
-          },
-        }),
   };
 }
 
@@ -94,7 +107,7 @@ function tagsFor({ label, request, tags }: CreateRequest<AzureLabel>): Record<st
   return { ...label.tags, ...Object.fromEntries(dynamic), ...tags };
 }
 
-function loginOf(label: AzureLabel, random: RandomSource): NonNullable<VirtualMachine['osProfile']> {
+function loginOf(label: AzureLabel, random: RandomSource): OsProfile {
   const { key, username, generatePassword } = label;
   const password = label.password ?? (generatePassword ? generatedPassword(random) : undefined);
   const publicKeys = key === undefined ? [] : [{ path: `/home/${username}/.ssh/authorized_keys`, keyData: key }];
@@ -116,30 +129,26 @@ function ipConfigurations(
   addresses: Addresses,
   subnetId: string,
   tags: Record<string, string>,
-): VirtualMachineNetworkInterfaceIPConfiguration[] {
+): IpConfiguration[] {
   const { ipv6, publicIpv4, publicIpv6 } = addresses;
-  const one = (
-    version: 'IPv4' | 'IPv6',
-    isPublic: boolean,
-    primary: boolean,
-  ): VirtualMachineNetworkInterfaceIPConfiguration => {
+  const one = (version: 'IPv4' | 'IPv6', isPublic: boolean): IpConfiguration => {
     const suffix = version.toLowerCase();
     const publicIPAddressConfiguration = {
       name: `${name}-${suffix}`,
       sku: { name: 'Standard' },
-      publicIPAddressVersion: version,
-      publicIPAllocationMethod: 'Static',
-      deleteOption: 'Delete',
-      tags: tagsOf({ tags }),
-    };
+      tags,
+      properties: { publicIPAddressVersion: version, publicIPAllocationMethod: 'Static', deleteOption: 'Delete' },
+    } as const;
     return {
       name: `${suffix}-config`,
-      primary,
-      privateIPAddressVersion: version,
-      subnet: { id: subnetId },
-      ...(isPublic ? { publicIPAddressConfiguration } : {}),
+      properties: {
+        primary: version === 'IPv4',
+        privateIPAddressVersion: version,
+        subnet: { id: subnetId },
+        ...(isPublic ? { publicIPAddressConfiguration } : {}),
+      },
     };
   };
   // Azure has no interface without IPv4, and its primary configuration is IPv4.
-  return [one('IPv4', publicIpv4, true), ...(ipv6 ? [one('IPv6', publicIpv6, false)] : [])];
+  return [one('IPv4', publicIpv4), ...(ipv6 ? [one('IPv6', publicIpv6)] : [])];
 }

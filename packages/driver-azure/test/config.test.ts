@@ -1,6 +1,7 @@
 /** Configurations that operators have, and what is read of them. */
 
 import { describe, expect, it } from '@jest/globals';
+import { execFileSync } from 'node:child_process';
 import { readFileSync, mkdtempSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -63,6 +64,14 @@ describe('the configuration of a site', () => {
       diskimage_metadata: 'diskimage',
       provider_metadata: 'provider',
     });
+  });
+});
+
+describe('the driver', () => {
+  it("loads none of Microsoft's libraries before a provider starts", () => {
+    const loaded = 'Object.keys(require.cache).filter((file) => file.includes("@azure")).length';
+    const script = `require(${JSON.stringify(join(__dirname, '..'))}); process.stdout.write(String(${loaded}))`;
+    expect(execFileSync(process.execPath, ['-e', script], { encoding: 'utf8' })).toBe('0');
   });
 });
 

@@ -1,24 +1,9 @@
 /**
- * Azure's own clients, as this driver uses them: every call has its turn, its time, its entry in the metrics, and fails with an
- * error that core understands. What Azure's libraries would do by themselves on the wall's clock (retries, polling) is switched
- * off: the state machines do it.
+ * Calls of the resource manager: every call has its turn, its time, its entry in the metrics, and fails with an error that core
+ * understands. Nothing is repeated here, but for a call whose token was refused: the state machines do it, on their clock.
  */
 
-import { ComputeManagementClient } from '@azure/arm-compute';
-import { NetworkManagementClient } from '@azure/arm-network';
-import { ResourceManagementClient } from '@azure/arm-resources';
-import {
-  createDefaultHttpClient,
-  createPipelineRequest,
-  type HttpClient,
-  type PipelineResponse,
-} from '@azure/core-rest-pipeline';
-import {
-  ClientSecretCredential,
-  ManagedIdentityCredential,
-  WorkloadIdentityCredential,
-  type TokenCredential,
-} from '@azure/identity';
+import type { HttpClient, Pipeline, PipelineResponse } from '@azure/core-rest-pipeline';
 import {
   GuardedCalls,
   isJsonObject,
@@ -36,6 +21,8 @@ import {
 } from '@nodepool/core';
 import type { AzureAuth } from '../auth.js';
 import { cloudErrorIn, errorOf, failureOf, retryAfterIn, type CloudError } from '../errors.js';
+import { loadPipeline } from './libraries.js';
+import { makePipeline } from './login.js';
 
 /** Longest time for one answer. */
 const CALL_TIMEOUT_MS = 60_000;
@@ -50,16 +37,12 @@ export interface Operation {
   readonly operation: string;
 }
 
-export interface Clients {
-  readonly compute: ComputeManagementClient;
-  readonly network: NetworkManagementClient;
-  readonly resources: ResourceManagementClient;
-}
-
-/** What calls of Azure's libraries are made with. */
-export interface RequestOptions {
-  readonly abortSignal: AbortSignal;
-  readonly onResponse: (response: RawResponse) => void;
+/** A call: its path begins with a slash, below the endpoint. */
+export interface ArmRequest {
+  readonly path: string;
+  readonly version: string;
+  readonly query?: Readonly<Record<string, string>>;
+  readonly body?: unknown;
 }
 
 interface RawResponse {
@@ -93,98 +76,62 @@ export class Arm {
   readonly subscriptionId: string;
   private readonly guarded: GuardedCalls;
   private readonly limiter: RateLimiter;
-  private readonly http: HttpClient = createDefaultHttpClient();
-  private clients: Clients;
+  private readonly http: HttpClient = loadPipeline().createDefaultHttpClient();
+  private pipeline: Pipeline;
 
   constructor(private readonly options: ArmOptions) {
     this.subscriptionId = options.auth.subscriptionId;
     this.guarded = new GuardedCalls(new TimerQueue(options.clock));
     this.limiter = new RateLimiter(options.clock, options.callsPerSecond);
-    this.clients = makeClients(options.auth);
+    this.pipeline = makePipeline(options.auth);
   }
 
-  /** Makes a call. Rejects with a `DriverError`, with an outcome. A token that is refused is replaced, once. */
-  async call<T>(
-    kind: Operation,
-    call: Call,
-    work: (clients: Clients, options: RequestOptions) => Promise<T>,
-    timeoutMs = CALL_TIMEOUT_MS,
-  ): Promise<T> {
-    const { clients } = this;
-    try {
-      return await this.once(kind, call, clients, work, timeoutMs);
-    } catch (error) {
-      if (errorOf(this.attempted(kind), error).code !== 'auth' || !wasRefused(error)) throw error;
-      // Tokens are kept by the clients; another caller may have replaced them already.
-      if (this.clients === clients) this.clients = makeClients(this.options.auth);
-      return await this.once(kind, call, this.clients, work, timeoutMs);
-    }
+  /** Returns the body of an answer, e.g. a resource. Rejects with a `DriverError`, with an outcome. */
+  async call<T>(kind: Operation, call: Call, request: ArmRequest): Promise<T> {
+    const { bodyAsText } = await this.send(kind, call, this.urlOf(request), request.body);
+    // Azure's definitions say what the body is; the tests compare them with what is read of it.
+    return parse(bodyAsText) as T;
   }
 
   /** All pages; each is a call. */
-  async list<T>(
-    kind: Operation,
-    call: Call,
-    start: (clients: Clients, options: RequestOptions) => { byPage(): AsyncIterableIterator<T[]> },
-  ): Promise<readonly T[]> {
+  async list<T>(kind: Operation, call: Call, request: ArmRequest): Promise<readonly T[]> {
     const found: T[] = [];
-    let pages: AsyncIterableIterator<T[]> | undefined;
-    for (let page = 0; ; page += 1) {
-      const next = await this.call(kind, call, async (clients, options) => {
-        // The first page may have been refused to clients that were replaced since.
-        if (page === 0 || pages === undefined)
-          pages = start(clients, { ...options, abortSignal: call.signal }).byPage();
-        return pages.next();
-      });
-      if (next.done === true) return found;
-      found.push(...next.value);
+    for (let url: string | undefined = this.urlOf(request); url !== undefined;) {
+      const { bodyAsText }: PipelineResponse = await this.send(kind, call, url);
+      const page = parse(bodyAsText);
+      if (!isJsonObject(page) || !Array.isArray(page['value'])) {
+        throw new TransientError(`${nameOf(kind)}: Azure answered without a list`, { outcome: 'not-applied' });
+      }
+      found.push(...(page['value'] as unknown as readonly T[]));
+      const next = stringAt(page, 'nextLink');
+      url = next === undefined || next === '' ? undefined : this.ownUrl(nameOf(kind), next);
     }
+    return found;
   }
 
-  /** Starts an asynchronous operation: resolves when it is accepted, not when it has ended. */
+  /**
+   * Starts an asynchronous operation: resolves when it is accepted, not when it has ended. `location` gives the operation's
+   * result, `azure-asyncoperation` its state.
+   */
   async begin(
     kind: Operation,
     call: Call,
-    start: (clients: Clients, options: RequestOptions) => Promise<unknown>,
-    /** `location` gives the operation's result, `azure-asyncoperation` its state. */
+    request: ArmRequest,
     follow: 'azure-asyncoperation' | 'location' = 'azure-asyncoperation',
   ): Promise<Accepted> {
-    let accepted: Accepted | undefined;
-    await this.call(kind, call, (clients, options) =>
-      start(clients, {
-        ...options,
-        onResponse: ({ status, headers }) => {
-          accepted ??= {
-            url:
-              status === 204
-                ? undefined
-                : (headers.get(follow) ?? headers.get('azure-asyncoperation') ?? headers.get('location')),
-            retryAfterMs: this.pollMs(headers.get('retry-after')),
-            nothing: status === 204,
-          };
-        },
-      }),
-    );
-    return accepted ?? { url: undefined, retryAfterMs: DEFAULT_POLL_MS, nothing: false };
+    const { status, headers } = await this.send(kind, call, this.urlOf(request), request.body);
+    const address = headers.get(follow) ?? headers.get('azure-asyncoperation') ?? headers.get('location');
+    return {
+      url: status === 204 ? undefined : address,
+      retryAfterMs: this.pollMs(headers.get('retry-after')),
+      nothing: status === 204,
+    };
   }
 
   /** Asks an operation how far it is. `NotFoundError`: Azure does not know it (any more). */
   async progress(what: string, url: string, call: Call): Promise<Progress> {
-    const { auth } = this.options;
-    // The URL may have been read from ZooKeeper; the token goes nowhere else than to Azure.
-    if (!URL.canParse(url) || new URL(url).origin !== new URL(auth.endpoint).origin) {
-      throw new NotFoundError(`${what}: ${JSON.stringify(url)} is no operation of ${auth.endpoint}`);
-    }
     const kind: Operation = { service: 'compute', method: 'GET', operation: 'operations' };
-    const answer = await this.call(kind, call, ({ compute }, { abortSignal }) =>
-      compute.pipeline.sendRequest(this.http, createPipelineRequest({ url, method: 'GET', abortSignal })),
-    );
-    const { status, headers, bodyAsText } = answer;
-    if (status === 404) throw new NotFoundError(`${what}: Azure does not know the operation ${url}`);
-    if (status >= 400) {
-      const said = cloudErrorIn(parse(bodyAsText));
-      throw errorOf(this.attempted(kind), answerError(status, said, headers));
-    }
+    const { status, headers, bodyAsText } = await this.send(kind, call, this.ownUrl(what, url));
     const retryAfterMs = this.pollMs(headers.get('retry-after'));
     if (status === 202) return { status: 'running', retryAfterMs };
     return progressIn(what, parse(bodyAsText), retryAfterMs);
@@ -214,17 +161,56 @@ export class Arm {
     this.guarded.stop();
   }
 
-  private async once<T>(
+  /** A token that is refused is replaced, once. */
+  private async send(kind: Operation, call: Call, url: string, body?: unknown): Promise<PipelineResponse> {
+    const { pipeline } = this;
+    try {
+      return await this.once(kind, call, pipeline, url, body);
+    } catch (error) {
+      if (!wasRefused(error)) throw error;
+      // The pipeline keeps its token; another caller may have replaced it already.
+      if (this.pipeline === pipeline) this.pipeline = makePipeline(this.options.auth);
+      return await this.once(kind, call, this.pipeline, url, body);
+    }
+  }
+
+  private async once(
     kind: Operation,
     call: Call,
-    clients: Clients,
-    work: (clients: Clients, options: RequestOptions) => Promise<T>,
-    timeoutMs: number,
-  ): Promise<T> {
+    pipeline: Pipeline,
+    url: string,
+    body: unknown,
+  ): Promise<PipelineResponse> {
     await this.limiter.acquire(call.signal);
-    return await this.measured(kind, call, timeoutMs, (signal) =>
-      work(clients, { abortSignal: signal, onResponse: () => undefined }),
-    );
+    const { createHttpHeaders, createPipelineRequest } = loadPipeline();
+    return await this.measured(kind, call, CALL_TIMEOUT_MS, async (abortSignal) => {
+      const answer = await pipeline.sendRequest(
+        this.http,
+        createPipelineRequest({
+          ...{ url, method: kind.method, abortSignal },
+          headers: createHttpHeaders({
+            accept: 'application/json',
+            ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+          }),
+          ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+        }),
+      );
+      const { status, headers, bodyAsText } = answer;
+      if (status < 400) return answer;
+      throw answerError(status, cloudErrorIn(parse(bodyAsText)), headers);
+    });
+  }
+
+  private urlOf({ path, version, query }: ArmRequest): string {
+    const parameters = new URLSearchParams({ 'api-version': version, ...query });
+    return `${this.options.auth.endpoint}${path}?${parameters.toString()}`;
+  }
+
+  /** An address may have been read from ZooKeeper, or from an answer; the token goes nowhere else than to Azure. */
+  private ownUrl(what: string, url: string): string {
+    const { endpoint } = this.options.auth;
+    if (URL.canParse(url) && new URL(url).origin === new URL(endpoint).origin) return url;
+    throw new NotFoundError(`${what}: ${JSON.stringify(url)} is no address of ${endpoint}`);
   }
 
   private async measured<T>(
@@ -272,50 +258,6 @@ export class Arm {
 /** An answer to a call of our own, as Azure's libraries reject with one. */
 function answerError(status: number, { code, message }: CloudError, headers: RawResponse['headers']): Error {
   return Object.assign(new Error(message), { statusCode: status, code, response: { headers } });
-}
-
-function makeClients(auth: AzureAuth): Clients {
-  const { ca, endpoint, subscriptionId } = auth;
-  const common = {
-    retryOptions: { maxRetries: 0 },
-    ...(ca === undefined ? {} : { tlsOptions: { ca } }),
-  };
-  const credential = credentialOf(auth, common);
-  const scope = `${endpoint}/.default`;
-  const classic = { ...common, endpoint, credentialScopes: scope };
-  return {
-    compute: new ComputeManagementClient(credential, subscriptionId, {
-      ...common,
-      endpoint,
-      credentials: { scopes: [scope] },
-    }),
-    network: new NetworkManagementClient(credential, subscriptionId, classic),
-    resources: new ResourceManagementClient(credential, subscriptionId, classic),
-  };
-}
-
-function credentialOf({ login, authorityHost }: AzureAuth, common: object): TokenCredential {
-  const options = {
-    ...common,
-    authorityHost,
-    // A login service that Microsoft's directory of clouds does not know is a private one.
-    disableInstanceDiscovery: !/\.(microsoftonline\.(com|us)|chinacloudapi\.cn)$/.test(new URL(authorityHost).hostname),
-  };
-  switch (login.kind) {
-    case 'secret':
-      return new ClientSecretCredential(login.tenantId, login.clientId, login.clientSecret, options);
-    case 'managed-identity':
-      return new ManagedIdentityCredential(login.clientId === undefined ? {} : { clientId: login.clientId });
-    case 'workload-identity': {
-      const { tenantId, clientId, tokenFile } = login;
-      return new WorkloadIdentityCredential({
-        ...options,
-        ...(tenantId === undefined ? {} : { tenantId }),
-        ...(clientId === undefined ? {} : { clientId }),
-        ...(tokenFile === undefined ? {} : { tokenFilePath: tokenFile }),
-      });
-    }
-  }
 }
 
 /** What an operation's resource says; the address of a `Location` gives the result itself instead. */

@@ -1,17 +1,30 @@
-/** The narrow API through which this driver uses Azure: the calls that it makes, and no more. All are below one resource group. */
+/** The calls of Azure that this driver makes. All are below one resource group, but for lists of the subscription. */
 
-import type { Disk, Image, ResourceSku, Usage, VirtualMachine } from '@azure/arm-compute';
-import type { NetworkInterface, PublicIPAddress } from '@azure/arm-network';
 import { isDriverError, type Call } from '@nodepool/core';
-import type { Accepted, Arm, Progress } from './arm.js';
+import type { Accepted, Arm, ArmRequest, Operation, Progress } from './arm.js';
+import type { Disk, Image, NetworkInterface, PublicIpAddress, ResourceSku, Usage, VirtualMachine } from './types.js';
 
-/** So long a disk's address for writing is good, seconds; Azure allows days. */
+/** Versions of the services; requests and answers of these are described in `tooling/azure/definitions`. */
+const VERSIONS = {
+  virtualMachines: '2025-04-01',
+  images: '2025-04-01',
+  usages: '2025-04-01',
+  disks: '2025-01-02',
+  skus: '2021-07-01',
+  network: '2025-05-01',
+  resources: '2025-04-01',
+} as const;
+/** Time that a disk's address for writing is valid, seconds; Azure allows days. */
 const ACCESS_SECONDS = 86_400;
 
 export interface Place {
   readonly resourceGroup: string;
   readonly location: string;
 }
+
+type Compute = 'virtualMachines' | 'disks' | 'images';
+type Network = 'networkInterfaces' | 'publicIPAddresses';
+type Method = Operation['method'];
 
 export class Client {
   constructor(
@@ -21,181 +34,145 @@ export class Client {
 
   /** Makes the resource group if it is missing. */
   async ensureResourceGroup(location: string, call: Call): Promise<void> {
-    const { resourceGroup } = this.place;
+    const request: ArmRequest = { path: this.group, version: VERSIONS.resources };
+    const kind = (method: Method): Operation => ({ service: 'resources', method, operation: 'resourceGroups' });
     try {
-      await this.arm.call(
-        { service: 'resources', method: 'GET', operation: 'resourceGroups' },
-        call,
-        ({ resources }, options) => resources.resourceGroups.get(resourceGroup, options),
-      );
+      await this.arm.call(kind('GET'), call, request);
     } catch (error) {
       if (!isDriverError(error) || error.code !== 'not-found') throw error;
-      await this.arm.call(
-        { service: 'resources', method: 'PUT', operation: 'resourceGroups' },
-        call,
-        ({ resources }, options) => resources.resourceGroups.createOrUpdate(resourceGroup, { location }, options),
-      );
+      await this.arm.call(kind('PUT'), call, { ...request, body: { location } });
     }
   }
 
   createVm(name: string, vm: VirtualMachine, call: Call): Promise<Accepted> {
-    return this.arm.begin(
-      { service: 'compute', method: 'PUT', operation: 'virtualMachines' },
-      call,
-      ({ compute }, options) =>
-        compute.virtualMachines.createOrUpdate(this.place.resourceGroup, name, vm, options).submitted(),
-    );
+    return this.begin('PUT', 'virtualMachines', name, call, vm);
   }
 
   /** Only the instance view says why a VM failed; Azure leaves it out unless it is asked for. */
   getVm(name: string, call: Call, expand?: 'instanceView'): Promise<VirtualMachine> {
-    return this.arm.call(
-      { service: 'compute', method: 'GET', operation: 'virtualMachines' },
-      call,
-      ({ compute }, options) =>
-        compute.virtualMachines.get(
-          this.place.resourceGroup,
-          name,
-          expand === undefined ? options : { ...options, expand },
-        ),
-    );
+    const kind: Operation = { service: 'compute', method: 'GET', operation: 'virtualMachines' };
+    const query = expand === undefined ? {} : { $expand: expand };
+    return this.arm.call(kind, call, { ...this.resource('virtualMachines', name), query });
   }
 
-  /** Of the whole subscription: those of others use up the same quota. */
+  /** Lists the VMs of the whole subscription: all of them use up the same quota. */
   listVms(call: Call): Promise<readonly VirtualMachine[]> {
-    return this.arm.list(
-      { service: 'compute', method: 'GET', operation: 'virtualMachines.list' },
-      call,
-      ({ compute }, options) => compute.virtualMachines.listAll(options),
-    );
+    const path = `${this.subscription}/providers/Microsoft.Compute/virtualMachines`;
+    return this.list('compute', 'virtualMachines', { path, version: VERSIONS.virtualMachines }, call);
   }
 
   deleteVm(name: string, call: Call): Promise<Accepted> {
-    return this.arm.begin(
-      { service: 'compute', method: 'DELETE', operation: 'virtualMachines' },
-      call,
-      ({ compute }, options) => compute.virtualMachines.delete(this.place.resourceGroup, name, options).submitted(),
-    );
+    return this.begin('DELETE', 'virtualMachines', name, call);
   }
 
-  /** With its public addresses. */
+  /** Returns an interface with its public addresses. */
   getNic(name: string, call: Call): Promise<NetworkInterface> {
-    return this.arm.call(
-      { service: 'network', method: 'GET', operation: 'networkInterfaces' },
-      call,
-      ({ network }, options) =>
-        network.networkInterfaces.get(this.place.resourceGroup, name, {
-          ...options,
-          expand: 'ipConfigurations/publicIPAddress',
-        }),
-    );
+    const kind: Operation = { service: 'network', method: 'GET', operation: 'networkInterfaces' };
+    const query = { $expand: 'ipConfigurations/publicIPAddress' };
+    return this.arm.call(kind, call, { ...this.resource('networkInterfaces', name), query });
   }
 
   listNics(call: Call): Promise<readonly NetworkInterface[]> {
-    return this.arm.list(
-      { service: 'network', method: 'GET', operation: 'networkInterfaces.list' },
-      call,
-      ({ network }, options) => network.networkInterfaces.list(this.place.resourceGroup, options),
-    );
+    return this.list('network', 'networkInterfaces', this.collection('networkInterfaces'), call);
   }
 
   deleteNic(name: string, call: Call): Promise<Accepted> {
-    return this.arm.begin(
-      { service: 'network', method: 'DELETE', operation: 'networkInterfaces' },
-      call,
-      ({ network }, options) => network.networkInterfaces.beginDelete(this.place.resourceGroup, name, options),
-    );
+    return this.begin('DELETE', 'networkInterfaces', name, call);
   }
 
-  listPublicIps(call: Call): Promise<readonly PublicIPAddress[]> {
-    return this.arm.list(
-      { service: 'network', method: 'GET', operation: 'publicIPAddresses.list' },
-      call,
-      ({ network }, options) => network.publicIPAddresses.list(this.place.resourceGroup, options),
-    );
+  listPublicIps(call: Call): Promise<readonly PublicIpAddress[]> {
+    return this.list('network', 'publicIPAddresses', this.collection('publicIPAddresses'), call);
   }
 
   deletePublicIp(name: string, call: Call): Promise<Accepted> {
-    return this.arm.begin(
-      { service: 'network', method: 'DELETE', operation: 'publicIPAddresses' },
-      call,
-      ({ network }, options) => network.publicIPAddresses.beginDelete(this.place.resourceGroup, name, options),
-    );
+    return this.begin('DELETE', 'publicIPAddresses', name, call);
   }
 
   createDisk(name: string, disk: Disk, call: Call): Promise<Accepted> {
-    return this.arm.begin({ service: 'compute', method: 'PUT', operation: 'disks' }, call, ({ compute }, options) =>
-      compute.disks.createOrUpdate(this.place.resourceGroup, name, disk, options).submitted(),
-    );
+    return this.begin('PUT', 'disks', name, call, disk);
   }
 
   listDisks(call: Call): Promise<readonly Disk[]> {
-    return this.arm.list({ service: 'compute', method: 'GET', operation: 'disks.list' }, call, ({ compute }, options) =>
-      compute.disks.listByResourceGroup(this.place.resourceGroup, options),
-    );
+    return this.list('compute', 'disks', this.collection('disks'), call);
   }
 
   deleteDisk(name: string, call: Call): Promise<Accepted> {
-    return this.arm.begin({ service: 'compute', method: 'DELETE', operation: 'disks' }, call, ({ compute }, options) =>
-      compute.disks.delete(this.place.resourceGroup, name, options).submitted(),
-    );
+    return this.begin('DELETE', 'disks', name, call);
   }
 
-  /** Asks for the address that a disk can be written at, which is the result of the operation. */
+  /** Asks for the address at which a disk can be written, which is the result of the operation. */
   grantAccess(name: string, call: Call): Promise<Accepted> {
-    const access = { access: 'Write', durationInSeconds: ACCESS_SECONDS } as const;
-    return this.arm.begin(
-      { service: 'compute', method: 'POST', operation: 'disks.beginGetAccess' },
-      call,
-      ({ compute }, options) => compute.disks.grantAccess(this.place.resourceGroup, name, access, options).submitted(),
-      'location',
-    );
+    const body = { access: 'Write', durationInSeconds: ACCESS_SECONDS };
+    const kind: Operation = { service: 'compute', method: 'POST', operation: 'disks.beginGetAccess' };
+    return this.arm.begin(kind, call, { ...this.resource('disks', `${name}/beginGetAccess`), body }, 'location');
   }
 
   revokeAccess(name: string, call: Call): Promise<Accepted> {
-    return this.arm.begin(
-      { service: 'compute', method: 'POST', operation: 'disks.endGetAccess' },
-      call,
-      ({ compute }, options) => compute.disks.revokeAccess(this.place.resourceGroup, name, options).submitted(),
-    );
+    const kind: Operation = { service: 'compute', method: 'POST', operation: 'disks.endGetAccess' };
+    return this.arm.begin(kind, call, this.resource('disks', `${name}/endGetAccess`));
   }
 
   createImage(name: string, image: Image, call: Call): Promise<Accepted> {
-    return this.arm.begin({ service: 'compute', method: 'PUT', operation: 'images' }, call, ({ compute }, options) =>
-      compute.images.createOrUpdate(this.place.resourceGroup, name, image, options).submitted(),
-    );
+    return this.begin('PUT', 'images', name, call, image);
   }
 
   listImages(call: Call): Promise<readonly Image[]> {
-    return this.arm.list(
-      { service: 'compute', method: 'GET', operation: 'images.list' },
-      call,
-      ({ compute }, options) => compute.images.listByResourceGroup(this.place.resourceGroup, options),
-    );
+    return this.list('compute', 'images', this.collection('images'), call);
   }
 
   deleteImage(name: string, call: Call): Promise<Accepted> {
-    return this.arm.begin({ service: 'compute', method: 'DELETE', operation: 'images' }, call, ({ compute }, options) =>
-      compute.images.delete(this.place.resourceGroup, name, options).submitted(),
-    );
+    return this.begin('DELETE', 'images', name, call);
   }
 
   listSkus(call: Call): Promise<readonly ResourceSku[]> {
-    const filter = `location eq '${this.place.location}'`;
-    return this.arm.list({ service: 'compute', method: 'GET', operation: 'skus.list' }, call, ({ compute }, options) =>
-      compute.resourceSkus.list({ ...options, filter }),
-    );
+    const path = `${this.subscription}/providers/Microsoft.Compute/skus`;
+    const query = { $filter: `location eq '${this.place.location}'` };
+    return this.list('compute', 'skus', { path, version: VERSIONS.skus, query }, call);
   }
 
   listUsages(call: Call): Promise<readonly Usage[]> {
-    return this.arm.list(
-      { service: 'compute', method: 'GET', operation: 'usages.list' },
-      call,
-      ({ compute }, options) => compute.usage.list(this.place.location, options),
-    );
+    const location = encodeURIComponent(this.place.location);
+    const path = `${this.subscription}/providers/Microsoft.Compute/locations/${location}/usages`;
+    return this.list('compute', 'usages', { path, version: VERSIONS.usages }, call);
   }
 
   progress(what: string, url: string, call: Call): Promise<Progress> {
     return this.arm.progress(what, url, call);
+  }
+
+  private get subscription(): string {
+    return `/subscriptions/${encodeURIComponent(this.arm.subscriptionId)}`;
+  }
+
+  private get group(): string {
+    return `${this.subscription}/resourceGroups/${encodeURIComponent(this.place.resourceGroup)}`;
+  }
+
+  private collection(type: Compute | Network): ArmRequest {
+    const network = type === 'networkInterfaces' || type === 'publicIPAddresses';
+    const path = `${this.group}/providers/Microsoft.${network ? 'Network' : 'Compute'}/${type}`;
+    return { path, version: network ? VERSIONS.network : VERSIONS[type] };
+  }
+
+  /** `name` can have an action of the resource after a slash. */
+  private resource(type: Compute | Network, name: string): ArmRequest {
+    const { path, version } = this.collection(type);
+    return { path: `${path}/${name.split('/').map(encodeURIComponent).join('/')}`, version };
+  }
+
+  private begin(
+    method: 'PUT' | 'DELETE',
+    type: Compute | Network,
+    name: string,
+    call: Call,
+    body?: unknown,
+  ): Promise<Accepted> {
+    const network = type === 'networkInterfaces' || type === 'publicIPAddresses';
+    const kind: Operation = { service: network ? 'network' : 'compute', method, operation: type };
+    return this.arm.begin(kind, call, { ...this.resource(type, name), ...(body === undefined ? {} : { body }) });
+  }
+
+  private list<T>(service: Operation['service'], type: string, request: ArmRequest, call: Call): Promise<readonly T[]> {
+    return this.arm.list({ service, method: 'GET', operation: `${type}.list` }, call, request);
   }
 }

@@ -1,0 +1,44 @@
+/** The HTTP pipeline to the resource manager, logged in as the file with the credentials says. */
+
+import type { Pipeline, PipelineOptions } from '@azure/core-rest-pipeline';
+import type { TokenCredential } from '@azure/identity';
+import type { AzureAuth } from '../auth.js';
+import { loadIdentity, loadPipeline } from './libraries.js';
+
+/** Makes a pipeline that has no token yet, and that never repeats a call by itself. */
+export function makePipeline(auth: AzureAuth): Pipeline {
+  const { bearerTokenAuthenticationPolicy, createPipelineFromOptions } = loadPipeline();
+  const options: PipelineOptions = {
+    retryOptions: { maxRetries: 0 },
+    ...(auth.ca === undefined ? {} : { tlsOptions: { ca: auth.ca } }),
+  };
+  const pipeline = createPipelineFromOptions(options);
+  const credential = credentialOf(auth, options);
+  pipeline.addPolicy(bearerTokenAuthenticationPolicy({ credential, scopes: `${auth.endpoint}/.default` }));
+  return pipeline;
+}
+
+function credentialOf({ login, authorityHost }: AzureAuth, common: PipelineOptions): TokenCredential {
+  const { ClientSecretCredential, ManagedIdentityCredential, WorkloadIdentityCredential } = loadIdentity();
+  const options = {
+    ...common,
+    authorityHost,
+    // A login service that Microsoft's directory of clouds does not know is a private one.
+    disableInstanceDiscovery: !/\.(microsoftonline\.(com|us)|chinacloudapi\.cn)$/.test(new URL(authorityHost).hostname),
+  };
+  switch (login.kind) {
+    case 'secret':
+      return new ClientSecretCredential(login.tenantId, login.clientId, login.clientSecret, options);
+    case 'managed-identity':
+      return new ManagedIdentityCredential(login.clientId === undefined ? {} : { clientId: login.clientId });
+    case 'workload-identity': {
+      const { tenantId, clientId, tokenFile } = login;
+      return new WorkloadIdentityCredential({
+        ...options,
+        ...(tenantId === undefined ? {} : { tenantId }),
+        ...(clientId === undefined ? {} : { clientId }),
+        ...(tokenFile === undefined ? {} : { tokenFilePath: tokenFile }),
+      });
+    }
+  }
+}
