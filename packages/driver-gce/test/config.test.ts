@@ -1,6 +1,7 @@
 /** A configuration of a real site, and what is read of it. */
 
 import { describe, expect, it } from '@jest/globals';
+import { execFileSync } from 'node:child_process';
 import { mkdtempSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -82,5 +83,13 @@ describe('the configuration', () => {
   it('is refused with a label that Google Cloud would refuse', async () => {
     const [problem] = await problemsOf(section({}, { labels: { Team: 'CI' } }));
     expect(problem).toContain('labels');
+  });
+});
+
+describe('the driver', () => {
+  it("loads none of Google's libraries before a provider starts", () => {
+    const loaded = 'Object.keys(require.cache).filter((file) => /google(apis|-auth)/.test(file)).length';
+    const script = `require(${JSON.stringify(join(__dirname, '..'))}); process.stdout.write(String(${loaded}))`;
+    expect(execFileSync(process.execPath, ['-e', script], { encoding: 'utf8' })).toBe('0');
   });
 });

@@ -1,9 +1,16 @@
 /** Google's client libraries as this driver uses them: our credentials, our endpoints, our time, none of their retries. */
 
-import { compute_v1 } from '@googleapis/compute/build/v1.js';
-import { storage_v1 } from '@googleapis/storage/build/v1.js';
-import { GoogleAuth } from 'google-auth-library';
+import type * as ComputeLibrary from '@googleapis/compute/build/v1.js';
+import type { compute_v1 } from '@googleapis/compute/build/v1.js';
+import type * as StorageLibrary from '@googleapis/storage/build/v1.js';
+import type { storage_v1 } from '@googleapis/storage/build/v1.js';
+import type * as AuthLibrary from 'google-auth-library';
+import type { GoogleAuth } from 'google-auth-library';
+import { createRequire } from 'node:module';
 import type { GceProvider } from '../config.js';
+
+/** Loads Google's libraries when a provider starts: reading a configuration needs none of them. */
+const load = createRequire(__filename);
 
 const SCOPES = [
   'https://www.googleapis.com/auth/compute',
@@ -45,7 +52,10 @@ export interface Google {
 
 /** Reads no credentials yet: the first call does. */
 export function connect({ credentialsFile, apiEndpoint, storageEndpoint }: GceProvider): Google {
-  const auth = new GoogleAuth({
+  const { GoogleAuth: Auth } = load('google-auth-library') as typeof AuthLibrary;
+  const { compute_v1: computeLibrary } = load('@googleapis/compute/build/v1.js') as typeof ComputeLibrary;
+  const { storage_v1: storageLibrary } = load('@googleapis/storage/build/v1.js') as typeof StorageLibrary;
+  const auth = new Auth({
     scopes: SCOPES,
     ...(credentialsFile === undefined ? {} : { keyFilename: credentialsFile }),
     clientOptions: { transporterOptions: { ...httpClient() } },
@@ -55,8 +65,8 @@ export function connect({ credentialsFile, apiEndpoint, storageEndpoint }: GcePr
   const storageUrl = withoutSlash(storageEndpoint ?? STORAGE_ENDPOINT);
   return {
     auth,
-    compute: new compute_v1.Compute({ auth, rootUrl: `${withoutSlash(apiEndpoint ?? COMPUTE_ENDPOINT)}/` }),
-    storage: new storage_v1.Storage({ auth, rootUrl: `${storageUrl}/` }),
+    compute: new computeLibrary.Compute({ auth, rootUrl: `${withoutSlash(apiEndpoint ?? COMPUTE_ENDPOINT)}/` }),
+    storage: new storageLibrary.Storage({ auth, rootUrl: `${storageUrl}/` }),
     storageEndpoint: storageUrl,
   };
 }
