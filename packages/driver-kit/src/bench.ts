@@ -6,6 +6,7 @@ import {
   silentLogger,
   type Call,
   type DriverError,
+  type DriverErrorCode,
   type ExternalId,
   type Instance,
   type InstanceTags,
@@ -16,6 +17,7 @@ import {
   type Provider,
   type RequestInfo,
 } from '@nodepool/core';
+import { describeCalls, expectCode, failureWith, lacks, notDriverError } from './expectations.js';
 import { ProviderProcess } from './process.js';
 import { firstLabel } from './provider-config.js';
 import type { CloudResource, DriverSubject, FaultKind, FaultyOperation, TestCloud } from './subject.js';
@@ -136,12 +138,12 @@ export class Bench {
 
   /** Launches an instance, to its end. */
   async launched(node = this.node(), change: Partial<NodeLaunch> = {}): Promise<LaunchedInstance> {
-    return this.endOf(this.launch(node, change), `the launch of node ${node.id}`);
+    return this.explained('creation', this.launch(node, change), `the launch of node ${node.id}`);
   }
 
   /** Deletes what the cloud has of a node in the last process, to its end. */
   async cleanUp(node: Pick<TestNode, 'id'>, externalId: ExternalId | null): Promise<void> {
-    await this.endOf(this.startCleanUp(node, externalId), `the deletion of node ${node.id}`);
+    await this.explained('deletion', this.startCleanUp(node, externalId), `the deletion of node ${node.id}`);
   }
 
   startCleanUp(
@@ -169,6 +171,19 @@ export class Bench {
     return watch(work());
   }
 
+  /** As `endOf`; work that does not end in time fails with the remote calls that it made. */
+  private async explained<T>(kind: 'creation' | 'deletion', watched: Watched<T>, what: string): Promise<T> {
+    const before = this.process.apiCalls.length;
+    const { process } = this;
+    try {
+      return await this.endOf(watched, what);
+    } catch (error) {
+      if (isDriverError(error) && error.code !== 'timeout') throw error;
+      const calls = describeCalls(kind, process.apiCalls.slice(before));
+      throw new Error(`${error instanceof Error ? error.message : String(error)}; ${calls}`, { cause: error });
+    }
+  }
+
   /** Lets time pass until the promise settles; gives what it resolves with. */
   finish<T>(promise: Promise<T>, what = 'it'): Promise<T> {
     return this.endOf(watch(promise), what);
@@ -178,7 +193,7 @@ export class Bench {
     await this.ended(watched, what, patienceMs);
     const { ending } = watched;
     if (ending?.ok === true) return ending.value;
-    throw ending?.error;
+    throw failureWith(what, ending?.error);
   }
 
   /** Lets time pass until it ends, one way or the other. */
@@ -187,14 +202,19 @@ export class Bench {
     assert.ok(done, `${what} has not ended after ${patienceMs / 1000} s`);
   }
 
-  /** The `DriverError` that it ends with. */
-  async failureOf(work: Promise<unknown> | Watched<unknown>, what: string): Promise<DriverError> {
+  /** Resolves with the `DriverError` that it ends with, which must have one of the codes if there are any. */
+  async failureOf(
+    work: Promise<unknown> | Watched<unknown>,
+    what: string,
+    ...codes: readonly DriverErrorCode[]
+  ): Promise<DriverError> {
     const watched = work instanceof Promise ? watch(work) : work;
     await this.ended(watched, what);
     const { ending } = watched;
     assert.ok(ending?.ok === false, `${what} was to fail, and did not`);
     const { error } = ending;
-    assert.ok(isDriverError(error), `${what} failed with something that is no DriverError: ${String(error)}`);
+    assert.ok(isDriverError(error), notDriverError(what, error));
+    if (codes.length > 0) expectCode(error, codes, what);
     return error;
   }
 
@@ -225,7 +245,9 @@ export class Bench {
   /** Asserts that nothing is left of ours but images. */
   async assertNothingLeft(when: string): Promise<void> {
     const left = (await this.existing()).filter(({ kind }) => kind !== 'image');
-    assert.deepEqual(left.map(describeResource), [], `${when}, something is left in the cloud`);
+    const why = lacks('deletion', this.process.apiCalls) ? 'no delete call reached the cloud, and ' : '';
+    const what = left.map(describeResource).join('; ');
+    assert.ok(left.length === 0, `${when}, ${why}something is left in the cloud: ${what}`);
   }
 
   async plan(operation: FaultyOperation, kind: FaultKind, skip = 0): Promise<void> {

@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict';
 import { setMaxListeners } from 'node:events';
 import type { Advance, StateMachine } from '@nodepool/core';
+import { expectEqual } from '../expectations.js';
 import type { Bench } from '../bench.js';
 import { longestBlock } from '../event-loop.js';
 import { handlesNow, handlesSince } from '../handles.js';
@@ -80,18 +81,10 @@ export const calls: Chapter = {
         const bench = await trial.start();
         const signal = AbortSignal.abort(new Error('nobody wants it any more'));
         const launch = bench.launch(bench.node(), { signal });
-        assert.equal(
-          (await bench.failureOf(launch, 'a launch that was aborted before')).code,
-          'aborted',
-          'the code of the error',
-        );
+        await bench.failureOf(launch, 'a launch whose signal had aborted before', 'aborted');
         const listing = bench.provider.listNodes(bench.call(60_000, signal));
-        assert.equal(
-          (await bench.failureOf(listing, 'a list that was aborted before')).code,
-          'aborted',
-          'the code of the error',
-        );
-        assert.equal((await bench.instances()).length, 0, 'instances after a launch that was aborted before it began');
+        await bench.failureOf(listing, 'a list whose signal had aborted before', 'aborted');
+        expectEqual((await bench.instances()).length, 0, 'instances after a launch that was aborted before it began');
       },
     },
     {
@@ -108,13 +101,12 @@ export const calls: Chapter = {
         const controller = new AbortController();
         const listing = watch(list(controller.signal, 300_000));
         await bench.pass(1000);
-        assert.equal(listing.ending, undefined, 'a list that the cloud does not answer has ended');
+        expectEqual(listing.ending, undefined, 'a list that the cloud does not answer has ended');
         const began = bench.cloud.time.clock.monotonic();
         controller.abort(new Error('nobody wants it any more'));
-        const error = await bench.failureOf(listing, 'a list that was aborted');
-        assert.equal(error.code, 'aborted', 'the code of the error');
+        await bench.failureOf(listing, 'a list that was aborted', 'aborted');
         const took = bench.cloud.time.clock.monotonic() - began;
-        assert.ok(took <= 1000, `it took ${took} ms until a list that was aborted had ended`);
+        assert.ok(took <= 1000, `the driver ignores abort: a list ended ${took} ms after its signal aborted`);
       },
     },
     {
@@ -127,10 +119,12 @@ export const calls: Chapter = {
         const bench = await trial.start();
         await bench.plan('list', 'hang');
         const began = bench.cloud.time.clock.monotonic();
-        const error = await bench.failureOf(bench.provider.listNodes(bench.call(5000)), 'a list without an answer');
-        assert.equal(error.code, 'timeout', 'the code of the error');
+        await bench.failureOf(bench.provider.listNodes(bench.call(5000)), 'a list without an answer', 'timeout');
         const took = bench.cloud.time.clock.monotonic() - began;
-        assert.ok(took <= 10_000, `it took ${took} ms until a list with a deadline of 5000 ms had ended`);
+        assert.ok(
+          took <= 10_000,
+          `the driver ignores the deadline: a list with 5000 ms to its deadline ended after ${took} ms`,
+        );
       },
     },
     {
@@ -220,7 +214,7 @@ export const calls: Chapter = {
         const make = machines.creation(bench.node());
         const fresh = make(machines.adapter, null, null);
         const { state, externalId, complete } = fresh;
-        assert.deepEqual(
+        expectEqual(
           { state, externalId, complete },
           { state: 'start', externalId: undefined, complete: false },
           'a new machine',
@@ -235,10 +229,10 @@ export const calls: Chapter = {
         const { machine, instance } = await machines.drive(make, { onStep: look });
         assert.ok(knownBooting, 'the external id was not known while the instance was booting');
         assert.ok(machine.complete, 'the machine ended, and is not complete');
-        assert.equal(instance?.ready, true, 'whether the instance that the machine gave is ready');
-        assert.deepEqual(
+        expectEqual(instance?.ready, true, 'whether the instance that the machine gave is ready');
+        expectEqual(
           machine.externalId,
-          instance.externalId,
+          instance?.externalId,
           'the external id of the machine and that of its instance',
         );
       },
@@ -253,13 +247,13 @@ export const calls: Chapter = {
         const { bench, machines } = await machinesOn(await trial.open());
         await bench.able('setTimes')({ bootMs: 3000, deleteMs: 3000 });
         const { instance, machine } = await machines.drive(machines.creation(bench.node()), { onStep: askAgain });
-        assert.equal(
+        expectEqual(
           machine.advance(machines.call()).next,
           'complete',
           'what a complete machine says when it is advanced',
         );
         assert.ok(instance !== undefined, 'the machine was complete without an instance');
-        assert.equal(
+        expectEqual(
           (await bench.instances()).length,
           1,
           'instances after a machine that was asked again at every step',
@@ -290,16 +284,8 @@ export const stopping: Chapter = {
         const cleanup = bench.startCleanUp(first, externalId);
         await bench.pass(BOOT_MS / 2);
         bench.provider.stop();
-        assert.equal(
-          (await bench.failureOf(launch, 'a launch of a provider that was stopped')).code,
-          'aborted',
-          'the code of the error',
-        );
-        assert.equal(
-          (await bench.failureOf(cleanup, 'a deletion of a provider that was stopped')).code,
-          'aborted',
-          'the code of the error',
-        );
+        await bench.failureOf(launch, 'a launch of a provider that was stopped', 'aborted');
+        await bench.failureOf(cleanup, 'a deletion of a provider that was stopped', 'aborted');
         const joined = watch(bench.provider.join());
         const done = await bench.cloud.time.until(() => joined.ending !== undefined, 30_000);
         assert.ok(done, 'the provider was stopped, and `join` has not resolved 30 s later');
@@ -322,10 +308,10 @@ export const stopping: Chapter = {
         await bench.failureOf(launch, 'a launch of a provider that was stopped');
         const made = process.apiCalls.length;
         const left = { timers: process.clock.pending, tasks: process.tasks.list().map(({ name }) => name) };
-        assert.deepEqual(left, { timers: 0, tasks: [] }, 'timers and tasks that a provider left behind');
+        expectEqual(left, { timers: 0, tasks: [] }, 'timers and tasks that a provider left behind');
         await bench.pass(600_000);
-        assert.equal(process.apiCalls.length, made, 'remote calls, ten minutes after the end');
-        assert.deepEqual(process.failures, [], 'failures in the background');
+        expectEqual(process.apiCalls.length, made, 'remote calls, ten minutes after the end');
+        expectEqual(process.failures, [], 'failures in the background');
       },
     },
     {
@@ -356,7 +342,7 @@ export const stopping: Chapter = {
         const bench = await trial.open();
         const unstarted = bench.make();
         await bench.finish(unstarted.stop(), 'the stop of a provider that was never started');
-        assert.equal(unstarted.apiCalls.length, 0, 'remote calls of a provider that was never started');
+        expectEqual(unstarted.apiCalls.length, 0, 'remote calls of a provider that was never started');
         const process = await bench.start();
         await bench.finish(process.stop(), 'the first stop');
         await bench.finish(process.stop(), 'the second stop');
@@ -375,7 +361,7 @@ export const stopping: Chapter = {
         const { externalId } = await bench.launched(node);
         await bench.cleanUp(node, externalId);
         await trial.end();
-        assert.deepEqual(await handlesSince(before), [], 'handles that were left open');
+        expectEqual(await handlesSince(before), [], 'handles that were left open');
       },
     },
   ],
@@ -412,7 +398,7 @@ function askAgain(machine: StateMachine, advance: Advance, call: Parameters<Stat
   if (advance.next !== 'call') return;
   setMaxListeners(0, call.signal);
   const again = machine.advance(call);
-  assert.equal(
+  expectEqual(
     again.next,
     'call',
     `in state "${machine.state}", with a call under way, advance says that it waits for a`,

@@ -15,6 +15,7 @@ import {
   type LoadResult,
   type ProviderConfig,
 } from '@nodepool/core';
+import { expectEqual } from '../expectations.js';
 import { imageNames, labelNames } from '../provider-config.js';
 import type { Chapter } from '../rule.js';
 import { keysOf, placesIn, typesOf, withValueAt, type Path, type Place } from '../schema-walk.js';
@@ -39,11 +40,11 @@ export const configuration: Chapter = {
         const used = new Set<string>();
         for (const section of trial.subject.configuration.accepted) {
           const { problems, broken } = await load(driver, section);
-          assert.deepEqual([...problems, ...broken], [], 'problems of a section that is to be accepted');
+          expectEqual([...problems, ...broken], [], 'problems of a section that is to be accepted');
           for (const { pattern } of placesIn(section, driver.schema)) used.add(pattern);
         }
         const missing = keysOf(driver.schema).filter(({ pattern }) => !used.has(pattern));
-        assert.deepEqual(
+        expectEqual(
           [...new Set(missing.map(({ pattern }) => pattern))],
           [],
           'keys of the schema that no accepted example has',
@@ -63,7 +64,7 @@ export const configuration: Chapter = {
         const silent = keys.filter(
           ({ schema }) => typeof schema['description'] !== 'string' || schema['description'] === '',
         );
-        assert.deepEqual(
+        expectEqual(
           silent.map(({ pattern }) => pattern),
           [],
           'keys without a description',
@@ -130,11 +131,11 @@ export const configuration: Chapter = {
         for (const section of trial.subject.configuration.accepted) {
           const { config } = await load(driver, section);
           assert.ok(config !== undefined, 'a section that is to be accepted gave no configuration');
-          assert.deepEqual(config.section, section, 'the section that the configuration says it was made from');
-          assert.equal(config.name, section['name'], 'the name of the provider');
+          expectEqual(config.section, section, 'the section that the configuration says it was made from');
+          expectEqual(config.name, section['name'], 'the name of the provider');
           const labels = [...config.pools.values()].flatMap((pool) => [...pool.labels.keys()]);
-          assert.deepEqual([...new Set(labels)].sort(), labelNames(section).sort(), 'labels of the pools');
-          assert.deepEqual([...config.diskImages.keys()].sort(), imageNames(section).sort(), 'disk images');
+          expectEqual([...new Set(labels)].sort(), labelNames(section).sort(), 'labels of the pools');
+          expectEqual([...config.diskImages.keys()].sort(), imageNames(section).sort(), 'disk images');
         }
       },
     },
@@ -202,7 +203,7 @@ async function assertRefused(driver: Driver, section: JsonValue, at: Path, why: 
   assert.ok(isJsonObject(section), 'a section is a mapping');
   const place = formatPath(at);
   const { problems, places, broken } = await load(driver, section);
-  assert.deepEqual(broken, [], `${why} at ${place} makes the driver fail instead of being refused`);
+  expectEqual(broken, [], `${why} at ${place} makes the driver fail instead of being refused`);
   assert.ok(problems.length > 0, `${why} at ${place} is accepted`);
   const told = places.some((each) => each === place || each.startsWith(`${place}.`) || each.startsWith(`${place}[`));
   assert.ok(told, `${why} at ${place} is refused, but not there: ${problems.join('; ')}`);

@@ -6,6 +6,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { ExternalId, ImageManager, ImageTags, ImageUploadRequest, ListedImage } from '@nodepool/core';
+import { expectEqual } from '../expectations.js';
 import { INSTALLATION, type Bench } from '../bench.js';
 import { imageNames } from '../provider-config.js';
 import type { Chapter, Rule } from '../rule.js';
@@ -34,10 +35,10 @@ export const images: Chapter = {
         const externalId = await bench.finish(manager.uploadImage(upload), 'the upload');
         const listed = await findImage(bench, manager, externalId);
         assert.ok(listed !== undefined, 'an uploaded image is not in the list');
-        assert.equal(listed.ready, true, 'whether an uploaded image is ready');
-        assert.equal(listed.name, upload.externalName, 'the name of an uploaded image');
+        expectEqual(listed.ready, true, 'whether an uploaded image is ready');
+        expectEqual(listed.name, upload.externalName, 'the name of an uploaded image');
         for (const [tag, value] of Object.entries(upload.tags))
-          assert.equal(listed.tags[tag], value, `the tag ${tag} of an uploaded image`);
+          expectEqual(listed.tags[tag], value, `the tag ${tag} of an uploaded image`);
       },
     }),
     imageRule({
@@ -56,12 +57,12 @@ export const images: Chapter = {
           `a file of ${size} bytes was told to have ${told[0]?.total ?? 0}`,
         );
         const sent = told.map((each) => each.sent);
-        assert.deepEqual(
+        expectEqual(
           sent,
           sent.toSorted((a, b) => a - b),
           'the bytes that were sent, as they were told',
         );
-        assert.equal(sent.at(-1), size, 'the bytes that were told last');
+        expectEqual(sent.at(-1), size, 'the bytes that were told last');
         assert.ok(
           sent.some((bytes) => bytes > 0 && bytes < size),
           'the progress was told at the end only',
@@ -104,11 +105,7 @@ export const images: Chapter = {
       check: async ({ bench, images: manager }, file) => {
         const externalId = await bench.finish(manager.uploadImage(uploadOf(bench, file)), 'the upload');
         await bench.finish(manager.deleteImage(externalId, bench.call()), 'the deletion of an image');
-        assert.equal(
-          await findImage(bench, manager, externalId),
-          undefined,
-          'an image that was deleted is in the list',
-        );
+        expectEqual(await findImage(bench, manager, externalId), undefined, 'an image that was deleted is in the list');
         await bench.finish(manager.deleteImage(externalId, bench.call()), 'the second deletion of an image');
       },
     }),
@@ -131,15 +128,9 @@ export const images: Chapter = {
       text: 'The builder tries again, with another upload. What a failed one leaves is an image of many gigabytes that nobody uses.',
       check: async ({ bench, images: manager }, file) => {
         await bench.plan('upload', 'refuse');
-        const error = await bench.failureOf(
-          manager.uploadImage(uploadOf(bench, file)),
-          'an upload that the cloud refuses',
-        );
-        assert.ok(
-          ['transient', 'timeout'].includes(error.code),
-          `an internal error of the cloud may pass; it was given the code "${error.code}"`,
-        );
-        assert.deepEqual(await listAll(bench, manager), [], 'images after an upload that failed');
+        const upload = manager.uploadImage(uploadOf(bench, file));
+        await bench.failureOf(upload, 'an upload that met an internal error of the cloud', 'transient', 'timeout');
+        expectEqual(await listAll(bench, manager), [], 'images after an upload that failed');
       },
     }),
     imageRule({
@@ -155,11 +146,10 @@ export const images: Chapter = {
         await bench.pass(1000);
         const began = bench.cloud.time.clock.monotonic();
         controller.abort(new Error('nobody wants it any more'));
-        const error = await bench.failureOf(upload, 'an upload that was aborted');
-        assert.equal(error.code, 'aborted', 'the code of the error');
+        await bench.failureOf(upload, 'an upload that was aborted', 'aborted');
         const took = bench.cloud.time.clock.monotonic() - began;
-        assert.ok(took <= 60_000, `it took ${took} ms until an upload that was aborted had ended`);
-        assert.deepEqual(await listAll(bench, manager), [], 'images after an upload that was aborted');
+        assert.ok(took <= 60_000, `the driver ignores abort: an upload ended ${took} ms after its signal aborted`);
+        expectEqual(await listAll(bench, manager), [], 'images after an upload that was aborted');
       },
     }),
     imageRule({
@@ -171,10 +161,12 @@ export const images: Chapter = {
         await bench.plan('upload', 'hang');
         const upload = { ...uploadOf(bench, file), ...bench.call(10_000) };
         const began = bench.cloud.time.clock.monotonic();
-        const error = await bench.failureOf(manager.uploadImage(upload), 'an upload without an answer');
-        assert.equal(error.code, 'timeout', 'the code of the error');
+        await bench.failureOf(manager.uploadImage(upload), 'an upload without an answer', 'timeout');
         const took = bench.cloud.time.clock.monotonic() - began;
-        assert.ok(took <= 70_000, `it took ${took} ms until an upload with a deadline of 10000 ms had ended`);
+        assert.ok(
+          took <= 70_000,
+          `the driver ignores the deadline: an upload with 10000 ms to its deadline ended after ${took} ms`,
+        );
       },
     }),
     imageRule({
@@ -190,7 +182,7 @@ export const images: Chapter = {
           'an upload with a wrong checksum',
         );
         const usable = (await listAll(bench, manager)).filter(({ ready }) => ready);
-        assert.deepEqual(usable, [], 'images that can be used after an upload with a wrong checksum');
+        expectEqual(usable, [], 'images that can be used after an upload with a wrong checksum');
       },
     }),
     imageRule({
@@ -206,11 +198,7 @@ export const images: Chapter = {
           .catch(() => undefined);
         const node = bench.node();
         const launch = bench.launch(node, { imageExternalId: 'no-such-image', ...bench.able('imageLabel') });
-        const { code } = await bench.failureOf(launch, 'a launch from an image that does not exist');
-        assert.ok(
-          code === 'configuration' || code === 'not-found',
-          `the code was to be "configuration" or "not-found", not "${code}"`,
-        );
+        await bench.failureOf(launch, 'a launch from an image that does not exist', 'configuration', 'not-found');
       },
     }),
   ],

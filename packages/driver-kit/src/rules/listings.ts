@@ -2,6 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { externalIdKey, type Resource } from '@nodepool/core';
+import { expectEqual } from '../expectations.js';
 import type { Bench } from '../bench.js';
 import type { Chapter } from '../rule.js';
 import type { Trial } from '../trial.js';
@@ -31,15 +32,11 @@ export const listings: Chapter = {
         for (const node of nodes) await bench.launched(node);
         await bench.able('addForeignInstances')(FOREIGN);
         const listed = await list(bench);
-        assert.equal(listed.length, FOREIGN + nodes.length, 'instances that are listed');
+        expectEqual(listed.length, FOREIGN + nodes.length, 'instances that are listed');
         const ours = listed.map(({ tags }) => tags['nodepool_node_id']).filter((id) => id !== undefined);
-        assert.deepEqual(
-          ours.sort(),
-          nodes.map(({ id }) => id).sort(),
-          'nodes whose instances are listed with their tags',
-        );
+        expectEqual(ours.sort(), nodes.map(({ id }) => id).sort(), 'nodes whose instances are listed with their tags');
         const ids = new Set(listed.map(({ externalId }) => externalIdKey(externalId)));
-        assert.equal(ids.size, listed.length, 'different external ids in the list');
+        expectEqual(ids.size, listed.length, 'different external ids in the list');
       },
     },
     {
@@ -59,7 +56,7 @@ export const listings: Chapter = {
           } catch {
             continue;
           }
-          assert.equal(listed, FOREIGN, `instances in a list of which page ${page + 1} failed`);
+          expectEqual(listed, FOREIGN, `instances in a list of which page ${page + 1} failed`);
           assert.ok(page > 0, 'a list whose first page failed was not rejected');
           return;
         }
@@ -79,18 +76,18 @@ export const listings: Chapter = {
         const launched = await bench.launched();
         const [listed] = await bench.ours();
         assert.ok(listed !== undefined, 'a launched instance is not in the list, or not with its tags');
-        assert.equal(
+        expectEqual(
           externalIdKey(listed.externalId),
           externalIdKey(launched.externalId),
           'the external id in the list',
         );
         const { ready, failed, deleted } = listed;
-        assert.deepEqual(
+        expectEqual(
           { ready, failed, deleted },
           { ready: true, failed: undefined, deleted: false },
           'what the list says of a launched instance',
         );
-        assert.deepEqual(listed.resources, launched.resources, 'the resources of a launched instance in the list');
+        expectEqual(listed.resources, launched.resources, 'the resources of a launched instance in the list');
       },
     },
     {
@@ -110,7 +107,7 @@ export const listings: Chapter = {
         const listed = (await list(bench)).find((each) => externalIdKey(each.externalId) === externalIdKey(externalId));
         assert.ok(listed !== undefined, 'an instance that has failed is missing from the list of instances');
         assert.ok(!listed.deleted, 'an instance that has failed is listed as deleted');
-        assert.equal(
+        expectEqual(
           listed.tags['nodepool_node_id'],
           node.id,
           'the tag nodepool_node_id of an instance that has failed',
@@ -143,14 +140,14 @@ export const listings: Chapter = {
         };
         await cleanUpLeaks(bench, round);
         const instances = offered.filter(({ kind }) => kind === 'instance');
-        assert.equal(
+        expectEqual(
           instances.length,
           2,
           'instances that were offered for judgement, as resources of the kind "instance"',
         );
         await bench.cloud.time.until(() => false, 120_000);
         const left = (await bench.instances()).map(({ externalId }) => externalId);
-        assert.deepEqual(left, [kept.externalId], 'what exists after the round');
+        expectEqual(left, [kept.externalId], 'what exists after the round');
       },
     },
     {
@@ -170,7 +167,7 @@ export const listings: Chapter = {
           return resources;
         });
         await bench.cloud.time.until(() => false, 120_000);
-        assert.equal((await bench.instances()).length, 0, 'instances after a round in which all were leaked');
+        expectEqual((await bench.instances()).length, 0, 'instances after a round in which all were leaked');
       },
     },
   ],

@@ -2,6 +2,7 @@
 
 import assert from 'node:assert/strict';
 import type { ExternalId, ImageManager, ImageTags, InstanceTags } from '@nodepool/core';
+import { expectEqual } from '../expectations.js';
 import type { Bench } from '../bench.js';
 import type { Chapter } from '../rule.js';
 import type { Trial } from '../trial.js';
@@ -54,7 +55,7 @@ export const lookalikes: Chapter = {
         for (const [whose, externalId] of theirs) {
           assert.ok(left.includes(JSON.stringify(externalId)), `the instance of ${whose} was deleted with the node`);
         }
-        assert.equal(left.length, theirs.size, 'instances after the deletion of the node');
+        expectEqual(left.length, theirs.size, 'instances after the deletion of the node');
       },
     },
     imageRule({
@@ -115,5 +116,5 @@ async function assertOnlyTheirs(
     const image = await findImage(bench, manager, externalId);
     assert.ok(image?.ready === true, `the image of ${whose} did not survive ${when}`);
   }
-  assert.equal((await listAll(bench, manager)).length, theirs.size, `images after ${when}`);
+  expectEqual((await listAll(bench, manager)).length, theirs.size, `images after ${when}`);
 }

@@ -4,6 +4,7 @@ import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { DRIVER_API, isJsonObject, objectAt, stringAt, type JsonObject } from '@nodepool/core';
+import { expectEqual } from '../expectations.js';
 import type { Chapter } from '../rule.js';
 import type { Trial } from '../trial.js';
 
@@ -23,7 +24,7 @@ export const packages: Chapter = {
         const manifest = await manifestOf(trial);
         const { cloud } = await trial.open();
         const nodepool = objectAt(manifest, 'nodepool');
-        assert.deepEqual(
+        expectEqual(
           nodepool,
           { driver: cloud.makeDriver().name, api: DRIVER_API },
           'the field `nodepool` of package.json',

@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict';
 import { isDeepStrictEqual } from 'node:util';
 import { INTERRUPTED_LAUNCH, isDriverError, isJsonObject, type ExternalId, type StateMachine } from '@nodepool/core';
+import { expectEqual } from '../expectations.js';
 import { describeResource, throughJson, type Bench, type TestLaunch, type TestNode } from '../bench.js';
 import { MachineBench } from '../machine-bench.js';
 import type { Chapter } from '../rule.js';
@@ -16,16 +17,12 @@ async function resumedFromNothing(bench: Bench, node: TestNode, when: string): P
   const resumed = bench.launch(node, { saved: INTERRUPTED_LAUNCH });
   if (before.length === 0) {
     const { code, outcome } = await bench.failureOf(resumed, `the launch of which nothing was made ${when}`);
-    assert.deepEqual({ code, outcome }, { code: 'transient', outcome: 'not-applied' }, `${when}, how it ended`);
+    expectEqual({ code, outcome }, { code: 'transient', outcome: 'not-applied' }, `${when}, how it ended`);
   } else {
     const { externalId } = await bench.endOf(resumed, `the launch that was interrupted ${when}`);
-    assert.deepEqual(
-      externalId,
-      before[0]?.externalId,
-      `${when}, the launch ended with another instance than it began`,
-    );
+    expectEqual(externalId, before[0]?.externalId, `${when}, the launch ended with another instance than it began`);
   }
-  assert.equal((await bench.instances()).length, before.length, `${when}, the launch left more than one instance`);
+  expectEqual((await bench.instances()).length, before.length, `${when}, the launch left more than one instance`);
 }
 
 /** A launch with more remote calls is taken to be one that calls for ever. */
@@ -54,12 +51,8 @@ export const resumption: Chapter = {
           } else {
             const resumed = bench.launch(node, { saved: saved.machine, externalId: saved.externalId });
             const { externalId } = await bench.endOf(resumed, `the launch that was resumed ${when}`);
-            assert.deepEqual(
-              externalId,
-              saved.externalId,
-              `${when}, the launch ended with another instance than it began`,
-            );
-            assert.equal(
+            expectEqual(externalId, saved.externalId, `${when}, the launch ended with another instance than it began`);
+            expectEqual(
               (await bench.instances()).length,
               1,
               `${when}, the launch that was resumed left more than one instance`,
@@ -122,7 +115,7 @@ export const resumption: Chapter = {
             assert.ok(externalId !== undefined, `${when}, it was complete without an instance`);
           } catch (error) {
             if (!isDriverError(error)) throw error;
-            assert.equal(
+            expectEqual(
               error.outcome,
               'not-applied',
               `${when}, it failed with "${error.message}"; the outcome of that`,
@@ -130,7 +123,7 @@ export const resumption: Chapter = {
           }
           const expected = externalId === undefined ? [] : [externalId];
           const existing = (await bench.instances()).map((each) => each.externalId);
-          assert.deepEqual(existing, expected, `${when}, these instances exist`);
+          expectEqual(existing, expected, `${when}, these instances exist`);
           return steps;
         });
       },
@@ -199,12 +192,12 @@ export const resumption: Chapter = {
         const launch = bench.launch();
         await bench.pass(10_000);
         const before = await bench.instances();
-        assert.equal(before.length, 1, 'there is no instance half-way through the boot');
+        expectEqual(before.length, 1, 'there is no instance half-way through the boot');
         await bench.finish(bench.process.stop(), 'the stop of the provider');
         await bench.failureOf(launch, 'the launch of a provider that was stopped');
         await bench.start();
         const after = (await bench.instances()).map(describeResource);
-        assert.deepEqual(after, before.map(describeResource), 'what exists after the stop');
+        expectEqual(after, before.map(describeResource), 'what exists after the stop');
       },
     },
   ],

@@ -69,7 +69,7 @@ export const DEFECTS: Readonly<Record<string, Defect>> = {
   },
   'life.fails': {
     changes: instances((each) => ({ ...each, failed: undefined })),
-    says: /the code of the error/,
+    says: /failed while it booted failed with the code "timeout" instead of "instance-failed"/,
   },
   'life.vanishes': {
     changes: {
@@ -87,7 +87,7 @@ export const DEFECTS: Readonly<Record<string, Defect>> = {
   'life.delete': { changes: deletions((machine) => completeAfterCall(machine)), says: /something is left/ },
   'life.delete-twice': {
     changes: { explain: (error) => (error.kind === 'missing' ? new ConfigurationError('who?') : explain(error)) },
-    says: /who\?/,
+    says: /the deletion of node 0000000001 failed with the code "configuration" \(outcome "not-applied"\): who\?/,
   },
   'life.delete-together': {
     changes: {
@@ -121,7 +121,10 @@ export const DEFECTS: Readonly<Record<string, Defect>> = {
     },
     says: /the tag nodepool_node_id of the instance/,
   },
-  'outcome.create-lost': { changes: createsAgain(), says: /2 instances exist instead of one/ },
+  'outcome.create-lost': {
+    changes: createsAgain(),
+    says: /instances after a creation whose answer was lost: 2 instead of 1/,
+  },
   'outcome.create-lost-lag': { changes: { patience: UNSURE }, says: /taken for proof/ },
   'outcome.create-refused': {
     changes: { explain: when('refuse', new TransientError('500', { outcome: 'applied' })) },
@@ -160,7 +163,7 @@ export const DEFECTS: Readonly<Record<string, Defect>> = {
   },
   'list.complete': {
     changes: { client: ({ page }) => ({ page: async (from, call) => ({ ...(await page(from, call)), next: null }) }) },
-    says: /instances that are listed/,
+    says: /instances that are listed: 3 instead of 9/,
   },
   'list.rejected': {
     changes: {
@@ -213,15 +216,15 @@ export const DEFECTS: Readonly<Record<string, Defect>> = {
   },
   'errors.list': {
     changes: { explain: when('refuse', new DriverError('unexpected', '500')) },
-    says: /given the code "unexpected"/,
+    says: /internal error of the cloud failed with the code "unexpected" instead of "transient" or "timeout": 500/,
   },
   'errors.list-auth': {
     changes: { explain: when('auth', new DriverError('unexpected', '401')) },
-    says: /the code of the error/,
+    says: /credentials are refused failed with the code "unexpected" instead of "auth": 401/,
   },
   'errors.start': {
     changes: { explain: when('auth', new DriverError('unexpected', '401')) },
-    says: /the code of the error of a start/,
+    says: /a start whose credentials are refused failed with the code "unexpected" instead of "auth"/,
   },
   'quota.limits': {
     changes: {
@@ -274,7 +277,7 @@ export const DEFECTS: Readonly<Record<string, Defect>> = {
         listInstances: (call) => listInstances({ ...call, signal: new AbortController().signal }),
       }),
     },
-    says: /the code of the error|until a list that was aborted/,
+    says: /a list that was aborted failed with the code "timeout" instead of "aborted"/,
   },
   'calls.abandoned': {
     changes: {
@@ -428,7 +431,7 @@ export const DEFECTS: Readonly<Record<string, Defect>> = {
     changes: images((manager) => ({
       uploadImage: (upload) => manager.uploadImage({ ...upload, signal: new AbortController().signal }),
     })),
-    says: /the code of the error/,
+    says: /an upload that was aborted failed with the code "timeout" instead of "aborted"/,
   },
   'image.upload-deadline': {
     changes: images((manager) => ({ uploadImage: (upload) => manager.uploadImage({ ...upload, deadline: Infinity }) })),
