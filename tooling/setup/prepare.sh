@@ -46,9 +46,9 @@ step() {
 }
 
 require_node() {
-  command -v node >/dev/null || fail "node is not on the PATH." "Install Node.js 20.18 or newer and try again."
-  node -e 'const [a, b] = process.versions.node.split(".").map(Number); process.exit(a > 20 || (a === 20 && b >= 18) ? 0 : 1)' ||
-    fail "Node.js $(node --version) is too old." "Install Node.js 20.18 or newer and try again."
+  command -v node >/dev/null || fail "node is not on the PATH." "Install Node.js 20.18.1 or newer and try again."
+  node -e 'const [a, b, c] = process.versions.node.split(".").map(Number); process.exit(a > 20 || (a === 20 && (b > 18 || (b === 18 && c > 0))) ? 0 : 1)' ||
+    fail "Node.js $(node --version) is too old." "Install Node.js 20.18.1 or newer and try again."
   command -v npm >/dev/null || fail "npm is not on the PATH." "It comes with Node.js; install it and try again."
 }
 

@@ -13,7 +13,15 @@ interface End {
   peer: End | undefined;
 }
 
-export class Connections {
+let shared: Connections | undefined;
+
+/** Returns the one watch of this process: it subscribes for good, and adds listeners to every socket. */
+export function connectionsOfProcess(): Connections {
+  shared ??= new Connections();
+  return shared;
+}
+
+class Connections {
   private readonly ends = new Map<Socket, End>();
   /** Ends whose other end has not been seen, by the ports of client and server. */
   private readonly single = new Map<string, End>();

@@ -2,7 +2,7 @@
 
 import { systemClock } from '@nodepool/core';
 import { isCompressing } from './compression.js';
-import { Connections } from './connections.js';
+import { connectionsOfProcess } from './connections.js';
 
 /** Names of `process.getActiveResourcesInfo` for operations that end by themselves. */
 const OPERATION = /Req(Callback|Promise|Wrap)?$|ConnectWrap$/;
@@ -11,7 +11,7 @@ const OPERATION = /Req(Callback|Promise|Wrap)?$|ConnectWrap$/;
 const TURNS = 3;
 
 export class InputOutput {
-  private readonly connections = new Connections();
+  private readonly connections = connectionsOfProcess();
   private inTransit = '';
   private changedAt = 0;
 

@@ -12,8 +12,8 @@ it.each(['>=18', '^20.17.0 || >=22.9.0', '*', '>= 0.8'])('accepts %s', (range) =
 });
 
 it.each([
-  ['>=22', '20.18.0'],
-  ['^20.19.0 || >=22.12.0', '20.18.0, 22.11.0'],
+  ['>=22', '20.18.1'],
+  ['^20.19.0 || >=22.12.0', '20.18.1, 22.11.0'],
   ['20 || 22', '24.11.0'],
 ])('finds fault with %s, which leaves out %s', (range, versions) => {
   expect(checkEngines(wanting(range)).map(({ message }) => message)).toEqual([

@@ -6,7 +6,7 @@ import { findings, type Finding } from '../finding.js';
 import type { InstalledPackage } from './licences.js';
 
 /** The oldest version that `engines` of our packages allows, and the first of each later line with long-term support. */
-export const SUPPORTED_NODE: readonly string[] = ['20.18.0', '22.11.0', '24.11.0'];
+export const SUPPORTED_NODE: readonly string[] = ['20.18.1', '22.11.0', '24.11.0'];
 
 /** npm refuses an installation with `engine-strict` when any package of the tree does not fit. */
 export function checkEngines(installed: readonly InstalledPackage[]): Finding[] {
