@@ -222,10 +222,7 @@ describe('nodepool export-image-data and import-image-data', () => {
     expect((await world.run('erase', 'cloud', '--force')).code).toBe(0);
     await world.until(() => world.store.images.upload(upload) === undefined);
     const restored = await world.run('import-image-data', file);
-    expect([restored.code, restored.out.noted]).toEqual([
-      0,
-      '1 records of images are restored, 1 were there already',
-    ]);
+    expect([restored.code, restored.out.noted]).toEqual([0, '1 records of images are restored, 1 were there already']);
     await world.until(() => world.store.images.upload(upload)?.external_id === 'image-1');
   });
 

@@ -144,7 +144,8 @@ export class CreateMachine implements StateMachine {
       this.state !== 'looking' &&
       (this.externalId !== undefined || this.state === 'preparing' || error.outcome === 'not-applied');
     if (this.failures === 0) this.failingSince = clock.monotonic();
-    if (!ERROR_POLICIES[error.code].mayPass || !harmless || clock.monotonic() - this.failingSince > PATIENCE_MS) throw error;
+    if (!ERROR_POLICIES[error.code].mayPass || !harmless || clock.monotonic() - this.failingSince > PATIENCE_MS)
+      throw error;
     this.failures += 1;
     if (this.externalId === undefined) this.state = 'start';
     const ms = backOffMs(this.failures, error, random);
