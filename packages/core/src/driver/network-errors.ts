@@ -6,7 +6,7 @@ export interface NetworkFailure {
   readonly code: Extract<DriverErrorCode, 'transient' | 'timeout' | 'configuration'>;
   /** `not-applied` if no connection was established, hence nothing was sent. */
   readonly outcome: Outcome;
-  /** What failed and why, e.g. `fetch failed: connect ECONNREFUSED 192.0.2.1:443`. */
+  /** The failure and its reason, e.g. `fetch failed: connect ECONNREFUSED 192.0.2.1:443`. */
   readonly message: string;
 }
 
