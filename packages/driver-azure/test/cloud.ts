@@ -1,7 +1,12 @@
 /** A simulated Azure, and provider sections for it, as the tests of this package want them. */
 
 import { seededRandom, silentLogger, type Call, type Clock, type JsonObject } from '@nodepool/core';
-import { SAMPLE_SUBNET_ID, startSimulatedAzure, type CloudSettings, type SimulatedAzure } from '@nodepool/dev-azure';
+import {
+  SAMPLE_SUBNET_ID,
+  startSimulatedAzure,
+  type CloudSettings,
+  type SimulatedAzure,
+} from '@nodepool/simulated-azure';
 import { simulatedTime, type TestTime } from '@nodepool/driver-kit';
 
 export const PROVIDER = 'test';

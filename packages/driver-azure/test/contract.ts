@@ -2,7 +2,7 @@
 
 import { join } from 'node:path';
 import type { ExternalId, JsonObject } from '@nodepool/core';
-import type { SimulatedAzure } from '@nodepool/dev-azure';
+import type { SimulatedAzure } from '@nodepool/simulated-azure';
 import type { CloudResource, DriverSubject, PlannedFault, TestCloud } from '@nodepool/driver-kit';
 import { AzureAdapter, azureDriver, type AzureProvider } from '../src/index.js';
 import { openCloud, section } from './cloud.js';

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import type { JsonObject } from '@nodepool/core';
-import { SAMPLE_GALLERY, type Resource } from '@nodepool/dev-azure';
+import { SAMPLE_GALLERY, type Resource } from '@nodepool/simulated-azure';
 import { openCloud, section, type OpenCloud } from './cloud.js';
 import { failureOf, TestProvider } from './provider.js';
 

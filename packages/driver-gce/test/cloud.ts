@@ -8,7 +8,7 @@ import {
   type CloudCall,
   type CloudSettings,
   type SimulatedGce,
-} from '@nodepool/dev-gce';
+} from '@nodepool/simulated-gce';
 import { simulatedTime, type TestTime } from '@nodepool/driver-kit';
 
 export const ZONE = 'us-central1-a';

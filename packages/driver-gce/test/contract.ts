@@ -2,7 +2,7 @@
 
 import { join } from 'node:path';
 import type { ExternalId, JsonObject } from '@nodepool/core';
-import type { FaultRule, SimulatedGce } from '@nodepool/dev-gce';
+import type { FaultRule, SimulatedGce } from '@nodepool/simulated-gce';
 import type { CloudResource, DriverSubject, PlannedFault, TestCloud } from '@nodepool/driver-kit';
 import { driver } from '../src/index.js';
 import { tagsInLabels } from '../src/labels.js';

@@ -1,7 +1,7 @@
 /** What instances are made of, and what becomes of launches and deletions that meet trouble. */
 
 import { afterEach, describe, expect, it } from '@jest/globals';
-import type { CloudSettings, SimulatedGce } from '@nodepool/dev-gce';
+import type { CloudSettings, SimulatedGce } from '@nodepool/simulated-gce';
 import type { ExternalId, JsonObject } from '@nodepool/core';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -48,7 +48,7 @@ function nameIn(externalId: ExternalId): string {
 }
 
 const twoZones = section({}, {}, { zones: ['us-central1-a', 'us-central1-b'] });
-const DEFINITIONS = join(__dirname, '../../../tooling/gce/definitions/compute.json');
+const DEFINITIONS = join(__dirname, '../../../tooling/simulated-gce/definitions/compute.json');
 const OTHER_ZONE = 'us-central1-f';
 const exhausted = { kind: 'operation-error', code: 'ZONE_RESOURCE_POOL_EXHAUSTED', message: 'no room' } as const;
 

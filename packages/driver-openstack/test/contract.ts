@@ -2,7 +2,7 @@
 
 import { join } from 'node:path';
 import type { ExternalId, JsonObject } from '@nodepool/core';
-import type { FaultRule, SimulatedOpenStack } from '@nodepool/dev-openstack';
+import type { FaultRule, SimulatedOpenStack } from '@nodepool/simulated-openstack';
 import type { CloudResource, DriverSubject, PlannedFault, TestCloud } from '@nodepool/driver-kit';
 import { OpenStackAdapter, openStackDriver, type OpenStackProvider } from '../src/index.js';
 import { addForeignServers, openCloud, section } from './cloud.js';

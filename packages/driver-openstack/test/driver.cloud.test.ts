@@ -6,7 +6,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { ExternalId, JsonObject, QuotaInformation } from '@nodepool/core';
-import { isRealOpenStackUnderTest, openStackUnderTest, type OpenStackUnderTest } from '@nodepool/dev-openstack';
+import { isRealOpenStackUnderTest, openStackUnderTest, type OpenStackUnderTest } from '@nodepool/simulated-openstack';
 import { realTime, simulatedTime } from '@nodepool/driver-kit';
 import { callOn, section, surroundingsOf } from './cloud.js';
 import { failureOf, tagsOf, TestProvider, uploadTags } from './provider.js';

@@ -1,7 +1,7 @@
 /** Launches: what servers are made of, and what becomes of the launch, whatever the cloud does. */
 
 import { afterEach, describe, expect, it } from '@jest/globals';
-import { ApiClient, type CloudSettings } from '@nodepool/dev-openstack';
+import { ApiClient, type CloudSettings } from '@nodepool/simulated-openstack';
 import type { JsonObject } from '@nodepool/core';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { addForeignServers, openCloud, section, type OpenCloud } from './cloud.js';

@@ -1,6 +1,6 @@
 /** The OpenStack that the demonstration uses: one that clouds.yaml names, or a simulated one. */
 
-import { startSimulatedOpenStack } from '@nodepool/dev-openstack';
+import { startSimulatedOpenStack } from '@nodepool/simulated-openstack';
 
 export interface Cloud {
   /** For people. */

@@ -1,7 +1,7 @@
 /** The whole chain on a simulated Azure. */
 
 import { dirname } from 'node:path';
-import { SAMPLE, SAMPLE_SUBNET_ID, startSimulatedAzure } from '@nodepool/dev-azure';
+import { SAMPLE, SAMPLE_SUBNET_ID, startSimulatedAzure } from '@nodepool/simulated-azure';
 import { describeChain, type ChainCloud } from './cloud-chain.js';
 
 const type = { 'hardware-profile': { 'vm-size': 'Standard_B1ls' } };

@@ -1,7 +1,7 @@
 /** The whole chain on a simulated Google Compute Engine. */
 
 import { dirname } from 'node:path';
-import { startSimulatedGce } from '@nodepool/dev-gce';
+import { startSimulatedGce } from '@nodepool/simulated-gce';
 import { describeChain, type ChainCloud } from './cloud-chain.js';
 
 const type = { 'instance-type': 'e2-micro' };

@@ -1,6 +1,6 @@
 /** The cloud that the show runs on. */
 
-import { startSimulatedOpenStack } from '@nodepool/dev-openstack';
+import { startSimulatedOpenStack } from '@nodepool/simulated-openstack';
 import { sleep, systemClock } from '@nodepool/core';
 import { takeRealOpenStack } from './real-openstack.js';
 

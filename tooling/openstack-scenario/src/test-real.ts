@@ -7,12 +7,12 @@ import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { isJsonObject, type JsonObject } from '@nodepool/core';
-import { REAL_CLOUD_VARIABLE } from '@nodepool/dev-openstack';
+import { REAL_CLOUD_VARIABLE } from '@nodepool/simulated-openstack';
 import { Narrator, Program } from '@nodepool/harness';
 import { takeRealOpenStack } from './real-openstack.js';
 
 const ROOT = resolve(__dirname, '..', '..', '..');
-const PACKAGES = ['tooling/openstack', 'packages/driver-openstack'];
+const PACKAGES = ['tooling/simulated-openstack', 'packages/driver-openstack'];
 const CLOUD_TESTS = '\\.cloud\\.test\\.ts$';
 const TIMEOUT_MS = 1_800_000;
 

@@ -1,7 +1,7 @@
 /** Watches the cloud from outside, through its APIs, while a launcher works. */
 
 import { isJsonObject, sleep, systemClock, type JsonObject } from '@nodepool/core';
-import { ApiClient, textOf } from '@nodepool/dev-openstack';
+import { ApiClient, textOf } from '@nodepool/simulated-openstack';
 
 const POLL_MS = 400;
 /** The launcher has to start, and nova to accept servers. */

@@ -4,7 +4,7 @@ import { isDriverError, type Call } from '@nodepool/core';
 import type { Accepted, Arm, ArmRequest, Operation, Progress } from './arm.js';
 import type { Disk, Image, NetworkInterface, PublicIpAddress, ResourceSku, Usage, VirtualMachine } from './types.js';
 
-/** Versions of the services; requests and answers of these are described in `tooling/azure/definitions`. */
+/** Versions of the services; requests and answers of these are described in `tooling/simulated-azure/definitions`. */
 const VERSIONS = {
   virtualMachines: '2025-04-01',
   images: '2025-04-01',

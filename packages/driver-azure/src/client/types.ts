@@ -1,7 +1,7 @@
 /**
  * The parts of Azure's resources that this driver reads and writes, as they are on the wire.
  *
- * Source: Azure/azure-rest-api-specs, of which `tooling/azure/definitions` has the parts that tests validate against.
+ * Source: Azure/azure-rest-api-specs; `tooling/simulated-azure/definitions` has the parts that tests validate against.
  */
 
 type Tags = Record<string, string>;
