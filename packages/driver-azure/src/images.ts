@@ -6,7 +6,7 @@
 
 import {
   DriverError,
-  entriesAt,
+  entryNamed,
   imageTagsHash,
   isDriverError,
   isJsonObject,
@@ -140,7 +140,7 @@ export class AzureImages implements ImageManager {
   }
 
   private isWindows(image: string): boolean {
-    const entry = entriesAt(this.config.section, 'diskimages').find(({ name }) => name === image);
+    const entry = entryNamed(this.config.section, 'diskimages', image);
     return entry !== undefined && stringAt(entry.section, 'connection-type') === 'winrm';
   }
 

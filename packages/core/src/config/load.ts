@@ -53,19 +53,40 @@ const MAX_FILE_BYTES = 10 * 1024 * 1024;
 
 /** Loads the configuration. Never rejects for what is in the files or that they cannot be read: those are problems. `fingerprint` is the same for the same contents. */
 export async function loadConfig(options: LoadOptions): Promise<LoadResult> {
+  return await loadTexts(await readTexts(options), options);
+}
+
+/** Loads the configuration as `loadConfig` does. Resolves with undefined, parsing nothing, if its fingerprint is `known`. */
+export async function loadChangedConfig(options: LoadOptions, known: string): Promise<LoadResult | undefined> {
+  const texts = await readTexts(options);
+  return texts.fingerprint === known ? undefined : await loadTexts(texts, options);
+}
+
+/** The contents of the files, undefined for those that cannot be read. */
+interface Texts {
+  readonly main: string | undefined;
+  readonly secure: string | undefined;
+  readonly fingerprint: string;
+  readonly report: ProblemReport;
+}
+
+async function readTexts({ file, secureFile }: LoadOptions): Promise<Texts> {
   const report = new ProblemReport();
-  const hash = createHash('sha256');
-  const [mainText, secureText] = await Promise.all([
-    readText(options.file, report),
-    options.secureFile === undefined ? undefined : readText(options.secureFile, report),
+  const [main, secure] = await Promise.all([
+    readText(file, report),
+    secureFile === undefined ? undefined : readText(secureFile, report),
   ]);
+  const hash = createHash('sha256');
   hash
-    .update(mainText ?? '')
+    .update(main ?? '')
     .update('\0')
-    .update(secureText ?? '');
-  const fingerprint = hash.digest('hex');
-  const main = parse(mainText, options.file, options.env, false, report);
-  const secure = parse(secureText, options.secureFile ?? '', options.env, true, report);
+    .update(secure ?? '');
+  return { main, secure, fingerprint: hash.digest('hex'), report };
+}
+
+async function loadTexts({ report, fingerprint, ...texts }: Texts, options: LoadOptions): Promise<LoadResult> {
+  const main = parse(texts.main, options.file, options.env, false, report);
+  const secure = parse(texts.secure, options.secureFile ?? '', options.env, true, report);
   if (main === undefined || (options.secureFile !== undefined && secure === undefined)) {
     return { ok: false, problems: report.list(), fingerprint };
   }

@@ -1,7 +1,7 @@
 /** What one part of the file says of another: names that are there twice, names that are nowhere. */
 
 import type { ProviderConfigContext } from '../driver/provider-config.js';
-import { entriesAt, stringAt, type Entry } from '../driver/section.js';
+import { entriesAt, entryNamed, stringAt, type Entry } from '../driver/section.js';
 import { isJsonObject, type JsonObject } from '../model/json.js';
 import type { ConfigDocument } from './document.js';
 import type { KeyPath } from './problems.js';
@@ -93,9 +93,8 @@ function checkLabel(
 
 function checkImage(label: Entry, key: string, provider: JsonObject, list: string, complain: Complain): void {
   const image = stringAt(label.section, key);
-  if (image === undefined) return;
+  if (image === undefined || entryNamed(provider, list, image) !== undefined) return;
   const known = entriesAt(provider, list).map((entry) => entry.name);
-  if (known.includes(image)) return;
   complain([key], {
     expected: `the name of an image in \`${list}\` of the provider`,
     found: `${JSON.stringify(image)}, which is not there`,

@@ -4,7 +4,7 @@ import type { Clock, Timer } from '../runtime/clock.js';
 import type { TaskSupervisor } from '../runtime/tasks.js';
 import { diffConfig, type ConfigDiff } from './diff.js';
 import { watchFiles, type FileWatch, type WatchFiles } from './file-watch.js';
-import { loadConfig, type LoadOptions, type LoadResult } from './load.js';
+import { loadChangedConfig, loadConfig, type LoadOptions, type LoadResult } from './load.js';
 import type { ConfigProblem } from './problems.js';
 import type { NodepoolConfig } from './types.js';
 
@@ -69,12 +69,16 @@ export class ConfigWatcher {
       (error) => this.fail(error),
     );
     await this.files.ready();
-    await this.load(false);
+    await this.loadChanged();
   }
 
   /** Reads the files now, and the drivers with them, changed or not. */
   reload(): Promise<LoadResult> {
-    return this.load(true);
+    return this.enqueue(async () => {
+      const loaded = await loadConfig(this.options);
+      this.apply(loaded);
+      return loaded;
+    });
   }
 
   /** Stops following. Resolves once nothing runs any more; the listener hears nothing from the call on. */
@@ -91,10 +95,7 @@ export class ConfigWatcher {
     const delay = this.options.debounceMs ?? DEBOUNCE_MS;
     this.timer = this.options.clock.schedule(
       delay,
-      () =>
-        this.options.tasks.run('reload of the configuration', async () => {
-          await this.load(false);
-        }),
+      () => this.options.tasks.run('reload of the configuration', () => this.loadChanged()),
       { background: true },
     );
   }
@@ -105,22 +106,25 @@ export class ConfigWatcher {
     );
   }
 
-  /** One load at a time, so that an older one can't overtake a newer one. */
-  private load(always: boolean): Promise<LoadResult> {
-    const result = this.queue.then(async () => {
-      const loaded = await loadConfig(this.options);
-      if (!this.stopped) this.apply(loaded, always);
-      return loaded;
+  private loadChanged(): Promise<void> {
+    return this.enqueue(async () => {
+      const loaded = await loadChangedConfig(this.options, this.fingerprint);
+      if (loaded !== undefined) this.apply(loaded);
     });
-    // A failure goes to who asked for that load, not to who asks next.
+  }
+
+  /** Runs one load at a time, so that an older one can't overtake a newer one. */
+  private enqueue<T>(load: () => Promise<T>): Promise<T> {
+    const result = this.queue.then(load);
+    // A failure goes to the caller of that load, not to that of the next one.
     this.queue = result.catch(() => undefined);
     return result;
   }
 
-  private apply(result: LoadResult, always: boolean): void {
+  private apply(result: LoadResult): void {
+    if (this.stopped) return;
     const isNew = result.fingerprint !== this.fingerprint;
     this.fingerprint = result.fingerprint;
-    if (!isNew && !always) return;
     if (!result.ok) {
       const known = !isNew && this.refusedProblems.length > 0;
       this.refusedProblems = result.problems;

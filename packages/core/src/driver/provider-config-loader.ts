@@ -21,6 +21,7 @@ import {
 import {
   booleanAt,
   entriesAt,
+  entryNamed,
   millisecondsAt,
   numberAt,
   objectAt,
@@ -197,7 +198,7 @@ function imageOf(label: JsonObject, provider: JsonObject): FoundImage | undefine
       ? { kind: 'cloud-image', name: stringAt(label, 'cloud-image') ?? '' }
       : { kind: 'diskimage', name: diskImage };
   const list = reference.kind === 'diskimage' ? 'diskimages' : 'cloud-images';
-  const section = entriesAt(provider, list).find((entry) => entry.name === reference.name)?.section;
+  const section = entryNamed(provider, list, reference.name)?.section;
   return section === undefined ? undefined : { reference, section };
 }
 

@@ -51,6 +51,22 @@ export function entriesAt(section: JsonObject, key: string): readonly Entry[] {
   );
 }
 
+/** First entries by name of lists that `entryNamed` has searched. */
+const indexes = new WeakMap<readonly JsonValue[], ReadonlyMap<string, Entry>>();
+
+/** Returns the first entry of the name; undefined if there is none. A list is read once, however often it is searched. */
+export function entryNamed(section: JsonObject, key: string, name: string): Entry | undefined {
+  const value = section[key];
+  if (!isList(value)) return undefined;
+  let index = indexes.get(value);
+  if (index === undefined) {
+    const entries = entriesAt(section, key);
+    index = new Map(entries.toReversed().map((entry) => [entry.name, entry]));
+    indexes.set(value, index);
+  }
+  return index.get(name);
+}
+
 /** A mapping from names to texts; scalars of other types as texts (see `asText`), what is not a scalar left out. */
 export function textsAt(section: JsonObject, key: string): Readonly<Record<string, string>> {
   const entries = Object.entries(objectAt(section, key) ?? {});

@@ -259,6 +259,26 @@ describe('the watcher', () => {
     events = [];
   });
 
+  it('loads nothing again, at its start or after an event, while the contents are the same', async () => {
+    const clock = new ManualClock();
+    const text = 'providers: [{name: p, driver: gce, project: a, region: b, zone: c}]\n';
+    const file = folder.write('nodepool.yaml', text);
+    const tasks = supervisor(clock);
+    let loads = 0;
+    const discoverDriver: typeof standIns = (name, search) => {
+      loads += 1;
+      return standIns(name, search);
+    };
+    const watched = await watch(file, { clock, tasks, watchFiles: byHand, discoverDriver });
+    writeFileSync(file, text);
+    notify();
+    clock.advance(20);
+    await tasks.idle();
+    expect(loads).toBe(0);
+    await watched.reload();
+    expect(loads).toBe(1);
+  });
+
   it('is silent once it was stopped', async () => {
     const clock = new ManualClock();
     const file = folder.write('nodepool.yaml', 'labels: [{name: a}]\n');
