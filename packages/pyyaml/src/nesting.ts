@@ -1,4 +1,4 @@
-import { CST, Lexer } from 'yaml';
+import { CST } from 'yaml';
 
 /** Columns of indentation count as levels, so this is generous. */
 const MAX_DEPTH = 200;
@@ -6,28 +6,35 @@ const MAX_DEPTH = 200;
 const CONTROL: ReadonlySet<string> = new Set([CST.DOCUMENT, CST.FLOW_END, CST.SCALAR]);
 
 /**
- * Returns the offset at which a text is nested deeper than any configuration, undefined if it is not. To be called before
- * parsing: the parser recurses, and a text of nothing but `[` would end the process.
+ * The depth of nesting at the place that a lexer has reached. To be asked about each token before the parser gets it: the
+ * parser recurses, and a text of nothing but `[` would end the process.
  */
-export function excessiveNesting(text: string): number | undefined {
-  let offset = 0;
-  let flow = 0;
-  let block = 0;
-  let isScalar = false;
-  for (const token of new Lexer().lex(text)) {
-    if (!isScalar && CONTROL.has(token)) {
-      isScalar = token === CST.SCALAR;
-      continue;
-    }
-    const type = isScalar ? 'scalar' : CST.tokenType(token);
-    isScalar = false;
-    if (type === 'newline') block = 0;
-    else if (type === 'space') block += token.length;
-    else if (type === 'flow-seq-start' || type === 'flow-map-start') flow++;
-    else if (type === 'flow-seq-end' || type === 'flow-map-end') flow = Math.max(0, flow - 1);
-    else if (type === 'seq-item-ind' || type === 'explicit-key-ind' || type === 'map-value-ind') block++;
-    if (flow + (flow === 0 ? block : 0) > MAX_DEPTH) return offset;
-    offset += token.length;
+export class NestingDepth {
+  private flow = 0;
+  private block = 0;
+  private isScalar = false;
+  private reached = 0;
+
+  /** Offset of the next token. */
+  get offset(): number {
+    return this.reached;
   }
-  return undefined;
+
+  /** Takes the next token. Returns false, staying before it, if it is nested deeper than any configuration. */
+  accepts(token: string): boolean {
+    if (!this.isScalar && CONTROL.has(token)) {
+      this.isScalar = token === CST.SCALAR;
+      return true;
+    }
+    const type = this.isScalar ? 'scalar' : CST.tokenType(token);
+    this.isScalar = false;
+    if (type === 'newline') this.block = 0;
+    else if (type === 'space') this.block += token.length;
+    else if (type === 'flow-seq-start' || type === 'flow-map-start') this.flow++;
+    else if (type === 'flow-seq-end' || type === 'flow-map-end') this.flow = Math.max(0, this.flow - 1);
+    else if (type === 'seq-item-ind' || type === 'explicit-key-ind' || type === 'map-value-ind') this.block++;
+    if (this.flow + (this.flow === 0 ? this.block : 0) > MAX_DEPTH) return false;
+    this.reached += token.length;
+    return true;
+  }
 }

@@ -1,7 +1,7 @@
-import { parseDocument, type Document, type YAMLError } from 'yaml';
+import { Composer, Lexer, Parser, YAMLParseError, type CST, type Document, type YAMLError } from 'yaml';
 import { DocumentCheck } from './check.js';
 import { YamlDocument, type YamlValue } from './document.js';
-import { excessiveNesting } from './nesting.js';
+import { NestingDepth } from './nesting.js';
 import type { YamlProblem } from './problem.js';
 import { scalarTags } from './scalar-tags.js';
 
@@ -11,14 +11,60 @@ export interface ParsedYaml {
   readonly problems: readonly YamlProblem[];
 }
 
+/** Number of tokens that are parsed in one part. */
+const PART = 10_000;
+
 /**
  * Parses one YAML document. Never throws for what is in the text, however hostile: a text that is nested too deeply, or
  * whose aliases multiply, is a problem. Unlike PyYAML it refuses duplicate keys, and reads every key as it is written.
  */
 export function parseYaml(text: string): ParsedYaml {
-  const deep = excessiveNesting(text);
-  if (deep !== undefined) return refused(problemAt(deep, 'fewer levels of nesting', 'too many'));
-  const document: Document.Parsed = parseDocument(text, {
+  const parts = parseInParts(text);
+  let part = parts.next();
+  while (part.done !== true) part = parts.next();
+  return part.value;
+}
+
+/** Parses as `parseYaml` does, in parts: a large text does not hold up its process. Awaits `pause` after each part. */
+export async function parseYamlInParts(text: string, pause: () => Promise<void>): Promise<ParsedYaml> {
+  const parts = parseInParts(text);
+  let part = parts.next();
+  while (part.done !== true) {
+    await pause();
+    part = parts.next();
+  }
+  return part.value;
+}
+
+/** Yields after each part. */
+function* parseInParts(text: string): Generator<undefined, ParsedYaml> {
+  const depth = new NestingDepth();
+  const parser = new Parser();
+  const tokens: CST.Token[] = [];
+  let count = 0;
+  for (const token of new Lexer().lex(text)) {
+    if (!depth.accepts(token)) return refused(problemAt(depth.offset, 'fewer levels of nesting', 'too many'));
+    tokens.push(...parser.next(token));
+    count += 1;
+    if (count % PART === 0) yield;
+  }
+  tokens.push(...parser.end());
+  yield;
+  const document = compose(tokens, text);
+  const [first] = document.errors.toSorted((a, b) => a.pos[0] - b.pos[0]);
+  if (first !== undefined) return refused(syntaxProblem(text, first));
+  yield;
+  const check = new DocumentCheck();
+  check.visit(document.contents, []);
+  if (check.fatal) return { document: undefined, problems: check.problems };
+  yield;
+  const value = document.toJS({ maxAliasCount: -1 }) as YamlValue;
+  return { document: new YamlDocument(value ?? null, document), problems: check.problems };
+}
+
+/** Composes the first document; a second one is an error of the first. */
+function compose(tokens: readonly CST.Token[], text: string): Document.Parsed {
+  const composer = new Composer({
     schema: 'failsafe',
     customTags: scalarTags(),
     merge: true,
@@ -26,13 +72,13 @@ export function parseYaml(text: string): ParsedYaml {
     uniqueKeys: false,
     resolveKnownTags: false,
   });
-  const [first] = document.errors.toSorted((a, b) => a.pos[0] - b.pos[0]);
-  if (first !== undefined) return refused(syntaxProblem(text, first));
-  const check = new DocumentCheck();
-  check.visit(document.contents, []);
-  if (check.fatal) return { document: undefined, problems: check.problems };
-  const value = document.toJS({ maxAliasCount: -1 }) as YamlValue;
-  return { document: new YamlDocument(value ?? null, document), problems: check.problems };
+  const [document, second] = composer.compose(tokens, true, text.length);
+  if (document === undefined) throw new Error('the composer made no document, although it has to');
+  if (second !== undefined) {
+    const [start, end] = second.range;
+    document.errors.push(new YAMLParseError([start, end], 'MULTIPLE_DOCS', 'Source contains multiple documents'));
+  }
+  return document;
 }
 
 function refused(problem: YamlProblem): ParsedYaml {

@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals';
 import { execFileSync } from 'node:child_process';
-import { LineIndex, parseYaml, type YamlValue } from '../src/index.js';
+import { LineIndex, parseYaml, parseYamlInParts, type YamlValue } from '../src/index.js';
 
 const PYTHON = '/usr/bin/python3';
 
@@ -189,3 +189,31 @@ test.each([
 function chain(line: (next: string, last: string) => string): string {
   return Array.from({ length: 40 }, (_, index) => line(`n${index}`, index === 0 ? 'a' : `n${index - 1}`)).join('\n');
 }
+
+test('a large text is parsed in parts of bounded size, with the same result', async () => {
+  const text = Array.from({ length: 2000 }, (_, index) => `- {name: label-${index}, rate: 0.5}\n`).join('');
+  let pauses = 0;
+  const parsed = await parseYamlInParts(text, () => {
+    pauses += 1;
+    return Promise.resolve();
+  });
+  expect(parsed.problems).toEqual([]);
+  expect(parsed.document?.value).toEqual(parseYaml(text).document?.value);
+  expect(parsed.document?.locate([1999, 'rate'])).toEqual(parseYaml(text).document?.locate([1999, 'rate']));
+  // Each entry has more than ten tokens: names, values, blanks, brackets, colons, commas. Three pauses follow the tokens.
+  expect(pauses).toBeGreaterThanOrEqual(2 + 3);
+});
+
+test.each([
+  ['two documents', 'a: 1\n---\nb: 2\n', 'an error: Source contains multiple documents'],
+  ['a text of nothing but brackets', '['.repeat(100_000), 'too many'],
+  [
+    'an error at the end',
+    'a: [1, 2\n',
+    'an error: Flow sequence in block collection must be sufficiently indented and end with a ]',
+  ],
+])('%s has the same problem in one part and in many', async (_what, text, found) => {
+  const parsed = parseYaml(text);
+  expect(parsed.problems.map((problem) => problem.found)).toEqual([found]);
+  expect(await parseYamlInParts(text, () => Promise.resolve())).toEqual(parsed);
+});

@@ -7,6 +7,7 @@ import { defaultDriverFolders, discoverDriver, type DiscoverDriver } from '../dr
 import { entriesAt, numberAt, objectAt, stringAt } from '../driver/section.js';
 import { isJsonObject, type JsonObject } from '../model/json.js';
 import { reasonOf } from '../observe/error-text.js';
+import { nextTurn } from '../runtime/turns.js';
 import { loadDiskImages, mergeSecureEnvVars } from './disk-images.js';
 import type { ConfigDocument } from './document.js';
 import type { ConfigProblem } from './problems.js';
@@ -85,8 +86,8 @@ async function readTexts({ file, secureFile }: LoadOptions): Promise<Texts> {
 }
 
 async function loadTexts({ report, fingerprint, ...texts }: Texts, options: LoadOptions): Promise<LoadResult> {
-  const main = parse(texts.main, options.file, options.env, false, report);
-  const secure = parse(texts.secure, options.secureFile ?? '', options.env, true, report);
+  const main = await parse(texts.main, options.file, options.env, false, report);
+  const secure = await parse(texts.secure, options.secureFile ?? '', options.env, true, report);
   if (main === undefined || (options.secureFile !== undefined && secure === undefined)) {
     return { ok: false, problems: report.list(), fingerprint };
   }
@@ -111,15 +112,15 @@ function wholeFile(file: string, expected: string, found: string): ConfigProblem
   return { file, line: 0, column: 0, path: '', expected, found, hint: undefined };
 }
 
-function parse(
+async function parse(
   text: string | undefined,
   file: string,
   env: Environment,
   secret: boolean,
   report: ProblemReport,
-): ConfigDocument | undefined {
+): Promise<ConfigDocument | undefined> {
   if (text === undefined) return undefined;
-  const result = parseYaml(new SourceText(file, text, env, secret));
+  const result = await parseYaml(new SourceText(file, text, env, secret));
   for (const problem of result.problems) report.settle(problem);
   return result.document;
 }
@@ -134,6 +135,7 @@ async function interpret(
   const unserved = new Set<string>();
   checkSchema(main, configSchema, report);
   if (secure !== undefined) checkSchema(secure, secureSchema, report);
+  await nextTurn();
   checkUniqueNames(main, report);
   const root = isJsonObject(main.value) ? main.value : {};
   const zookeeper = loadZooKeeper(main, secure, options.zookeeper !== 'optional', report);

@@ -12,6 +12,7 @@ import { DEFAULT_DRIVER } from '../driver/schema.js';
 import { entriesAt, stringAt, type Entry } from '../driver/section.js';
 import { isJsonObject, type JsonObject } from '../model/json.js';
 import { reasonOf } from '../observe/error-text.js';
+import { nextTurn } from '../runtime/turns.js';
 import type { ConfigDocument } from './document.js';
 import type { KeyPath } from './problems.js';
 import { checkProviderReferences } from './references.js';
@@ -48,6 +49,7 @@ export async function loadProviders(
   const providers = new Map<string, ProviderConfig>();
   const brokenProviders = new Map<string, { driver: string; reason: string }>();
   for (const entry of entries) {
+    await nextTurn();
     const name = driverName(entry.section);
     const made = makeProvider(entry, drivers.get(name), input);
     if (made.config !== undefined) providers.set(entry.name, made.config);

@@ -1,6 +1,7 @@
 /** Parses a configuration file. Places in problems are those of the file on disk, before variables were filled in. */
 
-import { parseYaml as parseText } from '@nodepool/pyyaml';
+import { parseYamlInParts } from '@nodepool/pyyaml';
+import { nextTurn } from '../runtime/turns.js';
 import { ConfigDocument } from './document.js';
 import { formatPath, type ConfigProblem } from './problems.js';
 import type { SourceText } from './source.js';
@@ -11,8 +12,8 @@ export interface ParseResult {
   readonly problems: readonly ConfigProblem[];
 }
 
-export function parseYaml(source: SourceText): ParseResult {
-  const { document, problems } = parseText(source.text);
+export async function parseYaml(source: SourceText): Promise<ParseResult> {
+  const { document, problems } = await parseYamlInParts(source.text, nextTurn);
   const found = problems.map(({ span, path, ...text }): ConfigProblem => ({
     ...source.position(span.start),
     path: formatPath(path),
