@@ -52,6 +52,8 @@ export class Acceptances {
   private readonly claimed = new Set<string>();
   private writing = 0;
   private stopped = false;
+  /** Called when the last request has been released. */
+  private onIdle: (() => void) | undefined;
 
   constructor(
     private readonly pool: Pool,
@@ -88,10 +90,11 @@ export class Acceptances {
     this.handlers.get(requestId)?.withdrawn();
   }
 
-  /** Lets go of everything. */
-  stop(): void {
+  /** Abandons everything. Resolves once every request has been released, those included whose records are being written. */
+  async stop(): Promise<void> {
     this.stopped = true;
     for (const handler of this.handlers.values()) handler?.stop();
+    if (this.handlers.size > 0) await new Promise<void>((resolve) => (this.onIdle = resolve));
   }
 
   /** Serves the request, to the end. */
@@ -166,6 +169,7 @@ export class Acceptances {
         } finally {
           const delayMs = failed ? FAILED_DELAY_MS : this.collisionDelayMs(entry.id);
           this.handlers.delete(entry.id);
+          if (this.handlers.size === 0) this.onIdle?.();
           this.listener.finished(entry.id, delayMs);
         }
       },

@@ -105,14 +105,14 @@ export class PoolScheduler implements ScheduledPool {
     this.scheduler.offerAllTo(this);
   }
 
-  /** Serves no requests any more, and abandons those in progress. */
-  stop(): void {
+  /** Serves no requests any more, and abandons those in progress. Resolves once they have been released. */
+  async stop(): Promise<void> {
     this.scheduler.remove(this);
     this.shortage.end();
     this.roomMaker.stop();
     this.concurrency.leave(this.wake);
     for (const of of [...this.waiting.keys()]) this.forget(of);
-    this.acceptances.stop();
+    await this.acceptances.stop();
   }
 
   firstChanged(of: RequestClass): void {

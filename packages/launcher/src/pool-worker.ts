@@ -145,13 +145,15 @@ export class PoolWorker implements Pool, HandlerPool {
     this.checkWhileStarting();
   }
 
-  /** Takes no more requests, lets go of those in progress and leaves the registry. */
+  /**
+   * Takes no more requests, releases those in progress and leaves the registry. Nothing is begun under the pool's limits
+   * after that.
+   */
   async stop(): Promise<void> {
     this.deciding = false;
     this.startCheck?.cancel();
     for (const unsubscribe of this.unsubscribe) unsubscribe();
-    this.service.stop();
-    await this.registration.close();
+    await Promise.all([this.service.stop(), this.registration.close()]);
     this.leave();
   }
 

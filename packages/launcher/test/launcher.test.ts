@@ -408,4 +408,30 @@ describe('a changed configuration', () => {
     await fulfilled(id);
     expect(world.cloud.existingInstances()).toHaveLength(1);
   });
+
+  it.each([0, 1, 2, 3])(
+    'starts nothing under the limits before it (change after write %i of an acceptance)',
+    async (after) => {
+      await world.end();
+      world = new World(1, () => 5);
+      const { launcher } = await world.launcher([demo()]);
+      let writes = 0;
+      let applied: Promise<void> | undefined;
+      let isApplied = false;
+      const begun = new Map<string, string>();
+      world.server.onCommit(() => {
+        for (const [node, { state }] of world.nodes()) {
+          if (state === 'building' && !begun.has(node)) begun.set(node, isApplied ? 'late' : 'in time');
+        }
+        if (world.records('/nodepool/requests').size === 0) return;
+        writes += 1;
+        if (applied !== undefined || writes <= after) return;
+        applied = launcher.apply(world.config([demo({}, { 'max-servers': 0 })])).then(() => void (isApplied = true));
+      });
+      await submit(['small']);
+      await world.until('the configuration is applied', () => isApplied);
+      await world.clock.advance(10_000);
+      expect([...begun.values()]).not.toContain('late');
+    },
+  );
 });
