@@ -129,14 +129,16 @@ export class Acceptances {
    */
   handBack({ entry, assignment }: Pick<Decided, 'entry' | 'assignment'>, reason: string): void {
     this.inHand(`hand back request ${entry.id}`, entry, async () => {
-      const accepted = await this.take(entry, assignment);
+      const own = assignment.parts.filter((part) => part.kind === 'ready' && part.entry.node.allocated_to === entry.id);
+      const accepted = await this.take(entry, { ...assignment, parts: own });
       if (accepted === undefined) return;
       this.pool.decided(entry.id, 'gave its nodes back, to wait for room for all of them', reason);
       this.pool.log.info('Handed back a lost request: there is no room to complete it', {
         ...this.about(entry),
         reason,
       });
-      const nodes = accepted.reused.map((handle) => ({ handle }));
+      const { ledger } = this.pool;
+      const nodes = accepted.reused.map((handle) => ({ handle, change: ledger.freeing(handle.node) }));
       await this.orWithdrawn(entry, () => accepted.request.release({ state: 'requested' }, nodes));
     });
   }

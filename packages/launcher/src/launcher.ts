@@ -76,7 +76,7 @@ export class Launcher implements ProvidersShare {
       model_api: 0,
       ...(config.driverPackages === undefined ? {} : { drivers: driverVersions(config) }),
     });
-    this.upkeep = new Upkeep(this.context, (provider) => this.runtimes.has(provider));
+    this.upkeep = new Upkeep(this.context, this.ledger, (provider) => this.runtimes.has(provider));
     await this.apply(config);
   }
 

@@ -18,6 +18,7 @@ import {
   Index,
   QuotaInformation,
   type Node,
+  type NodeData,
   type NodeEntry,
   type NodeRequest,
   type Resources,
@@ -177,6 +178,20 @@ export class QuotaLedger {
       }
     }
     return undefined;
+  }
+
+  /**
+   * Returns what makes a ready node free. It still counts for its last tenant, as with the existing Nodepool, unless that
+   * exceeds a limit of the tenant: then its hand-over was never confirmed, and it counts for no tenant.
+   */
+  freeing({ tenant_name: tenant }: Pick<Node, 'tenant_name'>): Partial<NodeData> {
+    const free = { allocated_to: null };
+    if (!this.isLimited(tenant)) return free;
+    const { limit, recorded } = this.tenantScope(tenant);
+    const isExceeded = Object.keys(limit.toResources()).some(
+      (resource) => recorded.get(resource) > limit.get(resource),
+    );
+    return isExceeded ? { ...free, tenant_name: null } : free;
   }
 
   /** Nodes in this scope that are ready and that nobody has, oldest first. */

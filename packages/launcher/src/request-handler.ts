@@ -136,6 +136,8 @@ export class RequestHandler {
   /** The first whose launch failed. */
   private failedSlot: Slot | undefined;
   private handOverRefused = false;
+  /** The limits allow everything that it holds. */
+  private confirmed = false;
   private readonly log: Logger;
 
   constructor(
@@ -240,9 +242,10 @@ export class RequestHandler {
     const handedOver = this.slots.flatMap(({ owner, node }) =>
       node === undefined || owner === undefined || owner.tenant_name === request.tenant_name ? [] : [node],
     );
-    if (lastId === '' && handedOver.length === 0) return;
     const labels = fresh.map(({ label }) => label.name);
-    const lack = await this.pool.confirm(request, lastId, labels, handedOver);
+    const hasNothingNew = lastId === '' && handedOver.length === 0;
+    const lack = hasNothingNew ? undefined : await this.pool.confirm(request, lastId, labels, handedOver);
+    this.confirmed = lack === undefined;
     if (lack === undefined) return;
     this.handOverRefused = handedOver.length > 0;
     throw new NoRoomError(lack, records);
@@ -351,7 +354,7 @@ export class RequestHandler {
   private async undo({ message, records }: NoRoomError): Promise<void> {
     this.log.debug('Took the acceptance back: there is no room after all', { reason: message });
     this.decided('waits for room', message);
-    await this.eachNode((node, { owner }) => node.release({ ...owner, allocated_to: null }));
+    await this.releaseNodes();
     await this.orWithdrawn(() => this.request.undo(records));
   }
 
@@ -409,11 +412,12 @@ export class RequestHandler {
     }
   }
 
-  /** Ready nodes become free for others, the rest is deleted. */
+  /** Ready nodes become free for others, with their owners before if the hand-over was not confirmed; the rest is deleted. */
   private async releaseNodes(rest: 'failed' | 'aborted' = 'aborted'): Promise<void> {
-    await this.eachNode((node) =>
-      node.release(node.node.state === 'ready' ? { allocated_to: null } : { state: rest, allocated_to: null }),
-    );
+    await this.eachNode((node, { owner }) => {
+      if (node.node.state !== 'ready') return node.release({ state: rest, allocated_to: null });
+      return node.release({ ...(this.confirmed ? {} : owner), allocated_to: null });
+    });
   }
 
   /** Nothing is changed: launches go on where they are, in other hands. */

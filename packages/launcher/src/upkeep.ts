@@ -9,6 +9,7 @@ import { UnreadableNodes } from './cleanup/unreadable-nodes.js';
 import { VanishedRequests } from './cleanup/vanished-requests.js';
 import type { LauncherContext } from './context.js';
 import { MinReady } from './min-ready.js';
+import type { QuotaLedger } from './quota-ledger.js';
 
 export class Upkeep {
   private readonly abandoned: AbandonedProviders;
@@ -19,20 +20,21 @@ export class Upkeep {
 
   constructor(
     context: LauncherContext,
+    ledger: QuotaLedger,
     /** Whether nodes of this provider are ours to care for. */
     serves: (provider: string) => boolean,
   ) {
     const abandoned = new AbandonedProviders(context, serves);
     this.abandoned = abandoned;
     this.ages = new NodeAges(context, serves);
-    this.vanished = new VanishedRequests(context, serves);
+    this.vanished = new VanishedRequests(context, ledger, serves);
     this.minReady = new MinReady(context, (provider) => abandoned.isAbandoned(provider));
     abandoned.onChange((provider) => this.minReady.providerChanged(provider));
     this.rules = [
       abandoned,
       this.ages,
       this.vanished,
-      new LostRequests(context),
+      new LostRequests(context, ledger),
       new OrphanedLocks(context),
       new UnreadableNodes(context),
     ];

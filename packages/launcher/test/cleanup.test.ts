@@ -502,6 +502,21 @@ describe('a pending request that nobody holds', () => {
     await world.during(world.requestor.change(`${NODES}/${node}`, { provider: 'demo' }));
   });
 
+  it('gives ready nodes back that count for no tenant, if they exceed its limit', async () => {
+    const tenantLimits = new Map([['red', { instances: 1 }]]);
+    await world.launcher([demo()], 'launcher1', { tenantLimits });
+    const nodes = [await freeNode('small'), await freeNode('large')];
+    await registerPool('elsewhere', ['small', 'large']);
+    const id = await submit(['small', 'large'], { provider: 'elsewhere', tenant: 'red' });
+    await world.during(world.requestor.change(`${REQUESTS}/${id}`, { state: 'pending' }));
+    const claim = { allocated_to: id, tenant_name: 'red', provider: 'elsewhere' };
+    for (const node of nodes) await world.during(world.requestor.change(`${NODES}/${node}`, claim));
+    await world.clock.advance(3 * MINUTE_MS);
+    const free = { state: 'ready', allocated_to: null, tenant_name: null };
+    expect(nodes.map((node) => world.nodes().get(node))).toMatchObject([free, free]);
+    for (const node of nodes) await world.during(world.requestor.change(`${NODES}/${node}`, { provider: 'demo' }));
+  });
+
   it('is put back with a launch that could be gone on with only when nobody does for long', async () => {
     await world.launcher([demo()]);
     const node = await freeNode();

@@ -1,6 +1,6 @@
 /** Ready nodes that are handed over to a tenant with a limit by several launchers at the same time. */
 
-import { afterEach, beforeEach, expect, it } from '@jest/globals';
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import type { JsonObject } from '@nodepool/core';
 import { World, pool, provider, type RunningLauncher } from './support/world.js';
 
@@ -111,4 +111,39 @@ it('a hand-over that was not confirmed before the session ended is confirmed whe
   await world.during(world.requestor.giveBack(taken));
   await serveOneByOne([lost]);
   expect(over).toBe(0);
+});
+
+describe('a ready node that is free again', () => {
+  const free = (): JsonObject[] =>
+    [...world.nodes().values()].filter(({ state, allocated_to: request }) => state === 'ready' && request === null);
+
+  it('has its owner before, when the hand-over was withdrawn before it was confirmed', async () => {
+    let claimed: string[] = [];
+    world.server.onCommit(() => {
+      const pending = [...world.records(REQUESTS)].filter(([, { state }]) => state === 'pending');
+      if (pending.length < 2 || claimed.length > 0) return;
+      claimed = pending.map(([id]) => id);
+      for (const id of claimed) void world.requestor.withdraw(id);
+    });
+    await submit([handOver('small'), handOver('large')]);
+    await world.until('both are free again', () => claimed.length === 2 && free().length === 2);
+    for (const node of free()) expect(node).toMatchObject({ tenant_name: null, requestor: 'NodePool:min-ready' });
+  });
+
+  it.each([
+    ['keeps the tenant of a vanished request', false, 'red'],
+    ['counts for no tenant where that exceeds the limit', true, null],
+  ])('%s', async (_, isExceeded, tenant) => {
+    if (isExceeded) {
+      const [launched = ''] = await submit([launch('large')]);
+      await world.until('it is fulfilled', () => stateOf(launched) === 'fulfilled');
+      await world.during(world.requestor.take(launched));
+    }
+    const [id] =
+      [...world.nodes()].find(([, { provider: its, allocated_to: of }]) => its === 'small' && of === null) ?? [];
+    const claim = { allocated_to: '200-0000099999', tenant_name: 'red', requestor: 'zuul' };
+    await world.during(world.requestor.change(`/nodepool/nodes/${id}`, claim));
+    await world.until('it is free again', () => world.nodes().get(id ?? '')?.allocated_to === null);
+    expect(world.nodes().get(id ?? '')).toMatchObject({ state: 'ready', tenant_name: tenant, requestor: 'zuul' });
+  });
 });

@@ -1,6 +1,7 @@
 /** Requests that were lost with their launcher go on, whatever else waits. */
 
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import type { JsonObject } from '@nodepool/core';
 import { World, pool, provider } from './support/world.js';
 
 let world: World;
@@ -48,5 +49,29 @@ describe('a request that its launcher lost', () => {
     await world.during(world.requestor.giveBack(await world.during(world.requestor.take(lost))));
     await world.until('the other is fulfilled too', () => stateOf(first) === 'fulfilled');
     expect(world.nodes().size).toBe(3);
+  });
+
+  it('changes no other ready node when its own are given back', async () => {
+    // It creates the root znodes.
+    await (await world.launcher([])).stop();
+    const zk = world.server.connect();
+    const create = async (more: JsonObject): Promise<unknown> => {
+      const node = { provider: 'demo', pool: 'main', resources: { instances: 1 }, state_time: 1, created_time: 1 };
+      const data = Buffer.from(JSON.stringify({ ...node, state: 'ready', allocated_to: null, ...more }));
+      return world.during(zk.create('/nodepool/nodes/', data, { mode: 'persistent-sequential' }));
+    };
+    const id = await submit(['small', 'large', 'other'], { tenant: 'red' });
+    await world.during(world.requestor.change(`/nodepool/requests/${id}`, { state: 'pending' }));
+    await create({ type: ['small'], allocated_to: id, tenant_name: 'red', requestor: 'zuul' });
+    await create({ type: ['large'], tenant_name: 'blue', requestor: 'before' });
+    await create({ type: ['other'], state: 'hold' });
+    await world.launcher([provider('demo', [pool('main', ['small', 'large', 'other'], { 'max-servers': 3 })])]);
+    await world.until('the request waits again', () => stateOf(id) === 'requested');
+    expect([...world.nodes().values()]).toMatchObject([
+      { state: 'ready', allocated_to: null, tenant_name: 'red', requestor: 'zuul' },
+      { state: 'ready', allocated_to: null, tenant_name: 'blue', requestor: 'before' },
+      { state: 'hold' },
+    ]);
+    await world.during(zk.close());
   });
 });

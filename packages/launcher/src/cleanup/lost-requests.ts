@@ -13,6 +13,7 @@ import {
   type Timer,
 } from '@nodepool/core';
 import type { LauncherContext } from '../context.js';
+import type { QuotaLedger } from '../quota-ledger.js';
 import { isUnfinished } from './deletable-nodes.js';
 
 /** For so long a lost request is left to pools that take it over, and after that once more each time. */
@@ -25,7 +26,10 @@ export class LostRequests {
   private readonly lost = new Map<string, { readonly since: number; readonly timer: Timer }>();
   private readonly unsubscribe: (() => void)[];
 
-  constructor(private readonly context: LauncherContext) {
+  constructor(
+    private readonly context: LauncherContext,
+    private readonly ledger: QuotaLedger,
+  ) {
     this.timers = new TimerQueue(context.clock);
     const { store } = context;
     this.unsubscribe = [
@@ -102,7 +106,7 @@ export class LostRequests {
       }
       await accepted.request.release(
         { state: 'requested' },
-        kept.map((handle) => ({ handle })),
+        kept.map((handle) => ({ handle, change: this.ledger.freeing(handle.node) })),
       );
       decisions.record(
         'request',

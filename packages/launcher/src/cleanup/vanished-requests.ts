@@ -2,6 +2,7 @@
 
 import type { NodeEntry } from '@nodepool/core';
 import type { LauncherContext } from '../context.js';
+import type { QuotaLedger } from '../quota-ledger.js';
 
 /** After a failure that says nothing about when to try again. */
 const RETRY_MS = 60_000;
@@ -13,6 +14,7 @@ export class VanishedRequests {
 
   constructor(
     private readonly context: LauncherContext,
+    private readonly ledger: QuotaLedger,
     /** Whether nodes of this provider are ours to care for. */
     private readonly serves: (provider: string) => boolean,
   ) {
@@ -53,7 +55,7 @@ export class VanishedRequests {
       try {
         // The cache of requests and that of nodes are two: only a fresh read tells that the request is gone.
         if ((await store.requests.read(requestId)) !== undefined) return;
-        const handle = await store.nodes.tryLock(entry.id, { from: entry, change: { allocated_to: null } });
+        const handle = await store.nodes.tryLock(entry.id, { from: entry, change: this.ledger.freeing(entry.node) });
         if (handle === undefined) return;
         await handle.release();
         log.info('Deallocated a ready node whose request is gone', { node_id: entry.id, node_request_id: requestId });
