@@ -6,7 +6,7 @@ import type { ApiCall, Call } from './api.js';
 import { AbortedError, TimeoutError, toDriverError, type DriverError } from './errors.js';
 import { RateLimiter } from './rate-limiter.js';
 import type { Task, TaskManager } from './task-manager.js';
-import { TimerQueue } from './timer-queue.js';
+import { TimerQueue } from '../runtime/timer-queue.js';
 
 export interface TaskManagerOptions {
   readonly clock: Clock;

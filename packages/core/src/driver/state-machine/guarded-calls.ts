@@ -3,7 +3,7 @@
 import { abortReason } from '../../runtime/clock.js';
 import type { Call } from '../api.js';
 import { AbortedError, TimeoutError, toDriverError, type DriverError } from '../errors.js';
-import type { TimerQueue } from '../timer-queue.js';
+import type { TimerQueue } from '../../runtime/timer-queue.js';
 
 /** The calls under way; `stop` ends them. */
 export class GuardedCalls {

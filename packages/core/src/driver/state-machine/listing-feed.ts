@@ -9,8 +9,8 @@ import type { RandomSource } from '../../runtime/random.js';
 import type { Call, Instance } from '../api.js';
 import { AbortedError, ERROR_POLICIES, TimeoutError, toDriverError, type DriverError } from '../errors.js';
 import type { Listing } from '../state-machine-api.js';
-import type { TimerQueue } from '../timer-queue.js';
-import { backOffMs } from './back-off.js';
+import type { TimerQueue } from '../../runtime/timer-queue.js';
+import { backOffMs } from '../../runtime/back-off.js';
 import { checkInstances, IndexedListing } from './listing.js';
 
 /** A listing that takes longer has failed. */

@@ -5,7 +5,7 @@ import { abortReason, type Clock, type Timer } from '../../runtime/clock.js';
 import type { Call, Instance, WorkInProgress } from '../api.js';
 import { AbortedError, DriverError, TimeoutError, toDriverError } from '../errors.js';
 import type { Advance, MachineCall, StateMachine } from '../state-machine-api.js';
-import type { TimerQueue } from '../timer-queue.js';
+import type { TimerQueue } from '../../runtime/timer-queue.js';
 import type { ListingFeed, ListingWaiter } from './listing-feed.js';
 import { ProgressSaver } from './progress-saver.js';
 

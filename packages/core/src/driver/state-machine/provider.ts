@@ -19,7 +19,7 @@ import { ConfigurationError, DriverError, toDriverError } from '../errors.js';
 import type { ImageManager } from '../images.js';
 import type { LabelConfig, PoolConfig, ProviderConfig } from '../provider-config.js';
 import type { Adapter } from '../state-machine-api.js';
-import { TimerQueue } from '../timer-queue.js';
+import { TimerQueue } from '../../runtime/timer-queue.js';
 import { GuardedCalls } from './guarded-calls.js';
 import { checkInstances } from './listing.js';
 import { ListingFeed } from './listing-feed.js';

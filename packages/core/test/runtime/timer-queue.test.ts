@@ -3,7 +3,7 @@
 import { VirtualClock } from '@nodepool/zookeeper';
 import { describe, expect, it } from '@jest/globals';
 import { seededRandom } from '../../src/index.js';
-import { TimerQueue } from '../../src/driver/timer-queue.js';
+import { TimerQueue } from '../../src/runtime/timer-queue.js';
 
 describe('a timer queue', () => {
   it('runs timers in the order of their times, equal ones in the order in which they were set, on one timer', async () => {

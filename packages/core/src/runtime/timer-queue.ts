@@ -1,6 +1,6 @@
 /** Many timers on one of the clock: a binary heap, so that a thousand deadlines cost one timer of the process. */
 
-import type { Clock, Timer } from '../runtime/clock.js';
+import type { Clock, Timer } from './clock.js';
 
 /** Milliseconds by which a timer may run early: sums of times are rounded. */
 const ROUNDING_MS = 0.001;
@@ -11,7 +11,11 @@ export class TimerQueue {
   private firing = false;
   private scheduled = 0;
 
-  constructor(private readonly clock: Clock) {}
+  /** `background: true` lets the process end while timers are pending. */
+  constructor(
+    private readonly clock: Clock,
+    private readonly options: { readonly background?: boolean } = {},
+  ) {}
 
   /** Timers that have not run and were not cancelled. */
   get size(): number {
@@ -48,7 +52,8 @@ export class TimerQueue {
     const first = this.heap[0];
     if (this.firing || first === undefined || (this.armed !== undefined && this.armed.at <= first.at)) return;
     this.armed?.timer.cancel();
-    const timer = this.clock.schedule(Math.max(first.at - this.clock.monotonic(), 0), () => this.fire());
+    const delayMs = Math.max(first.at - this.clock.monotonic(), 0);
+    const timer = this.clock.schedule(delayMs, () => this.fire(), this.options);
     this.armed = { at: first.at, timer };
   }
 

@@ -1,0 +1,323 @@
+/**
+ * Delayed work queue for controllers, after the work queues of Kubernetes: each key is pending at most once, at its
+ * earliest requested time, and is never reconciled twice at the same time.
+ */
+
+import { setMaxListeners } from 'node:events';
+import type { LogFields, Logger } from '../observe/logger.js';
+import { backOffMs, type BackOffLimits } from './back-off.js';
+import type { Clock, Timer } from './clock.js';
+import { Latch } from './latch.js';
+import type { RandomSource } from './random.js';
+import type { TaskHandle, TaskSupervisor } from './tasks.js';
+import { TimerQueue } from './timer-queue.js';
+
+/**
+ * Result of a reconciliation. `requeueAfterMs` adds the key again, as `add` does. `pauseMs` also adds it again, and holds the
+ * key back until then whatever is added meanwhile: the events of the reconciliation itself do not shorten that wait.
+ */
+export type Reconciled = 'done' | { readonly requeueAfterMs: number } | { readonly pauseMs: number };
+
+/** One run of `reconcile`. */
+export interface Reconciliation {
+  /** Aborts when the queue is aborted. */
+  readonly signal: AbortSignal;
+  readonly task: TaskHandle;
+}
+
+/** The retry that follows a failure. */
+export interface Retry {
+  /** Failures in a row, this one included. */
+  readonly failures: number;
+  readonly waitMs: number;
+}
+
+/** A key that is due, and since when (`Clock.monotonic` milliseconds). */
+export interface DueKey<K> {
+  readonly key: K;
+  readonly since: number;
+}
+
+/** Choice of a `select` function. */
+export interface Selection<K> {
+  /** The key to start; undefined to start none now. */
+  readonly next: K | undefined;
+  /** Asks again after this time, in milliseconds, even if nothing is added and nothing ends. */
+  readonly againMs?: number | undefined;
+}
+
+/** Chooses among the due keys, given the running ones. Called until it chooses none. */
+export type Select<K> = (due: readonly DueKey<K>[], running: ReadonlySet<K>) => Selection<K>;
+
+export interface WorkQueueOptions<K> {
+  readonly clock: Clock;
+  readonly random: RandomSource;
+  readonly tasks: TaskSupervisor;
+  readonly log: Logger;
+  /** Name of a reconciliation in the stack dump and in logs, e.g. `delete node 0000000001`. */
+  readonly name: (key: K) => string;
+  /** Log fields of a key. */
+  readonly about?: (key: K) => LogFields;
+  /** Brings reality in line with what is wanted for the key, judging by the present state alone. A rejection is retried. */
+  readonly reconcile: (key: K, run: Reconciliation) => Promise<Reconciled>;
+  readonly backOff?: BackOffLimits;
+  /** Keys reconciled at the same time, the longest due first. Default: all that are due. */
+  readonly concurrency?: number;
+  /** Replaces `concurrency` where the order is another one. */
+  readonly select?: Select<K>;
+  /** Reports a failure. Default: a warning in the log. */
+  readonly onFailure?: (key: K, error: unknown, retry: Retry) => void;
+}
+
+/** What a queue is doing, for the stack dump and for metrics. */
+export interface WorkQueueActivity<K> {
+  readonly running: readonly { readonly key: K; readonly ageMs: number }[];
+  /** Keys that wait for other keys to end. */
+  readonly due: readonly K[];
+  /** Number of keys that wait for a time of their own. */
+  readonly delayed: number;
+  readonly retries: readonly { readonly key: K; readonly failures: number; readonly waitMs: number }[];
+}
+
+/** A key that is pending, running, or both. */
+interface Entry<K> {
+  readonly key: K;
+  /** Earliest requested time; `Infinity` if nothing is requested. */
+  at: number;
+  /** End of the wait after a failure or a pause. */
+  notBefore: number;
+  failures: number;
+  timer: Timer | undefined;
+  /** Start of the reconciliation in progress. */
+  startedAt: number | undefined;
+}
+
+export class WorkQueue<K> {
+  private readonly entries = new Map<K, Entry<K>>();
+  /** In the order in which they became due, with the time. */
+  private readonly due = new Map<K, number>();
+  private readonly running = new Set<K>();
+  private readonly timers: TimerQueue;
+  private readonly stopping = new AbortController();
+  private readonly idleness = new Latch(true);
+  private again: Timer | undefined;
+  private pumping = false;
+  private closed = false;
+
+  constructor(private readonly options: WorkQueueOptions<K>) {
+    this.timers = new TimerQueue(options.clock, { background: true });
+    setMaxListeners(0, this.stopping.signal);
+  }
+
+  /**
+   * Reconciles the key after `delayMs`, or earlier if that was requested before; after the reconciliation in progress, if
+   * there is one; and not before the retry of a failure is due. Starts nothing within this call, so that a key that several
+   * events of the same moment add is reconciled once.
+   */
+  add(key: K, delayMs = 0): void {
+    if (this.closed) return;
+    let entry = this.entries.get(key);
+    if (entry === undefined) {
+      entry = { key, at: Infinity, notBefore: -Infinity, failures: 0, timer: undefined, startedAt: undefined };
+      this.entries.set(key, entry);
+    }
+    this.request(entry, this.options.clock.monotonic() + Math.max(0, delayMs));
+  }
+
+  /** Withdraws what was added of the key, and forgets its failures. A reconciliation in progress goes on. */
+  remove(key: K): void {
+    const entry = this.entries.get(key);
+    if (entry === undefined) return;
+    this.withdraw(entry);
+    entry.notBefore = -Infinity;
+    entry.failures = 0;
+    if (entry.startedAt === undefined) this.entries.delete(key);
+    this.openIfIdle();
+  }
+
+  /** Ends the wait after a failure or a pause: there is reason to believe that the next attempt succeeds. */
+  forgetFailures(key: K): void {
+    const entry = this.entries.get(key);
+    if (entry === undefined) return;
+    entry.failures = 0;
+    entry.notBefore = -Infinity;
+    if (entry.startedAt === undefined) this.arm(entry);
+  }
+
+  /** Returns true if the key is pending or running. */
+  has(key: K): boolean {
+    return this.entries.has(key);
+  }
+
+  isRunning(key: K): boolean {
+    return this.running.has(key);
+  }
+
+  get runningKeys(): ReadonlySet<K> {
+    return this.running;
+  }
+
+  activity(): WorkQueueActivity<K> {
+    const now = this.options.clock.monotonic();
+    const entries = [...this.entries.values()];
+    return {
+      running: entries.flatMap(({ key, startedAt }) =>
+        startedAt === undefined ? [] : [{ key, ageMs: now - startedAt }],
+      ),
+      due: [...this.due.keys()],
+      delayed: entries.filter(({ key, startedAt }) => startedAt === undefined && !this.due.has(key)).length,
+      retries: entries
+        .filter(({ failures }) => failures > 0)
+        .map(({ key, failures, notBefore }) => ({ key, failures, waitMs: Math.max(0, notBefore - now) })),
+    };
+  }
+
+  /** Resolves once nothing runs and nothing is due. Keys that wait for a time of their own do not count. */
+  idle(): Promise<void> {
+    return this.idleness.wait();
+  }
+
+  /** Withdraws everything that is pending and starts nothing from now on. What runs goes on; `idle` waits for it. */
+  close(): void {
+    this.closed = true;
+    this.again?.cancel();
+    for (const entry of [...this.entries.values()]) {
+      this.withdraw(entry);
+      if (entry.startedAt === undefined) this.entries.delete(entry.key);
+    }
+    this.openIfIdle();
+  }
+
+  /** Closes the queue, and aborts the signal of what runs. */
+  abort(reason: Error): void {
+    this.close();
+    this.stopping.abort(reason);
+  }
+
+  private request(entry: Entry<K>, at: number): void {
+    if (entry.at <= at) return;
+    entry.at = at;
+    if (entry.startedAt === undefined) this.arm(entry);
+  }
+
+  private withdraw(entry: Entry<K>): void {
+    entry.at = Infinity;
+    entry.timer?.cancel();
+    this.due.delete(entry.key);
+  }
+
+  private arm(entry: Entry<K>): void {
+    if (this.due.has(entry.key)) return;
+    entry.timer?.cancel();
+    const at = Math.max(entry.at, entry.notBefore);
+    const now = this.options.clock.monotonic();
+    if (at > now) {
+      entry.timer = this.timers.schedule(at, () => {
+        this.due.set(entry.key, at);
+        this.pumpSoon();
+      });
+      return;
+    }
+    this.due.set(entry.key, now);
+    this.pumpSoon();
+  }
+
+  /** Waits for the end of the turn: its events are applied before any key is reconciled. */
+  private pumpSoon(): void {
+    this.idleness.close();
+    if (this.pumping) return;
+    this.pumping = true;
+    queueMicrotask(() => {
+      this.pumping = false;
+      this.pump();
+    });
+  }
+
+  private pump(): void {
+    this.again?.cancel();
+    this.again = undefined;
+    while (this.due.size > 0) {
+      const { next, againMs } = this.choose();
+      if (againMs !== undefined) {
+        this.again = this.options.clock.schedule(againMs, () => this.pump(), { background: true });
+      }
+      const entry = next === undefined || !this.due.delete(next) ? undefined : this.entries.get(next);
+      if (entry === undefined) break;
+      this.start(entry);
+    }
+    this.openIfIdle();
+  }
+
+  private choose(): Selection<K> {
+    const { select, concurrency = Infinity } = this.options;
+    if (select !== undefined) {
+      return select(Array.from(this.due, ([key, since]) => ({ key, since })), this.running); // prettier-ignore
+    }
+    if (this.running.size >= concurrency) return { next: undefined };
+    const first = this.due.keys().next();
+    return { next: first.done === true ? undefined : first.value };
+  }
+
+  private start(entry: Entry<K>): void {
+    const { key } = entry;
+    const { clock, tasks, name, about } = this.options;
+    entry.at = Infinity;
+    entry.startedAt = clock.monotonic();
+    this.running.add(key);
+    tasks.run(name(key), (task) => this.run(entry, task), about?.(key));
+  }
+
+  private async run(entry: Entry<K>, task: TaskHandle): Promise<void> {
+    try {
+      const result = await this.options.reconcile(entry.key, { signal: this.stopping.signal, task });
+      this.succeeded(entry, result);
+    } catch (error) {
+      this.failed(entry, error);
+    } finally {
+      this.ended(entry);
+    }
+  }
+
+  private succeeded(entry: Entry<K>, result: Reconciled): void {
+    entry.failures = 0;
+    entry.notBefore = -Infinity;
+    if (result === 'done') return;
+    const now = this.options.clock.monotonic();
+    if ('pauseMs' in result) {
+      entry.notBefore = now + result.pauseMs;
+      this.request(entry, now);
+    } else {
+      this.request(entry, now + result.requeueAfterMs);
+    }
+  }
+
+  private failed(entry: Entry<K>, error: unknown): void {
+    const { clock, random, log, name, about, backOff, onFailure } = this.options;
+    if (this.stopping.signal.aborted) {
+      log.debug('Work ended because it was aborted', { ...about?.(entry.key), task: name(entry.key), error });
+      return;
+    }
+    entry.failures += 1;
+    const waitMs = backOffMs(entry.failures, error, random, backOff);
+    entry.notBefore = clock.monotonic() + waitMs;
+    this.request(entry, clock.monotonic());
+    if (onFailure !== undefined) {
+      onFailure(entry.key, error, { failures: entry.failures, waitMs });
+      return;
+    }
+    const fields = { task: name(entry.key), failures: entry.failures, seconds: waitMs / 1000, error };
+    log.warn('Background work failed; retrying', { ...about?.(entry.key), ...fields });
+  }
+
+  private ended(entry: Entry<K>): void {
+    entry.startedAt = undefined;
+    this.running.delete(entry.key);
+    if (this.closed || entry.at === Infinity) this.entries.delete(entry.key);
+    else this.arm(entry);
+    this.pump();
+  }
+
+  private openIfIdle(): void {
+    if (this.running.size === 0 && this.due.size === 0) this.idleness.open();
+  }
+}

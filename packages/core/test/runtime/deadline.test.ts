@@ -1,0 +1,150 @@
+/** Deadlines, back-off, latch and emitter. */
+
+import { VirtualClock } from '@nodepool/zookeeper';
+import { describe, expect, it } from '@jest/globals';
+import {
+  backOffMs,
+  Emitter,
+  Latch,
+  seededRandom,
+  ThrottledError,
+  TimerQueue,
+  untilAborted,
+  withDeadline,
+} from '../../src/index.js';
+
+const never = (): Promise<never> => new Promise(() => undefined);
+
+describe('work with a deadline', () => {
+  const bench = () => {
+    const clock = new VirtualClock();
+    const stop = new AbortController();
+    const limits = {
+      timers: new TimerQueue(clock),
+      signal: stop.signal,
+      deadline: 100,
+      onDeadline: () => new Error('too late'),
+    };
+    return { clock, stop, limits };
+  };
+
+  it('settles as the work does, and leaves no timer and no listener', async () => {
+    const { clock, limits } = bench();
+    await expect(withDeadline(limits, () => Promise.resolve(7))).resolves.toBe(7);
+    await expect(withDeadline(limits, () => Promise.reject(new Error('refused')))).rejects.toThrow('refused');
+    await expect(
+      withDeadline(limits, () => {
+        throw new Error('thrown');
+      }),
+    ).rejects.toThrow('thrown');
+    expect(clock.pending).toBe(0);
+  });
+
+  it('rejects at the deadline although the work goes on, whose signal aborts with the same error', async () => {
+    const { clock, limits } = bench();
+    let signal: AbortSignal | undefined;
+    const outcome = withDeadline(limits, (given) => {
+      signal = given;
+      return never();
+    });
+    const check = expect(outcome).rejects.toThrow('too late');
+    await clock.advance(99);
+    expect(signal?.aborted).toBe(false);
+    await clock.advance(1);
+    await check;
+    expect(signal?.reason).toEqual(new Error('too late'));
+  });
+
+  it('rejects with the reason of the aborted signal, or the error that is made of it', async () => {
+    const { clock, stop, limits } = bench();
+    const outcomes = [
+      expect(withDeadline(limits, never)).rejects.toThrow('the program stops'),
+      expect(
+        withDeadline({ ...limits, onAbort: (cause) => new Error('aborted', { cause }) }, never),
+      ).rejects.toMatchObject({ message: 'aborted', cause: new Error('the program stops') }),
+    ];
+    stop.abort(new Error('the program stops'));
+    await Promise.all(outcomes);
+    expect(clock.pending).toBe(0);
+  });
+
+  it('does not begin after the signal has aborted', async () => {
+    const { stop, limits } = bench();
+    stop.abort(new Error('the program stops'));
+    let begun = false;
+    const outcome = withDeadline(limits, () => {
+      begun = true;
+      return never();
+    });
+    await expect(outcome).rejects.toThrow('the program stops');
+    expect(begun).toBe(false);
+  });
+});
+
+describe('a promise until a signal aborts', () => {
+  it('settles as the promise does, or rejects with the reason', async () => {
+    const stop = new AbortController();
+    await expect(untilAborted(Promise.resolve(7), stop.signal)).resolves.toBe(7);
+    const outcome = expect(untilAborted(never(), stop.signal)).rejects.toThrow('the program stops');
+    stop.abort(new Error('the program stops'));
+    await outcome;
+    await expect(untilAborted(never(), stop.signal)).rejects.toThrow('the program stops');
+  });
+});
+
+describe('a back-off', () => {
+  const longest = { ...seededRandom(1), next: () => 1 };
+  const shortest = { ...seededRandom(1), next: () => 0 };
+  const error = new Error('refused');
+
+  it('doubles up to its longest wait, and is between half and all of that', () => {
+    const limits = { firstMs: 10, longestMs: 50 };
+    expect([1, 2, 3, 4, 5].map((n) => backOffMs(n, error, longest, limits))).toEqual([10, 20, 40, 50, 50]);
+    expect([1, 2, 3, 4, 5].map((n) => backOffMs(n, error, shortest, limits))).toEqual([5, 10, 20, 25, 25]);
+  });
+
+  it('is lengthened by what the error asks for, and never shortened', () => {
+    expect(backOffMs(1, new ThrottledError('slower', { retryAfterMs: 90_000 }), longest)).toBe(90_000);
+    expect(backOffMs(1, new ThrottledError('slower', { retryAfterMs: 1 }), longest)).toBe(1000);
+  });
+});
+
+describe('a latch', () => {
+  it('resolves those that wait when it opens, and others at once until it closes', async () => {
+    const latch = new Latch(false);
+    const resolved: string[] = [];
+    void latch.wait().then(() => resolved.push('first'));
+    await Promise.resolve();
+    expect(resolved).toEqual([]);
+    latch.open();
+    await latch.wait();
+    await Promise.resolve();
+    expect(resolved).toEqual(['first']);
+    latch.close();
+    expect(latch.isOpen).toBe(false);
+    void latch.wait().then(() => resolved.push('second'));
+    await Promise.resolve();
+    latch.open();
+    await latch.wait();
+    await Promise.resolve();
+    expect(resolved).toEqual(['first', 'second']);
+  });
+});
+
+describe('an emitter', () => {
+  it('calls every listener in order, also when one of them throws, and reports what it threw', () => {
+    const errors: unknown[] = [];
+    const emitter = new Emitter<number>((error) => errors.push(error));
+    const heard: string[] = [];
+    emitter.on((event) => heard.push(`a${event}`));
+    const off = emitter.on(() => {
+      throw new Error('no');
+    });
+    emitter.on((event) => heard.push(`b${event}`));
+    emitter.emit(1);
+    off();
+    emitter.emit(2);
+    expect(heard).toEqual(['a1', 'b1', 'a2', 'b2']);
+    expect(errors).toEqual([new Error('no')]);
+  });
+});
