@@ -2,15 +2,14 @@
 
 import type { Metrics } from '../observe/metrics.js';
 import type { Logger } from '../observe/logger.js';
-import { abortReason, sleep, type Clock } from '../runtime/clock.js';
+import { backOffMs } from '../runtime/back-off.js';
+import { sleep, type Clock } from '../runtime/clock.js';
+import { untilAborted } from '../runtime/deadline.js';
 import type { RandomSource } from '../runtime/random.js';
 import type { TaskSupervisor } from '../runtime/tasks.js';
 import type { Provider } from './api.js';
 import { API_ANSWERS, API_CALLS } from './api-metrics.js';
 import { toDriverError, type DriverError } from './errors.js';
-
-/** First and longest wait between attempts to start, milliseconds. */
-const BACK_OFF_MS = { first: 1000, longest: 60_000 } as const;
 
 export interface StartProviderContext {
   readonly clock: Clock;
@@ -34,7 +33,7 @@ export async function startProvider(
   const { name } = provider.config;
   const stopped = (): boolean => signal.aborted;
   let lastDefect: string | undefined;
-  for (let failures = 0; !stopped(); failures += 1) {
+  for (let failures = 1; !stopped(); failures += 1) {
     try {
       const starting = provider.start({
         clock,
@@ -46,12 +45,13 @@ export async function startProvider(
           metrics.count(API_ANSWERS, { provider: name, service, status: String(status ?? 'none') });
         },
       });
-      await unlessAborted(starting, signal);
+      // A start may never end.
+      await untilAborted(starting, signal);
       return !stopped();
     } catch (error) {
       if (stopped()) return false;
-      const waitMs = Math.min(BACK_OFF_MS.first * 2 ** failures, BACK_OFF_MS.longest);
       const failure = toDriverError(error);
+      const waitMs = backOffMs(failures, failure, random);
       const seconds = waitMs / 1000;
       // A stack helps with an error that the driver did not foresee, and once.
       const isNewDefect = failure.code === 'unexpected' && failure.message !== lastDefect;
@@ -67,24 +67,4 @@ export async function startProvider(
     }
   }
   return false;
-}
-
-/** Rejects as soon as the signal aborts: a start may never end. */
-function unlessAborted(work: Promise<void>, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const onAbort = (): void => reject(abortReason(signal));
-    const finish = (): void => signal.removeEventListener('abort', onAbort);
-    signal.addEventListener('abort', onAbort, { once: true });
-    if (signal.aborted) onAbort();
-    work.then(
-      () => {
-        finish();
-        resolve();
-      },
-      (error: unknown) => {
-        finish();
-        reject(toDriverError(error));
-      },
-    );
-  });
 }

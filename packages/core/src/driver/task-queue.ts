@@ -2,11 +2,12 @@
 
 import type { Logger } from '../observe/logger.js';
 import { abortReason, type Clock, type Timer } from '../runtime/clock.js';
+import { Latch } from '../runtime/latch.js';
+import { TimerQueue } from '../runtime/timer-queue.js';
 import type { ApiCall, Call } from './api.js';
 import { AbortedError, TimeoutError, toDriverError, type DriverError } from './errors.js';
 import { RateLimiter } from './rate-limiter.js';
 import type { Task, TaskManager } from './task-manager.js';
-import { TimerQueue } from '../runtime/timer-queue.js';
 
 export interface TaskManagerOptions {
   readonly clock: Clock;
@@ -39,7 +40,8 @@ class TaskQueue implements TaskManager {
   private running = 0;
   private turn: Timer | undefined;
   private stopped = false;
-  private joiners: (() => void)[] = [];
+  /** Opens once the queue is stopped and idle. */
+  private readonly ended = new Latch(false);
 
   constructor(private readonly options: TaskManagerOptions) {
     this.timers = new TimerQueue(options.clock);
@@ -82,8 +84,7 @@ class TaskQueue implements TaskManager {
   }
 
   async join(): Promise<void> {
-    if (this.idle()) return;
-    await new Promise<void>((resolve) => this.joiners.push(resolve));
+    if (!this.idle()) await this.ended.wait();
   }
 
   /** Starts what may start now; sees to it that the rest starts in its time. */
@@ -154,10 +155,7 @@ class TaskQueue implements TaskManager {
   }
 
   private endIfIdle(): void {
-    if (!this.stopped || !this.idle()) return;
-    const joiners = this.joiners;
-    this.joiners = [];
-    for (const resolve of joiners) resolve();
+    if (this.stopped && this.idle()) this.ended.open();
   }
 }
 

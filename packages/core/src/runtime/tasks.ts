@@ -4,6 +4,7 @@
 
 import type { LogFields } from '../observe/logger.js';
 import type { Clock } from './clock.js';
+import { Latch } from './latch.js';
 
 /** A running task, as a stack dump shows it. */
 export interface TaskInfo {
@@ -23,7 +24,7 @@ export interface TaskHandle {
 
 export class TaskSupervisor {
   private readonly running = new Set<RunningTask>();
-  private idleWaiters: (() => void)[] = [];
+  private readonly idleness = new Latch(true);
 
   /** `onFailure` hears of every task that rejects, and what it was about, after the task was taken off the list. */
   constructor(
@@ -38,6 +39,7 @@ export class TaskSupervisor {
   run(name: string, work: (task: TaskHandle) => Promise<void>, about?: LogFields): void {
     const task = new RunningTask(name, this.clock.monotonic());
     this.running.add(task);
+    this.idleness.close();
     void this.supervise(task, work, about);
   }
 
@@ -56,9 +58,8 @@ export class TaskSupervisor {
   }
 
   /** Resolves once nothing runs. */
-  async idle(): Promise<void> {
-    if (this.running.size === 0) return;
-    await new Promise<void>((resolve) => this.idleWaiters.push(resolve));
+  idle(): Promise<void> {
+    return this.idleness.wait();
   }
 
   private async supervise(
@@ -74,11 +75,7 @@ export class TaskSupervisor {
     }
     this.running.delete(task);
     if (failure !== undefined) this.onFailure(task.name, failure.error, about);
-    if (this.running.size === 0) {
-      const waiters = this.idleWaiters;
-      this.idleWaiters = [];
-      for (const resolve of waiters) resolve();
-    }
+    if (this.running.size === 0) this.idleness.open();
   }
 }
 

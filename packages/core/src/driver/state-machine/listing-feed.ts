@@ -5,12 +5,13 @@
 
 import type { Logger } from '../../observe/logger.js';
 import type { Clock, Timer } from '../../runtime/clock.js';
+import { backOffMs } from '../../runtime/back-off.js';
+import { withDeadline } from '../../runtime/deadline.js';
 import type { RandomSource } from '../../runtime/random.js';
+import type { TimerQueue } from '../../runtime/timer-queue.js';
 import type { Call, Instance } from '../api.js';
 import { AbortedError, ERROR_POLICIES, TimeoutError, toDriverError, type DriverError } from '../errors.js';
 import type { Listing } from '../state-machine-api.js';
-import type { TimerQueue } from '../../runtime/timer-queue.js';
-import { backOffMs } from '../../runtime/back-off.js';
 import { checkInstances, IndexedListing } from './listing.js';
 
 /** A listing that takes longer has failed. */
@@ -38,7 +39,8 @@ export class ListingFeed {
   private failures = 0;
   private nextAt = -Infinity;
   private turn: Timer | undefined;
-  private flight: Flight | undefined;
+  /** Ends the listing under way. */
+  private flight: AbortController | undefined;
   /** Whoever waits for the listing under way, and whoever came too late for it. */
   private asked = new Set<ListingWaiter>();
   private waiting = new Set<ListingWaiter>();
@@ -83,7 +85,7 @@ export class ListingFeed {
   private giveUp(): void {
     this.turn?.cancel();
     this.turn = undefined;
-    this.flight?.end(new AbortedError('nobody waits for the list of instances any more'));
+    this.flight?.abort(new AbortedError('nobody waits for the list of instances any more'));
   }
 
   private async ask(): Promise<void> {
@@ -91,20 +93,34 @@ export class ListingFeed {
     const askedAt = clock.monotonic();
     this.asked = this.waiting;
     this.waiting = new Set();
-    const flight = new Flight(this.options, askedAt + LISTING_TIMEOUT_MS);
+    const flight = new AbortController();
     this.flight = flight;
     let listing: Listing | undefined;
     let failure: DriverError | undefined;
     try {
-      listing = new IndexedListing(++this.rounds, askedAt, await flight.result);
+      listing = new IndexedListing(
+        ++this.rounds,
+        askedAt,
+        await this.list(flight.signal, askedAt + LISTING_TIMEOUT_MS),
+      );
     } catch (error) {
-      if (!flight.aborted) failure = toDriverError(error);
+      if (!flight.signal.aborted) failure = toDriverError(error);
     }
     this.flight = undefined;
     this.nextAt = clock.monotonic() + intervalMs;
     if (failure !== undefined) this.fail(failure);
     if (listing !== undefined) this.succeed(listing);
     this.plan();
+  }
+
+  /** Ends at its deadline also when the driver does not. */
+  private list(signal: AbortSignal, deadline: number): Promise<readonly Instance[]> {
+    const { timers, log, listInstances } = this.options;
+    const onDeadline = (): TimeoutError =>
+      new TimeoutError(`the list of instances did not come within ${LISTING_TIMEOUT_MS} ms`);
+    return withDeadline({ timers, signal, deadline, onDeadline }, async (bounded) =>
+      checkInstances(await listInstances({ signal: bounded, deadline, log })),
+    );
   }
 
   private succeed(listing: Listing): void {
@@ -128,45 +144,5 @@ export class ListingFeed {
     const fields = { failures: this.failures, retry_in_ms: Math.round(delay) };
     if (ERROR_POLICIES[error.code].log === 'error') log.error('the instances could not be listed', error, fields);
     else log.warn('the instances could not be listed', { ...fields, error });
-  }
-}
-
-/** One call of `listInstances`, which ends at its deadline also when the driver does not. */
-class Flight {
-  readonly result: Promise<readonly Instance[]>;
-  aborted = false;
-  private readonly controller = new AbortController();
-  private readonly timer: Timer;
-  private reject: (error: DriverError) => void = () => undefined;
-
-  constructor(options: ListingFeedOptions, deadline: number) {
-    this.timer = options.timers.schedule(deadline, () => {
-      this.abort(new TimeoutError(`the list of instances did not come within ${LISTING_TIMEOUT_MS} ms`));
-    });
-    const call: Call = { signal: this.controller.signal, deadline, log: options.log };
-    this.result = new Promise((resolve, reject) => {
-      this.reject = reject;
-      void this.list(options, call).then(resolve, reject);
-    });
-  }
-
-  /** Nobody wants the result. */
-  end(reason: DriverError): void {
-    this.aborted = true;
-    this.abort(reason);
-  }
-
-  private async list(options: ListingFeedOptions, call: Call): Promise<readonly Instance[]> {
-    try {
-      return checkInstances(await options.listInstances(call));
-    } finally {
-      this.timer.cancel();
-    }
-  }
-
-  private abort(reason: DriverError): void {
-    this.timer.cancel();
-    this.reject(reason);
-    this.controller.abort(reason);
   }
 }

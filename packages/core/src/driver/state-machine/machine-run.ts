@@ -2,10 +2,10 @@
 
 import type { Logger } from '../../observe/logger.js';
 import { abortReason, type Clock, type Timer } from '../../runtime/clock.js';
+import type { TimerQueue } from '../../runtime/timer-queue.js';
 import type { Call, Instance, WorkInProgress } from '../api.js';
 import { AbortedError, DriverError, TimeoutError, toDriverError } from '../errors.js';
 import type { Advance, MachineCall, StateMachine } from '../state-machine-api.js';
-import type { TimerQueue } from '../../runtime/timer-queue.js';
 import type { ListingFeed, ListingWaiter } from './listing-feed.js';
 import { ProgressSaver } from './progress-saver.js';
 

@@ -2,10 +2,10 @@
 
 import type { JsonValue } from '../../model/json.js';
 import type { ExternalId } from '../../model/node.js';
+import { backOffMs } from '../../runtime/back-off.js';
 import type { RandomSource } from '../../runtime/random.js';
 import { ERROR_POLICIES, toDriverError, type DriverError } from '../errors.js';
 import type { Advance, MachineCall, StateMachine } from '../state-machine-api.js';
-import { backOffMs } from '../../runtime/back-off.js';
 
 /** Makes a deletion machine of the adapter's, from what another one had saved. */
 export type MakeDeletion = (saved: JsonValue) => StateMachine;

@@ -1,6 +1,7 @@
 /** A provider that does its work by the state machines of a driver's adapter. */
 
 import { sleep } from '../../runtime/clock.js';
+import { TimerQueue } from '../../runtime/timer-queue.js';
 import type { Node } from '../../model/node.js';
 import type {
   Call,
@@ -19,7 +20,6 @@ import { ConfigurationError, DriverError, toDriverError } from '../errors.js';
 import type { ImageManager } from '../images.js';
 import type { LabelConfig, PoolConfig, ProviderConfig } from '../provider-config.js';
 import type { Adapter } from '../state-machine-api.js';
-import { TimerQueue } from '../../runtime/timer-queue.js';
 import { GuardedCalls } from './guarded-calls.js';
 import { checkInstances } from './listing.js';
 import { ListingFeed } from './listing-feed.js';
