@@ -7,6 +7,7 @@ import {
   followConfig,
   fullyQualifiedHostname,
   openStore,
+  packageVersion,
   systemClock,
   systemRandom,
   TaskSupervisor,
@@ -24,7 +25,6 @@ import { ImagesDir } from './images-dir.js';
 import { runPostUploadHook } from './post-upload-hook.js';
 import type { BuilderFlags } from './program.js';
 import { dumpBuilder } from './stack-dump.js';
-import { packageVersion } from './version.js';
 
 export type BuilderDaemonOptions = DaemonSetup & BuilderFlags;
 
@@ -74,7 +74,7 @@ class BuilderDaemon implements Daemon {
       ...{ store, clock, random, log, tasks, metrics, builderId, creator },
       hostname: hostname(),
       fqdn,
-      version: packageVersion(),
+      version: packageVersion(__dirname),
       files: new ImagesDir(imagesDir),
       hook: runPostUploadHook,
       buildWorkers: options.buildWorkers,

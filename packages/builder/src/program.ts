@@ -1,8 +1,7 @@
 /** Command line of `nodepool-builder`. */
 
-import { parseDaemonCommandLine, type DaemonOptions, type ProgramOutput } from '@nodepool/core';
+import { packageVersion, parseDaemonCommandLine, type DaemonOptions, type ProgramOutput } from '@nodepool/core';
 import { InvalidArgumentError } from 'commander';
-import { packageVersion } from './version.js';
 
 export const PROGRAM_NAME = 'nodepool-builder';
 
@@ -20,7 +19,7 @@ export function parseCommandLine(
     {
       name: PROGRAM_NAME,
       description: 'Builds disk images, uploads them to clouds, and removes old ones.',
-      version: packageVersion(),
+      version: packageVersion(__dirname),
       help: HELP,
       addOptions: (command) =>
         void command

@@ -1,6 +1,7 @@
 /** The command line: commands, their options, their help. What a command needs is loaded when it runs. */
 
 import { createRequire } from 'node:module';
+import { packageVersion } from '@nodepool/core/package-version';
 import { Argument, Command, CommanderError } from 'commander';
 import { ExitCode } from './command-context.js';
 import type * as ConfigValidate from './commands/config-validate.js';
@@ -46,7 +47,7 @@ function isAborted(error: unknown): boolean {
 function makeProgram(io: ProcessIo): Command {
   const program = new Command('nodepool')
     .description('Looks into a running Nodepool, and lends it a hand.')
-    .version(versionOf(), '--version', 'print the version')
+    .version(packageVersion(__dirname), '--version', 'print the version')
     .option('-c, --config <file>', 'configuration file', '/etc/nodepool/nodepool.yaml')
     .option('-s, --secure <file>', 'secure configuration file, merged over the other')
     .option('-l, --logging-config <file>', 'logging configuration, YAML or JSON')
@@ -218,8 +219,4 @@ function addConfigCommands(program: Command, io: ProcessIo): void {
       (load('./run-drivers.js') as typeof RunDrivers).runDrivers(program.opts<CommonOptions>(), io, options),
     );
   example(drivers, 'nodepool drivers');
-}
-
-function versionOf(): string {
-  return (load('../package.json') as { readonly version: string }).version;
 }

@@ -1,11 +1,9 @@
 #!/usr/bin/env node
 /** The program `nodepool-example-cloud`: the example cloud as a process of its own. */
 
-import { isJsonObject, seededRandom, stringAt, systemClock, systemRandom, type JsonValue } from '@nodepool/core';
+import { isJsonObject, packageVersion, seededRandom, systemClock, systemRandom, type JsonValue } from '@nodepool/core';
 import { ignoreBrokenPipes } from '@nodepool/core/process-setup';
 import { Command, InvalidArgumentError } from 'commander';
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { ExampleCloud } from './cloud/cloud.js';
 import { CloudSettingsError, readCloudSettings } from './cloud/settings-reader.js';
 import { CLOUD_SETTING_NAMES } from './cloud/settings-schema.js';
@@ -38,7 +36,7 @@ function commandLine(): Command {
     .description(
       'A small cloud for the driver "example" of Nodepool: it keeps instances and images, and has no computers.',
     )
-    .version(packageVersion())
+    .version(packageVersion(__dirname))
     .option('--port <port>', 'port to listen on; 0: a free one', readPort, 8480)
     .option('--listen <address>', 'address to listen on', '127.0.0.1')
     .option('--seed <number>', 'makes what happens by chance repeatable', readSeed)
@@ -50,11 +48,6 @@ function commandLine(): Command {
     )
     .addHelpText('after', EXAMPLE)
     .exitOverride(({ code, exitCode }) => process.exit(exitCode === 0 || code === FAILED ? exitCode : USAGE_EXIT_CODE));
-}
-
-function packageVersion(): string {
-  const manifest: unknown = JSON.parse(readFileSync(join(__dirname, '..', 'package.json'), 'utf8'));
-  return (isJsonObject(manifest) ? stringAt(manifest, 'version') : undefined) ?? 'unknown';
 }
 
 function readPort(text: string): number {

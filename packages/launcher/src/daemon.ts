@@ -9,6 +9,7 @@ import {
   TaskSupervisor,
   followConfig,
   openStore,
+  packageVersion,
   systemClock,
   systemRandom,
   type ConfigWatcher,
@@ -22,7 +23,6 @@ import { EnsembleMetrics } from './observe/ensemble-metrics.js';
 import { reportProcess } from './observe/process-metrics.js';
 import { RecentFailures } from './observe/recent-failures.js';
 import { dumpStacks } from './observe/stack-dump.js';
-import { packageVersion } from './version.js';
 import { createWebServer, type WebServer } from './web/index.js';
 
 export interface LauncherDaemonOptions extends DaemonSetup {
@@ -67,7 +67,7 @@ export class LauncherDaemon implements Daemon {
       scanner: new NodeScanner({ clock }),
       hostname: hostname(),
       fqdn: options.fqdn,
-      version: packageVersion(),
+      version: packageVersion(__dirname),
       metrics,
       decisions,
       backfillWindowMs: options.backfillWindowMs,
@@ -94,7 +94,7 @@ export class LauncherDaemon implements Daemon {
       explain: { decisions, activity },
       status: {
         hostname: hostname(),
-        version: packageVersion(),
+        version: packageVersion(__dirname),
         config: () => this.watcher.config,
         problems: () => this.watcher.problems,
         failures,

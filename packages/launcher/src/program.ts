@@ -1,9 +1,8 @@
 /** Command line of `nodepool-launcher`. */
 
-import { parseDaemonCommandLine, type DaemonOptions, type ProgramOutput } from '@nodepool/core';
+import { packageVersion, parseDaemonCommandLine, type DaemonOptions, type ProgramOutput } from '@nodepool/core';
 import { InvalidArgumentError } from 'commander';
 import { BACKFILL_WINDOW_MS } from './context.js';
-import { packageVersion } from './version.js';
 
 export const PROGRAM_NAME = 'nodepool-launcher';
 
@@ -22,7 +21,7 @@ export function parseCommandLine(
     {
       name: PROGRAM_NAME,
       description: 'Answers node requests: takes ready nodes or launches new ones, hands them out, deletes them.',
-      version: packageVersion(),
+      version: packageVersion(__dirname),
       help: HELP,
       addOptions: (command) =>
         void command

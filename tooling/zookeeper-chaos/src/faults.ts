@@ -1,9 +1,10 @@
 /** What is done to servers, connections and processes, and in which order. */
 
+import type { RandomSource } from '@nodepool/core';
 import type { RunningZooKeeper } from '@nodepool/dev-zookeeper';
 import { sleep, systemClock } from '@nodepool/zookeeper';
 import type { Proxy, ProxyMode } from './proxy.js';
-import type { SeededRandom } from './random.js';
+import { below } from './random.js';
 import type { WorkerProcess } from './worker-process.js';
 
 export const FAULT_KINDS = [
@@ -24,10 +25,10 @@ export type FaultKind = (typeof FAULT_KINDS)[number];
 export type FaultCounts = Readonly<Record<FaultKind, number>>;
 
 /** The faults of a round, in the order in which they happen. */
-export function faultPlan(counts: FaultCounts, random: SeededRandom): FaultKind[] {
+export function faultPlan(counts: FaultCounts, random: RandomSource): FaultKind[] {
   const plan = FAULT_KINDS.flatMap((kind) => Array.from({ length: counts[kind] }, () => kind));
   for (let last = plan.length - 1; last > 0; last--) {
-    const other = random.below(last + 1);
+    const other = below(random, last + 1);
     const [a, b] = [plan[last], plan[other]];
     if (a !== undefined && b !== undefined) [plan[last], plan[other]] = [b, a];
   }
@@ -41,7 +42,7 @@ export interface Targets {
   readonly proxies: readonly Proxy[];
   readonly workers: readonly WorkerProcess[];
   readonly sessionTimeoutMs: number;
-  readonly random: SeededRandom;
+  readonly random: RandomSource;
 }
 
 const RECOVERY_MS = 1000;
@@ -51,7 +52,7 @@ const START_ATTEMPTS = 3;
 /** Does one fault, mends it, and leaves some time. Resolves with what was done, in words. */
 export async function inflict(kind: FaultKind, targets: Targets): Promise<string> {
   const { random } = targets;
-  const index = random.below(targets.proxies.length);
+  const index = below(random, targets.proxies.length);
   const done = await one(kind, index, targets);
   await pause(RECOVERY_MS * (0.5 + random.next()));
   return done;
@@ -61,9 +62,9 @@ async function one(kind: FaultKind, index: number, targets: Targets): Promise<st
   const { servers, workers, sessionTimeoutMs, random } = targets;
   switch (kind) {
     case 'restart-server': {
-      const signal = random.below(2) === 0 ? 'SIGKILL' : 'SIGTERM';
+      const signal = below(random, 2) === 0 ? 'SIGKILL' : 'SIGTERM';
       await servers.kill(signal, index);
-      await pause(random.below(1000));
+      await pause(below(random, 1000));
       await revive(servers, index);
       return `server ${index} restarted after ${signal}`;
     }
@@ -77,7 +78,7 @@ async function one(kind: FaultKind, index: number, targets: Targets): Promise<st
     case 'kill-leader': {
       const leader = (await servers.leader()) ?? index;
       await servers.kill('SIGKILL', leader);
-      await pause(random.below(1500));
+      await pause(below(random, 1500));
       await revive(servers, leader);
       return `leader ${leader} killed and restarted`;
     }
@@ -94,7 +95,7 @@ async function one(kind: FaultKind, index: number, targets: Targets): Promise<st
     case 'silent':
       return await spoil('silent', targets, index);
     case 'stop-process': {
-      const worker = workers[random.below(workers.length)];
+      const worker = workers[below(random, workers.length)];
       if (worker === undefined) return 'no process to stop';
       const ms = Math.round(sessionTimeoutMs * (1.3 + random.next()));
       worker.signal('SIGSTOP');
@@ -109,7 +110,7 @@ async function one(kind: FaultKind, index: number, targets: Targets): Promise<st
 async function spoil(mode: ProxyMode, targets: Targets, index?: number): Promise<string> {
   const { random, sessionTimeoutMs, proxies } = targets;
   const chosen = index === undefined ? proxies : proxies.slice(index, index + 1);
-  const delayMs = random.below(LONGEST_DELAY_MS);
+  const delayMs = below(random, LONGEST_DELAY_MS);
   const ms = Math.round(sessionTimeoutMs * (0.3 + random.next() / 2));
   for (const proxy of chosen) proxy.set(mode, delayMs);
   await pause(ms);

@@ -5,6 +5,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
+import { seededRandom } from '@nodepool/core';
 import { startZooKeeper, type StartOptions } from '@nodepool/dev-zookeeper';
 import { connect, sleep, systemClock } from '@nodepool/zookeeper';
 import { check } from './check/index.js';
@@ -12,7 +13,6 @@ import { faultPlan, inflict, reviveAll, type FaultCounts, type Targets } from '.
 import { endTree, finalState, prepare } from './final-state.js';
 import type { ClientHistory, Violation } from './history.js';
 import { Proxy } from './proxy.js';
-import { SeededRandom } from './random.js';
 import { WorkerProcess } from './worker-process.js';
 
 export interface RoundSettings {
@@ -54,7 +54,7 @@ const WARM_UP_MS = 2000;
 
 export async function runRound(settings: RoundSettings): Promise<RoundResult> {
   const folder = await mkdtemp(join(tmpdir(), 'zookeeper-chaos-'));
-  const random = new SeededRandom(settings.seed);
+  const random = seededRandom(settings.seed);
   const servers = await startZooKeeper(SERVERS);
   const observer = connect({
     servers: servers.servers,

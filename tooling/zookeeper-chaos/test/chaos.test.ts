@@ -1,18 +1,18 @@
 /** A short round on an ensemble of three real servers. The long one is `pnpm chaos`. */
 
 import { expect, it } from '@jest/globals';
+import { seededRandom } from '@nodepool/core';
 import { FAULT_KINDS, faultPlan, type FaultCounts } from '../src/faults.js';
-import { SeededRandom } from '../src/random.js';
 import { runRound } from '../src/round.js';
 
 const SEED = 20261;
 const ONE_OF_EACH = Object.fromEntries(FAULT_KINDS.map((kind) => [kind, 1])) as FaultCounts;
 
 it('plans all faults that were asked for, in an order that the seed decides', () => {
-  const plan = faultPlan(ONE_OF_EACH, new SeededRandom(SEED));
+  const plan = faultPlan(ONE_OF_EACH, seededRandom(SEED));
   expect([...plan].sort()).toEqual([...FAULT_KINDS].sort());
-  expect(faultPlan(ONE_OF_EACH, new SeededRandom(SEED))).toEqual(plan);
-  expect(faultPlan(ONE_OF_EACH, new SeededRandom(SEED + 1))).not.toEqual(plan);
+  expect(faultPlan(ONE_OF_EACH, seededRandom(SEED))).toEqual(plan);
+  expect(faultPlan(ONE_OF_EACH, seededRandom(SEED + 1))).not.toEqual(plan);
 });
 
 it('keeps its word while servers, connections and processes fail', async () => {

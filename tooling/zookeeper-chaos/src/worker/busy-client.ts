@@ -1,5 +1,6 @@
 /** A client under load: hundreds of calls in flight, locks, ephemerals, watches, and a cached tree. */
 
+import { seededRandom } from '@nodepool/core';
 import {
   cachedTree,
   connect,
@@ -11,7 +12,6 @@ import {
 } from '@nodepool/zookeeper';
 import type { ClientHistory } from '../history.js';
 import { numbered, REGISTER_COUNT, REGISTERS, stateOf, TREE, TREE_END } from '../layout.js';
-import { SeededRandom } from '../random.js';
 import { Lanes } from './lanes.js';
 import type { WorkerSettings } from './protocol.js';
 import { Recorder } from './recorder.js';
@@ -42,7 +42,7 @@ export class BusyClient {
     private readonly settings: WorkerSettings,
     seed: number,
   ) {
-    const random = new SeededRandom(seed);
+    const random = seededRandom(seed);
     const { servers, sessionTimeoutMs, operationTimeoutMs } = settings;
     this.zk = connect({ servers, sessionTimeoutMs, operationTimeoutMs, reconnectDelayMs: [50, 500], random });
     this.zk.on('lost', () => this.recorder.sessionsLost++);

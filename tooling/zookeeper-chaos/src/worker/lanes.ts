@@ -1,5 +1,6 @@
 /** What one client does, over and over: each function is one step, and writes down what came of it. */
 
+import type { RandomSource } from '@nodepool/core';
 import type { Locks, TransactionOp, ZooKeeper } from '@nodepool/zookeeper';
 import {
   COUNTERS,
@@ -13,7 +14,7 @@ import {
   ROOT,
   TREE,
 } from '../layout.js';
-import type { SeededRandom } from '../random.js';
+import { below } from '../random.js';
 import type { Attempt, Recorder } from './recorder.js';
 
 /** Nothing has this version: a condition that never holds. */
@@ -31,13 +32,13 @@ export class Lanes {
     private readonly zk: ZooKeeper,
     private readonly locks: Locks,
     private readonly recorder: Recorder,
-    private readonly random: SeededRandom,
+    private readonly random: RandomSource,
   ) {}
 
   /** Creates znodes alone, in transactions, with sequence numbers, or in vain; deletes some of them again. */
   async nodes(): Promise<void> {
     const path = `${NODES}/${this.client}/n-${this.next++}`;
-    switch (this.random.below(5)) {
+    switch (below(this.random, 5)) {
       case 0:
         await this.createTwo([`${path}-a`, `${path}-b`]);
         return;
@@ -94,7 +95,7 @@ export class Lanes {
 
   /** Most znodes are deleted again: what the servers hold must stay small enough for them to start quickly. */
   private keeps(): boolean {
-    return this.random.below(KEPT_ONE_IN) === 0;
+    return below(this.random, KEPT_ONE_IN) === 0;
   }
 
   private wroteNodes(
@@ -135,10 +136,10 @@ export class Lanes {
 
   /** Changes what cached trees mirror. What comes of it is compared at the end. */
   async tree(): Promise<void> {
-    const parent = `${TREE}/${this.random.below(TREE_NAMES)}`;
-    const path = this.random.below(2) === 0 ? parent : `${parent}/${this.random.below(3)}`;
+    const parent = `${TREE}/${below(this.random, TREE_NAMES)}`;
+    const path = below(this.random, 2) === 0 ? parent : `${parent}/${below(this.random, 3)}`;
     const data = Buffer.from(`${this.client}-${this.next++}`);
-    const kind = this.random.below(4);
+    const kind = below(this.random, 4);
     await this.recorder.attempt(`change ${path}`, async () => {
       if (kind === 0) await this.zk.delete(path);
       else if (kind === 1) await this.zk.set(path, data);
@@ -157,10 +158,10 @@ export class Lanes {
 
   /** Takes a lock, waiting in line or not, writes under it, and gives it up. */
   async lock(): Promise<void> {
-    const index = this.random.below(LOCK_COUNT);
+    const index = below(this.random, LOCK_COUNT);
     const path = `${LOCKS}/${index}`;
-    const patience = 1 + this.random.below(LONGEST_WAIT_IN_LINE_MS);
-    const waits = this.random.below(3) > 0;
+    const patience = 1 + below(this.random, LONGEST_WAIT_IN_LINE_MS);
+    const waits = below(this.random, 3) > 0;
     const { value: held } = await this.recorder.attempt(`lock ${path}`, async () =>
       waits ? await this.locks.acquire(path, { timeoutMs: patience }) : (await this.locks.tryAcquire(path))?.lock,
     );
@@ -207,6 +208,6 @@ export class Lanes {
   }
 
   private pick(paths: readonly string[]): string {
-    return paths[this.random.below(paths.length)] ?? '';
+    return paths[below(this.random, paths.length)] ?? '';
   }
 }
