@@ -68,8 +68,11 @@ export class DocumentCheck {
       if (isMergeKey(keyNode)) continue;
       const key = this.checkKey(keyNode, map, path);
       if (key === undefined) continue;
-      // The library would use the resolved value, e.g. 8 for the key `010`.
-      if (isScalar(keyNode)) keyNode.value = key;
+      if (isScalar(keyNode)) {
+        // The library would use the resolved value, e.g. 8 for the key `010`, and merge the value of the key `!!str <<`.
+        keyNode.value = key;
+        keyNode.type = 'QUOTE_DOUBLE';
+      }
       if (seen.has(key)) {
         const hint = 'remove or rename one of the two';
         this.add(spanOf(keyNode ?? map), [...path, key], 'each key once in a mapping', 'it a second time', hint);
@@ -91,8 +94,9 @@ export class DocumentCheck {
       }
       return extent;
     });
-    // PyYAML gives precedence to the last of several merge keys, the library to the first.
-    if (pairs.length > 1) map.items = [...map.items.filter((pair) => !pairs.includes(pair)), ...pairs.reverse()];
+    // PyYAML puts merged keys before the mapping's own, and gives precedence to the last of several merge keys; the library
+    // puts them where the merge key is, and gives precedence to the first.
+    if (pairs.length > 0) map.items = [...pairs.reverse(), ...map.items.filter((pair) => !isMergeKey(pair.key))];
     return extents;
   }
 

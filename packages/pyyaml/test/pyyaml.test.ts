@@ -111,6 +111,19 @@ const DOCUMENTS = [
   'a: &a {x: 1}\nb: &b {x: 2, y: 3}\nlist: {<<: [*a, *b]}\ntwice: {<<: *a, <<: *b}',
   'a: &a {x: {deep: 1}}\nb: &b {<<: *a, y: 2}\nc: {<<: *b, z: 3}',
   'a: &a {x: 1}\nquoted: {"<<": *a}',
+  'a: &a {x: 1}\ntagged: {!!str <<: *a}\nvalue: {!!str <<: 5}',
+  'a: &a {x: 1}\ntagged: {!!merge <<: *a}\nexplicit:\n  ? <<\n  : *a\nboth: {"<<": 3, <<: *a}',
+  'a: &a {x: 1}\nb: &b {y: 2, <<: *a}\nc: &c {<<: *b, z: 3}\nd: {y: 9, <<: *c}',
+  'a: &a {x: {p: 1}}\nreplaced, not merged: {<<: *a, x: {q: 2}}',
+  'a: &a {x: 1, z: 0}\nb: &b {x: 2, y: 1}\nd: &d {x: 7, k: 1}\nc: {<<: [*a, *b], q: 1, <<: [*d, *a], z: 3}',
+  'a: &a {x: 1}\nlist: &l [*a, {x: 2, y: 2}]\nc: {<<: *l}',
+  'c: {<<: [{x: 1, <<: {x: 2, y: 3}}, {x: 4, k: 5, <<: [{k: 6}, {m: 7}]}]}',
+  'a: &a {x: 1}\nc: {<<: [[*a]]}',
+  'a: &a {x: 1}\nlist: &l [*a]\nc: {<<: [*l]}',
+  'c: {<<: []}\nd: {<<: {}}',
+  'c: {<<: ~}',
+  'c: {<<: }',
+  'a: &a {__proto__: 1, 1: x}\nb: {<<: *a, 1: y}',
   'a: &a [1, 2]\nb: *a\nc: &a [3]\nd: *a',
   '<<: {x: 1}\ny: 2',
   '<<: 5\ny: 2',
@@ -148,12 +161,20 @@ test('reads collections, aliases, merge keys and tags as PyYAML does, and refuse
   );
 });
 
+test('puts merged keys before the others, as PyYAML does', () => {
+  const text = 'a: &a {x: 1, z: 0}\nb: &b {y: 2, <<: *a}\nc: {k: 1, z: 2, <<: *b, x: 5}';
+  const order = (value: unknown): string => JSON.stringify(value);
+  expect(order(readByUs(text))).toBe(order(readByPyYaml([text])[0]));
+});
+
 test('differs from PyYAML where the README says so', () => {
   expect(readByUs('value: 2026-01-31')).toEqual({ value: { value: '2026-01-31' } });
   expect(readByUs('value: 12345678901234567890')).toEqual({ value: { value: '12345678901234567890' } });
   expect(readByUs('010: x')).toEqual({ value: { '010': 'x' } });
   expect(readByUs('value: ! 3')).toEqual({ value: { value: '3' } });
   expect(readByUs('value: |\n  text')).toEqual({ value: { value: 'text\n' } });
+  expect(readByUs('[<<, =]')).toEqual({ value: ['<<', '='] });
+  expect(Object.keys(parseYaml('{<<: [{a: 1}, {b: 2}]}').document?.value ?? {})).toEqual(['a', 'b']);
   expect(parseYaml('a: 1\na: 2').problems).toMatchObject([{ path: ['a'], expected: 'each key once in a mapping' }]);
   expect(parseYaml('a: &a [*a]').problems).toMatchObject([{ path: ['a', 0], found: '*a inside of &a' }]);
 });
