@@ -1,4 +1,4 @@
-/** Tells everybody which drivers a launcher uses, in which versions: the log, the metrics, the component registry. */
+/** Publishes which drivers a launcher uses, in which versions: in the log, the metrics, the component registry. */
 
 import type { DriverPackage, Logger, Metrics, NodepoolConfig } from '@nodepool/core';
 import { DRIVER_INFO } from './observe/launcher-metrics.js';
@@ -18,7 +18,10 @@ export class DriversInUse {
     for (const [driver, before] of this.packages) this.report(driver, before, undefined);
     for (const [driver, now] of driverPackages) {
       this.report(driver, now, 1);
-      this.tell(driver, this.packages.get(driver), now);
+      const { package: name, version, folder } = now;
+      if (this.packages.get(driver)?.folder !== folder) {
+        this.log.info('Using driver', { driver, package: name, version, folder });
+      }
     }
     this.packages = driverPackages;
   }
@@ -26,18 +29,6 @@ export class DriversInUse {
   private report(driver: string, from: DriverPackage, value: 1 | undefined): void {
     const { version, api } = from;
     this.metrics.set(DRIVER_INFO, { driver, package: from.package, version, api: String(api ?? '') }, value);
-  }
-
-  private tell(driver: string, before: DriverPackage | undefined, now: DriverPackage): void {
-    const fields = { driver, package: now.package, version: now.version, folder: now.folder };
-    if (before === undefined) this.log.info('Using driver', fields);
-    else if (before.version !== now.version || before.folder !== now.folder) {
-      this.log.info('Using another version of the driver', { ...fields, before: before.version });
-    }
-    for (const warning of now.warnings) {
-      if (before?.warnings.includes(warning) === true) continue;
-      this.log.warn('The driver is not as it should be', { ...fields, warning });
-    }
   }
 }
 

@@ -85,6 +85,40 @@ describe('with a ZooKeeper', () => {
     expect(log()).toContain('create /no, create /no/such');
   });
 
+  it.each(['launcher', 'builder'] as const)(
+    'a %s loads a driver that is installed later, and asks for a restart after the upgrade of another',
+    async (kind) => {
+      const example = dirname(dirname(programPath('nodepool-example-cloud')));
+      const installDriver = (name: string, version: string): void => {
+        const driverFolder = join(folder, `${kind}-${name}`);
+        mkdirSync(driverFolder, { recursive: true });
+        const manifest = { name: `acme-${name}`, version, main: './index.cjs', nodepool: { driver: name, api: 1 } };
+        writeFileSync(join(driverFolder, 'package.json'), JSON.stringify(manifest));
+        writeFileSync(
+          join(driverFolder, 'index.cjs'),
+          `exports.driver = require(${JSON.stringify(example)}).exampleDriver();`,
+        );
+      };
+      installDriver('upgraded', '1.2.3');
+      const names = ['upgraded', 'late'];
+      const { program, log, says } = await start(kind, `${kind}-drivers`, zooKeeper.servers, {
+        'images-dir': join(folder, `images-of-${kind}`),
+        drivers: names.map((name) => ({ name, package: `./${kind}-${name}` })),
+        providers: names.map((name) => ({ name: `with-${name}`, driver: name, cloud: {}, pools: [] })),
+      });
+      await says('there is no package in');
+      await says('ZooKeeper is connected');
+      installDriver('upgraded', '1.3.0');
+      installDriver('late', '1.0.0');
+      program.signal('SIGHUP');
+      await says('version 1.3.0 of acme-upgraded is installed, and 1.2.3 runs; restart the program to use 1.3.0');
+      if (kind === 'launcher') await says('Using driver  driver=late');
+      program.signal('SIGTERM');
+      expect(await program.ends(PATIENCE_MS)).toEqual({ code: 0, signal: null });
+      expect(log().match(/1\.2\.3 runs; restart/g)).toHaveLength(1);
+    },
+  );
+
   it('a launcher names the driver that blocks its event loop, also when that costs the session', async () => {
     const driverFolder = join(folder, 'sleepy-driver');
     mkdirSync(driverFolder);

@@ -47,7 +47,7 @@ export function diffConfig(before: NodepoolConfig, after: NodepoolConfig): Confi
 }
 
 /**
- * Returns true if a running provider can go on under the other configuration: its section, the code of its driver, and
+ * Returns true if a running provider can go on under the other configuration: its section, the package of its driver, and
  * everything that it takes from disk images are the same. The contents of an image, such as its elements, do not count.
  */
 export function sameProvider(
@@ -57,7 +57,7 @@ export function sameProvider(
 ): boolean {
   const [old, now] = [before.providers.get(name), after.providers.get(name)];
   if (old === undefined || now === undefined) return false;
-  return isDeepStrictEqual(settingsOfProvider(old), settingsOfProvider(now)) && sameCode(before, after, now.driver);
+  return isDeepStrictEqual(settingsOfProvider(old), settingsOfProvider(now)) && sameDriver(before, after, now.driver);
 }
 
 /** Labels inherit their login, and providers the metadata of their images, from disk images outside of the section. */
@@ -66,14 +66,13 @@ function settingsOfProvider({ driver, section, diskImages, pools }: ProviderConf
   return { driver, section, diskImages, connections };
 }
 
-/** Returns true if the driver is the same code in both: a driver can be upgraded under a running configuration. */
-function sameCode(
+/** Returns true if the name means the same package in both. */
+function sameDriver(
   before: Pick<NodepoolConfig, 'driverPackages'>,
   after: Pick<NodepoolConfig, 'driverPackages'>,
   driver: string,
 ): boolean {
-  const [old, now] = [before.driverPackages?.get(driver), after.driverPackages?.get(driver)];
-  return old?.folder === now?.folder && old?.version === now?.version;
+  return before.driverPackages?.get(driver)?.folder === after.driverPackages?.get(driver)?.folder;
 }
 
 function isEmpty(names: NameChanges): boolean {

@@ -9,8 +9,8 @@ import type { ConfigProblem } from './problems.js';
 import type { NodepoolConfig } from './types.js';
 
 export interface ConfigListener {
-  /** There is a new configuration that differs from the one before. */
-  changed(config: NodepoolConfig, diff: ConfigDiff): void;
+  /** There is a new configuration that differs from the one before. `warnings` are all of the new one. */
+  changed(config: NodepoolConfig, diff: ConfigDiff, warnings: readonly ConfigProblem[]): void;
   /** The files have new contents that are not right; the configuration stays. Once for the same contents. */
   refused(problems: readonly ConfigProblem[]): void;
   /** The files are right again after they had been refused. Called before `changed`, which follows if they differ. */
@@ -137,6 +137,6 @@ export class ConfigWatcher {
     const diff = diffConfig(this.running, result.config);
     if (diff.empty) return;
     this.running = result.config;
-    this.options.listener.changed(result.config, diff);
+    this.options.listener.changed(result.config, diff, result.warnings);
   }
 }

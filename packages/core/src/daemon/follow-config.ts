@@ -33,6 +33,7 @@ export interface FollowConfigOptions {
 export function followConfig(options: FollowConfigOptions): ConfigWatcher {
   const { load, loaded, clock, tasks, log, metrics, apply } = options;
   metrics.set(CONFIGURATION_PROBLEMS, {}, 0);
+  let warned = loaded.warnings.map(formatProblem);
   return new ConfigWatcher({
     ...load,
     initial: loaded,
@@ -43,8 +44,13 @@ export function followConfig(options: FollowConfigOptions): ConfigWatcher {
         metrics.set(CONFIGURATION_PROBLEMS, {}, 0);
         log.info('The configuration is right again, and in force');
       },
-      changed: (config) => {
+      changed: (config, _diff, warnings) => {
         log.info('Applying the changed configuration');
+        const problems = warnings.map(formatProblem);
+        for (const problem of problems) {
+          if (!warned.includes(problem)) log.warn('Problem of the configuration', { problem });
+        }
+        warned = problems;
         tasks.run('apply the configuration', async () => apply(config));
       },
       refused: (problems) => {

@@ -87,59 +87,60 @@ describe('Node.js loads a driver', () => {
   });
 });
 
-describe('Node.js loads a driver again', () => {
-  /** Loads it, runs `change` in the same process, loads it again; gives versions, names of the loaded drivers, warnings. */
+describe('a driver that is installed while the program runs', () => {
+  /** Loads it, runs `change` in the same process, loads it again; returns names, versions and warnings. */
   async function loadTwice(name: string, change: string): Promise<unknown> {
     const program = `
-      const { writeFileSync, readFileSync } = require('node:fs');
+      const { readFileSync, renameSync, symlinkSync, unlinkSync, writeFileSync } = require('node:fs');
       const { loadDriver } = require('./core/driver/discovery/discovery.js');
       const search = { aliases: new Map(), configFolder: process.cwd(), folders: [process.cwd()] };
-      const told = ({ driver, version, warnings }) => [driver.name, version, warnings];
+      const load = () => loadDriver(${JSON.stringify(name)}, search).then(
+        ({ driver, version, warnings }) => [driver.name, version, warnings],
+        ({ reason }) => reason,
+      );
       const replace = (file, from, to) => writeFileSync(file, readFileSync(file, 'utf8').replace(from, to));
       (async () => {
-        const first = await loadDriver(${JSON.stringify(name)}, search);
+        const first = await load();
         ${change}
-        const second = await loadDriver(${JSON.stringify(name)}, search);
-        const third = await loadDriver(${JSON.stringify(name)}, search);
-        console.log(JSON.stringify({ first: told(first), second: told(second), same: second.driver === third.driver, old: first.driver.name }));
+        console.log(JSON.stringify([first, await load()]));
       })();`;
     const { stdout } = await promisify(execFile)(process.execPath, ['-e', program], { cwd: site.path });
     return JSON.parse(stdout);
   }
 
   const folder = 'node_modules/@acme/x';
-  const upgrade = `replace('${folder}/package.json', '1.2.3', '1.3.0');`;
+  const oldRuns = [
+    ['old', '1.2.3', []],
+    ['old', '1.2.3', [expect.stringMatching(/^version 1\.3\.0 of @acme\/\w+ is installed, and 1\.2\.3 runs; restart/)]],
+  ];
 
-  it('when another version lies in its place, with its own files and those that it brought along', async () => {
-    site.driver(folder, '@acme/x', 'NAME');
-    site.write(
-      `${folder}/index.js`,
-      `exports.driver = ${DRIVER_BODY.replace("'NAME'", "require('./name.js') + require('lib')")};`,
-    );
-    site.write(`${folder}/name.js`, 'module.exports = "old ";');
-    site.package('node_modules/lib', { name: 'lib' }, 'index.js', 'module.exports = "lib 1";');
-    const change = `${upgrade} replace('${folder}/name.js', 'old', 'new'); replace('node_modules/lib/index.js', 'lib 1', 'lib 2');`;
-    expect(await loadTwice('@acme/x', change)).toEqual({
-      first: ['old lib 1', '1.2.3', []],
-      second: ['new lib 2', '1.3.0', []],
-      same: true,
-      old: 'old lib 1',
-    });
+  it('for the first time is used', async () => {
+    site.driver('node_modules/@acme/hidden', '@acme/x', 'x');
+    expect(await loadTwice('@acme/x', `renameSync('node_modules/@acme/hidden', '${folder}');`)).toEqual([
+      'not-installed',
+      ['x', '1.2.3', []],
+    ]);
   });
 
-  it('not as long as its version is the same', async () => {
+  it('in another version runs on as it was loaded, and a warning asks for a restart', async () => {
     site.driver(folder, '@acme/x', 'old');
-    const change = `replace('${folder}/index.js', "'old'", "'new'");`;
-    expect(await loadTwice('@acme/x', change)).toMatchObject({ second: ['old', '1.2.3', []], same: true });
+    const change = `replace('${folder}/package.json', '1.2.3', '1.3.0'); replace('${folder}/index.js', "'old'", "'new'");`;
+    expect(await loadTwice('@acme/x', change)).toEqual(oldRuns);
   });
 
-  it('not when it is an ES module, and says that a restart is needed', async () => {
+  it('in another version runs on, also as an ES module', async () => {
     esModule('node_modules/@acme/esm', './lib/main.js', `export default ${DRIVER_BODY.replace('NAME', 'old')};`);
     const change = `
       replace('node_modules/@acme/esm/package.json', '1.2.3', '1.3.0');
       replace('node_modules/@acme/esm/lib/main.js', "'old'", "'new'");`;
-    expect(await loadTwice('@acme/esm', change)).toMatchObject({
-      second: ['old', '1.2.3', [expect.stringMatching(/1\.3\.0 is installed, and 1\.2\.3 still runs.*restart/)]],
-    });
+    expect(await loadTwice('@acme/esm', change)).toEqual(oldRuns);
+  });
+
+  it('in another version runs on, also behind a symbolic link, as pnpm installs packages', async () => {
+    site.driver('store/old', '@acme/x', 'old');
+    site.package('store/new', { name: '@acme/x', version: '1.3.0' }, 'index.js', 'throw new Error("not loaded");');
+    site.link(folder, 'store/old');
+    const change = `unlinkSync('${folder}'); symlinkSync('../../store/new', '${folder}');`;
+    expect(await loadTwice('@acme/x', change)).toEqual(oldRuns);
   });
 });

@@ -110,11 +110,6 @@ export class Site {
     }
   }
 
-  /** Has the launcher read its configuration again. */
-  reload(): void {
-    this.launcher.signal('SIGHUP');
-  }
-
   /** What the launcher tells Prometheus. */
   async metrics(signal: AbortSignal): Promise<string> {
     const answer = await fetch(`http://127.0.0.1:${this.port}/metrics`, { signal });

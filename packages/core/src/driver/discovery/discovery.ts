@@ -11,7 +11,6 @@ import { reasonOf } from '../../observe/error-text.js';
 import type { Driver } from '../api.js';
 import { checkApi, copiesOfCore, CORE_PACKAGE, labelOf, metadataOf } from './compatibility.js';
 import { DriverLoadError } from './errors.js';
-import { freshDriver, type FreshDriver } from './fresh-modules.js';
 import { exportedDriver, loadModule } from './load.js';
 import { packageManagerOf, type PackageManager } from './package-manager.js';
 import { findPackage, moduleFolders, packagesIn, readPackage, type PackageInfo } from './packages.js';
@@ -34,7 +33,7 @@ export interface DriverPackage {
   /** What its package.json calls the driver. */
   readonly name: string;
   readonly package: string;
-  /** Of the code that was loaded. */
+  /** Of the code that runs, which is older than the installed one until a restart after an upgrade. */
   readonly version: string;
   /** The version of the driver API that it is written for; undefined when it does not say. */
   readonly api: number | undefined;
@@ -80,6 +79,8 @@ function realPathOr(path: string): string {
 export const discoverDriver: DiscoverDriver = async (name, search) => (await loadDriver(name, search)).driver;
 
 const packages = new WeakMap<Driver, DriverPackage>();
+/** The drivers of this process, by `PackageInfo.lookup`. */
+const running = new Map<string, LoadedDriver>();
 
 /** The package that a driver was loaded from, as it was at its last load; undefined: it comes from no package. */
 export function packageOfDriver(driver: Driver): DriverPackage | undefined {
@@ -227,10 +228,17 @@ async function readOrBroken(
   }
 }
 
+/** Returns the driver that runs already if the installed version is another one: Node.js loads a module once. */
 async function loadFrom(name: string, found: PackageInfo, manager: PackageManager): Promise<LoadedDriver> {
+  const before = running.get(found.lookup);
+  if (before !== undefined && before.version !== found.version) {
+    const { version } = before;
+    const warning = `version ${found.version} of ${found.name} is installed, and ${version} runs; restart the program to use ${found.version}`;
+    return remember({ ...before, warnings: [warning] });
+  }
   const core = await readPackage(await ownFolder());
   checkApi(name, found, core, manager);
-  const { driver, version } = await driverIn(name, found, core, manager);
+  const driver = await driverIn(name, found, manager);
   if (driver === undefined) {
     throw new DriverLoadError({
       reason: 'not-a-driver',
@@ -239,20 +247,20 @@ async function loadFrom(name: string, found: PackageInfo, manager: PackageManage
       remedy: 'report it to the authors of the package, or install another version of it',
     });
   }
-  const warnings = [...staleness(found, version), ...(await copiesOfCore(found, core, manager))];
-  const description: DriverPackage = { ...describe(found), version, warnings };
-  packages.set(driver, description);
-  return { ...description, driver };
+  const loaded = { ...describe(found), driver, warnings: await copiesOfCore(found, core, manager) };
+  running.set(found.lookup, loaded);
+  return remember(loaded);
 }
 
-async function driverIn(
-  name: string,
-  found: PackageInfo,
-  core: PackageInfo | undefined,
-  manager: PackageManager,
-): Promise<FreshDriver> {
+function remember(loaded: LoadedDriver): LoadedDriver {
+  const { driver, ...description } = loaded;
+  packages.set(driver, description);
+  return loaded;
+}
+
+async function driverIn(name: string, found: PackageInfo, manager: PackageManager): Promise<Driver | undefined> {
   try {
-    return await freshDriver(found, core?.folder, async () => exportedDriver(await loadModule(found)));
+    return exportedDriver(await loadModule(found));
   } catch (error) {
     throw new DriverLoadError({
       reason: 'broken',
@@ -262,14 +270,6 @@ async function driverIn(
       cause: error,
     });
   }
-}
-
-function staleness(found: PackageInfo, version: string): string[] {
-  if (found.version === version) return [];
-  return [
-    `${found.name} ${found.version} is installed, and ${version} still runs: an ES module cannot be loaded a second ` +
-      'time; restart the program to use the new version',
-  ];
 }
 
 function describe(found: PackageInfo): Omit<DriverPackage, 'warnings'> {

@@ -10,6 +10,8 @@ export interface PackageInfo {
   readonly version: string;
   /** Without symbolic links. */
   readonly folder: string;
+  /** The folder as it was looked up; the same for every version that a package manager installs. */
+  readonly lookup: string;
   /** package.json. */
   readonly manifest: JsonObject;
 }
@@ -50,6 +52,7 @@ export async function readPackage(folder: string): Promise<PackageInfo | undefin
     name: typeof name === 'string' ? name : '',
     version: typeof version === 'string' ? version : '',
     folder: await realpath(folder),
+    lookup: folder,
     manifest,
   };
 }
