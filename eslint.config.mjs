@@ -2,6 +2,7 @@
 import { existsSync } from 'node:fs';
 import js from '@eslint/js';
 import tseslint from 'typescript-eslint';
+import { importDirection } from './tooling/eslint/import-direction.mjs';
 
 // Tests have a project of their own, which the nearest tsconfig.json does not name. Run in a package's folder, eslint needs
 // that package's only.
@@ -21,7 +22,9 @@ export default tseslint.config(
   tseslint.configs.strictTypeChecked,
   {
     languageOptions: { parserOptions: { projectService: true } },
+    plugins: { nodepool: { rules: { 'import-direction': importDirection } } },
     rules: {
+      'nodepool/import-direction': 'error',
       '@typescript-eslint/consistent-type-imports': 'error',
       '@typescript-eslint/explicit-module-boundary-types': 'error',
       '@typescript-eslint/switch-exhaustiveness-check': ['error', { considerDefaultExhaustiveForUnions: true }],

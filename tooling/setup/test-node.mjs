@@ -9,7 +9,7 @@ import { createRequire } from 'node:module';
 import { delimiter, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-const DEFAULT_PACKAGES = ['zookeeper', 'core', 'launcher'];
+const DEFAULT_PACKAGES = ['zookeeper', 'pyyaml', 'core', 'store', 'config', 'daemon', 'launcher'];
 
 const root = join(dirname(fileURLToPath(import.meta.url)), '..', '..');
 const [version, ...named] = process.argv.slice(2);

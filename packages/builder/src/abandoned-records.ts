@@ -3,7 +3,8 @@
  * were left by somebody who is gone. They become `failed`, so that the clean-up takes them.
  */
 
-import { sleep, type BuildHandle, type UploadHandle, type UploadPlace } from '@nodepool/core';
+import { sleep } from '@nodepool/core';
+import type { BuildHandle, UploadHandle, UploadPlace } from '@nodepool/store';
 import { recordInterruptedBuild } from './build-failure.js';
 import type { BuilderContext } from './context.js';
 

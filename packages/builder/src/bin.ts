@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 /** The program `nodepool-builder`. */
-import { ignoreBrokenPipes, ProcessSignals } from '@nodepool/core/process-setup';
+import { ignoreBrokenPipes, ProcessSignals } from '@nodepool/daemon/process-setup';
 
 // Before the rest of the program is loaded, which takes a while.
 const signals = new ProcessSignals();

@@ -1,6 +1,7 @@
 /** The record of an image's last failed build, as `image-status` and `dib-image-list` show it. */
 
-import { reasonOf, type BuildHandle, type BuildingLock, type ImageBuildFailure } from '@nodepool/core';
+import { reasonOf, type ImageBuildFailure } from '@nodepool/core';
+import type { BuildHandle, BuildingLock } from '@nodepool/store';
 import { unixSeconds, type BuilderContext } from './context.js';
 import { BuildFailedError } from './disk-image-creator.js';
 

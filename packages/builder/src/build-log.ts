@@ -3,7 +3,8 @@
 import { createWriteStream, type WriteStream } from 'node:fs';
 import { mkdir, readdir, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { reasonOf, type BuildRef, type Logger } from '@nodepool/core';
+import { reasonOf, type Logger } from '@nodepool/core';
+import type { BuildRef } from '@nodepool/store';
 import { BUILD_ID } from './disk-image-files.js';
 
 /** So many characters of the output are kept to tell its last line, and so many of that line are told. */

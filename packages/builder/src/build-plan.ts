@@ -1,6 +1,7 @@
 /** Which images are to be built, and why. */
 
-import type { DiskImageConfig, ImageBuild, ImageStore } from '@nodepool/core';
+import type { DiskImageConfig, ImageBuild } from '@nodepool/core';
+import type { ImageStore } from '@nodepool/store';
 
 export type BuildReason = 'requested' | 'missing' | 'formats' | 'age';
 

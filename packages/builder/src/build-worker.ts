@@ -1,7 +1,9 @@
 /** Builds the images that need it, several at once, the most urgent first. Woken by what happens to images, and by their age. */
 
 import { setMaxListeners } from 'node:events';
-import { requiredFormats, type BuildingLock, type NodepoolConfig, type TaskHandle } from '@nodepool/core';
+import { requiredFormats, type NodepoolConfig } from '@nodepool/config';
+import type { BuildingLock } from '@nodepool/store';
+import type { TaskHandle } from '@nodepool/core';
 import type { BuildActivity } from './activity.js';
 import { Agenda } from './agenda.js';
 import { BackOff } from './back-off.js';

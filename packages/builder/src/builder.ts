@@ -3,13 +3,9 @@
  * configuration. What is done is decided in the workers and their plans.
  */
 
-import {
-  requiredFormats,
-  silentMetrics,
-  type ComponentData,
-  type ComponentHandle,
-  type NodepoolConfig,
-} from '@nodepool/core';
+import { requiredFormats, type NodepoolConfig } from '@nodepool/config';
+import { silentMetrics } from '@nodepool/core';
+import type { ComponentData, ComponentHandle } from '@nodepool/store';
 import type { BuilderActivity } from './activity.js';
 import { BuildWorker } from './build-worker.js';
 import { CleanupWorker } from './cleanup-worker.js';

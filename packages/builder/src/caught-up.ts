@@ -1,6 +1,6 @@
 /** Brings the caches up to date before something is decided under a lock. */
 
-import { IMAGES_ROOT, type Store } from '@nodepool/core';
+import { IMAGES_ROOT, type Store } from '@nodepool/store';
 
 /**
  * Resolves when the store knows what others had written when this was called. Answers come in order: the first read is

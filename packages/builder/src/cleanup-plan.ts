@@ -5,15 +5,9 @@
  * of an operator, since the clean-up makes no build so that has an upload in service. What somebody works on is left alone.
  */
 
-import {
-  isUsableUpload,
-  type BuildRef,
-  type DiskImageConfig,
-  type ImageBuild,
-  type ImageStore,
-  type ImageUpload,
-  type NodepoolConfig,
-} from '@nodepool/core';
+import { isUsableUpload, type ImageBuild, type ImageUpload, type DiskImageConfig } from '@nodepool/core';
+import type { BuildRef, ImageStore } from '@nodepool/store';
+import type { NodepoolConfig } from '@nodepool/config';
 import { newestReadyBuild, readyBuilds } from './build-plan.js';
 import { formatsToUpload } from './upload-plan.js';
 

@@ -7,8 +7,8 @@ import {
   type GuardedCalls,
   type ImageUpload,
   type ListedImage,
-  type LockedUpload,
 } from '@nodepool/core';
+import type { LockedUpload } from '@nodepool/store';
 import { recordInterruptedBuild } from './build-failure.js';
 import { caughtUp } from './caught-up.js';
 import type { BuildCleanup, CleanupPlan } from './cleanup-plan.js';

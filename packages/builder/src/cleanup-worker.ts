@@ -4,15 +4,9 @@
  */
 
 import { setMaxListeners } from 'node:events';
-import {
-  GuardedCalls,
-  isDriverError,
-  Slots,
-  TimerQueue,
-  type BuildRef,
-  type ImageUpload,
-  type NodepoolConfig,
-} from '@nodepool/core';
+import { GuardedCalls, isDriverError, Slots, TimerQueue, type ImageUpload } from '@nodepool/core';
+import type { BuildRef } from '@nodepool/store';
+import type { NodepoolConfig } from '@nodepool/config';
 import type { CleanupActivity } from './activity.js';
 import { Agenda } from './agenda.js';
 import { BackOff } from './back-off.js';

@@ -1,6 +1,7 @@
 /** What every part of the builder gets to live with. */
 
-import type { Clock, Logger, Metrics, RandomSource, Store, TaskSupervisor } from '@nodepool/core';
+import type { Clock, Logger, Metrics, RandomSource, TaskSupervisor } from '@nodepool/core';
+import type { Store } from '@nodepool/store';
 import type { DiskImageCreator } from './disk-image-creator.js';
 import type { DiskImageFiles } from './disk-image-files.js';
 import type { PostUploadHook } from './post-upload-hook.js';

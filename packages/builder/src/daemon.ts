@@ -6,18 +6,12 @@ import {
   EventLoopMonitor,
   followConfig,
   fullyQualifiedHostname,
-  openStore,
-  packageVersion,
-  systemClock,
-  systemRandom,
-  TaskSupervisor,
-  type ConfigWatcher,
   type Daemon,
   type DaemonSetup,
-  type Logger,
-  type NodepoolConfig,
-  type Store,
-} from '@nodepool/core';
+} from '@nodepool/daemon';
+import type { ConfigWatcher, NodepoolConfig } from '@nodepool/config';
+import { openStore, type Store } from '@nodepool/store';
+import { packageVersion, systemClock, systemRandom, TaskSupervisor, type Logger } from '@nodepool/core';
 import { Builder } from './builder.js';
 import { builderIdOf, ImagesDirError } from './builder-id.js';
 import { DibProcesses } from './dib-process.js';

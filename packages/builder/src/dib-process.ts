@@ -7,7 +7,8 @@ import { spawn, type ChildProcess } from 'node:child_process';
 import { access, constants } from 'node:fs/promises';
 import { constants as system } from 'node:os';
 import { basename, join } from 'node:path';
-import { abortReason, errorCodeOf, reasonOf, sleep, type BuildRef, type Clock, type Logger } from '@nodepool/core';
+import { abortReason, errorCodeOf, reasonOf, sleep, type Clock, type Logger } from '@nodepool/core';
+import type { BuildRef } from '@nodepool/store';
 import { BuildLog, logPath, removeOldLogs } from './build-log.js';
 import { BuildFailedError, type DiskImageCreator, type DiskImageJob } from './disk-image-creator.js';
 

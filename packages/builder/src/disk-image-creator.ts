@@ -1,6 +1,7 @@
 /** The making of disk images, as the build worker sees it. Implementation: `dib-process.ts`. */
 
-import type { BuildRef, Logger } from '@nodepool/core';
+import type { BuildRef } from '@nodepool/store';
+import type { Logger } from '@nodepool/core';
 
 /** One run of `disk-image-create`. */
 export interface DiskImageJob {

@@ -1,6 +1,6 @@
 /** The files of builds on this builder's disk, as its workers see them. Implementation: `images-dir.ts`. */
 
-import type { BuildRef } from '@nodepool/core';
+import type { BuildRef } from '@nodepool/store';
 
 /** Ids of builds: uuids in hexadecimal digits; those of old data are sequence numbers. */
 export const BUILD_ID = /^(?:[0-9a-f]{32}|[0-9]{10})$/;

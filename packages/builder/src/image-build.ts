@@ -1,14 +1,7 @@
 /** One build of one image, from the lock that we hold to the record that says how it ended. */
 
-import {
-  linkSignals,
-  reasonOf,
-  type BuildHandle,
-  type BuildingLock,
-  type DiskImageConfig,
-  type ImageBuildData,
-  type Logger,
-} from '@nodepool/core';
+import { linkSignals, reasonOf, type ImageBuildData, type Logger, type DiskImageConfig } from '@nodepool/core';
+import type { BuildHandle, BuildingLock } from '@nodepool/store';
 import { failAbandonedBuilds } from './abandoned-records.js';
 import { failureReason, recordFailedBuild } from './build-failure.js';
 import { readyBuilds } from './build-plan.js';

@@ -4,14 +4,8 @@
  * again. Nothing is deleted here, and the mark goes away if the image is listed again.
  */
 
-import {
-  externalIdKey,
-  GuardedCalls,
-  TimerQueue,
-  type Call,
-  type ImageUpload,
-  type NodepoolConfig,
-} from '@nodepool/core';
+import { externalIdKey, GuardedCalls, TimerQueue, type Call, type ImageUpload } from '@nodepool/core';
+import type { NodepoolConfig } from '@nodepool/config';
 import { Agenda } from './agenda.js';
 import type { BuilderContext } from './context.js';
 import type { ImageProvider, ImageProviders } from './image-providers.js';

@@ -1,14 +1,7 @@
 /** The providers that images are uploaded to: started, followed through changes of the configuration, stopped when nobody uses them. */
 
-import {
-  sameProvider,
-  startProvider,
-  type ImageManager,
-  type Logger,
-  type NodepoolConfig,
-  type Provider,
-  type ProviderConfig,
-} from '@nodepool/core';
+import { sameProvider, type NodepoolConfig } from '@nodepool/config';
+import { startProvider, type ImageManager, type Logger, type Provider, type ProviderConfig } from '@nodepool/core';
 import type { BuilderContext } from './context.js';
 
 /** A provider whose images can be managed. */

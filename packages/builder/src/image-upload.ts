@@ -12,9 +12,8 @@ import {
   type ImageBuild,
   type ImageUploadData,
   type Logger,
-  type UploadHandle,
-  type UploadingLock,
 } from '@nodepool/core';
+import type { UploadHandle, UploadingLock } from '@nodepool/store';
 import { failAbandonedUploads } from './abandoned-records.js';
 import { FAILED_UPLOADS, UPLOAD_DURATION } from './builder-metrics.js';
 import { unixSeconds, type BuilderContext } from './context.js';

@@ -2,7 +2,8 @@
 
 import { readdir, rm, stat, statfs } from 'node:fs/promises';
 import { join } from 'node:path';
-import { errorCodeOf, type BuildRef } from '@nodepool/core';
+import { errorCodeOf } from '@nodepool/core';
+import type { BuildRef } from '@nodepool/store';
 import { CHECKSUM_KINDS, readChecksum, writeChecksums } from './checksums.js';
 import { BuildFailedError } from './disk-image-creator.js';
 import { BUILD_ID, type Checksums, type DiskImageFile, type DiskImageFiles } from './disk-image-files.js';

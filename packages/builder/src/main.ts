@@ -1,7 +1,8 @@
 /** From the command line to the exit code. */
 
-import { runDaemon } from '@nodepool/core';
-import type { ProcessSignals } from '@nodepool/core/process-setup';
+import { connectToZooKeeper } from '@nodepool/store';
+import { runDaemon } from '@nodepool/daemon';
+import type { ProcessSignals } from '@nodepool/daemon/process-setup';
 import { makeBuilderDaemon } from './daemon.js';
 import { parseCommandLine, PROGRAM_NAME } from './program.js';
 
@@ -15,6 +16,7 @@ export async function main(argv: readonly string[], signals: ProcessSignals): Pr
     name: PROGRAM_NAME,
     options: options.daemon,
     signals,
+    connect: connectToZooKeeper,
     prometheus: false,
     stopMessage: 'Stopping; builds and uploads that run are waited for',
     complain,

@@ -3,7 +3,8 @@
  * it. A disk tells nobody, so it is looked at from time to time.
  */
 
-import { buildPath, type BuildRef, type Timer } from '@nodepool/core';
+import { buildPath, type BuildRef } from '@nodepool/store';
+import type { Timer } from '@nodepool/core';
 import type { BuilderContext } from './context.js';
 
 /** Between two looks at the disk, milliseconds. */

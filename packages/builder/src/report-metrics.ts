@@ -1,6 +1,7 @@
 /** Tells the metrics what a builder does, whenever they are collected. */
 
-import type { Gauge, MetricLabels, NodepoolConfig } from '@nodepool/core';
+import type { Gauge, MetricLabels } from '@nodepool/core';
+import type { NodepoolConfig } from '@nodepool/config';
 import type { BuilderActivity } from './activity.js';
 import {
   BUILD_REQUESTS,

@@ -1,6 +1,7 @@
 /** Everything that runs in a builder and what it waits for, written to the log as `nodepool.stack_dump`. */
 
-import { dumpProcess, type Logger, type ProcessDumpSources } from '@nodepool/core';
+import { dumpProcess, type ProcessDumpSources } from '@nodepool/daemon';
+import type { Logger } from '@nodepool/core';
 import type { BuilderActivity } from './activity.js';
 
 export interface BuilderDumpSources extends ProcessDumpSources {

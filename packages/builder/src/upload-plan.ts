@@ -1,6 +1,7 @@
 /** Which builds are to be uploaded where. */
 
-import { isUsableUpload, type ImageBuild, type ImageStore, type ProviderConfig } from '@nodepool/core';
+import { isUsableUpload, type ImageBuild, type ProviderConfig } from '@nodepool/core';
+import type { ImageStore } from '@nodepool/store';
 import { newestReadyBuild } from './build-plan.js';
 
 /**

@@ -1,6 +1,7 @@
 /** How far an upload is: told to the log from time to time, and written to its record for `image-list`. */
 
-import { reasonOf, type Clock, type Logger, type UploadHandle } from '@nodepool/core';
+import { reasonOf, type Clock, type Logger } from '@nodepool/core';
+import type { UploadHandle } from '@nodepool/store';
 
 /** Between two lines of progress. */
 const TELL_MS = 60_000;

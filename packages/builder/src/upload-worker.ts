@@ -7,10 +7,10 @@ import {
   isUsableUpload,
   TimerQueue,
   type ImageBuild,
-  type NodepoolConfig,
   type TaskHandle,
-  type UploadingLock,
 } from '@nodepool/core';
+import type { NodepoolConfig } from '@nodepool/config';
+import type { UploadingLock } from '@nodepool/store';
 import type { UploadActivity } from './activity.js';
 import { Agenda } from './agenda.js';
 import { BackOff } from './back-off.js';

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { silentLogger, systemClock, type LogFields, type Logger } from '@nodepool/core';
 import { FAKE_DIB_COMMAND, type FakeDibMode } from '@nodepool/fake-dib';
-import { VirtualClock } from '@nodepool/zookeeper';
+import { VirtualClock } from '@nodepool/core/testing';
 import { BuildFailedError, DibProcesses, ImagesDir, type DiskImageJob } from '../src/index.js';
 import { dibCommand } from '../src/dib-command.js';
 import { eventually, processesWith } from './support/processes.js';

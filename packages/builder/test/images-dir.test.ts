@@ -5,7 +5,7 @@ import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promis
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from '@jest/globals';
-import { seededRandom } from '@nodepool/core';
+import { seededRandom } from '@nodepool/core/testing';
 import { builderIdOf } from '../src/builder-id.js';
 import { ImagesDir } from '../src/index.js';
 

@@ -1,8 +1,8 @@
 /** The keys that statsd gets: dashboards and alerts of an existing Nodepool know them. */
 
 import { expect, it } from '@jest/globals';
-import { MetricsRegistry } from '@nodepool/core';
-import { VirtualClock } from '@nodepool/zookeeper';
+import { MetricsRegistry } from '@nodepool/daemon';
+import { VirtualClock } from '@nodepool/core/testing';
 import * as metrics from '../src/builder-metrics.js';
 
 const image = 'debian.12';

@@ -1,7 +1,8 @@
 /** What monitoring sees of builders: the keys of the existing ones. */
 
 import { afterEach, beforeEach, expect, it } from '@jest/globals';
-import { MetricsRegistry, type StatsdSender } from '@nodepool/core';
+import { MetricsRegistry } from '@nodepool/daemon';
+import type { StatsdSender } from '@nodepool/core';
 import { World, type Site } from './support/world.js';
 
 const INTERVAL_MS = 10_000;

@@ -1,6 +1,8 @@
 /** What commands get to work with; tests give them something else than the process. */
 
-import type { Clock, Logger, NodepoolConfig, RandomSource, Store } from '@nodepool/core';
+import type { Clock, Logger, RandomSource } from '@nodepool/core';
+import type { NodepoolConfig } from '@nodepool/config';
+import type { Store } from '@nodepool/store';
 
 export interface Output {
   /** A line (or several) of the result, on stdout. */

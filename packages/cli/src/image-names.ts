@@ -1,6 +1,8 @@
 /** Images, builds and providers as people name them. */
 
-import { didYouMean, dibImageId, type DiskImageConfig, type ImageBuild } from '@nodepool/core';
+import type { DiskImageConfig, ImageBuild } from '@nodepool/core';
+import { didYouMean } from '@nodepool/config';
+import { dibImageId } from '@nodepool/store';
 import { RefusedError, type StoreContext } from './command-context.js';
 
 /** The configuration of an image that can be built. Throws `RefusedError`, with what was probably meant. */

@@ -1,6 +1,6 @@
 /** Takes the lock of a node for a command. */
 
-import type { NodeHandle } from '@nodepool/core';
+import type { NodeHandle } from '@nodepool/store';
 import { RefusedError, type StoreContext } from './command-context.js';
 import { startDeadline } from './wait.js';
 

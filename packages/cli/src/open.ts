@@ -1,21 +1,17 @@
 /** Opens what commands work with: the configuration, the log, ZooKeeper. */
 
 import { hostname } from 'node:os';
+import { connectToZooKeeper, openStore } from '@nodepool/store';
 import {
-  connectToZooKeeper,
   DriverLoadError,
   formatProblem,
   loadConfig,
-  openStore,
-  setUpLogging,
-  silentLogger,
-  systemClock,
-  systemRandom,
   type DiscoverDriver,
   type LoadResult,
-  type Logger,
   type NodepoolConfig,
-} from '@nodepool/core';
+} from '@nodepool/config';
+import { setUpLogging } from '@nodepool/daemon';
+import { silentLogger, systemClock, systemRandom, type Logger } from '@nodepool/core';
 import { RefusedError, type StoreContext } from './command-context.js';
 import type { CommonOptions, ProcessIo } from './process-io.js';
 

@@ -9,7 +9,7 @@ import {
   unresolvedFailure,
   type CorruptRecord,
   type RecordList,
-} from '@nodepool/core';
+} from '@nodepool/store';
 import type { ListFormat, Output, StoreContext } from './command-context.js';
 
 export function printList(out: Output, list: RecordList, format: ListFormat): void {

@@ -1,6 +1,8 @@
 /** What the program gets from the process that it runs in; tests give it something else. */
 
-import type { Clock, ConnectOptions, RandomSource, ZooKeeperConfig } from '@nodepool/core';
+import type { Clock, RandomSource } from '@nodepool/core';
+import type { ConnectOptions } from '@nodepool/store';
+import type { ZooKeeperConfig } from '@nodepool/config';
 import type { ZooKeeper } from '@nodepool/zookeeper';
 import type { Ask, Output } from './command-context.js';
 

@@ -1,7 +1,7 @@
 /** Gathers what `nodepool drivers` lists. */
 
 import { dirname, resolve } from 'node:path';
-import { defaultDriverFolders, formatProblem, listInstalledDrivers, type NodepoolConfig } from '@nodepool/core';
+import { defaultDriverFolders, formatProblem, listInstalledDrivers, type NodepoolConfig } from '@nodepool/config';
 import type { ListFormat } from './command-context.js';
 import { drivers } from './commands/drivers.js';
 import { readConfig } from './open.js';

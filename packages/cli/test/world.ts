@@ -2,18 +2,11 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import {
-  openStore,
-  seededRandom,
-  type ImageBuild,
-  type ImageBuildData,
-  type ImageUpload,
-  type ImageUploadData,
-  type NodeData,
-  type PoolComponentData,
-  type Store,
-} from '@nodepool/core';
-import { SimulatedZooKeeperServer, VirtualClock, type ZooKeeper } from '@nodepool/zookeeper';
+import { openStore, type PoolComponentData, type Store } from '@nodepool/store';
+import { seededRandom, VirtualClock } from '@nodepool/core/testing';
+import type { ImageBuild, ImageBuildData, ImageUpload, ImageUploadData, NodeData } from '@nodepool/core';
+import { SimulatedZooKeeperServer } from '@nodepool/zookeeper/simulated';
+import type { ZooKeeper } from '@nodepool/zookeeper';
 import { run } from '../src/index.js';
 import { CapturedOutput } from './console.js';
 

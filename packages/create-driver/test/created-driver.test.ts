@@ -6,7 +6,8 @@ import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { delimiter, dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { beforeAll, describe, expect, it } from '@jest/globals';
-import { DRIVER_API, loadConfig } from '@nodepool/core';
+import { DRIVER_API } from '@nodepool/core';
+import { loadConfig } from '@nodepool/config';
 import { satisfies } from 'semver';
 import { createDriver, FRAMEWORKS, namesOf, type Framework } from '../src/index.js';
 

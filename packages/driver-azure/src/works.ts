@@ -1,11 +1,10 @@
 /** What the state machines of one provider share. */
 
-import { DriverError, sleep, type Call, type Clock, type RandomSource } from '@nodepool/core';
+import { DriverError, sleep, type Call, type Clock, type RandomSource, type JsonValue } from '@nodepool/core';
 import type { Accepted } from './client/arm.js';
 import type { Client } from './client/client.js';
 import type { AzureProvider } from './config.js';
 import { Lookups } from './lookups.js';
-import type { JsonValue } from '@nodepool/core';
 
 export class Works {
   readonly lookups: Lookups;

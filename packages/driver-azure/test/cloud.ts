@@ -1,6 +1,7 @@
 /** A simulated Azure, and provider sections for it, as the tests of this package want them. */
 
-import { seededRandom, silentLogger, type Call, type Clock, type JsonObject } from '@nodepool/core';
+import { seededRandom } from '@nodepool/core/testing';
+import { silentLogger, type Call, type Clock, type JsonObject } from '@nodepool/core';
 import {
   SAMPLE_SUBNET_ID,
   startSimulatedAzure,

@@ -5,7 +5,7 @@ import { execFileSync } from 'node:child_process';
 import { readFileSync, mkdtempSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { formatProblem, loadConfig, type NodepoolConfig } from '@nodepool/core';
+import { formatProblem, loadConfig, type NodepoolConfig } from '@nodepool/config';
 import { azureDriver, type AzureProvider } from '../src/index.js';
 import { readAuth } from '../src/auth.js';
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env node
 /** The program `nodepool-example-cloud`: the example cloud as a process of its own. */
 
-import { isJsonObject, packageVersion, seededRandom, systemClock, systemRandom, type JsonValue } from '@nodepool/core';
-import { ignoreBrokenPipes } from '@nodepool/core/process-setup';
+import { isJsonObject, packageVersion, systemClock, systemRandom, type JsonValue } from '@nodepool/core';
+import { seededRandom } from '@nodepool/core/testing';
 import { Command, InvalidArgumentError } from 'commander';
 import { ExampleCloud } from './cloud/cloud.js';
 import { CloudSettingsError, readCloudSettings } from './cloud/settings-reader.js';
@@ -86,7 +86,8 @@ function readValue(text: string): JsonValue {
 }
 
 async function main(): Promise<void> {
-  ignoreBrokenPipes();
+  // `nodepool-example-cloud --help | head`: the reader closes the pipe early.
+  process.stdout.on('error', () => process.exit());
   const command = commandLine().parse();
   const options = command.opts<Options>();
   try {

@@ -1,8 +1,15 @@
 /** The JSON of the HTTP API, read: whatever came, in the types of the cloud or an error that says what is wrong. */
 
 import { isJsonObject, type JsonObject } from '@nodepool/core';
-import type { CloudDescription, CloudErrorCode, CloudImage, CloudInstance, Page } from './cloud/types.js';
-import { CLOUD_ERROR_STATUS, CloudError } from './cloud/types.js';
+import {
+  type CloudDescription,
+  type CloudErrorCode,
+  type CloudImage,
+  type CloudInstance,
+  type Page,
+  CLOUD_ERROR_STATUS,
+  CloudError,
+} from './cloud/types.js';
 
 /** An answer that is not what the API promises. */
 export class WireError extends Error {

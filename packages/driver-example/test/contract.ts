@@ -1,7 +1,8 @@
 /** The example driver and its cloud as the driver kit wants them: once within the process, once over HTTP. */
 
 import { join } from 'node:path';
-import { seededRandom, type ExternalId, type JsonObject } from '@nodepool/core';
+import { seededRandom } from '@nodepool/core/testing';
+import type { ExternalId, JsonObject } from '@nodepool/core';
 import { simulatedTime, type CloudResource, type DriverSubject, type TestCloud } from '@nodepool/driver-kit';
 import { ExampleAdapter } from '../src/adapter.js';
 import { readCloudSettings } from '../src/cloud/settings-reader.js';

@@ -1,10 +1,10 @@
 /** What the tests of this package share. */
 
-import { seededRandom, silentLogger, VirtualClock, type Call, type Clock } from '@nodepool/core';
+import { seededRandom, VirtualClock } from '@nodepool/core/testing';
+import { silentLogger, type Call, type Clock, type JsonObject } from '@nodepool/core';
 import { ExampleCloud } from '../src/cloud/cloud.js';
 import { readCloudSettings } from '../src/cloud/settings-reader.js';
 import type { ImageSpec, InstanceSpec } from '../src/cloud/types.js';
-import type { JsonObject } from '@nodepool/core';
 
 /** A cloud on a virtual clock, with settings as they are written in the configuration. */
 export function cloudWith(section: JsonObject = {}, seed = 1): { cloud: ExampleCloud; clock: VirtualClock } {

@@ -5,7 +5,8 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from '@jest/globals';
-import { VirtualClock, type ImageUploadRequest, type JsonObject, type Resource } from '@nodepool/core';
+import { VirtualClock } from '@nodepool/core/testing';
+import type { ImageUploadRequest, JsonObject, Resource } from '@nodepool/core';
 import { DEFAULT_SETTINGS } from '../src/cloud/settings.js';
 import { callOn, cloudWith, failureOf, instanceSpec } from './helpers.js';
 import {

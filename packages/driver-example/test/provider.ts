@@ -2,7 +2,6 @@
 
 import {
   isDriverError,
-  seededRandom,
   silentLogger,
   TaskSupervisor,
   type ApiCall,
@@ -17,6 +16,7 @@ import {
   type Provider,
   type RequestInfo,
 } from '@nodepool/core';
+import { seededRandom } from '@nodepool/core/testing';
 import { exampleDriver, type ExampleCloud } from '../src/index.js';
 import { callOn } from './helpers.js';
 

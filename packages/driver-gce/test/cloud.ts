@@ -1,6 +1,7 @@
 /** A simulated Google Cloud, and what the tests of this package need of it. */
 
-import { seededRandom, sleep, systemClock, VirtualClock, type JsonObject } from '@nodepool/core';
+import { seededRandom, VirtualClock } from '@nodepool/core/testing';
+import { sleep, systemClock, type JsonObject } from '@nodepool/core';
 import {
   BUCKET,
   PROJECT,

@@ -5,7 +5,8 @@ import { execFileSync } from 'node:child_process';
 import { mkdtempSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { formatProblem, loadConfig, type JsonObject, type LoadResult } from '@nodepool/core';
+import { formatProblem, loadConfig, type LoadResult } from '@nodepool/config';
+import type { JsonObject } from '@nodepool/core';
 import { driver } from '../src/index.js';
 import { section } from './cloud.js';
 

@@ -2,7 +2,6 @@
 
 import {
   isDriverError,
-  seededRandom,
   silentLogger,
   TaskSupervisor,
   type ApiCall,
@@ -17,6 +16,7 @@ import {
   type RequestInfo,
   type Resource,
 } from '@nodepool/core';
+import { seededRandom } from '@nodepool/core/testing';
 import { driver } from '../src/index.js';
 import { section, sectionFor, ZONE, type OpenCloud } from './cloud.js';
 

@@ -1,7 +1,7 @@
 /** A provider as one process has it, with everything that it does written down. */
 
+import { seededRandom } from '@nodepool/core/testing';
 import {
-  seededRandom,
   silentLogger,
   TaskSupervisor,
   type ApiCall,

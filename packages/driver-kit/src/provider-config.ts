@@ -2,12 +2,12 @@
 
 import {
   entriesAt,
-  type DiskImageConfig,
   type Driver,
   type JsonObject,
   type LabelConfig,
   type PoolConfig,
   type ProviderConfig,
+  type DiskImageConfig,
 } from '@nodepool/core';
 
 /** Throws when the driver finds something wrong with the section. */

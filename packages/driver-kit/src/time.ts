@@ -1,6 +1,7 @@
 /** The time of a test: how it passes, and how one waits in it for something to happen. */
 
-import { sleep, systemClock, VirtualClock, type Clock } from '@nodepool/core';
+import { sleep, systemClock, type Clock } from '@nodepool/core';
+import { VirtualClock } from '@nodepool/core/testing';
 import { InputOutput } from './input-output.js';
 
 export interface TestTime {

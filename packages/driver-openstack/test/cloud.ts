@@ -1,6 +1,7 @@
 /** A simulated OpenStack, and providers of this driver on it, as the tests of this package want them. */
 
-import { seededRandom, silentLogger, type Call, type Clock, type JsonObject } from '@nodepool/core';
+import { seededRandom } from '@nodepool/core/testing';
+import { silentLogger, type Call, type Clock, type JsonObject } from '@nodepool/core';
 import { startSimulatedOpenStack, type CloudSettings, type SimulatedOpenStack } from '@nodepool/simulated-openstack';
 import { simulatedTime, type TestTime } from '@nodepool/driver-kit';
 import { Client } from '../src/client/client.js';

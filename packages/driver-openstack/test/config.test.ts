@@ -4,7 +4,8 @@ import { describe, expect, it } from '@jest/globals';
 import { mkdtempSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { formatProblem, loadConfig, type NodepoolConfig, type ProviderConfig } from '@nodepool/core';
+import { formatProblem, loadConfig, type NodepoolConfig } from '@nodepool/config';
+import type { ProviderConfig } from '@nodepool/core';
 import { openStackDriver, type OpenStackProvider, type Surroundings } from '../src/index.js';
 
 const FILES = join(__dirname, '..', '..', 'core', 'test', 'config', 'files');

@@ -2,7 +2,6 @@
 
 import {
   isDriverError,
-  seededRandom,
   silentLogger,
   TaskSupervisor,
   type ApiCall,
@@ -19,6 +18,7 @@ import {
   type RequestInfo,
   type Resource,
 } from '@nodepool/core';
+import { seededRandom } from '@nodepool/core/testing';
 import { openStackDriver } from '../src/index.js';
 import { callOn, PROVIDER, section, type OpenCloud } from './cloud.js';
 

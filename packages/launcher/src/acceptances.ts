@@ -1,19 +1,10 @@
 /** Takes requests into the hands of a pool: those that are served, and those that are only to be given another state. */
 
-import {
-  LostOwnershipError,
-  RequestGoneError,
-  type AcceptedRequest,
-  type LogFields,
-  type NodeData,
-  type NodeRequest,
-  type NodeRequestHandler,
-  type RequestEntry,
-} from '@nodepool/core';
+import { LostOwnershipError, RequestGoneError, type AcceptedRequest, type RequestEntry } from '@nodepool/store';
+import type { LogFields, NodeData, NodeRequest, NodeRequestHandler } from '@nodepool/core';
 import { isZooKeeperError } from '@nodepool/zookeeper';
-import type { Assignment, Part } from './assignment.js';
+import { type Assignment, type Part, inWords } from './assignment.js';
 import type { Concurrency } from './concurrency.js';
-import { inWords } from './assignment.js';
 import { unixSeconds } from './context.js';
 import { plannedNode } from './node-record.js';
 import type { RequestActivity } from './observe/activity.js';

@@ -4,11 +4,10 @@ import {
   QuotaInformation,
   type ImageUpload,
   type LabelConfig,
-  type NodeEntry,
   type NodeRequest,
   type NodeRequestHandler,
-  type NodeStore,
 } from '@nodepool/core';
+import type { NodeEntry, NodeStore } from '@nodepool/store';
 import { useOf } from './quota-scope.js';
 
 /** What serves one label of the request. */

@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 /** The program `nodepool-launcher`. */
 import { setFlagsFromString } from 'node:v8';
-import { ignoreBrokenPipes, ProcessSignals } from '@nodepool/core/process-setup';
+import { ignoreBrokenPipes, ProcessSignals } from '@nodepool/daemon/process-setup';
 
 // Before the rest of the program is loaded, which takes a while.
 const signals = new ProcessSignals();

@@ -4,7 +4,8 @@
  * next one, so that its absence alone must not fail a request.
  */
 
-import type { Change, Clock, ComponentEntry, ComponentStore, PoolComponentData, Timer } from '@nodepool/core';
+import type { Change, ComponentEntry, ComponentStore, PoolComponentData } from '@nodepool/store';
+import type { Clock, Timer } from '@nodepool/core';
 
 /** How long a pool that left the registry remains a candidate, milliseconds: the restart of a launcher. */
 const RETURN_MS = 30_000;

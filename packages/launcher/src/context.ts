@@ -1,6 +1,8 @@
 /** What every part of the launcher gets to live with. */
 
-import type { Clock, DecisionRecorder, Logger, Metrics, RandomSource, Store, TaskSupervisor } from '@nodepool/core';
+import type { Clock, Logger, Metrics, RandomSource, TaskSupervisor } from '@nodepool/core';
+import type { DecisionRecorder } from './diagnostics/decisions.js';
+import type { Store } from '@nodepool/store';
 
 export interface LauncherContext {
   readonly store: Store;

@@ -1,23 +1,12 @@
 /** Everything that a running launcher process holds, from start to stop. */
 
 import { hostname } from 'node:os';
-import {
-  BlockWatch,
-  DecisionLog,
-  EventLoopMonitor,
-  NodeScanner,
-  TaskSupervisor,
-  followConfig,
-  openStore,
-  packageVersion,
-  systemClock,
-  systemRandom,
-  type ConfigWatcher,
-  type Daemon,
-  type DaemonSetup,
-  type Logger,
-  type Store,
-} from '@nodepool/core';
+import { BlockWatch, EventLoopMonitor, followConfig, type Daemon, type DaemonSetup } from '@nodepool/daemon';
+import { TaskSupervisor, packageVersion, systemClock, systemRandom, type Logger } from '@nodepool/core';
+import { openStore, type Store } from '@nodepool/store';
+import type { ConfigWatcher } from '@nodepool/config';
+import { DecisionLog } from './diagnostics/decisions.js';
+import { NodeScanner } from './launch/scan/node-scanner.js';
 import { Launcher } from './launcher.js';
 import { EnsembleMetrics } from './observe/ensemble-metrics.js';
 import { reportProcess } from './observe/process-metrics.js';

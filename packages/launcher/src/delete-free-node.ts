@@ -1,6 +1,6 @@
 /** Marks a node that nobody has for deletion, under its lock. */
 
-import type { NodeEntry } from '@nodepool/core';
+import type { NodeEntry } from '@nodepool/store';
 import type { LauncherContext } from './context.js';
 
 /** False when it is somebody's by now, or has changed otherwise since `entry`. Deletions then take care of it. */

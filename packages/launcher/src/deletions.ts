@@ -6,20 +6,17 @@
 import { setMaxListeners } from 'node:events';
 import {
   Slots,
-  LostOwnershipError,
   linkSignals,
   sleep,
   type Call,
   type Node,
-  type NodeEntry,
   type NodeCleanup,
-  type NodeHandle,
   type Provider,
   type Timer,
 } from '@nodepool/core';
+import { LostOwnershipError, type NodeEntry, type NodeHandle } from '@nodepool/store';
 import { isToBeDeleted, isUnfinished } from './cleanup/deletable-nodes.js';
-import type { LauncherContext } from './context.js';
-import { unixSeconds } from './context.js';
+import { type LauncherContext, unixSeconds } from './context.js';
 import { driverCall } from './driver-call.js';
 import { nodeFields } from './observe/record-fields.js';
 

@@ -1,6 +1,7 @@
 /** Publishes which drivers a launcher uses, in which versions: in the log, the metrics, the component registry. */
 
-import type { DriverPackage, Logger, Metrics, NodepoolConfig } from '@nodepool/core';
+import type { DriverPackage, NodepoolConfig } from '@nodepool/config';
+import type { Logger, Metrics } from '@nodepool/core';
 import { DRIVER_INFO } from './observe/launcher-metrics.js';
 
 type Packages = ReadonlyMap<string, DriverPackage>;

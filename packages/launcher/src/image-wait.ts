@@ -1,6 +1,6 @@
 /** What a label waits for whose disk image has no upload that is ready. */
 
-import type { ImageStore } from '@nodepool/core';
+import type { ImageStore } from '@nodepool/store';
 
 /** For people; changes only with the state of the image. */
 export function imageWait(images: ImageStore, image: string, provider: string): string {

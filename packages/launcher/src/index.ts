@@ -1,5 +1,6 @@
 /** The launcher as a library: what the program is made of, and what tests and simulations run. */
 export type { LauncherContext, LauncherOptions, LoginScanner } from './context.js';
+export { DecisionLog } from './diagnostics/decisions.js';
 export { Launcher } from './launcher.js';
 export type { ProviderActivity, PoolActivity, LabelActivity, RequestActivity } from './observe/activity.js';
 export * from './observe/launcher-metrics.js';

@@ -4,14 +4,10 @@
  */
 
 import { isDeepStrictEqual } from 'node:util';
-import {
-  sameProvider,
-  silentDecisions,
-  silentMetrics,
-  type ComponentData,
-  type ComponentHandle,
-  type NodepoolConfig,
-} from '@nodepool/core';
+import { sameProvider, type NodepoolConfig } from '@nodepool/config';
+import { silentDecisions } from './diagnostics/decisions.js';
+import { silentMetrics } from '@nodepool/core';
+import type { ComponentData, ComponentHandle } from '@nodepool/store';
 import { CandidatePools } from './candidate-pools.js';
 import { BACKFILL_WINDOW_MS, type LauncherContext, type LauncherOptions } from './context.js';
 import { driverVersions, DriversInUse } from './drivers-in-use.js';

@@ -9,7 +9,6 @@ import {
   ERROR_POLICIES,
   INTERRUPTED_LAUNCH,
   InstanceFailedError,
-  LostOwnershipError,
   sleep,
   toDriverError,
   type ExternalId,
@@ -20,16 +19,15 @@ import {
   type LaunchedInstance,
   type Logger,
   type NodeData,
-  type NodeHandle,
   type NodeProgress,
   type NodeRequestHandler,
   type PoolConfig,
   type Provider,
 } from '@nodepool/core';
+import { LostOwnershipError, type NodeHandle } from '@nodepool/store';
 import { isZooKeeperError } from '@nodepool/zookeeper';
-import type { LauncherContext } from './context.js';
+import { type LauncherContext, unixSeconds } from './context.js';
 import { driverCall } from './driver-call.js';
-import { unixSeconds } from './context.js';
 import { LaunchRetries } from './launch-retries.js';
 import { replacementFor } from './missing-image.js';
 import { imageIdOf, readyNode, remnantNode } from './node-record.js';

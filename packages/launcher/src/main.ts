@@ -1,7 +1,8 @@
 /** From the command line to the exit code. */
 
-import { fullyQualifiedHostname, runDaemon } from '@nodepool/core';
-import type { ProcessSignals } from '@nodepool/core/process-setup';
+import { connectToZooKeeper } from '@nodepool/store';
+import { fullyQualifiedHostname, runDaemon } from '@nodepool/daemon';
+import type { ProcessSignals } from '@nodepool/daemon/process-setup';
 import { LauncherDaemon } from './daemon.js';
 import { parseCommandLine, PROGRAM_NAME } from './program.js';
 
@@ -16,6 +17,7 @@ export async function main(argv: readonly string[], signals: ProcessSignals): Pr
     name: PROGRAM_NAME,
     options: options.daemon,
     signals,
+    connect: connectToZooKeeper,
     prometheus: webapp,
     stopMessage: 'Stopping; launches in progress will be resumed after a restart or by another launcher',
     complain,

@@ -4,9 +4,9 @@
  */
 
 import { election, type Election, type LockRecipe } from '@nodepool/zookeeper';
-import { ELECTIONS_ROOT, MIN_READY_REQUESTOR, REQUESTS_ROOT, type Timer } from '@nodepool/core';
-import type { LauncherContext } from './context.js';
-import { unixSeconds } from './context.js';
+import { ELECTIONS_ROOT, REQUESTS_ROOT } from '@nodepool/store';
+import { MIN_READY_REQUESTOR, type Timer } from '@nodepool/core';
+import { type LauncherContext, unixSeconds } from './context.js';
 
 /** Requests to keep nodes ready come after everybody else's. */
 const PRIORITY = 900;

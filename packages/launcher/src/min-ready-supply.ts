@@ -3,7 +3,8 @@
  * and requests for such nodes. Counted as events come, so that a question costs nothing.
  */
 
-import { MIN_READY_REQUESTOR, type NodeEntry, type RequestEntry, type Store } from '@nodepool/core';
+import { MIN_READY_REQUESTOR } from '@nodepool/core';
+import type { NodeEntry, RequestEntry, Store } from '@nodepool/store';
 
 const NO_LABELS: readonly string[] = [];
 

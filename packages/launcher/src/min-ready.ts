@@ -3,14 +3,9 @@
  * and of the lowest priority. What is taken is asked for again at once.
  */
 
-import {
-  MIN_READY_REQUESTOR,
-  type Change,
-  type ComponentEntry,
-  type NodepoolConfig,
-  type PoolComponentData,
-  type RequestEntry,
-} from '@nodepool/core';
+import { MIN_READY_REQUESTOR } from '@nodepool/core';
+import type { Change, ComponentEntry, PoolComponentData, RequestEntry } from '@nodepool/store';
+import type { NodepoolConfig } from '@nodepool/config';
 import { lockRecipe, type LockRecipe } from '@nodepool/zookeeper';
 import type { LauncherContext } from './context.js';
 import { MinReadyLabel } from './min-ready-label.js';

@@ -3,15 +3,8 @@
  * that a decision about the first of them holds for all. One per launcher, shared by all of its pools.
  */
 
-import {
-  compareRequests,
-  MIN_READY_REQUESTOR,
-  type Change,
-  type NodeEntry,
-  type NodeRequest,
-  type RequestEntry,
-  type Store,
-} from '@nodepool/core';
+import { compareRequests, MIN_READY_REQUESTOR, type NodeRequest } from '@nodepool/core';
+import type { Change, NodeEntry, RequestEntry, Store } from '@nodepool/store';
 
 /** Requests that are decided as one, in the order of service. */
 export class RequestClass {

@@ -3,7 +3,8 @@
  * on whether requests wait here for room, or for a cloud in trouble.
  */
 
-import type { ComponentHandle, PoolComponentData, PoolConfig, Timer } from '@nodepool/core';
+import type { ComponentHandle, PoolComponentData } from '@nodepool/store';
+import type { PoolConfig, Timer } from '@nodepool/core';
 import type { LauncherContext } from './context.js';
 
 /** A shorter shortage of room is not published, milliseconds: each change costs two writes. */

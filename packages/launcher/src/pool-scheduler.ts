@@ -12,7 +12,8 @@
  * - Nodes to be kept ready do not displace anything: they leave alone what any request waits for, however young.
  */
 
-import { MIN_READY_REQUESTOR, priorityOf, toDriverError, type NodeRequest, type RequestEntry } from '@nodepool/core';
+import { MIN_READY_REQUESTOR, priorityOf, toDriverError, type NodeRequest } from '@nodepool/core';
+import type { RequestEntry } from '@nodepool/store';
 import { Acceptances, type Decided } from './acceptances.js';
 import { assign, type AssigningPool, type Assignment } from './assignment.js';
 import type { Concurrency } from './concurrency.js';

@@ -7,18 +7,15 @@
 
 import {
   QuotaInformation,
-  type Change,
   type DriverError,
   type Logger,
-  type NodeEntry,
-  type NodeHandle,
   type NodeRequest,
   type NodeRequestData,
   type PoolConfig,
   type Provider,
-  type RequestEntry,
   type Timer,
 } from '@nodepool/core';
+import type { Change, NodeEntry, NodeHandle, RequestEntry } from '@nodepool/store';
 import type { CandidatePools } from './candidate-pools.js';
 import { isUnfinished } from './cleanup/deletable-nodes.js';
 import { OUTAGE_PATIENCE_MS } from './cloud-outage.js';

@@ -1,6 +1,7 @@
 /** Command line of `nodepool-launcher`. */
 
-import { packageVersion, parseDaemonCommandLine, type DaemonOptions, type ProgramOutput } from '@nodepool/core';
+import { packageVersion } from '@nodepool/core';
+import { parseDaemonCommandLine, type DaemonOptions, type ProgramOutput } from '@nodepool/daemon';
 import { InvalidArgumentError } from 'commander';
 import { BACKFILL_WINDOW_MS } from './context.js';
 

@@ -14,16 +14,8 @@
  * two may refuse each other: each tries again after a time at random.
  */
 
-import {
-  Index,
-  QuotaInformation,
-  type Node,
-  type NodeData,
-  type NodeEntry,
-  type NodeRequest,
-  type Resources,
-  type Store,
-} from '@nodepool/core';
+import { Index, type NodeEntry, type Store } from '@nodepool/store';
+import { QuotaInformation, type Node, type NodeData, type NodeRequest, type Resources } from '@nodepool/core';
 import { QuotaScope, needIn, useOf, type Lack, type Need, type ScopeKind, type Wish } from './quota-scope.js';
 
 /** Room that was set aside for nodes whose records are being made. Give it back exactly once. */

@@ -6,26 +6,28 @@
 import { setMaxListeners } from 'node:events';
 import {
   ERROR_POLICIES,
-  LostOwnershipError,
-  NODEPOOL_ROOT,
-  RequestGoneError,
   toDriverError,
-  type AcceptedRequest,
   type DriverError,
   type ImageUpload,
   type LabelConfig,
   type Logger,
   type NodeData,
-  type NodeEntry,
-  type NodeHandle,
   type NodeRequestData,
   type NodeRequestHandler,
   type PoolConfig,
   type Provider,
-  type RequestHandle,
   type RequestInfo,
   type NodeRequest,
 } from '@nodepool/core';
+import {
+  LostOwnershipError,
+  NODEPOOL_ROOT,
+  RequestGoneError,
+  type AcceptedRequest,
+  type NodeEntry,
+  type NodeHandle,
+  type RequestHandle,
+} from '@nodepool/store';
 import { isZooKeeperError } from '@nodepool/zookeeper';
 import type { Assignment } from './assignment.js';
 import { OUTAGE_PATIENCE_MS } from './cloud-outage.js';

@@ -6,7 +6,8 @@
  * Work ends with the turn of the event loop when the budget is used up, and goes on in the next one, where it stopped.
  */
 
-import type { Clock, NodeRequest, RequestEntry, Store, Timer } from '@nodepool/core';
+import type { Clock, NodeRequest, Timer } from '@nodepool/core';
+import type { RequestEntry, Store } from '@nodepool/store';
 import type { CandidatePools } from './candidate-pools.js';
 import { DeferredRequests } from './deferred-requests.js';
 import { compareClasses, OpenRequests, type RequestClass } from './open-requests.js';

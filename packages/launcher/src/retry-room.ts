@@ -1,7 +1,7 @@
 /** Room for the next attempt of a launch, while the instance of the last one is still being deleted. */
 
-import type { Logger, NodeHandle, PoolConfig, Provider } from '@nodepool/core';
-import { abortReason } from '@nodepool/zookeeper';
+import { type Logger, type PoolConfig, type Provider, abortReason } from '@nodepool/core';
+import type { NodeHandle } from '@nodepool/store';
 import type { LauncherContext } from './context.js';
 import { lackInWords, type Lack, type QuotaScope } from './quota-scope.js';
 

@@ -1,6 +1,7 @@
 /** Whether a pool shall serve a request, leave it to others, or decline it; and what becomes of a declined one. */
 
-import type { NodeRequest, NodeRequestData, PoolComponentData, Store } from '@nodepool/core';
+import type { NodeRequest, NodeRequestData } from '@nodepool/core';
+import type { PoolComponentData, Store } from '@nodepool/store';
 import type { Candidates } from './candidate-pools.js';
 
 export type Verdict =

@@ -1,6 +1,6 @@
 /** What a launcher does beside serving requests and deleting nodes: it keeps nodes ready, and clears up after others. */
 
-import type { NodepoolConfig } from '@nodepool/core';
+import type { NodepoolConfig } from '@nodepool/config';
 import { AbandonedProviders } from './cleanup/abandoned-providers.js';
 import { LostRequests } from './cleanup/lost-requests.js';
 import { NodeAges } from './cleanup/node-ages.js';

@@ -1,7 +1,9 @@
 /** A request is declined only when every pool that could serve it has decided, also one that is still starting. */
 
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { DecisionLog, sleep, TransientError, type NodepoolConfig, type Provider } from '@nodepool/core';
+import { DecisionLog } from '@nodepool/launcher';
+import { sleep, TransientError, type Provider } from '@nodepool/core';
+import type { NodepoolConfig } from '@nodepool/config';
 import { spoiltDriver } from './support/spoilt-driver.js';
 import { World, pool, provider } from './support/world.js';
 

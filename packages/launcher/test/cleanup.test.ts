@@ -6,10 +6,10 @@ import {
   type JsonObject,
   type LogFields,
   type Logger,
-  type NodepoolConfig,
   type Provider,
   type Resource,
 } from '@nodepool/core';
+import type { NodepoolConfig } from '@nodepool/config';
 import { readCloudSettings } from '@nodepool/driver-example';
 import { lockRecipe, type ZooKeeper } from '@nodepool/zookeeper';
 import { spoiltDriver } from './support/spoilt-driver.js';

@@ -1,14 +1,9 @@
 /** A launcher publishes which drivers it uses. */
 
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import {
-  MetricsRegistry,
-  openPrometheus,
-  silentLogger,
-  type DriverPackage,
-  type Logger,
-  type NodepoolConfig,
-} from '@nodepool/core';
+import { MetricsRegistry, openPrometheus } from '@nodepool/daemon';
+import { silentLogger, type Logger } from '@nodepool/core';
+import type { DriverPackage, NodepoolConfig } from '@nodepool/config';
 import { World, pool, provider } from './support/world.js';
 
 let world: World;

@@ -1,7 +1,8 @@
 /** A driver that never answers, or throws where it should reject, holds up only what it was asked for. */
 
 import { afterEach, beforeEach, expect, it } from '@jest/globals';
-import type { NodepoolConfig, Provider } from '@nodepool/core';
+import type { NodepoolConfig } from '@nodepool/config';
+import type { Provider } from '@nodepool/core';
 import { spoiltDriver } from './support/spoilt-driver.js';
 import { World, pool, provider } from './support/world.js';
 

@@ -1,6 +1,9 @@
 import { afterEach, beforeEach, expect, it } from '@jest/globals';
-import { openStore, seededRandom, type ImageBuildData, type Store } from '@nodepool/core';
-import { SimulatedZooKeeperServer, VirtualClock, type ZooKeeper } from '@nodepool/zookeeper';
+import { openStore, type Store } from '@nodepool/store';
+import { seededRandom, VirtualClock } from '@nodepool/core/testing';
+import type { ImageBuildData } from '@nodepool/core';
+import { SimulatedZooKeeperServer } from '@nodepool/zookeeper/simulated';
+import type { ZooKeeper } from '@nodepool/zookeeper';
 import { imageWait } from '../src/image-wait.js';
 
 const clock = new VirtualClock();

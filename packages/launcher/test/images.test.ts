@@ -1,7 +1,9 @@
 /** Labels with a disk image: they wait for its upload, use the newest, and follow a new one at once. */
 
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { DecisionLog, type DiskImageConfig, type JsonObject, type NodepoolConfig } from '@nodepool/core';
+import { DecisionLog } from '@nodepool/launcher';
+import type { DiskImageConfig, JsonObject } from '@nodepool/core';
+import type { NodepoolConfig } from '@nodepool/config';
 import { isZooKeeperError } from '@nodepool/zookeeper';
 import { World, pool, provider } from './support/world.js';
 

@@ -3,15 +3,15 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import {
   ConfigurationError,
-  DecisionLog,
   InstanceFailedError,
   ThrottledError,
   TransientError,
   type DriverError,
-  type NodepoolConfig,
   type NodeRequestHandler,
   type Provider,
 } from '@nodepool/core';
+import { DecisionLog } from '@nodepool/launcher';
+import type { NodepoolConfig } from '@nodepool/config';
 import { explainLabel } from '../src/observe/explain-label.js';
 import { explainRequest } from '../src/observe/explain-request.js';
 import type { ExplanationSources } from '../src/observe/explanation.js';

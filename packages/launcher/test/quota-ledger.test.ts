@@ -4,8 +4,11 @@
  */
 
 import { describe, expect, it } from '@jest/globals';
-import { QuotaInformation, openStore, seededRandom, type RandomSource, type Store } from '@nodepool/core';
-import { SimulatedZooKeeperServer, VirtualClock, type ZooKeeper } from '@nodepool/zookeeper';
+import { QuotaInformation, type RandomSource } from '@nodepool/core';
+import { openStore, type Store } from '@nodepool/store';
+import { seededRandom, VirtualClock } from '@nodepool/core/testing';
+import { SimulatedZooKeeperServer } from '@nodepool/zookeeper/simulated';
+import type { ZooKeeper } from '@nodepool/zookeeper';
 import { plannedNode } from '../src/node-record.js';
 import { QuotaLedger, type Place } from '../src/quota-ledger.js';
 

@@ -1,7 +1,8 @@
 /** Limits of pools, providers and tenants: what waits, what is declined, and that nobody exceeds them. */
 
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { DecisionLog, type JsonObject } from '@nodepool/core';
+import { DecisionLog } from '@nodepool/launcher';
+import type { JsonObject } from '@nodepool/core';
 import { readCloudSettings } from '@nodepool/driver-example';
 import { World, pool, provider } from './support/world.js';
 

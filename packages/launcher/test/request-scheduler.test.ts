@@ -1,7 +1,9 @@
 /** How requests are offered to the pools of a launcher: in order, once for all that are alike, and not all in one turn. */
 
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { openStore, seededRandom, type Clock, type RequestEntry, type Store } from '@nodepool/core';
+import { openStore, type RequestEntry, type Store } from '@nodepool/store';
+import { seededRandom } from '@nodepool/core/testing';
+import type { Clock } from '@nodepool/core';
 import { CandidatePools } from '../src/candidate-pools.js';
 import { RequestScheduler, type ScheduledPool } from '../src/request-scheduler.js';
 import { World } from './support/world.js';

@@ -1,7 +1,9 @@
 /** How nodes are kept ready: told by ZooKeeper and the cloud alone. */
 
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { MIN_READY_REQUESTOR, seededRandom, type JsonObject, type NodepoolConfig } from '@nodepool/core';
+import { MIN_READY_REQUESTOR, type JsonObject } from '@nodepool/core';
+import { seededRandom } from '@nodepool/core/testing';
+import type { NodepoolConfig } from '@nodepool/config';
 import type { Launcher } from '../src/index.js';
 import { World, pool, provider } from './support/world.js';
 

@@ -1,7 +1,8 @@
 /** Requests for which there is no room now: who goes first, what is kept for them, and which ready nodes make room. */
 
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { MIN_READY_REQUESTOR, type JsonObject, type NodepoolConfig } from '@nodepool/core';
+import { MIN_READY_REQUESTOR, type JsonObject } from '@nodepool/core';
+import type { NodepoolConfig } from '@nodepool/config';
 import { BACKFILL_WINDOW_MS } from '../src/context.js';
 import { World, pool, provider } from './support/world.js';
 

@@ -13,7 +13,8 @@ import {
   type ExampleConfigOptions,
   type Program,
 } from '@nodepool/harness';
-import { connect, lockRecipe, systemClock, type ZooKeeper } from '@nodepool/zookeeper';
+import { connect, lockRecipe, type ZooKeeper } from '@nodepool/zookeeper';
+import { systemClock } from '@nodepool/core';
 import { peakResidentBytes } from './process-facts.js';
 
 export const LABEL = 'bench';

@@ -1,7 +1,8 @@
 /** A site in full use: what ZooKeeper holds before the launcher starts, and what is measured of the launcher then. */
 
 import type { ExampleConfigOptions, FinishedRequest, Requestor } from '@nodepool/harness';
-import { systemClock, type ZooKeeper } from '@nodepool/zookeeper';
+import type { ZooKeeper } from '@nodepool/zookeeper';
+import { systemClock } from '@nodepool/core';
 import { LABEL, type Bed } from './bed.js';
 import { createAll, createHeldNodes, createNodes, NODEPOOL, nodeInUse, readyNode } from './records.js';
 import { burst, singleRequests } from './scenarios.js';

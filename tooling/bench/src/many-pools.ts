@@ -1,7 +1,8 @@
 /** A site of many pools: 20 providers with 10 pools each, all with the same 50 labels, nearly full, and 5,000 requests. */
 
 import type { ExampleConfigOptions, FinishedRequest, Requestor } from '@nodepool/harness';
-import { systemClock, type ZooKeeper } from '@nodepool/zookeeper';
+import type { ZooKeeper } from '@nodepool/zookeeper';
+import { systemClock } from '@nodepool/core';
 import { LABEL, type Bed } from './bed.js';
 import { createHeldNodes, NODEPOOL, nodeInUse } from './records.js';
 

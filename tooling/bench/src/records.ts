@@ -1,6 +1,7 @@
 /** Records that ZooKeeper is filled with before a launcher starts. */
 
-import { systemClock, type TransactionOp, type ZooKeeper } from '@nodepool/zookeeper';
+import type { TransactionOp, ZooKeeper } from '@nodepool/zookeeper';
+import { systemClock } from '@nodepool/core';
 
 /** Operations of one transaction while ZooKeeper is filled: below its limit of 1 MiB. */
 const BATCH = 200;

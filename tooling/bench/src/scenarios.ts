@@ -1,7 +1,7 @@
 /** What is measured of the launcher. Durations in milliseconds. */
 
 import type { FinishedRequest, HeldNode } from '@nodepool/harness';
-import { sleep, systemClock } from '@nodepool/zookeeper';
+import { sleep, systemClock } from '@nodepool/core';
 import { LABEL, type Bed } from './bed.js';
 import { cpuSeconds } from './process-facts.js';
 

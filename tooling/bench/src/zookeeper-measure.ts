@@ -1,6 +1,6 @@
 /** What every ZooKeeper client is measured with: the operations, how many are in flight, and the clocks. */
 
-import { systemClock } from '@nodepool/zookeeper';
+import { systemClock } from '@nodepool/core';
 
 /** A client, reduced to what is measured. An operation that it does not have is missing. */
 export interface MeasuredClient {

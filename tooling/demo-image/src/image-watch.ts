@@ -1,8 +1,8 @@
 /** Sees what becomes of builds and uploads, tells it, and lets others wait for it. */
 
-import type { ImageBuild, ImageUpload, Store } from '@nodepool/core';
+import { type ImageBuild, type ImageUpload, systemClock } from '@nodepool/core';
+import type { Store } from '@nodepool/store';
 import type { Narrator } from '@nodepool/harness';
-import { systemClock } from '@nodepool/zookeeper';
 
 export class ImageWatch {
   private readonly said = new Map<string, string>();

@@ -2,10 +2,11 @@
 
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { uploadPath, type ImageBuild, type ImageUpload } from '@nodepool/core';
+import { uploadPath } from '@nodepool/store';
+import { type ImageBuild, type ImageUpload, systemClock } from '@nodepool/core';
 import { FAKE_DIB_COMMAND } from '@nodepool/fake-dib';
 import { noNodesLeft, Requestor, type FinishedRequest, type Narrator } from '@nodepool/harness';
-import { lockRecipe, systemClock } from '@nodepool/zookeeper';
+import { lockRecipe } from '@nodepool/zookeeper';
 import { ImageWatch } from './image-watch.js';
 import { buildLogDir, IMAGE, imagesDir, PROVIDER } from './site.js';
 import type { Stage } from './stage.js';

@@ -4,7 +4,8 @@ import { mkdirSync, mkdtempSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { openStore, systemRandom, type Store } from '@nodepool/core';
+import { openStore, type Store } from '@nodepool/store';
+import { systemRandom, systemClock } from '@nodepool/core';
 import { freePorts, startZooKeeper } from '@nodepool/dev-zookeeper';
 import {
   configFileOf,
@@ -17,7 +18,7 @@ import {
   writeDaemonConfig,
   type Narrator,
 } from '@nodepool/harness';
-import { connect, systemClock, type ZooKeeper } from '@nodepool/zookeeper';
+import { connect, type ZooKeeper } from '@nodepool/zookeeper';
 import { cloudOfEnvironment, simulatedCloud } from './cloud.js';
 import { machineMirror } from './mirror.js';
 import { prepareForBuild } from './prerequisites.js';

@@ -1,7 +1,8 @@
 /** One request on its way, as it can be seen in ZooKeeper, and the check that all of it was seen. */
 
 import { Requestor, type Narrator } from '@nodepool/harness';
-import { lockRecipe, sleep, systemClock } from '@nodepool/zookeeper';
+import { lockRecipe } from '@nodepool/zookeeper';
+import { sleep, systemClock } from '@nodepool/core';
 import { GONE, Observer } from './observer.js';
 import { LABEL, type Stage } from './stage.js';
 

@@ -2,7 +2,8 @@
 
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { discoverDriver, isJsonObject, type Driver } from '@nodepool/core';
+import { discoverDriver } from '@nodepool/config';
+import { isJsonObject, type Driver } from '@nodepool/core';
 import { REPOSITORY } from './repository.js';
 
 const PACKAGES = 'packages';

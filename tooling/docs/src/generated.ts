@@ -4,7 +4,9 @@
  */
 
 import * as builder from '@nodepool/builder';
+import { configSchema, secureSchema } from '@nodepool/config';
 import * as core from '@nodepool/core';
+
 import * as launcher from '@nodepool/launcher';
 import { driverPackages, loadDriver } from './drivers.js';
 import { listsReference } from './reference/lists.js';
@@ -20,8 +22,8 @@ export interface GeneratedPart {
 }
 
 export const GENERATED: readonly GeneratedPart[] = [
-  { page: 'reference/configuration.md', name: 'nodepool.yaml', make: () => schemaReference(core.configSchema, 3) },
-  { page: 'reference/configuration.md', name: 'secure file', make: () => schemaReference(core.secureSchema, 3) },
+  { page: 'reference/configuration.md', name: 'nodepool.yaml', make: () => schemaReference(configSchema, 3) },
+  { page: 'reference/configuration.md', name: 'secure file', make: () => schemaReference(secureSchema, 3) },
   { page: 'reference/programs.md', name: 'programs', make: programsReference },
   { page: 'reference/web.md', name: 'lists', make: listsReference },
   { page: 'reference/metrics.md', name: 'launcher', make: () => metricsReference(launcher) },

@@ -3,7 +3,7 @@
 import { readFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from '@jest/globals';
-import { listInstalledDrivers } from '@nodepool/core';
+import { listInstalledDrivers } from '@nodepool/config';
 
 const PACKAGES = join(__dirname, '..', '..', '..', 'packages');
 

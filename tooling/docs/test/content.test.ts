@@ -1,7 +1,7 @@
 /** What the pages claim of the code: messages that they quote, configurations that they show, drivers that they describe. */
 
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { loadConfig } from '@nodepool/core';
+import { loadConfig } from '@nodepool/config';
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';

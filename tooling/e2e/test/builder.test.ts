@@ -6,7 +6,8 @@ import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { freePorts, startZooKeeper, type RunningZooKeeper } from '@nodepool/dev-zookeeper';
 import { FAKE_DIB_COMMAND, type FakeDibMode } from '@nodepool/fake-dib';
 import { Program, programPath, startBuilder, writeDaemonConfig } from '@nodepool/harness';
-import { connect, isZooKeeperError, sleep, systemClock, type ZooKeeper } from '@nodepool/zookeeper';
+import { connect, isZooKeeperError, type ZooKeeper } from '@nodepool/zookeeper';
+import { sleep, systemClock } from '@nodepool/core';
 
 const LOGS = join(__dirname, '..', 'logs');
 const IMAGES = '/nodepool/images';

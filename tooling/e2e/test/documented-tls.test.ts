@@ -19,7 +19,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from '@jest/globals';
 import { freePorts, makeCertificates } from '@nodepool/dev-zookeeper';
 import { Program, programPath } from '@nodepool/harness';
-import { sleep, systemClock } from '@nodepool/zookeeper';
+import { sleep, systemClock } from '@nodepool/core';
 
 const PAGE = readFileSync(join(__dirname, '..', '..', '..', 'docs', 'operating.md'), 'utf8');
 const DEBIAN_CONFIGURATION = '/etc/zookeeper/conf_example';

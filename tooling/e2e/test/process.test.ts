@@ -7,7 +7,7 @@ import { dirname, join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import { freePorts, startZooKeeper, type RunningZooKeeper } from '@nodepool/dev-zookeeper';
 import { configFileOf, exampleConfig, programPath, startBuilder, startLauncher, type Program } from '@nodepool/harness';
-import { sleep, systemClock } from '@nodepool/zookeeper';
+import { sleep, systemClock } from '@nodepool/core';
 
 const PATIENCE_MS = 120_000;
 

@@ -6,7 +6,7 @@
 
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { conditionMet, type Program, type RequestorResult, type RunningRequestor } from '@nodepool/harness';
-import { sleep, systemClock } from '@nodepool/zookeeper';
+import { sleep, systemClock } from '@nodepool/core';
 import { Site, type LauncherSetup } from './site.js';
 
 const LONG = process.env['NODEPOOL_SCENARIO'] === 'long';

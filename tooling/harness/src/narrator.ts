@@ -1,6 +1,6 @@
 /** Says what happens, with the seconds since the beginning. */
 
-import { systemClock } from '@nodepool/zookeeper';
+import { systemClock } from '@nodepool/core';
 
 export class Narrator {
   private readonly began = systemClock.monotonic();

@@ -6,7 +6,7 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { closeSync, existsSync, mkdirSync, openSync, readFileSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { systemClock } from '@nodepool/zookeeper';
+import { systemClock } from '@nodepool/core';
 
 export interface ProgramOptions {
   /** For messages, e.g. `launcher 1`. */

@@ -3,8 +3,14 @@
  * requests in flight together.
  */
 
-import type { HeldLock, LockRecipe, PersistentWatch, ZooKeeper } from '@nodepool/zookeeper';
-import { isZooKeeperError, systemClock } from '@nodepool/zookeeper';
+import {
+  type HeldLock,
+  type LockRecipe,
+  type PersistentWatch,
+  type ZooKeeper,
+  isZooKeeperError,
+} from '@nodepool/zookeeper';
+import { systemClock } from '@nodepool/core';
 
 const REQUESTS = '/nodepool/requests';
 const NODES = '/nodepool/nodes';

@@ -1,6 +1,6 @@
 /** Plays scenes on a cloud. */
 
-import { makeRecordList, toTable, type ListColumn } from '@nodepool/core';
+import { makeRecordList, toTable, type ListColumn } from '@nodepool/store';
 import type { ShowCloud } from './cloud.js';
 import { scenes, type Row, type Sizes } from './scenes.js';
 import { Site } from './site.js';

@@ -4,7 +4,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { makeRecordList, toTable, type ListColumn } from '@nodepool/core';
+import { makeRecordList, toTable, type ListColumn } from '@nodepool/store';
 import { checkPackage, type PackageReport } from './check-package.js';
 import { manifestRules } from './checks/manifest.js';
 import { build, copyWorkspace } from './copy.js';

@@ -1,6 +1,8 @@
 /** ZooKeeper as others than launchers use it: what they write, the checker knows to be theirs. */
 
-import type { Clock, SimulatedZooKeeperServer, TransactionOp, ZooKeeper } from '@nodepool/zookeeper';
+import type { TransactionOp, ZooKeeper } from '@nodepool/zookeeper';
+import type { Clock } from '@nodepool/core';
+import type { SimulatedZooKeeperServer } from '@nodepool/zookeeper/simulated';
 import type { Checker } from './checker.js';
 import { overlay } from './proxy.js';
 

@@ -1,7 +1,8 @@
 /** Confronts everything that happens with the rules, remembers the last steps, and stops at the first thing that is wrong. */
 
 import type { CloudInstance, InstanceSpec } from '@nodepool/driver-example';
-import type { SimulatedZooKeeperServer, TransactionOp } from '@nodepool/zookeeper';
+import type { SimulatedZooKeeperServer } from '@nodepool/zookeeper/simulated';
+import type { TransactionOp } from '@nodepool/zookeeper';
 import type { CloudObserver } from './cloud-view.js';
 import { Observed, type Commit, type SeenChange } from './observed.js';
 import type { SimulatedProcess } from './process.js';

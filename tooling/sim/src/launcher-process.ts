@@ -1,9 +1,11 @@
 /** One launcher process: everything that a real one has, in a process that can be killed at any moment. */
 
-import { TaskSupervisor, openStore, type Driver, type Logger, type RandomSource } from '@nodepool/core';
+import { TaskSupervisor, type Driver, type Logger, type RandomSource } from '@nodepool/core';
+import { openStore } from '@nodepool/store';
 import type { ExampleCloud } from '@nodepool/driver-example';
 import { Launcher, type LoginScanner } from '@nodepool/launcher';
-import type { SimulatedZooKeeperServer, TransactionOp, ZooKeeper } from '@nodepool/zookeeper';
+import type { SimulatedZooKeeperServer } from '@nodepool/zookeeper/simulated';
+import type { TransactionOp, ZooKeeper } from '@nodepool/zookeeper';
 import type { Checker } from './checker.js';
 import { cloudView, never, type CloudLink, type CloudWeather } from './cloud-view.js';
 import type { DriverFaults } from './faulty-driver.js';

@@ -1,6 +1,7 @@
 /** Ways to spoil a launcher without touching its code: at the borders to ZooKeeper and to the cloud. */
 
-import type { Driver, Store } from '@nodepool/core';
+import type { Driver } from '@nodepool/core';
+import type { Store } from '@nodepool/store';
 import type { ExampleCloud } from '@nodepool/driver-example';
 import type { TransactionOp, ZooKeeper } from '@nodepool/zookeeper';
 import type { Site } from './site.js';

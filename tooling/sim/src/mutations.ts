@@ -1,13 +1,7 @@
 /** For each rule of the checker, something wrong with the launcher that breaks it: that the checker can fail is shown by these. */
 
-import {
-  INTERRUPTED_LAUNCH,
-  isJsonObject,
-  type JsonObject,
-  type Provider,
-  type Resource,
-  type Store,
-} from '@nodepool/core';
+import { INTERRUPTED_LAUNCH, isJsonObject, type JsonObject, type Provider, type Resource } from '@nodepool/core';
+import type { Store } from '@nodepool/store';
 import type { ExampleCloud } from '@nodepool/driver-example';
 import type { TransactionOp, ZooKeeper } from '@nodepool/zookeeper';
 import { never } from './cloud-view.js';

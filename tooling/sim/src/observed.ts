@@ -1,6 +1,7 @@
 /** What everybody could see in ZooKeeper: nodes, requests and their locks, kept up to date commit by commit; and who wrote it. */
 
-import type { DumpedZnode, SimulatedZooKeeperServer, TransactionOp } from '@nodepool/zookeeper';
+import type { DumpedZnode, SimulatedZooKeeperServer } from '@nodepool/zookeeper/simulated';
+import type { TransactionOp } from '@nodepool/zookeeper';
 import { isJsonObject, type JsonObject } from '@nodepool/core';
 
 /** A record with its lock. */

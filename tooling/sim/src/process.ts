@@ -3,7 +3,7 @@
  * Code of a killed process cannot be ended; instead, nothing that it waits for ever comes.
  */
 
-import type { Clock, Timer } from '@nodepool/zookeeper';
+import type { Clock, Timer } from '@nodepool/core';
 
 export class SimulatedProcess {
   readonly clock: Clock;

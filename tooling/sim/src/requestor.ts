@@ -1,16 +1,8 @@
 /** A requestor, as Zuul is one: it asks for nodes, changes its mind, uses what it gets, and may die at any moment. */
 
-import type { JsonObject, RandomSource } from '@nodepool/core';
-import {
-  isZooKeeperError,
-  lockRecipe,
-  sleep,
-  type Clock,
-  type HeldLock,
-  type LockRecipe,
-  type SimulatedZooKeeperServer,
-  type ZooKeeper,
-} from '@nodepool/zookeeper';
+import { type JsonObject, type RandomSource, sleep, type Clock } from '@nodepool/core';
+import { isZooKeeperError, lockRecipe, type HeldLock, type LockRecipe, type ZooKeeper } from '@nodepool/zookeeper';
+import type { SimulatedZooKeeperServer } from '@nodepool/zookeeper/simulated';
 import { announcing } from './announcing.js';
 import { between, oneOf } from './chance.js';
 import type { Checker } from './checker.js';

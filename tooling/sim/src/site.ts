@@ -1,6 +1,7 @@
 /** The site that is simulated: providers, pools, labels and limits, and how a launcher's configuration is made of them. */
 
-import type { Driver, JsonObject, NodepoolConfig, RandomSource } from '@nodepool/core';
+import type { Driver, JsonObject, RandomSource } from '@nodepool/core';
+import type { NodepoolConfig } from '@nodepool/config';
 import { exampleDriver, type ExampleCloud } from '@nodepool/driver-example';
 import { between } from './chance.js';
 import { faultyDriver, type DriverFaults } from './faulty-driver.js';

@@ -3,15 +3,15 @@
 import {
   KeyScanError,
   MIN_READY_REQUESTOR,
-  seededRandom,
   sleep,
   type LogFields,
   type Logger,
   type RandomSource,
 } from '@nodepool/core';
+import { seededRandom, VirtualClock } from '@nodepool/core/testing';
 import { ExampleCloud, type CloudSettings } from '@nodepool/driver-example';
 import type { LoginScanner } from '@nodepool/launcher';
-import { SimulatedZooKeeperServer, VirtualClock } from '@nodepool/zookeeper';
+import { SimulatedZooKeeperServer } from '@nodepool/zookeeper/simulated';
 import { oneOf } from './chance.js';
 import { Checker, type CheckerOptions } from './checker.js';
 import { FAIR_WEATHER, type CloudWeather } from './cloud-view.js';

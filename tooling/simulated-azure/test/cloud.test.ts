@@ -3,7 +3,8 @@
 import { readFileSync } from 'node:fs';
 import { request } from 'node:https';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { isJsonObject, seededRandom, stringAt, VirtualClock, type JsonObject } from '@nodepool/core';
+import { isJsonObject, stringAt, type JsonObject } from '@nodepool/core';
+import { seededRandom, VirtualClock } from '@nodepool/core/testing';
 import { ACCOUNT, SAMPLE_SUBNET_ID, startSimulatedAzure, type SimulatedAzure } from '../src/index.js';
 
 const GROUP = `/subscriptions/${ACCOUNT.subscriptionId}/resourceGroups/nodepool/providers`;

@@ -1,7 +1,7 @@
 /** The simulated cloud as its callers see it; the driver's tests call it through Google's library. */
 
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { seededRandom, VirtualClock } from '@nodepool/core';
+import { seededRandom, VirtualClock } from '@nodepool/core/testing';
 import { execFileSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -1,7 +1,7 @@
 /** The fault plan of the simulated OpenStack: calls that go wrong, listings that lie, servers that do not behave. */
 
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { seededRandom } from '@nodepool/core';
+import { seededRandom } from '@nodepool/core/testing';
 import { Bench, startSimulatedOpenStack, textOf, type ApiAnswer, type SimulatedOpenStack } from '../src/index.js';
 
 let cloud: SimulatedOpenStack;

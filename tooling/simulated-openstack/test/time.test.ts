@@ -1,7 +1,7 @@
 /** The simulated OpenStack on a virtual clock: what takes time takes that of the clock. */
 
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { seededRandom, VirtualClock } from '@nodepool/core';
+import { seededRandom, VirtualClock } from '@nodepool/core/testing';
 import { Bench, startSimulatedOpenStack, textOf, type SimulatedOpenStack } from '../src/index.js';
 
 let clock: VirtualClock;

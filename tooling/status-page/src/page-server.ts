@@ -2,17 +2,17 @@
 
 import {
   DecisionLog,
-  NODEPOOL_ROOT,
-  openStore,
-  seededRandom,
-  silentLogger,
-  type ConfigProblem,
-  type JsonObject,
-  type NodepoolConfig,
-  type Store,
-} from '@nodepool/core';
-import { createWebServer, RecentFailures, type ProviderActivity, type WebServer } from '@nodepool/launcher';
-import { makePath, SimulatedZooKeeperServer, VirtualClock, type ZooKeeper } from '@nodepool/zookeeper';
+  createWebServer,
+  RecentFailures,
+  type ProviderActivity,
+  type WebServer,
+} from '@nodepool/launcher';
+import { NODEPOOL_ROOT, openStore, type Store } from '@nodepool/store';
+import { seededRandom, VirtualClock } from '@nodepool/core/testing';
+import { silentLogger, type JsonObject } from '@nodepool/core';
+import type { ConfigProblem, NodepoolConfig } from '@nodepool/config';
+import { makePath, type ZooKeeper } from '@nodepool/zookeeper';
+import { SimulatedZooKeeperServer } from '@nodepool/zookeeper/simulated';
 
 type PageConfig = Pick<NodepoolConfig, 'providers' | 'brokenProviders' | 'driverPackages' | 'diskImages'>;
 

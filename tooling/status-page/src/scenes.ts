@@ -1,6 +1,7 @@
 /** Worlds to look at: what is in ZooKeeper, and what the launcher says of itself. */
 
-import type { DriverPackage, JsonObject, NodeState, ProviderConfig } from '@nodepool/core';
+import type { DriverPackage } from '@nodepool/config';
+import type { JsonObject, NodeState, ProviderConfig } from '@nodepool/core';
 import type { PoolActivity, ProviderActivity } from '@nodepool/launcher';
 import type { PageServer } from './page-server.js';
 

@@ -1,8 +1,7 @@
 /** What is done to servers, connections and processes, and in which order. */
 
-import type { RandomSource } from '@nodepool/core';
+import { type RandomSource, sleep, systemClock } from '@nodepool/core';
 import type { RunningZooKeeper } from '@nodepool/dev-zookeeper';
-import { sleep, systemClock } from '@nodepool/zookeeper';
 import type { Proxy, ProxyMode } from './proxy.js';
 import { below } from './random.js';
 import type { WorkerProcess } from './worker-process.js';

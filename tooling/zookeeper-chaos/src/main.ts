@@ -3,7 +3,7 @@
  */
 
 import { parseArgs } from 'node:util';
-import { systemClock } from '@nodepool/zookeeper';
+import { systemClock } from '@nodepool/core';
 import type { FaultCounts } from './faults.js';
 import { runRound } from './round.js';
 

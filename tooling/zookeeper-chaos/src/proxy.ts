@@ -1,7 +1,7 @@
 /** A TCP proxy in front of one server that cuts, delays, halves and silences connections. */
 
 import { createServer, connect, type AddressInfo, type Server, type Socket } from 'node:net';
-import { systemClock } from '@nodepool/zookeeper';
+import { systemClock } from '@nodepool/core';
 
 /**
  * What happens to what passes through.

@@ -2,7 +2,7 @@
 
 import { fork, type ChildProcess } from 'node:child_process';
 import { join } from 'node:path';
-import { systemClock } from '@nodepool/zookeeper';
+import { systemClock } from '@nodepool/core';
 import type { Order, Report } from './worker/protocol.js';
 
 /** The built program, also when this runs from its sources. */

@@ -1,7 +1,7 @@
 /** A short round on an ensemble of three real servers. The long one is `pnpm chaos`. */
 
 import { expect, it } from '@jest/globals';
-import { seededRandom } from '@nodepool/core';
+import { seededRandom } from '@nodepool/core/testing';
 import { FAULT_KINDS, faultPlan, type FaultCounts } from '../src/faults.js';
 import { runRound } from '../src/round.js';
 

@@ -1,13 +1,7 @@
 /** For each rule of the checker, something wrong with the builder that breaks it: that the checker can fail is shown by these. */
 
-import type {
-  ExternalId,
-  ImageManager,
-  ImageStore,
-  ImageUpload,
-  ImageUploadRequest,
-  ListedImage,
-} from '@nodepool/core';
+import type { ExternalId, ImageManager, ImageUpload, ImageUploadRequest, ListedImage } from '@nodepool/core';
+import type { ImageStore } from '@nodepool/store';
 import { overlay } from '@nodepool/sim';
 import type { DiskImageFiles } from '../../src/index.js';
 import type { Mutation } from './world.js';

@@ -1,17 +1,11 @@
 /** The simulated world of builders: two machines, one ZooKeeper, clouds, an operator, all on one clock and one seed. */
 
-import {
-  openStore,
-  seededRandom,
-  TaskSupervisor,
-  type ImageManager,
-  type LogFields,
-  type Logger,
-  type RandomSource,
-  type Store,
-} from '@nodepool/core';
+import { openStore, type Store } from '@nodepool/store';
+import { seededRandom, VirtualClock } from '@nodepool/core/testing';
+import { TaskSupervisor, type ImageManager, type LogFields, type Logger, type RandomSource } from '@nodepool/core';
 import { SimulatedProcess } from '@nodepool/sim';
-import { SimulatedZooKeeperServer, VirtualClock, type ZooKeeper } from '@nodepool/zookeeper';
+import { SimulatedZooKeeperServer } from '@nodepool/zookeeper/simulated';
+import type { ZooKeeper } from '@nodepool/zookeeper';
 import { Builder, type DiskImageFiles } from '../../src/index.js';
 import { ImageCloud, imageDriver, NO_TROUBLE } from '../support/image-cloud.js';
 import { ScriptedDib, type Ending } from '../support/scripted-dib.js';

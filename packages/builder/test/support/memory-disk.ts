@@ -1,6 +1,6 @@
 /** The disk of a builder, in memory: it can be full, and it outlives its builder. */
 
-import type { BuildRef } from '@nodepool/core';
+import type { BuildRef } from '@nodepool/store';
 import { BuildFailedError, type DiskImageFile, type DiskImageFiles } from '../../src/index.js';
 
 const FREE = 2 ** 40;

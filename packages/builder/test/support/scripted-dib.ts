@@ -1,6 +1,7 @@
 /** `disk-image-create` without a process: it takes time and ends as it is told to. */
 
-import { sleep, type BuildRef, type Clock } from '@nodepool/core';
+import { sleep, type Clock } from '@nodepool/core';
+import type { BuildRef } from '@nodepool/store';
 import { BuildFailedError, type DiskImageCreator, type DiskImageJob } from '../../src/index.js';
 import type { MemoryDisk } from './memory-disk.js';
 

@@ -2,21 +2,21 @@
 
 import {
   loadImageUploadSettings,
-  openStore,
-  seededRandom,
   silentLogger,
   TaskSupervisor,
-  type DiskImageConfig,
   type ImageUploadSettings,
   type JsonObject,
   type Logger,
   type Metrics,
-  type NodepoolConfig,
   type ProviderConfig,
   type RandomSource,
-  type Store,
+  type DiskImageConfig,
 } from '@nodepool/core';
-import { SimulatedZooKeeperServer, VirtualClock, type ZooKeeper } from '@nodepool/zookeeper';
+import { openStore, type Store } from '@nodepool/store';
+import { seededRandom, VirtualClock } from '@nodepool/core/testing';
+import type { NodepoolConfig } from '@nodepool/config';
+import { SimulatedZooKeeperServer } from '@nodepool/zookeeper/simulated';
+import type { ZooKeeper } from '@nodepool/zookeeper';
 import { Builder, type PostUploadHook } from '../../src/index.js';
 import { ImageCloud, imageDriver } from './image-cloud.js';
 import { MemoryDisk } from './memory-disk.js';

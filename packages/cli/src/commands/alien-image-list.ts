@@ -4,15 +4,14 @@ import {
   abortReason,
   externalIdKey,
   isError,
-  makeRecordList,
   TaskSupervisor,
   type Call,
   type ImageManager,
-  type ListColumn,
   type ListedImage,
   type Provider,
   type ProviderConfig,
 } from '@nodepool/core';
+import { makeRecordList, type ListColumn } from '@nodepool/store';
 import { RefusedError, type ListFormat, type StoreContext } from '../command-context.js';
 import { checkProvider } from '../image-names.js';
 import { printList } from '../print-list.js';

@@ -1,6 +1,6 @@
 /** `nodepool config-validate`: every problem of the configuration in one run. */
 
-import { formatProblem, type LoadResult } from '@nodepool/core';
+import { formatProblem, type LoadResult } from '@nodepool/config';
 import { RefusedError, type ConsoleContext } from '../command-context.js';
 
 /** Prints the problems. Throws `RefusedError` if there are any, or if a provider cannot be served. */

@@ -1,6 +1,6 @@
 /** `nodepool delete ID`: has a launcher delete a node. */
 
-import type { Store } from '@nodepool/core';
+import type { Store } from '@nodepool/store';
 import type { StoreContext } from '../command-context.js';
 import { lockNode } from '../lock-node.js';
 import { parseNodeId } from '../node-id.js';

@@ -1,6 +1,6 @@
 /** `nodepool dib-image-delete ID`: has a builder delete a build, its files, and all its uploads. */
 
-import { dibImageId } from '@nodepool/core';
+import { dibImageId } from '@nodepool/store';
 import { RefusedError, type StoreContext } from '../command-context.js';
 import { findBuild } from '../image-names.js';
 

@@ -1,6 +1,6 @@
 /** `nodepool dib-image-list`: the builds of images. */
 
-import { dibImageList as buildsOf } from '@nodepool/core';
+import { dibImageList as buildsOf } from '@nodepool/store';
 import type { ListFormat, StoreContext } from '../command-context.js';
 import { noteCorrupt, noteFailedBuilds, printList } from '../print-list.js';
 

@@ -1,6 +1,8 @@
 /** `nodepool drivers`: the driver packages that are installed, and who uses them. */
 
-import { DRIVER_API, makeRecordList, type InstalledDriver, type ListColumn, type NodepoolConfig } from '@nodepool/core';
+import { DRIVER_API } from '@nodepool/core';
+import { makeRecordList, type ListColumn } from '@nodepool/store';
+import type { InstalledDriver, NodepoolConfig } from '@nodepool/config';
 import type { ConsoleContext, ListFormat } from '../command-context.js';
 import { printList } from '../print-list.js';
 

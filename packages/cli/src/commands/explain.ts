@@ -1,6 +1,7 @@
 /** `nodepool explain request|node|label ID`: asks launchers why it is where it is; what they decided, only they know. */
 
-import { isError, type NodepoolConfig } from '@nodepool/core';
+import { isError } from '@nodepool/core';
+import type { NodepoolConfig } from '@nodepool/config';
 import { RefusedError, type ConsoleContext, type ListFormat } from '../command-context.js';
 import { parseNodeId } from '../node-id.js';
 

@@ -1,7 +1,8 @@
 /** `nodepool export-image-data FILE`: backs up the records of images. */
 
 import { writeFile } from 'node:fs/promises';
-import { exportImageData as exportData, reasonOf } from '@nodepool/core';
+import { exportImageData as exportData } from '@nodepool/store';
+import { reasonOf } from '@nodepool/core';
 import { RefusedError, type StoreContext } from '../command-context.js';
 
 /** Rejects with `RefusedError` when the file cannot be written. */

@@ -1,6 +1,6 @@
 /** `nodepool image-delete`: has a builder delete an upload from its provider. */
 
-import type { UploadRef } from '@nodepool/core';
+import type { UploadRef } from '@nodepool/store';
 import { RefusedError, type StoreContext } from '../command-context.js';
 
 export interface ImageDeleteOptions {

@@ -1,6 +1,6 @@
 /** `nodepool image-list`: the uploads of images to providers. */
 
-import { imageList as uploadsOf } from '@nodepool/core';
+import { imageList as uploadsOf } from '@nodepool/store';
 import type { ListFormat, StoreContext } from '../command-context.js';
 import { noteCorrupt, printList } from '../print-list.js';
 

@@ -1,6 +1,6 @@
 /** `nodepool image-status`: which images are paused, which are to be built, and which fail to build. */
 
-import { imageStatus as statusOf } from '@nodepool/core';
+import { imageStatus as statusOf } from '@nodepool/store';
 import type { ListFormat, StoreContext } from '../command-context.js';
 import { noteFailedBuilds, printList } from '../print-list.js';
 

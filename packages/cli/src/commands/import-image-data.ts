@@ -1,7 +1,8 @@
 /** `nodepool import-image-data FILE`: restores what `export-image-data` backed up. */
 
 import { readFile } from 'node:fs/promises';
-import { importImageData as importData, parseImageData, reasonOf } from '@nodepool/core';
+import { importImageData as importData, parseImageData } from '@nodepool/store';
+import { reasonOf } from '@nodepool/core';
 import { RefusedError, type StoreContext } from '../command-context.js';
 
 /** Rejects with `RefusedError` when the file cannot be read, and with `ImageDataError` when it cannot be imported. */

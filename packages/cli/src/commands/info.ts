@@ -1,6 +1,6 @@
 /** `nodepool info PROVIDER`: what ZooKeeper knows of a provider. */
 
-import { makeRecordList, toJsonObjects, toTable, type ListColumn, type NodeEntry } from '@nodepool/core';
+import { makeRecordList, toJsonObjects, toTable, type ListColumn, type NodeEntry } from '@nodepool/store';
 import type { ListFormat, StoreContext } from '../command-context.js';
 import { checkProvider } from '../image-names.js';
 

@@ -1,6 +1,6 @@
 /** `nodepool label-list`: the labels that registered pools serve. */
 
-import { labelList as labelsOf } from '@nodepool/core';
+import { labelList as labelsOf } from '@nodepool/store';
 import type { ListFormat, StoreContext } from '../command-context.js';
 import { printList } from '../print-list.js';
 

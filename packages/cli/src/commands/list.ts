@@ -1,6 +1,6 @@
 /** `nodepool list`: the nodes. */
 
-import { nodeList } from '@nodepool/core';
+import { nodeList } from '@nodepool/store';
 import type { ListFormat, StoreContext } from '../command-context.js';
 import { noteCorrupt, printList } from '../print-list.js';
 

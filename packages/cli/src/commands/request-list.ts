@@ -1,6 +1,6 @@
 /** `nodepool request-list`: the node requests. */
 
-import { requestList as requestsOf } from '@nodepool/core';
+import { requestList as requestsOf } from '@nodepool/store';
 import type { ListFormat, StoreContext } from '../command-context.js';
 import { noteCorrupt, printList } from '../print-list.js';
 

@@ -1,13 +1,7 @@
 /** `nodepool request LABEL...`: asks for nodes as a requestor does, keeps them for a while, gives them back. */
 
-import {
-  nodeListOf,
-  sleep,
-  type NodeHandle,
-  type NodeRequest,
-  type NodeRequestData,
-  type RequestEntry,
-} from '@nodepool/core';
+import { nodeListOf, type NodeHandle, type RequestEntry } from '@nodepool/store';
+import { sleep, type NodeRequest, type NodeRequestData } from '@nodepool/core';
 import { RefusedError, type ListFormat, type StoreContext } from '../command-context.js';
 import { printList } from '../print-list.js';
 import { startDeadline, waitUntil } from '../wait.js';

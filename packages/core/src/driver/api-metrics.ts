@@ -1,6 +1,6 @@
 /** Metrics of remote calls, the same in every program. Keys of statsd are those of the existing Nodepool. */
 
-import { statsdName as name, statsdPart as part, type Counter, type Duration } from '../observe/metrics.js';
+import { statsdName as name, statsdPart as part, type Counter, type Duration } from '../runtime/metrics.js';
 
 const CALL_SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
 

@@ -6,7 +6,7 @@
  * Names are those of the developer's guide of the existing Nodepool.
  */
 
-import type { Logger } from '../observe/logger.js';
+import type { Logger } from '../runtime/logger.js';
 import type { Clock } from '../runtime/clock.js';
 import type { RandomSource } from '../runtime/random.js';
 import type { TaskSupervisor } from '../runtime/tasks.js';

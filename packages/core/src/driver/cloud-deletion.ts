@@ -1,7 +1,7 @@
 /** The log line of every deletion in a cloud. */
 
 import type { ExternalId } from '../model/node.js';
-import type { Logger } from '../observe/logger.js';
+import type { Logger } from '../runtime/logger.js';
 
 /** An object of a cloud that is about to be deleted. */
 export interface DeletedObject {

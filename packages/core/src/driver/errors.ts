@@ -4,7 +4,7 @@
  */
 
 import { inspect } from 'node:util';
-import { isError } from '../observe/error-text.js';
+import { isError } from '../runtime/error-text.js';
 import { networkFailureOf } from './network-errors.js';
 
 /** Characters of a thrown value, other than an error, that its message contains. */

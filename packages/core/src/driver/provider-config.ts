@@ -1,6 +1,5 @@
 /** Configuration of a provider as the launcher and the frameworks see it. Drivers extend these with their own fields. */
 
-import type { DiskImageConfig } from '../config/types.js';
 import type { JsonObject } from '../model/json.js';
 import type { Connection } from './api.js';
 import type { ImageUploadSettings } from './image-settings.js';
@@ -61,6 +60,27 @@ export interface LabelConfig {
 export interface ProviderDiskImage {
   readonly name: string;
   readonly pause: boolean;
+  readonly metadata: Readonly<Record<string, string>>;
+}
+
+/** A disk image of the configuration file; its parents are merged in. */
+export interface DiskImageConfig {
+  readonly name: string;
+  readonly abstract: boolean;
+  readonly parent: string | undefined;
+  readonly formats: readonly string[];
+  readonly keepFormats: readonly string[];
+  readonly deleteAfterUpload: boolean;
+  readonly rebuildAgeMs: number;
+  readonly release: string | undefined;
+  readonly buildTimeoutMs: number;
+  readonly elements: readonly string[];
+  readonly envVars: Readonly<Record<string, string>>;
+  readonly pause: boolean;
+  readonly username: string;
+  readonly pythonPath: string;
+  readonly shellType: string | undefined;
+  readonly dibCmd: string;
   readonly metadata: Readonly<Record<string, string>>;
 }
 

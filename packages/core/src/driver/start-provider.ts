@@ -1,7 +1,7 @@
 /** Starts a provider, retrying until it succeeds. Every program that uses providers does it this way. */
 
-import type { Metrics } from '../observe/metrics.js';
-import type { Logger } from '../observe/logger.js';
+import type { Metrics } from '../runtime/metrics.js';
+import type { Logger } from '../runtime/logger.js';
 import { backOffMs } from '../runtime/back-off.js';
 import { sleep, type Clock } from '../runtime/clock.js';
 import { untilAborted } from '../runtime/deadline.js';

@@ -1,6 +1,6 @@
 /** The task manager: a queue of remote calls that respects a rate and a number of calls at once. */
 
-import type { Logger } from '../observe/logger.js';
+import type { Logger } from '../runtime/logger.js';
 import { abortReason, type Clock, type Timer } from '../runtime/clock.js';
 import { Latch } from '../runtime/latch.js';
 import { TimerQueue } from '../runtime/timer-queue.js';

@@ -1,10 +1,60 @@
-/** Time and waiting; see the ZooKeeper client's `Clock`, which is the same. */
-export {
-  abortReason,
-  sleep,
-  systemClock,
-  VirtualClock,
-  type Clock,
-  type Timer,
-  type VirtualClockOptions,
-} from '@nodepool/zookeeper';
+/**
+ * Time as the client sees it. Everything in this workspace takes a `Clock`, so that a simulation can replace it.
+ */
+
+/** A scheduled callback. `cancel` is idempotent and a no-op after the callback ran. */
+export interface Timer {
+  cancel(): void;
+}
+
+export interface Clock {
+  /** Wall clock, milliseconds since the epoch. May jump; use for timestamps that others read. */
+  now(): number;
+  /** Monotonic milliseconds since an arbitrary start. Use for durations and deadlines. */
+  monotonic(): number;
+  /**
+   * Runs `callback` once after `delayMs` (0 or more).
+   * `background: true` lets the process end while the timer is pending.
+   */
+  schedule(delayMs: number, callback: () => void, options?: { background?: boolean }): Timer;
+}
+
+/** The longest delay that Node.js accepts for a timer; longer ones would fire at once. */
+const MAX_DELAY_MS = 2 ** 31 - 1;
+
+/** The real time of this process. */
+export const systemClock: Clock = {
+  now: () => Date.now(),
+  monotonic: () => performance.now(),
+  schedule(delayMs, callback, options) {
+    // eslint-disable-next-line no-restricted-globals -- the one place where real timers are made
+    const handle = setTimeout(callback, Math.min(Math.max(delayMs, 0), MAX_DELAY_MS));
+    if (options?.background === true) handle.unref();
+    return { cancel: () => clearTimeout(handle) };
+  },
+};
+
+/** Resolves after `delayMs`; rejects with the signal's reason when it aborts first. */
+export function sleep(clock: Clock, delayMs: number, signal?: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    if (signal?.aborted === true) {
+      reject(abortReason(signal));
+      return;
+    }
+    const timer = clock.schedule(delayMs, () => {
+      signal?.removeEventListener('abort', onAbort);
+      resolve();
+    });
+    const onAbort = (): void => {
+      timer.cancel();
+      reject(signal === undefined ? new Error('aborted') : abortReason(signal));
+    };
+    signal?.addEventListener('abort', onAbort, { once: true });
+  });
+}
+
+/** The reason of an aborted signal, always an `Error`. */
+export function abortReason(signal: AbortSignal): Error {
+  const reason: unknown = signal.reason;
+  return reason instanceof Error ? reason : new Error(`aborted: ${String(reason)}`);
+}

@@ -2,7 +2,7 @@
  * Supervised background work: every piece is named, counted, visible in a stack dump, and its failure is heard of.
  */
 
-import type { LogFields } from '../observe/logger.js';
+import type { LogFields } from './logger.js';
 import type { Clock } from './clock.js';
 import { Latch } from './latch.js';
 

@@ -4,7 +4,7 @@
  */
 
 import { setMaxListeners } from 'node:events';
-import type { LogFields, Logger } from '../observe/logger.js';
+import type { LogFields, Logger } from './logger.js';
 import { backOffMs, type BackOffLimits } from './back-off.js';
 import type { Clock, Timer } from './clock.js';
 import { Latch } from './latch.js';

@@ -1,6 +1,6 @@
 /** A started provider on a virtual clock, and short ways to launch on it and to clean up. */
 
-import type { VirtualClock } from '@nodepool/zookeeper';
+import type { VirtualClock } from '@nodepool/core/testing';
 import {
   TaskSupervisor,
   seededRandom,

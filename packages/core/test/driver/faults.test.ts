@@ -1,6 +1,6 @@
 /** Whatever goes wrong, and whenever a process dies: no twins, and nothing is left behind. */
 
-import { VirtualClock } from '@nodepool/zookeeper';
+import { VirtualClock } from '@nodepool/core/testing';
 import { describe, expect, it } from '@jest/globals';
 import {
   ConflictError,

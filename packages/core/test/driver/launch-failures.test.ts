@@ -1,6 +1,6 @@
 /** Launches that do not work, and drivers that do not behave. */
 
-import { VirtualClock } from '@nodepool/zookeeper';
+import { VirtualClock } from '@nodepool/core/testing';
 import { describe, expect, it } from '@jest/globals';
 import type { Adapter, Advance, StateMachine } from '../../src/index.js';
 import { Bench, watch } from './bench.js';

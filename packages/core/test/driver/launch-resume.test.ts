@@ -1,8 +1,8 @@
 /** A launch that goes on in another process, from what was saved at any of its steps. */
 
-import { VirtualClock } from '@nodepool/zookeeper';
+import { VirtualClock } from '@nodepool/core/testing';
 import { describe, expect, it } from '@jest/globals';
-import { type Driver, type JsonValue, type StateMachine } from '../../src/index.js';
+import type { Driver, JsonValue, StateMachine } from '../../src/index.js';
 import { Bench } from './bench.js';
 import { TinyCloud } from './tiny-cloud.js';
 import { driverOf, machineAdapter, machineDriver, simpleDriver } from './tiny-drivers.js';

@@ -1,6 +1,6 @@
 /** Machines that wait for the cloud's list share it, and cost nothing when there are none. */
 
-import { VirtualClock } from '@nodepool/zookeeper';
+import { VirtualClock } from '@nodepool/core/testing';
 import { describe, expect, it } from '@jest/globals';
 import { AuthError, ThrottledError, TransientError, externalIdKey } from '../../src/index.js';
 import { Bench } from './bench.js';

@@ -1,6 +1,6 @@
 /** Deleting what the cloud has of a node. */
 
-import { VirtualClock } from '@nodepool/zookeeper';
+import { VirtualClock } from '@nodepool/core/testing';
 import { describe, expect, it } from '@jest/globals';
 import {
   AuthError,

@@ -1,6 +1,6 @@
 /** What a provider does, whatever level of the driver API it was written on. */
 
-import { VirtualClock } from '@nodepool/zookeeper';
+import { VirtualClock } from '@nodepool/core/testing';
 import { describe, expect, it } from '@jest/globals';
 import { QuotaError, type Resource } from '../../src/index.js';
 import { Bench, INSTALLATION, watch } from './bench.js';

@@ -1,6 +1,6 @@
 /** What the simple framework offers to drivers of larger clouds: several calls under way, and resources besides instances. */
 
-import { VirtualClock } from '@nodepool/zookeeper';
+import { VirtualClock } from '@nodepool/core/testing';
 import { describe, expect, it } from '@jest/globals';
 import {
   simpleTaskManagerDriver,

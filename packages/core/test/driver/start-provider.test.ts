@@ -1,7 +1,7 @@
 /** How the log tells of a provider that does not start. */
 
 import { expect, it } from '@jest/globals';
-import { VirtualClock } from '@nodepool/zookeeper';
+import { VirtualClock } from '@nodepool/core/testing';
 import {
   AuthError,
   seededRandom,

@@ -1,6 +1,6 @@
 /** Remote calls as tasks, and their rate. */
 
-import { VirtualClock } from '@nodepool/zookeeper';
+import { VirtualClock } from '@nodepool/core/testing';
 import { describe, expect, it } from '@jest/globals';
 import {
   BaseTaskManagerProvider,

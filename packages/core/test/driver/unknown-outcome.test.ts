@@ -1,6 +1,6 @@
 /** A create call of which nobody knows whether it took effect. */
 
-import { VirtualClock } from '@nodepool/zookeeper';
+import { VirtualClock } from '@nodepool/core/testing';
 import { describe, expect, it } from '@jest/globals';
 import { CapacityError } from '../../src/index.js';
 import { Bench } from './bench.js';

@@ -1,6 +1,6 @@
 /** Deadlines, back-off, latch and emitter. */
 
-import { VirtualClock } from '@nodepool/zookeeper';
+import { VirtualClock } from '@nodepool/core/testing';
 import { describe, expect, it } from '@jest/globals';
 import {
   backOffMs,

@@ -1,6 +1,6 @@
 /** Many timers on one. */
 
-import { VirtualClock } from '@nodepool/zookeeper';
+import { VirtualClock } from '@nodepool/core/testing';
 import { describe, expect, it } from '@jest/globals';
 import { seededRandom } from '../../src/index.js';
 import { TimerQueue } from '../../src/runtime/timer-queue.js';

@@ -1,6 +1,6 @@
 /** The work queue against a model that knows of each key only when it was wanted, until when it is held back, and if it runs. */
 
-import { VirtualClock } from '@nodepool/zookeeper';
+import { VirtualClock } from '@nodepool/core/testing';
 import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
 import { seededRandom, silentLogger, TaskSupervisor, WorkQueue, type Reconciled } from '../../src/index.js';

@@ -1,6 +1,6 @@
 /** The work queue of controllers. */
 
-import { VirtualClock } from '@nodepool/zookeeper';
+import { VirtualClock } from '@nodepool/core/testing';
 import { describe, expect, it } from '@jest/globals';
 import {
   seededRandom,

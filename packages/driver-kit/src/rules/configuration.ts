@@ -4,17 +4,8 @@ import assert from 'node:assert/strict';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import {
-  formatPath,
-  formatProblem,
-  isJsonObject,
-  loadConfig,
-  type Driver,
-  type JsonObject,
-  type JsonValue,
-  type LoadResult,
-  type ProviderConfig,
-} from '@nodepool/core';
+import { formatPath, formatProblem, loadConfig, type LoadResult } from '@nodepool/config';
+import { isJsonObject, type Driver, type JsonObject, type JsonValue, type ProviderConfig } from '@nodepool/core';
 import { expectEqual } from '../expectations.js';
 import { imageNames, labelNames } from '../provider-config.js';
 import type { Chapter } from '../rule.js';

@@ -15,8 +15,7 @@ import {
   type Provider,
   type StateMachine,
 } from '@nodepool/core';
-import type { Explain } from './acme-client.js';
-import { explain } from './acme-client.js';
+import { type Explain, explain } from './acme-client.js';
 import { acmeSchema, type Changes, type Parts } from './acme-driver.js';
 import { AcmeCreate, AcmeDelete, idOf } from './acme-machines.js';
 

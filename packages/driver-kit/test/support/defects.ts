@@ -17,8 +17,7 @@ import {
   type MachineCall,
   type StateMachine,
 } from '@nodepool/core';
-import type { AcmeClient } from './acme-client.js';
-import { explain } from './acme-client.js';
+import { type AcmeClient, explain } from './acme-client.js';
 import { acmeSchema, type Changes } from './acme-driver.js';
 import { idOf } from './acme-machines.js';
 import {

@@ -3,7 +3,8 @@
  * left alone, for what they have in the cloud cannot be deleted; but somebody should know.
  */
 
-import type { NodeEntry, Timer } from '@nodepool/core';
+import type { NodeEntry } from '@nodepool/store';
+import type { Timer } from '@nodepool/core';
 import type { LauncherContext } from '../context.js';
 
 /** A launcher that starts again, or serves a changed provider anew, is back by then. */

@@ -1,6 +1,7 @@
 /** Which nodes are to be deleted: those that were used, failed or given up, and those whose owner died. */
 
-import type { Node, NodeEntry, ProviderConfig, RequestEntry, Store } from '@nodepool/core';
+import type { Node, ProviderConfig } from '@nodepool/core';
+import type { NodeEntry, RequestEntry, Store } from '@nodepool/store';
 
 /** True when a launcher that serves the node's provider shall delete it now. Only an unlocked node ever is. */
 export function isToBeDeleted(entry: NodeEntry, store: Store, provider: ProviderConfig): boolean {

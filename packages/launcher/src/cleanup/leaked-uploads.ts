@@ -1,6 +1,7 @@
 /** Finds resources that were made for image uploads that are gone. */
 
-import { uploadPath, type Resource, type Store } from '@nodepool/core';
+import { uploadPath, type Store } from '@nodepool/store';
+import type { Resource } from '@nodepool/core';
 
 /** Names as builders make them; resources with other ones are not judged. */
 const BUILD_ID = /^[0-9a-f]+$/;

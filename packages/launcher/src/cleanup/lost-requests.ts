@@ -6,12 +6,11 @@
 import {
   LostOwnershipError,
   RequestGoneError,
-  TimerQueue,
   type NodeEntry,
   type NodeHandle,
   type RequestEntry,
-  type Timer,
-} from '@nodepool/core';
+} from '@nodepool/store';
+import { TimerQueue, type Timer } from '@nodepool/core';
 import type { LauncherContext } from '../context.js';
 import type { QuotaLedger } from '../quota-ledger.js';
 import { isUnfinished } from './deletable-nodes.js';

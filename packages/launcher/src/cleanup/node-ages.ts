@@ -3,7 +3,9 @@
  * `hold_expiration` or `max-hold-age`, are to be deleted. Each waits for its own moment; nothing looks at all of them.
  */
 
-import { TimerQueue, type Node, type NodeEntry, type NodepoolConfig, type Timer } from '@nodepool/core';
+import { TimerQueue, type Node, type Timer } from '@nodepool/core';
+import type { NodeEntry } from '@nodepool/store';
+import type { NodepoolConfig } from '@nodepool/config';
 import type { LauncherContext } from '../context.js';
 
 /** After a failure that says nothing about when to try again; and when somebody else was faster but the node is still there. */

@@ -4,7 +4,8 @@
  * to people; the store says which they are, and why.
  */
 
-import { nodeLockPath, type Timer } from '@nodepool/core';
+import { nodeLockPath } from '@nodepool/store';
+import type { Timer } from '@nodepool/core';
 import { isZooKeeperError, type TransactionOp } from '@nodepool/zookeeper';
 import type { LauncherContext } from '../context.js';
 

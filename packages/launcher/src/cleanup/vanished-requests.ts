@@ -1,6 +1,6 @@
 /** Ready nodes that are allocated to a request which no longer exists are free again. */
 
-import type { NodeEntry } from '@nodepool/core';
+import type { NodeEntry } from '@nodepool/store';
 import type { LauncherContext } from '../context.js';
 import type { QuotaLedger } from '../quota-ledger.js';
 

@@ -3,18 +3,8 @@
  * report costs the number of labels and providers, not of nodes. One launcher reports them: the winner of an election.
  */
 
-import {
-  NODEPOOL_ROOT,
-  NODE_STATES,
-  type Change,
-  type Clock,
-  type Logger,
-  type Metrics,
-  type Node,
-  type NodeEntry,
-  type RequestEntry,
-  type Store,
-} from '@nodepool/core';
+import { NODEPOOL_ROOT, type Change, type NodeEntry, type RequestEntry, type Store } from '@nodepool/store';
+import { NODE_STATES, type Clock, type Logger, type Metrics, type Node } from '@nodepool/core';
 import { election, type Election } from '@nodepool/zookeeper';
 import { CountsBy } from './counts-by.js';
 import { ADDRESSABLE_REQUESTS, LABEL_NODES, NODES, PROVIDER_NODES } from './launcher-metrics.js';

@@ -1,6 +1,6 @@
 /** Explains a node: what is being done with it, by whom, and what that waits for. */
 
-import type { NodeEntry } from '@nodepool/core';
+import type { NodeEntry } from '@nodepool/store';
 import { explainDecisions, latestDecision, type Explanation, type ExplanationSources } from './explanation.js';
 
 /** Undefined: there is no such node, and nothing is known of one that was. */

@@ -1,6 +1,8 @@
 /** Explains a request: which pools could serve it, what each decided and when, what it waits for. */
 
-import type { Decision, NodeRequest, PoolComponentData, RequestEntry } from '@nodepool/core';
+import type { Decision } from '../diagnostics/decisions.js';
+import type { NodeRequest } from '@nodepool/core';
+import type { PoolComponentData, RequestEntry } from '@nodepool/store';
 import type { PoolActivity } from './activity.js';
 import {
   explainDecisions,

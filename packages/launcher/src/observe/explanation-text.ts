@@ -1,6 +1,6 @@
 /** An explanation for people. */
 
-import { formatAge } from '@nodepool/core';
+import { formatAge } from '@nodepool/store';
 import type { DecisionExplanation, Explanation } from './explanation.js';
 
 const CONTROLS = /\p{Cc}/gu;

@@ -1,6 +1,8 @@
 /** Why a request, a node or a label is where it is: what this launcher knows, and what it has decided. */
 
-import type { Clock, Decision, DecisionLog, DecisionSubject, JsonValue, Store } from '@nodepool/core';
+import type { Clock, JsonValue } from '@nodepool/core';
+import type { Decision, DecisionLog, DecisionSubject } from '../diagnostics/decisions.js';
+import type { Store } from '@nodepool/store';
 import type { ProviderActivity } from './activity.js';
 
 /** As `/explain/...` gives it as JSON. */

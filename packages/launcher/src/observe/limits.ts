@@ -1,6 +1,7 @@
 /** Reports the limits that the configuration sets. */
 
-import type { Metrics, NodepoolConfig, PoolConfig } from '@nodepool/core';
+import type { Metrics, PoolConfig } from '@nodepool/core';
+import type { NodepoolConfig } from '@nodepool/config';
 import { PROVIDER_LIMITS, TENANT_LIMITS } from './launcher-metrics.js';
 import { ReportedGauge } from './reported-gauge.js';
 

@@ -1,6 +1,8 @@
 /** Numbers about the process and its connection to ZooKeeper, read when they are collected. */
 
-import type { Counter, EventLoopMonitor, MetricLabels, Metrics, Store } from '@nodepool/core';
+import type { Counter, MetricLabels, Metrics } from '@nodepool/core';
+import type { EventLoopMonitor } from '@nodepool/daemon';
+import type { Store } from '@nodepool/store';
 import {
   CPU,
   EVENT_LOOP_DELAY,

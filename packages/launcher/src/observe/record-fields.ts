@@ -1,6 +1,7 @@
 /** The fields that tie a log line to a node, and to the request that it was made for. */
 
-import type { LogFields, NodeEntry, Store } from '@nodepool/core';
+import type { LogFields } from '@nodepool/core';
+import type { NodeEntry, Store } from '@nodepool/store';
 
 /** The event is that of the request, while that exists. */
 export function nodeFields(

@@ -1,10 +1,13 @@
 /** Everything that runs in a launcher and what it waits for, written to the log as `nodepool.stack_dump`. */
 
-import { dumpProcess, type Logger, type ProcessDumpSources, type Store, type WorkInProgress } from '@nodepool/core';
+import { dumpProcess, type ProcessDumpSources } from '@nodepool/daemon';
+import type { Logger, WorkInProgress } from '@nodepool/core';
+import type { Store } from '@nodepool/store';
 import type { PoolActivity, ProviderActivity } from './activity.js';
 import { nodeFields } from './record-fields.js';
 
 export interface StackDumpSources extends ProcessDumpSources {
+  readonly store: Store;
   readonly activity: () => readonly ProviderActivity[];
 }
 

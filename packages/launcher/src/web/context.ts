@@ -1,6 +1,8 @@
 /** What the web endpoint's routes live on. */
 
-import type { Clock, Logger, MetricsRegistry, Store } from '@nodepool/core';
+import type { Clock, Logger } from '@nodepool/core';
+import type { MetricsRegistry } from '@nodepool/daemon';
+import type { Store } from '@nodepool/store';
 import type { FastifyInstance } from 'fastify';
 import type { ExplanationSources } from '../observe/explanation.js';
 import type { StatusSources } from './status/sources.js';

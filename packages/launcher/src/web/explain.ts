@@ -1,6 +1,6 @@
 /** `/explain/request/ID`, `/explain/node/ID`, `/explain/label/NAME`: why it is where it is, as JSON or as text. */
 
-import type { DecisionSubject } from '@nodepool/core';
+import type { DecisionSubject } from '../diagnostics/decisions.js';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { explainLabel } from '../observe/explain-label.js';
 import { explainNode } from '../observe/explain-node.js';

@@ -15,7 +15,7 @@ import {
   UnknownFieldError,
   type ColumnChoice,
   type RecordList,
-} from '@nodepool/core';
+} from '@nodepool/store';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { AnswerCache } from './answer-cache.js';
 import type { WebContext, WebRoutes } from './context.js';

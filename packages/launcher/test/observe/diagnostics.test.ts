@@ -4,7 +4,8 @@ import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { Diagnostics, TaskSupervisor, silentLogger, type LogFields, type Logger } from '@nodepool/core';
+import { Diagnostics } from '@nodepool/daemon';
+import { TaskSupervisor, silentLogger, type LogFields, type Logger } from '@nodepool/core';
 import { dumpStacks } from '../../src/observe/stack-dump.js';
 import { World, pool, provider } from '../support/world.js';
 

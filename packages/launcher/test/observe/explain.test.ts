@@ -1,7 +1,8 @@
 /** Why is my request not served? What the launcher answers. */
 
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { DecisionLog, KeyScanError } from '@nodepool/core';
+import { DecisionLog } from '@nodepool/launcher';
+import { KeyScanError } from '@nodepool/core';
 import { explainLabel } from '../../src/observe/explain-label.js';
 import { explainNode } from '../../src/observe/explain-node.js';
 import { explainRequest } from '../../src/observe/explain-request.js';

@@ -1,15 +1,8 @@
 /** What monitoring sees of launchers. */
 
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import {
-  ERROR_POLICIES,
-  KeyScanError,
-  MetricsRegistry,
-  openPrometheus,
-  silentLogger,
-  type DriverErrorCode,
-  type StatsdSender,
-} from '@nodepool/core';
+import { ERROR_POLICIES, KeyScanError, silentLogger, type DriverErrorCode, type StatsdSender } from '@nodepool/core';
+import { MetricsRegistry, openPrometheus } from '@nodepool/daemon';
 import { EnsembleMetrics, STATS_ELECTION } from '../../src/observe/ensemble-metrics.js';
 import { World, pool, provider, type RunningLauncher } from '../support/world.js';
 

@@ -1,5 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
-import { silentLogger, VirtualClock, type Logger } from '@nodepool/core';
+import { silentLogger, type Logger } from '@nodepool/core';
+import { VirtualClock } from '@nodepool/core/testing';
 import { RecentFailures } from '../../src/index.js';
 
 describe('recent failures', () => {

@@ -3,7 +3,8 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from '@jest/globals';
-import { EventLoopMonitor, MetricsRegistry, silentLogger, type StatsdSender } from '@nodepool/core';
+import { EventLoopMonitor, MetricsRegistry } from '@nodepool/daemon';
+import { silentLogger, type StatsdSender } from '@nodepool/core';
 import { LEAKED_RESOURCES } from '../../src/index.js';
 import { EnsembleMetrics } from '../../src/observe/ensemble-metrics.js';
 import { LAUNCHES } from '../../src/observe/launcher-metrics.js';

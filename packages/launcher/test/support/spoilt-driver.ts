@@ -1,6 +1,7 @@
 /** The example driver, gone wrong. */
 
-import type { Driver, NodepoolConfig, Provider } from '@nodepool/core';
+import type { Driver, Provider } from '@nodepool/core';
+import type { NodepoolConfig } from '@nodepool/config';
 import { exampleDriver, type ExampleCloud } from '@nodepool/driver-example';
 
 /**

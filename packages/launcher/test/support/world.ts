@@ -1,18 +1,12 @@
 /** A world to run launchers in: a simulated ZooKeeper, an example cloud and requestors, all on one virtual clock. */
 
-import {
-  TaskSupervisor,
-  openStore,
-  seededRandom,
-  silentLogger,
-  type JsonObject,
-  type Logger,
-  type NodepoolConfig,
-  type RandomSource,
-  type Store,
-} from '@nodepool/core';
+import { TaskSupervisor, silentLogger, type JsonObject, type Logger, type RandomSource } from '@nodepool/core';
+import { openStore, type Store } from '@nodepool/store';
+import { seededRandom, VirtualClock } from '@nodepool/core/testing';
+import type { NodepoolConfig } from '@nodepool/config';
 import { ExampleCloud, exampleDriver } from '@nodepool/driver-example';
-import { SimulatedZooKeeperServer, VirtualClock, type ZooKeeper } from '@nodepool/zookeeper';
+import { SimulatedZooKeeperServer } from '@nodepool/zookeeper/simulated';
+import type { ZooKeeper } from '@nodepool/zookeeper';
 import { Launcher } from '../../src/index.js';
 import type { LauncherOptions, LoginScanner } from '../../src/context.js';
 import { Requestor } from './requestor.js';

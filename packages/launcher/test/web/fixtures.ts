@@ -1,5 +1,6 @@
 /** A store with given records, for tests of the web endpoint, and a clock that is moved by hand. */
-import type { Clock, ImageStore, NodeEntry, PoolComponentData, RequestEntry, Store, Timer } from '@nodepool/core';
+import type { Clock, Timer } from '@nodepool/core';
+import type { ImageStore, NodeEntry, PoolComponentData, RequestEntry, Store } from '@nodepool/store';
 
 export class HandClock implements Clock {
   private time = Date.UTC(2026, 10, 20, 13, 0, 0);

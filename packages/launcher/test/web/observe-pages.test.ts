@@ -1,7 +1,10 @@
 /** `/metrics` and `/explain`, as clients of the web endpoint see them. */
 
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { DecisionLog, MetricsRegistry, openPrometheus, silentLogger, type Store } from '@nodepool/core';
+import { DecisionLog } from '@nodepool/launcher';
+import { MetricsRegistry, openPrometheus } from '@nodepool/daemon';
+import { silentLogger } from '@nodepool/core';
+import type { Store } from '@nodepool/store';
 import { NODES } from '../../src/observe/launcher-metrics.js';
 import { createWebServer, type WebServer } from '../../src/web/index.js';
 import { HandClock, nodeEntry, Records } from './fixtures.js';

@@ -3,7 +3,7 @@
 import { IncomingMessage, ServerResponse } from 'node:http';
 import { Socket } from 'node:net';
 import { expect, it } from '@jest/globals';
-import { VirtualClock } from '@nodepool/zookeeper';
+import { VirtualClock } from '@nodepool/core/testing';
 import { StatusFeed } from '../../src/web/status/feed.js';
 
 const LARGE = JSON.stringify('x'.repeat(100_000));

@@ -1,7 +1,15 @@
 /** Every kind of request: how it is written, and how its answer is read. */
 
-import type { Acl, CreateMode, CreateOptions, Identity, PersistentWatch, Stat, WatchKind } from '../api.js';
-import { OPEN_ACL } from '../api.js';
+import {
+  type Acl,
+  type CreateMode,
+  type CreateOptions,
+  type Identity,
+  type PersistentWatch,
+  type Stat,
+  type WatchKind,
+  OPEN_ACL,
+} from '../api.js';
 import { InvalidArgumentError } from '../errors.js';
 import type { Operation } from './call.js';
 import { JuteWriter } from './jute-writer.js';

@@ -1,11 +1,8 @@
 /** The simulated server, with a virtual clock that runs on by itself as fast as it can. */
 
-import {
-  SimulatedZooKeeperServer,
-  VirtualClock,
-  type SimulatedServerOptions,
-  type ZooKeeper,
-} from '../../src/index.js';
+import { VirtualClock } from '@nodepool/core/testing';
+import type { ZooKeeper } from '../../src/index.js';
+import { SimulatedZooKeeperServer, type SimulatedServerOptions } from '../../src/simulated/index.js';
 import type { TestClientOptions, ZooKeeperFactory } from './harness.js';
 
 /** As the real servers of the suite. */

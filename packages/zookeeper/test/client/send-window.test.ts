@@ -1,7 +1,8 @@
 /** Requests in flight, and their effect on the session: a server in memory, on a virtual clock. */
 
 import { afterEach, describe, expect, it } from '@jest/globals';
-import { VirtualClock, type ZooKeeper } from '../../src/index.js';
+import { VirtualClock } from '@nodepool/core/testing';
+import type { ZooKeeper } from '../../src/index.js';
 import { clientInMemory, type Peer } from '../hostile/peer.js';
 import { answer, writeStat } from './fake-server.js';
 

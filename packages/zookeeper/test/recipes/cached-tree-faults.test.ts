@@ -1,13 +1,8 @@
 /** Cached trees under faults of every kind: in the end, and in what they told, equal to the server. */
 import { describe, expect, it } from '@jest/globals';
-import {
-  cachedTree,
-  isZooKeeperError,
-  SimulatedZooKeeperServer,
-  VirtualClock,
-  type CachedTree,
-  type ZooKeeper,
-} from '../../src/index.js';
+import { VirtualClock } from '@nodepool/core/testing';
+import { cachedTree, isZooKeeperError, type CachedTree, type ZooKeeper } from '../../src/index.js';
+import { SimulatedZooKeeperServer } from '../../src/simulated/index.js';
 import { seeded } from '../behaviour/seeded.js';
 
 const ROOT = '/root';

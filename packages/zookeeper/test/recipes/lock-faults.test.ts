@@ -1,14 +1,8 @@
 /** Locks when connections, answers and sessions are lost at the worst moment: nothing is left behind. */
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import {
-  election,
-  lockRecipe,
-  SimulatedZooKeeperServer,
-  VirtualClock,
-  type HeldLock,
-  type Locks,
-  type ZooKeeper,
-} from '../../src/index.js';
+import { VirtualClock } from '@nodepool/core/testing';
+import { election, lockRecipe, type HeldLock, type Locks, type ZooKeeper } from '../../src/index.js';
+import { SimulatedZooKeeperServer } from '../../src/simulated/index.js';
 
 let clock: VirtualClock;
 let server: SimulatedZooKeeperServer;

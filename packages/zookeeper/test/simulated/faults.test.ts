@@ -1,12 +1,8 @@
 /** What goes wrong with the simulated server on request, as its clients see it. */
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import {
-  SimulatedZooKeeperServer,
-  VirtualClock,
-  type ConnectionState,
-  type SimulatedClientOptions,
-  type ZooKeeper,
-} from '../../src/index.js';
+import { VirtualClock } from '@nodepool/core/testing';
+import type { ConnectionState, ZooKeeper } from '../../src/index.js';
+import { SimulatedZooKeeperServer, type SimulatedClientOptions } from '../../src/simulated/index.js';
 
 const bytes = (text: string): Uint8Array => Buffer.from(text);
 

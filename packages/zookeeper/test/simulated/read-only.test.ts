@@ -1,13 +1,9 @@
 /** The simulated server without the others of its ensemble, and what the client makes of it. */
 
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import {
-  SimulatedZooKeeperServer,
-  VirtualClock,
-  type SimulatedClientOptions,
-  type WatchEvent,
-  type ZooKeeper,
-} from '../../src/index.js';
+import { VirtualClock } from '@nodepool/core/testing';
+import type { WatchEvent, ZooKeeper } from '../../src/index.js';
+import { SimulatedZooKeeperServer, type SimulatedClientOptions } from '../../src/simulated/index.js';
 
 let clock: VirtualClock;
 let server: SimulatedZooKeeperServer;

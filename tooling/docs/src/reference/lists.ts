@@ -9,7 +9,7 @@ import {
   requestList,
   type ImageStore,
   type RecordList,
-} from '@nodepool/core';
+} from '@nodepool/store';
 import { code, table } from './markdown.js';
 
 const noImages: Pick<

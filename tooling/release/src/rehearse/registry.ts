@@ -5,7 +5,7 @@ import { mkdir, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { freePorts } from '@nodepool/dev-zookeeper';
 import { Program } from '@nodepool/harness';
-import { sleep, systemClock } from '@nodepool/zookeeper';
+import { sleep, systemClock } from '@nodepool/core';
 import { QUIET_INSTALL, run } from '../command.js';
 
 /**

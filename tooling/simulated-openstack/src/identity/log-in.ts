@@ -1,8 +1,7 @@
 /** Who a request for a token is: password, token and application credential of identity v3. */
 
 import { isJsonObject, type JsonObject, type JsonValue } from '@nodepool/core';
-import type { Accounts, Token, User } from './accounts.js';
-import { DOMAIN } from './accounts.js';
+import { type Accounts, type Token, type User, DOMAIN } from './accounts.js';
 
 /** Why nobody is let in. `malformed`: the request is not what it should be. */
 export type LogInFailure = 'unauthorized' | 'scope-with-application-credential' | 'malformed';

@@ -1,8 +1,7 @@
 /** keystone, as the driver uses it. */
 
 import { strict as assert } from 'node:assert';
-import type { ApiCase } from './bench.js';
-import { casesOf, hasKeys, noId, refused, refusedInHtml } from './bench.js';
+import { type ApiCase, casesOf, hasKeys, noId, refused, refusedInHtml } from './bench.js';
 import { ApiClient, listOf, textOf } from './api-client.js';
 
 const PROJECT_KEYS = [

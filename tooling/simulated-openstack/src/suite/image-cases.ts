@@ -2,8 +2,7 @@
 
 import { strict as assert } from 'node:assert';
 import { createHash } from 'node:crypto';
-import type { ApiAnswer, ApiRequest } from './api-client.js';
-import { textOf } from './api-client.js';
+import { type ApiAnswer, type ApiRequest, textOf } from './api-client.js';
 import { casesOf, hasKeys, noId, refused, refusedInHtml, type ApiCase, type Bench } from './bench.js';
 
 const imageCase = casesOf('image');

@@ -1,6 +1,6 @@
 /** A client under load: hundreds of calls in flight, locks, ephemerals, watches, and a cached tree. */
 
-import { seededRandom } from '@nodepool/core';
+import { seededRandom } from '@nodepool/core/testing';
 import {
   cachedTree,
   connect,

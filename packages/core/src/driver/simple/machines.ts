@@ -1,7 +1,6 @@
 /** The state machines of the simple framework: one call each, then listings until the effect shows. */
 
-import type { JsonValue } from '../../model/json.js';
-import { isJsonObject } from '../../model/json.js';
+import { type JsonValue, isJsonObject } from '../../model/json.js';
 import type { ExternalId } from '../../model/node.js';
 import type { Call } from '../api.js';
 import { DriverError, InstanceFailedError, toDriverError, TransientError } from '../errors.js';

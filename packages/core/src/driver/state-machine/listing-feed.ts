@@ -3,7 +3,7 @@
  * failed listing is asked for again, with back-off, and fails nobody.
  */
 
-import type { Logger } from '../../observe/logger.js';
+import type { Logger } from '../../runtime/logger.js';
 import type { Clock, Timer } from '../../runtime/clock.js';
 import { backOffMs } from '../../runtime/back-off.js';
 import { withDeadline } from '../../runtime/deadline.js';

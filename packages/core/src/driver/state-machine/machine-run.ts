@@ -1,6 +1,6 @@
 /** One state machine in progress: advanced when what it waits for has happened, until it ends, one way or the other. */
 
-import type { Logger } from '../../observe/logger.js';
+import type { Logger } from '../../runtime/logger.js';
 import { abortReason, type Clock, type Timer } from '../../runtime/clock.js';
 import type { TimerQueue } from '../../runtime/timer-queue.js';
 import type { Call, Instance, WorkInProgress } from '../api.js';

@@ -1,6 +1,7 @@
 /** Numbers of nodes by state, now and in the past, for the status page. They follow the records' changes. */
 
-import type { Clock, Node, NodeState, Store, Timer } from '@nodepool/core';
+import type { Clock, Node, NodeState, Timer } from '@nodepool/core';
+import type { Store } from '@nodepool/store';
 import { CountsBy } from '../../observe/counts-by.js';
 import type { GroupCounts, NodeGroup, NodeHistoryStatus } from './client/status.js';
 

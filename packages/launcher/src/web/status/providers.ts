@@ -1,6 +1,6 @@
 /** Providers with their pools, and what they use of their limits. */
 
-import type { PoolComponentData } from '@nodepool/core';
+import type { PoolComponentData } from '@nodepool/store';
 import type { PoolActivity, ProviderActivity } from '../../observe/activity.js';
 import type { PoolStatus, ProviderStatus } from './client/status.js';
 import { groupBy, shortened, type Observed } from './sources.js';

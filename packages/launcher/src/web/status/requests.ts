@@ -1,6 +1,7 @@
 /** Requests that are not fulfilled yet, and why. */
 
-import { compareRequests, type NodeRequest, type RequestEntry } from '@nodepool/core';
+import { compareRequests, type NodeRequest } from '@nodepool/core';
+import type { RequestEntry } from '@nodepool/store';
 import { explainRequest, waitingReason } from '../../observe/explain-request.js';
 import type { RequestsStatus, RequestStatus } from './client/status.js';
 import { shortened, type Observed } from './sources.js';

@@ -1,6 +1,6 @@
 /** Makes the sections of the status page: what changed, as JSON. */
 
-import { formatProblem } from '@nodepool/core';
+import { formatProblem } from '@nodepool/config';
 import { providersStatus } from './providers.js';
 import { imagesStatus } from './images.js';
 import { requestsStatus } from './requests.js';

@@ -1,6 +1,9 @@
 /** What the status page is made from. */
 
-import type { Clock, ConfigProblem, DecisionLog, NodepoolConfig, Store } from '@nodepool/core';
+import type { Clock } from '@nodepool/core';
+import type { ConfigProblem, NodepoolConfig } from '@nodepool/config';
+import type { DecisionLog } from '../../diagnostics/decisions.js';
+import type { Store } from '@nodepool/store';
 import type { ProviderActivity } from '../../observe/activity.js';
 import type { RecentFailures } from '../../observe/recent-failures.js';
 import type { NodeCounts } from './node-counts.js';

@@ -1,0 +1,102 @@
+/** What is different between two configurations. */
+
+import { isDeepStrictEqual } from 'node:util';
+import type { ProviderConfig } from '@nodepool/core';
+import type { NodepoolConfig } from './types.js';
+
+export interface NameChanges {
+  readonly added: readonly string[];
+  readonly removed: readonly string[];
+  readonly changed: readonly string[];
+}
+
+export interface ConfigDiff {
+  /** Nothing is different. */
+  readonly empty: boolean;
+  /** Changed: those that must be started anew, see `sameProvider`. */
+  readonly providers: NameChanges;
+  readonly brokenProviders: NameChanges;
+  readonly labels: NameChanges;
+  readonly diskImages: NameChanges;
+  readonly tenantLimits: NameChanges;
+  /** Packages of the drivers that are used, by the names of the drivers. */
+  readonly drivers: NameChanges;
+  readonly zookeeper: boolean;
+  readonly webapp: boolean;
+  /** The builder's directories, log retention, hold age, driver names. */
+  readonly settings: boolean;
+}
+
+/** Compares configurations; the names are sorted. */
+export function diffConfig(before: NodepoolConfig, after: NodepoolConfig): ConfigDiff {
+  const parts = {
+    providers: changes(before.providers, after.providers, (_, { name }) => sameProvider(before, after, name)),
+    brokenProviders: changes(before.brokenProviders, after.brokenProviders, isDeepStrictEqual),
+    labels: changes(before.labels, after.labels, isDeepStrictEqual),
+    diskImages: changes(before.diskImages, after.diskImages, isDeepStrictEqual),
+    tenantLimits: changes(before.tenantLimits, after.tenantLimits, isDeepStrictEqual),
+    drivers: changes(before.driverPackages ?? new Map(), after.driverPackages ?? new Map(), isDeepStrictEqual),
+  };
+  const flags = {
+    zookeeper: !isDeepStrictEqual(before.zookeeper, after.zookeeper),
+    webapp: !isDeepStrictEqual(before.webapp, after.webapp),
+    settings: !isDeepStrictEqual(settingsOf(before), settingsOf(after)),
+  };
+  const nothing = Object.values(parts).every(isEmpty) && Object.values(flags).every((flag) => !flag);
+  return { empty: nothing, ...parts, ...flags };
+}
+
+/**
+ * Returns true if a running provider can go on under the other configuration: its section, the package of its driver, and
+ * everything that it takes from disk images are the same. The contents of an image, such as its elements, do not count.
+ */
+export function sameProvider(
+  before: Pick<NodepoolConfig, 'providers' | 'driverPackages'>,
+  after: Pick<NodepoolConfig, 'providers' | 'driverPackages'>,
+  name: string,
+): boolean {
+  const [old, now] = [before.providers.get(name), after.providers.get(name)];
+  if (old === undefined || now === undefined) return false;
+  return isDeepStrictEqual(settingsOfProvider(old), settingsOfProvider(now)) && sameDriver(before, after, now.driver);
+}
+
+/** Labels inherit their login, and providers the metadata of their images, from disk images outside of the section. */
+function settingsOfProvider({ driver, section, diskImages, pools }: ProviderConfig): unknown {
+  const connections = [...pools.values()].map(({ labels }) => [...labels.values()].map(({ connection }) => connection));
+  return { driver, section, diskImages, connections };
+}
+
+/** Returns true if the name means the same package in both. */
+function sameDriver(
+  before: Pick<NodepoolConfig, 'driverPackages'>,
+  after: Pick<NodepoolConfig, 'driverPackages'>,
+  driver: string,
+): boolean {
+  return before.driverPackages?.get(driver)?.folder === after.driverPackages?.get(driver)?.folder;
+}
+
+function isEmpty(names: NameChanges): boolean {
+  return names.added.length === 0 && names.removed.length === 0 && names.changed.length === 0;
+}
+
+function changes<T>(
+  before: ReadonlyMap<string, T>,
+  after: ReadonlyMap<string, T>,
+  same: (a: T, b: T) => boolean,
+): NameChanges {
+  const changed: string[] = [];
+  for (const [name, value] of after) {
+    const old = before.get(name);
+    if (old !== undefined && !same(old, value)) changed.push(name);
+  }
+  return {
+    added: [...after.keys()].filter((name) => !before.has(name)).sort(),
+    removed: [...before.keys()].filter((name) => !after.has(name)).sort(),
+    changed: changed.sort(),
+  };
+}
+
+function settingsOf(config: NodepoolConfig): unknown {
+  const { elementsDir, imagesDir, buildLogDir, buildLogRetention, maxHoldAgeMs, drivers } = config;
+  return { elementsDir, imagesDir, buildLogDir, buildLogRetention, maxHoldAgeMs, drivers };
+}

@@ -1,0 +1,88 @@
+/** Whether a driver package and this copy of core can work together, and what to do when they cannot. */
+
+import { major, valid } from 'semver';
+import { isJsonObject, type JsonObject, DRIVER_API } from '@nodepool/core';
+import { DriverLoadError } from './errors.js';
+import type { PackageManager } from './package-manager.js';
+import { findPackage, type PackageInfo } from './packages.js';
+
+export const CORE_PACKAGE = '@nodepool/core';
+
+/** The field `nodepool` of package.json. */
+export function metadataOf(found: PackageInfo): JsonObject {
+  const metadata = found.manifest['nodepool'];
+  return isJsonObject(metadata) ? metadata : {};
+}
+
+/** A package in a message. */
+export function labelOf(found: PackageInfo): string {
+  return `${found.name}@${found.version} (${found.folder})`;
+}
+
+/** Throws when the package is no driver, or one for another version of the API. */
+export function checkApi(
+  name: string,
+  found: PackageInfo,
+  core: PackageInfo | undefined,
+  manager: PackageManager,
+): void {
+  const metadata = metadataOf(found);
+  const api = metadata['api'];
+  if (typeof metadata['driver'] !== 'string' || typeof api !== 'number' || !Number.isInteger(api)) {
+    throw new DriverLoadError({
+      reason: 'not-a-driver',
+      driver: name,
+      problem: `${labelOf(found)} is not a driver: its package.json has no "nodepool": {"driver": <name>, "api": <integer>}`,
+      remedy: 'name another package, or install a version of it that is a driver',
+    });
+  }
+  if (api === DRIVER_API) return;
+  const ours = `this Nodepool (${CORE_PACKAGE} ${core?.version ?? 'of unknown version'}) has version ${DRIVER_API}`;
+  throw new DriverLoadError({
+    reason: 'api-mismatch',
+    driver: name,
+    problem: `${labelOf(found)} is written for version ${api} of the driver API, and ${ours}`,
+    remedy: api < DRIVER_API ? updateRemedy(found, manager) : olderRemedy(found, manager),
+  });
+}
+
+function updateRemedy(found: PackageInfo, manager: PackageManager): string {
+  const newer = `install a newer version of the driver, one for driver API ${DRIVER_API}`;
+  return `${newer}: ${manager.install(`${found.name}@latest`)}`;
+}
+
+/** A new API is a new major version of a driver. */
+function olderRemedy(found: PackageInfo, manager: PackageManager): string {
+  const peers = found.manifest['peerDependencies'];
+  const range = isJsonObject(peers) ? peers[CORE_PACKAGE] : undefined;
+  const needs = typeof range === 'string' ? ` to one with ${CORE_PACKAGE} ${range}` : '';
+  const below = /^\d+/.exec(found.version)?.[0] ?? found.version;
+  const older = `install an older version of the driver, one for driver API ${DRIVER_API}: ${manager.install(`"${found.name}@<${below}"`)}`;
+  return `${older}, or update Nodepool${needs}: ${manager.install('@nodepool/launcher@latest')}`;
+}
+
+/** What to say when the driver has a copy of core of its own: two in one process know nothing of each other's errors and types. */
+export async function copiesOfCore(
+  found: PackageInfo,
+  core: PackageInfo | undefined,
+  manager: PackageManager,
+): Promise<string[]> {
+  const theirs = await findPackage(CORE_PACKAGE, found.folder).catch(() => undefined);
+  if (theirs === undefined || core === undefined || theirs.folder === core.folder) return [];
+  const both = `${theirs.version} in ${theirs.folder}, beside ${core.version} in ${core.folder}`;
+  if (!sameMajor(theirs.version, core.version)) {
+    return [
+      `${found.name} uses ${CORE_PACKAGE} of another major version, ${both}; what one of them makes, the other may not ` +
+        `understand. Install a version of the driver for ${CORE_PACKAGE} ${core.version}: ${manager.install(`${found.name}@latest`)}`,
+    ];
+  }
+  return [
+    `${found.name} uses a second copy of ${CORE_PACKAGE}, ${both}; run: ${manager.dedupe()} ` +
+      '(the driver must have it as a peer dependency)',
+  ];
+}
+
+function sameMajor(one: string, other: string): boolean {
+  if (valid(one) === null || valid(other) === null) return one === other;
+  return major(one) === major(other);
+}

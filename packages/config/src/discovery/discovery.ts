@@ -1,0 +1,300 @@
+/**
+ * Finds the drivers that a site has installed. A package is a driver when its package.json says so:
+ * `"nodepool": {"driver": "<name>", "api": <integer>}`. No list of drivers exists anywhere in this code.
+ */
+
+import { realpathSync } from 'node:fs';
+import { dirname, isAbsolute, join, resolve } from 'node:path';
+import { didYouMean } from '../suggest.js';
+import { isJsonObject, reasonOf, type Driver } from '@nodepool/core';
+import { checkApi, copiesOfCore, CORE_PACKAGE, labelOf, metadataOf } from './compatibility.js';
+import { DriverLoadError } from './errors.js';
+import { exportedDriver, loadModule } from './load.js';
+import { packageManagerOf, type PackageManager } from './package-manager.js';
+import { findPackage, moduleFolders, packagesIn, readPackage, type PackageInfo } from './packages.js';
+
+/** Where to look for drivers. */
+export interface DriverSearch {
+  /** Short names of packages, or of paths, as the configuration gives them. */
+  readonly aliases: ReadonlyMap<string, string>;
+  /** Folder of the configuration file: paths start there. */
+  readonly configFolder: string;
+  /** Folders from which packages are looked up as Node.js does, first to last. */
+  readonly folders: readonly string[];
+}
+
+/** Loads the driver that the configuration calls `name`. Rejects with a `DriverLoadError`. */
+export type DiscoverDriver = (name: string, search: DriverSearch) => Promise<Driver>;
+
+/** The package that a driver is from. */
+export interface DriverPackage {
+  /** What its package.json calls the driver. */
+  readonly name: string;
+  readonly package: string;
+  /** Of the code that runs, which is older than the installed one until a restart after an upgrade. */
+  readonly version: string;
+  /** The version of the driver API that it is written for; undefined when it does not say. */
+  readonly api: number | undefined;
+  readonly folder: string;
+  /** What is not right, though it can be used. */
+  readonly warnings: readonly string[];
+}
+
+/** A driver package as a listing shows it. */
+export interface InstalledDriver extends DriverPackage {
+  /** The names that `DriverSearch.aliases` gives it. */
+  readonly aliases: readonly string[];
+  /** Why it can't be used. */
+  readonly error: DriverLoadError | undefined;
+}
+
+/** A driver that was loaded, and the package that it came from. */
+export interface LoadedDriver extends DriverPackage {
+  readonly driver: Driver;
+}
+
+/** `driver: NAME` means the package of this name followed by NAME. */
+const SHORT_NAME_PACKAGE = '@nodepool/driver-';
+const SHORT_NAME = /^[a-z0-9][\w.-]*$/i;
+const PACKAGE_NAME = /^(@[\w~.-]+\/)?[\w~-][\w~.-]*$/;
+
+/** The launcher's own folder (or whichever program runs), the working directory, and the folder of the configuration file. */
+export function defaultDriverFolders(configFolder: string): string[] {
+  const program = process.argv[1];
+  const folders = [program === undefined ? undefined : dirname(realPathOr(program)), process.cwd(), configFolder];
+  return [...new Set(folders.filter((folder) => folder !== undefined))];
+}
+
+function realPathOr(path: string): string {
+  try {
+    return realpathSync(path);
+  } catch {
+    // The program's file is gone, e.g. replaced by an update: its folder may still be right.
+    return path;
+  }
+}
+
+export const discoverDriver: DiscoverDriver = async (name, search) => (await loadDriver(name, search)).driver;
+
+const packages = new WeakMap<Driver, DriverPackage>();
+/** The drivers of this process, by `PackageInfo.lookup`. */
+const running = new Map<string, LoadedDriver>();
+
+/** The package that a driver was loaded from, as it was at its last load; undefined: it comes from no package. */
+export function packageOfDriver(driver: Driver): DriverPackage | undefined {
+  return packages.get(driver);
+}
+
+/** Loads the driver that the configuration calls `name`, and tells where it came from. Rejects with a `DriverLoadError`. */
+export async function loadDriver(name: string, search: DriverSearch): Promise<LoadedDriver> {
+  const wanted = packageOf(name, search);
+  const found = isPath(wanted) ? await readAt(name, wanted, search) : await findInFolders(name, wanted, search.folders);
+  return await loadFrom(name, found, packageManagerOf(search.folders));
+}
+
+/** Every driver package that is installed, those that can't be used included, by name. */
+export async function listInstalledDrivers(search: DriverSearch): Promise<InstalledDriver[]> {
+  const installed = new Map<string, PackageInfo>();
+  const folders = new Set(search.folders.flatMap(moduleFolders));
+  for (const folder of folders) {
+    for (const found of await packagesIn(folder)) {
+      if (isJsonObject(found.manifest['nodepool']) && !installed.has(found.folder)) installed.set(found.folder, found);
+    }
+  }
+  const unread: InstalledDriver[] = [];
+  const aliasesOf = new Map<string, string[]>();
+  const name = ({ folder }: PackageInfo, alias: string): void => {
+    aliasesOf.set(folder, [...(aliasesOf.get(folder) ?? []), alias]);
+  };
+  for (const [alias, target] of search.aliases) {
+    if (!isPath(target)) {
+      for (const found of installed.values()) if (found.name === target) name(found, alias);
+      continue;
+    }
+    const found = await orError(readAt(alias, target, search));
+    if (found instanceof DriverLoadError) unread.push(unreadable(alias, target, search, found));
+    else {
+      installed.set(found.folder, found);
+      name(found, alias);
+    }
+  }
+  const manager = packageManagerOf(search.folders);
+  const drivers = await Promise.all(
+    [...installed.values()].map(async (found) => ({
+      ...(await inspect(found, manager)),
+      aliases: aliasesOf.get(found.folder) ?? [],
+    })),
+  );
+  return [...drivers, ...unread].sort((a, b) => a.name.localeCompare(b.name) || a.folder.localeCompare(b.folder));
+}
+
+async function orError<T>(work: Promise<T>): Promise<T | DriverLoadError> {
+  try {
+    return await work;
+  } catch (error) {
+    if (error instanceof DriverLoadError) return error;
+    throw error;
+  }
+}
+
+function unreadable(alias: string, path: string, search: DriverSearch, error: DriverLoadError): InstalledDriver {
+  const folder = resolve(search.configFolder, path);
+  return { name: alias, package: path, version: '', api: undefined, folder, aliases: [alias], error, warnings: [] };
+}
+
+async function inspect(found: PackageInfo, manager: PackageManager): Promise<Omit<InstalledDriver, 'aliases'>> {
+  const loaded = await orError(loadFrom(found.name, found, manager));
+  if (loaded instanceof DriverLoadError) return { ...describe(found), error: loaded, warnings: [] };
+  const { driver: _, ...description } = loaded;
+  return { ...description, error: undefined };
+}
+
+/** The package, or the path, that a name stands for. */
+function packageOf(name: string, search: DriverSearch): string {
+  const alias = search.aliases.get(name);
+  if (alias !== undefined && (isPath(alias) || PACKAGE_NAME.test(alias))) return alias;
+  if (alias === undefined && isPath(name)) return name;
+  if (alias === undefined && name.startsWith('@') && PACKAGE_NAME.test(name)) return name;
+  if (alias === undefined && SHORT_NAME.test(name)) return `${SHORT_NAME_PACKAGE}${name}`;
+  throw new DriverLoadError({
+    reason: 'not-installed',
+    driver: name,
+    problem: `${JSON.stringify(alias ?? name)} is neither the name of a driver, nor of a package, nor a path`,
+    remedy: 'write a short name, a name with a scope (@scope/package), or a path that starts with ./ or /',
+  });
+}
+
+function isPath(name: string): boolean {
+  return name.startsWith('./') || name.startsWith('../') || isAbsolute(name);
+}
+
+async function readAt(name: string, path: string, search: DriverSearch): Promise<PackageInfo> {
+  const folder = resolve(search.configFolder, path);
+  const found = await readOrBroken(name, () => readPackage(folder));
+  if (found !== undefined) return found;
+  throw new DriverLoadError({
+    reason: 'not-installed',
+    driver: name,
+    problem: `there is no package in ${folder}: it has no package.json`,
+    remedy: 'correct the path, which starts at the folder of the configuration file',
+  });
+}
+
+async function findInFolders(name: string, wanted: string, folders: readonly string[]): Promise<PackageInfo> {
+  for (const folder of folders) {
+    const found = await readOrBroken(name, () => findPackage(wanted, folder));
+    if (found !== undefined) return found;
+  }
+  const meant = didYouMean(name, await installedNames(folders));
+  const install = `run: ${packageManagerOf(folders).install(wanted)}`;
+  throw new DriverLoadError({
+    reason: 'not-installed',
+    driver: name,
+    problem: `the package ${wanted} of the driver ${name} is not installed in ${folders.join(', ')} or above`,
+    remedy: meant === undefined ? install : `${meant} else ${install}`,
+  });
+}
+
+/** Names that the configuration could use for the installed drivers. */
+async function installedNames(folders: readonly string[]): Promise<Set<string>> {
+  const names = new Set<string>();
+  for (const folder of new Set(folders.flatMap(moduleFolders))) {
+    for (const found of await packagesIn(folder)) {
+      if (!isJsonObject(found.manifest['nodepool'])) continue;
+      const isShort = found.name.startsWith(SHORT_NAME_PACKAGE);
+      names.add(isShort ? found.name.slice(SHORT_NAME_PACKAGE.length) : found.name);
+    }
+  }
+  return names;
+}
+
+async function readOrBroken(
+  name: string,
+  read: () => Promise<PackageInfo | undefined>,
+): Promise<PackageInfo | undefined> {
+  try {
+    return await read();
+  } catch (error) {
+    const problem = reasonOf(error);
+    throw new DriverLoadError({
+      reason: 'broken',
+      driver: name,
+      problem,
+      remedy: 'install the package again',
+      cause: error,
+    });
+  }
+}
+
+/** Returns the driver that runs already if the installed version is another one: Node.js loads a module once. */
+async function loadFrom(name: string, found: PackageInfo, manager: PackageManager): Promise<LoadedDriver> {
+  const before = running.get(found.lookup);
+  if (before !== undefined && before.version !== found.version) {
+    const { version } = before;
+    const warning = `version ${found.version} of ${found.name} is installed, and ${version} runs; restart the program to use ${found.version}`;
+    return remember({ ...before, warnings: [warning] });
+  }
+  const core = await readPackage(await ownFolder());
+  checkApi(name, found, core, manager);
+  const driver = await driverIn(name, found, manager);
+  if (driver === undefined) {
+    throw new DriverLoadError({
+      reason: 'not-a-driver',
+      driver: name,
+      problem: `${labelOf(found)} exports no driver, neither as \`default\` nor as \`driver\``,
+      remedy: 'report it to the authors of the package, or install another version of it',
+    });
+  }
+  const loaded = { ...describe(found), driver, warnings: await copiesOfCore(found, core, manager) };
+  running.set(found.lookup, loaded);
+  return remember(loaded);
+}
+
+function remember(loaded: LoadedDriver): LoadedDriver {
+  const { driver, ...description } = loaded;
+  packages.set(driver, description);
+  return loaded;
+}
+
+async function driverIn(name: string, found: PackageInfo, manager: PackageManager): Promise<Driver | undefined> {
+  try {
+    return exportedDriver(await loadModule(found));
+  } catch (error) {
+    throw new DriverLoadError({
+      reason: 'broken',
+      driver: name,
+      problem: `${labelOf(found)} fails to load: ${reasonOf(error)}`,
+      remedy: `install it again (${manager.install(found.name)}) or report it to its authors`,
+      cause: error,
+    });
+  }
+}
+
+function describe(found: PackageInfo): Omit<DriverPackage, 'warnings'> {
+  const metadata = metadataOf(found);
+  const name = metadata['driver'];
+  const api = metadata['api'];
+  return {
+    name: typeof name === 'string' ? name : found.name,
+    package: found.name,
+    version: found.version,
+    api: typeof api === 'number' ? api : undefined,
+    folder: found.folder,
+  };
+}
+
+let ownFolderFound: Promise<string> | undefined;
+
+/** Folder of this package, wherever in it this file is run from. */
+function ownFolder(): Promise<string> {
+  ownFolderFound ??= findOwnFolder(__dirname);
+  return ownFolderFound;
+}
+
+async function findOwnFolder(start: string): Promise<string> {
+  for (let at = start; dirname(at) !== at; at = dirname(at)) {
+    const found = await readPackage(at).catch(() => undefined);
+    if (found?.name === CORE_PACKAGE) return at;
+  }
+  return join(start, '..');
+}

@@ -1,0 +1,158 @@
+/** Disk images: inheritance and defaults. */
+
+import {
+  booleanAt,
+  entriesAt,
+  millisecondsAt,
+  numberAt,
+  objectAt,
+  stringAt,
+  stringsAt,
+  textsAt,
+  type Entry,
+  isJsonObject,
+  type JsonObject,
+  type DiskImageConfig,
+} from '@nodepool/core';
+import type { ConfigDocument } from './document.js';
+import type { ProblemReport } from './report.js';
+import { didYouMean } from './suggest.js';
+import type { NodepoolConfig } from './types.js';
+
+const REBUILD_AGE_MS = 86_400_000;
+const BUILD_TIMEOUT_MS = 28_800_000;
+
+/** Reads the disk images of a file, with their parents merged; what is wrong with them goes to the report. */
+export function loadDiskImages(document: ConfigDocument, report: ProblemReport): Map<string, DiskImageConfig> {
+  const entries = new Map<string, Entry>();
+  const root = isJsonObject(document.value) ? document.value : {};
+  for (const entry of entriesAt(root, 'diskimages')) {
+    if (entry.name !== '' && !entries.has(entry.name)) entries.set(entry.name, entry);
+  }
+  const inheritance = new Inheritance(document, report, entries);
+  return new Map([...entries.values()].map((entry) => [entry.name, inheritance.resolve(entry)]));
+}
+
+/** Adds what the secure file says of the environment of builds. Children of an image do not get its secrets. */
+export function mergeSecureEnvVars(
+  images: Map<string, DiskImageConfig>,
+  secure: ConfigDocument,
+  report: ProblemReport,
+): void {
+  if (!isJsonObject(secure.value)) return;
+  for (const { index, name, section } of entriesAt(secure.value, 'diskimages')) {
+    const image = images.get(name);
+    if (name !== '' && (image === undefined || image.abstract)) {
+      report.at(secure, ['diskimages', index, 'name'], {
+        expected: 'the name of a disk image that is built',
+        found: `${JSON.stringify(name)}, which ${image === undefined ? 'is not in the main file' : 'is abstract'}`,
+        hint: image === undefined ? didYouMean(name, images.keys()) : 'name the images that inherit from it',
+      });
+    } else if (image !== undefined) {
+      images.set(name, { ...image, envVars: { ...image.envVars, ...textsAt(section, 'env-vars') } });
+    }
+  }
+}
+
+/** The formats that an image is built in: its own, and what the clouds of its providers want. Sorted. */
+export function requiredFormats(config: NodepoolConfig, image: string): readonly string[] {
+  const formats = new Set(config.diskImages.get(image)?.formats);
+  for (const provider of config.providers.values()) {
+    if (provider.imageFormat !== undefined && provider.diskImages.has(image)) formats.add(provider.imageFormat);
+  }
+  return [...formats].sort();
+}
+
+class Inheritance {
+  private readonly resolved = new Map<string, DiskImageConfig>();
+  private readonly inProgress = new Set<string>();
+
+  constructor(
+    private readonly document: ConfigDocument,
+    private readonly report: ProblemReport,
+    private readonly entries: ReadonlyMap<string, Entry>,
+  ) {}
+
+  resolve(entry: Entry): DiskImageConfig {
+    const known = this.resolved.get(entry.name);
+    if (known !== undefined) return known;
+    this.inProgress.add(entry.name);
+    const parent = this.parentOf(entry);
+    const image = readDiskImage(entry, parent, this.releaseOf(entry));
+    this.inProgress.delete(entry.name);
+    this.resolved.set(entry.name, image);
+    return image;
+  }
+
+  private parentOf(entry: Entry): DiskImageConfig | undefined {
+    const name = nonEmpty(stringAt(entry.section, 'parent'));
+    if (name === undefined) return undefined;
+    const parent = this.entries.get(name);
+    const path = ['diskimages', entry.index, 'parent'];
+    if (parent === undefined) {
+      const others = [...this.entries.keys()].filter((each) => each !== entry.name);
+      this.report.at(this.document, path, {
+        expected: 'the name of another disk image in `diskimages`',
+        found: `${JSON.stringify(name)}, which does not exist`,
+        hint: didYouMean(name, others),
+      });
+      return undefined;
+    }
+    if (this.inProgress.has(name)) {
+      const chain = [...this.inProgress].slice([...this.inProgress].indexOf(name));
+      this.report.at(this.document, path, {
+        expected: 'a parent that does not inherit from the image itself',
+        found: `the cycle ${[...chain, name].join(' → ')}`,
+      });
+      return undefined;
+    }
+    return this.resolve(parent);
+  }
+
+  /** As written, when that is a number: `8.0` is a release, 8 is another one. */
+  private releaseOf({ index, section }: Entry): string | undefined {
+    const value = section['release'];
+    if (typeof value !== 'number') return nonEmpty(stringAt(section, 'release'));
+    return this.document.writtenAt(['diskimages', index, 'release']) ?? String(value);
+  }
+}
+
+/** Own values over the parent's over the defaults; the elements and the environment come together. */
+function readDiskImage(
+  { name, section }: Entry,
+  parent: DiskImageConfig | undefined,
+  release: string | undefined,
+): DiskImageConfig {
+  const text = (key: string): string | undefined => nonEmpty(stringAt(section, key));
+  const duration = (key: string): number | undefined =>
+    numberAt(section, key) === 0 ? undefined : millisecondsAt(section, key);
+  return {
+    name,
+    abstract: booleanAt(section, 'abstract') ?? false,
+    parent: text('parent'),
+    formats: namesAt(section, 'formats') ?? parent?.formats ?? [],
+    keepFormats: namesAt(section, 'keep-formats') ?? parent?.keepFormats ?? [],
+    deleteAfterUpload: booleanAt(section, 'delete-after-upload') ?? parent?.deleteAfterUpload ?? false,
+    rebuildAgeMs: duration('rebuild-age') ?? parent?.rebuildAgeMs ?? REBUILD_AGE_MS,
+    release: release ?? parent?.release,
+    buildTimeoutMs: duration('build-timeout') ?? parent?.buildTimeoutMs ?? BUILD_TIMEOUT_MS,
+    elements: [...(parent?.elements ?? []), ...(stringsAt(section, 'elements') ?? [])],
+    envVars: { ...parent?.envVars, ...textsAt(section, 'env-vars') },
+    pause: booleanAt(section, 'pause') ?? parent?.pause ?? false,
+    username: text('username') ?? parent?.username ?? 'zuul',
+    pythonPath: text('python-path') ?? parent?.pythonPath ?? 'auto',
+    shellType: text('shell-type') ?? parent?.shellType,
+    dibCmd: text('dib-cmd') ?? parent?.dibCmd ?? 'disk-image-create',
+    metadata: objectAt(section, 'metadata') === undefined ? (parent?.metadata ?? {}) : textsAt(section, 'metadata'),
+  };
+}
+
+/** An empty list is as good as none: it does not take the parent's away. */
+function namesAt(section: JsonObject, key: string): readonly string[] | undefined {
+  const names = stringsAt(section, key);
+  return names === undefined || names.length === 0 ? undefined : [...new Set(names)];
+}
+
+function nonEmpty(text: string | undefined): string | undefined {
+  return text === '' ? undefined : text;
+}

@@ -1,0 +1,51 @@
+import type { Span, YamlDocument } from '@nodepool/pyyaml';
+import { isJsonObject, type JsonValue } from '@nodepool/core';
+import { isSecretPath, type KeyPath } from './problems.js';
+import type { Position, SourceText } from './source.js';
+
+/** A parsed configuration file: its value, and where every part of it is written. */
+export class ConfigDocument {
+  readonly value: JsonValue;
+
+  constructor(
+    private readonly document: YamlDocument,
+    readonly source: SourceText,
+  ) {
+    this.value = document.value;
+  }
+
+  /** Returns the place of the value at `path`, or of its key; if it does not exist, that of the innermost existing part. */
+  position(path: KeyPath, at: 'key' | 'value' = 'value'): Position {
+    return this.source.position(this.document.locate(path).place[at].start);
+  }
+
+  /** Returns the value at `path`; undefined if there is none. */
+  valueAt(path: KeyPath): JsonValue | undefined {
+    let value: JsonValue | undefined = this.value;
+    for (const step of path) value = childOf(value, step);
+    return value;
+  }
+
+  /** Returns the text of a scalar as it is written, quotes included. */
+  writtenAt(path: KeyPath): string | undefined {
+    const span = this.spanOf(path);
+    return span === undefined ? undefined : this.source.text.slice(span.start, span.end);
+  }
+
+  /** Returns true if the value at `path` must not be shown: by its name, its file, or because it came out of the environment. */
+  isSecret(path: KeyPath): boolean {
+    if (this.source.secret || isSecretPath(path)) return true;
+    const { start, end } = this.document.locate(path).place.value;
+    return this.source.isSubstituted(start, end);
+  }
+
+  private spanOf(path: KeyPath): Span | undefined {
+    const { place, depth } = this.document.locate(path);
+    return depth === path.length ? place.value : undefined;
+  }
+}
+
+function childOf(value: JsonValue | undefined, step: string | number): JsonValue | undefined {
+  if (typeof step === 'number') return Array.isArray(value) ? (value as readonly JsonValue[])[step] : undefined;
+  return isJsonObject(value) && Object.hasOwn(value, step) ? value[step] : undefined;
+}

@@ -1,0 +1,11 @@
+export * from './types.js';
+export { diffConfig, sameProvider, type ConfigDiff, type NameChanges } from './diff.js';
+export { requiredFormats } from './disk-images.js';
+export { watchFiles, type FileWatch, type WatchFiles } from './file-watch.js';
+export { loadConfig, type LoadOptions, type LoadResult } from './load.js';
+export { formatPath, formatProblem, type ConfigProblem } from './problems.js';
+export { configSchema, secureSchema } from './schema.js';
+export { didYouMean } from './suggest.js';
+export { ConfigWatcher, type ConfigListener, type ConfigWatcherOptions } from './watcher.js';
+export * from './discovery/discovery.js';
+export * from './discovery/errors.js';

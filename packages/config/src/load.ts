@@ -1,0 +1,239 @@
+/** Reads `nodepool.yaml` and the secure file: every problem in one run, or the configuration. */
+
+import { createHash } from 'node:crypto';
+import { readFile, stat } from 'node:fs/promises';
+import { dirname, resolve } from 'node:path';
+import { defaultDriverFolders, discoverDriver, type DiscoverDriver } from './discovery/discovery.js';
+import {
+  entriesAt,
+  numberAt,
+  objectAt,
+  stringAt,
+  isJsonObject,
+  type JsonObject,
+  reasonOf,
+  nextTurn,
+} from '@nodepool/core';
+import { loadDiskImages, mergeSecureEnvVars } from './disk-images.js';
+import type { ConfigDocument } from './document.js';
+import type { ConfigProblem } from './problems.js';
+import { loadProviders } from './providers.js';
+import { checkUniqueNames } from './references.js';
+import { ProblemReport } from './report.js';
+import { configSchema, secureSchema } from './schema.js';
+import { SourceText, type Environment } from './source.js';
+import type { NodepoolConfig, TopLabelConfig } from './types.js';
+import { compileSchema } from './validate.js';
+import { parseYaml } from './yaml.js';
+import { loadZooKeeper } from './zookeeper.js';
+
+export interface LoadOptions {
+  readonly file: string;
+  readonly secureFile?: string | undefined;
+  /** `%(NODEPOOL_XXX)` in the files is replaced by the variable of that name. */
+  readonly env: Environment;
+  /** Whether a configuration without `zookeeper-servers` is refused. Default `required`; a check of a file without its secure file is `optional`. */
+  readonly zookeeper?: 'required' | 'optional' | undefined;
+  /** Folders to look for driver packages in, first to last. Default: see `defaultDriverFolders`. */
+  readonly driverFolders?: readonly string[] | undefined;
+  /** Default: `discoverDriver`. */
+  readonly discoverDriver?: DiscoverDriver | undefined;
+}
+
+export type LoadResult =
+  | {
+      readonly ok: true;
+      readonly config: NodepoolConfig;
+      /** What does not prevent the rest from working, e.g. drivers that cannot be loaded. */
+      readonly warnings: readonly ConfigProblem[];
+      /** Names of providers that cannot be served; a warning of each says why. */
+      readonly unserved: ReadonlySet<string>;
+      readonly fingerprint: string;
+    }
+  | {
+      readonly ok: false;
+      readonly problems: readonly ConfigProblem[];
+      readonly fingerprint: string;
+    };
+
+const MAX_FILE_BYTES = 10 * 1024 * 1024;
+
+/** Loads the configuration. Never rejects for what is in the files or that they cannot be read: those are problems. `fingerprint` is the same for the same contents. */
+export async function loadConfig(options: LoadOptions): Promise<LoadResult> {
+  return await loadTexts(await readTexts(options), options);
+}
+
+/** Loads the configuration as `loadConfig` does. Resolves with undefined, parsing nothing, if its fingerprint is `known`. */
+export async function loadChangedConfig(options: LoadOptions, known: string): Promise<LoadResult | undefined> {
+  const texts = await readTexts(options);
+  return texts.fingerprint === known ? undefined : await loadTexts(texts, options);
+}
+
+/** The contents of the files, undefined for those that cannot be read. */
+interface Texts {
+  readonly main: string | undefined;
+  readonly secure: string | undefined;
+  readonly fingerprint: string;
+  readonly report: ProblemReport;
+}
+
+async function readTexts({ file, secureFile }: LoadOptions): Promise<Texts> {
+  const report = new ProblemReport();
+  const [main, secure] = await Promise.all([
+    readText(file, report),
+    secureFile === undefined ? undefined : readText(secureFile, report),
+  ]);
+  const hash = createHash('sha256');
+  hash
+    .update(main ?? '')
+    .update('\0')
+    .update(secure ?? '');
+  return { main, secure, fingerprint: hash.digest('hex'), report };
+}
+
+async function loadTexts({ report, fingerprint, ...texts }: Texts, options: LoadOptions): Promise<LoadResult> {
+  const main = await parse(texts.main, options.file, options.env, false, report);
+  const secure = await parse(texts.secure, options.secureFile ?? '', options.env, true, report);
+  if (main === undefined || (options.secureFile !== undefined && secure === undefined)) {
+    return { ok: false, problems: report.list(), fingerprint };
+  }
+  const { config, warnings, unserved } = await interpret(main, secure, options, report);
+  return report.size === 0
+    ? { ok: true, config, warnings: warnings.list(), unserved, fingerprint }
+    : { ok: false, problems: report.list(), fingerprint };
+}
+
+async function readText(file: string, report: ProblemReport): Promise<string | undefined> {
+  try {
+    const { size } = await stat(file);
+    if (size <= MAX_FILE_BYTES) return await readFile(file, 'utf8');
+    report.add(wholeFile(file, `a file of at most ${MAX_FILE_BYTES} bytes`, `${size} bytes`));
+  } catch (error) {
+    report.add(wholeFile(file, 'a file that can be read', reasonOf(error)));
+  }
+  return undefined;
+}
+
+function wholeFile(file: string, expected: string, found: string): ConfigProblem {
+  return { file, line: 0, column: 0, path: '', expected, found, hint: undefined };
+}
+
+async function parse(
+  text: string | undefined,
+  file: string,
+  env: Environment,
+  secret: boolean,
+  report: ProblemReport,
+): Promise<ConfigDocument | undefined> {
+  if (text === undefined) return undefined;
+  const result = await parseYaml(new SourceText(file, text, env, secret));
+  for (const problem of result.problems) report.settle(problem);
+  return result.document;
+}
+
+async function interpret(
+  main: ConfigDocument,
+  secure: ConfigDocument | undefined,
+  options: LoadOptions,
+  report: ProblemReport,
+): Promise<{ config: NodepoolConfig; warnings: ProblemReport; unserved: ReadonlySet<string> }> {
+  const warnings = new ProblemReport();
+  const unserved = new Set<string>();
+  checkSchema(main, configSchema, report);
+  if (secure !== undefined) checkSchema(secure, secureSchema, report);
+  await nextTurn();
+  checkUniqueNames(main, report);
+  const root = isJsonObject(main.value) ? main.value : {};
+  const zookeeper = loadZooKeeper(main, secure, options.zookeeper !== 'optional', report);
+  const diskImages = loadDiskImages(main, report);
+  if (secure !== undefined) mergeSecureEnvVars(diskImages, secure, report);
+  const labels = loadLabels(root);
+  const drivers = new Map(
+    entriesAt(root, 'drivers').map(({ name, section }) => [name, stringAt(section, 'package') ?? ''] as const),
+  );
+  const configFolder = dirname(resolve(options.file));
+  const providers = await loadProviders({
+    document: main,
+    diskImages,
+    labels: new Set(labels.keys()),
+    report,
+    warnings,
+    unserved,
+    discover: options.discoverDriver ?? discoverDriver,
+    search: { aliases: drivers, configFolder, folders: options.driverFolders ?? defaultDriverFolders(configFolder) },
+  });
+  const config: NodepoolConfig = {
+    ...loadDaemonSettings(root),
+    zookeeper,
+    labels,
+    diskImages,
+    ...providers,
+    tenantLimits: loadTenantLimits(root),
+    drivers,
+  };
+  return { config, warnings, unserved };
+}
+
+function checkSchema(document: ConfigDocument, schema: JsonObject, report: ProblemReport): void {
+  for (const { path, ...text } of compileSchema(schema)(document.value)) report.at(document, path, text);
+}
+
+type DaemonSettings = Pick<
+  NodepoolConfig,
+  'webapp' | 'elementsDir' | 'imagesDir' | 'buildLogDir' | 'buildLogRetention' | 'maxHoldAgeMs'
+>;
+
+function loadDaemonSettings(root: JsonObject): DaemonSettings {
+  const webapp = objectAt(root, 'webapp') ?? {};
+  return {
+    webapp: {
+      port: numberAt(webapp, 'port') ?? 8005,
+      listenAddress: stringAt(webapp, 'listen_address') ?? '0.0.0.0',
+    },
+    elementsDir: stringAt(root, 'elements-dir'),
+    imagesDir: stringAt(root, 'images-dir'),
+    buildLogDir: stringAt(root, 'build-log-dir') ?? '/var/log/nodepool/builds',
+    buildLogRetention: numberAt(root, 'build-log-retention') ?? 7,
+    maxHoldAgeMs: ageLimit(numberAt(root, 'max-hold-age') ?? 0),
+  };
+}
+
+function loadLabels(root: JsonObject): Map<string, TopLabelConfig> {
+  const labels = new Map<string, TopLabelConfig>();
+  for (const { name, section } of entriesAt(root, 'labels')) {
+    if (name === '') continue;
+    labels.set(name, {
+      name,
+      minReady: numberAt(section, 'min-ready') ?? 0,
+      maxReadyAgeMs: ageLimit(numberAt(section, 'max-ready-age') ?? 0),
+    });
+  }
+  return labels;
+}
+
+/** Seconds, of which 0 and less mean no limit. */
+function ageLimit(seconds: number): number {
+  return seconds <= 0 ? Infinity : seconds * 1000;
+}
+
+/** What the keys of the file are called as resources. */
+const RESOURCE_NAMES: Readonly<Record<string, string>> = {
+  'max-servers': 'instances',
+  'max-cores': 'cores',
+  'max-ram': 'ram',
+  'max-volumes': 'volumes',
+  'max-volume-gb': 'volume-gb',
+};
+
+function loadTenantLimits(root: JsonObject): Map<string, Readonly<Record<string, number>>> {
+  const tenants = new Map<string, Readonly<Record<string, number>>>();
+  for (const { section } of entriesAt(root, 'tenant-resource-limits')) {
+    const limits: Record<string, number> = {};
+    for (const key of Object.keys(section)) {
+      const limit = numberAt(section, key);
+      if (key !== 'tenant-name' && limit !== undefined) limits[RESOURCE_NAMES[key] ?? key] = limit;
+    }
+    tenants.set(stringAt(section, 'tenant-name') ?? '', limits);
+  }
+  return tenants;
+}

@@ -1,0 +1,62 @@
+/** What is wrong with a configuration file, where, and how that is told to its reader. Values that may be secret are never told. */
+
+import type { JsonValue } from '@nodepool/core';
+
+/** Keys and indexes from the top of the file, e.g. `['providers', 0, 'name']`. */
+export type KeyPath = readonly (string | number)[];
+
+export interface ConfigProblem {
+  /** As it was given. */
+  readonly file: string;
+  /** From 1; 0: the file as a whole. */
+  readonly line: number;
+  /** From 1; 0: the file as a whole. */
+  readonly column: number;
+  /** e.g. `providers[0].pools[1].labels[0].diskimage`; '' for the file as a whole. */
+  readonly path: string;
+  readonly expected: string;
+  /** What is there, secrets masked. */
+  readonly found: string | undefined;
+  /** What to do about it. */
+  readonly hint: string | undefined;
+}
+
+/** One line: `file:line:column: path: expected …, found …; hint`. */
+export function formatProblem(problem: ConfigProblem): string {
+  const place = problem.line === 0 ? problem.file : `${problem.file}:${problem.line}:${problem.column}`;
+  const path = problem.path === '' ? '' : `${problem.path}: `;
+  const found = problem.found === undefined ? '' : `, found ${problem.found}`;
+  const hint = problem.hint === undefined ? '' : `; ${problem.hint}`;
+  return `${place}: ${path}expected ${problem.expected}${found}${hint}`;
+}
+
+/** `providers[0].node-attributes["a.b"]` */
+export function formatPath(path: KeyPath): string {
+  let text = '';
+  for (const step of path) {
+    if (typeof step === 'number') text += `[${step}]`;
+    else if (!/^[\w-]+$/.test(step)) text += `[${JSON.stringify(step)}]`;
+    else text += text === '' ? step : `.${step}`;
+  }
+  return text;
+}
+
+/** Whether values at this path must not be shown: passwords, keys, and what is handed to image builds. */
+export function isSecretPath(path: KeyPath): boolean {
+  return path.some((step) => typeof step === 'string' && SECRET_KEY.test(step));
+}
+
+const SECRET_KEY =
+  /pass(word|phrase|wd)|secret|token|credential|private|(^|[-_])(key|auth)$|^env-vars$|^user-?data$|^custom-data$/i;
+const LONGEST_SHOWN = 60;
+
+/** A value as a message shows it; of a masked one only its kind. */
+export function describeValue(value: JsonValue | undefined, masked: boolean): string {
+  if (value === undefined || value === null) return 'nothing';
+  if (Array.isArray(value)) return value.length === 0 ? 'an empty list' : `a list of ${value.length}`;
+  if (typeof value === 'object') return 'a mapping';
+  if (masked) return `a ${typeof value} that is not shown here`;
+  if (typeof value !== 'string') return String(value);
+  const shown = value.length > LONGEST_SHOWN ? `${value.slice(0, LONGEST_SHOWN)}…` : value;
+  return JSON.stringify(shown);
+}

@@ -1,0 +1,109 @@
+/** What one part of the file says of another: names that are there twice, names that are nowhere. */
+
+import {
+  type ProviderConfigContext,
+  entriesAt,
+  entryNamed,
+  stringAt,
+  type Entry,
+  isJsonObject,
+  type JsonObject,
+} from '@nodepool/core';
+import type { ConfigDocument } from './document.js';
+import type { KeyPath } from './problems.js';
+import type { ProblemReport, ProblemText } from './report.js';
+import { didYouMean } from './suggest.js';
+
+/** Names that must be unique at the top of the file. */
+const UNIQUE_LISTS: readonly (readonly [list: string, key: string])[] = [
+  ['labels', 'name'],
+  ['diskimages', 'name'],
+  ['providers', 'name'],
+  ['drivers', 'name'],
+  ['tenant-resource-limits', 'tenant-name'],
+];
+
+/** Reports names that are used twice at the top of the file. */
+export function checkUniqueNames(document: ConfigDocument, report: ProblemReport): void {
+  if (!isJsonObject(document.value)) return;
+  for (const [list, key] of UNIQUE_LISTS) {
+    checkUnique(document.value, list, key, (path, problem) => report.at(document, path, problem));
+  }
+}
+
+type Complain = (path: KeyPath, problem: ProblemText) => void;
+
+function checkUnique(section: JsonObject, list: string, key: string, complain: Complain): void {
+  const first = new Map<string, number>();
+  for (const entry of entriesAt(section, list)) {
+    const name = stringAt(entry.section, key);
+    if (name === undefined) continue;
+    const before = first.get(name);
+    if (before === undefined) first.set(name, entry.index);
+    else {
+      const found = `${JSON.stringify(name)}, which ${list}[${before}] has already`;
+      complain([list, entry.index, key], { expected: `a ${key} that no other entry of \`${list}\` has`, found });
+    }
+  }
+}
+
+/** Reports what the section of a provider, of whatever driver, refers to and what is not there. Paths start at the section. */
+export function checkProviderReferences(
+  section: JsonObject,
+  context: Pick<ProviderConfigContext, 'diskImages' | 'labels'>,
+  complain: Complain,
+): void {
+  for (const list of ['diskimages', 'cloud-images', 'pools']) checkUnique(section, list, 'name', complain);
+  checkDiskImages(section, context, complain);
+  for (const pool of entriesAt(section, 'pools')) {
+    const below: Complain = (path, problem) => complain(['pools', pool.index, ...path], problem);
+    checkUnique(pool.section, 'labels', 'name', below);
+    for (const label of entriesAt(pool.section, 'labels')) {
+      checkLabel(label, section, context, (path, problem) => below(['labels', label.index, ...path], problem));
+    }
+  }
+}
+
+function checkDiskImages(
+  section: JsonObject,
+  context: Pick<ProviderConfigContext, 'diskImages'>,
+  complain: Complain,
+): void {
+  for (const { index, name } of entriesAt(section, 'diskimages')) {
+    const image = context.diskImages.get(name);
+    if (name === '' || image?.abstract === false) continue;
+    complain(['diskimages', index, 'name'], {
+      expected: 'the name of a disk image in the top-level `diskimages`',
+      found: `${JSON.stringify(name)}, which ${image === undefined ? 'is not there' : 'is abstract and never built'}`,
+      hint: didYouMean(name, context.diskImages.keys()),
+    });
+  }
+}
+
+function checkLabel(
+  label: Entry,
+  provider: JsonObject,
+  context: Pick<ProviderConfigContext, 'labels'>,
+  complain: Complain,
+): void {
+  if (label.name !== '' && !context.labels.has(label.name)) {
+    complain(['name'], {
+      expected: 'the name of a label in the top-level `labels`',
+      found: `${JSON.stringify(label.name)}, which is not there`,
+      hint: didYouMean(label.name, context.labels) ?? 'add it there',
+    });
+  }
+  checkImage(label, 'diskimage', provider, 'diskimages', complain);
+  checkImage(label, 'cloud-image', provider, 'cloud-images', complain);
+}
+
+function checkImage(label: Entry, key: string, provider: JsonObject, list: string, complain: Complain): void {
+  const image = stringAt(label.section, key);
+  if (image === undefined || entryNamed(provider, list, image) !== undefined) return;
+  const known = entriesAt(provider, list).map((entry) => entry.name);
+  complain([key], {
+    expected: `the name of an image in \`${list}\` of the provider`,
+    found: `${JSON.stringify(image)}, which is not there`,
+    hint: didYouMean(image, known) ?? `add it to \`${list}\` of the provider`,
+  });
+}

@@ -1,0 +1,247 @@
+/** Schemas of `nodepool.yaml`, without what drivers add, and of the secure file. The reference page is generated from the descriptions. */
+
+import { type JsonSchema, DEFAULT_DRIVER, DEFAULT_PRIORITY, type JsonObject } from '@nodepool/core';
+import { PATH_NAME_PATTERN } from './schema-words.js';
+
+/** A list that may be left empty (`labels:`), as existing files do. */
+function listOf(items: JsonObject, description: string): JsonObject {
+  return { type: ['array', 'null'], items, description };
+}
+
+function mapping(properties: JsonObject, required: readonly string[], description: string): JsonObject {
+  return { type: 'object', properties, required, additionalProperties: false, description };
+}
+
+const name: JsonObject = { type: 'string', minLength: 1 };
+/** Part of paths in ZooKeeper and, for images, of file names. */
+const pathName: JsonObject = { ...name, pattern: PATH_NAME_PATTERN };
+const strings: JsonObject = { type: ['array', 'null'], items: { type: 'string' } };
+/** Empty or 0 is as if it were not there, as it always was. */
+const optionalString: JsonObject = { type: ['string', 'null'] };
+const optionalSeconds: JsonObject = { type: ['number', 'null'], minimum: 0 };
+const port: JsonObject = { type: ['integer', 'string', 'null'], minimum: 1, maximum: 65_535, pattern: '^[0-9]+$' };
+
+const zookeeperServers = listOf(
+  mapping(
+    {
+      host: { ...optionalString, default: 'localhost', description: 'Name or address of the server.' },
+      port: { ...port, default: 2281, description: 'Port of the server.' },
+      chroot: {
+        ...optionalString,
+        description: 'Path below which everything is kept. When several servers have one, it must be the same.',
+      },
+    },
+    [],
+    'One server of the ensemble.',
+  ),
+  'The ZooKeeper ensemble. May be in the secure file instead.',
+);
+
+const zookeeperTls: JsonObject = {
+  type: ['object', 'null'],
+  properties: {
+    cert: { type: 'string', description: 'File with the client certificate (PEM).' },
+    key: { type: 'string', description: 'File with the key of the client certificate (PEM).' },
+    ca: { type: 'string', description: 'File with the certificates of the authorities that sign servers (PEM).' },
+  },
+  required: ['cert', 'key', 'ca'],
+  additionalProperties: false,
+  description:
+    'Encrypts the connection to ZooKeeper, both sides with a certificate. May be in the secure file instead.',
+};
+
+const envVars: JsonObject = {
+  type: ['object', 'null'],
+  additionalProperties: { type: 'string' },
+  description: 'Environment of the build. Merged with that of the parent, key by key.',
+};
+
+const diskImage = mapping(
+  {
+    name: { ...pathName, description: 'Name of the image.' },
+    abstract: { type: 'boolean', default: false, description: 'Is not built: for others to inherit from.' },
+    parent: { ...optionalString, description: 'Name of the image to inherit from.' },
+    formats: { ...strings, description: 'Formats to build besides those that the providers need.' },
+    'keep-formats': {
+      ...strings,
+      description: 'Formats whose files are kept after the uploads with `delete-after-upload`.',
+    },
+    'delete-after-upload': {
+      type: ['boolean', 'null'],
+      default: false,
+      description: 'Removes the files once every provider has the image.',
+    },
+    'rebuild-age': {
+      ...optionalSeconds,
+      default: 86_400,
+      description: 'Age after which the image is built again, seconds.',
+    },
+    release: {
+      type: ['string', 'number', 'null'],
+      description:
+        'Release of the distribution, handed to the build as `DIB_RELEASE`. A number is passed as it is written.',
+    },
+    'build-timeout': { ...optionalSeconds, default: 28_800, description: 'Longest duration of a build, seconds.' },
+    elements: { ...strings, description: 'Elements of diskimage-builder. Added to those of the parent.' },
+    'env-vars': envVars,
+    pause: { type: ['boolean', 'null'], default: false, description: 'The image is not built.' },
+    username: { ...optionalString, default: 'zuul', description: 'User to log in as.' },
+    'python-path': {
+      ...optionalString,
+      default: 'auto',
+      description: 'Python interpreter on the node; `auto` lets Ansible find it.',
+    },
+    'shell-type': { ...optionalString, description: 'Shell on the node, as Ansible calls it.' },
+    'dib-cmd': {
+      ...optionalString,
+      default: 'disk-image-create',
+      description: "Command that builds the image; `%p` is the folder of the builder's package.",
+    },
+    metadata: {
+      type: ['object', 'null'],
+      additionalProperties: { type: ['string', 'number', 'boolean', 'null'] },
+      description: 'Properties of the image in every cloud.',
+    },
+  },
+  ['name'],
+  'An image to build.',
+);
+
+const label = mapping(
+  {
+    name: { ...name, description: 'Name that requests ask for.' },
+    'min-ready': {
+      type: 'integer',
+      minimum: -1,
+      default: 0,
+      description: 'Number of nodes to keep ready. -1 disables the label.',
+    },
+    'max-ready-age': {
+      type: ['number', 'null'],
+      default: 0,
+      description: 'Age after which a ready node is replaced, seconds. 0: never.',
+    },
+  },
+  ['name'],
+  'A kind of node.',
+);
+
+/** The driver's schema says the rest. */
+const provider: JsonObject = {
+  type: 'object',
+  properties: {
+    name: { ...pathName, description: 'Name of the provider.' },
+    driver: {
+      ...name,
+      default: DEFAULT_DRIVER,
+      description: 'Driver of the cloud: its short name, its package, or a path.',
+    },
+    'max-concurrency': {
+      type: ['integer', 'null'],
+      default: -1,
+      description: 'Requests handled at once. 0: none; negative: unlimited.',
+    },
+    priority: {
+      type: ['integer', 'null'],
+      default: DEFAULT_PRIORITY,
+      description: 'Providers with a lower number are used first.',
+    },
+  },
+  required: ['name'],
+  description: 'A cloud to get nodes from. Its driver defines further keys.',
+};
+
+const limit: JsonObject = { type: ['integer', 'null'] };
+const tenantLimits: JsonObject = {
+  type: 'object',
+  properties: {
+    'tenant-name': { ...name, description: 'Name of the tenant in Zuul.' },
+    'max-servers': { ...limit, description: 'Nodes.' },
+    'max-cores': { ...limit, description: 'CPU cores.' },
+    'max-ram': { ...limit, description: 'Memory, MiB.' },
+    'max-volumes': { ...limit, description: 'Volumes.' },
+    'max-volume-gb': { ...limit, description: 'Size of all volumes, GB.' },
+  },
+  required: ['tenant-name'],
+  additionalProperties: limit,
+  description:
+    'What a tenant may use at most, over all providers. Further keys are names of resources as drivers count them.',
+};
+
+const driverAlias = mapping(
+  {
+    name: { ...name, description: 'Short name, for `driver` of providers.' },
+    package: { ...name, description: 'Name of the npm package, or a path relative to this file.' },
+  },
+  ['name', 'package'],
+  'A short name for a driver package.',
+);
+
+/** Schema of `nodepool.yaml`. */
+export const configSchema: JsonSchema = {
+  ...mapping(
+    {
+      webapp: {
+        type: ['object', 'null'],
+        properties: {
+          port: { ...port, default: 8005, description: 'Port of the web endpoint.' },
+          listen_address: { type: 'string', default: '0.0.0.0', description: 'Address to listen on.' },
+        },
+        additionalProperties: false,
+        description: 'Web endpoint of the launcher.',
+      },
+      'elements-dir': { ...optionalString, description: 'Folder with elements of diskimage-builder.' },
+      'images-dir': { ...optionalString, description: 'Folder for built images. The builder needs it.' },
+      'build-log-dir': {
+        ...optionalString,
+        default: '/var/log/nodepool/builds',
+        description: 'Folder for the logs of builds.',
+      },
+      'build-log-retention': {
+        type: ['integer', 'null'],
+        default: 7,
+        description: 'Logs kept per image. -1: all.',
+      },
+      'zookeeper-servers': zookeeperServers,
+      'zookeeper-tls': zookeeperTls,
+      'zookeeper-timeout': {
+        type: ['number', 'string'],
+        exclusiveMinimum: 0,
+        pattern: '^[0-9]+(\\.[0-9]+)?$',
+        default: 10,
+        description: 'Time-out of the ZooKeeper session, seconds.',
+      },
+      labels: listOf(label, 'Kinds of nodes that are offered.'),
+      'max-hold-age': {
+        type: ['number', 'null'],
+        default: 0,
+        description: 'Age after which a held node is deleted, seconds. 0: never.',
+      },
+      diskimages: listOf(diskImage, 'Images that the builder builds.'),
+      providers: listOf(provider, 'Clouds to get nodes from.'),
+      'tenant-resource-limits': listOf(tenantLimits, 'Limits per tenant.'),
+      drivers: listOf(driverAlias, 'Short names for driver packages.'),
+    },
+    [],
+    'Configuration of Nodepool.',
+  ),
+};
+
+/** Schema of the secure file. */
+export const secureSchema: JsonSchema = {
+  type: ['object', 'null'],
+  properties: {
+    'zookeeper-servers': zookeeperServers,
+    'zookeeper-tls': zookeeperTls,
+    diskimages: listOf(
+      mapping(
+        { name: { ...name, description: 'Name of the image.' }, 'env-vars': envVars },
+        ['name', 'env-vars'],
+        'An image of the main file.',
+      ),
+      'Secret environment variables of image builds.',
+    ),
+  },
+  additionalProperties: false,
+  description: 'Secrets, kept apart from the main file.',
+};

@@ -1,0 +1,172 @@
+/** Checks values against JSON Schemas, and says what is wrong in the terms of who wrote the value. */
+
+import { Ajv2020, type ErrorObject, type ValidateFunction } from 'ajv/dist/2020.js';
+import { type JsonSchema, isJsonObject, type JsonObject, type JsonValue } from '@nodepool/core';
+import type { KeyPath } from './problems.js';
+import { describeSchema, expectation, joinOr, quoteHint } from './schema-words.js';
+import { didYouMean } from './suggest.js';
+
+export interface Violation {
+  /** From the checked value downwards. */
+  readonly path: KeyPath;
+  readonly expected: string;
+  /** Instead of a description of the value that is there. */
+  readonly found: string | undefined;
+  readonly hint: string | undefined;
+  readonly at: 'key' | 'value';
+}
+
+/** Returns everything that is wrong with a value. */
+export type Validator = (value: JsonValue) => Violation[];
+
+const validators = new WeakMap<JsonSchema, Validator>();
+
+/** Compiles a schema, once per schema object. Throws when the schema itself is wrong. */
+export function compileSchema(schema: JsonSchema): Validator {
+  let validator = validators.get(schema);
+  if (validator === undefined) {
+    // Not `strictRequired`: a rule such as "exactly one of these keys" names keys that are defined one level above it.
+    const strictness = { strict: true, strictRequired: false, allowUnionTypes: true };
+    const ajv = new Ajv2020({ allErrors: true, verbose: true, logger: false, ...strictness });
+    const check: ValidateFunction = ajv.compile(schema);
+    validator = (value) => (check(value) ? [] : violations(value, check.errors ?? []));
+    validators.set(schema, validator);
+  }
+  return validator;
+}
+
+function violations(root: JsonValue, errors: readonly ErrorObject[]): Violation[] {
+  const found: Violation[] = [];
+  const hidden = new Set<ErrorObject>();
+  // A combinator comes after the errors of its branches and after the combinators inside of them: the outermost decides first.
+  for (const error of errors.toReversed()) {
+    if (hidden.has(error)) continue;
+    const branches = isCombinator(error) ? branchErrors(error, errors) : [];
+    for (const branch of branches) hidden.add(branch);
+    const chosen = isCombinator(error) ? chosenBranch(error) : undefined;
+    if (chosen === undefined) {
+      found.push(...explain(root, error));
+      continue;
+    }
+    const prefix = `${error.schemaPath}/${chosen}/`;
+    found.push(
+      ...violations(
+        root,
+        branches.filter((branch) => branch.schemaPath.startsWith(prefix)),
+      ),
+    );
+  }
+  return found.reverse();
+}
+
+function isCombinator(error: ErrorObject): boolean {
+  return error.keyword === 'oneOf' || error.keyword === 'anyOf';
+}
+
+function branchErrors(error: ErrorObject, errors: readonly ErrorObject[]): ErrorObject[] {
+  return errors.filter(
+    (other) =>
+      other !== error &&
+      other.schemaPath.startsWith(`${error.schemaPath}/`) &&
+      `${other.instancePath}/`.startsWith(`${error.instancePath}/`),
+  );
+}
+
+/** The only branch that is meant for a value of this kind, so that its complaints are the ones to tell. */
+function chosenBranch(error: ErrorObject): number | undefined {
+  const branches = schemasOf(error);
+  if (branches.some((branch) => branch['type'] === undefined)) return undefined;
+  const fitting = branches.flatMap((branch, index) => (fitsType(branch['type'], error.data) ? [index] : []));
+  return fitting.length === 1 ? fitting[0] : undefined;
+}
+
+function fitsType(type: JsonValue | undefined, data: unknown): boolean {
+  const types: readonly JsonValue[] = Array.isArray(type) ? type : type === undefined ? [] : [type];
+  const kind = data === null ? 'null' : Array.isArray(data) ? 'array' : typeof data;
+  return types.some((each) => each === kind || (each === 'integer' && kind === 'number'));
+}
+
+function schemasOf(error: ErrorObject): JsonObject[] {
+  const schemas: unknown = error.schema;
+  return Array.isArray(schemas) ? schemas.filter((each): each is JsonObject => isJsonObject(each)) : [];
+}
+
+function explain(root: JsonValue, error: ErrorObject): Violation[] {
+  const path = pathOf(root, error.instancePath);
+  switch (error.keyword) {
+    case 'additionalProperties':
+    case 'unevaluatedProperties':
+      return [unknownKey(path, error)];
+    case 'required':
+      return [missingKey(path, error)];
+    case 'oneOf':
+    case 'anyOf':
+      return [noBranch(path, error)];
+    case 'if':
+    case 'propertyNames':
+      // The errors of what they apply are told instead.
+      return [];
+    default: {
+      const hint = error.keyword === 'type' ? quoteHint(error.schema, error.data) : undefined;
+      return [{ path, expected: expectation(error), found: undefined, hint, at: 'value' }];
+    }
+  }
+}
+
+function unknownKey(path: KeyPath, error: ErrorObject): Violation {
+  const params: Record<string, unknown> = error.params;
+  const key = String(params['additionalProperty'] ?? params['unevaluatedProperty']);
+  const known = Object.keys(isJsonObject(error.parentSchema?.['properties']) ? error.parentSchema['properties'] : {});
+  return {
+    path: [...path, key],
+    expected: known.length === 0 ? 'no keys here' : `one of the keys ${joinOr(known.toSorted())}`,
+    found: 'an unknown key',
+    hint: didYouMean(key, known),
+    at: 'key',
+  };
+}
+
+function missingKey(path: KeyPath, error: ErrorObject): Violation {
+  const params: Record<string, unknown> = error.params;
+  const key = String(params['missingProperty']);
+  const properties: unknown = error.parentSchema?.['properties'];
+  const schema = isJsonObject(properties) ? properties[key] : undefined;
+  return {
+    path: [...path, key],
+    expected: isJsonObject(schema) ? describeSchema(schema) : 'a value',
+    found: 'nothing',
+    hint: 'the key is required',
+    at: 'value',
+  };
+}
+
+function noBranch(path: KeyPath, error: ErrorObject): Violation {
+  const branches = schemasOf(error);
+  const keys = branches.flatMap((branch) => (Array.isArray(branch['required']) ? branch['required'].map(String) : []));
+  if (keys.length >= branches.length && isJsonObject(error.data)) {
+    const data = error.data;
+    const present = keys.filter((key) => Object.hasOwn(data, key));
+    const count = error.keyword === 'oneOf' ? 'exactly one' : 'at least one';
+    const found = present.length === 0 ? 'none of them' : present.join(' and ');
+    return { path, expected: `${count} of the keys ${joinOr(keys)}`, found, hint: undefined, at: 'value' };
+  }
+  const expected = joinOr([...new Set(branches.map(describeSchema))]);
+  return { path, expected, found: undefined, hint: undefined, at: 'value' };
+}
+
+/** A JSON pointer as a key path; what is an index depends on the value. */
+function pathOf(root: JsonValue, pointer: string): KeyPath {
+  const path: (string | number)[] = [];
+  let value: JsonValue | undefined = root;
+  for (const step of pointer.split('/').slice(1)) {
+    const key = step.replaceAll('~1', '/').replaceAll('~0', '~');
+    if (Array.isArray(value)) {
+      path.push(Number(key));
+      value = (value as readonly JsonValue[])[Number(key)];
+    } else {
+      path.push(key);
+      value = isJsonObject(value) ? value[key] : undefined;
+    }
+  }
+  return path;
+}

@@ -1,0 +1,271 @@
+/** Drivers are found where sites install them, and a driver that can't be used says why and what to do. */
+
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import {
+  defaultDriverFolders,
+  discoverDriver,
+  DriverLoadError,
+  listInstalledDrivers,
+  loadDriver,
+  type DriverSearch,
+} from '@nodepool/config';
+import { DRIVER_API } from '@nodepool/core';
+import { DRIVER_BODY, Site } from './site.js';
+
+let site: Site;
+
+beforeEach(() => {
+  site = new Site();
+});
+
+afterEach(() => site.remove());
+
+async function failure(name: string, search: DriverSearch = site.search()): Promise<DriverLoadError> {
+  const error: unknown = await loadDriver(name, search).then(
+    () => undefined,
+    (reason: unknown) => reason,
+  );
+  if (error instanceof DriverLoadError) return error;
+  throw new Error(`not a DriverLoadError: ${String(error)}`);
+}
+
+describe('a driver is named', () => {
+  it('by its short name', async () => {
+    site.driver('node_modules/@nodepool/driver-x', '@nodepool/driver-x', 'x');
+    expect((await discoverDriver('x', site.search())).name).toBe('x');
+  });
+
+  it('by its package, when that has a scope', async () => {
+    site.driver('node_modules/@acme/nodepool-x', '@acme/nodepool-x', 'x');
+    expect((await discoverDriver('@acme/nodepool-x', site.search())).name).toBe('x');
+  });
+
+  it('by a path, which starts at the folder of the configuration', async () => {
+    const folder = site.driver('drivers/mine', 'mine', 'x');
+    expect((await discoverDriver('../drivers/mine', site.search())).name).toBe('x');
+    expect((await discoverDriver(folder, site.search())).name).toBe('x');
+  });
+
+  it('by a short name that the configuration gives to a package or a path, before all others', async () => {
+    site.driver('node_modules/@nodepool/driver-x', '@nodepool/driver-x', 'usual');
+    site.driver('node_modules/plain-package', 'plain-package', 'other');
+    site.driver('etc/y', 'y', 'path');
+    const aliases = new Map([
+      ['x', 'plain-package'],
+      ['y', './y'],
+    ]);
+    expect((await discoverDriver('x', site.search({ aliases }))).name).toBe('other');
+    expect((await discoverDriver('y', site.search({ aliases }))).name).toBe('path');
+  });
+
+  it.each(['a/b', '../', '', 'x y', '@scope', 'node:fs', '@a/../../b'])('not by %j', async (name) => {
+    expect(['not-installed', 'not-a-driver']).toContain((await failure(name)).reason);
+  });
+});
+
+describe('a driver is looked for', () => {
+  it('in the first folder that has it', async () => {
+    site.driver('one/node_modules/@nodepool/driver-x', '@nodepool/driver-x', 'first');
+    site.driver('two/node_modules/@nodepool/driver-x', '@nodepool/driver-x', 'second');
+    const folders = ['none', 'two', 'one'].map((each) => join(site.path, each));
+    expect((await loadDriver('x', site.search({ folders }))).driver.name).toBe('second');
+  });
+
+  it('in folders above, as Node.js does, and through links', async () => {
+    site.driver('store/driver-x', '@nodepool/driver-x', 'x');
+    site.link('node_modules/@nodepool/driver-x', 'store/driver-x');
+    const folders = [join(site.path, 'deep', 'down', 'there')];
+    const loaded = await loadDriver('x', site.search({ folders }));
+    expect(loaded).toMatchObject({
+      name: 'x',
+      package: '@nodepool/driver-x',
+      version: '1.2.3',
+      api: 1,
+      folder: join(site.path, 'store', 'driver-x'),
+      warnings: [],
+    });
+  });
+
+  it('beside the program, in the working directory, then beside the configuration', () => {
+    const folders = defaultDriverFolders('/etc/nodepool');
+    expect(folders.slice(-2)).toEqual([process.cwd(), '/etc/nodepool']);
+  });
+});
+
+describe('a driver package', () => {
+  it.each([
+    ['driver', `exports.driver = ${DRIVER_BODY}`],
+    ['default', `exports.default = ${DRIVER_BODY}; exports.other = {}`],
+    ['module.exports', `module.exports = ${DRIVER_BODY}`],
+  ])('exports the driver as %s', async (_what, code) => {
+    const manifest = { name: 'p', nodepool: { driver: 'NAME', api: 1 } };
+    site.package('etc/p', manifest, 'index.js', code);
+    expect((await discoverDriver('./p', site.search())).name).toBe('NAME');
+  });
+
+  it('is loaded as its `exports` say, from its sources where that condition holds', async () => {
+    const manifest = {
+      name: '@acme/source',
+      nodepool: { driver: 'source', api: 1 },
+      exports: { '.': { '@nodepool/source': './src/index.ts', default: './dist/index.js' } },
+    };
+    const code = `export const driver: { name: string } = ${DRIVER_BODY.replace('NAME', 'source')};`;
+    site.package('packages/source', manifest, 'src/index.ts', code);
+    site.link('node_modules/@acme/source', 'packages/source');
+    expect((await discoverDriver('@acme/source', site.search())).name).toBe('source');
+  });
+});
+
+describe('a driver that cannot be used', () => {
+  it('because it is not installed, comes with the command that installs it', async () => {
+    const error = await failure('x');
+    expect(error).toMatchObject({
+      reason: 'not-installed',
+      driver: 'x',
+      remedy: 'run: npm install @nodepool/driver-x',
+    });
+    expect(error.message).toContain(site.path);
+  });
+
+  it('because its name is misspelt, suggests an installed one', async () => {
+    site.driver('node_modules/@nodepool/driver-example', '@nodepool/driver-example', 'example');
+    site.driver('node_modules/@acme/rack', '@acme/rack', 'rack');
+    site.package('node_modules/@nodepool/driver-exampel', { name: '@nodepool/driver-exampel' });
+    expect((await failure('exmaple')).remedy).toBe(
+      'did you mean "example"? else run: npm install @nodepool/driver-exmaple',
+    );
+    expect((await failure('@acme/rak')).remedy).toContain('did you mean "@acme/rack"?');
+  });
+
+  it.each([
+    ['pnpm-lock.yaml', 'pnpm add @nodepool/driver-x (in SITE)'],
+    ['package-lock.json', 'npm install @nodepool/driver-x (in SITE)'],
+    ['node_modules/.modules.yaml', 'pnpm add @nodepool/driver-x (in SITE)'],
+  ])(
+    'because it is not installed, at a site with %s, comes with the command of that package manager',
+    async (trace, command) => {
+      site.write(trace, '');
+      const folders = [join(site.path, 'node_modules', '@nodepool', 'launcher', 'dist')];
+      const { remedy } = await failure('x', site.search({ folders }));
+      expect(remedy).toBe(`run: ${command.replace('SITE', site.path)}`);
+    },
+  );
+
+  it('because there is nothing at its path, names the folder', async () => {
+    const error = await failure('./nothing');
+    expect(error.reason).toBe('not-installed');
+    expect(error.message).toContain(join(site.path, 'etc', 'nothing'));
+  });
+
+  it.each<[string, object]>([
+    ['says nothing', {}],
+    ['says no version of the API', { nodepool: { driver: 'x' } }],
+    ['says a version that is none', { nodepool: { driver: 'x', api: '1' } }],
+  ])('because its package.json %s', async (_what, manifest) => {
+    site.package('etc/p', { name: 'p', ...manifest }, 'index.js', `exports.driver = ${DRIVER_BODY}`);
+    expect((await failure('./p')).reason).toBe('not-a-driver');
+  });
+
+  it.each(['', 'exports.driver = 5', 'exports.driver = { name: "x", schema: {} }', 'module.exports = null'])(
+    'because it exports none (%j)',
+    async (code) => {
+      site.package('etc/p', { name: 'p', nodepool: { driver: 'p', api: 1 } }, 'index.js', code);
+      const error = await failure('./p');
+      expect(error.reason).toBe('not-a-driver');
+      expect(error.message).toContain('p@1.2.3');
+    },
+  );
+
+  it('because it is older than the API, is to be updated', async () => {
+    site.driver('node_modules/@acme/old', '@acme/old', 'x', { nodepool: { driver: 'x', api: DRIVER_API - 1 } });
+    const error = await failure('@acme/old');
+    expect(error).toMatchObject({
+      reason: 'api-mismatch',
+      remedy: expect.stringContaining('npm install @acme/old@latest'),
+    });
+  });
+
+  it('because it is newer than the API, says which version to install and which Nodepool it wants', async () => {
+    const extra = {
+      version: '4.5.6',
+      nodepool: { driver: 'x', api: DRIVER_API + 1 },
+      peerDependencies: { '@nodepool/core': '^2.0.0' },
+    };
+    site.driver('node_modules/@acme/new', '@acme/new', 'x', extra);
+    const error = await failure('@acme/new');
+    expect(error.reason).toBe('api-mismatch');
+    expect(error.remedy).toContain('npm install "@acme/new@<4"');
+    expect(error.remedy).toContain('@nodepool/core ^2.0.0');
+  });
+
+  it('because its code fails, tells the failure', async () => {
+    site.package(
+      'etc/p',
+      { name: 'p', nodepool: { driver: 'p', api: 1 } },
+      'index.js',
+      'throw new Error("no cloud today")',
+    );
+    const error = await failure('./p');
+    expect(error).toMatchObject({ reason: 'broken', message: expect.stringContaining('no cloud today') });
+    expect(error.cause).toMatchObject({ message: 'no cloud today' });
+  });
+
+  it.each(['{', '[]', 'null'])('because its package.json is %j', async (text) => {
+    site.write('node_modules/@nodepool/driver-x/package.json', text);
+    expect((await failure('x')).reason).toBe('broken');
+  });
+});
+
+describe('a second copy of core', () => {
+  it('of another major version is told as what it is, with the command that installs a driver that fits', async () => {
+    site.driver('node_modules/@acme/x', '@acme/x', 'x');
+    site.package('node_modules/@acme/x/node_modules/@nodepool/core', { name: '@nodepool/core', version: '7.0.0' });
+    const { warnings } = await loadDriver('@acme/x', site.search());
+    expect(warnings).toEqual([
+      expect.stringMatching(/@nodepool\/core of another major version, 7\.0\.0 in .*npm install @acme\/x@latest/),
+    ]);
+  });
+
+  it('below a driver is told', async () => {
+    site.driver('node_modules/@acme/x', '@acme/x', 'x');
+    site.package('node_modules/@acme/x/node_modules/@nodepool/core', { name: '@nodepool/core', version: '0.9.0' });
+    const loaded = await loadDriver('@acme/x', site.search());
+    expect(loaded.warnings).toEqual([expect.stringMatching(/second copy of @nodepool\/core, 0\.9\.0 .*npm dedupe/)]);
+  });
+});
+
+describe('the list of installed drivers', () => {
+  it('has all of them once, those that cannot be used with the reason, and nothing else', async () => {
+    site.driver('node_modules/@nodepool/driver-b', '@nodepool/driver-b', 'b');
+    site.driver('node_modules/a-driver', 'a-driver', 'a');
+    site.driver('node_modules/@acme/c', '@acme/c', 'c', { nodepool: { driver: 'c', api: 99 } });
+    site.driver('etc/local', 'local', 'd');
+    site.package('node_modules/other', { name: 'other' });
+    site.package('node_modules/.bin/odd', { name: 'odd' });
+    site.driver('etc', 'of-the-site', 'f');
+    site.write('node_modules/broken/package.json', '{');
+    const folders = [site.path, join(site.path, 'deep')];
+    const list = await listInstalledDrivers(
+      site.search({
+        folders,
+        aliases: new Map([
+          ['d', './local'],
+          ['e', './gone'],
+          ['bee', '@nodepool/driver-b'],
+          ['here', './'],
+        ]),
+      }),
+    );
+    expect(
+      list.map(({ name, package: from, api, error, aliases }) => [name, from, api, error?.reason, aliases]),
+    ).toEqual([
+      ['a', 'a-driver', 1, undefined, []],
+      ['b', '@nodepool/driver-b', 1, undefined, ['bee']],
+      ['c', '@acme/c', 99, 'api-mismatch', []],
+      ['d', 'local', 1, undefined, ['d']],
+      ['e', './gone', undefined, 'not-installed', ['e']],
+      ['f', 'of-the-site', 1, undefined, ['here']],
+    ]);
+  });
+});

@@ -1,0 +1,448 @@
+/** What the keys of the file mean, and how everything that is wrong with it is told. */
+
+import { describe, expect, it } from '@jest/globals';
+import { formatProblem, loadConfig, requiredFormats } from '@nodepool/config';
+import type { Driver } from '@nodepool/core';
+import { configOf, loadText, placesOf, problemsOf } from './files.js';
+import { gce, only, openstack } from './stand-in-drivers.js';
+
+const PROVIDER = `
+labels: [{name: small}]
+diskimages: [{name: noble}]
+providers:
+  - name: cloud
+    cloud: here
+    diskimages: [{name: noble}]
+    pools:
+      - name: main
+        labels:
+          - {name: small, diskimage: noble, min-ram: 1}
+`;
+
+describe('the top level', () => {
+  it('has defaults for everything', async () => {
+    const config = await configOf('labels: []\n');
+    expect(config).toMatchObject({
+      webapp: { port: 8005, listenAddress: '0.0.0.0' },
+      elementsDir: undefined,
+      imagesDir: undefined,
+      buildLogDir: '/var/log/nodepool/builds',
+      buildLogRetention: 7,
+      maxHoldAgeMs: Infinity,
+      zookeeper: { servers: [], chroot: '', tls: undefined, sessionTimeoutMs: 10_000 },
+    });
+  });
+
+  it('takes seconds, and means no limit by 0', async () => {
+    const config = await configOf(`
+max-hold-age: 60
+zookeeper-timeout: 2.5
+labels:
+  - {name: a, max-ready-age: 3600, min-ready: 2}
+  - {name: b, max-ready-age: 0, min-ready: -1}
+`);
+    expect(config.maxHoldAgeMs).toBe(60_000);
+    expect(config.zookeeper.sessionTimeoutMs).toBe(2500);
+    expect(config.labels.get('a')).toEqual({ name: 'a', minReady: 2, maxReadyAgeMs: 3_600_000 });
+    expect(config.labels.get('b')).toEqual({ name: 'b', minReady: -1, maxReadyAgeMs: Infinity });
+  });
+
+  it('lets lists be empty, as `labels:` with nothing behind it', async () => {
+    const config = await configOf('labels:\nproviders:\ndiskimages:\nwebapp:\nzookeeper-servers:\n');
+    expect(config.labels.size).toBe(0);
+  });
+
+  it('reads the limits of tenants, also of resources that only a driver knows', async () => {
+    const config = await configOf(`
+tenant-resource-limits:
+  - {tenant-name: t, max-servers: 1, max-cores: 2, max-ram: 3, max-volumes: 4, max-volume-gb: 5, L-123: 6}
+`);
+    expect(config.tenantLimits.get('t')).toEqual({
+      instances: 1,
+      cores: 2,
+      ram: 3,
+      volumes: 4,
+      'volume-gb': 5,
+      'L-123': 6,
+    });
+  });
+
+  it('writes addresses of ZooKeeper servers so that they can be told from ports, and knows one chroot', async () => {
+    const config = await configOf('zookeeper-servers: [{host: "::1", port: 2181}, {host: b, chroot: test/}]\n');
+    expect(config.zookeeper.servers).toEqual(['[::1]:2181', 'b:2281']);
+    expect(config.zookeeper.chroot).toBe('/test');
+  });
+
+  it('refuses two chroots, and a configuration without servers unless it is only looked at', async () => {
+    const two = 'zookeeper-servers:\n  - {host: a, chroot: /x}\n  - {host: b, chroot: /y}\n';
+    expect(placesOf(await problemsOf(two))).toEqual(['3:23 zookeeper-servers[1].chroot']);
+    const none = await problemsOf('labels: []\n', { zookeeper: 'required' });
+    expect(none.map((problem) => problem.path)).toEqual(['zookeeper-servers']);
+  });
+});
+
+describe('YAML', () => {
+  it('is read as YAML 1.1: what existing files mean by yes, octal numbers and exponents', async () => {
+    const config = await configOf(`
+diskimages:
+  - {name: on-purpose, pause: yes, delete-after-upload: Off, rebuild-age: 1_000, release: 1e3}
+  - {name: y, release: 0755, parent: ~}
+`);
+    expect(config.diskImages.get('on-purpose')).toMatchObject({
+      pause: true,
+      deleteAfterUpload: false,
+      rebuildAgeMs: 1_000_000,
+      release: '1e3',
+    });
+    expect(config.diskImages.get('y')?.parent).toBeUndefined();
+  });
+
+  it('merges mappings by `<<`, own keys first', async () => {
+    const config = await configOf(`
+labels:
+  - &a {name: a, min-ready: 3, max-ready-age: 5}
+  - {<<: *a, name: b, min-ready: 4}
+`);
+    expect(config.labels.get('b')).toEqual({ name: 'b', minReady: 4, maxReadyAgeMs: 5000 });
+  });
+
+  it.each([
+    ['a key twice', 'images-dir: a\nimages-dir: b\n', '2:1 images-dir'],
+    ['an alias without an anchor', 'images-dir: *nowhere\n', '1:13 images-dir'],
+    ['a value inside of itself', 'labels: &all [*all]\n', '1:15 labels[0]'],
+    ['a tag', 'images-dir: !!python/object x\n', '1:29 images-dir'],
+    ['a list as a key', '? [a]\n: b\n', '1:3 '],
+    ['an unclosed quote', 'images-dir: "abc\n', '2:1 '],
+    ['a second document', 'labels: []\n---\nlabels: []\n', '2:1 '],
+    ['an empty file', '', '1:1 '],
+    ['a file of something else', '- a\n- b\n', '1:1 '],
+    ['a file that ends in the middle', 'labels:\n  - name: a\n  - na', '3:5 labels[1]'],
+  ])('is refused with a place: %s', async (_what, text, place) => {
+    expect(placesOf(await problemsOf(text))).toContain(place);
+  });
+
+  it('is refused when aliases multiply to more values than any site has', async () => {
+    const lines = ['a: &a0 [x, x, x, x, x, x, x, x, x, x]'];
+    for (let level = 1; level < 9; level++) {
+      const aliases = Array.from({ length: 10 }, () => `*a${level - 1}`).join(', ');
+      lines.push(`b${level}: &a${level} [${aliases}]`);
+    }
+    const problems = await problemsOf(lines.join('\n'));
+    expect(problems.map((problem) => problem.expected)).toContainEqual(expect.stringContaining('values'));
+  });
+
+  it.each([
+    ['lists', '['.repeat(100_000)],
+    ['lists that are closed', '['.repeat(100_000) + ']'.repeat(100_000)],
+    ['mappings', '{a: '.repeat(100_000)],
+    ['entries on one line', `\n  ${'- '.repeat(100_000)}x`],
+    ['keys on one line', '? '.repeat(100_000)],
+    ['lines', Array.from({ length: 1000 }, (_, level) => `\n${' '.repeat(level + 1)}a:`).join('')],
+  ])('is refused, not fatal, however deep it goes: %s', async (_what, text) => {
+    expect(await problemsOf(`labels: ${text}`)).toEqual([
+      expect.objectContaining({ expected: 'fewer levels of nesting' }),
+    ]);
+  });
+
+  it('is refused when aliases nest more deeply than any site does', async () => {
+    const lines = ['a0: &a0 [x]'];
+    for (let level = 1; level < 5000; level++) lines.push(`a${level}: &a${level} [*a${level - 1}]`);
+    const problems = await problemsOf(lines.join('\n'));
+    expect(problems.map((problem) => problem.expected)).toContainEqual(expect.stringContaining('levels of nesting'));
+  });
+
+  it('may have long texts with brackets and dashes in them', async () => {
+    const text = `${' '.repeat(300)}[[[ - - { x`.repeat(50);
+    const config = await configOf(
+      `diskimages:\n  - name: a\n    env-vars:\n      A: |\n        ${text}\n      B: "${text}"\n`,
+    );
+    expect(config.diskImages.get('a')?.envVars['A']).toContain('[[[ - - { x');
+  });
+
+  it('a file that is not there is a problem of the whole file', async () => {
+    const result = await loadConfig({ file: '/nonexistent/nodepool.yaml', env: {} });
+    expect(result.ok ? '' : formatProblem(result.problems[0]!)).toContain(
+      '/nonexistent/nodepool.yaml: expected a file that can be read',
+    );
+  });
+});
+
+describe('environment variables', () => {
+  it('are filled in when they have the prefix', async () => {
+    const config = await configOf('webapp: {port: %(NODEPOOL_PORT)}\nimages-dir: "%(NODEPOOL_DIR)/%(HOME)"\n', {
+      env: { NODEPOOL_PORT: '8006', NODEPOOL_DIR: '/images', HOME: '/root' },
+    });
+    expect(config.webapp.port).toBe(8006);
+    expect(config.imagesDir).toBe('/images/%(HOME)');
+  });
+
+  it('are missed where they are used, once, and not in comments', async () => {
+    const problems = await problemsOf('# %(NODEPOOL_OLD)\nwebapp:\n  port: %(NODEPOOL_PORT)\n');
+    expect(placesOf(problems)).toEqual(['3:9 webapp.port']);
+    expect(problems[0]?.expected).toBe('the environment variable NODEPOOL_PORT');
+  });
+
+  it('leave places behind them where they are in the file, and are not shown', async () => {
+    const problems = await problemsOf(
+      'images-dir: "%(NODEPOOL_A)"\nwebapp: {listen_address: %(NODEPOOL_A), prot: 1}\nmax-hold-age: %(NODEPOOL_A)\n',
+      {
+        env: { NODEPOOL_A: 'a-long-and-secret-text' },
+      },
+    );
+    expect(placesOf(problems)).toEqual(['2:41 webapp.prot', '3:15 max-hold-age']);
+    expect(JSON.stringify(problems)).not.toContain('secret-text');
+  });
+});
+
+describe('problems', () => {
+  it('are all told in one run, those of drivers too', async () => {
+    const problems = await problemsOf(`
+image-dir: /x
+labels: [{name: small, min-ready: "1"}, {name: small}]
+diskimages: [{name: noble, pause: "yes"}]
+providers:
+  - name: cloud
+    pools:
+      - name: main
+        labels:
+          - {name: smal, diskimage: noble}
+          - {name: small}
+`);
+    expect(placesOf(problems)).toEqual([
+      '2:1 image-dir',
+      '3:35 labels[0].min-ready',
+      '3:48 labels[1].name',
+      '4:35 diskimages[0].pause',
+      '6:5 providers[0].cloud',
+      '10:13 providers[0].pools[0].labels[0]',
+      '10:20 providers[0].pools[0].labels[0].name',
+      '10:37 providers[0].pools[0].labels[0].diskimage',
+      '11:13 providers[0].pools[0].labels[1]',
+      '11:13 providers[0].pools[0].labels[1]',
+    ]);
+    const text = problems.map(formatProblem).join('\n');
+    expect(text).toContain('did you mean "images-dir"?');
+    expect(text).toContain('did you mean "small"?');
+    expect(text).toContain('expected exactly one of the keys diskimage or cloud-image, found none of them');
+    expect(text).toContain('expected at least one of the keys min-ram or flavor-name, found none of them');
+    expect(text).toContain('found "1"; write it without quotes');
+  });
+
+  it('do not tell secrets, neither of the file nor of the secure file', async () => {
+    const main = 'diskimages: [{name: a, env-vars: {TOKEN: 4711}}]\nzookeeper-tls: {cert: a, key: 4712, ca: c}\n';
+    const secure = 'zookeeper-servers: [{host: a, port: hunter2}]\ndiskimages: [{name: a, env-vars: {X: 4713}}]\n';
+    const problems = await problemsOf(main, { secure });
+    expect(problems.map((problem) => problem.path)).toEqual([
+      'diskimages[0].env-vars.TOKEN',
+      'zookeeper-tls.key',
+      'zookeeper-servers[0].port',
+      'diskimages[0].env-vars.X',
+    ]);
+    expect(JSON.stringify(problems)).not.toMatch(/471|hunter2/);
+    expect(formatProblem(problems[0]!)).toContain(
+      'expected a string, found a number that is not shown here; put it in quotes',
+    );
+  });
+
+  it.each([
+    'diskimages: |hunter2\n  a\n',
+    'diskimages: [}hunter2\n',
+    'a: `hunter2',
+    'a: "\\xhunter2"',
+    '%hunter2 x\n---\na: "',
+  ])('do not quote the text of a file that is not YAML (%j)', async (secure) => {
+    const problems = await problemsOf('labels: []\n', { secure });
+    expect(problems.map((problem) => problem.expected)).toEqual(['valid YAML']);
+    expect(JSON.stringify(problems)).not.toContain('hunter2');
+  });
+
+  it('in the target of an alias are told at the target', async () => {
+    const text = PROVIDER.replace('labels:\n', 'labels: &labels\n').replace('min-ram: 1', 'min-ram: x');
+    const problems = await problemsOf(`${text}      - {name: other, labels: *labels}\n`);
+    expect(placesOf(problems)).toEqual([
+      '11:54 providers[0].pools[0].labels[0].min-ram',
+      '11:54 providers[0].pools[1].labels[0].min-ram',
+    ]);
+  });
+
+  it('name what appears twice in a provider', async () => {
+    const text = PROVIDER.replace('[{name: noble}]\n    pools', '[{name: noble}, {name: noble}]\n    pools');
+    const problems = await problemsOf(`${text}      - {name: main}\n`);
+    expect(problems.map((problem) => problem.path)).toEqual([
+      'providers[0].diskimages[1].name',
+      'providers[0].pools[1].name',
+    ]);
+  });
+});
+
+describe('the secure file', () => {
+  it('gives secrets to the image that it names, not to images that inherit from it', async () => {
+    const main = 'diskimages: [{name: a, env-vars: {X: "1", Y: "1"}}, {name: b, parent: a}]\n';
+    const config = await configOf(main, { secure: 'diskimages: [{name: a, env-vars: {X: "2"}}]\n' });
+    expect(config.diskImages.get('a')?.envVars).toEqual({ X: '2', Y: '1' });
+    expect(config.diskImages.get('b')?.envVars).toEqual({ X: '1', Y: '1' });
+  });
+
+  it('may be empty', async () => {
+    expect((await loadText('labels: []\n', { secure: '' })).ok).toBe(true);
+  });
+
+  it('must not name images that are not built, nor have other keys', async () => {
+    const main = 'diskimages: [{name: noble, abstract: true}, {name: jammy}]\n';
+    const secure = 'diskimages:\n  - {name: noble, env-vars: {}}\n  - {name: jamy, env-vars: {}}\nlabels: []\n';
+    const problems = await problemsOf(main, { secure });
+    expect(placesOf(problems)).toEqual(['2:12 diskimages[0].name', '3:12 diskimages[1].name', '4:1 labels']);
+    expect(problems[1]?.hint).toBe('did you mean "jammy"?');
+  });
+});
+
+describe('disk images', () => {
+  it('inherit over several levels: elements add up, the environment is merged, the rest is overridden', async () => {
+    const config = await configOf(`
+diskimages:
+  - {name: leaf, parent: middle, elements: [c], env-vars: {A: leaf}, username: "", pause: false}
+  - {name: middle, parent: root, elements: [b], env-vars: {A: middle, B: middle}, python-path: /py, formats: [raw]}
+  - {name: root, abstract: true, elements: [a], env-vars: {C: root}, username: me, rebuild-age: 10, pause: true, metadata: {n: 1, t: true}}
+`);
+    expect(config.diskImages.get('leaf')).toEqual({
+      name: 'leaf',
+      abstract: false,
+      parent: 'middle',
+      formats: ['raw'],
+      keepFormats: [],
+      deleteAfterUpload: false,
+      rebuildAgeMs: 10_000,
+      release: undefined,
+      buildTimeoutMs: 28_800_000,
+      elements: ['a', 'b', 'c'],
+      envVars: { A: 'leaf', B: 'middle', C: 'root' },
+      pause: false,
+      username: 'me',
+      pythonPath: '/py',
+      shellType: undefined,
+      dibCmd: 'disk-image-create',
+      metadata: { n: '1', t: 'True' },
+    });
+  });
+
+  it('pass a release as it is written', async () => {
+    const config = await configOf(
+      'diskimages: [{name: a, release: 8.0}, {name: b, release: 22.10}, {name: c, release: 21}]\n',
+    );
+    expect([...config.diskImages.values()].map((image) => image.release)).toEqual(['8.0', '22.10', '21']);
+  });
+
+  it('are refused when they inherit from themselves', async () => {
+    const problems = await problemsOf(
+      'diskimages:\n  - {name: a, parent: b}\n  - {name: b, parent: a}\n  - {name: c, parent: a}\n',
+    );
+    expect(placesOf(problems)).toEqual(['3:23 diskimages[1].parent']);
+    expect(problems[0]?.found).toBe('the cycle a → b → a');
+  });
+
+  it('are built in their own formats and those that their providers need', async () => {
+    const config = await configOf(
+      PROVIDER.replace('{name: noble}]', '{name: noble, formats: [vhd, raw]}, {name: other}]'),
+    );
+    expect(requiredFormats(config, 'noble')).toEqual(['qcow2', 'raw', 'vhd']);
+    expect(requiredFormats(config, 'other')).toEqual([]);
+  });
+
+  it('that are abstract cannot be uploaded', async () => {
+    const problems = await problemsOf(PROVIDER.replace('[{name: noble}]', '[{name: noble, abstract: true}]'));
+    expect(problems.map((problem) => problem.path)).toEqual(['providers[0].diskimages[0].name']);
+  });
+});
+
+describe('a name that is part of a path', () => {
+  it.each(['..', '.', 'a/b', '/a', '../../etc', '"a\\u0007b"'])('is refused if it is %s', async (name) => {
+    const problems = await problemsOf(
+      `diskimages: [{name: ${name}}]\nproviders: [{name: ${name}, driver: openstack, cloud: c}]\n`,
+    );
+    expect(problems.map(({ path, expected }) => [path, expected])).toEqual([
+      ['diskimages[0].name', 'a name without slashes and control characters, other than "." and ".."'],
+      ['providers[0].name', 'a name without slashes and control characters, other than "." and ".."'],
+    ]);
+  });
+
+  it.each(['debian-12', 'ubuntu-22.04', '..a', 'a..b', '"blank in it"', 'größe'])('may be %s', async (name) => {
+    expect((await configOf(`diskimages: [{name: ${name}}]\n`)).diskImages.size).toBe(1);
+  });
+});
+
+describe('drivers', () => {
+  const twoClouds = `${PROVIDER}  - {name: gone, driver: gce, project: p, region: r, zone: z}\n`;
+
+  it('that cannot be loaded take down their own providers only', async () => {
+    const result = await loadText(twoClouds, { discoverDriver: only(openstack) });
+    expect(result.ok).toBe(true);
+    if (!result.ok) return;
+    expect([...result.config.providers.keys()]).toEqual(['cloud']);
+    expect(result.config.brokenProviders.get('gone')).toEqual({ driver: 'gce', reason: 'there is no gce; install it' });
+    expect(placesOf(result.warnings)).toEqual(['12:26 providers[1].driver']);
+    expect([...result.unserved]).toEqual(['gone']);
+  });
+
+  it.each<[string, Partial<Driver>, string]>([
+    [
+      'throw',
+      {
+        getProviderConfig: () => {
+          throw new Error('oops');
+        },
+      },
+      'oops',
+    ],
+    ['return nonsense', { getProviderConfig: () => 5 as never }, 'not the configuration'],
+    ['have a wrong schema', { schema: { type: 'nothing' } }, 'schema of the driver is wrong'],
+  ])('that %s are as if they could not be loaded', async (_what, faulty, reason) => {
+    const result = await loadText(twoClouds, { discoverDriver: only(openstack, { ...gce, ...faulty }) });
+    expect(result.ok && [...result.config.providers.keys()]).toEqual(['cloud']);
+    expect(result.ok && result.config.brokenProviders.get('gone')?.reason).toContain(reason);
+  });
+
+  it('report problems at places of their section', async () => {
+    const picky: Driver = {
+      ...openstack,
+      getProviderConfig: (section, context) => {
+        context.problem(['pools', 0, 'labels', 0, 'min-ram'], { expected: 'more memory', hint: 'buy some' });
+        return openstack.getProviderConfig(section, context);
+      },
+    };
+    const problems = await problemsOf(PROVIDER, { discoverDriver: only(picky) });
+    expect(problems.map(formatProblem)).toEqual([
+      expect.stringMatching(
+        /nodepool\.yaml:11:54: providers\[0\]\.pools\[0\]\.labels\[0\]\.min-ram: expected more memory, found 1; buy some$/,
+      ),
+    ]);
+  });
+
+  it('are looked for by the names and in the folders that the file and the caller give', async () => {
+    const asked: unknown[] = [];
+    await loadText(
+      'drivers: [{name: x, package: "@acme/x"}]\nproviders: [{name: a, driver: x}, {name: b, driver: x}]\n',
+      {
+        driverFolders: ['/site'],
+        discoverDriver: (name, search) => {
+          asked.push([name, [...search.aliases], search.folders]);
+          return Promise.reject(new Error('none'));
+        },
+      },
+    );
+    expect(asked).toEqual([['x', [['x', '@acme/x']], ['/site']]]);
+  });
+});
+
+describe('the fingerprint', () => {
+  it('is the same for the same contents only', async () => {
+    const [a, b, c, d] = await Promise.all([
+      loadText('labels: []\n'),
+      loadText('labels: []\n'),
+      loadText('labels: [] \n'),
+      loadText('labels: []\n', { secure: '' }),
+    ]);
+    expect(a.fingerprint).toBe(b.fingerprint);
+    expect(a.fingerprint).not.toBe(c.fingerprint);
+    expect(d.fingerprint).toBe(a.fingerprint);
+  });
+});

@@ -1,0 +1,77 @@
+/**
+ * Notices that something blocks the event loop, and tells what: a thread of its own watches the main one, and takes its
+ * stack while it is blocked. It costs the main thread a timer.
+ */
+
+import { existsSync, realpathSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { Worker } from 'node:worker_threads';
+import type { NodepoolConfig } from '@nodepool/config';
+import type { Logger } from '@nodepool/core';
+import type { BlockReport, BlockWatchData } from './block-watch-worker.js';
+
+/** How often the main thread gives a sign of life, milliseconds. */
+const BEAT_MS = 200;
+/** A block of this length is reported, milliseconds. */
+const THRESHOLD_MS = 1000;
+/** Innermost frames that are logged. */
+const MAX_FRAMES = 15;
+
+export interface BlockWatchOptions {
+  readonly log: Logger;
+  /** The drivers that are loaded, by name. */
+  readonly driverPackages: () => NodepoolConfig['driverPackages'];
+}
+
+export class BlockWatch {
+  private readonly beats = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT));
+  private worker: Worker | undefined;
+  private timer: NodeJS.Timeout | undefined;
+
+  constructor(private readonly options: BlockWatchOptions) {}
+
+  start(): void {
+    const { log } = this.options;
+    const workerData: BlockWatchData = { beats: this.beats, thresholdMs: THRESHOLD_MS };
+    this.worker = new Worker(join(__dirname, 'block-watch-worker.js'), { workerData });
+    this.worker.on('message', (report: BlockReport) => this.report(report));
+    this.worker.on('error', (error) => log.warn('Blocks of the event loop are not watched for', { error }));
+    this.worker.unref();
+    // eslint-disable-next-line no-restricted-globals -- it measures the real event loop, whatever clock the program has
+    this.timer = setInterval(() => Atomics.add(this.beats, 0, 1), BEAT_MS);
+    this.timer.unref();
+  }
+
+  async stop(): Promise<void> {
+    clearInterval(this.timer);
+    await this.worker?.terminate();
+  }
+
+  private report({ blockedMs, frames }: BlockReport): void {
+    const files = frames.map((frame) => (frame.url.startsWith('file:') ? fileURLToPath(frame.url) : frame.url));
+    const fields = {
+      seconds: Math.round(blockedMs / 100) / 10,
+      stack: frames
+        .slice(0, MAX_FRAMES)
+        .map((frame, index) => `${frame.name === '' ? '(anonymous)' : frame.name} (${files[index]}:${frame.line})`),
+    };
+    const driver = this.driverIn(files);
+    if (driver === undefined) this.options.log.warn('The event loop was blocked', fields);
+    else this.options.log.warn('A driver blocked the event loop, and with it every provider', { driver, ...fields });
+  }
+
+  /** The driver of the innermost frame that belongs to one. */
+  private driverIn(files: readonly string[]): string | undefined {
+    const drivers = [...(this.options.driverPackages() ?? [])].map(([driver, { folder }]) => ({
+      driver,
+      // Stacks name files without symbolic links.
+      folder: existsSync(folder) ? realpathSync(folder) : folder,
+    }));
+    for (const file of files) {
+      const found = drivers.find(({ folder }) => file.startsWith(`${folder}/`));
+      if (found !== undefined) return found.driver;
+    }
+    return undefined;
+  }
+}

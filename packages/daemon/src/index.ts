@@ -1,0 +1,17 @@
+export * from './process/hostname.js';
+export * from './logging/create-logger.js';
+export { LogFileError } from './logging/log-file.js';
+export * from './logging/logging-config.js';
+export { loadLoggingConfig, LoggingConfigError, type LoadedLogging } from './logging/logging-file.js';
+export * from './metrics/metrics-registry.js';
+export * from './metrics/prometheus.js';
+export * from './logging/set-up-logging.js';
+export * from './metrics/statsd.js';
+export { BlockWatch, type BlockWatchOptions } from './diagnostics/block-watch.js';
+export * from './process/command-line.js';
+export * from './diagnostics/diagnostics.js';
+export * from './diagnostics/event-loop.js';
+export * from './process/follow-config.js';
+export * from './metrics/open-metrics.js';
+export * from './diagnostics/process-dump.js';
+export * from './process/run-daemon.js';

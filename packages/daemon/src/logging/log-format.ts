@@ -1,0 +1,152 @@
+/** How a log line looks: as text for people, or as JSON for programs. */
+
+import { isError, reasonOf, type LogFields } from '@nodepool/core';
+import type { LogLevel } from './logging-config.js';
+
+export interface LogLine {
+  /** Milliseconds since the epoch. */
+  readonly time: number;
+  readonly level: LogLevel;
+  /** Name of the logger. */
+  readonly logger: string;
+  readonly message: string;
+  readonly fields: LogFields;
+  /** Whatever was thrown; undefined: nothing was. */
+  readonly error: unknown;
+}
+
+/** Names as in Python's logging, which log searches of existing installations know. */
+const LEVEL_NAMES: Readonly<Record<LogLevel, string>> = {
+  debug: 'DEBUG',
+  info: 'INFO',
+  warn: 'WARNING',
+  error: 'ERROR',
+};
+
+/** `2026-11-20 13:04:49,123 INFO nodepool.launcher: Message  node_id=0000000001`, and below it the stack of an error. */
+export function textLine(line: LogLine): string {
+  let text = `${localTime(line.time)} ${LEVEL_NAMES[line.level]} ${line.logger}: ${oneLine(line.message)}`;
+  let separator = '  ';
+  for (const key of Object.keys(line.fields)) {
+    const value = line.fields[key];
+    if (value === undefined) continue;
+    text += `${separator}${key}=${textValue(value)}`;
+    separator = ' ';
+  }
+  return line.error === undefined ? text : `${text}\n${errorText(line.error)}`;
+}
+
+/** One JSON object: `time`, `level`, `logger`, `message`, the fields, `error`. A field with one of these names gets a `_` behind its name. */
+export function jsonLine(line: LogLine): string {
+  const object: Record<string, unknown> = {
+    time: new Date(line.time).toISOString(),
+    level: line.level,
+    logger: line.logger,
+    message: line.message,
+  };
+  const error = line.error === undefined ? undefined : errorObject(line.error);
+  for (const key of Object.keys(line.fields)) {
+    object[Object.hasOwn(object, key) || (key === 'error' && error !== undefined) ? `${key}_` : key] = line.fields[key];
+  }
+  if (error !== undefined) object['error'] = error;
+  try {
+    return JSON.stringify(object, jsonReplacer);
+  } catch {
+    // One of the fields cannot be written; find out which by writing each alone.
+    for (const key of Object.keys(object)) object[key] = JSON.parse(safeJson(object[key])) as unknown;
+    return JSON.stringify(object);
+  }
+}
+
+let lastSecond = -1;
+let lastSecondText = '';
+
+/** Local time as Python's logging writes it. Formatting a date is slow next to everything else: the second is kept. */
+function localTime(time: number): string {
+  const second = Math.floor(time / 1000);
+  if (second !== lastSecond) {
+    const date = new Date(second * 1000);
+    const day = `${date.getFullYear()}-${twoDigits(date.getMonth() + 1)}-${twoDigits(date.getDate())}`;
+    lastSecondText = `${day} ${twoDigits(date.getHours())}:${twoDigits(date.getMinutes())}:${twoDigits(date.getSeconds())}`;
+    lastSecond = second;
+  }
+  return `${lastSecondText},${String(Math.floor(time - second * 1000)).padStart(3, '0')}`;
+}
+
+function twoDigits(value: number): string {
+  return value < 10 ? `0${value}` : String(value);
+}
+
+const PLAIN_VALUE = /^[^\s"=\p{Cc}]+$/u;
+
+function textValue(value: unknown): string {
+  if (typeof value === 'string') return PLAIN_VALUE.test(value) ? value : JSON.stringify(value);
+  if (typeof value === 'number' || typeof value === 'boolean' || value === null) return String(value);
+  return isError(value) ? JSON.stringify(`${value.name}: ${value.message}`) : safeJson(value);
+}
+
+const CONTROL = /\p{Cc}/u;
+const CONTROLS = /\p{Cc}/gu;
+
+/** A message is one line, whatever text from outside is in it. */
+function oneLine(message: string): string {
+  return CONTROL.test(message)
+    ? message.replace(CONTROLS, (character) => JSON.stringify(character).slice(1, -1))
+    : message;
+}
+
+const MAX_CAUSES = 8;
+
+/** Stack of an error and of its causes, indented, so that lines of the log start with a time or a space. */
+function errorText(error: unknown): string {
+  const parts: string[] = [];
+  let current: unknown = error;
+  for (let depth = 0; current !== undefined && depth < MAX_CAUSES; depth += 1) {
+    const text = isError(current) ? (current.stack ?? `${current.name}: ${current.message}`) : safeText(current);
+    parts.push(`${depth === 0 ? '' : 'caused by '}${text}`);
+    if (current instanceof AggregateError) {
+      for (const inner of current.errors.slice(0, MAX_CAUSES)) parts.push(`one of ${safeText(inner)}`);
+    }
+    current = isError(current) ? current.cause : undefined;
+  }
+  return parts.join('\n').replace(/^/gm, '    ');
+}
+
+function errorObject(error: unknown, depth = 0): unknown {
+  if (!isError(error)) return { message: safeText(error) };
+  const object: Record<string, unknown> = { name: error.name, message: error.message };
+  if ('code' in error) object['code'] = error.code;
+  if (error.stack !== undefined) object['stack'] = error.stack;
+  if (depth >= MAX_CAUSES) return object;
+  if (error instanceof AggregateError) {
+    object['errors'] = error.errors.slice(0, MAX_CAUSES).map((inner) => errorObject(inner, depth + 1));
+  }
+  if (error.cause !== undefined) object['cause'] = errorObject(error.cause, depth + 1);
+  return object;
+}
+
+function safeText(value: unknown): string {
+  if (isError(value)) return `${value.name}: ${value.message}`;
+  return typeof value === 'string' ? value : safeJson(value);
+}
+
+/** JSON of anything: what JSON cannot say is written as text. A log line must never throw. */
+function safeJson(value: unknown): string {
+  try {
+    // Despite its type, it answers undefined for undefined and for functions.
+    const json = JSON.stringify(value, jsonReplacer) as string | undefined;
+    return json ?? JSON.stringify(String(value));
+  } catch (error) {
+    // Cycles, and getters and toJSON methods that throw.
+    return JSON.stringify(`unprintable: ${reasonOf(error)}`);
+  }
+}
+
+function jsonReplacer(_key: string, value: unknown): unknown {
+  if (typeof value === 'bigint' || typeof value === 'symbol') return String(value);
+  if (isError(value)) return `${value.name}: ${value.message}`;
+  if (value instanceof Map)
+    return Object.fromEntries([...value].map(([key, entry]) => [String(key), entry as unknown]));
+  if (value instanceof Set) return [...(value as Set<unknown>)];
+  return value;
+}

@@ -1,0 +1,125 @@
+/** Takes what is reported to statsd and to Prometheus; either may be missing. */
+
+import type {
+  Clock,
+  Timer,
+  Counter,
+  Duration,
+  Gauge,
+  MetricLabels,
+  Metrics,
+  PrometheusSeries,
+  StatsdSender,
+} from '@nodepool/core';
+
+/** Statsd forgets gauges that are not repeated. */
+const SEND_INTERVAL_MS = 10_000;
+
+export interface MetricsRegistryOptions {
+  readonly clock: Clock;
+  readonly statsd: StatsdSender | undefined;
+  readonly prometheus: PrometheusSeries | undefined;
+  /** Told when a value could not be collected: the others are, all the same. */
+  readonly onError: (error: unknown) => void;
+}
+
+interface KeptGauge {
+  readonly keys: readonly string[];
+  value: number;
+}
+
+/** Sends from the beginning, and until `close`. */
+export class MetricsRegistry implements Metrics {
+  /** By declaration, then by labels. Only what statsd is to be told again. */
+  private readonly gauges = new Map<Gauge, Map<string, KeptGauge>>();
+  private readonly refreshers = new Set<() => void>();
+  private timer: Timer | undefined;
+
+  constructor(private readonly options: MetricsRegistryOptions) {
+    if (options.statsd !== undefined) this.scheduleSending();
+  }
+
+  count<L extends string>(counter: Counter<L>, labels: MetricLabels<L>, amount = 1): void {
+    const { statsd, prometheus } = this.options;
+    prometheus?.increment(counter, labels, amount);
+    if (statsd === undefined) return;
+    for (const key of counter.statsd(labels)) statsd.increment(key, amount);
+  }
+
+  observe<L extends string>(duration: Duration<L>, labels: MetricLabels<L>, milliseconds: number): void {
+    const { statsd, prometheus } = this.options;
+    prometheus?.observe(duration, labels, milliseconds / 1000);
+    if (statsd === undefined) return;
+    for (const key of duration.statsd(labels)) {
+      statsd.timing(key, milliseconds);
+      statsd.increment(key, 1);
+    }
+  }
+
+  set<L extends string>(gauge: Gauge<L>, labels: MetricLabels<L>, value: number | undefined): void {
+    this.options.prometheus?.set(gauge, labels, value);
+    if (this.options.statsd !== undefined) this.keep(gauge, labels, value);
+  }
+
+  onCollect(refresh: () => void): () => void {
+    this.refreshers.add(refresh);
+    return () => this.refreshers.delete(refresh);
+  }
+
+  /** What Prometheus reads; undefined without it. */
+  async exposition(): Promise<{ readonly contentType: string; readonly text: string } | undefined> {
+    const { prometheus } = this.options;
+    if (prometheus === undefined) return undefined;
+    this.collect();
+    return { contentType: prometheus.contentType, text: await prometheus.text() };
+  }
+
+  /** Sends the gauges a last time. Resolves once everything is sent; nothing is sent any more. */
+  async close(): Promise<void> {
+    this.timer?.cancel();
+    this.timer = undefined;
+    const { statsd } = this.options;
+    if (statsd === undefined) return;
+    this.send(statsd);
+    await statsd.close();
+  }
+
+  private keep<L extends string>(gauge: Gauge<L>, labels: MetricLabels<L>, value: number | undefined): void {
+    let kept = this.gauges.get(gauge);
+    if (kept === undefined) this.gauges.set(gauge, (kept = new Map<string, KeptGauge>()));
+    const series = gauge.labels.map((name) => labels[name]).join('\0');
+    const known = kept.get(series);
+    if (value === undefined) kept.delete(series);
+    else if (known !== undefined) known.value = value;
+    else kept.set(series, { keys: gauge.statsd(labels), value });
+  }
+
+  private collect(): void {
+    for (const refresh of this.refreshers) {
+      try {
+        refresh();
+      } catch (error) {
+        this.options.onError(error);
+      }
+    }
+  }
+
+  private scheduleSending(): void {
+    const { clock, statsd } = this.options;
+    this.timer = clock.schedule(
+      SEND_INTERVAL_MS,
+      () => {
+        if (statsd !== undefined) this.send(statsd);
+        this.scheduleSending();
+      },
+      { background: true },
+    );
+  }
+
+  private send(statsd: StatsdSender): void {
+    this.collect();
+    for (const kept of this.gauges.values()) {
+      for (const { keys, value } of kept.values()) for (const key of keys) statsd.gauge(key, value);
+    }
+  }
+}

@@ -1,0 +1,38 @@
+/** Opens the metrics of the program: statsd as the environment says, Prometheus when there is an endpoint to read it from. */
+
+import type { Logger, Clock } from '@nodepool/core';
+import { MetricsRegistry } from './metrics-registry.js';
+import { openPrometheus } from './prometheus.js';
+import { openStatsd, statsdAddress } from './statsd.js';
+
+/** A statsd that cannot be reached is told of once in this time, milliseconds. */
+const COMPLAIN_EVERY_MS = 600_000;
+
+export interface OpenMetricsOptions {
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly env: Readonly<Record<string, string | undefined>>;
+  /** Whether Prometheus can read them. */
+  readonly prometheus: boolean;
+}
+
+/** Throws `StatsdAddressError`. */
+export function openMetrics({ clock, log, env, prometheus }: OpenMetricsOptions): MetricsRegistry {
+  const address = statsdAddress(env);
+  let complainedAt = -Infinity;
+  const onStatsdError = (error: Error): void => {
+    const now = clock.monotonic();
+    if (now - complainedAt < COMPLAIN_EVERY_MS) return;
+    complainedAt = now;
+    log.warn('Metrics cannot be sent to statsd; they are lost until this is mended', { ...address, error });
+  };
+  if (address !== undefined) log.info('Sending metrics to statsd', { ...address });
+  return new MetricsRegistry({
+    clock,
+    statsd: address === undefined ? undefined : openStatsd(address, clock, onStatsdError),
+    prometheus: prometheus
+      ? openPrometheus((metric) => log.warn('A metric has too many series; new ones are left out', { metric }))
+      : undefined,
+    onError: (error) => log.error('A metric could not be collected', error),
+  });
+}

@@ -1,0 +1,108 @@
+/** Keeps metrics as Prometheus reads them. */
+
+import { createRequire } from 'node:module';
+import type * as PrometheusClient from 'prom-client';
+import type { Counter as CounterSeries, Gauge as GaugeSeries, Histogram, Registry } from 'prom-client';
+import type { Counter, Duration, Gauge, MetricLabels, PrometheusSeries } from '@nodepool/core';
+
+const load = createRequire(__filename);
+
+/** Label values can come from outside: no metric gets more series than this. */
+const MAX_SERIES = 5000;
+
+/** An empty store. `onDropped` hears, once per metric, that it has too many series: new ones are left out. */
+export function openPrometheus(onDropped: (metric: string) => void): PrometheusSeries {
+  // Loaded by programs that have an endpoint for it, and by no other.
+  return new Series(load('prom-client') as Client, onDropped);
+}
+
+type Client = typeof PrometheusClient;
+
+class Series implements PrometheusSeries {
+  private readonly registry: Registry;
+  private readonly counters = new Map<Counter, Bounded<CounterSeries>>();
+  private readonly gauges = new Map<Gauge, Bounded<GaugeSeries>>();
+  private readonly histograms = new Map<Duration, Bounded<Histogram>>();
+
+  constructor(
+    private readonly client: Client,
+    private readonly onDropped: (metric: string) => void,
+  ) {
+    this.registry = new client.Registry();
+  }
+
+  get contentType(): string {
+    return this.registry.contentType;
+  }
+
+  increment(counter: Counter, labels: MetricLabels<string>, amount: number): void {
+    const series = this.known(this.counters, counter, (settings) => new this.client.Counter(settings));
+    if (this.admits(counter, series, labels)) series.of.inc(labels, amount);
+  }
+
+  observe(duration: Duration, labels: MetricLabels<string>, seconds: number): void {
+    const series = this.known(
+      this.histograms,
+      duration,
+      (settings) => new this.client.Histogram({ ...settings, buckets: [...duration.buckets] }),
+    );
+    if (this.admits(duration, series, labels)) series.of.observe(labels, seconds);
+  }
+
+  set(gauge: Gauge, labels: MetricLabels<string>, value: number | undefined): void {
+    const series = this.known(this.gauges, gauge, (settings) => new this.client.Gauge(settings));
+    if (value === undefined) {
+      if (series.admitted.delete(seriesKey(gauge, labels))) series.of.remove(labels);
+    } else if (this.admits(gauge, series, labels)) series.of.set(labels, value);
+  }
+
+  text(): Promise<string> {
+    return this.registry.metrics();
+  }
+
+  private known<D extends Counter | Gauge | Duration, S>(
+    kept: Map<D, Bounded<S>>,
+    declaration: D,
+    make: (settings: { name: string; help: string; labelNames: string[]; registers: Registry[] }) => S,
+  ): Bounded<S> {
+    let series = kept.get(declaration);
+    if (series === undefined) {
+      const { name, help, labels } = declaration;
+      const of = make({ name, help, labelNames: [...labels], registers: [this.registry] });
+      series = { of, admitted: new Set(), full: false };
+      kept.set(declaration, series);
+    }
+    return series;
+  }
+
+  private admits<S>(
+    declaration: Counter | Gauge | Duration,
+    series: Bounded<S>,
+    labels: MetricLabels<string>,
+  ): boolean {
+    const key = seriesKey(declaration, labels);
+    if (series.admitted.has(key)) return true;
+    if (series.admitted.size < MAX_SERIES) {
+      series.admitted.add(key);
+      return true;
+    }
+    if (!series.full) {
+      series.full = true;
+      this.onDropped(declaration.name);
+    }
+    return false;
+  }
+}
+
+interface Bounded<S> {
+  readonly of: S;
+  /** The labels of its series. */
+  readonly admitted: Set<string>;
+  full: boolean;
+}
+
+function seriesKey({ labels: names }: Counter | Gauge | Duration, labels: MetricLabels<string>): string {
+  let key = '';
+  for (const name of names) key += `${labels[name] ?? ''}\0`;
+  return key;
+}

@@ -1,0 +1,78 @@
+/** Turns signals into calls of a daemon, also while it does not exist yet. */
+
+import type { Logger } from '@nodepool/core';
+import type { Diagnostics } from '../diagnostics/diagnostics.js';
+import { isStop, type DaemonSignal } from './process-setup.js';
+
+/** The effects of signals on a daemon. */
+export interface ControlledDaemon {
+  /** Reads the configuration again, in the background. */
+  reload(): void;
+  /** Called at a second signal that comes before it has stopped. Absent: the process ends at once. */
+  abort?(): void;
+}
+
+export class DaemonControl {
+  /** Resolves with the first signal to stop. */
+  readonly stopped: Promise<void>;
+  private readonly stop = new AbortController();
+  private daemon: ControlledDaemon | undefined;
+  private started = false;
+  private reloadWanted = false;
+  private aborted = false;
+
+  /** `stopMessage` is logged with the first signal to stop. */
+  constructor(
+    private readonly log: Logger,
+    private readonly stopMessage: string,
+    private readonly diagnostics: Pick<Diagnostics, 'signalled'>,
+  ) {
+    this.stopped = new Promise((resolve) => {
+      this.stop.signal.addEventListener('abort', () => resolve(), { once: true });
+    });
+  }
+
+  /** Aborts with the first signal to stop. */
+  get signal(): AbortSignal {
+    return this.stop.signal;
+  }
+
+  readonly receive = (signal: DaemonSignal): void => {
+    if (isStop(signal)) this.stopBy(signal);
+    else if (signal === 'SIGHUP') this.reload();
+    else this.diagnostics.signalled();
+  };
+
+  /** From now on there is a daemon to stop at once. */
+  made(daemon: ControlledDaemon): void {
+    this.daemon = daemon;
+  }
+
+  /** From now on the daemon can reload; it does so now if that was asked for meanwhile. */
+  hasStarted(): void {
+    this.started = true;
+    if (this.reloadWanted) this.daemon?.reload();
+  }
+
+  private reload(): void {
+    if (this.started) {
+      this.daemon?.reload();
+      return;
+    }
+    this.log.info('The program is starting; the configuration will be read again after that', { signal: 'SIGHUP' });
+    this.reloadWanted = true;
+  }
+
+  private stopBy(signal: DaemonSignal): void {
+    if (!this.stop.signal.aborted) {
+      this.log.info(this.stopMessage, { signal });
+      this.stop.abort(new Error(`stopped by ${signal}`));
+      return;
+    }
+    this.log.warn('Stopping at once', { signal });
+    const { daemon } = this;
+    if (daemon?.abort === undefined || this.aborted) process.exit(1);
+    this.aborted = true;
+    daemon.abort();
+  }
+}

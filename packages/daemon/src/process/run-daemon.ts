@@ -1,0 +1,152 @@
+/** From the command line of a daemon to its exit code: logging, configuration, the connection, and then its own work. */
+
+import { rmSync, writeFileSync } from 'node:fs';
+import type { ZooKeeper } from '@nodepool/zookeeper';
+import { formatProblem, loadConfig, type LoadOptions, type LoadResult, type ZooKeeperConfig } from '@nodepool/config';
+import type { RootLogger } from '../logging/create-logger.js';
+import { reasonOf, systemClock, type Clock, type Logger } from '@nodepool/core';
+import type { MetricsRegistry } from '../metrics/metrics-registry.js';
+import { setUpLogging } from '../logging/set-up-logging.js';
+import type { DaemonOptions } from './command-line.js';
+import { DaemonControl, type ControlledDaemon } from './daemon-control.js';
+import { Diagnostics } from '../diagnostics/diagnostics.js';
+import { openMetrics } from '../metrics/open-metrics.js';
+import type { ProcessSignals } from './process-setup.js';
+
+/** What a daemon begins with. */
+export interface DaemonSetup {
+  /** Closed by `Daemon.stop`. */
+  readonly zooKeeper: ZooKeeper;
+  readonly load: LoadOptions;
+  /** What `load` gave. */
+  readonly loaded: Extract<LoadResult, { ok: true }>;
+  readonly log: Logger;
+  readonly metrics: MetricsRegistry;
+}
+
+/** A program that runs until it is told to stop. */
+export interface Daemon extends ControlledDaemon {
+  start(): Promise<void>;
+  /** Lets go of everything, so that it can be taken up again. */
+  stop(): Promise<void>;
+  /** Writes what runs, and what it waits for, to the log. */
+  dump(log: Logger): void;
+}
+
+export interface DaemonRun {
+  /** e.g. `nodepool-launcher`. */
+  readonly name: string;
+  readonly options: DaemonOptions;
+  readonly signals: ProcessSignals;
+  /** Whether there is an endpoint to read metrics from. */
+  readonly prometheus: boolean;
+  /** Logged with the signal. */
+  readonly stopMessage: string;
+  readonly complain: (text: string) => void;
+  /** Connects to the ensemble of the configuration. Rejects if that cannot succeed, or with the signal's reason. */
+  readonly connect: (
+    ensemble: ZooKeeperConfig,
+    options: { readonly clock: Clock; readonly log: Logger; readonly signal: AbortSignal },
+  ) => Promise<ZooKeeper>;
+  /** Rejects when it cannot be started. */
+  readonly make: (setup: DaemonSetup) => Daemon | Promise<Daemon>;
+}
+
+/** Runs until a signal says stop. Exit codes: 0 stopped, 1 could not start. */
+export async function runDaemon(run: DaemonRun): Promise<number> {
+  const { name, options, complain } = run;
+  const { pidFile } = options;
+  let log: RootLogger;
+  try {
+    log = await setUpLogging({ file: options.logging, debug: options.debug });
+  } catch (error) {
+    complain(`${name}: ${reasonOf(error)}\n`);
+    return 1;
+  }
+  const running: Running = { daemon: undefined, waitsFor: 'the configuration' };
+  const diagnostics = new Diagnostics({
+    program: name,
+    clock: systemClock,
+    log,
+    folder: log.folder ?? process.cwd(),
+    dump: (to) => dump(running, to),
+  });
+  const control = new DaemonControl(log, run.stopMessage, diagnostics);
+  run.signals.deliverTo(control.receive);
+  try {
+    if (pidFile !== undefined) writeFileSync(pidFile, `${process.pid}\n`);
+    return await loadAndServe(run, log, control, running);
+  } catch (error) {
+    log.error(`${name} cannot go on`, error);
+    return 1;
+  } finally {
+    await diagnostics.stop();
+    run.signals.deliverTo(() => undefined);
+    if (pidFile !== undefined) rmSync(pidFile, { force: true });
+    await log.close();
+  }
+}
+
+/** How far the program has come. */
+interface Running {
+  daemon: Daemon | undefined;
+  /** While there is no daemon. */
+  waitsFor: string;
+}
+
+function dump({ daemon, waitsFor }: Running, log: Logger): void {
+  if (daemon !== undefined) daemon.dump(log);
+  else log.named('nodepool.stack_dump').info('The program is starting', { waits_for: waitsFor });
+}
+
+async function loadAndServe(
+  run: DaemonRun,
+  log: RootLogger,
+  control: DaemonControl,
+  running: Running,
+): Promise<number> {
+  const { options, complain } = run;
+  const load: LoadOptions = { file: options.config, secureFile: options.secure, env: process.env };
+  const loaded = await loadConfig(load);
+  if (!loaded.ok) {
+    complain(
+      `The configuration cannot be used:\n${loaded.problems.map((found) => `  ${formatProblem(found)}\n`).join('')}`,
+    );
+    return 1;
+  }
+  for (const problem of loaded.warnings) log.warn('Problem of the configuration', { problem: formatProblem(problem) });
+  running.waitsFor = 'ZooKeeper';
+  log.info('Connecting to ZooKeeper', { servers: loaded.config.zookeeper.servers });
+  const metrics = openMetrics({ clock: systemClock, log, env: process.env, prometheus: run.prometheus });
+  try {
+    await serve(run, { load, loaded, log, metrics }, control, running);
+  } finally {
+    await metrics.close();
+  }
+  log.info('Stopped');
+  return 0;
+}
+
+async function serve(
+  { connect, make }: DaemonRun,
+  setup: Omit<DaemonSetup, 'zooKeeper'>,
+  control: DaemonControl,
+  running: Running,
+): Promise<void> {
+  const { loaded, log } = setup;
+  const { signal } = control;
+  let daemon: Daemon;
+  try {
+    const zooKeeper = await connect(loaded.config.zookeeper, { clock: systemClock, log, signal });
+    daemon = await make({ ...setup, zooKeeper });
+  } catch (error) {
+    if (signal.aborted) return;
+    throw error;
+  }
+  running.daemon = daemon;
+  control.made(daemon);
+  await daemon.start();
+  control.hasStarted();
+  await control.stopped;
+  await daemon.stop();
+}

@@ -1,0 +1,430 @@
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { PassThrough } from 'node:stream';
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { createLogger, type RootLogger } from '../src/logging/create-logger.js';
+import { consoleLogging, type LogFormat, type LogThreshold } from '../src/logging/logging-config.js';
+import { loadLoggingConfig, LoggingConfigError, parseLoggingConfig } from '../src/logging/logging-file.js';
+import { setUpLogging } from '../src/logging/set-up-logging.js';
+import type { Clock } from '@nodepool/core';
+
+const START = Date.UTC(2026, 10, 20, 13, 4, 49, 123);
+
+class HandClock implements Clock {
+  time = START;
+  now = (): number => this.time;
+  monotonic = (): number => this.time;
+  schedule = (): { cancel(): void } => ({ cancel: () => undefined });
+}
+
+/** Logs, closes, and answers what was written to stderr, by lines. */
+async function logged(threshold: LogThreshold, format: LogFormat, use: (log: RootLogger) => void): Promise<string[]> {
+  const stderr = new PassThrough();
+  const log = createLogger({ config: consoleLogging(threshold, format), clock: new HandClock(), stderr });
+  use(log);
+  await log.close();
+  return linesOf(stderr);
+}
+
+/** What the JSON lines say. */
+function parsed(lines: readonly string[]): Record<string, unknown>[] {
+  return lines.map((line) => JSON.parse(line) as Record<string, unknown>);
+}
+
+function linesOf(stream: PassThrough): string[] {
+  const text = String(stream.read() ?? '');
+  return text === '' ? [] : text.replace(/\n$/, '').split('\n');
+}
+
+describe('a console', () => {
+  it('gets the lines of one turn of the event loop in one write, and does not wait for more', async () => {
+    const stderr = new PassThrough();
+    const written: string[] = [];
+    stderr.on('data', (chunk) => written.push(String(chunk)));
+    const log = createLogger({ config: consoleLogging('info', 'text'), clock: new HandClock(), stderr });
+    log.info('one');
+    log.info('two');
+    await new Promise((resolve) => setImmediate(resolve));
+    log.info('three');
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(written.map((text) => text.split('\n').length - 1)).toEqual([2, 1]);
+    await log.close();
+  });
+});
+
+describe('a log line as text', () => {
+  it('has time, level, name, message and fields', async () => {
+    const [line] = await logged('info', 'text', (log) =>
+      log.named('nodepool.launcher').info('Node is ready', { node_id: '0000000001', seconds: 3 }),
+    );
+    expect(line).toMatch(
+      /^2026-11-\d\d \d\d:\d\d:49,123 INFO nodepool\.launcher: Node is ready {2}node_id=0000000001 seconds=3$/,
+    );
+  });
+
+  it('shows an error with its stack and its causes, indented', async () => {
+    const error = new Error('launch failed', { cause: new TypeError('no such flavor') });
+    const lines = await logged('info', 'text', (log) => log.error('It failed', error, { node_id: '1' }));
+    expect(lines[0]).toMatch(/ERROR nodepool: It failed {2}node_id=1$/);
+    expect(lines[1]).toBe('    Error: launch failed');
+    expect(lines).toContain('    caused by TypeError: no such flavor');
+    expect(lines.slice(1).every((line) => line.startsWith('    '))).toBe(true);
+  });
+
+  it('stays one line whatever is in the message and the fields', async () => {
+    const lines = await logged('info', 'text', (log) =>
+      log.info('a\nb\u001b[2J', { comment: 'x y="z"\n2026-11-20 00:00:00,000 ERROR forged', empty: '' }),
+    );
+    expect(lines).toHaveLength(1);
+    expect(lines[0]).toContain('a\\nb\\u001b[2J');
+    expect(lines[0]).toContain(String.raw`comment="x y=\"z\"\n2026-11-20 00:00:00,000 ERROR forged" empty=""`);
+  });
+
+  it('leaves out fields that are undefined', async () => {
+    const [line] = await logged('info', 'text', (log) => log.info('x', { a: undefined, b: null }));
+    expect(line).toMatch(/: x {2}b=null$/);
+  });
+});
+
+describe('a log line as JSON', () => {
+  it('is one object with the fields beside the message', async () => {
+    const [line] = await logged('info', 'json', (log) => log.with({ provider: 'cloud' }).warn('Slow', { calls: 7n }));
+    expect(JSON.parse(line ?? '')).toEqual({
+      time: new Date(START).toISOString(),
+      level: 'warn',
+      logger: 'nodepool',
+      message: 'Slow',
+      provider: 'cloud',
+      calls: '7',
+    });
+  });
+
+  it('never lets a field replace what every line has', async () => {
+    const [line] = await logged('info', 'json', (log) =>
+      log.error('Real', new Error('e'), { message: 'fake', error: 'field' }),
+    );
+    expect(JSON.parse(line ?? '')).toMatchObject({
+      message: 'Real',
+      message_: 'fake',
+      error: { message: 'e' },
+      error_: 'field',
+    });
+  });
+
+  it('has the error with code, stack and causes', async () => {
+    const cause = Object.assign(new Error('refused'), { code: 'ECONNREFUSED' });
+    const lines = await logged('info', 'json', (log) =>
+      log.error('x', new AggregateError([cause], 'all failed', { cause })),
+    );
+    expect(parsed(lines)[0]?.['error']).toMatchObject({
+      name: 'AggregateError',
+      message: 'all failed',
+      stack: expect.stringContaining('all failed'),
+      cause: { message: 'refused', code: 'ECONNREFUSED' },
+      errors: [{ message: 'refused' }],
+    });
+  });
+
+  it.each<[string, () => unknown]>([
+    [
+      'a cycle',
+      () => {
+        const cycle: { self?: unknown } = {};
+        cycle.self = cycle;
+        return cycle;
+      },
+    ],
+    ['a function', () => () => 1],
+    ['a map', () => new Map([[{}, new Set([1])]])],
+    [
+      'a throwing toJSON',
+      () => ({
+        toJSON: () => {
+          throw new Error('no');
+        },
+      }),
+    ],
+  ])('survives %s in a field', async (_name, make) => {
+    const lines = await logged('info', 'json', (log) => log.info('x', { odd: make() }));
+    expect(JSON.parse(lines[0] ?? '')).toHaveProperty('message', 'x');
+  });
+
+  it('survives whatever was thrown', async () => {
+    const errors: unknown[] = ['text', null, 7, { some: 'object' }, Object.create(null)];
+    const loop = new Error('loop');
+    loop.cause = loop;
+    for (const format of ['json', 'text'] as const) {
+      const lines = await logged('info', format, (log) =>
+        [...errors, loop].forEach((error) => log.error('caught', error)),
+      );
+      expect(lines.filter((line) => line.includes('caught'))).toHaveLength(6);
+    }
+  });
+});
+
+describe('levels', () => {
+  it('let through what is at least as severe', async () => {
+    const use = (log: RootLogger): void => {
+      log.debug('d');
+      log.info('i');
+      log.warn('w');
+      log.error('e');
+    };
+    const messages = async (threshold: LogThreshold): Promise<unknown[]> =>
+      parsed(await logged(threshold, 'json', use)).map((line) => line['message']);
+    expect(await messages('debug')).toEqual(['d', 'i', 'w', 'e']);
+    expect(await messages('info')).toEqual(['i', 'w', 'e']);
+    expect(await messages('warn')).toEqual(['w', 'e']);
+    expect(await messages('error')).toEqual(['e']);
+    expect(await messages('off')).toEqual([]);
+  });
+
+  it('are looked up by name, the nearest above it', async () => {
+    const { config } = parseLoggingConfig(
+      '{level: warn, loggers: {nodepool.zookeeper: debug, nodepool.zookeeper.lock: off}}',
+      'f',
+    );
+    const stderr = new PassThrough();
+    const log = createLogger({ config, stderr });
+    for (const name of [
+      'nodepool',
+      'nodepool.zookeeperish',
+      'nodepool.zookeeper',
+      'nodepool.zookeeper.session',
+      'nodepool.zookeeper.lock',
+    ]) {
+      log.named(name).debug(`from ${name}.`);
+    }
+    await log.close();
+    const lines = linesOf(stderr);
+    expect(lines).toHaveLength(2);
+    expect(lines[0]).toContain('from nodepool.zookeeper.');
+    expect(lines[1]).toContain('from nodepool.zookeeper.session.');
+  });
+
+  it('cost nothing when the line is not wanted: its fields are not looked at', async () => {
+    let looked = false;
+    await logged('info', 'json', (log) =>
+      log.debug('x', {
+        get field() {
+          looked = true;
+          return 1;
+        },
+      }),
+    );
+    expect(looked).toBe(false);
+  });
+});
+
+describe('log files', () => {
+  let folder: string;
+  beforeEach(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'nodepool-log-'));
+  });
+  afterEach(() => rm(folder, { recursive: true }));
+
+  const yaml = (text: string): ReturnType<typeof parseLoggingConfig>['config'] => parseLoggingConfig(text, 'f').config;
+
+  it('are appended to, and complete once the logger is closed', async () => {
+    const file = join(folder, 'l.log');
+    await writeFile(file, 'earlier\n');
+    const log = createLogger({ config: yaml(`destinations: [{file: ${file}}]`) });
+    for (let i = 0; i < 3000; i += 1) log.info(`line ${i}`);
+    await log.close();
+    const lines = (await readFile(file, 'utf8')).trimEnd().split('\n');
+    expect(lines).toHaveLength(3001);
+    expect(lines[0]).toBe('earlier');
+    expect(lines[3000]).toContain('line 2999');
+  });
+
+  it('take their own level and form', async () => {
+    const file = join(folder, 'l.log');
+    const stderr = new PassThrough();
+    const log = createLogger({
+      config: yaml(`{level: debug, destinations: [{console: stderr, level: error}, {file: ${file}, format: json}]}`),
+      stderr,
+    });
+    log.debug('fine');
+    log.error('bad');
+    await log.close();
+    expect(linesOf(stderr).filter((line) => line.includes('nodepool:'))).toHaveLength(1);
+    expect(parsed((await readFile(file, 'utf8')).trimEnd().split('\n')).map((line) => line['message'])).toEqual([
+      'fine',
+      'bad',
+    ]);
+  });
+
+  it('are refused at once, with the reason, when they cannot be written', () => {
+    const file = join(folder, 'missing', 'l.log');
+    expect(() => createLogger({ config: yaml(`destinations: [{file: ${file}}]`) })).toThrow(
+      new RegExp(`cannot write the log file ${file}: ENOENT.*check its folder`),
+    );
+  });
+
+  it('are put aside when they get too large, and no line is lost', async () => {
+    const file = join(folder, 'l.log');
+    const fits = 'x'.repeat(470);
+    const stderr = new PassThrough();
+    for (const name of ['a', 'b', 'c', 'd']) {
+      // Closing in between makes each line a batch of its own.
+      const one = createLogger({ config: yaml(`destinations: [{file: ${file}, max-bytes: 500, keep: 3}]`), stderr });
+      one.info(`${name}${fits}`);
+      await one.close();
+    }
+    const firstLetters = async (path: string): Promise<string[]> =>
+      (await readFile(path, 'utf8'))
+        .trimEnd()
+        .split('\n')
+        .map((line) => line.replace(/^.*: (.).*$/, '$1'));
+    expect(await firstLetters(`${file}.1`)).toEqual(['d']);
+    expect(await firstLetters(`${file}.2`)).toEqual(['c']);
+    expect(await readFile(file, 'utf8')).toBe('');
+    await expect(readFile(`${file}.3`)).rejects.toThrow('ENOENT');
+    expect(linesOf(stderr)).toEqual([]);
+  });
+
+  it('do not stop the program when the disk is full, and say so once', async () => {
+    const stderr = new PassThrough();
+    const log = createLogger({ config: yaml('destinations: [{file: /dev/full}]'), stderr });
+    log.info('lost');
+    log.info('lost too');
+    await log.close();
+    expect(linesOf(stderr)).toEqual([expect.stringMatching(/^cannot write the log file \/dev\/full: ENOSPC/)]);
+  });
+});
+
+describe('a logging configuration of Python', () => {
+  const PYTHON = `
+version: 1
+disable_existing_loggers: false
+formatters:
+  simple: {format: '%(asctime)s %(levelname)s %(name)s: %(message)s'}
+handlers:
+  console: {class: logging.StreamHandler, level: WARNING, stream: ext://sys.stdout, formatter: simple}
+  debug: {class: logging.handlers.TimedRotatingFileHandler, level: DEBUG, filename: FOLDER/debug.log, when: D, backupCount: 30}
+  normal: {class: logging.handlers.RotatingFileHandler, level: INFO, filename: FOLDER/launcher.log, maxBytes: 1000000, backupCount: 4}
+loggers:
+  nodepool: {level: DEBUG, handlers: [debug, normal], propagate: 0}
+  nodepool.image.build: {level: ERROR}
+  kazoo: {level: INFO, handlers: [debug]}
+root: {level: WARNING, handlers: [console]}
+`;
+
+  it('keeps its levels, files, consoles and propagation', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'nodepool-log-'));
+    const stdout = new PassThrough();
+    const { config } = parseLoggingConfig(PYTHON.replaceAll('FOLDER', folder), 'f');
+    const log = createLogger({ config, stdout });
+    log.debug('d');
+    log.info('i');
+    log.named('nodepool.image.build').warn('hidden');
+    log.named('other').warn('to the root');
+    await log.close();
+    const messages = async (name: string): Promise<string[]> =>
+      (await readFile(join(folder, name), 'utf8'))
+        .trimEnd()
+        .split('\n')
+        .map((line) => line.replace(/^.*: /, ''));
+    expect(await messages('debug.log')).toEqual(['d', 'i']);
+    expect(await messages('launcher.log')).toEqual(['i']);
+    expect(linesOf(stdout).map((line) => line.replace(/^.*: /, ''))).toEqual(['to the root']);
+    await rm(folder, { recursive: true });
+  });
+
+  it('says what has no effect', () => {
+    const { notices } = parseLoggingConfig(PYTHON.replace('version: 1', 'version: 1\nfilters: {}'), 'log.yaml');
+    expect(notices).toEqual([
+      'log.yaml: filters has no effect',
+      expect.stringContaining('formatters simple: have no effect'),
+      expect.stringContaining('handler debug: the file is neither rotated by time'),
+      expect.stringContaining('loggers kazoo: have no effect'),
+    ]);
+  });
+
+  it('leaves out handlers that are not there, and says so', () => {
+    const text = 'version: 1\nhandlers: {sys: {class: logging.handlers.SysLogHandler}}\nroot: {handlers: [sys]}';
+    const { config, notices } = parseLoggingConfig(text, 'f');
+    expect(config.root.destinations).toEqual([]);
+    expect(notices).toEqual([expect.stringContaining('handler sys: logging.handlers.SysLogHandler')]);
+  });
+
+  it('is in JSON when its formatter is', () => {
+    const text = `version: 1
+formatters: {j: {class: pythonjsonlogger.jsonlogger.JsonFormatter}}
+handlers: {c: {class: logging.StreamHandler, formatter: j}}
+root: {handlers: [c], level: INFO}`;
+    const { config, notices } = parseLoggingConfig(text, 'f');
+    expect(config.root.destinations).toEqual([
+      { kind: 'console', stream: 'stderr', threshold: 'debug', format: 'json' },
+    ]);
+    expect(notices).toEqual([]);
+  });
+});
+
+describe('a logging configuration that is wrong', () => {
+  it.each([
+    ['level: loud', 'level: expected debug, info, warn, error, off, not "loud"'],
+    ['colour: red', 'colour: there is no such key; there are: level, format, loggers, destinations'],
+    ['loggers: [a]', 'loggers: expected a map, not ["a"]'],
+    ['loggers: {nodepool: 7}', 'loggers.nodepool: expected debug'],
+    ['destinations: here', 'destinations: expected a list, not "here"'],
+    ['destinations: [x]', 'destinations[0]: expected a map, not "x"'],
+    ['destinations: [{}]', 'destinations[0]: file is missing'],
+    ['destinations: [{file: x, keep: -1}]', 'destinations[0].keep: expected a whole number above 0, not -1'],
+    ['version: 2', 'version: expected 1'],
+    ['{version: 1, root: {level: LOUD}}', 'root.level: expected DEBUG'],
+    ['{version: 1, root: {handlers: [x]}}', 'root.handlers: there is no handler "x"'],
+    ['{version: 1, handlers: {f: {class: logging.FileHandler}}}', 'handlers.f: filename is missing'],
+    ['{version: 1, handlers: {f: {}}}', 'handlers.f: class is missing'],
+    ['- a', 'it must be a map'],
+    ['', 'it must be a map'],
+    ['a: [', 'line 1, column 5'],
+    ['[loggers]\nkeys=root', 'it is an ini file'],
+  ])('%j is refused', (text, message) => {
+    let error: unknown;
+    try {
+      parseLoggingConfig(text, 'log.yaml');
+    } catch (caught) {
+      error = caught;
+    }
+    expect(error).toBeInstanceOf(LoggingConfigError);
+    expect(String(error)).toContain('the logging configuration log.yaml cannot be used');
+    expect(String(error)).toContain(message);
+  });
+
+  it('has all its problems named at once', () => {
+    expect(() => parseLoggingConfig('{level: loud, format: pretty}', 'f')).toThrow(/level: .*\n.*format: /);
+  });
+
+  it('is not found: the error names the file and the reason', async () => {
+    await expect(loadLoggingConfig('/nonexistent/log.yaml')).rejects.toThrow(/\/nonexistent\/log\.yaml.*\n.*ENOENT/);
+  });
+});
+
+describe('setting up a program’s log', () => {
+  it('logs info to stderr, and everything with -d', async () => {
+    for (const debug of [false, true]) {
+      const stderr = new PassThrough();
+      const log = await setUpLogging({ file: undefined, debug, stderr });
+      log.debug('d');
+      log.info('i');
+      await log.close();
+      expect(linesOf(stderr)).toHaveLength(debug ? 2 : 1);
+    }
+  });
+
+  it('logs what of the file has no effect', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'nodepool-log-'));
+    const file = join(folder, 'log.yaml');
+    await writeFile(
+      file,
+      'version: 1\nfilters: {}\nhandlers: {c: {class: logging.StreamHandler}}\nroot: {handlers: [c]}',
+    );
+    const stderr = new PassThrough();
+    const log = await setUpLogging({ file, debug: false, stderr });
+    await log.close();
+    expect(linesOf(stderr)).toEqual([expect.stringContaining('filters has no effect')]);
+    await rm(folder, { recursive: true });
+  });
+});

@@ -1,0 +1,153 @@
+/** Waits until a node can be logged into, and gathers its ssh host keys. */
+
+import { setMaxListeners } from 'node:events';
+import type { ServerHostKeyAlgorithm } from 'ssh2';
+import {
+  AbortedError,
+  ConfigurationError,
+  KeyScanError,
+  TimeoutError,
+  toDriverError,
+  type DriverError,
+  type Logger,
+  abortReason,
+  sleep,
+  type Clock,
+  Slots,
+} from '@nodepool/core';
+import { withConnection, type Endpoint } from './connection.js';
+import { algorithmPerKey, fetchHostKey } from './host-key.js';
+import { readHostKeyAlgorithms } from './server-hello.js';
+
+/** Where to log in, and until when somebody wants to know. */
+export interface NodeLogin extends Endpoint {
+  /** `ssh` and `network_cli` have host keys; of others only the port is waited for. */
+  readonly connectionType: string;
+  readonly signal: AbortSignal;
+  /** Milliseconds after which the scan is given up. */
+  readonly timeoutMs: number;
+  readonly log: Logger;
+}
+
+const SSH_TYPES: ReadonlySet<string> = new Set(['ssh', 'network_cli']);
+
+/** Waits between tries: at first short, a node may answer any moment; then longer. */
+const FIRST_DELAY_MS = 100;
+const LONGEST_DELAY_MS = 2000;
+const DELAY_GROWTH = 1.5;
+
+/** A key that a server offers and does not give in so many tries is left out if there are others. */
+const TRIES_PER_KEY = 3;
+
+/**
+ * Resolves with the host keys (`<type> <base64>`), one of each kind that the server has; with none for logins without.
+ * Rejects with `TimeoutError` when the port accepted no connection in time, with `KeyScanError` when it did and gave no
+ * keys, with `AbortedError` when the signal aborts, with `ConfigurationError` for a port that is none.
+ */
+export async function scanNode(login: NodeLogin, { clock }: { readonly clock: Clock }): Promise<readonly string[]> {
+  return scanWith(login, clock, new Slots(Infinity));
+}
+
+/** As `scanNode`, with places for connections that are shared with other scans. */
+export async function scanWith(login: NodeLogin, clock: Clock, slots: Slots): Promise<readonly string[]> {
+  if (!Number.isInteger(login.port) || login.port < 1 || login.port > 65_535) {
+    throw new ConfigurationError(`connection port ${login.port} of ${login.host} is not a TCP port (1 to 65535)`);
+  }
+  const controller = new AbortController();
+  // Each connection listens, and there is one per kind of key.
+  setMaxListeners(0, controller.signal);
+  const scan = new Scan(login, clock, slots, controller.signal);
+  const onAbort = (): void => {
+    const cause = abortReason(login.signal);
+    controller.abort(new AbortedError(`the scan of ${scan.place} was aborted`, { cause }));
+  };
+  if (login.signal.aborted) onAbort();
+  login.signal.addEventListener('abort', onAbort, { once: true });
+  const timer = clock.schedule(login.timeoutMs, () => controller.abort(scan.timeout()));
+  try {
+    return await scan.run();
+  } finally {
+    timer.cancel();
+    login.signal.removeEventListener('abort', onAbort);
+  }
+}
+
+class Scan {
+  readonly place: string;
+  private accepted = false;
+  private lastFailure: unknown;
+
+  constructor(
+    private readonly login: NodeLogin,
+    private readonly clock: Clock,
+    private readonly slots: Slots,
+    private readonly signal: AbortSignal,
+  ) {
+    this.place = `port ${login.port} of ${login.host}`;
+  }
+
+  /** Tries until it works or the signal aborts. */
+  async run(): Promise<readonly string[]> {
+    for (let delay = FIRST_DELAY_MS; ; delay = Math.min(delay * DELAY_GROWTH, LONGEST_DELAY_MS)) {
+      try {
+        return await this.attempt();
+      } catch (error) {
+        this.signal.throwIfAborted();
+        if (error instanceof KeyScanError) throw error;
+        this.lastFailure = error;
+      }
+      await sleep(this.clock, delay, this.signal);
+    }
+  }
+
+  /** What to say when the time is over. */
+  timeout(): DriverError {
+    const { timeoutMs } = this.login;
+    const cause = this.lastFailure;
+    const reason = cause === undefined ? '' : `; the last failure was: ${toDriverError(cause).message}`;
+    const options = { cause };
+    if (!this.accepted) {
+      return new TimeoutError(`${this.place} accepted no connection within ${timeoutMs} ms${reason}`, options);
+    }
+    return new KeyScanError(`${this.place} gave no ssh host keys within ${timeoutMs} ms${reason}`, options);
+  }
+
+  private async attempt(): Promise<readonly string[]> {
+    const offered = await this.connect(async (socket) => {
+      this.accepted = true;
+      return SSH_TYPES.has(this.login.connectionType) ? readHostKeyAlgorithms(socket) : undefined;
+    });
+    if (offered === undefined) return [];
+    const algorithms = algorithmPerKey(offered);
+    if (algorithms.length === 0) {
+      throw new KeyScanError(
+        `${this.place} has no host key of a known kind, only: ${offered.join(', ').slice(0, 200)}`,
+      );
+    }
+    const keys = await Promise.all(algorithms.map((algorithm) => this.fetch(algorithm)));
+    const fetched = keys.filter((key) => key !== undefined);
+    if (fetched.length === 0) throw this.lastFailure;
+    return fetched;
+  }
+
+  private async fetch(algorithm: ServerHostKeyAlgorithm): Promise<string | undefined> {
+    for (let tries = 1; ; tries += 1) {
+      try {
+        return await this.connect((socket) => fetchHostKey(socket, algorithm));
+      } catch (error) {
+        this.signal.throwIfAborted();
+        this.lastFailure = error;
+        if (tries === TRIES_PER_KEY) {
+          this.login.log.warn('a host key that the server offers could not be fetched', { algorithm, error });
+          return undefined;
+        }
+      }
+      await sleep(this.clock, FIRST_DELAY_MS * tries, this.signal);
+    }
+  }
+
+  private connect<T>(use: Parameters<typeof withConnection<T>>[2]): Promise<T> {
+    const { signal, clock } = this;
+    return this.slots.run(signal, () => withConnection(this.login, { clock, signal }, use));
+  }
+}

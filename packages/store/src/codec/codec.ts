@@ -1,0 +1,116 @@
+/**
+ * Records to and from the JSON of their znodes. What we do not know, or do not change, is written back to the letter.
+ */
+
+import { membersOf, textOf, type JsonMembers } from './json.js';
+import { isJsonObject, type JsonObject } from '@nodepool/core';
+
+/** A record, and the JSON text that it was read from or written as. */
+export interface Source<T> {
+  readonly value: T;
+  readonly text: string;
+}
+
+/** A record, or why there is none. */
+export type Decoded<T> =
+  { readonly ok: true; readonly source: Source<T> } | { readonly ok: false; readonly reason: string };
+
+/** What all records have. */
+export interface Stated {
+  /** Unix seconds of the last change of `state`. */
+  readonly state_time: number;
+}
+
+/** `I`: what identifies the record (known from its path). `D`: what its znode holds. */
+export interface Codec<I extends object, D extends Stated> {
+  /** `changedAt`: unix seconds of the znode's last change, for a record whose own `state_time` cannot be read. */
+  decode(data: Uint8Array, identity: I, changedAt: number): Decoded<I & D>;
+  /** A new record. */
+  create(value: D): string;
+  /** The record with these fields changed; fields that are not part of `D` are ignored. */
+  change(source: Source<I & D>, change: Partial<D>): Source<I & D>;
+}
+
+/** What differs from one kind of record to another. */
+export interface RecordShape<I extends object, D extends Stated> {
+  /** Every field, in the order in which a new record is written. */
+  readonly fields: Readonly<Record<keyof D, true>>;
+  /** The record, or why it cannot be read. */
+  read(raw: JsonObject, identity: I, changedAt: number): (I & D) | string;
+  /** JSON text of a field; undefined: the field is left out. Default: as `JSON.stringify` does. */
+  readonly print?: (name: string, value: unknown) => string | undefined;
+  /** Last touch before the members become text. */
+  finish?(members: JsonMembers): void;
+}
+
+export function recordCodec<I extends object, D extends Stated>(shape: RecordShape<I, D>): Codec<I, D> {
+  const fieldNames = Object.keys(shape.fields);
+  const isField = new Set(fieldNames);
+  const print = shape.print ?? ((_name, value) => JSON.stringify(value));
+
+  const assign = (members: JsonMembers, name: string, value: unknown): void => {
+    const printed = value === undefined ? undefined : print(name, value);
+    if (printed === undefined) members.delete(name);
+    else members.set(name, printed);
+  };
+
+  return {
+    decode(data, identity, changedAt) {
+      const parsed = parseObject(data);
+      if (typeof parsed === 'string') return { ok: false, reason: parsed };
+      const value = shape.read(parsed.object, identity, changedAt);
+      return typeof value === 'string'
+        ? { ok: false, reason: value }
+        : { ok: true, source: { value, text: parsed.text } };
+    },
+
+    create(value) {
+      const given = new Map<string, unknown>(Object.entries(value));
+      const members: JsonMembers = new Map();
+      for (const name of fieldNames) assign(members, name, given.get(name));
+      shape.finish?.(members);
+      return textOf(members);
+    },
+
+    change(source, change) {
+      const members = membersOf(source.text);
+      for (const [name, value] of Object.entries(change)) {
+        if (isField.has(name) && !isSameObject(value, Reflect.get(source.value, name))) assign(members, name, value);
+      }
+      shape.finish?.(members);
+      const text = textOf(members);
+      const fields: unknown = JSON.parse(text);
+      const value = shape.read(isJsonObject(fields) ? fields : {}, source.value, source.value.state_time);
+      if (typeof value === 'string') throw new TypeError(`the record cannot be changed so that ${value}`);
+      return { value, text };
+    },
+  };
+}
+
+const utf8 = new TextDecoder('utf-8', { fatal: true });
+
+/** Text and content of a znode that holds a JSON object, or why it does not. */
+export function parseObject(data: Uint8Array): { readonly text: string; readonly object: JsonObject } | string {
+  if (data.length === 0) return 'it is empty; expected a JSON object';
+  let text: string;
+  try {
+    text = utf8.decode(data);
+  } catch {
+    return 'it is not UTF-8 text; expected a JSON object';
+  }
+  let parsed: unknown;
+  try {
+    parsed = JSON.parse(text);
+  } catch (error) {
+    // Not the whole message: it quotes the data, which may hold credentials.
+    const position = error instanceof Error ? /position \d+/.exec(error.message)?.[0] : undefined;
+    return `it is not JSON (${position === undefined ? '' : `at ${position} of `}${text.length} characters)`;
+  }
+  if (isJsonObject(parsed)) return { text, object: parsed };
+  return `it is JSON, but ${Array.isArray(parsed) ? 'a list' : typeof parsed}; expected a JSON object`;
+}
+
+/** An object that was handed back as it was read is not a change: what it was read from says more. */
+function isSameObject(value: unknown, before: unknown): boolean {
+  return typeof value === 'object' && value !== null && value === before;
+}

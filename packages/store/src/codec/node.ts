@@ -1,0 +1,139 @@
+/** Codec of `/nodepool/nodes/<id>`. */
+
+import { recordCodec, type Codec } from './codec.js';
+import { externalId, number, object, oneOf, text, texts, unknownState, value, type RawField } from './fields.js';
+import {
+  type JsonObject,
+  NODE_STATES,
+  type Node,
+  type NodeData,
+  type NodeProgress,
+  type Resources,
+} from '@nodepool/core';
+
+export const nodeCodec: Codec<{ readonly id: string }, NodeData> = recordCodec<{ readonly id: string }, NodeData>({
+  fields: {
+    state: true,
+    state_time: true,
+    cloud: true,
+    provider: true,
+    pool: true,
+    type: true,
+    allocated_to: true,
+    az: true,
+    region: true,
+    public_ipv4: true,
+    private_ipv4: true,
+    public_ipv6: true,
+    host_id: true,
+    interface_ip: true,
+    connection_port: true,
+    image_id: true,
+    launcher: true,
+    created_time: true,
+    external_id: true,
+    hostname: true,
+    comment: true,
+    user_data: true,
+    hold_job: true,
+    host_keys: true,
+    username: true,
+    connection_type: true,
+    shell_type: true,
+    hold_expiration: true,
+    resources: true,
+    slot: true,
+    attributes: true,
+    python_path: true,
+    tenant_name: true,
+    driver_data: true,
+    requestor: true,
+    progress: true,
+  },
+
+  read(raw, { id }, changedAt): Node | string {
+    const state = oneOf(raw.state, NODE_STATES);
+    if (state === undefined) return unknownState(raw.state, NODE_STATES);
+    return {
+      id,
+      state,
+      state_time: number(raw.state_time) ?? changedAt,
+      created_time: number(raw.created_time),
+      provider: text(raw.provider),
+      pool: text(raw.pool),
+      launcher: text(raw.launcher),
+      // Old data has a single label.
+      type: typeof raw.type === 'string' ? [raw.type] : texts(raw.type),
+      allocated_to: text(raw.allocated_to),
+      external_id: externalId(raw.external_id),
+      hostname: text(raw.hostname),
+      cloud: text(raw.cloud),
+      region: text(raw.region),
+      az: text(raw.az),
+      host_id: text(raw.host_id),
+      interface_ip: text(raw.interface_ip),
+      public_ipv4: text(raw.public_ipv4),
+      private_ipv4: text(raw.private_ipv4),
+      public_ipv6: text(raw.public_ipv6),
+      connection_type: text(raw.connection_type),
+      connection_port: connectionPort(raw),
+      username: text(raw.username),
+      python_path: text(raw.python_path),
+      shell_type: text(raw.shell_type),
+      host_keys: texts(raw.host_keys),
+      image_id: text(raw.image_id),
+      attributes: object(raw.attributes),
+      resources: resources(raw.resources),
+      slot: number(raw.slot),
+      driver_data: value(raw.driver_data),
+      tenant_name: text(raw.tenant_name),
+      requestor: text(raw.requestor),
+      comment: text(raw.comment),
+      hold_job: text(raw.hold_job),
+      hold_expiration: number(raw.hold_expiration) ?? text(raw.hold_expiration),
+      user_data: value(raw.user_data),
+      progress: progress(raw.progress),
+    };
+  },
+
+  /** A finished launch leaves no trace of ours. */
+  print: (name, field) => (name === 'progress' && field === null ? undefined : JSON.stringify(field)),
+
+  /** Old readers know the port by its old name only. */
+  finish(members) {
+    const port = members.get('connection_port');
+    if (port !== undefined) members.set('ssh_port', port);
+  },
+});
+
+/** Old data knows the port by its old name only. */
+function connectionPort(raw: JsonObject): NodeData['connection_port'] {
+  const port = raw.connection_port ?? raw.ssh_port;
+  return number(port) ?? object(port);
+}
+
+function resources(raw: RawField): Resources | null {
+  const amounts = object(raw);
+  if (amounts === null) return null;
+  const known: Record<string, number> = {};
+  for (const [name, amount] of Object.entries(amounts)) {
+    if (typeof amount === 'number') known[name] = amount;
+  }
+  return known;
+}
+
+/** What cannot be gone on with is as if it were not there: the instance is then found by its tags. */
+function progress(raw: RawField): NodeProgress | null {
+  const fields = object(raw);
+  if (fields === null) return null;
+  const kind = oneOf(fields.kind, ['launch', 'deletion']);
+  const attempt = text(fields.attempt);
+  if (kind === undefined || attempt === null) return null;
+  return {
+    kind,
+    attempt,
+    number: number(fields.number) ?? 1,
+    started: number(fields.started) ?? 0,
+    machine: value(fields.machine),
+  };
+}

@@ -1,0 +1,256 @@
+/**
+ * A component of this process in the registry: an ephemeral znode that is made again whenever it is gone, until the
+ * component is closed.
+ */
+
+import { isZooKeeperError, type CallOptions, type Session } from '@nodepool/zookeeper';
+import { abortReason } from '@nodepool/core';
+import { encodeComponent } from './codec/component.js';
+import type { ComponentData } from './component.js';
+import type { ComponentHandle } from './api.js';
+import type { StoreContext } from './context.js';
+import { bytesOf } from './owned-record.js';
+import { componentsPath } from './paths.js';
+import { childrenOf } from './znodes-below.js';
+
+/** Wait after an error that tells nothing about when to try again, milliseconds. */
+const RETRY_MS = 1000;
+
+/** Our znode, as far as we know. */
+interface Registered {
+  readonly path: string;
+  readonly session: bigint;
+  /** The component that it holds. */
+  readonly content: ComponentData;
+}
+
+interface Waiter {
+  readonly resolve: () => void;
+  readonly reject: (error: unknown) => void;
+}
+
+export class ComponentRegistration<C extends ComponentData> implements ComponentHandle<C> {
+  private present: C;
+  private registration: Registered | undefined;
+  /** The session in which a creation had an unknown outcome that has not been resolved yet. */
+  private unresolved: Session | undefined;
+  private working = false;
+  private readonly closing = new AbortController();
+  private waiters: Waiter[] = [];
+  private readonly onSession = (): void => this.wake();
+
+  constructor(
+    private readonly context: StoreContext,
+    component: C,
+    /** Whether a path is that of another registration of this process. */
+    private readonly isTaken: (path: string) => boolean,
+    private readonly onClosed: () => void,
+  ) {
+    this.present = component;
+    context.zooKeeper.on('session', this.onSession);
+    this.wake();
+  }
+
+  get component(): C {
+    return this.present;
+  }
+
+  get path(): string | undefined {
+    return this.registration?.path;
+  }
+
+  async registered(options?: CallOptions): Promise<void> {
+    await this.settled(options);
+  }
+
+  async update(change: Partial<C>): Promise<void> {
+    this.present = { ...this.present, ...change };
+    await this.settled();
+  }
+
+  async close(): Promise<void> {
+    this.closing.abort(new Error('the component is closed'));
+    await this.settled();
+  }
+
+  /** The registry lost our znode. */
+  vanished(path: string): void {
+    if (this.registration?.path !== path) return;
+    this.registration = undefined;
+    this.wake();
+  }
+
+  /** Resolves once the registry holds what we want it to hold. */
+  private settled(options?: CallOptions): Promise<void> {
+    // While something is under way, what is true now may not be in a moment: a creation of which we have not heard yet.
+    if (this.isSettled() && !this.working) return Promise.resolve();
+    return new Promise((resolve, reject) => {
+      const signal = options?.signal;
+      const finish = (): void => {
+        this.waiters = this.waiters.filter((other) => other !== waiter);
+        signal?.removeEventListener('abort', onAbort);
+        timer?.cancel();
+      };
+      const waiter: Waiter = {
+        resolve: () => {
+          finish();
+          resolve();
+        },
+        reject: (error) => {
+          finish();
+          reject(error instanceof Error ? error : new Error(String(error)));
+        },
+      };
+      const onAbort = (): void => waiter.reject(signal === undefined ? undefined : abortReason(signal));
+      const timer =
+        options?.timeoutMs === undefined
+          ? undefined
+          : this.context.clock.schedule(options.timeoutMs, () =>
+              waiter.reject(new Error(`${this.describe()} was not registered in time; is ZooKeeper reachable?`)),
+            );
+      this.waiters.push(waiter);
+      signal?.addEventListener('abort', onAbort, { once: true });
+      if (signal?.aborted === true) onAbort();
+      this.wake();
+    });
+  }
+
+  private isSettled(): boolean {
+    const { registration } = this;
+    if (this.closing.signal.aborted) return registration === undefined && this.unresolved === undefined;
+    return (
+      registration !== undefined &&
+      registration.content === this.present &&
+      registration.session === this.context.zooKeeper.session?.id
+    );
+  }
+
+  private wake(): void {
+    if (this.working) return;
+    this.working = true;
+    void this.work();
+  }
+
+  /** Never rejects: an error is logged and what failed is tried again, unless the client is closed. */
+  private async work(): Promise<void> {
+    try {
+      while (!this.isSettled()) await this.step();
+      this.working = false;
+      if (this.closing.signal.aborted) this.finish();
+      for (const { resolve } of this.waiters) resolve();
+    } catch (error) {
+      this.working = false;
+      this.failed(error);
+    }
+  }
+
+  private failed(error: unknown): void {
+    const { zooKeeper, clock, log } = this.context;
+    if (zooKeeper.state === 'closed') {
+      this.finish();
+      for (const { reject } of this.waiters) reject(error);
+      return;
+    }
+    log.warn('A component could not be registered; it is tried again', { component: this.describe(), error });
+    clock.schedule(RETRY_MS, () => this.wake(), { background: true });
+  }
+
+  private finish(): void {
+    this.context.zooKeeper.off('session', this.onSession);
+    this.onClosed();
+  }
+
+  /** Takes one step towards the registry holding the present component. */
+  private async step(): Promise<void> {
+    const { zooKeeper } = this.context;
+    const isClosing = this.closing.signal.aborted;
+    this.forgetOtherSessions();
+    if (isClosing && this.registration === undefined && this.unresolved === undefined) return;
+    const session = zooKeeper.session ?? (await zooKeeper.connected());
+    this.forgetOtherSessions();
+    const { registration } = this;
+    try {
+      if (registration !== undefined)
+        await (isClosing ? this.remove(registration, session) : this.write(registration, session));
+      else if (this.unresolved !== undefined) await this.find(session);
+      else if (!isClosing) await this.create(session);
+    } catch (error) {
+      if (session.lost.aborted) return;
+      if (isZooKeeperError(error, 'no-node')) this.registration = undefined;
+      else if (!isZooKeeperError(error, 'outcome-unknown')) throw error;
+      else if (this.registration === undefined) this.unresolved = session;
+    }
+  }
+
+  /** Forgets the znodes of earlier sessions, which went with them. */
+  private forgetOtherSessions(): void {
+    const id = this.context.zooKeeper.session?.id;
+    if (this.registration?.session !== id) this.registration = undefined;
+    if (this.unresolved?.id !== id) this.unresolved = undefined;
+  }
+
+  /**
+   * Creates the znode. Here and below, a call ends with the session that it was made for: sent in a later one, after a
+   * backup was restored, it could change the znode of another component, which now has the same name.
+   */
+  private async create({ lost }: Session): Promise<void> {
+    const content = this.present;
+    const data = bytesOf(encodeComponent(content));
+    const { path, stat } = await this.context.zooKeeper.create(
+      `${componentsPath(content.kind)}/${content.hostname}`,
+      data,
+      { mode: 'ephemeral-sequential', signal: lost },
+    );
+    this.registration = { path, session: stat.ephemeralOwner, content };
+    this.context.caches.learn([{ path, node: { data, stat } }]);
+  }
+
+  private async write({ path, session }: Registered, { lost }: Session): Promise<void> {
+    const content = this.present;
+    const data = bytesOf(encodeComponent(content));
+    const expectation = this.context.caches.expect([path]);
+    try {
+      const stat = await this.context.zooKeeper.set(path, data, { signal: lost });
+      this.registration = { path, session, content };
+      expectation.applied([{ path, node: { data, stat } }]);
+    } catch (error) {
+      expectation.unknown();
+      throw error;
+    }
+  }
+
+  private async remove({ path }: Registered, { lost }: Session): Promise<void> {
+    const expectation = this.context.caches.expect([path]);
+    try {
+      await this.context.zooKeeper.delete(path, { signal: lost });
+      this.registration = undefined;
+      expectation.applied([{ path, node: undefined }]);
+    } catch (error) {
+      expectation.unknown();
+      throw error;
+    }
+  }
+
+  /** Finds the znode of a creation whose answer was lost: the one of this session that no other registration has. */
+  private async find(session: Session): Promise<void> {
+    const { zooKeeper } = this.context;
+    const options: CallOptions = { signal: session.lost };
+    const directory = componentsPath(this.present.kind);
+    await zooKeeper.sync(directory, options);
+    for (const name of await childrenOf(zooKeeper, directory, options)) {
+      const path = `${directory}/${name}`;
+      if (!name.startsWith(this.present.hostname) || this.isTaken(path)) continue;
+      const stat = await zooKeeper.exists(path, options);
+      // Another registration of ours may have found it while we looked.
+      if (stat?.ephemeralOwner !== session.id || this.isTaken(path)) continue;
+      // A copy of the content makes the next step write it: the znode may hold an older one.
+      this.registration = { path, session: session.id, content: { ...this.present } };
+      break;
+    }
+    this.unresolved = undefined;
+  }
+
+  private describe(): string {
+    return `the ${this.present.kind} component of ${this.present.hostname}`;
+  }
+}

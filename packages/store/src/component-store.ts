@@ -1,0 +1,87 @@
+/** The component registry: `/nodepool/components`. */
+
+import { decodeComponent } from './codec/component.js';
+import { COMPONENT_KINDS, type ComponentData, type ComponentKind, type PoolComponentData } from './component.js';
+import type { Change, ComponentEntry, ComponentHandle, ComponentStore } from './api.js';
+import { ComponentRegistration } from './component-registration.js';
+import type { StoreContext } from './context.js';
+import { Listeners } from './listeners.js';
+import { COMPONENTS_ROOT, kindOfComponent } from './paths.js';
+
+/** A registration, whatever kind of component it is of. */
+type OwnRegistration = Pick<ComponentRegistration<ComponentData>, 'path' | 'vanished'>;
+
+export class ComponentRegistry implements ComponentStore {
+  private readonly entries = new Map<string, ComponentEntry>();
+  private readonly changes: Listeners<Change<ComponentEntry>>;
+  private readonly own = new Set<OwnRegistration>();
+
+  constructor(private readonly context: StoreContext) {
+    this.changes = new Listeners(context.log);
+    context.caches.add({
+      root: COMPONENTS_ROOT,
+      wantsData: (path) => kindOfComponent(path, COMPONENT_KINDS) !== undefined,
+      onPut: ({ path, data }) => {
+        const kind = kindOfComponent(path, COMPONENT_KINDS);
+        if (kind !== undefined) this.put(path, kind, data);
+      },
+      onRemove: ({ path }) => {
+        this.replace(path, undefined);
+        for (const registration of this.own) registration.vanished(path);
+      },
+    });
+  }
+
+  get complete(): boolean {
+    return this.context.caches.isComplete(COMPONENTS_ROOT);
+  }
+
+  *all(kind?: ComponentKind): Iterable<ComponentEntry> {
+    for (const entry of this.entries.values()) {
+      if (kind === undefined || entry.component.kind === kind) yield entry;
+    }
+  }
+
+  *pools(): Iterable<PoolComponentData> {
+    for (const { component } of this.entries.values()) {
+      if (isPool(component)) yield component;
+    }
+  }
+
+  onChange(listener: (change: Change<ComponentEntry>) => void): () => void {
+    return this.changes.add(listener);
+  }
+
+  register<C extends ComponentData>(component: C): ComponentHandle<C> {
+    const registration: ComponentRegistration<C> = new ComponentRegistration<C>(
+      this.context,
+      component,
+      (path) => [...this.own].some((other) => other.path === path),
+      () => this.own.delete(registration),
+    );
+    this.own.add(registration);
+    return registration;
+  }
+
+  private put(path: string, kind: ComponentKind, data: Uint8Array): void {
+    const component = decodeComponent(data, kind);
+    if (typeof component === 'string') {
+      this.context.log.warn('A component cannot be read; it is taken for absent', { path, reason: component });
+      this.replace(path, undefined);
+    } else {
+      this.replace(path, { path, component });
+    }
+  }
+
+  private replace(path: string, after: ComponentEntry | undefined): void {
+    const before = this.entries.get(path);
+    if (before === undefined && after === undefined) return;
+    if (after === undefined) this.entries.delete(path);
+    else this.entries.set(path, after);
+    this.changes.tell({ id: path, before, after });
+  }
+}
+
+function isPool(component: ComponentData | PoolComponentData): component is PoolComponentData {
+  return component.kind === 'pool';
+}

@@ -1,0 +1,136 @@
+/** From the ZooKeeper section of a configuration to a connected client. */
+
+import { readFile } from 'node:fs/promises';
+import { createSecureContext } from 'node:tls';
+import { connect, isZooKeeperError, type CallOptions, type ZooKeeper } from '@nodepool/zookeeper';
+import { reasonOf, type Logger, type Clock } from '@nodepool/core';
+import { logConnection } from './connection-log.js';
+
+/** The ensemble, and how to log in to it. */
+export interface ZooKeeperEndpoint {
+  /** `host:port`, IPv6 hosts in brackets. */
+  readonly servers: readonly string[];
+  /** With leading slash; '' for none. */
+  readonly chroot: string;
+  /** PEM files of the client's certificate, its key and the CA. */
+  readonly tls: { readonly certFile: string; readonly keyFile: string; readonly caFile: string } | undefined;
+  readonly sessionTimeoutMs: number;
+}
+
+export interface ConnectOptions {
+  readonly clock: Clock;
+  /** Is told of what goes wrong with connections. */
+  readonly log: Logger;
+  /** Milliseconds until it is given up. Default: never, the ensemble may come up later. */
+  readonly timeoutMs?: number;
+  readonly signal?: AbortSignal;
+}
+
+/** There is no session: no server could be reached in time, or none accepted us. */
+export class ZooKeeperUnreachableError extends Error {
+  readonly code = 'zookeeper-unreachable';
+  constructor(servers: readonly string[], timeoutMs: number, cause: unknown) {
+    const why = cause === undefined ? '' : `: ${reasonOf(cause)}`;
+    super(
+      `ZooKeeper (${servers.join(', ')}) did not answer within ${timeoutMs / 1000} s${why}; ` +
+        'check zookeeper-servers and zookeeper-tls in the configuration, and that the servers run and can be reached from here',
+      { cause },
+    );
+    this.name = 'ZooKeeperUnreachableError';
+  }
+}
+
+/** The ensemble has no znode where the configuration says that everything is. */
+export class ZooKeeperChrootError extends Error {
+  readonly code = 'zookeeper-chroot';
+  constructor(servers: readonly string[], chroot: string) {
+    super(
+      `the chroot ${chroot} does not exist in ZooKeeper (${servers.join(', ')}); correct it in zookeeper-servers, ` +
+        `or create it with ZooKeeper's own client: ${creations(chroot)}`,
+    );
+    this.name = 'ZooKeeperChrootError';
+  }
+}
+
+/** The commands that create a path: a parent comes before its child. */
+function creations(path: string): string {
+  const names = path.split('/').slice(1);
+  return names.map((_, index) => `create /${names.slice(0, index + 1).join('/')}`).join(', ');
+}
+
+/** A file of `zookeeper-tls` cannot be used. */
+export class TlsFilesError extends Error {
+  readonly code = 'tls-files';
+  constructor(what: string, reason: string, cause: unknown) {
+    super(
+      `${what}: ${reason}; ZooKeeper needs a client certificate, its key and the CA, each as a PEM file that this user can read`,
+      {
+        cause,
+      },
+    );
+    this.name = 'TlsFilesError';
+  }
+}
+
+/**
+ * A client with a session. Rejects with `TlsFilesError`, `ZooKeeperUnreachableError`, `ZooKeeperChrootError`, the
+ * signal's reason, or a `ZooKeeperError`; then nothing stays open.
+ */
+export async function connectToZooKeeper(config: ZooKeeperEndpoint, options: ConnectOptions): Promise<ZooKeeper> {
+  const { tls } = config;
+  if (tls !== undefined) await checkTlsFiles(tls);
+  const zooKeeper = connect({
+    servers: config.servers,
+    ...(config.chroot === '' ? {} : { chroot: config.chroot }),
+    sessionTimeoutMs: config.sessionTimeoutMs,
+    // By path: the client reads the files for each connection, so that renewed certificates are taken up.
+    ...(tls === undefined ? {} : { tls: { ca: tls.caFile, cert: tls.certFile, key: tls.keyFile } }),
+    clock: options.clock,
+  });
+  logConnection(zooKeeper, options.clock, options.log.named('nodepool.zookeeper'));
+  const limits = {
+    timeoutMs: options.timeoutMs ?? Infinity,
+    ...(options.signal === undefined ? {} : { signal: options.signal }),
+  };
+  try {
+    await zooKeeper.connected(limits);
+    if (config.chroot !== '') await checkChroot(zooKeeper, config, limits);
+    return zooKeeper;
+  } catch (error) {
+    await zooKeeper.close();
+    options.signal?.throwIfAborted();
+    if (options.timeoutMs === undefined || !isZooKeeperError(error, 'timeout')) throw error;
+    throw new ZooKeeperUnreachableError(config.servers, options.timeoutMs, error.cause);
+  }
+}
+
+async function checkChroot(zooKeeper: ZooKeeper, config: ZooKeeperEndpoint, limits: CallOptions): Promise<void> {
+  // A server that lags behind would not know a chroot that was created a moment ago.
+  await zooKeeper.sync('/', limits);
+  if ((await zooKeeper.exists('/', limits)) === undefined)
+    throw new ZooKeeperChrootError(config.servers, config.chroot);
+}
+
+async function checkTlsFiles(tls: NonNullable<ZooKeeperEndpoint['tls']>): Promise<void> {
+  const cert = await readPem('cert', tls.certFile);
+  const key = await readPem('key', tls.keyFile);
+  const ca = await readPem('ca', tls.caFile);
+  try {
+    createSecureContext({ cert, key, ca });
+  } catch (error) {
+    const files = `${tls.certFile}, ${tls.keyFile}, ${tls.caFile}`;
+    throw new TlsFilesError(`zookeeper-tls (${files})`, `cannot be used together: ${reasonOf(error)}`, error);
+  }
+}
+
+async function readPem(option: string, file: string): Promise<Buffer> {
+  let pem: Buffer;
+  try {
+    pem = await readFile(file);
+  } catch (error) {
+    throw new TlsFilesError(`zookeeper-tls.${option}`, `cannot read ${file}: ${reasonOf(error)}`, error);
+  }
+  if (!pem.includes('-----BEGIN '))
+    throw new TlsFilesError(`zookeeper-tls.${option}`, `${file} is not a PEM file`, undefined);
+  return pem;
+}

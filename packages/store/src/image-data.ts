@@ -1,0 +1,241 @@
+/**
+ * The records of images as one JSON object, path to data, to back them up and to restore them on another ensemble: builds,
+ * uploads, pauses, and whatever else has data there. The form is that of the existing Nodepool's `export-image-data`.
+ */
+
+import { isZooKeeperError, type CallOptions, type TransactionOp, type ZooKeeper } from '@nodepool/zookeeper';
+import { isJsonObject } from '@nodepool/core';
+import { ImageDataError } from './errors.js';
+import { bytesOf } from './owned-record.js';
+import { IMAGES_ROOT, buildPath, buildsPath, imagePath, placeOfImage, uploadsPath } from './paths.js';
+import { checkTransactionSize } from './transaction-size.js';
+import { znodesBelow } from './znodes-below.js';
+
+/** Text of each record, by its path. */
+export type ImageData = ReadonlyMap<string, string>;
+
+/** A build and its uploads, to be restored together. */
+interface BuildData {
+  readonly image: string;
+  readonly path: string;
+  text: string | undefined;
+  /** By path of the parent of the uploads: text by id. */
+  readonly uploads: Map<string, Map<string, string>>;
+}
+
+/** Names that no znode can have. */
+const UNUSABLE = /^$|^\.{1,2}$|\0/;
+const SEQUENCE = /^\d{10}$/;
+/** More than this many uploads, and attempts at one, no build has ever seen; to restore them would take minutes. */
+const MAX_SEQUENCE = 1_000_000;
+/** A server takes about a megabyte in one transaction; what these operations need is checked once more. */
+const MAX_OPS = 2000;
+
+const utf8 = new TextDecoder('utf-8', { fatal: true });
+
+/** All records of images, read past any cache; neither locks nor requests for builds. Rejects with `ImageDataError` when one is not text. */
+export async function exportImageData(zooKeeper: ZooKeeper, options?: CallOptions): Promise<ImageData> {
+  const data = new Map<string, string>();
+  for (const path of (await znodesBelow(zooKeeper, IMAGES_ROOT, options)).filter((each) => !isLock(each)).sort()) {
+    try {
+      const found = await zooKeeper.get(path, options);
+      if (!isKept(path, found.data.byteLength, found.stat.ephemeralOwner)) continue;
+      data.set(path, utf8.decode(found.data));
+    } catch (error) {
+      if (isZooKeeperError(error, 'no-node')) continue;
+      if (!(error instanceof TypeError)) throw error;
+      throw new ImageDataError(
+        `${path} holds no text, so it cannot be exported; remove it, or repair it by hand`,
+        error,
+      );
+    }
+  }
+  return data;
+}
+
+/** Reads what `export-image-data` wrote. Throws `ImageDataError`, naming every entry that is wrong. */
+export function parseImageData(text: string): ImageData {
+  let parsed: unknown;
+  try {
+    parsed = JSON.parse(text);
+  } catch (error) {
+    throw new ImageDataError('it is not JSON; expected what export-image-data has written', error);
+  }
+  if (!isJsonObject(parsed)) throw new ImageDataError('expected a JSON object: path of a record to its text');
+  const data = new Map<string, string>();
+  const problems: string[] = [];
+  for (const [path, value] of Object.entries(parsed)) {
+    const problem = problemOf(path, value, parsed);
+    if (problem !== undefined) problems.push(`${path}: ${problem}`);
+    else if (typeof value === 'string') data.set(path, value);
+  }
+  if (problems.length > 0) throw new ImageDataError(`nothing can be imported:\n  ${problems.join('\n  ')}`);
+  return data;
+}
+
+/**
+ * Makes the records that are not there yet; resolves with their paths. Those that are there with the same text are left.
+ * Rejects with `ImageDataError`, and has changed nothing, when one is there with another text. Each build is restored with
+ * its uploads in one transaction. Ids of uploads that are made later do not collide with the restored ones.
+ */
+export async function importImageData(
+  zooKeeper: ZooKeeper,
+  data: ImageData,
+  options?: CallOptions,
+): Promise<readonly string[]> {
+  const present = await recordsThere(zooKeeper, data, options);
+  const different = [...present].filter(([path, text]) => text !== '' && text !== data.get(path));
+  if (different.length > 0) {
+    const paths = different.map(([path]) => path).join('\n  ');
+    throw new ImageDataError(`nothing was imported: these are there already, and differ:\n  ${paths}`);
+  }
+  const missing = new Map([...data].filter(([path, text]) => present.get(path) !== text));
+  for (const build of buildsOf(missing)) await restore(zooKeeper, build, present, options);
+  for (const [path, text] of missing) if (!isRecord(path)) await restoreOther(zooKeeper, path, text, options);
+  return [...missing.keys()];
+}
+
+function isRecord(path: string): boolean {
+  const kind = placeOfImage(path)?.kind;
+  return kind === 'build' || kind === 'upload';
+}
+
+/** Returns true if a path is a lock's, or below one. */
+function isLock(path: string): boolean {
+  return !isRecord(path) && path.slice(IMAGES_ROOT.length).split('/').slice(2).includes('lock');
+}
+
+/** Returns true if a znode is exported: a record, a pause, or anything else that was made to stay and has data. */
+function isKept(path: string, bytes: number, ephemeralOwner: bigint): boolean {
+  if (isRecord(path) || placeOfImage(path)?.kind === 'pause') return true;
+  return bytes > 0 && ephemeralOwner === 0n;
+}
+
+/** Why an entry cannot be imported. */
+function problemOf(path: string, value: unknown, all: object): string | undefined {
+  const names = path.split('/').slice(1);
+  if (!path.startsWith(`${IMAGES_ROOT}/`) || names.some((name) => UNUSABLE.test(name))) {
+    return `is not the path of a znode below ${IMAGES_ROOT}`;
+  }
+  if (isLock(path)) return 'is a lock, which its owner makes again';
+  if (typeof value !== 'string') return 'its value is not a text';
+  const [, , image = '', builds, build, ...below] = names;
+  if (builds !== 'builds' || build === undefined || below.length === 0) return undefined;
+  const place = placeOfImage(path);
+  if (place?.kind === 'upload' && (!SEQUENCE.test(place.id) || Number(place.id) > MAX_SEQUENCE)) {
+    return `its last name is not the number of an upload (ten digits, at most ${MAX_SEQUENCE})`;
+  }
+  return Object.hasOwn(all, buildPath(image, build)) ? undefined : 'the record of its build is missing';
+}
+
+async function recordsThere(
+  zooKeeper: ZooKeeper,
+  data: ImageData,
+  options?: CallOptions,
+): Promise<ReadonlyMap<string, string>> {
+  const there = new Map<string, string>();
+  for (const path of data.keys()) {
+    try {
+      there.set(path, new TextDecoder().decode((await zooKeeper.get(path, options)).data));
+    } catch (error) {
+      if (!isZooKeeperError(error, 'no-node')) throw error;
+    }
+  }
+  return there;
+}
+
+function buildsOf(data: ImageData): Iterable<BuildData> {
+  const builds = new Map<string, BuildData>();
+  for (const [path, text] of data) {
+    const place = placeOfImage(path);
+    if (place?.kind !== 'build' && place?.kind !== 'upload') continue;
+    const of = buildPath(place.image, place.kind === 'build' ? place.id : place.build);
+    let build = builds.get(of);
+    if (build === undefined) {
+      build = { image: place.image, path: of, text: undefined, uploads: new Map() };
+      builds.set(of, build);
+    }
+    if (place.kind === 'build') build.text = text;
+    else {
+      const parent = uploadsPath(place.image, place.build, place.provider);
+      const uploads = build.uploads.get(parent) ?? new Map<string, string>();
+      build.uploads.set(parent, uploads.set(place.id, text));
+    }
+  }
+  return builds.values();
+}
+
+/**
+ * A build that needs more than one transaction is empty until the last one, which makes its uploads: until then nobody
+ * uses it, and an import that was interrupted can be repeated.
+ */
+async function restore(
+  zooKeeper: ZooKeeper,
+  build: BuildData,
+  present: ReadonlyMap<string, string>,
+  options?: CallOptions,
+): Promise<void> {
+  for (const parent of [imagePath(build.image), buildsPath(build.image)]) await make(zooKeeper, parent, options);
+  const first: TransactionOp[] = [];
+  if (!present.has(build.path)) first.push({ type: 'create', path: build.path });
+  const parents = new Set([...build.uploads.keys()].flatMap((path) => parentsBetween(build.path, path)));
+  for (const path of parents) {
+    if ((await zooKeeper.exists(path, options)) === undefined) first.push({ type: 'create', path });
+  }
+  for (const [parent, uploads] of build.uploads) {
+    first.push(...(await sequenceOps(zooKeeper, parent, uploads, options)));
+  }
+  const last: TransactionOp[] = [];
+  if (build.text !== undefined) last.push({ type: 'set', path: build.path, data: bytesOf(build.text) });
+  for (const [parent, uploads] of build.uploads) {
+    for (const [id, text] of uploads) last.push({ type: 'create', path: `${parent}/${id}`, data: bytesOf(text) });
+  }
+  while (first.length + last.length > MAX_OPS && first.length > 0) {
+    await apply(zooKeeper, first.splice(0, MAX_OPS), options);
+  }
+  await apply(zooKeeper, [...first, ...last], options);
+}
+
+/** Restores a znode that is no record of a build or an upload: one that pauses the image, or one that is not known here. */
+async function restoreOther(zooKeeper: ZooKeeper, path: string, text: string, options?: CallOptions): Promise<void> {
+  for (const parent of parentsBetween(IMAGES_ROOT, path)) await make(zooKeeper, parent, options);
+  await zooKeeper.set(path, bytesOf(text), options);
+}
+
+async function apply(zooKeeper: ZooKeeper, ops: readonly TransactionOp[], options?: CallOptions): Promise<void> {
+  checkTransactionSize(ops);
+  await zooKeeper.transaction(ops, options);
+}
+
+/** A path and its parents up to `top`, which is not among them; parents first. */
+function parentsBetween(top: string, path: string): string[] {
+  const names = path.slice(top.length + 1).split('/');
+  return names.map((_name, index) => `${top}/${names.slice(0, index + 1).join('/')}`);
+}
+
+/**
+ * A server numbers sequential znodes by how many have been made below the parent. So as many are made and deleted as it
+ * takes to get past the highest number, under the name of the lock, which nobody takes for an upload.
+ */
+async function sequenceOps(
+  zooKeeper: ZooKeeper,
+  parent: string,
+  uploads: ReadonlyMap<string, string>,
+  options?: CallOptions,
+): Promise<readonly TransactionOp[]> {
+  const highest = Math.max(...[...uploads.keys()].map(Number));
+  const path = `${parent}/lock`;
+  const create: TransactionOp = { type: 'create', path };
+  const remove: TransactionOp = { type: 'delete', path };
+  const isThere = (await zooKeeper.exists(path, options)) !== undefined;
+  const pair: readonly TransactionOp[] = isThere ? [remove, create] : [create, remove];
+  return Array.from({ length: highest + 1 }).flatMap(() => pair);
+}
+
+async function make(zooKeeper: ZooKeeper, path: string, options?: CallOptions): Promise<void> {
+  try {
+    await zooKeeper.create(path, undefined, options);
+  } catch (error) {
+    if (!isZooKeeperError(error, 'node-exists')) throw error;
+  }
+}

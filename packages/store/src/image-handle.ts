@@ -1,0 +1,263 @@
+/** Builds and uploads whose locks we hold, and the locks under which they are made. */
+
+import { isZooKeeperError, type CallOptions, type HeldLock, type TransactionOp } from '@nodepool/zookeeper';
+import { buildCodec, uploadCodec } from './codec/image.js';
+import type { Codec, Source, Stated } from './codec/codec.js';
+import type { ImageBuild, ImageBuildData, ImageBuildFailure, ImageUpload, ImageUploadData } from '@nodepool/core';
+import { commit, isStale, throwIfLost } from './commit.js';
+import { now, type StoreContext } from './context.js';
+import { LostOwnershipError } from './errors.js';
+import type {
+  BuildHandle,
+  BuildingLock,
+  BuildRef,
+  LockedBuild,
+  LockedUpload,
+  UploadPlace,
+  UploadRef,
+  UploadingLock,
+} from './image-api.js';
+import { bytesOf, inTurn, OwnedRecord } from './owned-record.js';
+import {
+  buildPath,
+  buildRequestPath,
+  lastFailurePath,
+  nameOf,
+  placeOfImage,
+  uploadPath,
+  uploadsPath,
+} from './paths.js';
+import { removeRecord } from './remove-record.js';
+import { statOfNew } from './stat-of-new.js';
+import { checkTransactionSize } from './transaction-size.js';
+import { znodesBelow } from './znodes-below.js';
+
+type ReleaseBuildOptions = { readonly fulfilsRequest?: boolean } & CallOptions;
+
+export class OwnedBuild implements LockedBuild {
+  constructor(
+    private readonly context: StoreContext,
+    private readonly record: OwnedRecord<ImageBuildData, BuildRef>,
+  ) {}
+
+  get build(): ImageBuild {
+    return this.record.source.value;
+  }
+
+  get lock(): HeldLock {
+    return this.record.lock;
+  }
+
+  update(change: Partial<ImageBuildData>, options?: CallOptions): Promise<void> {
+    return write(this.context, this.record, change, false, options);
+  }
+
+  recordFailure(failure: ImageBuildFailure, options?: CallOptions): Promise<void> {
+    return recordFailure(this.context, this.lock, this.build.image, failure, options);
+  }
+
+  async release(change?: Partial<ImageBuildData>, options: ReleaseBuildOptions = {}): Promise<void> {
+    const { fulfilsRequest, ...callOptions } = options;
+    const request = buildRequestPath(this.build.image);
+    if (fulfilsRequest === true && this.context.caches.has(request)) {
+      try {
+        const removal: TransactionOp = { type: 'delete', path: request };
+        await write(this.context, this.record, change, true, callOptions, [removal]);
+        return;
+      } catch (error) {
+        // Somebody else has taken the wish back.
+        if (!isZooKeeperError(error, 'no-node')) throw error;
+      }
+    }
+    await write(this.context, this.record, change, true, callOptions);
+  }
+
+  remove(options?: CallOptions): Promise<boolean> {
+    return inTurn([this.record], async () => {
+      const below = await this.emptyBelow(options);
+      return below !== undefined && removeRecord(this.context, this.record, options, below);
+    });
+  }
+
+  /** What is below the build besides our lock, children first; undefined: an upload, or a lock that is contended for. */
+  private async emptyBelow(options?: CallOptions): Promise<readonly string[] | undefined> {
+    const { path, lock } = this.record;
+    const found = await znodesBelow(this.context.zooKeeper, path, options);
+    const others = found.filter((other) => other !== lock.path && other !== lock.contender);
+    const isInUse = others.some((other) => ['upload', 'contender'].includes(placeOfImage(other)?.kind ?? ''));
+    return isInUse ? undefined : others.reverse();
+  }
+}
+
+export class OwnedUpload implements LockedUpload {
+  constructor(
+    private readonly context: StoreContext,
+    private readonly record: OwnedRecord<ImageUploadData, UploadRef>,
+  ) {}
+
+  get upload(): ImageUpload {
+    return this.record.source.value;
+  }
+
+  get lock(): HeldLock {
+    return this.record.lock;
+  }
+
+  update(change: Partial<ImageUploadData>, options?: CallOptions): Promise<void> {
+    return write(this.context, this.record, change, false, options);
+  }
+
+  release(change?: Partial<ImageUploadData>, options?: CallOptions): Promise<void> {
+    return write(this.context, this.record, change, true, options);
+  }
+
+  remove(options?: CallOptions): Promise<boolean> {
+    return inTurn([this.record], () => removeRecord(this.context, this.record, options));
+  }
+}
+
+export class HeldBuildingLock implements BuildingLock {
+  constructor(
+    private readonly context: StoreContext,
+    readonly image: string,
+    readonly lock: HeldLock,
+  ) {}
+
+  async create(build: ImageBuildData, options: { readonly id?: string } & CallOptions = {}): Promise<BuildHandle> {
+    const { id = this.context.random.uuidHex(), ...callOptions } = options;
+    const ref: BuildRef = { image: this.image, id };
+    const path = buildPath(this.image, id);
+    const record = await create(this.context, this.lock, buildCodec, build, {
+      path,
+      identityOf: () => ref,
+      options: callOptions,
+    });
+    return new OwnedBuild(this.context, record);
+  }
+
+  recordFailure(failure: ImageBuildFailure, options?: CallOptions): Promise<void> {
+    return recordFailure(this.context, this.lock, this.image, failure, options);
+  }
+
+  release(): Promise<void> {
+    return this.lock.release();
+  }
+}
+
+export class HeldUploadingLock implements UploadingLock {
+  readonly image: string;
+  readonly build: string;
+  readonly provider: string;
+
+  constructor(
+    private readonly context: StoreContext,
+    place: UploadPlace,
+    readonly lock: HeldLock,
+  ) {
+    ({ image: this.image, build: this.build, provider: this.provider } = place);
+  }
+
+  async create(upload: ImageUploadData, options?: CallOptions): Promise<OwnedUpload> {
+    const { image, build, provider } = this;
+    const record = await create(this.context, this.lock, uploadCodec, upload, {
+      path: `${uploadsPath(image, build, provider)}/`,
+      sequential: true,
+      identityOf: (path) => ({ image, build, provider, id: nameOf(path) }),
+      options,
+    });
+    return new OwnedUpload(this.context, record);
+  }
+
+  release(): Promise<void> {
+    return this.lock.release();
+  }
+}
+
+/** Path of the record of an upload. */
+export function pathOfUpload({ image, build, provider, id }: UploadRef): string {
+  return uploadPath(image, build, provider, id);
+}
+
+function write<D extends Stated & { readonly state: string }, I extends object>(
+  context: StoreContext,
+  record: OwnedRecord<D, I>,
+  change: Partial<D> | undefined,
+  release: boolean,
+  options?: CallOptions,
+  further?: readonly TransactionOp[],
+): Promise<void> {
+  const { zooKeeper, caches } = context;
+  return inTurn([record], () => {
+    const step = change === undefined ? record.release() : record.change(change, now(context), release);
+    return commit(zooKeeper, caches, [step], options, further);
+  });
+}
+
+/** Replaces the last failed build of an image. A write whose answer was lost is repeated. */
+async function recordFailure(
+  { zooKeeper, caches }: StoreContext,
+  lock: HeldLock,
+  image: string,
+  failure: ImageBuildFailure,
+  options?: CallOptions,
+): Promise<void> {
+  const path = lastFailurePath(image);
+  const data = bytesOf(JSON.stringify(failure));
+  let exists = caches.has(path);
+  for (;;) {
+    throwIfLost({ path, lock });
+    const write: TransactionOp = exists ? { type: 'set', path, data } : { type: 'create', path, data };
+    try {
+      await zooKeeper.transaction([lock.fence, write], options);
+      return;
+    } catch (error) {
+      const isAboutWrite = isZooKeeperError(error) && error.operationIndex === 1;
+      if (isAboutWrite && isZooKeeperError(error, 'node-exists')) exists = true;
+      else if (isAboutWrite && isZooKeeperError(error, 'no-node') && exists) exists = false;
+      else if (isStale(error) || isZooKeeperError(error, 'session-lost')) throw new LostOwnershipError(path, error);
+      else if (!isZooKeeperError(error, 'outcome-unknown') || options?.signal?.aborted === true) throw error;
+    }
+  }
+}
+
+/** Makes a record, fenced by a lock. */
+async function create<D extends Stated & { readonly state: string }, I extends object>(
+  context: StoreContext,
+  lock: HeldLock,
+  codec: Codec<I, D>,
+  value: D,
+  where: {
+    readonly path: string;
+    readonly sequential?: boolean;
+    readonly identityOf: (path: string) => I;
+    readonly options: CallOptions | undefined;
+  },
+): Promise<OwnedRecord<D, I>> {
+  throwIfLost({ path: where.path, lock });
+  const data = bytesOf(codec.create(value));
+  const options = where.sequential === true ? { mode: 'persistent-sequential' as const } : {};
+  const ops: TransactionOp[] = [lock.fence, { type: 'create', path: where.path, data, options }];
+  checkTransactionSize(ops);
+  try {
+    const [, made] = await context.zooKeeper.transaction(ops, where.options);
+    if (made?.type !== 'create') throw new TypeError(`${where.path}: the server did not say what it made`);
+    const { path } = made;
+    context.caches.learn([{ path, node: { data, stat: made.stat ?? statOfNew(context, data) } }]);
+    return new OwnedRecord(path, lock, codec, sourceOf(codec, data, where.identityOf(path), value), 0);
+  } catch (error) {
+    if (isStale(error) || isZooKeeperError(error, 'session-lost')) throw new LostOwnershipError(where.path, error);
+    throw error;
+  }
+}
+
+/** A new record as it would be read. */
+function sourceOf<D extends Stated, I extends object>(
+  codec: Codec<I, D>,
+  data: Uint8Array,
+  identity: I,
+  value: D,
+): Source<I & D> {
+  const decoded = codec.decode(data, identity, value.state_time);
+  if (!decoded.ok) throw new TypeError(`the record that was made is none: ${decoded.reason}`);
+  return decoded.source;
+}

@@ -1,0 +1,158 @@
+/** Takes locks of images, builds and uploads, each in one transaction with what must hold or change with it. */
+
+import { isZooKeeperError, type CallOptions, type HeldLock, type TransactionOp } from '@nodepool/zookeeper';
+import { buildCodec, uploadCodec } from './codec/image.js';
+import type { Codec, Source, Stated } from './codec/codec.js';
+import type { ImageBuildData, ImageUploadData } from '@nodepool/core';
+import { isStale } from './commit.js';
+import { news, now, type StoreContext } from './context.js';
+import { HeldBuildingLock, HeldUploadingLock, OwnedBuild, OwnedUpload, pathOfUpload } from './image-handle.js';
+import type {
+  BuildingLock,
+  BuildRef,
+  LockedBuild,
+  LockedUpload,
+  UploadPlace,
+  UploadRef,
+  UploadingLock,
+} from './image-api.js';
+import { bytesOf, OwnedRecord, stamped } from './owned-record.js';
+import { buildingLockPath, buildLockPath, buildPath, uploadingLockPath, uploadLockPath } from './paths.js';
+import { checkTransactionSize } from './transaction-size.js';
+
+/** A record as the cache has it. */
+export interface KnownRecord<T> {
+  readonly source: Source<T>;
+  readonly version: number;
+}
+
+type StatedData = Stated & { readonly state: string };
+
+/** Parents of a lock that come and go between attempts are made by others at the same time. */
+const MAX_ATTEMPTS = 5;
+
+export class ImageLocks {
+  constructor(private readonly context: StoreContext) {}
+
+  async tryLockBuilding(image: string, options?: CallOptions): Promise<BuildingLock | undefined> {
+    const lock = await this.tryLock(buildingLockPath(image), [], options);
+    return lock === undefined ? undefined : new HeldBuildingLock(this.context, image, lock);
+  }
+
+  /** `version`: of the record of the build. */
+  async tryLockUploading(
+    place: UploadPlace,
+    version: number,
+    options?: CallOptions,
+  ): Promise<UploadingLock | undefined> {
+    const build = buildPath(place.image, place.build);
+    const path = uploadingLockPath(place.image, place.build, place.provider);
+    const check: TransactionOp = { type: 'check', path: build, version };
+    for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt += 1) {
+      // Made here and not by the lock recipe, which would make the build, too, when it goes at this moment.
+      const parents = await this.missingParents(build, path, options);
+      try {
+        const lock = await this.tryLock(path, [check, ...parents], options);
+        return lock === undefined ? undefined : new HeldUploadingLock(this.context, place, lock);
+      } catch (error) {
+        const index = isZooKeeperError(error) ? error.operationIndex : undefined;
+        const isAboutParents = index !== undefined && index > 0 && index <= parents.length;
+        if (!isAboutParents) {
+          if (isStale(error)) return undefined;
+          throw error;
+        }
+      }
+    }
+    return undefined;
+  }
+
+  async tryLockBuild(
+    { image, id }: BuildRef,
+    known: KnownRecord<BuildRef & ImageBuildData>,
+    options?: { readonly change?: Partial<ImageBuildData> } & CallOptions,
+  ): Promise<LockedBuild | undefined> {
+    const paths = { record: buildPath(image, id), lock: buildLockPath(image, id) };
+    const record = await this.tryLockRecord(paths, buildCodec, known, options);
+    return record === undefined ? undefined : new OwnedBuild(this.context, record);
+  }
+
+  async tryLockUpload(
+    ref: UploadRef,
+    known: KnownRecord<UploadRef & ImageUploadData>,
+    options?: { readonly change?: Partial<ImageUploadData> } & CallOptions,
+  ): Promise<LockedUpload | undefined> {
+    const { image, build, provider, id } = ref;
+    const paths = { record: pathOfUpload(ref), lock: uploadLockPath(image, build, provider, id) };
+    const record = await this.tryLockRecord(paths, uploadCodec, known, options);
+    return record === undefined ? undefined : new OwnedUpload(this.context, record);
+  }
+
+  /** Locks a record that is as we know it, and changes it. */
+  private async tryLockRecord<D extends StatedData, I extends object>(
+    paths: { readonly record: string; readonly lock: string },
+    codec: Codec<I, D>,
+    known: KnownRecord<I & D>,
+    options: { readonly change?: Partial<D> } & CallOptions = {},
+  ): Promise<OwnedRecord<D, I> | undefined> {
+    const { change, ...callOptions } = options;
+    await news();
+    const { source, version } = known;
+    const next = change === undefined ? source : codec.change(source, stamped(source.value, change, now(this.context)));
+    const data = next.text === source.text ? undefined : bytesOf(next.text);
+    const path = paths.record;
+    const write: TransactionOp =
+      data === undefined ? { type: 'check', path, version } : { type: 'set', path, data, version };
+    const expectation = this.context.caches.expect(data === undefined ? [] : [path]);
+    try {
+      const held = await this.acquire(paths.lock, [write], callOptions);
+      const [written] = held?.results ?? [];
+      if (held === undefined || written === undefined) {
+        expectation.unknown();
+        return undefined;
+      }
+      if (written.type !== 'set' || data === undefined) expectation.applied([]);
+      else expectation.applied([{ path, node: { data, stat: written.stat } }]);
+      const newVersion = written.type === 'set' ? written.stat.version : version;
+      return new OwnedRecord(path, held.lock, codec, next, newVersion);
+    } catch (error) {
+      expectation.unknown();
+      if (isStale(error)) return undefined;
+      throw error;
+    }
+  }
+
+  private async tryLock(
+    path: string,
+    before: readonly TransactionOp[],
+    options?: CallOptions,
+  ): Promise<HeldLock | undefined> {
+    await news();
+    return (await this.acquire(path, before, options))?.lock;
+  }
+
+  private acquire(
+    path: string,
+    ops: readonly TransactionOp[],
+    options?: CallOptions,
+  ): ReturnType<StoreContext['locks']['tryAcquire']> {
+    checkTransactionSize(ops, [path]);
+    const { caches, locks } = this.context;
+    return locks.tryAcquire(path, { ...options, exists: caches.has(path), ops });
+  }
+
+  /** Operations that make what lacks between a build and a lock below it. */
+  private async missingParents(build: string, lock: string, options?: CallOptions): Promise<readonly TransactionOp[]> {
+    const { caches, zooKeeper } = this.context;
+    const names = lock
+      .slice(build.length + 1)
+      .split('/')
+      .slice(0, -1);
+    const paths = names.map((_name, index) => `${build}/${names.slice(0, index + 1).join('/')}`);
+    const ops: TransactionOp[] = [];
+    for (const path of paths) {
+      if (!caches.has(path) && (await zooKeeper.exists(path, options)) === undefined)
+        ops.push({ type: 'create', path });
+    }
+    return ops;
+  }
+}

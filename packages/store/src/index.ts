@@ -1,0 +1,29 @@
+export * from './component.js';
+export * from './lists/age.js';
+export * from './lists/image-lists.js';
+export * from './lists/label-list.js';
+export {
+  chooseColumns,
+  makeRecordList,
+  toJsonObjects,
+  UnknownFieldError,
+  type ColumnChoice,
+  type ListColumn,
+  type RecordList,
+} from './lists/record-list.js';
+export * from './lists/node-list.js';
+export * from './lists/request-list.js';
+export * from './lists/table.js';
+export * from './api.js';
+export * from './image-api.js';
+export { exportImageData, importImageData, parseImageData, type ImageData } from './image-data.js';
+export * from './connect.js';
+export * from './errors.js';
+export { Index } from './indexes.js';
+export type { Codec, Decoded, Source } from './codec/codec.js';
+export { decodeComponent, encodeComponent } from './codec/component.js';
+export * from './codec/image.js';
+export * from './codec/node.js';
+export * from './codec/request.js';
+export * from './open-store.js';
+export * from './paths.js';

@@ -1,0 +1,121 @@
+/**
+ * The id of the installation: one per ZooKeeper root, made once, and on every resource and image in a cloud as the tag
+ * `nodepool_installation`. It tells them from those of another installation that uses the same provider names.
+ */
+
+import { isZooKeeperError, type CallOptions } from '@nodepool/zookeeper';
+import { sleep } from '@nodepool/core';
+import type { InstallationStore } from './api.js';
+import type { StoreContext } from './context.js';
+import { InstallationIdError } from './errors.js';
+import { bytesOf } from './owned-record.js';
+import { INSTALLATION_PATH } from './paths.js';
+
+/** Fits into a label of every cloud as it is. */
+const VALID = /^[a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?$/;
+
+/** Length of the ids that are made: short, because some clouds keep all tags together in 255 characters. */
+const NEW_ID_LENGTH = 16;
+
+/** Wait between reads of an id that is about to be made, milliseconds. */
+const READ_AGAIN_MS = 50;
+
+export class InstallationRecord implements InstallationStore {
+  private known: string | undefined;
+
+  constructor(
+    private readonly context: StoreContext,
+    /** Called when the server has no id that can be read. */
+    private readonly onMissing: () => void,
+  ) {
+    context.caches.add({
+      root: INSTALLATION_PATH,
+      wantsData: (path) => path === INSTALLATION_PATH,
+      isUsable: () => this.isKnown,
+      onPut: ({ path, data }) => {
+        if (path === INSTALLATION_PATH) this.learn(data);
+      },
+      onRemove: ({ path }) => {
+        if (path === INSTALLATION_PATH) onMissing();
+      },
+    });
+  }
+
+  get id(): string {
+    if (this.known !== undefined) return this.known;
+    throw new Error('the id of the installation is not known yet; wait until the store is ready');
+  }
+
+  async read(options?: CallOptions): Promise<string> {
+    const { data } = await this.context.zooKeeper.get(INSTALLATION_PATH, options);
+    return checked(textOf(data));
+  }
+
+  async set(id: string, options?: CallOptions): Promise<void> {
+    await this.context.zooKeeper.set(INSTALLATION_PATH, bytesOf(checked(id)), options);
+  }
+
+  /** Resolves once the id is known, which is a moment after the root znodes were made. */
+  async ready(options: CallOptions = {}): Promise<void> {
+    const { clock } = this.context;
+    const deadline = clock.monotonic() + (options.timeoutMs ?? Infinity);
+    while (!this.isKnown) {
+      try {
+        const { data } = await this.context.zooKeeper.get(INSTALLATION_PATH, options);
+        if (this.learn(data)) return;
+      } catch (error) {
+        if (!isZooKeeperError(error, 'no-node') || clock.monotonic() >= deadline) throw error;
+      }
+      await sleep(clock, READ_AGAIN_MS, options.signal);
+    }
+  }
+
+  /** Writes an id if the server has none that can be read: the last one that this process knew, else a new one. */
+  async ensure(options?: CallOptions): Promise<void> {
+    const { zooKeeper, random, log } = this.context;
+    const data = bytesOf(this.known ?? random.uuidHex().slice(0, NEW_ID_LENGTH));
+    try {
+      await zooKeeper.create(INSTALLATION_PATH, data, options);
+      return;
+    } catch (error) {
+      if (!isZooKeeperError(error, 'node-exists')) throw error;
+    }
+    const there = await zooKeeper.get(INSTALLATION_PATH, options);
+    if (VALID.test(textOf(there.data))) return;
+    log.warn('The id of the installation cannot be read and is replaced', { path: INSTALLATION_PATH });
+    try {
+      await zooKeeper.set(INSTALLATION_PATH, data, { ...options, version: there.stat.version });
+    } catch (error) {
+      // Another process has replaced it.
+      if (!isZooKeeperError(error, 'bad-version')) throw error;
+    }
+  }
+
+  private get isKnown(): boolean {
+    return this.known !== undefined;
+  }
+
+  /** Returns false if the data cannot be an id. */
+  private learn(data: Uint8Array): boolean {
+    const id = textOf(data);
+    if (!VALID.test(id)) {
+      this.onMissing();
+      return false;
+    }
+    if (this.known !== undefined && this.known !== id) {
+      this.context.log.warn('The id of the installation has changed', { before: this.known, now: id });
+    }
+    this.known = id;
+    this.context.caches.update();
+    return true;
+  }
+}
+
+function textOf(data: Uint8Array): string {
+  return new TextDecoder().decode(data).trim();
+}
+
+function checked(id: string): string {
+  if (VALID.test(id)) return id;
+  throw new InstallationIdError(id);
+}

@@ -1,0 +1,138 @@
+/** The lists of uploads, of builds, and of what is asked of images. Names and order are those of the existing Nodepool. */
+
+import type { JsonValue, ImageBuild, ImageBuildFailure, ImageUpload } from '@nodepool/core';
+import type { ImageStore } from '../image-api.js';
+import { formatAge } from './age.js';
+import { makeRecordList, type ColumnChoice, type ListColumn, type RecordList } from './record-list.js';
+import { cellText } from './table.js';
+
+export interface ImageListOptions {
+  readonly columns: ColumnChoice;
+  /** Milliseconds since the epoch; what ages in a table are counted to. */
+  readonly now: number;
+}
+
+/** All uploads, by image and the age of the builds. Throws `UnknownFieldError`. */
+export function imageList(
+  images: Pick<ImageStore, 'images' | 'builds' | 'uploads'>,
+  options: ImageListOptions,
+): RecordList {
+  const rows = [...images.images()].flatMap((image) => {
+    const age = new Map(images.builds(image).map(({ id }, index) => [id, index]));
+    const place = ({ build }: ImageUpload): number => age.get(build) ?? age.size;
+    return [...images.uploads({ image })].sort((a, b) => place(a) - place(b) || compare(a.provider, b.provider));
+  });
+  const columns: readonly ListColumn<ImageUpload>[] = [
+    { field: 'id', header: 'Build ID', value: ({ build }) => build },
+    { field: 'upload_id', header: 'Upload ID', value: ({ id }) => id },
+    { field: 'provider', header: 'Provider', value: ({ provider }) => provider },
+    { field: 'image', header: 'Image', value: ({ image }) => image },
+    { field: 'external_name', header: 'Provider Image Name', value: ({ external_name: name }) => name },
+    { field: 'external_id', header: 'Provider Image ID', value: ({ external_id: id }) => id },
+    { field: 'state', header: 'State', value: ({ state }) => state },
+    since('age', 'Age', options.now, ({ state_time: time }) => time),
+    {
+      field: 'progress',
+      header: 'Progress',
+      detail: true,
+      value: ({ progress = null }) => progress,
+      text: (value) => (value === null ? '' : `${cellText(value)} %`),
+    },
+  ];
+  return makeRecordList(columns, options.columns, rows);
+}
+
+/** What people call a build: its image and its id, as its files are called. */
+export function dibImageId({ image, id }: Pick<ImageBuild, 'image' | 'id'>): string {
+  return `${image}-${id}`;
+}
+
+/** All builds, by image and age. The state of a ready one is `paused` while its image is. Throws `UnknownFieldError`. */
+export function dibImageList(
+  images: Pick<ImageStore, 'images' | 'builds' | 'paused'>,
+  options: ImageListOptions,
+): RecordList {
+  const rows = [...images.images()].flatMap((image) => images.builds(image));
+  const stateOf = ({ image, state }: ImageBuild): string =>
+    state === 'ready' && images.paused(image) ? 'paused' : state;
+  const columns: readonly ListColumn<ImageBuild>[] = [
+    { field: 'id', header: 'ID', value: dibImageId },
+    { field: 'image', header: 'Image', value: ({ image }) => image },
+    { field: 'builder', header: 'Builder', value: ({ builder }) => builder },
+    { field: 'formats', header: 'Formats', value: ({ formats }) => formats },
+    { field: 'state', header: 'State', value: stateOf },
+    since('age', 'Age', options.now, ({ state_time: time }) => time),
+  ];
+  return makeRecordList(columns, options.columns, rows);
+}
+
+/**
+ * Returns the last failed build of an image if the image fails to build; undefined if a newer build is ready.
+ */
+export function unresolvedFailure(
+  images: Pick<ImageStore, 'builds' | 'lastBuildFailure'>,
+  image: string,
+): ImageBuildFailure | undefined {
+  const failure = images.lastBuildFailure(image);
+  if (failure === undefined) return undefined;
+  const isResolved = images
+    .builds(image)
+    .some(({ state, state_time: time }) => state === 'ready' && time > failure.time);
+  return isResolved ? undefined : failure;
+}
+
+/** Images that ZooKeeper knows: whether they are paused, the request for a build, and the last build that failed. */
+export function imageStatus(
+  images: Pick<ImageStore, 'images' | 'builds' | 'paused' | 'buildRequestedAt' | 'isBuilding' | 'lastBuildFailure'>,
+  options: ImageListOptions,
+): RecordList {
+  const requestOf = (image: string): string | null => {
+    if (images.buildRequestedAt(image) === undefined) return null;
+    return images.isBuilding(image) ? 'building' : 'pending';
+  };
+  const failedAt = (image: string): number | null => unresolvedFailure(images, image)?.time ?? null;
+  const ofFailure = (
+    field: string,
+    header: string,
+    valueOf: (failure: ImageBuildFailure) => string | null,
+  ): ListColumn<string> => ({
+    ...{ field, header, detail: true },
+    value: (image) => {
+      const failure = unresolvedFailure(images, image);
+      return failure === undefined ? null : valueOf(failure);
+    },
+  });
+  const columns: readonly ListColumn<string>[] = [
+    { field: 'image', header: 'Image', value: (image) => image },
+    {
+      field: 'paused',
+      header: 'Paused',
+      value: (image) => images.paused(image),
+      text: (value) => (value === true ? 'True' : 'False'),
+    },
+    { field: 'build_request', header: 'Build Request', value: requestOf },
+    since('build_request_age', 'Build Request Age', options.now, (image) => images.buildRequestedAt(image) ?? null),
+    ofFailure('last_failure', 'Last Failure', ({ message }) => message),
+    { ...since('last_failure_age', 'Last Failure Age', options.now, failedAt), detail: true },
+    ofFailure('last_failure_builder', 'Last Failure Builder', ({ builder }) => builder),
+    ofFailure('last_failure_log', 'Last Failure Log', ({ log }) => log),
+  ];
+  return makeRecordList(columns, options.columns, [...images.images()]);
+}
+
+/** A moment: whole unix seconds in JSON, the age in a table. */
+function since<R>(field: string, header: string, now: number, timeOf: (row: R) => number | null): ListColumn<R> {
+  return {
+    field,
+    header,
+    value: (row) => {
+      const time = timeOf(row);
+      return time === null ? null : Math.floor(time);
+    },
+    text: (value: JsonValue) => (typeof value === 'number' ? formatAge(now / 1000 - value) : cellText(value)),
+  };
+}
+
+function compare(a: string, b: string): number {
+  return a < b ? -1 : a > b ? 1 : 0;
+}

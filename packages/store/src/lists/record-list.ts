@@ -1,0 +1,74 @@
+/**
+ * A list for people and programs: columns with a header and a JSON name, and rows. The command line and the web
+ * endpoints print the same ones.
+ */
+
+import type { JsonValue } from '@nodepool/core';
+
+/** A column of rows of type `R`. */
+export interface ListColumn<R> {
+  /** Name in JSON and in `?fields=`. */
+  readonly field: string;
+  /** Header in a table. */
+  readonly header: string;
+  /** Only in the long form of the list. */
+  readonly detail?: boolean;
+  /** What JSON says. Arrays stay arrays; there are never credentials in it. */
+  value(row: R): JsonValue;
+  /** What the table says of a value, where that is not the common form. */
+  text?(value: JsonValue): string;
+}
+
+/** Which columns: the short form, all of them, or those with these field names. */
+export type ColumnChoice = 'short' | 'all' | readonly string[];
+
+/** A list that is ready to be printed. */
+export interface RecordList {
+  readonly columns: readonly Pick<ListColumn<never>, 'field' | 'header' | 'text'>[];
+  /** Values in the order of the columns. */
+  readonly rows: readonly (readonly JsonValue[])[];
+}
+
+/** Somebody asked for a field that the list does not have. */
+export class UnknownFieldError extends Error {
+  readonly code = 'unknown-field';
+  constructor(
+    readonly field: string,
+    known: readonly string[],
+  ) {
+    super(`there is no field ${JSON.stringify(field.slice(0, 60))} in this list; there are: ${known.join(', ')}`);
+    this.name = 'UnknownFieldError';
+  }
+}
+
+/** The chosen ones of a list's columns, in the list's order. Throws `UnknownFieldError`. */
+export function chooseColumns<R>(columns: readonly ListColumn<R>[], choice: ColumnChoice): readonly ListColumn<R>[] {
+  if (choice === 'all') return columns;
+  if (choice === 'short') return columns.filter((column) => column.detail !== true);
+  const wanted = new Set(choice);
+  const chosen = columns.filter((column) => wanted.delete(column.field));
+  for (const field of wanted) {
+    throw new UnknownFieldError(
+      field,
+      columns.map((column) => column.field),
+    );
+  }
+  return chosen;
+}
+
+/** Takes the chosen columns of the rows. */
+export function makeRecordList<R>(
+  columns: readonly ListColumn<R>[],
+  choice: ColumnChoice,
+  rows: readonly R[],
+): RecordList {
+  const chosen = chooseColumns(columns, choice);
+  return { columns: chosen, rows: rows.map((row) => chosen.map((column) => column.value(row))) };
+}
+
+/** The list as an array of JSON objects. */
+export function toJsonObjects(listing: RecordList): Record<string, JsonValue>[] {
+  return listing.rows.map((row) =>
+    Object.fromEntries(listing.columns.map((column, index) => [column.field, row[index] ?? null])),
+  );
+}

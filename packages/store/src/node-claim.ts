@@ -1,0 +1,48 @@
+/** Operations on records of nodes that are about to be made or locked. */
+
+import type { TransactionOp, TransactionResult } from '@nodepool/zookeeper';
+import { nodeCodec } from './codec/node.js';
+import type { Source } from './codec/codec.js';
+import type { Node, NodeData } from '@nodepool/core';
+import type { Written } from './caches.js';
+import { bytesOf } from './owned-record.js';
+import { NEW_NODE_PATH, nodePath } from './paths.js';
+
+/** A write of a record that is about to be locked. */
+export interface NodeClaim {
+  readonly id: string;
+  readonly version: number;
+  readonly source: Source<Node>;
+  /** What is to be written; undefined: the record stays as it is. */
+  readonly data: Uint8Array | undefined;
+}
+
+/** Operations that make records of nodes. */
+export function createOps(nodes: readonly NodeData[]): TransactionOp[] {
+  return nodes.map((node) => ({
+    type: 'create',
+    path: NEW_NODE_PATH,
+    data: bytesOf(nodeCodec.create(node)),
+    options: { mode: 'persistent-sequential' },
+  }));
+}
+
+/** The operation that makes a claim's change, or makes sure that the record is still the same. */
+export function claimOp({ id, version, data }: NodeClaim): TransactionOp {
+  const path = nodePath(id);
+  return data === undefined ? { type: 'check', path, version } : { type: 'set', path, data, version };
+}
+
+export function writtenPaths(claims: readonly NodeClaim[]): string[] {
+  return claims.flatMap(({ id, data }) => (data === undefined ? [] : [nodePath(id)]));
+}
+
+/** What the records of claims hold after their operations. */
+export function writtenBy(claims: readonly NodeClaim[], results: readonly TransactionResult[]): Written[] {
+  return claims.flatMap(({ id, data }, index) => {
+    const result = results[index];
+    return data === undefined || result?.type !== 'set'
+      ? []
+      : [{ path: nodePath(id), node: { data, stat: result.stat } }];
+  });
+}

@@ -1,0 +1,107 @@
+/** Makes a `Store` over a ZooKeeper client. */
+
+import { isZooKeeperError, lockRecipe, type CallOptions, type ZooKeeper } from '@nodepool/zookeeper';
+import { type Clock, type Timer, silentLogger, type Logger, type RandomSource } from '@nodepool/core';
+import type { Store } from './api.js';
+import { Caches } from './caches.js';
+import { ComponentRegistry } from './component-store.js';
+import type { StoreContext } from './context.js';
+import { ImageRecords } from './image-store.js';
+import { InstallationRecord } from './installation.js';
+import { NodeRecords } from './node-store.js';
+import { ROOTS } from './paths.js';
+import { RequestRecords } from './request-store.js';
+
+export interface StoreOptions {
+  readonly clock: Clock;
+  readonly random: RandomSource;
+  /** Written into our locks for people to read, e.g. `<host>-<pid>`. */
+  readonly identifier: string;
+  /** Default: says nothing. */
+  readonly log?: Logger;
+}
+
+/** Wait after an error that tells nothing about when to try again, milliseconds. */
+const RETRY_MS = 1000;
+
+/** The store does nothing until it is started. It does not own the client: closing the store leaves that open. */
+export function openStore(zooKeeper: ZooKeeper, options: StoreOptions): Store {
+  return new ZooKeeperStore(zooKeeper, options);
+}
+
+class ZooKeeperStore implements Store {
+  readonly nodes: NodeRecords;
+  readonly requests: RequestRecords;
+  readonly images: ImageRecords;
+  readonly components: ComponentRegistry;
+  readonly installation: InstallationRecord;
+  private readonly context: StoreContext;
+  private readonly closing = new AbortController();
+  private retry: Timer | undefined;
+  private started = false;
+
+  constructor(
+    readonly zooKeeper: ZooKeeper,
+    { clock, random, identifier, log = silentLogger }: StoreOptions,
+  ) {
+    const caches = new Caches(zooKeeper, clock, log);
+    const onWarning = (error: Error): void =>
+      log.warn('A lock could not be given up yet; it is tried again', { error });
+    const locks = lockRecipe(zooKeeper, { random, identifier, clock, onWarning });
+    this.context = { zooKeeper, caches, locks, clock, random, log };
+    this.components = new ComponentRegistry(this.context);
+    this.nodes = new NodeRecords(this.context);
+    this.requests = new RequestRecords(this.context, this.nodes);
+    this.images = new ImageRecords(this.context);
+    this.installation = new InstallationRecord(this.context, () => {
+      if (!this.closing.signal.aborted) void this.makeRoots();
+    });
+  }
+
+  get complete(): boolean {
+    return this.context.caches.complete;
+  }
+
+  start(): void {
+    if (this.started) return;
+    this.started = true;
+    void this.makeRoots();
+    this.context.caches.start();
+  }
+
+  async ready(options?: CallOptions): Promise<void> {
+    await this.context.caches.ready(options);
+    await this.installation.ready(options);
+  }
+
+  onComplete(listener: (complete: boolean) => void): () => void {
+    return this.context.caches.onComplete(listener);
+  }
+
+  close(): void {
+    this.closing.abort(new Error('the store is closed'));
+    this.retry?.cancel();
+    this.context.caches.close();
+  }
+
+  /** Never rejects: tries again until it succeeds or the store is closed. */
+  private async makeRoots(): Promise<void> {
+    const { signal } = this.closing;
+    try {
+      // Pipelined: the server makes the parents first.
+      await Promise.all([...ROOTS.map((path) => this.makeRoot(path)), this.installation.ensure({ signal })]);
+    } catch (error) {
+      if (signal.aborted || this.zooKeeper.state === 'closed') return;
+      this.context.log.warn('The root znodes could not be made; it is tried again', { error });
+      this.retry = this.context.clock.schedule(RETRY_MS, () => void this.makeRoots());
+    }
+  }
+
+  private async makeRoot(path: string): Promise<void> {
+    try {
+      await this.zooKeeper.create(path, undefined, { signal: this.closing.signal });
+    } catch (error) {
+      if (!isZooKeeperError(error, 'node-exists')) throw error;
+    }
+  }
+}

@@ -1,0 +1,182 @@
+/** Records of one kind as they are known: entries, whether they are locked, which ones cannot be read, who listens. */
+
+import type { TreeNode } from '@nodepool/zookeeper';
+import type { Codec, Source, Stated } from './codec/codec.js';
+import type { Logger } from '@nodepool/core';
+import type { Change, CorruptRecord } from './api.js';
+import { Index } from './indexes.js';
+import { Listeners } from './listeners.js';
+
+/** What every entry of a table has. */
+export interface TableEntry<T> {
+  readonly id: string;
+  readonly version: number;
+  readonly locked: boolean;
+  readonly source: Source<T>;
+}
+
+/** `T`: the record with its id, `D`: without, `E`: what the table answers with. */
+export interface TableOptions<D extends Stated, E extends object> {
+  /** For messages, e.g. `node`. */
+  readonly what: string;
+  readonly codec: Codec<{ readonly id: string }, D>;
+  readonly path: (id: string) => string;
+  readonly entry: (source: Source<{ readonly id: string } & D>, version: number, locked: boolean) => E;
+  /** Whether an entry was made by `entry`. */
+  readonly isEntry: (entry: object) => entry is E;
+  /** Brought up to date before listeners hear of a change. */
+  readonly indexes: readonly { update(before: E | undefined, after: E | undefined): void }[];
+  readonly log: Logger;
+}
+
+const EVERYTHING: readonly string[] = [''];
+
+export class RecordTable<D extends Stated, E extends TableEntry<{ readonly id: string } & D>> {
+  readonly entries = new Map<string, E>();
+  private readonly unreadable = new Map<string, CorruptRecord>();
+  /** Contenders for the lock, by id. A lock may be there without its record. */
+  private readonly contenders = new Map<string, number>();
+  /** Ids of which nothing is told for now: how many wait for that to end, and what was told last. */
+  private readonly paused = new Map<string, { count: number; readonly told: E | undefined }>();
+  private readonly inOrder = new Index<E>(() => EVERYTHING);
+  private readonly changes: Listeners<Change<E>>;
+
+  constructor(private readonly options: TableOptions<D, E>) {
+    this.changes = new Listeners(options.log);
+  }
+
+  all(): Iterable<E> {
+    return this.inOrder.select('', this.entries);
+  }
+
+  corrupt(): Iterable<CorruptRecord> {
+    return this.unreadable.values();
+  }
+
+  /** Whether there is a record, readable or not. */
+  has(id: string): boolean {
+    return this.entries.has(id) || this.unreadable.has(id);
+  }
+
+  isContended(id: string): boolean {
+    return this.contenders.has(id);
+  }
+
+  onChange(listener: (change: Change<E>) => void): () => void {
+    return this.changes.add(listener);
+  }
+
+  /** Tells of a change around a record that is not there. */
+  tellOfAbsent(id: string): void {
+    this.changes.tell({ id, before: undefined, after: undefined });
+  }
+
+  /**
+   * The entry as one of ours, to lock and write it; undefined when it is known to be locked or to have changed since, or
+   * when it is not one of ours.
+   */
+  lockable(entry: { readonly id: string; readonly version: number }): E | undefined {
+    const known = this.entries.get(entry.id);
+    if (known?.version === entry.version) return known.locked ? undefined : known;
+    if (known !== undefined && (known.locked || known.version > entry.version)) return undefined;
+    return this.options.isEntry(entry) && !entry.locked ? entry : undefined;
+  }
+
+  /** Makes an entry of a znode's data, or says why it cannot be read. */
+  decode(id: string, znode: Pick<TreeNode, 'data' | 'stat'>, locked: boolean): E | CorruptRecord {
+    const decoded = this.options.codec.decode(znode.data, { id }, znode.stat.mtime / 1000);
+    return decoded.ok
+      ? this.options.entry(decoded.source, znode.stat.version, locked)
+      : {
+          path: this.options.path(id),
+          reason: `the record of ${this.options.what} ${id} cannot be read: ${decoded.reason}`,
+          version: znode.stat.version,
+        };
+  }
+
+  put(id: string, znode: TreeNode): void {
+    const known = this.entries.get(id);
+    const decoded = this.decode(id, znode, this.isContended(id));
+    if (isCorrupt(decoded)) {
+      this.unreadable.set(id, decoded);
+      this.options.log.warn('A record cannot be read; it is left alone', {
+        path: decoded.path,
+        reason: decoded.reason,
+        version: decoded.version,
+      });
+      this.replace(id, undefined);
+    } else if (known?.version !== decoded.version || known.source.text !== decoded.source.text) {
+      this.unreadable.delete(id);
+      this.replace(id, decoded);
+    }
+  }
+
+  remove(id: string): void {
+    this.unreadable.delete(id);
+    this.replace(id, undefined);
+  }
+
+  /** Changes of this id are told as one when it is resumed as often. */
+  pause(id: string): void {
+    const paused = this.paused.get(id);
+    if (paused === undefined) this.paused.set(id, { count: 1, told: this.entries.get(id) });
+    else paused.count += 1;
+  }
+
+  resume(id: string): void {
+    const paused = this.paused.get(id);
+    if (paused === undefined) return;
+    paused.count -= 1;
+    if (paused.count > 0) return;
+    this.paused.delete(id);
+    const after = this.entries.get(id);
+    if (paused.told !== after) this.changes.tell({ id, before: paused.told, after });
+  }
+
+  /** A znode that is no contender also keeps everybody from the lock, which is taken by creating its directory anew. */
+  foreignAdded(id: string, path: string): void {
+    this.options.log.warn(
+      `A znode below the lock of a ${this.options.what} is no contender, so the ${this.options.what} counts as locked: ` +
+        'remove the znode',
+      { path },
+    );
+    this.contenderAdded(id);
+  }
+
+  contenderAdded(id: string): void {
+    const count = this.contenders.get(id) ?? 0;
+    this.contenders.set(id, count + 1);
+    if (count === 0) this.lockChanged(id, true);
+  }
+
+  contenderRemoved(id: string): void {
+    const count = this.contenders.get(id) ?? 0;
+    if (count > 1) {
+      this.contenders.set(id, count - 1);
+      return;
+    }
+    this.contenders.delete(id);
+    this.lockChanged(id, false);
+  }
+
+  private lockChanged(id: string, locked: boolean): void {
+    const entry = this.entries.get(id);
+    if (entry !== undefined && entry.locked !== locked) {
+      this.replace(id, this.options.entry(entry.source, entry.version, locked));
+    }
+  }
+
+  private replace(id: string, after: E | undefined): void {
+    const before = this.entries.get(id);
+    if (before === undefined && after === undefined) return;
+    if (after === undefined) this.entries.delete(id);
+    else this.entries.set(id, after);
+    this.inOrder.update(before, after);
+    for (const index of this.options.indexes) index.update(before, after);
+    if (!this.paused.has(id)) this.changes.tell({ id, before, after });
+  }
+}
+
+export function isCorrupt(decoded: object): decoded is CorruptRecord {
+  return 'reason' in decoded;
+}

@@ -1,0 +1,133 @@
+/** A request whose lock we hold. */
+
+import { isZooKeeperError, type CallOptions, type HeldLock, type TransactionOp } from '@nodepool/zookeeper';
+import type { NodeData, NodeRequest, NodeRequestData } from '@nodepool/core';
+import type { NodeHandle, RequestHandle } from './api.js';
+import { commit, isStale, throwIfLost } from './commit.js';
+import { now, type StoreContext } from './context.js';
+import { LostOwnershipError, RequestGoneError } from './errors.js';
+import { createOps } from './node-claim.js';
+import { OwnedNode } from './node-handle.js';
+import type { NodeRecords } from './node-store.js';
+import { nodePath } from './paths.js';
+import { inTurn, type OwnedRecord, type Step } from './owned-record.js';
+import { checkTransactionSize } from './transaction-size.js';
+
+interface NodeChange {
+  readonly handle: NodeHandle;
+  readonly change?: Partial<NodeData>;
+}
+
+export class OwnedRequest implements RequestHandle {
+  constructor(
+    private readonly context: StoreContext,
+    private readonly nodes: NodeRecords,
+    readonly id: string,
+    private readonly record: OwnedRecord<NodeRequestData>,
+  ) {}
+
+  get request(): NodeRequest {
+    return this.record.source.value;
+  }
+
+  get lock(): HeldLock {
+    return this.record.lock;
+  }
+
+  async createNodes(nodes: readonly NodeData[], options?: CallOptions): Promise<readonly string[]> {
+    if (nodes.length === 0) return [];
+    const { path, lock } = this.record;
+    const creates = createOps(nodes);
+    return inTurn([this.record], async () => {
+      throwIfLost(this.record);
+      const ops = [{ type: 'check' as const, path }, lock.fence, ...creates];
+      checkTransactionSize(ops);
+      try {
+        return this.nodes.created(ops, await this.context.zooKeeper.transaction(ops, options));
+      } catch (error) {
+        if (isRequestGone(error)) throw new RequestGoneError(this.id, error);
+        if (isStale(error) || isZooKeeperError(error, 'session-lost')) throw new LostOwnershipError(path, error);
+        throw error;
+      }
+    });
+  }
+
+  async undo(
+    nodes: readonly { readonly id: string; readonly version: number }[],
+    options?: CallOptions,
+  ): Promise<void> {
+    const removals = nodes.map(({ id, version }) => ({ type: 'delete' as const, path: nodePath(id), version }));
+    const unlocked = (time: number): Step => this.record.change({ state: 'requested' }, time, true);
+    try {
+      await this.commit([], unlocked, () => ({}), options, removals);
+    } finally {
+      void this.lock.release();
+    }
+  }
+
+  fulfil(nodes: readonly NodeChange[], options?: CallOptions): Promise<void> {
+    const change = { state: 'fulfilled', nodes: nodes.map(({ handle }) => handle.id) } as const;
+    return this.commit(
+      nodes,
+      (time) => this.record.change(change, time, true),
+      ({ change: last }) => ({ ...last, state: 'ready' }),
+      options,
+    );
+  }
+
+  async release(
+    change: Partial<NodeRequestData>,
+    deallocate: readonly NodeChange[] = [],
+    options?: CallOptions,
+  ): Promise<void> {
+    const unchanged = Object.keys(change).length === 0;
+    try {
+      await this.commit(
+        deallocate,
+        (time) => (unchanged ? this.record.release() : this.record.change(change, time, true)),
+        ({ change: last }) => ({ allocated_to: null, ...last }),
+        options,
+      );
+    } finally {
+      for (const { lock } of [this, ...deallocate.map(({ handle }) => handle)]) void lock.release();
+    }
+  }
+
+  /** One transaction over the request, which comes first, and nodes; all are given up with it. */
+  private commit(
+    nodes: readonly NodeChange[],
+    requestStep: (time: number) => Step,
+    nodeChange: (node: NodeChange) => Partial<NodeData>,
+    options?: CallOptions,
+    further: readonly TransactionOp[] = [],
+  ): Promise<void> {
+    const { zooKeeper, caches } = this.context;
+    const records = nodes.map(({ handle }) => ownRecord(handle));
+    return inTurn([this.record, ...records], async () => {
+      const time = now(this.context);
+      const steps = [requestStep(time)];
+      nodes.forEach((node, index) => {
+        const step = records[index]?.change(nodeChange(node), time, true);
+        if (step !== undefined) steps.push(step);
+      });
+      try {
+        await commit(zooKeeper, caches, steps, options, further);
+      } catch (error) {
+        if (error instanceof LostOwnershipError && steps[0]?.write !== 'none' && isRequestGone(error.cause)) {
+          throw new RequestGoneError(this.id, error);
+        }
+        throw error;
+      }
+    });
+  }
+}
+
+/** The operation on the request comes first; that one finds nothing when the request was withdrawn. */
+function isRequestGone(error: unknown): boolean {
+  return isZooKeeperError(error, 'no-node') && error.operationIndex === 0;
+}
+
+function ownRecord(handle: NodeHandle): OwnedRecord<NodeData> {
+  if (handle instanceof OwnedNode) return handle.record;
+  throw new TypeError(`the handle of node ${handle.id} was not made by this store`);
+}

@@ -1,0 +1,283 @@
+/** Requests: `/nodepool/requests`, and their locks: `/nodepool/requests-lock`. */
+
+import { isZooKeeperError, type CallOptions, type TransactionOp } from '@nodepool/zookeeper';
+import { requestCodec } from './codec/request.js';
+import type { Source } from './codec/codec.js';
+import type { NodeData, NodeRequest, NodeRequestData } from '@nodepool/core';
+import type { AcceptedRequest, Change, CorruptRecord, NodeEntry, RequestEntry, RequestStore } from './api.js';
+import { isStale } from './commit.js';
+import { news, now, type StoreContext } from './context.js';
+import { CorruptRecordError } from './errors.js';
+import { Index } from './indexes.js';
+import { claimOp, createOps, writtenBy, writtenPaths, type NodeClaim } from './node-claim.js';
+import { isContended, type NodeRecords } from './node-store.js';
+import { OrphanedLocks } from './orphaned-locks.js';
+import { OwnedRecord, bytesOf } from './owned-record.js';
+import {
+  REQUESTS_ROOT,
+  REQUEST_LOCKS_ROOT,
+  nameOf,
+  newRequestPath,
+  nodeLockPath,
+  placeOfRequestLock,
+  requestLockPath,
+  requestOf,
+  requestPath,
+} from './paths.js';
+import { RecordTable, isCorrupt } from './record-table.js';
+import { OwnedRequest } from './request-handle.js';
+import { checkTransactionSize } from './transaction-size.js';
+
+class RequestRecord implements RequestEntry {
+  readonly request: NodeRequest;
+
+  constructor(
+    readonly id: string,
+    readonly source: Source<NodeRequest>,
+    readonly version: number,
+    readonly locked: boolean,
+  ) {
+    this.request = source.value;
+  }
+}
+
+export class RequestRecords implements RequestStore {
+  private readonly byState = new Index<RequestRecord>(({ request }) => [request.state]);
+  private readonly table: RecordTable<NodeRequestData, RequestRecord>;
+  private readonly orphans: OrphanedLocks;
+
+  constructor(
+    private readonly context: StoreContext,
+    private readonly nodes: NodeRecords,
+  ) {
+    this.table = new RecordTable<NodeRequestData, RequestRecord>({
+      what: 'request',
+      codec: requestCodec,
+      path: requestPath,
+      entry: (source, version, locked) => new RequestRecord(source.value.id, source, version, locked),
+      isEntry: (entry) => entry instanceof RequestRecord,
+      indexes: [this.byState, { update: (before, after) => void this.orphans.update((after ?? before)?.id ?? '') }],
+      log: context.log,
+    });
+    this.orphans = new OrphanedLocks((id) => this.table.has(id) || this.table.isContended(id));
+    this.addCaches();
+  }
+
+  get size(): number {
+    return this.table.entries.size;
+  }
+
+  get(id: string): RequestEntry | undefined {
+    return this.table.entries.get(id);
+  }
+
+  all(): Iterable<RequestEntry> {
+    return this.table.all();
+  }
+
+  inState(state: NodeRequest['state']): Iterable<RequestEntry> {
+    return this.byState.select(state, this.table.entries);
+  }
+
+  corrupt(): Iterable<CorruptRecord> {
+    return this.table.corrupt();
+  }
+
+  onChange(listener: (change: Change<RequestEntry>) => void): () => void {
+    return this.table.onChange(listener);
+  }
+
+  orphanedLocks(): Iterable<string> {
+    return this.orphans.ids();
+  }
+
+  async read(id: string, options?: CallOptions): Promise<RequestEntry | undefined> {
+    try {
+      const [znode, contended] = await Promise.all([
+        this.context.zooKeeper.get(requestPath(id), options),
+        isContended(this.context, requestLockPath(id), options),
+      ]);
+      const record = this.table.decode(id, znode, contended);
+      if (isCorrupt(record)) throw new CorruptRecordError(record.path, record.reason);
+      return record;
+    } catch (error) {
+      if (isZooKeeperError(error, 'no-node')) return undefined;
+      throw error;
+    }
+  }
+
+  async submit(
+    request: NodeRequestData,
+    options: { readonly priority: number; readonly ephemeral?: boolean } & CallOptions,
+  ): Promise<string> {
+    const { priority, ephemeral, ...callOptions } = options;
+    if (!Number.isInteger(priority) || priority < 0 || priority > 999) {
+      throw new RangeError(`the priority of a request must be a whole number from 0 to 999, not ${priority}`);
+    }
+    const data = bytesOf(requestCodec.create(request));
+    const mode = ephemeral === true ? 'ephemeral-sequential' : 'persistent-sequential';
+    const { path, stat } = await this.context.zooKeeper.create(newRequestPath(priority), data, {
+      ...callOptions,
+      mode,
+    });
+    this.context.caches.learn([{ path, node: { data, stat } }]);
+    return nameOf(path);
+  }
+
+  async remove(id: string, options?: CallOptions): Promise<void> {
+    const path = requestPath(id);
+    for (;;) {
+      const expectation = this.context.caches.expect([path]);
+      try {
+        await this.context.zooKeeper.delete(path, options);
+        expectation.applied([{ path, node: undefined }]);
+        return;
+      } catch (error) {
+        expectation.unknown();
+        if (isZooKeeperError(error, 'no-node')) return;
+        // To remove it twice does no harm.
+        if (!isZooKeeperError(error, 'outcome-unknown') || options?.signal?.aborted === true) throw error;
+      }
+    }
+  }
+
+  async removeOrphanedLocks(ids: readonly string[], options?: CallOptions): Promise<void> {
+    await Promise.all(ids.map((id) => this.removeOrphanedLock(id, options)));
+  }
+
+  async accept(
+    entry: RequestEntry,
+    nodes: { readonly create: readonly NodeData[]; readonly reuse: readonly NodeEntry[] },
+    options?: CallOptions,
+  ): Promise<AcceptedRequest | undefined> {
+    await news();
+    const record = this.table.lockable(entry);
+    if (record === undefined || this.table.isContended(entry.id)) return undefined;
+    const pending = this.pending(record);
+    if (pending === undefined) return undefined;
+    const claims = this.claimAll(record.request, nodes.reuse);
+    if (claims === undefined) return undefined;
+
+    const path = requestPath(entry.id);
+    const lockPaths = [requestLockPath(entry.id), ...claims.map(({ id }) => nodeLockPath(id))];
+    const data = pending === record.source ? undefined : bytesOf(pending.text);
+    const { version } = record;
+    const write: TransactionOp =
+      data === undefined ? { type: 'check', path, version } : { type: 'set', path, data, version };
+    const creates = createOps(nodes.create);
+    const ops = [write, ...claims.map(claimOp), ...creates];
+    checkTransactionSize(ops, lockPaths);
+
+    const { caches, locks } = this.context;
+    const expectation = caches.expect([...(data === undefined ? [] : [path]), ...writtenPaths(claims)]);
+    try {
+      const held = await locks.tryAcquireAll(this.nodes.lockDirectories(lockPaths), { ...options, before: ops });
+      const lock = held?.locks[0];
+      if (held === undefined || lock === undefined) {
+        expectation.unknown();
+        return undefined;
+      }
+      const [written, ...others] = held.before;
+      const reused = others.slice(0, claims.length);
+      const stat = written?.type === 'set' ? written.stat : undefined;
+      expectation.applied([
+        ...(data === undefined || stat === undefined ? [] : [{ path, node: { data, stat } }]),
+        ...writtenBy(claims, reused),
+      ]);
+      const owned = new OwnedRecord(path, lock, requestCodec, pending, stat?.version ?? version);
+      return {
+        request: new OwnedRequest(this.context, this.nodes, entry.id, owned),
+        created: this.nodes.created(creates, others.slice(claims.length)),
+        reused: this.nodes.handles(claims, held.locks.slice(1), reused),
+      };
+    } catch (error) {
+      expectation.unknown();
+      if (isStale(error)) return undefined;
+      throw error;
+    }
+  }
+
+  private addCaches(): void {
+    const { caches } = this.context;
+    caches.add({
+      root: REQUESTS_ROOT,
+      wantsData: (path) => requestOf(path) !== undefined,
+      onPut: (znode) => {
+        const id = requestOf(znode.path);
+        if (id === undefined) return;
+        this.table.put(id, znode);
+        this.orphans.update(id);
+      },
+      onRemove: ({ path }) => {
+        const id = requestOf(path);
+        if (id === undefined) return;
+        this.table.remove(id);
+        this.updateOrphan(id);
+      },
+      pause: (path) => this.table.pause(nameOf(path)),
+      resume: (path) => this.table.resume(nameOf(path)),
+    });
+    caches.add({
+      root: REQUEST_LOCKS_ROOT,
+      wantsData: () => false,
+      onPut: ({ path }, before) => {
+        const place = before === undefined ? placeOfRequestLock(path) : undefined;
+        if (place === undefined) return;
+        if (place.kind === 'lock') this.orphans.directoryAdded(place.id);
+        else if (place.kind === 'foreign') this.table.foreignAdded(place.id, path);
+        else this.table.contenderAdded(place.id);
+        this.updateOrphan(place.id);
+      },
+      onRemove: ({ path }) => {
+        const place = placeOfRequestLock(path);
+        if (place === undefined) return;
+        if (place.kind === 'lock') this.orphans.directoryRemoved(place.id);
+        else this.table.contenderRemoved(place.id);
+        this.updateOrphan(place.id);
+      },
+    });
+  }
+
+  /** A lock that is left without a request is news: it can be removed. */
+  private updateOrphan(id: string): void {
+    if (this.orphans.update(id) && this.context.caches.complete) this.table.tellOfAbsent(id);
+  }
+
+  /** The request as a holder of its lock has it; undefined: it waits for nobody any more. */
+  private pending(record: RequestRecord): Source<NodeRequest> | undefined {
+    switch (record.request.state) {
+      case 'requested':
+        return requestCodec.change(record.source, { state: 'pending', state_time: now(this.context) });
+      case 'pending':
+        return record.source;
+      case 'fulfilled':
+      case 'failed':
+        return undefined;
+    }
+  }
+
+  /** Claims of ready nodes, which belong to the request's tenant and requestor from then on. */
+  private claimAll(request: NodeRequest, entries: readonly NodeEntry[]): readonly NodeClaim[] | undefined {
+    const { id, tenant_name, requestor } = request;
+    const claims: NodeClaim[] = [];
+    for (const from of entries) {
+      const claim = this.nodes.claim({ id: from.id, from, change: { allocated_to: id, tenant_name, requestor } });
+      if (claim === undefined) return undefined;
+      claims.push(claim);
+    }
+    return claims;
+  }
+
+  private async removeOrphanedLock(id: string, options?: CallOptions): Promise<void> {
+    const path = requestLockPath(id);
+    const expectation = this.context.caches.expect([path]);
+    try {
+      await this.context.zooKeeper.delete(path, options);
+      expectation.applied([{ path, node: undefined }]);
+    } catch (error) {
+      expectation.unknown();
+      // Gone already, or somebody contends for it again.
+      if (!isZooKeeperError(error, 'no-node') && !isZooKeeperError(error, 'not-empty')) throw error;
+    }
+  }
+}

@@ -1,0 +1,237 @@
+/** Records to and from the JSON of their znodes. */
+
+import { describe, expect, it } from '@jest/globals';
+import fc from 'fast-check';
+import {
+  buildCodec,
+  decodeComponent,
+  encodeComponent,
+  nodeCodec,
+  requestCodec,
+  uploadCodec,
+  type Codec,
+  type Source,
+} from '@nodepool/store';
+
+const bytes = (text: string): Uint8Array => new TextEncoder().encode(text);
+
+/** The record of a znode that holds this JSON. */
+function read<I extends object, D extends { state_time: number }>(
+  codec: Codec<I, D>,
+  identity: I,
+  json: unknown,
+  changedAt = 0,
+): Source<I & D> {
+  const decoded = codec.decode(bytes(typeof json === 'string' ? json : JSON.stringify(json)), identity, changedAt);
+  if (!decoded.ok) throw new Error(decoded.reason);
+  return decoded.source;
+}
+
+const node = { id: '0000000001' };
+const request = { id: '200-0000000001' };
+
+describe('a record that is written back', () => {
+  it('keeps fields that we do not know', () => {
+    const source = read(nodeCodec, node, { state: 'ready', flavour: { a: [1, { b: null }] }, 'odd "name"\\': 'x' });
+    expect(JSON.parse(nodeCodec.change(source, { state: 'used' }).text)).toEqual({
+      state: 'used',
+      flavour: { a: [1, { b: null }] },
+      'odd "name"\\': 'x',
+    });
+  });
+
+  it('keeps integers that are too large for a JavaScript number', () => {
+    const text =
+      '{"state": "requested", "node_types": [], "span_info": {"trace_id": 340282366920938463463374607431768211455, "start_time": 1795173742978561123}}';
+    const written = requestCodec.change(read(requestCodec, request, text), { state: 'pending' }).text;
+    expect(written).toContain('340282366920938463463374607431768211455');
+    expect(written).toContain('1795173742978561123');
+  });
+
+  it('keeps what a field of the wrong type holds, unless that field is changed', () => {
+    const raw = { state: 'ready', comment: 5, host_keys: 'none', resources: [1], slot: 'first', provider: {} };
+    const source = read(nodeCodec, node, raw);
+    expect(source.value).toMatchObject({ comment: null, host_keys: [], resources: null, slot: null, provider: null });
+    const changed = nodeCodec.change(source, { comment: 'mine', hold_job: 'job' });
+    expect(JSON.parse(changed.text)).toEqual({ ...raw, comment: 'mine', hold_job: 'job' });
+    expect(changed.value).toMatchObject({ comment: 'mine', hold_job: 'job', host_keys: [] });
+  });
+
+  it('is the same to the letter for any JSON object around a change', () => {
+    fc.assert(
+      fc.property(
+        fc.dictionary(fc.string(), fc.jsonValue({ maxDepth: 3 })),
+        fc.constantFrom(undefined, ' ', '\n\t'),
+        (fields, space) => {
+          const raw = { ...fields, state: 'ready' };
+          const source = read(nodeCodec, node, JSON.stringify(raw, undefined, space));
+          const written: unknown = JSON.parse(nodeCodec.change(source, { comment: 'changed' }).text);
+          const expected: unknown = JSON.parse(JSON.stringify({ ...raw, comment: 'changed' }));
+          const port = 'connection_port' in raw ? { ssh_port: raw.connection_port } : {};
+          expect(written).toEqual(Object.assign({}, expected, port));
+        },
+      ),
+      { seed: 1, numRuns: 300 },
+    );
+  });
+
+  it('does not take an id for a field', () => {
+    const { value } = read(nodeCodec, node, { state: 'ready' });
+    expect(JSON.parse(nodeCodec.create(value))).not.toHaveProperty('id');
+    expect(JSON.parse(nodeCodec.change({ value, text: '{"state": "ready"}' }, value).text)).not.toHaveProperty('id');
+  });
+});
+
+describe('a node', () => {
+  it('always has its port under the old name too', () => {
+    const source = read(nodeCodec, node, { state: 'ready', connection_port: 22, ssh_port: 22 });
+    expect(JSON.parse(nodeCodec.change(source, { connection_port: 19885 }).text)).toMatchObject({
+      connection_port: 19885,
+      ssh_port: 19885,
+    });
+    expect(JSON.parse(nodeCodec.create(source.value))).toMatchObject({ connection_port: 22, ssh_port: 22 });
+  });
+
+  it('has the port of old data, which knows only the old name', () => {
+    expect(read(nodeCodec, node, { state: 'ready', ssh_port: 2222 }).value.connection_port).toBe(2222);
+  });
+
+  it('may have credentials as its port', () => {
+    const connection_port = { name: 'cluster', token: 'secret' };
+    expect(read(nodeCodec, node, { state: 'ready', connection_port }).value.connection_port).toEqual(connection_port);
+  });
+
+  it('has the one label of old data as a list, and the text stays', () => {
+    const source = read(nodeCodec, node, { state: 'ready', type: 'small' });
+    expect(source.value.type).toEqual(['small']);
+    expect(JSON.parse(nodeCodec.change(source, { state: 'used' }).text)).toMatchObject({ type: 'small' });
+    expect(JSON.parse(nodeCodec.change(source, { type: ['large'] }).text)).toMatchObject({ type: ['large'] });
+  });
+
+  it.each([
+    ['a text', 'i-123', 'i-123'],
+    ['an object', { pool: 'a', name: 'b' }, { pool: 'a', name: 'b' }],
+    ['a number, read as text', 42, '42'],
+    ['nothing', null, null],
+  ])('may be named in the cloud by %s', (_, external_id, expected) => {
+    expect(read(nodeCodec, node, { state: 'ready', external_id }).value.external_id).toEqual(expected);
+  });
+
+  it('may be held for seconds that are written as text', () => {
+    expect(read(nodeCodec, node, { state: 'hold', hold_expiration: '3600' }).value.hold_expiration).toBe('3600');
+  });
+
+  it('has its progress only while there is some', () => {
+    const progress = { kind: 'launch', attempt: 'abc', number: 2, started: 5, machine: { state: 'start' } } as const;
+    const source = read(nodeCodec, node, { state: 'building' });
+    expect(source.value.progress).toBeNull();
+    const launching = nodeCodec.change(source, { progress });
+    expect(JSON.parse(launching.text)).toEqual({ state: 'building', progress });
+    expect(launching.value.progress).toEqual(progress);
+    expect(JSON.parse(nodeCodec.change(launching, { progress: null }).text)).toEqual({ state: 'building' });
+  });
+
+  it('without a time of its state has that of its last change', () => {
+    expect(read(nodeCodec, node, { state: 'ready', state_time: 'noon' }, 1234.5).value.state_time).toBe(1234.5);
+  });
+});
+
+describe('a request', () => {
+  it('may reuse nodes and has no priority among its like unless it says so', () => {
+    const { value } = read(requestCodec, request, { state: 'requested', node_types: ['small'] });
+    expect(value).toMatchObject({ reuse: true, relative_priority: 0, declined_by: [], nodes: [], provider: null });
+  });
+
+  it('cannot be read without a list of labels', () => {
+    for (const node_types of [undefined, 'small', ['small', 5]]) {
+      const decoded = requestCodec.decode(bytes(JSON.stringify({ state: 'requested', node_types })), request, 0);
+      expect(decoded).toEqual({ ok: false, reason: expect.stringContaining('"node_types"') });
+    }
+  });
+});
+
+describe('an image build', () => {
+  it('has its formats sorted, and in the JSON as one text', () => {
+    const source = read(buildCodec, { image: 'i', id: 'b' }, { state: 'ready', formats: 'vhd,qcow2' });
+    expect(source.value.formats).toEqual(['qcow2', 'vhd']);
+    expect(JSON.parse(buildCodec.change(source, { state: 'deleting' }).text)).toMatchObject({ formats: 'vhd,qcow2' });
+    expect(JSON.parse(buildCodec.change(source, { formats: ['raw', 'qcow2'] }).text)).toMatchObject({
+      formats: 'qcow2,raw',
+    });
+  });
+});
+
+describe('an image upload', () => {
+  it('is read with what its path tells', () => {
+    const place = { image: 'i', build: 'b', provider: 'p', id: '0000000001' };
+    expect(read(uploadCodec, place, { state: 'ready', external_id: 'x' }).value).toMatchObject({
+      ...place,
+      external_id: 'x',
+      format: null,
+    });
+  });
+});
+
+describe('a znode that holds no record', () => {
+  it.each([
+    ['is empty', new Uint8Array(), 'empty'],
+    ['is not text', Uint8Array.of(0x7b, 0xff, 0xfe), 'UTF-8'],
+    ['is not JSON', bytes('{"state": "ready"'), 'not JSON'],
+    ['is not an object', bytes('["ready"]'), 'a list; expected a JSON object'],
+    ['has no state', bytes('{}'), '"state" is missing; expected one of: init'],
+    ['has an unknown state', bytes('{"state": "dreaming"}'), '"state" is "dreaming"; expected one of: init'],
+    ['has a state of the wrong type', bytes('{"state": {}}'), '"state" is {}'],
+  ])('is told as such when it %s', (_, data, reason) => {
+    expect(nodeCodec.decode(data, node, 0)).toEqual({ ok: false, reason: expect.stringContaining(reason) });
+  });
+
+  it('is told as such without quoting it, as it may hold credentials', () => {
+    const decoded = nodeCodec.decode(bytes('{"connection_port": {"token": "secret" "x"}}'), node, 0);
+    expect(decoded).toEqual({
+      ok: false,
+      reason: expect.stringMatching(/not JSON \(at position \d+ of 44 characters\)/),
+    });
+    expect(JSON.stringify(decoded)).not.toContain('secret');
+  });
+
+  it('never throws, whatever the bytes', () => {
+    fc.assert(
+      fc.property(fc.oneof(fc.uint8Array(), fc.json().map(bytes)), (data) => {
+        for (const decoded of [nodeCodec.decode(data, node, 0), requestCodec.decode(data, request, 0)]) {
+          expect(typeof decoded.ok).toBe('boolean');
+        }
+        expect(decodeComponent(data, 'pool')).toBeDefined();
+      }),
+      { seed: 2, numRuns: 300 },
+    );
+  });
+
+  it('does not choke on depth', () => {
+    const deep = `{"state": "ready", "user_data": ${'['.repeat(5000)}${']'.repeat(5000)}}`;
+    const source = read(nodeCodec, node, deep);
+    expect(nodeCodec.change(source, { state: 'used' }).text).toContain('['.repeat(5000));
+  });
+});
+
+describe('a component', () => {
+  it('is written with its members in the order of their names', () => {
+    const component = { hostname: 'h', kind: 'launcher', state: 'running', version: '1', model_api: 0 } as const;
+    expect(encodeComponent(component)).toBe(
+      '{"hostname":"h","kind":"launcher","model_api":0,"state":"running","version":"1"}',
+    );
+  });
+
+  it('counts as running when its state is new to us', () => {
+    expect(decodeComponent(bytes('{"hostname": "h", "state": "hibernating"}'), 'builder')).toMatchObject({
+      kind: 'builder',
+      state: 'running',
+    });
+  });
+
+  it('that is a pool must say what it serves', () => {
+    expect(decodeComponent(bytes('{"id": "a", "provider_name": "p"}'), 'pool')).toContain('supported_labels');
+    expect(
+      decodeComponent(bytes('{"id": "a", "provider_name": "p", "supported_labels": ["x"]}'), 'pool'),
+    ).toMatchObject({ supported_labels: ['x'], priority: 100, paused: false });
+  });
+});

@@ -1,0 +1,197 @@
+/** Trees that an existing Nodepool has written: read through the store, and written back, without loss. */
+
+import { readFileSync, readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import {
+  COMPONENT_KINDS,
+  buildCodec,
+  decodeComponent,
+  encodeComponent,
+  nodeCodec,
+  requestCodec,
+  uploadCodec,
+  type Decoded,
+} from '@nodepool/store';
+import { Simulation, bytes, given, ignoring } from './simulation.js';
+
+const FOLDER = join(__dirname, 'compat');
+
+interface RecordedZnode {
+  readonly path: string;
+  readonly ephemeral: boolean;
+  readonly data: string;
+}
+
+/** `<path> [E] <data>`; `[E]` marks ephemerals. */
+function parseZnode(line: string): RecordedZnode {
+  const match = given(/^(\S+) ?(\[E\] )?(.*)$/.exec(line) ?? undefined);
+  return { path: given(match[1]), ephemeral: match[2] !== undefined, data: match[3] ?? '' };
+}
+
+function linesOf(file: string): string[] {
+  return readFileSync(join(FOLDER, file), 'utf8')
+    .split('\n')
+    .filter((line) => line !== '');
+}
+
+let simulation: Simulation;
+
+beforeEach(() => {
+  simulation = new Simulation();
+});
+
+afterEach(() => simulation.close());
+
+async function create({ path, ephemeral, data }: RecordedZnode): Promise<void> {
+  await simulation.other.create(path, bytes(data), { mode: ephemeral ? 'ephemeral' : 'persistent' });
+}
+
+const trees = readdirSync(FOLDER)
+  .filter((file) => /^\d\d-/.test(file))
+  .sort();
+
+it('has recorded trees to read', () => {
+  expect(trees).toHaveLength(17);
+});
+
+describe.each(trees)('the tree %s', (file) => {
+  const znodes = linesOf(file).map(parseZnode);
+  const withData = znodes.filter(({ data }) => data !== '');
+
+  it('is known completely after it was read', async () => {
+    await simulation.run(Promise.all(znodes.map(create)));
+    const store = await simulation.store();
+    const known = [
+      ...[...store.nodes.all()].map(({ id }) => `/nodepool/nodes/${id}`),
+      ...[...store.requests.all()].map(({ id }) => `/nodepool/requests/${id}`),
+      ...[...store.components.all()].map(({ path }) => path),
+      ...[...store.images.images()].flatMap((image) =>
+        store.images.builds(image).map(({ id }) => `/nodepool/images/${image}/builds/${id}`),
+      ),
+      ...[...store.images.uploads({})].map(
+        ({ image, build, provider, id }) =>
+          `/nodepool/images/${image}/builds/${build}/providers/${provider}/images/${id}`,
+      ),
+    ];
+    const records = withData.map(({ path }) => path).filter((path) => !path.includes('/elections/'));
+    expect(known.sort()).toEqual(records.sort());
+    expect([...store.nodes.corrupt(), ...store.requests.corrupt(), ...store.images.corrupt()]).toEqual([]);
+    simulation.expectMirrored(store);
+  });
+
+  it('loses nothing when its records are written back', () => {
+    for (const { path, data } of withData) {
+      const written = rewritten(path, data);
+      expect({ path, record: written === undefined ? undefined : (JSON.parse(written) as unknown) }).toEqual({
+        path,
+        record: path.includes('/elections/') ? undefined : (JSON.parse(data) as unknown),
+      });
+    }
+  });
+
+  it('loses nothing when the store writes its nodes', async () => {
+    await simulation.run(Promise.all(znodes.map(create)));
+    const store = await simulation.store();
+    for (const { id, locked } of [...store.nodes.all()]) {
+      if (locked) continue;
+      const before = simulation.json(`/nodepool/nodes/${id}`);
+      const handle = given(await simulation.run(store.nodes.tryLock(id)));
+      await simulation.run(handle.update({ comment: 'written' }));
+      await simulation.run(handle.release({ user_data: { by: 'us' } }));
+      expect(simulation.json(`/nodepool/nodes/${id}`)).toEqual({
+        ...Object(before),
+        comment: 'written',
+        user_data: { by: 'us' },
+      });
+    }
+  });
+});
+
+/** The record of a path, read and changed to what it is. */
+function rewritten(path: string, data: string): string | undefined {
+  const [, , kind, name = '', , build = '', , provider = '', , upload] = path.split('/');
+  const content = bytes(data);
+  switch (kind) {
+    case 'nodes': {
+      const { value, text } = sourceOf(nodeCodec.decode(content, { id: name }, 0));
+      return nodeCodec.change({ value, text }, value).text;
+    }
+    case 'requests': {
+      const { value, text } = sourceOf(requestCodec.decode(content, { id: name }, 0));
+      return requestCodec.change({ value, text }, value).text;
+    }
+    case 'images': {
+      if (upload === undefined) {
+        const { value, text } = sourceOf(buildCodec.decode(content, { image: name, id: build }, 0));
+        return buildCodec.change({ value, text }, value).text;
+      }
+      const place = { image: name, build, provider, id: upload };
+      const { value, text } = sourceOf(uploadCodec.decode(content, place, 0));
+      return uploadCodec.change({ value, text }, value).text;
+    }
+    case 'components': {
+      const component = decodeComponent(content, given(COMPONENT_KINDS.find((known) => known === name)));
+      if (typeof component === 'string') throw new Error(component);
+      return encodeComponent(component);
+    }
+    default:
+      return undefined;
+  }
+}
+
+function sourceOf<T>(decoded: Decoded<T>): { readonly value: T; readonly text: string } {
+  if (!decoded.ok) throw new Error(decoded.reason);
+  return decoded.source;
+}
+
+describe('a recorded session', () => {
+  it('is mirrored change by change', async () => {
+    const store = await simulation.store();
+    const changes: string[] = [];
+    store.nodes.onChange(({ id, before, after }) => {
+      // What is told fits together: each change begins where the last one of the same record ended.
+      const last = changes.findLast((change) => change.startsWith(id));
+      const describeEntry = (entry: typeof before): string =>
+        entry === undefined ? 'absent' : `${entry.version} ${entry.node.state} ${entry.locked}`;
+      expect(last ?? `${id} absent`).toBe(`${id} ${describeEntry(before)}`);
+      changes.push(`${id} ${describeEntry(after)}`);
+    });
+    let step = 0;
+    for (const line of linesOf('trace.txt')) {
+      const [, sign, rest] = given(/^\s*[\d.]+ ([-+~]) (.*)$/.exec(line) ?? undefined);
+      const znode = parseZnode(given(rest));
+      await simulation.run(replay(given(sign), znode));
+      // Not after every one, so that changes also come in bursts.
+      step += 1;
+      if (step % 7 === 0) simulation.expectMirrored(await mirrored(store));
+    }
+    simulation.expectMirrored(await mirrored(store));
+    expect(changes.length).toBeGreaterThan(100);
+    const fresh = await simulation.store();
+    expect([...store.nodes.all()]).toEqual([...fresh.nodes.all()]);
+    expect([...store.requests.all()]).toEqual([...fresh.requests.all()]);
+    expect([...store.images.uploads({})]).toEqual([...fresh.images.uploads({})]);
+    expect([...store.images.images()].map((image) => [image, store.images.builds(image)])).toEqual(
+      [...fresh.images.images()].map((image) => [image, fresh.images.builds(image)]),
+    );
+    expect([...store.requests.orphanedLocks()].sort()).toEqual([...fresh.requests.orphanedLocks()].sort());
+  });
+
+  async function mirrored<S>(store: S): Promise<S> {
+    await simulation.settled();
+    return store;
+  }
+
+  async function replay(sign: string, znode: RecordedZnode): Promise<void> {
+    const { other } = simulation;
+    if (sign === '-') {
+      // Removals of one moment were recorded parents first.
+      const below = simulation.paths(`${znode.path}/`).reverse();
+      for (const path of [...below, znode.path]) await ignoring('no-node', other.delete(path));
+    }
+    if (sign === '~') await other.set(znode.path, bytes(znode.data));
+    // The roots are there already: the store has made them.
+    if (sign === '+' && !simulation.server.dump().has(znode.path)) await create(znode);
+  }
+});

@@ -1,0 +1,190 @@
+/** The component registry. */
+
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import type { ZooKeeper } from '@nodepool/zookeeper';
+import type { ComponentData, PoolComponentData, Store } from '@nodepool/store';
+import { Simulation, given } from './simulation.js';
+
+let simulation: Simulation;
+let zooKeeper: ZooKeeper;
+let store: Store;
+
+beforeEach(async () => {
+  simulation = new Simulation();
+  zooKeeper = simulation.client();
+  store = await simulation.store(zooKeeper);
+});
+
+afterEach(() => simulation.close());
+
+const launcher: ComponentData = { hostname: 'host', kind: 'launcher', state: 'running', version: '1', model_api: 0 };
+const pool: PoolComponentData = {
+  ...launcher,
+  kind: 'pool',
+  id: 'host-PoolWorker.cloud-main-1',
+  name: 'main',
+  provider_name: 'cloud',
+  supported_labels: ['small'],
+  priority: 100,
+  paused: false,
+};
+
+const poolZnodes = (): string[] => simulation.paths('/nodepool/components/pool/');
+
+describe('a registered component', () => {
+  it('is there for everybody, with all that is known of it', async () => {
+    const handle = store.components.register(pool);
+    await simulation.run(handle.registered());
+    const other = await simulation.store();
+    expect([...other.components.pools()]).toEqual([pool]);
+    expect([...store.components.pools()]).toEqual([pool]);
+    expect([...store.components.all('launcher')]).toEqual([]);
+    expect(poolZnodes()).toEqual(['/nodepool/components/pool/host0000000000']);
+    expect(store.components.complete).toBe(true);
+  });
+
+  it('shows its updates', async () => {
+    const handle = store.components.register(pool);
+    const changes: unknown[] = [];
+    store.components.onChange(({ after }) => changes.push((after?.component as PoolComponentData | undefined)?.paused));
+    await simulation.run(
+      Promise.all([handle.update({ paused: true }), handle.update({ supported_labels: ['large'] })]),
+    );
+    expect(handle.component).toEqual({ ...pool, paused: true, supported_labels: ['large'] });
+    expect(simulation.json(given(poolZnodes()[0]))).toEqual(handle.component);
+    expect(changes.at(-1)).toBe(true);
+  });
+
+  it('is registered again with each new session, as it is then', async () => {
+    const handle = store.components.register(pool);
+    await simulation.run(handle.registered());
+    simulation.server.expireSession(zooKeeper);
+    await simulation.run(handle.update({ paused: true }));
+    await simulation.clock.advance(60_000);
+    expect(poolZnodes()).toHaveLength(1);
+    expect([...store.components.pools()]).toEqual([{ ...pool, paused: true }]);
+  });
+
+  it('is registered again when somebody removes it', async () => {
+    const handle = store.components.register(pool);
+    await simulation.run(handle.registered());
+    await simulation.run(simulation.other.delete(given(poolZnodes()[0])));
+    await simulation.settled();
+    expect(poolZnodes()).toEqual(['/nodepool/components/pool/host0000000001']);
+  });
+
+  it.each(['before-applied', 'after-applied'] as const)(
+    'is registered once when the connection is lost %s',
+    async (when) => {
+      simulation.server.loseNextWrite(zooKeeper, when);
+      const handle = store.components.register(pool);
+      await simulation.run(handle.registered());
+      expect(poolZnodes()).toHaveLength(1);
+      simulation.server.loseNextWrite(zooKeeper, when);
+      await simulation.run(handle.update({ paused: true }));
+      expect(simulation.json(given(poolZnodes()[0]))).toMatchObject({ paused: true });
+    },
+  );
+
+  it('is registered once when the search for a creation of unknown outcome fails, too', async () => {
+    const slow = simulation.client({ operationTimeoutMs: 500 });
+    const other = await simulation.store(slow);
+    simulation.server.loseNextWrite(slow, 'after-applied');
+    const handle = other.components.register(pool);
+    expect(await simulation.clock.runUntil(() => poolZnodes().length === 1, 100)).toBe(true);
+    simulation.server.partition(slow, 'silent');
+    await simulation.clock.advance(2000);
+    simulation.server.heal(slow);
+    await simulation.run(handle.registered());
+    await simulation.clock.advance(10_000);
+    expect(poolZnodes()).toHaveLength(1);
+    await simulation.run(handle.close());
+    expect(poolZnodes()).toEqual([]);
+  });
+
+  it('is closed without a trace when the outcome of its creation is unknown', async () => {
+    const slow = simulation.client({ operationTimeoutMs: 500 });
+    const other = await simulation.store(slow);
+    simulation.server.loseNextWrite(slow, 'after-applied');
+    const handle = other.components.register(pool);
+    expect(await simulation.clock.runUntil(() => poolZnodes().length === 1, 100)).toBe(true);
+    simulation.server.partition(slow, 'silent');
+    const closed = handle.close();
+    await simulation.clock.advance(2000);
+    simulation.server.heal(slow);
+    await simulation.run(closed);
+    expect(poolZnodes()).toEqual([]);
+  });
+
+  it('leaves a later component of the same name alone after a backup was restored', async () => {
+    const backup = simulation.server.snapshot();
+    const handle = store.components.register(pool);
+    await simulation.run(handle.registered());
+    const second = { ...pool, id: 'second' };
+    simulation.server.restore(backup);
+    // Both are sent with the next session, in which the names of znodes begin anew.
+    const later = store.components.register(second);
+    await simulation.run(Promise.all([handle.update({ paused: true }), later.registered()]));
+    await simulation.clock.advance(60_000);
+    expect(poolZnodes().map((path) => simulation.json(path))).toEqual([second, { ...pool, paused: true }]);
+  });
+
+  it('does not get in the way of a second one of the same host', async () => {
+    const handles = [store.components.register(pool), store.components.register({ ...pool, id: 'second' })];
+    await simulation.run(Promise.all(handles.map((handle) => handle.registered())));
+    expect([...store.components.pools()].map(({ id }) => id).sort()).toEqual([pool.id, 'second'].sort());
+    await simulation.run(given(handles[0]).close());
+    expect([...store.components.pools()].map(({ id }) => id)).toEqual(['second']);
+  });
+
+  it('is not taken for a second one of the same host whose answer was lost with its own', async () => {
+    simulation.server.loseNextWrite(zooKeeper, 'after-applied');
+    const handles = [pool, { ...pool, id: 'second' }].map((each) => store.components.register(each));
+    await simulation.run(Promise.all(handles.map((handle) => handle.registered())));
+    await simulation.clock.advance(60_000);
+    expect([...store.components.pools()].map(({ id }) => id).sort()).toEqual([pool.id, 'second'].sort());
+  });
+
+  it('is gone when it is closed, for good', async () => {
+    const handle = store.components.register(launcher);
+    await simulation.run(handle.registered());
+    await simulation.run(handle.close());
+    await simulation.run(handle.close());
+    simulation.server.expireSession(zooKeeper);
+    await simulation.clock.advance(60_000);
+    expect([...store.components.all()]).toEqual([]);
+    expect(simulation.paths('/nodepool/components/launcher/')).toEqual([]);
+  });
+
+  it('is closed only when its registration is undone, also one that was under way', async () => {
+    const handle = store.components.register(pool);
+    await simulation.run(handle.close());
+    const later: string[] = [];
+    simulation.server.onCommit((changes) => later.push(...changes.map(({ path }) => path)));
+    await simulation.clock.advance(60_000);
+    expect(later.filter((path) => path.startsWith('/nodepool/components/pool/'))).toEqual([]);
+    expect(poolZnodes()).toEqual([]);
+  });
+
+  it('is not waited for longer than told', async () => {
+    simulation.server.stop();
+    await simulation.settled();
+    const handle = store.components.register(pool);
+    await expect(simulation.run(handle.registered({ timeoutMs: 500 }))).rejects.toThrow(/not registered in time/);
+    const signal = AbortSignal.abort(new Error('enough'));
+    await expect(simulation.run(handle.registered({ signal }))).rejects.toThrow('enough');
+    simulation.server.start();
+    await simulation.run(handle.registered());
+    expect(poolZnodes()).toHaveLength(1);
+  });
+});
+
+describe('a component that cannot be read', () => {
+  it('is taken for absent', async () => {
+    await simulation.put('/nodepool/components/pool/other0000000000', '{"id": 5}');
+    await simulation.put('/nodepool/components/launcher/other0000000000', launcher);
+    expect([...store.components.all()]).toEqual([
+      { path: '/nodepool/components/launcher/other0000000000', component: launcher },
+    ]);
+  });
+});

@@ -1,0 +1,97 @@
+/** The log lines of an outage of ZooKeeper, on a simulated server. */
+
+import { afterEach, beforeEach, expect, it } from '@jest/globals';
+import { SimulatedZooKeeperServer } from '@nodepool/zookeeper/simulated';
+import { VirtualClock, seededRandom } from '@nodepool/core/testing';
+import type { ZooKeeper } from '@nodepool/zookeeper';
+import { openStore } from '@nodepool/store';
+import { silentLogger, type LogFields, type Logger } from '@nodepool/core';
+import { logConnection } from '../src/connection-log.js';
+
+interface Line {
+  readonly level: string;
+  readonly message: string;
+  readonly fields: LogFields;
+}
+
+let clock: VirtualClock;
+let server: SimulatedZooKeeperServer;
+let zooKeeper: ZooKeeper;
+let lines: Line[];
+let log: Logger;
+
+beforeEach(() => {
+  clock = new VirtualClock();
+  server = new SimulatedZooKeeperServer({ clock });
+  lines = [];
+  const at =
+    (level: string) =>
+    (message: string, fields: LogFields = {}): void =>
+      void lines.push({ level, message, fields });
+  log = { ...silentLogger, info: at('info'), warn: at('warn'), named: () => log, with: () => log };
+  zooKeeper = server.connect({ sessionTimeoutMs: 30_000, operationTimeoutMs: 5000 });
+  logConnection(zooKeeper, clock, log);
+});
+
+afterEach(async () => {
+  const closing = zooKeeper.close();
+  await clock.advance(60_000);
+  await closing;
+});
+
+const told = (): string[] => lines.splice(0).map(({ level, message }) => `${level}: ${message}`);
+
+it('one line tells that ZooKeeper is away, and one that it is back, with or without the session', async () => {
+  await clock.advance(1000);
+  expect(told()).toEqual(['info: ZooKeeper is connected']);
+  for (const [outageMs, session] of [
+    [3000, 'the same'],
+    [120_000, 'new'],
+  ] as const) {
+    server.stop();
+    await clock.advance(outageMs);
+    server.start();
+    await clock.advance(10_000);
+    expect(lines.at(-1)?.fields).toMatchObject({ session });
+    expect(told()).toEqual([
+      'warn: ZooKeeper cannot be reached; work in progress waits for it',
+      'info: ZooKeeper is connected again',
+    ]);
+  }
+});
+
+it('an outage of hours is mentioned again every ten minutes', async () => {
+  await clock.advance(1000);
+  told();
+  server.stop();
+  await clock.advance(3_600_000);
+  expect(told()).toHaveLength(6);
+  server.start();
+});
+
+it('reads of hundreds of paths that fail at once are one line', async () => {
+  const store = openStore(zooKeeper, { clock, random: seededRandom(1), identifier: 'test', log });
+  const other = server.connect();
+  store.start();
+  await clock.advance(1000);
+  const paths = Array.from({ length: 400 }, (_, index) => `/nodepool/nodes/${String(index).padStart(10, '0')}`);
+  const created = Promise.all(paths.map((path) => other.create(path, Buffer.from('{"state":"ready"}'))));
+  await clock.advance(1000);
+  await created;
+  expect(store.nodes.size).toBe(400);
+  lines = [];
+  // Answers take longer than a call may.
+  server.setLag(zooKeeper, 6000);
+  const changed = Promise.all(paths.map((path) => other.set(path, Buffer.from('{"state":"used"}'))));
+  await clock.advance(25_000);
+  await changed;
+  expect(told()).toEqual(['warn: ZooKeeper cannot be read; what is known of it may be old until it is']);
+  server.setLag(zooKeeper, 0);
+  await clock.advance(60_000);
+  expect(told()).toEqual(['info: ZooKeeper is read again']);
+  expect(new Set([...store.nodes.all()].map(({ node }) => node.state))).toEqual(new Set(['used']));
+  store.close();
+  const closing = other.close();
+  await clock.advance(1000);
+  await closing;
+});

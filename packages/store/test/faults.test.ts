@@ -1,0 +1,279 @@
+/** Sessions that end, and answers that are lost, in the middle of each operation. */
+
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import type { ZooKeeper } from '@nodepool/zookeeper';
+import { LostOwnershipError, type AcceptedRequest, type NodeHandle, type Store } from '@nodepool/store';
+import { Simulation, given, nodeData, submitted } from './simulation.js';
+
+let simulation: Simulation;
+let zooKeeper: ZooKeeper;
+let store: Store;
+
+beforeEach(async () => {
+  simulation = new Simulation();
+  zooKeeper = simulation.client();
+  store = await simulation.store(zooKeeper);
+});
+
+afterEach(() => simulation.close());
+
+/** A request that is ours, with one node that is being launched. */
+interface Work {
+  readonly accepted: AcceptedRequest;
+  readonly node: NodeHandle;
+}
+
+async function begin(): Promise<Work> {
+  const entry = await submitted(simulation, store);
+  const plan = nodeData({ state: 'init', allocated_to: entry.id });
+  const accepted = given(await simulation.run(store.requests.accept(entry, { create: [plan], reuse: [] })));
+  const id = given(accepted.created[0]);
+  const node = given(await simulation.run(store.nodes.tryLock(id, { change: { state: 'building' } })));
+  return { accepted, node };
+}
+
+/** Every operation on records that we hold. */
+const OPERATIONS: readonly [string, (work: Work) => Promise<unknown>][] = [
+  ['the update of a node', ({ node }) => node.update({ external_id: 'new' })],
+  ['the release of a node', ({ node }) => node.release({ external_id: 'new' })],
+  ['the release of a node as it is', ({ node }) => node.release()],
+  ['the removal of a node', ({ node }) => node.remove()],
+  [
+    'the fulfilment of a request',
+    ({ accepted, node }) => accepted.request.fulfil([{ handle: node, change: { external_id: 'new' } }]),
+  ],
+  [
+    'the return of a request',
+    ({ accepted, node }) => accepted.request.release({ state: 'requested' }, [{ handle: node }]),
+  ],
+];
+
+/** What the server has, without what differs between two runs of the same thing. */
+function outcome(): unknown {
+  return {
+    records: [...simulation.server.dump()]
+      .filter(([path]) => /^\/nodepool\/(nodes|requests)\/[^/]+$/.test(path))
+      .map(([path, { data, stat }]) => [
+        path,
+        stat.version,
+        new TextDecoder().decode(data).replace(/"state_time": [\d.]+/, ''),
+      ]),
+    contenders: simulation.contenders().length,
+  };
+}
+
+describe.each(OPERATIONS)('%s', (_, operate) => {
+  async function undisturbed(): Promise<unknown> {
+    const own = simulation;
+    simulation = new Simulation();
+    const ownStore = store;
+    store = await simulation.store();
+    await simulation.run(operate(await begin()));
+    await simulation.settled();
+    const result = outcome();
+    await simulation.close();
+    simulation = own;
+    store = ownStore;
+    return result;
+  }
+
+  it.each(['before-applied', 'after-applied'] as const)(
+    'ends as if nothing had happened when the connection is lost %s',
+    async (when) => {
+      const expected = await undisturbed();
+      const work = await begin();
+      simulation.server.loseNextWrite(zooKeeper, when);
+      await simulation.run(operate(work));
+      await simulation.settled();
+      expect(outcome()).toEqual(expected);
+      simulation.expectMirrored(store);
+    },
+  );
+
+  it('can be followed by another write when its answer was lost', async () => {
+    const work = await begin();
+    simulation.server.loseNextWrite(zooKeeper, 'after-applied');
+    await simulation.run(operate(work));
+    if (work.node.lock.lost.aborted) return;
+    await simulation.run(work.node.update({ comment: 'next' }));
+    expect(simulation.json(`/nodepool/nodes/${work.node.id}`)).toMatchObject({ comment: 'next' });
+  });
+
+  it('fails without a write when the session is gone', async () => {
+    const work = await begin();
+    const before = outcome();
+    simulation.server.expireSession(zooKeeper);
+    await expect(simulation.run(operate(work))).rejects.toThrow(LostOwnershipError);
+    await simulation.clock.advance(30_000);
+    expect(outcome()).toEqual({ ...Object(before), contenders: 0 });
+    simulation.expectMirrored(store);
+  });
+
+  it('is done as a whole or not at all when the session ends while it is on its way', async () => {
+    const expected = await undisturbed();
+    const work = await begin();
+    const before = outcome();
+    simulation.server.loseNextWrite(zooKeeper, 'after-applied');
+    const operation = operate(work);
+    const settledOperation = operation.then(
+      () => 'done',
+      (error: unknown) => error,
+    );
+    const stop = simulation.server.onCommit(() => {
+      // As soon as it was applied, nobody can ask any more.
+      simulation.server.partition(zooKeeper);
+      stop();
+    });
+    const result = await simulation.run(settledOperation);
+    expect(result).toBeInstanceOf(LostOwnershipError);
+    simulation.server.heal(zooKeeper);
+    await simulation.clock.advance(60_000);
+    expect(outcome()).toEqual({ ...Object(expected), contenders: 0 });
+    expect(outcome()).not.toEqual(before);
+    simulation.expectMirrored(store);
+  });
+});
+
+describe('a write that is aborted', () => {
+  it.each([0, 1, 2, 3])('%d ms after it was begun has resolved if, and only if, it was applied', async (ms) => {
+    const { node } = await begin();
+    const abort = new AbortController();
+    const update = node.update({ comment: 'written' }, { signal: abort.signal }).then(
+      () => true,
+      () => false,
+    );
+    if (ms > 0) await simulation.clock.advance(ms);
+    abort.abort(new Error('enough'));
+    const resolved = await simulation.run(update);
+    await simulation.settled();
+    const comment = resolved ? 'written' : null;
+    expect(simulation.json(`/nodepool/nodes/${node.id}`)).toMatchObject({ comment });
+    await simulation.run(node.update({ hostname: 'next' }));
+    expect(simulation.json(`/nodepool/nodes/${node.id}`)).toMatchObject({ comment, hostname: 'next' });
+  });
+});
+
+describe('taking something when the session ends', () => {
+  it.each([0, 1, 2, 3])('%d ms after it was begun holds a lock of the next session, or none', async (ms) => {
+    const [id] = await simulation.run(store.nodes.create([nodeData()]));
+    const entry = await submitted(simulation, store);
+    for (const take of [
+      () => store.nodes.tryLock(given(id), { change: { state: 'deleting' } }),
+      () => store.requests.accept(entry, { create: [nodeData({ state: 'init' })], reuse: [] }),
+    ]) {
+      const taken = take().then(
+        (handle) => handle,
+        () => undefined,
+      );
+      if (ms > 0) await simulation.clock.advance(ms);
+      simulation.server.expireSession(zooKeeper);
+      const handle = await simulation.run(taken);
+      await simulation.clock.advance(30_000);
+      const lock = handle === undefined ? undefined : 'request' in handle ? handle.request.lock : handle.lock;
+      const isHeld = lock?.lost.aborted === false;
+      expect(simulation.contenders()).toEqual(isHeld ? [lock.contender] : []);
+      if (isHeld) expect(lock.session).toBe(zooKeeper.session);
+      simulation.expectMirrored(store);
+      await simulation.run(lock?.release() ?? Promise.resolve());
+    }
+  });
+});
+
+describe('taking something while the connection is lost', () => {
+  it.each(['before-applied', 'after-applied'] as const)('leaves no lock behind, %s', async (when) => {
+    const [id] = await simulation.run(store.nodes.create([nodeData()]));
+    const entry = await submitted(simulation, store);
+    for (const take of [
+      () => store.nodes.tryLock(given(id), { change: { state: 'deleting' } }),
+      () => store.requests.accept(entry, { create: [nodeData({ state: 'init' })], reuse: [] }),
+    ]) {
+      simulation.server.loseNextWrite(zooKeeper, when);
+      const result = await simulation.run(
+        take().then(
+          (taken) => taken ?? 'refused',
+          () => 'failed',
+        ),
+      );
+      await simulation.clock.advance(5000);
+      if (typeof result === 'string') expect(simulation.contenders()).toEqual([]);
+      else {
+        expect(simulation.contenders()).toHaveLength(1);
+        await simulation.run('request' in result ? result.request.release({}) : result.release());
+      }
+      simulation.expectMirrored(store);
+    }
+  });
+
+  it('can be tried again by somebody else at once after the session ended', async () => {
+    const work = await begin();
+    const second = await simulation.store();
+    simulation.server.expireSession(zooKeeper);
+    await simulation.settled();
+    const entry = given(second.requests.get(work.accepted.request.id));
+    expect(entry).toMatchObject({ locked: false, request: { state: 'pending' } });
+    const taken = given(await simulation.run(second.requests.accept(entry, { create: [], reuse: [] })));
+    const node = given(await simulation.run(second.nodes.tryLock(work.node.id)));
+    await simulation.run(taken.request.fulfil([{ handle: node }]));
+    await expect(simulation.run(work.node.update({ comment: 'late' }))).rejects.toThrow(LostOwnershipError);
+    expect(simulation.json(`/nodepool/nodes/${work.node.id}`)).toMatchObject({ state: 'ready', comment: null });
+  });
+});
+
+describe('a store', () => {
+  it('is not complete while it is cut off, and mirrors the server again afterwards', async () => {
+    const told: boolean[] = [];
+    store.onComplete((complete) => told.push(complete));
+    await simulation.run(store.nodes.create([nodeData(), nodeData()]));
+    simulation.server.partition(zooKeeper);
+    await simulation.settled();
+    expect(store.complete).toBe(false);
+    await simulation.put('/nodepool/nodes/0000000000', nodeData({ state: 'used' }));
+    await simulation.run(simulation.other.delete('/nodepool/nodes/0000000001'));
+    simulation.server.heal(zooKeeper);
+    await simulation.clock.advance(60_000);
+    expect(store.complete).toBe(true);
+    expect(told).toEqual([false, true]);
+    expect([...store.nodes.inState('used')].map(({ id }) => id)).toEqual(['0000000000']);
+    simulation.expectMirrored(store);
+  });
+
+  it('follows a server that was set back to an older state', async () => {
+    await simulation.run(store.nodes.create([nodeData()]));
+    const backup = simulation.server.snapshot();
+    await simulation.run(store.nodes.create([nodeData()]));
+    await simulation.put('/nodepool/nodes/0000000000', nodeData({ state: 'used' }));
+    simulation.server.restore(backup);
+    await simulation.clock.advance(60_000);
+    simulation.expectMirrored(store);
+    expect([...store.nodes.all()].map(({ node }) => node.state)).toEqual(['ready']);
+  });
+
+  it('makes its root znodes when the server can be reached at last', async () => {
+    const empty = new Simulation();
+    empty.server.stop();
+    const client = empty.client({ operationTimeoutMs: 1000 });
+    const late = empty.store(client);
+    const stopped = new Promise<void>((resolve) =>
+      empty.clock.schedule(10_000, () => {
+        empty.server.start();
+        resolve();
+      }),
+    );
+    await Promise.all([late, stopped]);
+    await empty.clock.advance(10_000);
+    expect(empty.paths('/nodepool')).toEqual([
+      '/nodepool',
+      '/nodepool/components',
+      '/nodepool/components/builder',
+      '/nodepool/components/launcher',
+      '/nodepool/components/pool',
+      '/nodepool/elections',
+      '/nodepool/images',
+      '/nodepool/installation',
+      '/nodepool/nodes',
+      '/nodepool/requests',
+      '/nodepool/requests-lock',
+    ]);
+    await empty.close();
+  });
+});

@@ -1,0 +1,199 @@
+import { describe, expect, it } from '@jest/globals';
+import { labelList, nodeList, requestList, toJsonObjects, toTable, UnknownFieldError } from '@nodepool/store';
+import { nodeEntry, nodesOf, pool, requestEntry } from './records.js';
+
+const NOW = 1_795_173_777_012;
+
+describe('the list of nodes', () => {
+  const held = nodeEntry(
+    {
+      id: '0000000012',
+      state: 'hold',
+      state_time: NOW / 1000 - 93_784,
+      provider: 'cloud-a',
+      pool: 'main',
+      type: ['small', 'big'],
+      external_id: 'server-1',
+      public_ipv4: '192.0.2.7',
+      public_ipv6: '2001:db8::7',
+      az: 'az1',
+      connection_port: 22,
+      comment: 'look at me',
+      user_data: { build: 7 },
+    },
+    true,
+  );
+
+  it('draws the short form with the columns that scripts know', () => {
+    const table = toTable(nodeList(nodesOf(held), { columns: 'short', now: NOW }));
+    expect(table.split('\n')).toEqual([
+      '+------------+----------+-----------+-----------+-------------+-------------+-------+-------------+--------+',
+      '| ID         | Provider | Label     | Server ID | Public IPv4 | IPv6        | State | Age         | Locked |',
+      '+------------+----------+-----------+-----------+-------------+-------------+-------+-------------+--------+',
+      '| 0000000012 | cloud-a  | small,big | server-1  | 192.0.2.7   | 2001:db8::7 | hold  | 01:02:03:04 | locked |',
+      '+------------+----------+-----------+-----------+-------------+-------------+-------+-------------+--------+',
+    ]);
+  });
+
+  it('gives every field in JSON, labels as an array, the age as text', () => {
+    const [row] = toJsonObjects(nodeList(nodesOf(held), { columns: 'all', now: NOW }));
+    expect(row).toEqual({
+      id: '0000000012',
+      provider: 'cloud-a',
+      label: ['small', 'big'],
+      server_id: 'server-1',
+      public_ipv4: '192.0.2.7',
+      ipv6: '2001:db8::7',
+      state: 'hold',
+      age: '01:02:03:04',
+      locked: 'locked',
+      pool: 'main',
+      hostname: null,
+      private_ipv4: null,
+      AZ: 'az1',
+      username: null,
+      connection_port: 22,
+      launcher: null,
+      allocated_to: null,
+      hold_job: null,
+      comment: 'look at me',
+      user_data: { build: 7 },
+      driver_data: null,
+    });
+  });
+
+  it('is in the order of ids, whatever order the store has', () => {
+    const nodes = nodesOf(nodeEntry({ id: '0000000010' }), nodeEntry({ id: '0000000002' }));
+    expect(toJsonObjects(nodeList(nodes, { columns: ['id'], now: NOW }))).toEqual([
+      { id: '0000000002' },
+      { id: '0000000010' },
+    ]);
+  });
+
+  it('never shows the credentials that container-like clouds keep in the port', () => {
+    const pod = nodeEntry({
+      connection_port: { host: 'https://k8s.example', token: 'hush-hush' },
+      external_id: 'pod-1',
+    });
+    const listing = nodeList(nodesOf(pod), { columns: 'all', now: NOW });
+    expect(toTable(listing)).toContain('pod-1');
+    expect(toTable(listing)).not.toContain('hush');
+    expect(JSON.stringify(toJsonObjects(listing))).not.toContain('hush');
+    expect(toJsonObjects(listing)[0]).toHaveProperty('connection_port', 'redacted');
+  });
+
+  it('finds one node, or none', () => {
+    const nodes = nodesOf(nodeEntry({ id: '0000000001' }), nodeEntry({ id: '0000000002' }));
+    expect(nodeList(nodes, { columns: 'all', now: NOW, nodeId: '0000000002' }).rows).toHaveLength(1);
+    expect(nodeList(nodes, { columns: 'all', now: NOW, nodeId: '0000000003' }).rows).toHaveLength(0);
+  });
+
+  it('shows only the fields that were asked for, in the order of the list', () => {
+    const listing = nodeList(nodesOf(held), { columns: ['state', 'id'], now: NOW });
+    expect(toTable(listing).split('\n')[3]).toBe('| 0000000012 | hold  |');
+    expect(Object.keys(toJsonObjects(listing)[0] ?? {})).toEqual(['id', 'state']);
+  });
+
+  it('says which fields there are when an unknown one is asked for', () => {
+    const ask = (): unknown => nodeList(nodesOf(), { columns: ['id', 'colour'], now: NOW });
+    expect(ask).toThrow(UnknownFieldError);
+    expect(ask).toThrow(/no field "colour".*there are: id, provider, label/);
+  });
+
+  it('draws its headers when there is nothing', () => {
+    expect(toTable(nodeList(nodesOf(), { columns: ['id', 'state'], now: NOW }))).toBe(
+      ['+----+-------+', '| ID | State |', '+----+-------+', '+----+-------+'].join('\n'),
+    );
+  });
+
+  it('shows an external id that is an object as JSON', () => {
+    const node = nodesOf(nodeEntry({ external_id: { vm: 'a', group: 'b' } }));
+    expect(toTable(nodeList(node, { columns: ['server_id'], now: NOW }))).toContain('| {"vm":"a","group":"b"} |');
+    expect(toJsonObjects(nodeList(node, { columns: ['server_id'], now: NOW }))).toEqual([
+      { server_id: { vm: 'a', group: 'b' } },
+    ]);
+  });
+
+  it('lets no value break the table or steer the terminal', () => {
+    const listing = nodeList(nodesOf(nodeEntry({ comment: 'a\u001b[2Jb\nc\u202ed\u0085' })), {
+      columns: ['comment'],
+      now: NOW,
+    });
+    expect(toTable(listing).split('\n')).toHaveLength(5);
+    expect(toTable(listing)).toContain('| a\\u001b[2Jb\\nc\\u202ed\\u0085 |');
+  });
+
+  it('keeps the borders straight around characters outside the first plane', () => {
+    const lines = toTable(
+      nodeList(nodesOf(nodeEntry({ comment: '🚀' })), { columns: ['id', 'comment'], now: NOW }),
+    ).split('\n');
+    expect(new Set(lines.map((line) => Array.from(line).length)).size).toBe(1);
+  });
+
+  it('shows no negative age when the clocks of two machines differ', () => {
+    const listing = nodeList(nodesOf(nodeEntry({ state_time: NOW / 1000 + 60 })), { columns: ['age'], now: NOW });
+    expect(listing.rows).toEqual([['00:00:00:00']]);
+  });
+});
+
+describe('the list of requests', () => {
+  it('has the fields that scripts know, lists as arrays', () => {
+    const requests = {
+      all: () => [
+        requestEntry({
+          id: '200-0000000042',
+          node_types: ['small', 'small'],
+          nodes: ['0000000001', '0000000002'],
+          declined_by: ['pool-a'],
+          requestor: 'zuul',
+          relative_priority: 3,
+          event_id: 'e1',
+          state: 'fulfilled',
+        }),
+      ],
+    };
+    expect(toJsonObjects(requestList(requests, { columns: 'all' }))).toEqual([
+      {
+        id: '200-0000000042',
+        relative_priority: 3,
+        state: 'fulfilled',
+        requestor: 'zuul',
+        node_types: ['small', 'small'],
+        nodes: ['0000000001', '0000000002'],
+        declined_by: ['pool-a'],
+        event_id: 'e1',
+      },
+    ]);
+    expect(toTable(requestList(requests, { columns: ['node_types', 'nodes'] })).split('\n')[3]).toBe(
+      '| small,small | 0000000001,0000000002 |',
+    );
+  });
+
+  it('is in the order in which requests are served', () => {
+    const requests = {
+      all: () => [
+        requestEntry({ id: '200-0000000001', relative_priority: 5 }),
+        requestEntry({ id: '300-0000000000' }),
+        requestEntry({ id: '200-0000000002', relative_priority: 1 }),
+        requestEntry({ id: '100-0000000009' }),
+      ],
+    };
+    expect(requestList(requests, { columns: ['id'] }).rows.flat()).toEqual([
+      '100-0000000009',
+      '200-0000000002',
+      '200-0000000001',
+      '300-0000000000',
+    ]);
+  });
+});
+
+describe('the list of labels', () => {
+  it('names every label of the registered pools once, by name', () => {
+    const pools = { pools: () => [pool(['small', 'big']), pool(['small', 'arm'])] };
+    expect(toJsonObjects(labelList(pools, { columns: 'all' }))).toEqual([
+      { label: 'arm' },
+      { label: 'big' },
+      { label: 'small' },
+    ]);
+  });
+});

@@ -1,0 +1,81 @@
+/** Ten thousand nodes. */
+
+import { afterEach, beforeEach, expect, it } from '@jest/globals';
+import { NODE_STATES, type NodeData } from '@nodepool/core';
+import { seededRandom } from '@nodepool/core/testing';
+import type { NodeEntry, Store } from '@nodepool/store';
+import { Simulation, bytes, given, nodeData } from './simulation.js';
+
+let simulation: Simulation;
+
+beforeEach(() => {
+  simulation = new Simulation({ latencyMs: 0 });
+});
+
+afterEach(() => simulation.close());
+
+const NODES = 10_000;
+const PROVIDERS = ['cloud-a', 'cloud-b', 'cloud-c'];
+const LABELS = ['small', 'large', 'huge'];
+
+it('indexes agree with a plain look at all nodes, at first and after a storm of changes', async () => {
+  const random = seededRandom(7);
+  const pick = <T>(values: readonly T[]): T => given(values[Math.floor(random.next() * values.length)]);
+  const randomNode = (): NodeData =>
+    nodeData({
+      state: pick(NODE_STATES),
+      provider: pick(PROVIDERS),
+      pool: pick(['main', 'other']),
+      type: random.next() < 0.1 ? ['small', 'large'] : [pick(LABELS)],
+      allocated_to: random.next() < 0.5 ? null : `100-${String(Math.floor(random.next() * 500)).padStart(10, '0')}`,
+    });
+
+  const writer = await simulation.store();
+  for (let made = 0; made < NODES; made += 500) {
+    await simulation.run(writer.nodes.create(Array.from({ length: 500 }, randomNode)));
+  }
+  await simulation.settled();
+  const reader = await simulation.store();
+  expect(reader.nodes.size).toBe(NODES);
+  expectIndexes(reader);
+
+  const ids = [...reader.nodes.all()].map(({ id }) => id);
+  const storm = Array.from({ length: 5000 }, async () => {
+    const path = `/nodepool/nodes/${pick(ids)}`;
+    await simulation.other.set(path, bytes(JSON.stringify(randomNode())));
+  });
+  await simulation.run(Promise.all(storm));
+  await simulation.settled();
+  expectIndexes(reader);
+  expectIndexes(writer);
+  expect([...reader.nodes.all()]).toEqual([...writer.nodes.all()]);
+});
+
+function expectIndexes({ nodes }: Store): void {
+  const all = [...nodes.all()];
+  const idsWhere = (holds: (entry: NodeEntry) => boolean): string[] => all.filter(holds).map(({ id }) => id);
+  const ids = (entries: Iterable<NodeEntry>): string[] => [...entries].map(({ id }) => id);
+  expect(ids(all)).toEqual(ids(all).sort());
+  for (const state of NODE_STATES) {
+    expect(ids(nodes.inState(state))).toEqual(idsWhere(({ node }) => node.state === state));
+  }
+  for (const provider of PROVIDERS) {
+    expect(ids(nodes.ofProvider(provider))).toEqual(idsWhere(({ node }) => node.provider === provider));
+    for (const label of LABELS) {
+      expect(ids(nodes.available({ label, provider, pool: 'main' }))).toEqual(
+        idsWhere(
+          ({ node, locked }) =>
+            node.state === 'ready' &&
+            !locked &&
+            node.allocated_to === null &&
+            node.provider === provider &&
+            node.pool === 'main' &&
+            node.type.includes(label),
+        ),
+      );
+    }
+  }
+  for (const request of ['100-0000000003', '100-0000000499', 'nobody']) {
+    expect(ids(nodes.allocatedTo(request))).toEqual(idsWhere(({ node }) => node.allocated_to === request));
+  }
+}

@@ -1,0 +1,109 @@
+/** Several stores that want the same records: exactly one gets them, and the others leave nothing behind. */
+
+import { afterEach, describe, expect, it } from '@jest/globals';
+import { seededRandom } from '@nodepool/core/testing';
+import type { AcceptedRequest, NodeHandle, Store } from '@nodepool/store';
+import { Simulation, given, nodeData, requestData } from './simulation.js';
+
+let simulation: Simulation;
+
+afterEach(() => simulation.close());
+
+/** Stores on one ensemble whose messages take a random time. */
+async function racing(seed: number, count: number): Promise<Store[]> {
+  const random = seededRandom(seed);
+  simulation = new Simulation({ seed, latencyMs: () => Math.floor(random.next() * 5) });
+  const stores: Store[] = [];
+  for (let i = 0; i < count; i += 1) stores.push(await simulation.store());
+  return stores;
+}
+
+describe.each([1, 2, 3, 4, 5])('with the seed %d', (seed) => {
+  it('a request is accepted by exactly one', async () => {
+    const stores = await racing(seed, 3);
+    const first = given(stores[0]);
+    const [ready] = await simulation.run(first.nodes.create([nodeData()]));
+    const id = await simulation.run(first.requests.submit(requestData(), { priority: 100 }));
+    await simulation.settled();
+    const accepted = await simulation.run(
+      Promise.all(
+        stores.map(({ requests, nodes }) =>
+          requests.accept(given(requests.get(id)), {
+            create: [nodeData({ state: 'init', allocated_to: id })],
+            reuse: [given(nodes.get(given(ready)))],
+          }),
+        ),
+      ),
+    );
+    await simulation.settled();
+    const winners = accepted.filter((each): each is AcceptedRequest => each !== undefined);
+    expect(winners).toHaveLength(1);
+    expect(simulation.contenders().sort()).toEqual(
+      [given(winners[0]).request.lock.contender, given(given(winners[0]).reused[0]).lock.contender].sort(),
+    );
+    for (const store of stores) {
+      expect(store.nodes.allocatedTo(id)).toHaveLength(2);
+      simulation.expectMirrored(store);
+    }
+  });
+
+  it('a ready node goes to exactly one of several requests', async () => {
+    const stores = await racing(seed, 3);
+    const first = given(stores[0]);
+    const [ready] = await simulation.run(first.nodes.create([nodeData()]));
+    const ids = await simulation.run(
+      Promise.all(stores.map(() => first.requests.submit(requestData(), { priority: 100 }))),
+    );
+    await simulation.settled();
+    const accepted = await simulation.run(
+      Promise.all(
+        stores.map(({ requests, nodes }, index) =>
+          requests.accept(given(requests.get(given(ids[index]))), {
+            create: [],
+            reuse: [given(nodes.get(given(ready)))],
+          }),
+        ),
+      ),
+    );
+    await simulation.settled();
+    const winner = accepted.findIndex((each) => each !== undefined);
+    expect(accepted.filter((each) => each !== undefined)).toHaveLength(1);
+    expect(simulation.json(`/nodepool/nodes/${given(ready)}`)).toMatchObject({ allocated_to: ids[winner] });
+    expect(ids.map((id) => simulation.json(`/nodepool/requests/${id}`))).toMatchObject(
+      ids.map((_, index) => ({ state: index === winner ? 'pending' : 'requested' })),
+    );
+    expect(simulation.contenders()).toHaveLength(2);
+  });
+
+  it('nodes are locked by one at a time, and every write of a holder lasts', async () => {
+    const stores = await racing(seed, 3);
+    const nodes = await simulation.run(given(stores[0]).nodes.create(Array.from({ length: 4 }, () => nodeData())));
+    await simulation.settled();
+    const holders = new Map<string, Store>();
+    let written = 0;
+    const work = async (store: Store, random: { next(): number }): Promise<void> => {
+      for (let round = 0; round < 25; round += 1) {
+        const id = given(nodes[Math.floor(random.next() * nodes.length)]);
+        const handle: NodeHandle | undefined = await store.nodes.tryLock(id);
+        if (handle === undefined) {
+          await new Promise<void>((resolve) => simulation.clock.schedule(1 + Math.floor(random.next() * 5), resolve));
+          continue;
+        }
+        expect(holders.has(id)).toBe(false);
+        holders.set(id, store);
+        const count = Number(handle.node.comment ?? 0);
+        await handle.update({ comment: String(count + 1) });
+        written += 1;
+        holders.delete(id);
+        await handle.release();
+      }
+    };
+    await simulation.run(Promise.all(stores.map((store, index) => work(store, seededRandom(seed * 100 + index)))));
+    await simulation.settled();
+    const counts = [...given(stores[1]).nodes.all()].map(({ node }) => Number(node.comment ?? 0));
+    expect(counts.reduce((sum, count) => sum + count, 0)).toBe(written);
+    expect(written).toBeGreaterThan(10);
+    expect(simulation.contenders()).toEqual([]);
+    for (const store of stores) simulation.expectMirrored(store);
+  });
+});
