@@ -9,6 +9,9 @@ import type { TlsSettings } from './options.js';
 import type { Endpoint } from './server-list.js';
 import { explainTlsError, tlsMaterialError, type TlsContext } from './tls-errors.js';
 
+/** A chunk of this size may be followed at once by more: it is a full record of TLS, or up to a full buffer of TCP. */
+const LARGE_CHUNK_BYTES = 16 * 1024;
+
 export interface ConnectionHandler {
   /** The connection is made (with TLS: and encrypted). */
   onOpen(): void;
@@ -105,7 +108,17 @@ export class Connection implements Wire {
       decoder.push(chunk);
     } catch (error) {
       this.end(error instanceof ZooKeeperError ? error : this.lost('its answer could not be handled', error));
+      return;
     }
+    if (chunk.length >= LARGE_CHUNK_BYTES) this.pauseForTurn();
+  }
+
+  /** Reads on in the next turn of the event loop. Without a pause, one turn handles all that arrives during it. */
+  private pauseForTurn(): void {
+    this.socket.pause();
+    setImmediate(() => {
+      if (!this.ended) this.socket.resume();
+    });
   }
 
   private end(error: ZooKeeperError): void {
