@@ -19,6 +19,7 @@ import {
 import { OUTAGE_PATIENCE_MS } from './cloud-outage.js';
 import type { LauncherContext } from './context.js';
 import { driverCall } from './driver-call.js';
+import type { TurnGate } from './turn-gate.js';
 
 const CALL_TIMEOUT_MS = 60_000;
 
@@ -48,8 +49,13 @@ export class LabelNeeds {
   ) {}
 
   /** Asks the cloud about every label; what it cannot tell now is asked for again in the background. */
-  async load(): Promise<void> {
-    await Promise.all([...this.pool.labels.values()].map((label) => this.ask(label)));
+  async load(gate: TurnGate): Promise<void> {
+    if (this.provider.getQuotaForLabel === undefined) return;
+    const ask = async (label: LabelConfig): Promise<void> => {
+      await gate.pass();
+      await this.ask(label);
+    };
+    await Promise.all([...this.pool.labels.values()].map(ask));
   }
 
   need(label: string): QuotaInformation {

@@ -16,7 +16,11 @@ import { LimitMetrics } from './observe/limits.js';
 import { QuotaLedger } from './quota-ledger.js';
 import { ProviderRuntime, type ProvidersShare } from './provider-runtime.js';
 import { RequestScheduler } from './request-scheduler.js';
+import { TurnGate } from './turn-gate.js';
 import { Upkeep } from './upkeep.js';
+
+/** Labels of all pools about which clouds are asked in one turn of the event loop: a few milliseconds of work. */
+const LABELS_PER_TURN = 50;
 
 export class Launcher implements ProvidersShare {
   private readonly runtimes = new Map<string, ProviderRuntime>();
@@ -32,6 +36,7 @@ export class Launcher implements ProvidersShare {
   readonly ledger: QuotaLedger;
   readonly candidates: CandidatePools;
   readonly scheduler: RequestScheduler;
+  readonly labelGate: TurnGate;
   private stopped = false;
 
   constructor(options: LauncherOptions) {
@@ -46,6 +51,7 @@ export class Launcher implements ProvidersShare {
     this.drivers = new DriversInUse(this.context.log, this.context.metrics);
     this.ledger = new QuotaLedger(this.context.store);
     this.candidates = new CandidatePools(this.context.store.components, this.context.clock);
+    this.labelGate = new TurnGate(this.context.clock, LABELS_PER_TURN);
     this.scheduler = new RequestScheduler(this.context.store, this.context.clock, this.candidates);
   }
 

@@ -14,6 +14,7 @@ import { driverCall } from './driver-call.js';
 import { imageWait } from './image-wait.js';
 import { LabelNeeds } from './label-needs.js';
 import { LabelRefusals } from './label-refusals.js';
+import type { TurnGate } from './turn-gate.js';
 
 const ZONES_TIMEOUT_MS = 60_000;
 
@@ -37,9 +38,9 @@ export class PoolLabels {
     this.refusals = new LabelRefusals(context.clock, signal, onReady);
   }
 
-  /** Asks the cloud for all that decisions depend on. */
-  async load(): Promise<void> {
-    await this.needs.load();
+  /** Asks the cloud for all that decisions depend on, about labels as fast as `gate` admits. */
+  async load(gate: TurnGate): Promise<void> {
+    await this.needs.load(gate);
     this.zones = await this.loadZones();
   }
 

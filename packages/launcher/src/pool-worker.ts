@@ -40,6 +40,7 @@ import {
   type PoolAbilities,
   type Verdict,
 } from './suitability.js';
+import type { TurnGate } from './turn-gate.js';
 
 /** While the provider starts, requests that have waited for it for too long are looked for at this interval, milliseconds. */
 const START_CHECK_MS = 60_000;
@@ -49,6 +50,7 @@ export interface Resourcing {
   readonly ledger: QuotaLedger;
   readonly candidates: CandidatePools;
   readonly scheduler: RequestScheduler;
+  readonly labelGate: TurnGate;
   readonly health: ProviderHealth;
   readonly limits: ProviderLimits;
   readonly concurrency: Concurrency;
@@ -107,7 +109,7 @@ export class PoolWorker implements Pool, HandlerPool {
 
   /** Resolves once the pool takes requests. The provider must have been started. */
   async start(): Promise<void> {
-    await this.labels.load();
+    await this.labels.load(this.resourcing.labelGate);
     if (this.signal.aborted) return;
     await this.registration.running();
     this.running = true;

@@ -17,6 +17,7 @@ import { ProviderHealth, type ProviderState } from './provider-health.js';
 import { ProviderLimits } from './provider-limits.js';
 import type { QuotaLedger } from './quota-ledger.js';
 import type { RequestScheduler } from './request-scheduler.js';
+import type { TurnGate } from './turn-gate.js';
 
 /** A provider that is stopped may take so long to end, milliseconds; drivers on our frameworks take a third of that at most. */
 const STOP_TIMEOUT_MS = 30_000;
@@ -26,6 +27,8 @@ export interface ProvidersShare {
   readonly ledger: QuotaLedger;
   readonly candidates: CandidatePools;
   readonly scheduler: RequestScheduler;
+  /** Admits questions about labels, of all providers together. */
+  readonly labelGate: TurnGate;
 }
 
 export class ProviderRuntime {

@@ -1,0 +1,28 @@
+import type { Clock, Timer } from '@nodepool/core';
+
+/** Spreads many small pieces of work over turns of the event loop: a limited number of them begin in each. */
+export class TurnGate {
+  private begun = 0;
+  private waiting: (() => void)[] = [];
+  private nextTurn: Timer | undefined;
+
+  constructor(
+    private readonly clock: Clock,
+    private readonly perTurn: number,
+  ) {}
+
+  /** Resolves when the next piece of work may begin, in the order of the calls. */
+  async pass(): Promise<void> {
+    this.nextTurn ??= this.clock.schedule(0, () => this.turn());
+    if (this.begun < this.perTurn) this.begun += 1;
+    else await new Promise<void>((resolve) => this.waiting.push(resolve));
+  }
+
+  private turn(): void {
+    const released = this.waiting.slice(0, this.perTurn);
+    this.waiting = this.waiting.slice(this.perTurn);
+    this.begun = released.length;
+    this.nextTurn = released.length === 0 ? undefined : this.clock.schedule(0, () => this.turn());
+    for (const resolve of released) resolve();
+  }
+}

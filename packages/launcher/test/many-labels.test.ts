@@ -1,0 +1,37 @@
+/** The start of a launcher with many labels: clouds are asked about all of them, but not in one turn of the event loop. */
+
+import { afterEach, beforeEach, expect, it } from '@jest/globals';
+import { QuotaInformation } from '@nodepool/core';
+import { spoiltDriver } from './support/spoilt-driver.js';
+import { World, pool, provider } from './support/world.js';
+
+let world: World;
+beforeEach(() => {
+  world = new World();
+});
+afterEach(async () => {
+  await world.end();
+});
+
+it('a launcher asks about a bounded number of labels in one turn, of all providers together', async () => {
+  const labels = Array.from({ length: 30 }, (_, index) => `label-${index}`);
+  const pools = ['p1', 'p2', 'p3', 'p4'].map((name) => pool(name, labels));
+  const providers = ['a', 'b', 'c'].map((name) => provider(name, pools));
+  const asked = new Set<string>();
+  let inTurn = 0;
+  let mostInTurn = 0;
+  const drivers = spoiltDriver(world.cloud, ({ config }) => ({
+    getQuotaForLabel: (of, label) => {
+      asked.add(`${config.name}/${of}/${label}`);
+      if (inTurn === 0) setImmediate(() => (inTurn = 0));
+      inTurn += 1;
+      mostInTurn = Math.max(mostInTurn, inTurn);
+      return Promise.resolve(QuotaInformation.use({ instances: 1 }));
+    },
+  }));
+  const { launcher } = await world.launcher(providers, 'launcher1', drivers);
+  await world.until('all providers serve', () => launcher.ready);
+  expect(asked.size).toBe(3 * 4 * 30);
+  // Two timers of the virtual clock can run in one turn.
+  expect(mostInTurn).toBeLessThanOrEqual(2 * 50);
+});
