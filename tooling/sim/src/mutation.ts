@@ -12,8 +12,10 @@ export interface Mutation {
   readonly name: string;
   /** Number of the rule that it breaks. */
   readonly rule: string;
+  /** Words that tell how it breaks the rule, where there are several ways. */
+  readonly shows?: string;
   /** The kind of run in which that shows. Default: `nothing` goes wrong. */
-  readonly trouble?: 'all' | 'nothing' | 'driver';
+  readonly trouble?: 'all' | 'nothing' | 'quota' | 'driver';
   /** Launchers in that run. Default 3. */
   readonly launchers?: number;
   /** Rewrites what is written in one transaction. */

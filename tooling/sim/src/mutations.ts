@@ -8,6 +8,7 @@ import { never } from './cloud-view.js';
 import type { Mutation } from './mutation.js';
 import { overlay } from './proxy.js';
 import { nodesOf } from './rules/values.js';
+import { TENANTS } from './site.js';
 
 const NODE = /^\/nodepool\/nodes\/[^/]+$/;
 const REQUEST = /^\/nodepool\/requests\/[^/]+$/;
@@ -216,7 +217,22 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: 'serves every other request before those of the best priority',
     rule: 'O1',
+    shows: 'waits for the pool',
     store: (store) => declining(store, ({ id }) => id.startsWith('100-')),
+  },
+  {
+    name: 'serves every other request before those of the best priority, at the quota of the provider',
+    rule: 'O1',
+    shows: 'waits for the provider',
+    trouble: 'quota',
+    store: (store) => declining(store, ({ id }) => id.startsWith('100-')),
+  },
+  {
+    name: 'serves every other request of a tenant before those of the best priority',
+    rule: 'O1',
+    shows: 'waits for the tenant',
+    trouble: 'quota',
+    store: (store) => declining(store, ({ id, tenant }) => id.startsWith('100-') && tenant === TENANTS[1]),
   },
 ];
 
@@ -298,11 +314,11 @@ function deletingAtFirstSight(): Pick<Mutation, 'client' | 'driver'> {
 /** A store that lets some requests lie. */
 function declining(
   store: Store,
-  ignored: (request: { readonly id: string; readonly state: string }) => boolean,
+  ignored: (request: { readonly id: string; readonly state: string; readonly tenant: string | null }) => boolean,
 ): Store {
   const requests = overlay(store.requests, {
     accept: (entry, nodes, options) =>
-      ignored({ id: entry.id, state: entry.request.state })
+      ignored({ id: entry.id, state: entry.request.state, tenant: entry.request.tenant_name })
         ? Promise.reject(new Error('this launcher is spoilt'))
         : store.requests.accept(entry, nodes, options),
   });

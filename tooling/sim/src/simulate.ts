@@ -5,7 +5,7 @@ import type { CheckerOptions, Violation } from './checker.js';
 import type { Mutation } from './mutation.js';
 import { deleteLeakedByHand } from './operator.js';
 import { BOUNDS, unrest, unrestDespite, type Unrest } from './rules/rest.js';
-import { WHOLE_SITE } from './site.js';
+import { QUOTA, SITE_AT_QUOTA, WHOLE_SITE } from './site.js';
 import { Troublemaker } from './trouble.js';
 import { World } from './world.js';
 
@@ -14,10 +14,11 @@ export interface RunOptions extends CheckerOptions {
   /** Spoils every launcher. */
   readonly mutation?: Mutation | undefined;
   /**
-   * What goes wrong: `all` of it, one thing after another; `nothing`; or one provider's `driver`, from beginning to end,
-   * while nobody wants anything but another provider. Default: `all`.
+   * What goes wrong: `all` of it, one thing after another; `nothing`; nothing but that the cloud has a `quota`, at a site
+   * with one provider; or one provider's `driver`, from beginning to end, while nobody wants anything but another provider.
+   * Default: `all`.
    */
-  readonly trouble?: 'all' | 'nothing' | 'driver' | undefined;
+  readonly trouble?: 'all' | 'nothing' | 'quota' | 'driver' | undefined;
   /** Launchers that are there from the beginning. Default 3. */
   readonly launchers?: number | undefined;
   /** Requests that are made. Default 30. */
@@ -52,11 +53,12 @@ const HEALTHY = 'beta';
 /** Runs one seed to its end, or to the first rule that does not hold. */
 export async function simulate(options: RunOptions): Promise<RunResult> {
   const { seed, trouble = 'all', launchers = 3, requests = 30 } = options;
-  const world = new World(options);
+  const world = new World({ ...options, quota: trouble === 'quota' ? QUOTA : undefined });
+  const site = trouble === 'quota' ? SITE_AT_QUOTA : WHOLE_SITE;
   const random = world.random();
   for (let index = 1; index <= launchers; index += 1) {
     const name = `launcher-${index}`;
-    world.clock.schedule(between(random, 0, 5000), () => world.startLauncher(name, WHOLE_SITE));
+    world.clock.schedule(between(random, 0, 5000), () => world.startLauncher(name, site));
   }
   world.startForeigner();
   const provider = trouble === 'driver' ? HEALTHY : undefined;

@@ -54,6 +54,24 @@ export const WHOLE_SITE: Site = {
   tenants: { bounded: 5 },
 };
 
+/** Two pools of one provider, whose limits are never in the way: the cloud's quota and a tenant's limit are. */
+export const SITE_AT_QUOTA: Site = {
+  providers: [
+    {
+      name: 'alpha',
+      pools: [
+        { name: 'main', labels: ['small', 'large'], maxServers: 30 },
+        { name: 'spare', labels: ['small', 'other'], maxServers: 30 },
+      ],
+    },
+  ],
+  minReady: { small: 1 },
+  tenants: { bounded: 4 },
+};
+
+/** Instances that the cloud allows at that site. */
+export const QUOTA = 6;
+
 /** A configuration as an operator could come to write next: providers gone, limits changed, a label renamed. */
 export function changedSite(random: RandomSource): Site {
   const renames = random.next() < 0.1;

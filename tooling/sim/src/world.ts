@@ -24,6 +24,8 @@ import { LABELS, type Site } from './site.js';
 
 export interface WorldOptions extends CheckerOptions {
   readonly seed: number;
+  /** Instances that the cloud allows, from beginning to end. Default: any number. */
+  readonly quota?: number | undefined;
   readonly mutation?: Mutation | undefined;
 }
 
@@ -77,7 +79,7 @@ export class World {
   private readonly seeds: RandomSource;
   private readonly mutation: Mutation | undefined;
 
-  constructor({ seed, mutation, ...checking }: WorldOptions) {
+  constructor({ seed, quota, mutation, ...checking }: WorldOptions) {
     this.seeds = seededRandom(seed);
     this.mutation = mutation;
     const network = this.random();
@@ -85,13 +87,15 @@ export class World {
       clock: this.clock,
       latencyMs: () => Math.floor(network.next() * GREATEST_LATENCY_MS),
     });
-    this.cloud = new ExampleCloud({ clock: this.clock, random: this.random(), settings: CALM_CLOUD });
+    const settings = { ...CALM_CLOUD, quota: { instances: quota ?? Infinity, cores: Infinity, ram: Infinity } };
+    this.cloud = new ExampleCloud({ clock: this.clock, random: this.random(), settings });
     const sight = {
       cloud: this.cloud,
       now: () => this.clock.monotonic(),
       wallClock: () => this.clock.now(),
       labels: LABELS,
       maxServers: (provider: string, pool: string) => this.maxServers(provider, pool),
+      providerInstances: () => quota,
       tenantInstances: (tenant: string) => greatest(this.sites().map(({ tenants }) => tenants[tenant])),
       minReady: (label: string) => Math.max(0, ...this.sites().map(({ minReady }) => minReady[label] ?? 0)),
       configuredAt: () => Math.max(0, ...this.launchers.map(({ configuredAt }) => configuredAt)),

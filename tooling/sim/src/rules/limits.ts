@@ -1,4 +1,4 @@
-/** Safety 8: what is launched, and what exists already, never exceeds the limits of pools and tenants. */
+/** Safety 8: what is launched, and what exists already, never exceeds the limits of pools, providers and tenants. */
 
 import type { JsonObject } from '@nodepool/core';
 import type { Seen, SeenChange } from '../observed.js';
@@ -115,6 +115,11 @@ function scopesOf(node: JsonObject, sight: Sight): readonly Scope[] {
       name: `pool ${textOf(provider)}/${textOf(pool)}`,
       limit: sight.maxServers(textOf(provider), textOf(pool)),
       counts: (other) => other['provider'] === provider && other['pool'] === pool,
+    },
+    {
+      name: `provider ${textOf(provider)}`,
+      limit: sight.providerInstances(textOf(provider)),
+      counts: (other) => other['provider'] === provider,
     },
     tenantScope(node, sight),
   ];

@@ -1,16 +1,35 @@
 /** Order of service: no request passes one of a better priority that waits for the same limit. */
 
 import { priorityOf, type JsonObject } from '@nodepool/core';
-import type { Seen } from '../observed.js';
+import type { Seen, SeenChange } from '../observed.js';
 import type { Rule, Sight } from './rule.js';
 import { stringsOf, textOf } from './values.js';
 
 /** A launcher may not know yet of a request that waits for less, milliseconds; nor try one again that could not be written. */
 const NEWS_MS = 30_000;
 
+/** A node that a request has just got. */
+interface Place {
+  readonly node: JsonObject;
+  /** Id of its request. */
+  readonly request: string;
+  /** A new node takes a place in every limit; one that was ready only in that of its new tenant. */
+  readonly isNew: boolean;
+}
+
+/** A limit in which a place was taken. */
+interface Limit {
+  readonly name: string;
+  readonly limit: number | undefined;
+  readonly counts: (node: JsonObject) => boolean;
+  /** Returns true if the pool is one in which a request waits for this limit. */
+  readonly spans: (pool: JsonObject) => boolean;
+}
+
 /**
- * A launch is a pass if it takes a place in a pool that is too full for a request of a better priority, which the pool
- * could serve and whose tenant has no limit. Requests of other pools are independent of it.
+ * A request is passed if a place is taken in a limit that is too full for it, by one of a worse priority, and the launcher
+ * could serve it in a pool that the limit spans. A request of a tenant with a limit is looked at in that limit only: while
+ * it waits for its tenant, it leaves the others alone.
  */
 export function prioritiesAreKept(sight: Sight): Rule {
   const { observed } = sight;
@@ -19,14 +38,16 @@ export function prioritiesAreKept(sight: Sight): Rule {
   return {
     number: 'O1',
     committed({ nodes, requests }) {
-      for (const { id, before, after } of nodes) {
-        if (before !== undefined || after?.data['state'] !== 'init') continue;
+      for (const change of nodes) {
+        const place = placeTaken(change);
+        if (place === undefined) continue;
         for (const [waiting, since] of waitingSince) {
           if (sight.now() - Math.max(since, sight.configuredAt()) < NEWS_MS) continue;
           const passed = observed.requests.get(waiting);
-          if (passed !== undefined && isPassed(passed, after.data, sight)) {
-            return `node ${id} is launched for ${textOf(after.data['allocated_to'])}, while ${waiting} waits for the pool`;
-          }
+          const limit = passed === undefined ? undefined : limitPassedIn(passed, place, sight);
+          if (limit === undefined) continue;
+          const how = place.isNew ? 'launched' : 'handed over';
+          return `node ${change.id} is ${how} for ${place.request}, while ${waiting} waits for the ${limit}`;
         }
       }
       for (const { id, after } of requests) {
@@ -40,20 +61,58 @@ export function prioritiesAreKept(sight: Sight): Rule {
   };
 }
 
-function isPassed({ id, data: request }: Seen, node: JsonObject, sight: Sight): boolean {
-  if (priorityOf(id) >= priorityOf(textOf(node['allocated_to']))) return false;
-  const { launcher, provider, pool } = node;
-  if (sight.tenantInstances(textOf(request['tenant_name'])) !== undefined) return false;
-  const component = sight.observed.pools().find((each) => each['id'] === launcher);
-  if (component === undefined || !canServe(component, request)) return false;
-  if (request['provider'] !== null && request['provider'] !== provider) return false;
-  const isAhead = (other: JsonObject): boolean =>
-    Number(other['priority']) < Number(component['priority']) && other['paused'] !== true && canServe(other, request);
-  if (sight.observed.pools().some(isAhead)) return false;
-  const count = stringsOf(request['node_types']).length;
-  const limit = sight.maxServers(textOf(provider), textOf(pool)) ?? Infinity;
-  const inPool = countOf(sight, (each) => each['provider'] === provider && each['pool'] === pool) - 1;
-  return count <= limit && inPool + count > limit;
+function placeTaken({ before, after }: SeenChange): Place | undefined {
+  const request = after?.data['allocated_to'];
+  if (after === undefined || typeof request !== 'string') return undefined;
+  const { data: node } = after;
+  if (before === undefined) return node['state'] === 'init' ? { node, request, isNew: true } : undefined;
+  const isHandOver = before.data['allocated_to'] === null && before.data['tenant_name'] !== node['tenant_name'];
+  return isHandOver ? { node, request, isNew: false } : undefined;
+}
+
+/** Returns the name of a limit in which the place was due to the waiting request. */
+function limitPassedIn({ id, data: request }: Seen, place: Place, sight: Sight): string | undefined {
+  if (priorityOf(id) >= priorityOf(place.request)) return undefined;
+  const pools = sight.observed.pools();
+  const { hostname } = pools.find((pool) => pool['id'] === place.node['launcher']) ?? {};
+  const open = pools.filter((pool) => pool['hostname'] === hostname && isOpen(pool, request, pools));
+  const passed = limitsOf(request, place, sight).find(
+    (limit) => open.some((pool) => limit.spans(pool)) && isTooFull(limit, request, place.request, sight),
+  );
+  return passed?.name;
+}
+
+/** The limits in which the place was taken, as far as the waiting request may wait for them. */
+function limitsOf({ tenant_name: tenant }: JsonObject, { node, isNew }: Place, sight: Sight): readonly Limit[] {
+  const ofTenant = sight.tenantInstances(textOf(tenant));
+  if (ofTenant !== undefined) {
+    const counts = (other: JsonObject): boolean => other['tenant_name'] === tenant;
+    return counts(node) ? [{ name: 'tenant', limit: ofTenant, counts, spans: () => true }] : [];
+  }
+  const { provider, pool, launcher } = node;
+  const ofPool: Limit = {
+    name: 'pool',
+    limit: sight.maxServers(textOf(provider), textOf(pool)),
+    counts: (other) => other['provider'] === provider && other['pool'] === pool,
+    spans: ({ id }) => id === launcher,
+  };
+  const ofProvider: Limit = {
+    name: 'provider',
+    limit: sight.providerInstances(textOf(provider)),
+    counts: (other) => other['provider'] === provider,
+    spans: ({ provider_name: name }) => name === provider,
+  };
+  return isNew ? [ofPool, ofProvider] : [];
+}
+
+/** Returns true if the pool could serve the request, and leaves it to no other one. */
+function isOpen(pool: JsonObject, request: JsonObject, pools: readonly JsonObject[]): boolean {
+  if (!canServe(pool, request)) return false;
+  if (request['provider'] !== null && request['provider'] !== pool['provider_name']) return false;
+  return !pools.some(
+    (other) =>
+      Number(other['priority']) < Number(pool['priority']) && other['paused'] !== true && canServe(other, request),
+  );
 }
 
 function canServe(pool: JsonObject, request: JsonObject): boolean {
@@ -62,8 +121,17 @@ function canServe(pool: JsonObject, request: JsonObject): boolean {
   return !hasDeclined && stringsOf(request['node_types']).every((label) => labels.includes(label));
 }
 
-function countOf({ observed }: Sight, counts: (node: JsonObject) => boolean): number {
-  let count = 0;
-  for (const { data } of observed.nodes.values()) if (counts(data)) count += 1;
-  return count;
+/** What the request that got the place has does not count, nor do ready nodes that the waiting one could use. */
+function isTooFull({ limit, counts }: Limit, waiting: JsonObject, served: string, { observed }: Sight): boolean {
+  const count = stringsOf(waiting['node_types']).length;
+  if (limit === undefined || count > limit) return false;
+  let used = 0;
+  let free = 0;
+  for (const { data: node } of observed.nodes.values()) {
+    if (!counts(node) || node['allocated_to'] === served) continue;
+    used += 1;
+    if (node['state'] === 'ready' && node['allocated_to'] === null) free += 1;
+  }
+  const needed = count - (waiting['reuse'] === false ? 0 : free);
+  return needed > 0 && used + needed > limit;
 }

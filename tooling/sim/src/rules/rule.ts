@@ -15,6 +15,8 @@ export interface Sight {
   wallClock(): number;
   /** `max-servers` of a pool as any running launcher has it: the greatest; undefined: none has the pool. */
   maxServers(provider: string, pool: string): number | undefined;
+  /** Instances that the cloud allows a provider, where that never changes; undefined: no limit, or a changing one. */
+  providerInstances(provider: string): number | undefined;
   /** Instances that a tenant may have, as any running launcher has it: the greatest; undefined: no limit. */
   tenantInstances(tenant: string): number | undefined;
   /** All labels of the site. */
