@@ -8,10 +8,10 @@ import type { ConfigWatcher } from '@nodepool/config';
 import { DecisionLog } from './diagnostics/decisions.js';
 import { NodeScanner } from './launch/scan/node-scanner.js';
 import { Launcher } from './launcher.js';
-import { EnsembleMetrics } from './observe/ensemble-metrics.js';
-import { reportProcess } from './observe/process-metrics.js';
-import { RecentFailures } from './observe/recent-failures.js';
-import { dumpStacks } from './observe/stack-dump.js';
+import { EnsembleMetrics } from './diagnostics/ensemble-metrics.js';
+import { reportProcess } from './diagnostics/process-metrics.js';
+import { RecentFailures } from './diagnostics/recent-failures.js';
+import { dumpStacks } from './diagnostics/stack-dump.js';
 import { createWebServer, type WebServer } from './web/index.js';
 
 export interface LauncherDaemonOptions extends DaemonSetup {

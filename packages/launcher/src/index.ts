@@ -2,8 +2,8 @@
 export type { LauncherContext, LauncherOptions, LoginScanner } from './context.js';
 export { DecisionLog } from './diagnostics/decisions.js';
 export { Launcher } from './launcher.js';
-export type { ProviderActivity, PoolActivity, LabelActivity, RequestActivity } from './observe/activity.js';
-export * from './observe/launcher-metrics.js';
-export type { Explanation, PoolExplanation, DecisionExplanation } from './observe/explanation.js';
-export { RecentFailures, type RecentFailure } from './observe/recent-failures.js';
+export type { ProviderActivity, PoolActivity, LabelActivity, RequestActivity } from './diagnostics/activity.js';
+export * from './diagnostics/launcher-metrics.js';
+export type { Explanation, PoolExplanation, DecisionExplanation } from './diagnostics/explanation.js';
+export { RecentFailures, type RecentFailure } from './diagnostics/recent-failures.js';
 export { createWebServer, type StatusSources, type WebContext, type WebServer } from './web/index.js';

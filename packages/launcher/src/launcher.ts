@@ -8,16 +8,16 @@ import { sameProvider, type NodepoolConfig } from '@nodepool/config';
 import { silentDecisions } from './diagnostics/decisions.js';
 import { silentMetrics } from '@nodepool/core';
 import type { ComponentData, ComponentHandle } from '@nodepool/store';
-import { CandidatePools } from './candidate-pools.js';
+import { CandidatePools } from './requests/candidate-pools.js';
 import { BACKFILL_WINDOW_MS, type LauncherContext, type LauncherOptions } from './context.js';
-import { driverVersions, DriversInUse } from './drivers-in-use.js';
-import type { ProviderActivity } from './observe/activity.js';
-import { LimitMetrics } from './observe/limits.js';
-import { QuotaLedger } from './quota-ledger.js';
-import { ProviderRuntime, type ProvidersShare } from './provider-runtime.js';
-import { RequestScheduler } from './request-scheduler.js';
-import { TurnGate } from './turn-gate.js';
-import { Upkeep } from './upkeep.js';
+import { driverVersions, DriversInUse } from './provider/drivers-in-use.js';
+import type { ProviderActivity } from './diagnostics/activity.js';
+import { LimitMetrics } from './diagnostics/limits.js';
+import { QuotaLedger } from './quota/quota-ledger.js';
+import { ProviderRuntime, type ProvidersShare } from './provider/provider-runtime.js';
+import { RequestScheduler } from './scheduling/request-scheduler.js';
+import { TurnGate } from './quota/turn-gate.js';
+import { Upkeep } from './maintenance/upkeep.js';
 
 /** Labels of all pools about which clouds are asked in one turn of the event loop: a few milliseconds of work. */
 const LABELS_PER_TURN = 50;

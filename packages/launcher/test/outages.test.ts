@@ -12,9 +12,9 @@ import {
 } from '@nodepool/core';
 import { DecisionLog } from '@nodepool/launcher';
 import type { NodepoolConfig } from '@nodepool/config';
-import { explainLabel } from '../src/observe/explain-label.js';
-import { explainRequest } from '../src/observe/explain-request.js';
-import type { ExplanationSources } from '../src/observe/explanation.js';
+import { explainLabel } from '../src/diagnostics/explain-label.js';
+import { explainRequest } from '../src/diagnostics/explain-request.js';
+import type { ExplanationSources } from '../src/diagnostics/explanation.js';
 import { spoiltDriver } from './support/spoilt-driver.js';
 import { World, pool, provider, type RunningLauncher } from './support/world.js';
 

@@ -9,8 +9,8 @@ import { openStore, type Store } from '@nodepool/store';
 import { seededRandom, VirtualClock } from '@nodepool/core/testing';
 import { SimulatedZooKeeperServer } from '@nodepool/zookeeper/simulated';
 import type { ZooKeeper } from '@nodepool/zookeeper';
-import { plannedNode } from '../src/node-record.js';
-import { QuotaLedger, type Place } from '../src/quota-ledger.js';
+import { plannedNode } from '../src/launch/node-record.js';
+import { QuotaLedger, type Place } from '../src/quota/quota-ledger.js';
 
 const REQUESTS = 10;
 /** Of virtual time. */

@@ -4,8 +4,8 @@ import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { openStore, type RequestEntry, type Store } from '@nodepool/store';
 import { seededRandom } from '@nodepool/core/testing';
 import type { Clock } from '@nodepool/core';
-import { CandidatePools } from '../src/candidate-pools.js';
-import { RequestScheduler, type ScheduledPool } from '../src/request-scheduler.js';
+import { CandidatePools } from '../src/requests/candidate-pools.js';
+import { RequestScheduler, type ScheduledPool } from '../src/scheduling/request-scheduler.js';
 import { World } from './support/world.js';
 
 let world: World;

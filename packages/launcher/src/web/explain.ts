@@ -2,11 +2,11 @@
 
 import type { DecisionSubject } from '../diagnostics/decisions.js';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { explainLabel } from '../observe/explain-label.js';
-import { explainNode } from '../observe/explain-node.js';
-import { explainRequest } from '../observe/explain-request.js';
-import type { Explanation, ExplanationSources } from '../observe/explanation.js';
-import { explanationText } from '../observe/explanation-text.js';
+import { explainLabel } from '../diagnostics/explain-label.js';
+import { explainNode } from '../diagnostics/explain-node.js';
+import { explainRequest } from '../diagnostics/explain-request.js';
+import type { Explanation, ExplanationSources } from '../diagnostics/explanation.js';
+import { explanationText } from '../diagnostics/explanation-text.js';
 import type { WebRoutes } from './context.js';
 import { sendError } from './errors.js';
 import { answerFormat } from './negotiate.js';

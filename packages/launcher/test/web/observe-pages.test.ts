@@ -5,7 +5,7 @@ import { DecisionLog } from '@nodepool/launcher';
 import { MetricsRegistry, openPrometheus } from '@nodepool/daemon';
 import { silentLogger } from '@nodepool/core';
 import type { Store } from '@nodepool/store';
-import { NODES } from '../../src/observe/launcher-metrics.js';
+import { NODES } from '../../src/diagnostics/launcher-metrics.js';
 import { createWebServer, type WebServer } from '../../src/web/index.js';
 import { HandClock, nodeEntry, Records } from './fixtures.js';
 

@@ -2,7 +2,7 @@
 
 import type { Clock, Node, NodeState, Timer } from '@nodepool/core';
 import type { Store } from '@nodepool/store';
-import { CountsBy } from '../../observe/counts-by.js';
+import { CountsBy } from '../../diagnostics/counts-by.js';
 import type { GroupCounts, NodeGroup, NodeHistoryStatus } from './client/status.js';
 
 const GROUPS: Readonly<Record<NodeGroup, readonly NodeState[]>> = {

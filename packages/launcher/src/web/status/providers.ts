@@ -1,7 +1,7 @@
 /** Providers with their pools, and what they use of their limits. */
 
 import type { PoolComponentData } from '@nodepool/store';
-import type { PoolActivity, ProviderActivity } from '../../observe/activity.js';
+import type { PoolActivity, ProviderActivity } from '../../diagnostics/activity.js';
 import type { PoolStatus, ProviderStatus } from './client/status.js';
 import { groupBy, shortened, type Observed } from './sources.js';
 import { pairs } from './usage.js';

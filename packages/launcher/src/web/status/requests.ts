@@ -2,7 +2,7 @@
 
 import { compareRequests, type NodeRequest } from '@nodepool/core';
 import type { RequestEntry } from '@nodepool/store';
-import { explainRequest, waitingReason } from '../../observe/explain-request.js';
+import { explainRequest, waitingReason } from '../../diagnostics/explain-request.js';
 import type { RequestsStatus, RequestStatus } from './client/status.js';
 import { shortened, type Observed } from './sources.js';
 

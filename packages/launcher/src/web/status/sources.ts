@@ -4,8 +4,8 @@ import type { Clock } from '@nodepool/core';
 import type { ConfigProblem, NodepoolConfig } from '@nodepool/config';
 import type { DecisionLog } from '../../diagnostics/decisions.js';
 import type { Store } from '@nodepool/store';
-import type { ProviderActivity } from '../../observe/activity.js';
-import type { RecentFailures } from '../../observe/recent-failures.js';
+import type { ProviderActivity } from '../../diagnostics/activity.js';
+import type { RecentFailures } from '../../diagnostics/recent-failures.js';
 import type { NodeCounts } from './node-counts.js';
 
 /** What a launcher gives for it, besides its records. */

@@ -1,0 +1,157 @@
+/** Explains a request: which pools could serve it, what each decided and when, what it waits for. */
+
+import type { Decision } from './decisions.js';
+import type { NodeRequest } from '@nodepool/core';
+import type { PoolComponentData, RequestEntry } from '@nodepool/store';
+import type { PoolActivity } from './activity.js';
+import {
+  explainDecisions,
+  latestDecision,
+  type Explanation,
+  type ExplanationSources,
+  type PoolExplanation,
+} from './explanation.js';
+
+/** Labels and pools that one sentence names. */
+const MAX_LABELS = 8;
+const MAX_POOLS = 4;
+
+/** Undefined: there is no such request, and nothing is known of one that was. */
+export function explainRequest(sources: ExplanationSources, id: string): Explanation | undefined {
+  const { store, decisions } = sources;
+  const entry = store.requests.get(id);
+  const decided = decisions.of('request', id);
+  if (entry === undefined && decided.length === 0) return undefined;
+  const summary = entry === undefined ? 'The request is gone.' : summaryOf(sources, entry);
+  const latest = entry?.request.state === 'requested' ? undefined : latestDecision(decided);
+  return {
+    kind: 'request',
+    id,
+    summary: latest === undefined ? summary : `${summary} Last decision here: ${latest}.`,
+    facts: entry === undefined ? {} : factsOf(entry),
+    pools: entry === undefined ? [] : poolsOf(sources, entry.request),
+    decisions: explainDecisions(decided),
+  };
+}
+
+function factsOf({ request, locked }: RequestEntry): Explanation['facts'] {
+  return {
+    state: request.state,
+    state_time: request.state_time,
+    created_time: request.created_time,
+    locked,
+    node_types: request.node_types,
+    nodes: request.nodes,
+    requestor: request.requestor,
+    provider: request.provider,
+    tenant_name: request.tenant_name,
+    relative_priority: request.relative_priority,
+    reuse: request.reuse,
+    declined_by: request.declined_by,
+    event_id: request.event_id,
+  };
+}
+
+function summaryOf(sources: ExplanationSources, { id, request, locked }: RequestEntry): string {
+  switch (request.state) {
+    case 'fulfilled':
+      return `Fulfilled with ${request.nodes.join(', ')}; it waits for its requestor to take them.`;
+    case 'failed':
+      return `Failed: ${request.declined_by.length} pools declined it, and no other is there.`;
+    case 'pending':
+      return pendingSummary(sources, id, locked);
+    case 'requested':
+      return `Requested. ${waitingReason(sources, request)}`;
+  }
+}
+
+/**
+ * Returns why a request is not served yet, in sentences: what each pool says that may serve it. Pools that leave it to others
+ * are named only if no other is known.
+ */
+export function waitingReason(sources: ExplanationSources, request: NodeRequest): string {
+  const pools = [...sources.store.components.pools()].filter((pool) => isCandidate(request, pool));
+  if (pools.length === 0) {
+    const labels = [...new Set(request.node_types)].slice(0, MAX_LABELS).join(', ');
+    return `No registered pool that has not declined it has ${labels}.`;
+  }
+  const decided = sources.decisions.of('request', request.id);
+  const activities = activitiesOf(sources);
+  const said = pools.map((pool) => {
+    const decision = latestBy(decided, nameOf(pool));
+    const leaves = decision?.what === 'leaves it to others';
+    if (decision?.reason === undefined || !(leaves || decision.what.startsWith('waits'))) {
+      return { leaves, text: `${nameOf(pool)} ${poolSays(request, pool, activities.get(pool.id))}.` };
+    }
+    return { leaves, text: `${nameOf(pool)} ${decision.what}: ${decision.reason}.` };
+  });
+  const waiting = said.filter(({ leaves }) => !leaves);
+  return (waiting.length > 0 ? waiting : said)
+    .slice(0, MAX_POOLS)
+    .map(({ text }) => text)
+    .join(' ');
+}
+
+function isCandidate(request: NodeRequest, pool: PoolComponentData): boolean {
+  if (request.declined_by.includes(pool.id)) return false;
+  return request.node_types.every((label) => pool.supported_labels.includes(label));
+}
+
+function latestBy(decisions: readonly Decision[], by: string): Decision | undefined {
+  return decisions.reduce<Decision | undefined>(
+    (latest, decision) =>
+      decision.by === by && (latest === undefined || decision.last >= latest.last) ? decision : latest,
+    undefined,
+  );
+}
+
+function pendingSummary({ store }: ExplanationSources, id: string, locked: boolean): string {
+  const nodes = store.nodes.allocatedTo(id).map(({ id: nodeId, node }) => `${nodeId} ${node.state}`);
+  const having = nodes.length === 0 ? 'no node yet' : nodes.join(', ');
+  return locked
+    ? `Pending; the pool that accepted it works on it: ${having}.`
+    : `Pending, and nobody holds it: it is taken over by a pool that can go on (${having}).`;
+}
+
+function poolsOf(sources: ExplanationSources, request: NodeRequest): PoolExplanation[] {
+  const activities = activitiesOf(sources);
+  return [...sources.store.components.pools()].map((pool) => ({
+    pool: nameOf(pool),
+    launcher: pool.hostname,
+    says: poolSays(request, pool, activities.get(pool.id)),
+  }));
+}
+
+/** A pool of this launcher, with what troubles its provider. */
+interface OwnPool extends PoolActivity {
+  readonly trouble: string | undefined;
+}
+
+function activitiesOf({ activity }: ExplanationSources): Map<string, OwnPool> {
+  const own = activity().flatMap(({ pools, reason }) => pools.map((pool) => ({ ...pool, trouble: reason })));
+  return new Map(own.map((pool) => [pool.id, pool]));
+}
+
+/** As decisions name it. */
+function nameOf({ provider_name: provider, name }: PoolComponentData): string {
+  return `${provider}/${name}`;
+}
+
+/** What the registry says of the pool, and, for one of ours, what it is up to. */
+function poolSays(request: NodeRequest, pool: PoolComponentData, activity: OwnPool | undefined): string {
+  if (request.declined_by.includes(pool.id)) return 'declined it';
+  const missing = request.node_types.filter((label) => !pool.supported_labels.includes(label));
+  if (missing.length > 0) return `has no label ${[...new Set(missing)].join(', ')}`;
+  const trouble = activity?.trouble === undefined ? '' : `, but its provider is in trouble: ${activity.trouble}`;
+  const has = `has all its labels${trouble}`;
+  if (activity === undefined) return pool.paused ? `${has}; is short of room` : has;
+  const obstacle = activity.labels.find(
+    ({ label, obstacle: why }) => why !== undefined && request.node_types.includes(label),
+  );
+  if (obstacle !== undefined) return `${has}, but: ${obstacle.obstacle ?? ''}`;
+  if (activity.requests.some(({ request: id }) => id === request.id)) return `${has}; works on it`;
+  if (activity.outOfRoom) return `${has}; launches nothing for a moment, the cloud said that it has no room`;
+  if (activity.waiting === 0) return has;
+  const next = activity.next === request.id ? 'this is the next' : `the next is ${activity.next ?? ''}`;
+  return `${has}; ${activity.waiting} requests wait for room, ${next}`;
+}

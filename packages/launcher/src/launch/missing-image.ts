@@ -1,0 +1,81 @@
+/**
+ * Launches whose image is gone from the cloud. The refusal of a launch proves nothing by itself: only if the list of images
+ * lacks the image, too, is its upload marked, so that all launchers use another one and the builder uploads it again.
+ */
+
+import {
+  externalIdKey,
+  isDriverError,
+  isUsableUpload,
+  type DriverError,
+  type DriverErrorCode,
+  type ImageUpload,
+  type Logger,
+  type Provider,
+} from '@nodepool/core';
+import type { LauncherContext } from '../context.js';
+import { driverCall } from '../provider/driver-call.js';
+
+const LIST_TIMEOUT_MS = 120_000;
+
+/** Codes with which drivers refuse a launch whose image does not exist. */
+const REFUSALS: ReadonlySet<DriverErrorCode> = new Set(['not-found', 'configuration']);
+
+interface RefusedLaunch {
+  readonly provider: Provider;
+  readonly signal: AbortSignal;
+  readonly log: Logger;
+}
+
+/** Returns another upload to launch from if the failure is that the image of this one is gone. */
+export async function replacementFor(
+  context: LauncherContext,
+  job: RefusedLaunch,
+  upload: ImageUpload | undefined,
+  failure: DriverError,
+): Promise<ImageUpload | undefined> {
+  if (upload === undefined || !REFUSALS.has(failure.code)) return undefined;
+  if (!(await isGone(context, job, upload, failure))) return undefined;
+  const { images } = context.store;
+  const next = images.newestReadyUpload(upload.image, upload.provider);
+  return next?.build === upload.build && next.id === upload.id ? undefined : next;
+}
+
+async function isGone(
+  context: LauncherContext,
+  job: RefusedLaunch,
+  upload: ImageUpload,
+  { code }: DriverError,
+): Promise<boolean> {
+  const { images } = context.store;
+  const known = images.upload(upload);
+  if (known === undefined || !isUsableUpload(known)) return true;
+  // Many things can be wrong with a configuration, and a list may never show an image that was shared by hand.
+  if (code === 'configuration' && known.listed !== true) return false;
+  if (!(await isUnlisted(context, job, upload))) return false;
+  const { image, build, id, external_id: externalId } = upload;
+  const about = { image, build_id: build, upload_id: id, external_id: externalId };
+  job.log.warn('The image of an upload is gone from the cloud; the next newest is used', about);
+  const handle = await images.tryLockUpload(upload, { change: { listed: false }, signal: job.signal });
+  await handle?.lock.release();
+  return true;
+}
+
+/** Returns true if a complete list of the cloud's images lacks that of the upload. */
+async function isUnlisted(
+  { clock }: LauncherContext,
+  { provider, signal, log }: RefusedLaunch,
+  { external_id: externalId }: ImageUpload,
+): Promise<boolean> {
+  const { images } = provider;
+  if (images === undefined || externalId === null) return false;
+  const call = { signal, deadline: clock.monotonic() + LIST_TIMEOUT_MS, log };
+  try {
+    const list = await driverCall(clock, 'the list of images', call, (bounded) => images.listImages(bounded));
+    return !list.some((listed) => externalIdKey(listed.externalId) === externalIdKey(externalId));
+  } catch (error) {
+    if (!isDriverError(error)) throw error;
+    log.info('Failed to list the images after a refused launch', { error });
+    return false;
+  }
+}

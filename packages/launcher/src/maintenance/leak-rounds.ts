@@ -1,0 +1,40 @@
+/** Looks for leaked resources of one provider, round after round: the cloud tells nobody what was forgotten there. */
+
+import { sleep, toDriverError, type Call, type Provider } from '@nodepool/core';
+import type { LauncherContext } from '../context.js';
+import { driverCall } from '../provider/driver-call.js';
+import { LeakedResources } from './leaked-resources.js';
+
+/** From the end of a round to the next, milliseconds; and how long one may take. */
+const INTERVAL_MS = 60_000;
+const ROUND_TIMEOUT_MS = 300_000;
+
+/** Runs until the signal aborts. */
+export async function runLeakRounds(context: LauncherContext, provider: Provider, signal: AbortSignal): Promise<void> {
+  const { clock, random, store } = context;
+  const log = context.log.with({ provider: provider.config.name });
+  const round = new LeakedResources(context, provider.config.name, signal);
+  // Launchers that were started together do not ask together.
+  let waitMs = INTERVAL_MS * random.next();
+  for (;;) {
+    try {
+      await sleep(clock, waitMs, signal);
+    } catch {
+      // Only the signal ends the sleep early.
+      return;
+    }
+    waitMs = INTERVAL_MS;
+    if (!store.complete) continue;
+    const call: Call = { signal, deadline: clock.monotonic() + ROUND_TIMEOUT_MS, log };
+    try {
+      await driverCall(clock, 'the search for leaked resources', call, (bounded) =>
+        provider.cleanupLeakedResources(round, bounded),
+      );
+    } catch (error) {
+      if (signal.aborted) return;
+      const failure = toDriverError(error);
+      log.warn('Looking for leaked resources failed; it is tried again', { error: failure });
+      waitMs = Math.max(INTERVAL_MS, failure.retryAfterMs ?? 0);
+    }
+  }
+}

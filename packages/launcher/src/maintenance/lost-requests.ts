@@ -1,0 +1,132 @@
+/**
+ * A pending request whose launcher died is taken over by a pool that serves it. When none has for a while (those that
+ * could may belong to launchers that take nothing but requested ones), it is put back, for everybody.
+ */
+
+import {
+  LostOwnershipError,
+  RequestGoneError,
+  type NodeEntry,
+  type NodeHandle,
+  type RequestEntry,
+} from '@nodepool/store';
+import { TimerQueue, type Timer } from '@nodepool/core';
+import type { LauncherContext } from '../context.js';
+import type { QuotaLedger } from '../quota/quota-ledger.js';
+import { isUnfinished } from './deletable-nodes.js';
+
+/** For so long a lost request is left to pools that take it over, and after that once more each time. */
+const PATIENCE_MS = 60_000;
+/** So long, if launches of it could be gone on with: a pool that has not done that by then never will. */
+const LAST_PATIENCE_MS = 300_000;
+
+export class LostRequests {
+  private readonly timers: TimerQueue;
+  private readonly lost = new Map<string, { readonly since: number; readonly timer: Timer }>();
+  private readonly unsubscribe: (() => void)[];
+
+  constructor(
+    private readonly context: LauncherContext,
+    private readonly ledger: QuotaLedger,
+  ) {
+    this.timers = new TimerQueue(context.clock);
+    const { store } = context;
+    this.unsubscribe = [
+      store.requests.onChange(({ id, after }) => this.consider(id, after)),
+      store.onComplete((complete) => {
+        if (complete) this.considerAll();
+      }),
+    ];
+    if (store.complete) this.considerAll();
+  }
+
+  stop(): void {
+    for (const unsubscribe of this.unsubscribe) unsubscribe();
+    for (const { timer } of this.lost.values()) timer.cancel();
+    this.lost.clear();
+  }
+
+  private considerAll(): void {
+    for (const entry of [...this.context.store.requests.inState('pending')]) this.consider(entry.id, entry);
+  }
+
+  private consider(id: string, entry: RequestEntry | undefined): void {
+    if (isLost(entry)) {
+      if (!this.lost.has(id)) this.wait(id, this.context.clock.monotonic());
+      return;
+    }
+    this.lost.get(id)?.timer.cancel();
+    this.lost.delete(id);
+  }
+
+  private wait(id: string, since: number): void {
+    const timer = this.timers.schedule(this.context.clock.monotonic() + PATIENCE_MS, () => {
+      this.lost.delete(id);
+      this.giveUpWaiting(id, since);
+    });
+    this.lost.set(id, { since, timer });
+  }
+
+  private giveUpWaiting(id: string, since: number): void {
+    const { store, tasks, log, clock } = this.context;
+    const entry = store.requests.get(id);
+    if (!isLost(entry)) return;
+    this.wait(id, since);
+    if (!store.complete || !store.components.complete) return;
+    // To put it back would throw their launches away.
+    const begun = store.nodes.allocatedTo(id).some((node) => this.hasPool(node) && isUnfinished(node.node));
+    if (begun && clock.monotonic() - since < LAST_PATIENCE_MS) return;
+    tasks.run(`put lost request ${id} back`, async () => {
+      try {
+        await this.putBack(entry);
+      } catch (error) {
+        log.warn('A lost request could not be put back; it is tried again', { node_request_id: id, error });
+      }
+    });
+  }
+
+  private hasPool({ node }: NodeEntry): boolean {
+    for (const pool of this.context.store.components.pools()) {
+      if (pool.provider_name === node.provider && pool.name === node.pool) return true;
+    }
+    return false;
+  }
+
+  private async putBack(entry: RequestEntry): Promise<void> {
+    const { store, log, decisions } = this.context;
+    const accepted = await store.requests.accept(entry, { create: [], reuse: [] });
+    if (accepted === undefined) return;
+    const kept: NodeHandle[] = [];
+    try {
+      for (const node of store.nodes.allocatedTo(entry.id)) {
+        if (node.node.state !== 'ready') continue;
+        const handle = await store.nodes.tryLock(node.id, { from: node });
+        if (handle !== undefined) kept.push(handle);
+      }
+      await accepted.request.release(
+        { state: 'requested' },
+        kept.map((handle) => ({ handle, change: this.ledger.freeing(handle.node) })),
+      );
+      decisions.record(
+        'request',
+        entry.id,
+        'clean-up',
+        'put back',
+        'its launcher is gone and nobody has taken it over',
+      );
+      log.info('Put a lost request back, which nobody has taken over', {
+        node_request_id: entry.id,
+        event_id: entry.request.event_id,
+      });
+    } catch (error) {
+      // Its requestor, or another launcher, decided about it meanwhile.
+      if (!(error instanceof RequestGoneError) && !(error instanceof LostOwnershipError)) throw error;
+    } finally {
+      for (const { lock } of [accepted.request, ...kept]) void lock.release();
+    }
+  }
+}
+
+function isLost(entry: RequestEntry | undefined): entry is RequestEntry {
+  return entry?.request.state === 'pending' && !entry.locked;
+}

@@ -1,0 +1,183 @@
+/**
+ * Keeps as many nodes of each label ready as `min-ready` says, by requests like those of other requestors, but ephemeral
+ * and of the lowest priority. What is taken is asked for again at once.
+ */
+
+import { MIN_READY_REQUESTOR } from '@nodepool/core';
+import type { Change, ComponentEntry, PoolComponentData, RequestEntry } from '@nodepool/store';
+import type { NodepoolConfig } from '@nodepool/config';
+import { lockRecipe, type LockRecipe } from '@nodepool/zookeeper';
+import type { LauncherContext } from '../context.js';
+import { MinReadyLabel } from './min-ready-label.js';
+import { MinReadySupply } from './min-ready-supply.js';
+
+/** Digits by which the event ids of this process begin: enough that no other's do. */
+const MARK_LENGTH = 16;
+
+export class MinReady {
+  private readonly labels = new Map<string, MinReadyLabel>();
+  private readonly supply: MinReadySupply;
+  private readonly locks: LockRecipe;
+  private readonly mark: string;
+  /** Labels that need a disk image, by its name. */
+  private labelsOfImages = new Map<string, readonly string[]>();
+  private readonly unsubscribe: (() => void)[];
+  private readonly ending = new Set<Promise<void>>();
+  private readonly removing = new Set<string>();
+
+  constructor(
+    private readonly context: LauncherContext,
+    /** Whether nobody serves this provider any more. */
+    isAbandoned: (provider: string) => boolean,
+  ) {
+    const { store, random, clock, hostname, log } = context;
+    this.mark = random.uuidHex().slice(0, MARK_LENGTH);
+    this.locks = lockRecipe(store.zooKeeper, {
+      random,
+      clock,
+      identifier: hostname,
+      onWarning: (error) => log.warn('An election could not be left yet; it is tried again', { error }),
+    });
+    this.supply = new MinReadySupply(store, isAbandoned, (label) => this.labels.get(label)?.wake());
+    this.unsubscribe = [
+      store.requests.onChange(({ after }) => {
+        if (after !== undefined) this.consider(after);
+      }),
+      store.components.onChange((change) => this.onComponent(change)),
+      store.images.onChange((image) => {
+        for (const label of this.labelsOfImages.get(image) ?? []) this.labels.get(label)?.retry();
+      }),
+      store.onComplete((complete) => {
+        if (complete) this.reconsider();
+      }),
+    ];
+  }
+
+  /** Goes on with another configuration. Labels that no pool of ours has are left to the launchers whose pools have them. */
+  apply(config: NodepoolConfig): void {
+    const wanted = wantedLabels(config);
+    for (const [label, keeper] of this.labels) {
+      if (wanted.has(label)) continue;
+      this.labels.delete(label);
+      this.withdraw(label, Infinity);
+      this.end(keeper);
+    }
+    for (const [label, minReady] of wanted) {
+      const keeper = this.labels.get(label);
+      if (keeper === undefined) this.labels.set(label, this.keeper(label, minReady));
+      else keeper.setMinReady(minReady);
+    }
+    this.labelsOfImages = labelsOfImages(config);
+  }
+
+  /** To be called when a provider becomes abandoned or is served again. */
+  providerChanged(provider: string): void {
+    this.supply.providerChanged(provider);
+  }
+
+  /** Leaves it to other launchers. */
+  async stop(): Promise<void> {
+    for (const unsubscribe of this.unsubscribe) unsubscribe();
+    this.supply.close();
+    for (const keeper of this.labels.values()) this.end(keeper);
+    this.labels.clear();
+    await Promise.all(this.ending);
+  }
+
+  private keeper(label: string, minReady: number): MinReadyLabel {
+    const situation = {
+      supply: () => this.supply.of(label),
+      newEventId: () => this.mark + this.context.random.uuidHex().slice(MARK_LENGTH),
+      withdraw: (count: number) => this.withdraw(label, count),
+    };
+    return new MinReadyLabel(this.context, label, minReady, situation, this.locks);
+  }
+
+  private end(keeper: MinReadyLabel): void {
+    const ended = keeper.stop().finally(() => this.ending.delete(ended));
+    this.ending.add(ended);
+  }
+
+  private reconsider(): void {
+    for (const state of ['fulfilled', 'failed'] as const) {
+      for (const entry of [...this.context.store.requests.inState(state)]) this.consider(entry);
+    }
+    for (const keeper of this.labels.values()) keeper.wake();
+  }
+
+  private consider(entry: RequestEntry): void {
+    const { state, node_types: labels } = entry.request;
+    if ((state !== 'fulfilled' && state !== 'failed') || !this.isOurs(entry)) return;
+    for (const label of labels) {
+      const keeper = this.labels.get(label);
+      if (state === 'fulfilled') keeper?.served();
+      else keeper?.declined();
+    }
+    // Its node is free from then on.
+    this.remove(entry.id);
+  }
+
+  private onComponent({ before, after }: Change<ComponentEntry>): void {
+    const pool = poolOf(after);
+    if (pool === undefined || pool.paused || poolOf(before)?.paused === false) return;
+    for (const label of pool.supported_labels) this.labels.get(label)?.retry();
+  }
+
+  /** Takes back requests of ours that nobody works on yet, the youngest first. */
+  private withdraw(label: string, count: number): void {
+    const waiting = [...this.context.store.requests.inState('requested')].filter(
+      (entry) => this.isOurs(entry) && !entry.locked && entry.request.node_types[0] === label,
+    );
+    for (const entry of waiting.reverse().slice(0, count)) this.remove(entry.id);
+  }
+
+  private isOurs({ request }: RequestEntry): boolean {
+    return request.requestor === MIN_READY_REQUESTOR && request.event_id?.startsWith(this.mark) === true;
+  }
+
+  private remove(requestId: string): void {
+    if (this.removing.has(requestId)) return;
+    this.removing.add(requestId);
+    this.context.tasks.run(`remove request ${requestId}`, async () => {
+      try {
+        await this.context.store.requests.remove(requestId);
+      } catch (error) {
+        // With the session it goes by itself; else it is tried again when ZooKeeper is there again.
+        const fields = { node_request_id: requestId, error };
+        this.context.log.warn('A request for a node to keep ready could not be removed yet', fields);
+      } finally {
+        this.removing.delete(requestId);
+      }
+    });
+  }
+}
+
+/** `min-ready` of the labels that a pool of this configuration has and that are to be kept ready. */
+function wantedLabels(config: NodepoolConfig): ReadonlyMap<string, number> {
+  const wanted = new Map<string, number>();
+  for (const { pools } of config.providers.values()) {
+    for (const { labels } of pools.values()) {
+      for (const label of labels.keys()) {
+        const minReady = config.labels.get(label)?.minReady ?? 0;
+        if (minReady > 0) wanted.set(label, minReady);
+      }
+    }
+  }
+  return wanted;
+}
+
+function labelsOfImages(config: NodepoolConfig): Map<string, readonly string[]> {
+  const found = new Map<string, readonly string[]>();
+  for (const { pools } of config.providers.values()) {
+    for (const { labels } of pools.values()) {
+      for (const { name, image } of labels.values()) {
+        if (image.kind === 'diskimage') found.set(image.name, [...(found.get(image.name) ?? []), name]);
+      }
+    }
+  }
+  return found;
+}
+
+function poolOf(entry: ComponentEntry | undefined): PoolComponentData | undefined {
+  return entry !== undefined && 'supported_labels' in entry.component ? entry.component : undefined;
+}

@@ -1,0 +1,92 @@
+/**
+ * A pool's entry in the component registry. It is made before any cloud is contacted, as `initializing`, and tells from then
+ * on whether requests wait here for room, or for a cloud in trouble.
+ */
+
+import type { ComponentHandle, PoolComponentData } from '@nodepool/store';
+import type { PoolConfig, Timer } from '@nodepool/core';
+import type { LauncherContext } from '../context.js';
+
+/** A shorter shortage of room is not published, milliseconds: each change costs two writes. */
+const PAUSE_AFTER_MS = 1000;
+
+/** The component of a pool that starts. `id` goes into `declined_by`. */
+export function poolComponent(
+  { hostname, version }: Pick<LauncherContext, 'hostname' | 'version'>,
+  id: string,
+  provider: string,
+  { name, labels, priority }: PoolConfig,
+): PoolComponentData {
+  return {
+    hostname,
+    kind: 'pool',
+    state: 'initializing',
+    version,
+    model_api: 0,
+    id,
+    name,
+    provider_name: provider,
+    supported_labels: [...labels.keys()],
+    priority,
+    paused: false,
+  };
+}
+
+export class PoolRegistration {
+  private readonly handle: ComponentHandle<PoolComponentData>;
+  private timer: Timer | undefined;
+  /** Requests have been waiting for room for a while. */
+  private full = false;
+  private inTrouble = false;
+  private closed = false;
+
+  constructor(
+    private readonly context: LauncherContext,
+    component: PoolComponentData,
+  ) {
+    this.handle = context.store.components.register(component);
+  }
+
+  registered(signal: AbortSignal): Promise<void> {
+    return this.handle.registered({ signal });
+  }
+
+  /** To be called once the pool can serve requests. */
+  async running(): Promise<void> {
+    await this.handle.update({ state: 'running' });
+  }
+
+  /** To be called when requests begin or cease to wait for room; the registry learns of it when it lasts. */
+  blocked(blocked: boolean): void {
+    if (!blocked) {
+      this.timer?.cancel();
+      this.timer = undefined;
+      this.full = false;
+      this.publish();
+    } else if (!this.full && this.timer === undefined) {
+      this.timer = this.context.clock.schedule(PAUSE_AFTER_MS, () => {
+        this.timer = undefined;
+        this.full = true;
+        this.publish();
+      });
+    }
+  }
+
+  /** To be called when the provider's cloud fails, and when it works again. */
+  trouble(inTrouble: boolean): void {
+    this.inTrouble = inTrouble;
+    this.publish();
+  }
+
+  async close(): Promise<void> {
+    this.closed = true;
+    this.timer?.cancel();
+    await this.handle.close();
+  }
+
+  private publish(): void {
+    const paused = this.full || this.inTrouble;
+    if (this.closed || paused === this.handle.component.paused) return;
+    this.context.tasks.run('tell whether the pool is paused', () => this.handle.update({ paused }));
+  }
+}

@@ -1,0 +1,142 @@
+/**
+ * The life of one configured provider in this launcher: its pools are registered, it is started, serves, deletes its nodes, is
+ * stopped.
+ */
+
+import { setMaxListeners } from 'node:events';
+import { startProvider, toDriverError, type Logger, type Provider } from '@nodepool/core';
+import type { CandidatePools } from '../requests/candidate-pools.js';
+import { runLeakRounds } from '../maintenance/leak-rounds.js';
+import { Concurrency } from '../scheduling/concurrency.js';
+import type { LauncherContext } from '../context.js';
+import { Deletions } from '../deletion/deletions.js';
+import { driverCall } from './driver-call.js';
+import type { ProviderActivity } from '../diagnostics/activity.js';
+import { PoolWorker } from './pool-worker.js';
+import { ProviderHealth, type ProviderState } from './provider-health.js';
+import { ProviderLimits } from '../quota/provider-limits.js';
+import type { QuotaLedger } from '../quota/quota-ledger.js';
+import type { RequestScheduler } from '../scheduling/request-scheduler.js';
+import type { TurnGate } from '../quota/turn-gate.js';
+
+/** A provider that is stopped may take so long to end, milliseconds; drivers on our frameworks take a third of that at most. */
+const STOP_TIMEOUT_MS = 30_000;
+
+/** Parts that the providers of a launcher share. */
+export interface ProvidersShare {
+  readonly ledger: QuotaLedger;
+  readonly candidates: CandidatePools;
+  readonly scheduler: RequestScheduler;
+  /** Admits questions about labels, of all providers together. */
+  readonly labelGate: TurnGate;
+}
+
+export class ProviderRuntime {
+  private readonly stopping = new AbortController();
+  private readonly log: Logger;
+  private readonly health: ProviderHealth;
+  private readonly limits: ProviderLimits;
+  private readonly pools: readonly PoolWorker[];
+  private deletions: Deletions | undefined;
+  /** The state that the log knows. */
+  private reported: ProviderState['state'] = 'starting';
+  private readonly started: Promise<void>;
+
+  constructor(
+    private readonly context: LauncherContext,
+    readonly provider: Provider,
+    private readonly share: ProvidersShare,
+  ) {
+    const { config } = provider;
+    const { signal } = this.stopping;
+    this.log = context.log.with({ provider: config.name });
+    // One listener per piece of work is no leak.
+    setMaxListeners(0, signal);
+    this.health = new ProviderHealth(context.clock, () => this.healthChanged());
+    this.limits = new ProviderLimits(context, provider, share.ledger, signal);
+    const concurrency = new Concurrency(config.maxConcurrency);
+    const resourcing = { ...share, health: this.health, limits: this.limits, concurrency };
+    // Before any cloud is contacted: until it answers, the pools are candidates that have not decided yet.
+    this.pools = [...config.pools.values()].map((pool) => new PoolWorker(context, provider, pool, resourcing, signal));
+    let ended: () => void = () => undefined;
+    this.started = new Promise((resolve) => (ended = resolve));
+    context.tasks.run(`start provider ${config.name}`, () => this.start().finally(ended));
+  }
+
+  /** True once the provider serves its pools, or is known to be in trouble. */
+  get ready(): boolean {
+    return this.health.state.state !== 'starting';
+  }
+
+  /** Lets go of everything that is in progress, so that it can be taken up again, and ends. */
+  async stop(): Promise<void> {
+    this.health.stop();
+    this.deletions?.stop();
+    this.stopping.abort(new Error(`provider ${this.provider.config.name} is stopped`));
+    await this.orLeftBehind('the start', () => this.started);
+    await Promise.all(this.pools.map((pool) => pool.stop()));
+    await this.orLeftBehind('the end', async () => {
+      this.provider.stop();
+      await this.provider.join();
+    });
+  }
+
+  /** A driver that does not come to an end must not keep everybody else from going on. */
+  private async orLeftBehind(what: string, work: () => Promise<void>): Promise<void> {
+    const { clock } = this.context;
+    const { name, driver } = this.provider.config;
+    const call = { signal: new AbortController().signal, deadline: clock.monotonic() + STOP_TIMEOUT_MS, log: this.log };
+    try {
+      await driverCall(clock, `${what} of provider ${name}`, call, work);
+    } catch (error) {
+      this.log.error('The driver does not let the provider end; it is left behind', toDriverError(error), { driver });
+    }
+  }
+
+  /** What it is doing, for the stack dump and for explanations. */
+  activity(): ProviderActivity {
+    const { name } = this.provider.config;
+    return {
+      provider: name,
+      ...this.health.state,
+      ...this.share.ledger.amountsOfProvider(name),
+      pools: this.pools.map((pool) => pool.activity()),
+      deletions: this.deletions?.ids() ?? [],
+      work: this.provider.inspect?.() ?? [],
+    };
+  }
+
+  /** To be called when limits of tenants have changed. */
+  tenantLimitsChanged(): void {
+    for (const pool of this.pools) pool.tenantLimitsChanged();
+  }
+
+  private async start(): Promise<void> {
+    const { signal } = this.stopping;
+    const { provider, context, health, log } = this;
+    const onFailure = health.startFailed.bind(health);
+    if (!(await startProvider(provider, { ...context, log, onFailure }, signal))) return;
+    this.deletions = new Deletions(context, provider, signal);
+    const { name } = provider.config;
+    context.tasks.run(`look for leaked resources of provider ${name}`, () => runLeakRounds(context, provider, signal));
+    try {
+      await this.limits.load();
+      await Promise.all(this.pools.map((pool) => pool.start()));
+    } catch (error) {
+      if (!signal.aborted) throw error;
+    }
+    if (signal.aborted) return;
+    health.started();
+    log.info('Provider serves its pools');
+  }
+
+  private healthChanged(): void {
+    const { state, reason } = this.health.state;
+    if (state !== this.reported) {
+      if (state === 'trouble') this.log.warn('The provider is in trouble', { reason });
+      else if (this.reported === 'trouble') this.log.info('The provider is not in trouble any more');
+    }
+    this.reported = state;
+    for (const pool of this.pools) pool.healthChanged();
+  }
+}

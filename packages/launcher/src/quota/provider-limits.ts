@@ -1,0 +1,158 @@
+/**
+ * What a provider's cloud allows: the limits that it reports, minus what instances in the same project use that are not
+ * the provider's. Read at the start, anew every few minutes while there is demand, and at once when the cloud has refused
+ * a launch. What cannot be read stays as it was last known. Before the first answer the provider counts as unlimited, not
+ * as full: the cloud itself refuses what is too much, and then the launch waits, while a cloud that does not let us read
+ * its limits would otherwise never be used.
+ */
+
+import { QuotaInformation, toDriverError, type Call, type Instance, type Provider, type Timer } from '@nodepool/core';
+import type { LauncherContext } from '../context.js';
+import { driverCall } from '../provider/driver-call.js';
+import type { QuotaLedger } from './quota-ledger.js';
+
+/** How old limits may become while somebody depends on them. */
+const MAX_AGE_MS = 300_000;
+/** After a failure they are read again so much later, if there is demand. */
+const RETRY_MS = 60_000;
+const CALL_TIMEOUT_MS = 60_000;
+
+export class ProviderLimits {
+  private reading = false;
+  private readAgain = false;
+  private known: { readonly total: QuotaInformation; readonly available: QuotaInformation } | undefined;
+  /** `Clock.monotonic` from which on they are too old. */
+  private staleAt = -Infinity;
+  private timer: Timer | undefined;
+  private readonly listeners = new Set<(changed: boolean) => void>();
+
+  constructor(
+    private readonly context: LauncherContext,
+    private readonly provider: Provider,
+    private readonly ledger: QuotaLedger,
+    /** Aborts when the provider is stopped. */
+    private readonly signal: AbortSignal,
+  ) {
+    signal.addEventListener('abort', () => this.timer?.cancel(), { once: true });
+  }
+
+  /** What the cloud could give if nobody used anything. */
+  get total(): QuotaInformation {
+    return this.known?.total ?? UNLIMITED;
+  }
+
+  /** Resolves once they were read, or could not be read. */
+  async load(): Promise<void> {
+    if (this.provider.getQuotaLimits !== undefined) await this.read();
+  }
+
+  /** Called when they have been read, or could not be; `changed`: they are not as before. Returns how to stop listening. */
+  onRead(listener: (changed: boolean) => void): () => void {
+    this.listeners.add(listener);
+    return () => this.listeners.delete(listener);
+  }
+
+  /** To be called when a decision depends on them. */
+  needed(): void {
+    if (this.context.clock.monotonic() >= this.staleAt) this.refresh();
+  }
+
+  /** To be called when somebody waits for them to allow more: nothing else may happen until they are read. */
+  awaited(): void {
+    const { clock } = this.context;
+    if (this.timer !== undefined || this.provider.getQuotaLimits === undefined || this.signal.aborted) return;
+    this.timer = clock.schedule(Math.max(this.staleAt - clock.monotonic(), 0), () => {
+      this.timer = undefined;
+      this.refresh();
+    });
+  }
+
+  /** The cloud has contradicted them. */
+  invalidate(): void {
+    this.readAgain = this.reading;
+    this.refresh();
+  }
+
+  private refresh(): void {
+    if (this.reading || this.provider.getQuotaLimits === undefined || this.signal.aborted) return;
+    this.context.tasks.run(`read the limits of provider ${this.provider.config.name}`, () => this.read());
+  }
+
+  private async read(): Promise<void> {
+    const { clock } = this.context;
+    this.reading = true;
+    const before = this.known?.available;
+    try {
+      do {
+        this.readAgain = false;
+        await this.readOnce();
+        this.staleAt = clock.monotonic() + MAX_AGE_MS;
+      } while (this.wantsMore());
+    } catch (error) {
+      if (this.signal.aborted) return;
+      this.staleAt = clock.monotonic() + RETRY_MS;
+      this.context.log.warn('The limits of the provider could not be read; it is tried again', {
+        provider: this.provider.config.name,
+        until_then: this.known === undefined ? 'unlimited' : 'as last known',
+        error: toDriverError(error),
+      });
+    } finally {
+      this.reading = false;
+      const after = this.known?.available;
+      const changed = after !== undefined && (before === undefined || !isSame(before, after));
+      // Who waits for them asks again.
+      if (!this.signal.aborted) for (const listener of [...this.listeners]) listener(changed);
+    }
+  }
+
+  private wantsMore(): boolean {
+    return this.readAgain && !this.signal.aborted;
+  }
+
+  private async readOnce(): Promise<void> {
+    const { provider, signal } = this;
+    const { clock, log, store } = this.context;
+    const call: Call = { signal, deadline: clock.monotonic() + CALL_TIMEOUT_MS, log };
+    const what = `reading the limits of provider ${provider.config.name}`;
+    const answer = await driverCall(clock, what, call, async (each) => provider.getQuotaLimits?.(each) ?? UNLIMITED);
+    // Made anew: it may be of another copy of the library, or nonsense, which is found out here.
+    const total = QuotaInformation.limit(answer.toResources());
+    const list = (): Promise<readonly Instance[]> => driverCall(clock, what, call, (each) => provider.listNodes(each));
+    // At a start, the cloud may answer before ZooKeeper has told whose instances are ours.
+    await store.ready({ signal });
+    const others = isUnlimited(total) ? NOTHING : othersUse(await list(), provider.config.name, store.installation.id);
+    if (signal.aborted) return;
+    const available = total.subtract(others);
+    const before = this.known?.available;
+    this.known = { total, available };
+    this.ledger.setProviderLimit(provider.config.name, available);
+    if (before !== undefined && isSame(before, available)) return;
+    log.info('Limits of the provider', {
+      provider: provider.config.name,
+      limits: total.toResources(),
+      used_by_others: others.toResources(),
+    });
+  }
+}
+
+const UNLIMITED = QuotaInformation.limit({});
+const NOTHING = QuotaInformation.use({});
+
+function isUnlimited(limits: QuotaInformation): boolean {
+  return Object.keys(limits.toResources()).length === 0;
+}
+
+function isSame(a: QuotaInformation, b: QuotaInformation): boolean {
+  return JSON.stringify(a.toResources()) === JSON.stringify(b.toResources());
+}
+
+/** Sums what instances of others use. Those of the provider and installation count by their records. */
+function othersUse(instances: readonly Instance[], provider: string, installation: string): QuotaInformation {
+  let use = NOTHING;
+  for (const { tags, deleted, resources } of instances) {
+    const isOurs = (tags.nodepool_installation ?? installation) === installation;
+    if (deleted || (isOurs && tags.nodepool_provider_name === provider)) continue;
+    use = use.add(QuotaInformation.use({ instances: 1, ...resources }));
+  }
+  return use;
+}
