@@ -4,7 +4,8 @@
  */
 
 import { realpathSync } from 'node:fs';
-import { dirname, isAbsolute, join, resolve } from 'node:path';
+import { createRequire } from 'node:module';
+import { dirname, isAbsolute, resolve } from 'node:path';
 import { didYouMean } from '../suggest.js';
 import { isJsonObject, reasonOf, type Driver } from '@nodepool/core';
 import { checkApi, copiesOfCore, CORE_PACKAGE, labelOf, metadataOf } from './compatibility.js';
@@ -234,7 +235,7 @@ async function loadFrom(name: string, found: PackageInfo, manager: PackageManage
     const warning = `version ${found.version} of ${found.name} is installed, and ${version} runs; restart the program to use ${found.version}`;
     return remember({ ...before, warnings: [warning] });
   }
-  const core = await readPackage(await ownFolder());
+  const core = await readPackage(coreFolder());
   checkApi(name, found, core, manager);
   const driver = await driverIn(name, found, manager);
   if (driver === undefined) {
@@ -283,18 +284,7 @@ function describe(found: PackageInfo): Omit<DriverPackage, 'warnings'> {
   };
 }
 
-let ownFolderFound: Promise<string> | undefined;
-
-/** Folder of this package, wherever in it this file is run from. */
-function ownFolder(): Promise<string> {
-  ownFolderFound ??= findOwnFolder(__dirname);
-  return ownFolderFound;
-}
-
-async function findOwnFolder(start: string): Promise<string> {
-  for (let at = start; dirname(at) !== at; at = dirname(at)) {
-    const found = await readPackage(at).catch(() => undefined);
-    if (found?.name === CORE_PACKAGE) return at;
-  }
-  return join(start, '..');
+/** Returns the folder of the copy of core that this process uses. */
+function coreFolder(): string {
+  return dirname(createRequire(__filename).resolve(`${CORE_PACKAGE}/package.json`));
 }

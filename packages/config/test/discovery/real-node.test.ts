@@ -1,46 +1,60 @@
 /** Loading by Node.js itself, whose treatment of modules jest replaces: both kinds of modules, as sites have them. */
 
 import { execFile } from 'node:child_process';
-import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { readFileSync, symlinkSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
-import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { transformSync } from '@swc/core';
 import { DRIVER_BODY, Site } from './site.js';
 
-const SOURCES = join(__dirname, '..', '..', 'src');
+const CONFIG = join(__dirname, '..', '..');
+const CORE = dirname(require.resolve('@nodepool/core/package.json'));
+const DISCOVERY = './packages/config/src/discovery/discovery.js';
 
+/** The sources of config and core, compiled, with their dependencies. */
+let compiled: Site;
 let site: Site;
+
+beforeAll(() => {
+  compiled = new Site();
+  compile(CONFIG, 'config', 'src/discovery/discovery.ts', new Set());
+  compile(CORE, 'core', 'src/index.ts', new Set());
+  compiled.write(
+    'core/package.json',
+    JSON.stringify({ name: '@nodepool/core', version: '0.0.0', main: 'src/index.js' }),
+  );
+  compiled.link('node_modules/@nodepool/core', 'core');
+  symlinkSync(join(CONFIG, 'node_modules', 'semver'), join(compiled.path, 'node_modules', 'semver'));
+});
 
 beforeEach(() => {
   site = new Site();
-  compile('driver/discovery/discovery.ts', new Set());
-  symlinkSync(join(SOURCES, '..', 'node_modules'), join(site.path, 'core', 'node_modules'));
+  symlinkSync(compiled.path, join(site.path, 'packages'));
 });
 
 afterEach(() => site.remove());
+afterAll(() => compiled.remove());
 
-/** Compiles the file and what it imports of ours into the site. */
-function compile(file: string, done: Set<string>): void {
+/** Compiles the file and what it imports of the same package into a folder of the package's name. */
+function compile(folder: string, name: string, file: string, done: Set<string>): void {
   if (done.has(file)) return;
   done.add(file);
-  const { code } = transformSync(readFileSync(join(SOURCES, file), 'utf8'), {
+  const { code } = transformSync(readFileSync(join(folder, file), 'utf8'), {
     filename: file,
     jsc: { target: 'es2022', parser: { syntax: 'typescript' } },
     module: { type: 'commonjs', ignoreDynamic: true },
   });
-  const output = join(site.path, 'core', file.replace(/\.ts$/, '.js'));
-  mkdirSync(dirname(output), { recursive: true });
-  writeFileSync(output, code);
+  compiled.write(join(name, file.replace(/\.ts$/, '.js')), code);
   for (const [, relative] of code.matchAll(/require\("(\.[^"]+)\.js"\)/g)) {
-    compile(join(dirname(file), `${relative ?? ''}.ts`), done);
+    compile(folder, name, join(dirname(file), `${relative ?? ''}.ts`), done);
   }
 }
 
 /** Loads a driver in a process of its own; gives its name, or what went wrong. */
 async function load(name: string): Promise<string> {
   const program = `
-    const { loadDriver } = require('./core/driver/discovery/discovery.js');
+    const { loadDriver } = require('${DISCOVERY}');
     loadDriver(${JSON.stringify(name)}, { aliases: new Map(), configFolder: process.cwd(), folders: [process.cwd()] }).then(
       (loaded) => console.log(loaded.driver.name),
       (error) => console.log(error.reason + ': ' + error.message),
@@ -92,7 +106,7 @@ describe('a driver that is installed while the program runs', () => {
   async function loadTwice(name: string, change: string): Promise<unknown> {
     const program = `
       const { readFileSync, renameSync, symlinkSync, unlinkSync, writeFileSync } = require('node:fs');
-      const { loadDriver } = require('./core/driver/discovery/discovery.js');
+      const { loadDriver } = require('${DISCOVERY}');
       const search = { aliases: new Map(), configFolder: process.cwd(), folders: [process.cwd()] };
       const load = () => loadDriver(${JSON.stringify(name)}, search).then(
         ({ driver, version, warnings }) => [driver.name, version, warnings],
