@@ -38,7 +38,7 @@ export class LauncherProcess {
   private readonly closeStore: () => void;
   private ending = false;
   /** When it was last given a configuration, milliseconds since the start. */
-  configuredAt = 0;
+  configuredAt: number;
   /** Steps until it dies of itself; undefined: it does not. */
   private stepsToLive: number | undefined;
 
@@ -49,6 +49,7 @@ export class LauncherProcess {
   ) {
     const { server, checker, random, scanner, log, mutation } = surroundings;
     this.configs = [site];
+    this.configuredAt = process.clock.monotonic();
     this.zooKeeper = server.connect({ sessionTimeoutMs: SESSION_TIMEOUT_MS, clock: process.clock, random });
     const path = {
       process,

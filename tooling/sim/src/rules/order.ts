@@ -105,9 +105,9 @@ function limitsOf({ tenant_name: tenant }: JsonObject, { node, isNew }: Place, s
   return isNew ? [ofPool, ofProvider] : [];
 }
 
-/** Returns true if the pool could serve the request, and leaves it to no other one. */
+/** Returns true if the pool could serve the request now, and leaves it to no other one. */
 function isOpen(pool: JsonObject, request: JsonObject, pools: readonly JsonObject[]): boolean {
-  if (!canServe(pool, request)) return false;
+  if (pool['state'] !== 'running' || !canServe(pool, request)) return false;
   if (request['provider'] !== null && request['provider'] !== pool['provider_name']) return false;
   return !pools.some(
     (other) =>
