@@ -4,11 +4,17 @@ import js from '@eslint/js';
 import tseslint from 'typescript-eslint';
 import { importDirection } from './tooling/eslint/import-direction.mjs';
 
-// Tests have a project of their own, which the nearest tsconfig.json does not name. Run in a package's folder, eslint needs
-// that package's only.
-const TEST_PROJECTS = existsSync('tsconfig.test.json')
-  ? ['tsconfig.test.json']
-  : ['packages/*/tsconfig.test.json', 'tooling/*/tsconfig.test.json'];
+const inPackage = existsSync('tsconfig.json');
+
+// In the root, one program has the sources of all packages, so that each file is parsed and checked once. The browser's
+// types differ, hence those programs of their own.
+const ROOT_PROJECTS = [
+  'tsconfig.lint.json',
+  'packages/launcher/src/web/status/client/tsconfig.json',
+  'tooling/status-page/tsconfig.json',
+  'tooling/status-page/tsconfig.test.json',
+];
+const projects = (project) => ({ projectService: false, project, tsconfigRootDir: process.cwd() });
 
 export default tseslint.config(
   {
@@ -21,7 +27,7 @@ export default tseslint.config(
   js.configs.recommended,
   tseslint.configs.strictTypeChecked,
   {
-    languageOptions: { parserOptions: { projectService: true } },
+    languageOptions: { parserOptions: inPackage ? { projectService: true } : projects(ROOT_PROJECTS) },
     plugins: { nodepool: { rules: { 'import-direction': importDirection } } },
     rules: {
       'nodepool/import-direction': 'error',
@@ -42,9 +48,8 @@ export default tseslint.config(
   },
   {
     files: ['**/test/**/*.ts'],
-    languageOptions: {
-      parserOptions: { projectService: false, project: TEST_PROJECTS, tsconfigRootDir: process.cwd() },
-    },
+    // Tests have a project of their own, which the nearest tsconfig.json does not name.
+    languageOptions: inPackage ? { parserOptions: projects(['tsconfig.test.json']) } : {},
     rules: {
       '@typescript-eslint/no-non-null-assertion': 'off',
       '@typescript-eslint/no-unsafe-assignment': 'off',

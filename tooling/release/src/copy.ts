@@ -10,9 +10,6 @@ import { objectAt, stringAt } from '@nodepool/core';
 import { run } from './command.js';
 import { readWorkspace, type PublicPackage, type Workspace } from './workspace.js';
 
-/** The build of a package that has no further step. */
-const COMPILE_ONLY = 'tsc -b';
-
 /** Of the commits and tags in a copy. */
 const NOBODY = {
   GIT_AUTHOR_NAME: 'Release rehearsal',
@@ -61,12 +58,12 @@ export async function resetTo(folder: string, commitId: string): Promise<void> {
   await git(['clean', '--quiet', '--force', '-d'], folder);
 }
 
-/** Compiles packages of a copy, and what they need; then runs the further steps of their builds. */
+/** Compiles packages of a copy, and what they need; then bundles the dependencies that a package contains. */
 export async function build(root: string, packages: readonly PublicPackage[]): Promise<void> {
   await run(join(root, 'node_modules', '.bin', 'tsc'), ['-b', ...packages.map(({ folder }) => folder)], { cwd: root });
   for (const { folder, manifest } of packages) {
-    if (stringAt(objectAt(manifest, 'scripts') ?? {}, 'build') === COMPILE_ONLY) continue;
-    await run('npm', ['run', '--silent', 'build'], { cwd: folder });
+    if (stringAt(objectAt(manifest, 'scripts') ?? {}, 'bundle') === undefined) continue;
+    await run('npm', ['run', '--silent', 'bundle'], { cwd: folder });
   }
 }
 
