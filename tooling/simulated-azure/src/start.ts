@@ -1,10 +1,10 @@
 /** Puts a simulated Azure together and serves it. */
 
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { systemClock, systemRandom, type Clock, type RandomSource } from '@nodepool/core';
-import { makeCertificates } from '@nodepool/dev-zookeeper';
+import { serverCertificate } from './certificate.js';
 import { Cloud } from './cloud.js';
 import { Disks } from './disks.js';
 import { CallLog, FaultPlan } from './faults.js';
@@ -51,7 +51,9 @@ export async function startSimulatedAzure(options: SimulatedAzureOptions = {}): 
   const { clock = systemClock, random = systemRandom } = options;
   let settings: CloudSettings = { ...DEFAULT_SETTINGS, ...options.settings };
   const folder = await mkdtemp(join(tmpdir(), 'simulated-azure-'));
-  const certificates = await makeCertificates(folder);
+  const { cert, key, ca } = await serverCertificate();
+  const caFile = join(folder, 'ca.pem');
+  await writeFile(caFile, ca);
   const faults = new FaultPlan();
   const calls = new CallLog();
   const cloud = new Cloud(clock, random, faults, () => settings);
@@ -61,8 +63,8 @@ export async function startSimulatedAzure(options: SimulatedAzureOptions = {}): 
   const disks = new Disks(cloud);
   const server = new CloudServer({
     ...{ clock, faults, calls, settings: cloud.settings },
-    cert: await readFile(certificates.serverCert, 'utf8'),
-    key: await readFile(certificates.serverKey, 'utf8'),
+    cert,
+    key,
     routes: [login, machines, new Networks(cloud), disks, new Region(cloud, machines)].flatMap((service) =>
       service.routes(),
     ),
@@ -71,7 +73,7 @@ export async function startSimulatedAzure(options: SimulatedAzureOptions = {}): 
   cloud.base = await server.listen(options.port ?? 0);
   const authFile = join(folder, 'auth.json');
   const endpoints = { activeDirectoryEndpointUrl: cloud.base, resourceManagerEndpointUrl: `${cloud.base}/` };
-  await writeFile(authFile, JSON.stringify({ ...ACCOUNT, ...endpoints, caFile: certificates.ca }, null, 2));
+  await writeFile(authFile, JSON.stringify({ ...ACCOUNT, ...endpoints, caFile }, null, 2));
   return {
     ...{ url: cloud.base, authFile, faults, calls, machines, disks },
     list: (type) => cloud.store.list(type),

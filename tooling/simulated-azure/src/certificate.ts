@@ -1,0 +1,36 @@
+/** The certificate that simulated Azures show. */
+
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { makeCertificates } from '@nodepool/dev-zookeeper';
+
+/** Texts of PEM files. */
+export interface ServerCertificate {
+  readonly cert: string;
+  readonly key: string;
+  /** The authority that signed it. */
+  readonly ca: string;
+}
+
+let made: Promise<ServerCertificate> | undefined;
+
+/** Returns the certificate of this process. All servers of a process share it, since openssl is slow to make one. */
+export function serverCertificate(): Promise<ServerCertificate> {
+  return (made ??= make());
+}
+
+async function make(): Promise<ServerCertificate> {
+  const folder = await mkdtemp(join(tmpdir(), 'simulated-azure-'));
+  try {
+    const files = await makeCertificates(folder);
+    const [cert, key, ca] = await Promise.all([
+      readFile(files.serverCert, 'utf8'),
+      readFile(files.serverKey, 'utf8'),
+      readFile(files.ca, 'utf8'),
+    ]);
+    return { cert, key, ca };
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}
