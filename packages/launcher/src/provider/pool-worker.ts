@@ -127,10 +127,6 @@ export class PoolWorker implements Pool, HandlerPool {
     const { store } = this.context;
     this.deciding = true;
     this.unsubscribe = [
-      store.nodes.onChange((change) => this.onNode(change)),
-      store.requests.onChange(({ id, after }) => {
-        if (after === undefined) this.service.acceptances.withdrawn(id);
-      }),
       store.images.onChange((image) => {
         if (this.running && this.labels.imageChanged(image)) this.reconsiderAll();
       }),
@@ -185,6 +181,16 @@ export class PoolWorker implements Pool, HandlerPool {
   /** To be called when limits of tenants have changed. */
   tenantLimitsChanged(): void {
     this.reconsiderAll();
+  }
+
+  /** To be called when a node of the provider has changed. */
+  nodeChanged({ before, after }: Change<NodeEntry>): void {
+    const node = (after ?? before)?.node;
+    if (!this.deciding || node === undefined) return;
+    const available = after?.node.state === 'ready' && after.node.allocated_to === null && !after.locked;
+    // A launch that the cloud has refused leaves a record of nothing, whose end makes no room.
+    if (after === undefined && node.external_id !== null) this.service.shortage.end();
+    if (after === undefined || available) this.service.wake();
   }
 
   declined(request: NodeRequest): Partial<NodeRequestData> {
@@ -256,15 +262,6 @@ export class PoolWorker implements Pool, HandlerPool {
 
   decided(requestId: string, what: string, reason?: string): void {
     this.context.decisions.record('request', requestId, this.by, what, reason);
-  }
-
-  private onNode({ before, after }: Change<NodeEntry>): void {
-    const node = (after ?? before)?.node;
-    if (node?.provider !== this.place.provider) return;
-    const available = after?.node.state === 'ready' && after.node.allocated_to === null && !after.locked;
-    // A launch that the cloud has refused leaves a record of nothing, whose end makes no room.
-    if (after === undefined && node.external_id !== null) this.service.shortage.end();
-    if (after === undefined || available) this.service.wake();
   }
 
   /** Everything that a decision depends on may have changed. */

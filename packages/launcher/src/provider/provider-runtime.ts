@@ -37,6 +37,7 @@ export class ProviderRuntime {
   private readonly health: ProviderHealth;
   private readonly limits: ProviderLimits;
   private readonly pools: readonly PoolWorker[];
+  private readonly unsubscribe: () => void;
   private deletions: Deletions | undefined;
   /** The state that the log knows. */
   private reported: ProviderState['state'] = 'starting';
@@ -58,6 +59,10 @@ export class ProviderRuntime {
     const resourcing = { ...share, health: this.health, limits: this.limits, concurrency };
     // Before any cloud is contacted: until it answers, the pools are candidates that have not decided yet.
     this.pools = [...config.pools.values()].map((pool) => new PoolWorker(context, provider, pool, resourcing, signal));
+    this.unsubscribe = context.store.nodes.onChange((change) => {
+      if ((change.after ?? change.before)?.node.provider !== config.name) return;
+      for (const pool of this.pools) pool.nodeChanged(change);
+    });
     let ended: () => void = () => undefined;
     this.started = new Promise((resolve) => (ended = resolve));
     context.tasks.run(`start provider ${config.name}`, () => this.start().finally(ended));
@@ -72,6 +77,7 @@ export class ProviderRuntime {
   async stop(): Promise<void> {
     this.health.stop();
     this.deletions?.stop();
+    this.unsubscribe();
     this.stopping.abort(new Error(`provider ${this.provider.config.name} is stopped`));
     await this.orLeftBehind('the start', () => this.started);
     await Promise.all(this.pools.map((pool) => pool.stop()));

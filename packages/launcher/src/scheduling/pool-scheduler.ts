@@ -101,6 +101,10 @@ export class PoolScheduler implements ScheduledPool {
     return declinedBy.includes(this.pool.id);
   }
 
+  withdrawn(requestId: string): void {
+    this.acceptances.withdrawn(requestId);
+  }
+
   /** Offers everything to the pool again: it may decide otherwise now. */
   reconsider(): void {
     this.scheduler.offerAllTo(this);
@@ -167,7 +171,7 @@ export class PoolScheduler implements ScheduledPool {
     concurrency.begin(this.wake);
     // Those that wait for their turn get in line again.
     if (this.inLine.size > 0) this.scheduler.offer(this.inLine, this);
-    this.scheduler.taken(entry.id);
+    this.scheduler.taken(entry.id, this);
     this.acceptances.serve({ entry, assignment, handler, reservation });
     return true;
   }
@@ -192,7 +196,7 @@ export class PoolScheduler implements ScheduledPool {
   }
 
   private decline(entry: RequestEntry, reason: string): true {
-    this.scheduler.taken(entry.id);
+    this.scheduler.taken(entry.id, this);
     this.acceptances.decline(entry, reason);
     return true;
   }
@@ -246,7 +250,7 @@ export class PoolScheduler implements ScheduledPool {
     const reason = lacks.map(lackInWords).join('; ') || 'the cloud said a moment ago that it has none';
     if (lacks.length > 0 && of.begun) {
       this.forget(of);
-      this.scheduler.taken(entry.id);
+      this.scheduler.taken(entry.id, this);
       this.acceptances.handBack({ entry, assignment }, reason);
       return true;
     }

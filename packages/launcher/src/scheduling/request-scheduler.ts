@@ -31,6 +31,8 @@ export interface ScheduledPool {
   firstChanged(of: RequestClass): void;
   /** Everything that was to be offered has been. */
   settled(): void;
+  /** The requestor has deleted a request that the pool has taken. */
+  withdrawn(requestId: string): void;
 }
 
 /** The pools to which a class is to be offered. */
@@ -45,6 +47,8 @@ export class RequestScheduler {
   private readonly pools = new Set<ScheduledPool>();
   /** In the hands of a pool, and not yet written. */
   private readonly writing = new Set<string>();
+  /** By request: the pool that has taken it. */
+  private readonly holders = new Map<string, ScheduledPool>();
   private readonly offers = new Map<RequestClass, Offer>();
   /** Classes to be offered, in the order of service. */
   private agenda: RequestClass[] = [];
@@ -68,7 +72,13 @@ export class RequestScheduler {
   ) {
     this.deferred = new DeferredRequests(clock, (id) => this.open.show(id));
     this.open = new OpenRequests(store, (of, sooner) => this.firstChanged(of, sooner));
-    this.unsubscribe = [candidates.onChange(() => this.offerAll()), store.onComplete(() => this.offerAll())];
+    this.unsubscribe = [
+      candidates.onChange(() => this.offerAll()),
+      store.onComplete(() => this.offerAll()),
+      store.requests.onChange(({ id, after }) => {
+        if (after === undefined) this.holders.get(id)?.withdrawn(id);
+      }),
+    ];
   }
 
   /** Requests that are left alone for a while after a failure. */
@@ -113,8 +123,9 @@ export class RequestScheduler {
   }
 
   /** A pool takes the request into its hands. */
-  taken(requestId: string): void {
+  taken(requestId: string, pool: ScheduledPool): void {
     this.writing.add(requestId);
+    this.holders.set(requestId, pool);
     this.open.hide(requestId);
   }
 
@@ -126,6 +137,7 @@ export class RequestScheduler {
   /** The pool holds nothing of the request any more, which is to be left alone for `delayMs`. */
   finished(requestId: string, delayMs: number): void {
     this.written(requestId);
+    this.holders.delete(requestId);
     if (delayMs > 0) this.deferred.add(requestId, delayMs);
     else this.open.show(requestId);
   }
