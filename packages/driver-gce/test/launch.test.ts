@@ -153,7 +153,7 @@ describe('an instance', () => {
     const { cloud, provider } = await openWith(undefined, { bootMs: 10_000 });
     const ids = Array.from({ length: 10 }, (_, index) => String(index + 1).padStart(10, '0'));
     await provider.end(Promise.all(ids.map((id) => provider.begin(id))));
-    const { 'instances.list': lists = 0, ...calls } = cloud.calls();
+    const { 'instances.list': lists = 0, ...calls } = cloud.calls.byOperation();
     expect(calls).toEqual({
       'regions.get': 1,
       'instances.insert': 10,

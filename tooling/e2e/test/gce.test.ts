@@ -40,7 +40,7 @@ async function openCloud(): Promise<ChainCloud> {
     images: () => cloud.inspect.images().length,
     leftovers: () => cloud.inspect.instances(),
     instances: () => cloud.inspect.instances().length,
-    calls: () => Object.values(cloud.calls()).reduce((sum, count) => sum + count, 0),
+    calls: () => cloud.calls.count(),
     uploadLeftovers: () => cloud.inspect.objects(),
     close: () => cloud.close(),
   };

@@ -1,13 +1,14 @@
-/** The state that the services share, and answers that all of them give. */
+/** State that the services share, and answers that all of them give. */
 
-import { isJsonObject, type Clock, type JsonObject, type JsonValue, type RandomSource } from '@nodepool/core';
+import { isJsonObject, type JsonObject, type JsonValue } from '@nodepool/core';
 import { Definitions } from './definitions.js';
-import type { Answer, Exchange } from './exchange.js';
-import type { FaultPlan } from './faults.js';
+import { CloudState, type Answer, type SimulatedCloudOptions } from '@nodepool/simulated-cloud';
+import { listAge, type AzureContext } from './request-context.js';
+import type { AzureFaults } from './faults.js';
 import { textIn } from './fields.js';
 import { Operations, type NewOperation } from './operations.js';
-import { notFound, Refusal } from './refusal.js';
-import { ACCOUNT, LOCATIONS, SAMPLE_LIMITS, type CloudSettings } from './settings.js';
+import { notFound, ArmError } from './api-error.js';
+import { ACCOUNT, DEFAULT_SETTINGS, LOCATIONS, SAMPLE_LIMITS, type CloudSettings } from './settings.js';
 import { idOf, Store, tagsIn, type Resource, type ResourceType } from './store.js';
 
 /** Fields that name the user of a resource. */
@@ -17,7 +18,7 @@ const MAX_TAG_NAME = 512;
 const MAX_TAG_VALUE = 256;
 const TAG_NAME_REFUSES = /[<>%&\\?/]/;
 
-export class Cloud {
+export class Cloud extends CloudState<CloudSettings> {
   readonly store: Store;
   readonly operations: Operations;
   /** Locations by lower-case name. */
@@ -26,16 +27,14 @@ export class Cloud {
   readonly compute = new Definitions('compute');
   readonly network = new Definitions('network');
   readonly resources = new Definitions('resources');
-  base = '';
 
   constructor(
-    readonly clock: Clock,
-    readonly random: RandomSource,
-    readonly faults: FaultPlan,
-    readonly settings: () => CloudSettings,
+    options: SimulatedCloudOptions<CloudSettings>,
+    readonly faults: AzureFaults,
   ) {
-    this.store = new Store(clock);
-    this.operations = new Operations(clock, random);
+    super(options, DEFAULT_SETTINGS);
+    this.store = new Store(this.clock);
+    this.operations = new Operations(this.clock, this.random);
   }
 
   /** Returns a resource as an answer shows it, without references to deleted users. */
@@ -63,30 +62,30 @@ export class Cloud {
   }
 
   /** Answers with one resource. */
-  get(type: ResourceType, { params }: Exchange, more: JsonObject = {}): Answer {
+  get(type: ResourceType, { params }: AzureContext, more: JsonObject = {}): Answer {
     return { status: 200, body: this.shown(this.find(type, params), more) };
   }
 
   /** Answers with a page of a type: of a group, or of the subscription if the path names none. */
-  list(type: ResourceType, exchange: Exchange): Answer {
-    const [group] = exchange.params;
+  list(type: ResourceType, context: AzureContext): Answer {
+    const [group] = context.params;
     if (group !== undefined) this.requireGroup(group);
     const found = this.store
-      .list(type, exchange.lagMs)
+      .list(type, listAge(context))
       .filter((one) => group === undefined || one.group.toLowerCase() === group.toLowerCase());
     return this.page(
       found.map((one) => this.shown(one)),
-      exchange,
+      context,
     );
   }
 
   /** Replaces the tags, the only change that the simulation knows; throws if another one is wanted. */
-  patch(type: ResourceType, { params, json }: Exchange): Resource {
+  patch(type: ResourceType, { params, json }: AzureContext): Resource {
     const found = this.find(type, params);
     const { tags, ...other } = json();
     const [change] = Object.keys(other);
     if (change !== undefined) {
-      throw new Refusal(409, 'PropertyChangeNotAllowed', `Changing property '${change}' is not allowed.`);
+      throw new ArmError(409, 'PropertyChangeNotAllowed', `Changing property '${change}' is not allowed.`);
     }
     checkTags(tags);
     if (tags !== undefined) found.tags = tagsIn(tags);
@@ -96,22 +95,22 @@ export class Cloud {
   /** The client polls the end of the operation at addresses of its own. */
   accepted(operation: NewOperation, status: 200 | 201 | 202, body?: JsonValue): Answer {
     const id = this.operations.start(operation);
-    const address = `${this.base}/subscriptions/${ACCOUNT.subscriptionId}/providers/Microsoft.Compute/locations/here`;
+    const address = `${this.url}/subscriptions/${ACCOUNT.subscriptionId}/providers/Microsoft.Compute/locations/here`;
     return {
       status,
       body,
       headers: {
         'Azure-AsyncOperation': `${address}/operations/${id}?api-version=2025-04-01`,
         Location: `${address}/results/${id}?api-version=2025-04-01`,
-        'Retry-After': String(this.settings().retryAfterSeconds),
+        'Retry-After': String(this.settings.retryAfterSeconds),
       },
     };
   }
 
   /** A page of a list, with the address of the next one. */
-  page(items: readonly JsonObject[], { query, url }: Exchange): Answer {
+  page(items: readonly JsonObject[], { query, url }: AzureContext): Answer {
     const start = Number(query.get('$skiptoken') ?? 0);
-    const end = start + this.settings().pageLimit;
+    const end = start + this.settings.pageLimit;
     const next = new URL(url);
     next.searchParams.set('$skiptoken', String(end));
     return {
@@ -122,7 +121,7 @@ export class Cloud {
 
   requireGroup(group: string): void {
     if (this.groups.has(group.toLowerCase())) return;
-    throw new Refusal(404, 'ResourceGroupNotFound', `Resource group '${group}' could not be found.`);
+    throw new ArmError(404, 'ResourceGroupNotFound', `Resource group '${group}' could not be found.`);
   }
 
   /** Checks the parts that all resources have: group, name, location, zones and tags. Returns the location. */
@@ -131,7 +130,7 @@ export class Cloud {
     const { zones: wanted } = body;
     const location = textIn(body, 'location');
     if (!RESOURCE_NAMES[type].test(name)) {
-      throw new Refusal(
+      throw new ArmError(
         400,
         'InvalidParameter',
         `The entity name '${name}' is invalid according to its validation rule.`,
@@ -140,14 +139,14 @@ export class Cloud {
     const known = LOCATIONS.find((one) => sameLocation(one.name, location));
     if (known === undefined) {
       const message = `The provided location '${location}' is not available for resource type '${type}'.`;
-      throw new Refusal(400, 'LocationNotAvailableForResourceType', message);
+      throw new ArmError(400, 'LocationNotAvailableForResourceType', message);
     }
     if (Array.isArray(wanted)) {
       const zones: readonly unknown[] = wanted;
       const wrong = zones.find((zone) => typeof zone !== 'string' || !known.zones.includes(zone));
       if (wrong !== undefined || zones.length > 1) {
         const message = `The zone(s) '${zones.join()}' for resource '${type}/${name}' is not supported.`;
-        throw new Refusal(400, 'InvalidAvailabilityZone', message);
+        throw new ArmError(400, 'InvalidAvailabilityZone', message);
       }
     }
     checkTags(body['tags']);
@@ -166,7 +165,7 @@ const RESOURCE_NAMES: Readonly<Record<ResourceType, RegExp>> = {
 
 export function checkName(type: ResourceType, name: string): void {
   if (RESOURCE_NAMES[type].test(name)) return;
-  throw new Refusal(400, 'InvalidResourceName', `Resource name ${name} is invalid.`);
+  throw new ArmError(400, 'InvalidResourceName', `Resource name ${name} is invalid.`);
 }
 
 export function checkTags(tags: JsonValue | undefined): void {
@@ -177,8 +176,8 @@ export function checkTags(tags: JsonValue | undefined): void {
       TAG_NAME_REFUSES.test(name) ||
       (typeof value === 'string' && value.length > MAX_TAG_VALUE),
   );
-  if (wrong !== undefined) throw new Refusal(400, 'InvalidTagNameCharacters', `The tag '${wrong[0]}' is invalid.`);
-  if (entries.length > MAX_TAGS) throw new Refusal(400, 'TooManyTags', `At most ${MAX_TAGS} tags are allowed.`);
+  if (wrong !== undefined) throw new ArmError(400, 'InvalidTagNameCharacters', `The tag '${wrong[0]}' is invalid.`);
+  if (entries.length > MAX_TAGS) throw new ArmError(400, 'TooManyTags', `At most ${MAX_TAGS} tags are allowed.`);
 }
 
 /** Locations are written `centralus` and `Central US`. */

@@ -1,9 +1,9 @@
 /** Microsoft's published definitions of its APIs. Requests to the simulation, and its answers, are validated against them. */
 
-import { isJsonObject, type JsonObject, type JsonValue } from '@nodepool/core';
-import Ajv, { type ErrorObject, type ValidateFunction } from 'ajv';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { isJsonObject, type JsonObject, type JsonValue } from '@nodepool/core';
+import { Validator } from '@nodepool/simulated-cloud';
 
 export type Service = 'compute' | 'network' | 'resources';
 
@@ -32,13 +32,12 @@ const PAGE = '$skiptoken';
 
 export class Definitions {
   private readonly document: Document;
-  private readonly ajv = new Ajv({ strict: false, allErrors: false });
-  private readonly validators = new Map<string, ValidateFunction>();
+  private readonly validator: Validator;
 
   constructor(service: Service) {
     const file = join(__dirname, '..', 'definitions', `${service}.json`);
     this.document = JSON.parse(readFileSync(file, 'utf8')) as Document;
-    this.ajv.addSchema({ $id: 'api', $defs: closed(this.document.$defs) as JsonObject });
+    this.validator = new Validator(closed(this.document.$defs) as JsonObject);
   }
 
   /** Returns an operation, e.g. `virtualMachines.get`. Throws if Microsoft has not published it. */
@@ -56,7 +55,7 @@ export class Definitions {
   }
 
   /** Returns the reason why Azure does not give such an answer; undefined if it does. */
-  answerProblem(name: string, status: number, body: JsonValue | undefined): string | undefined {
+  answerProblem(name: string, status: number, body: unknown): string | undefined {
     const schema = this.operation(name).responses[String(status)];
     if (schema === undefined) return `status ${status} is not published`;
     if (body === undefined) return undefined;
@@ -79,22 +78,9 @@ export class Definitions {
     return missing === undefined ? undefined : `parameter ${missing[0]} is missing`;
   }
 
-  private problem(id: string, schema: JsonObject, value: JsonValue): string | undefined {
-    let validate = this.validators.get(id);
-    if (validate === undefined) {
-      validate = this.ajv.compile(closed(schema) as JsonObject);
-      this.validators.set(id, validate);
-    }
-    if (validate(value)) return undefined;
-    const [error] = validate.errors ?? [];
-    return error === undefined ? 'is invalid' : describe(error);
+  private problem(id: string, schema: JsonObject, value: unknown): string | undefined {
+    return this.validator.problem(id, () => closed(schema) as JsonObject, value);
   }
-}
-
-function describe({ instancePath, message = '', params }: ErrorObject): string {
-  const details = 'additionalProperty' in params ? `: ${String(params['additionalProperty'])}` : '';
-  const allowed = 'allowedValues' in params ? `: ${String(params['allowedValues'])}` : '';
-  return `${instancePath.slice(1)} ${message}${details}${allowed}`.trim();
 }
 
 /** Refuses fields that are not published, as the resource providers do, and gives references their document. */

@@ -3,9 +3,10 @@
 import { isDeepStrictEqual } from 'node:util';
 import { isJsonObject, type JsonObject } from '@nodepool/core';
 import type { Cloud } from './cloud.js';
-import { published, type Answer, type Exchange, type Route } from './exchange.js';
+import type { Answer } from '@nodepool/simulated-cloud';
+import { published, type AzureContext, type AzureRoute } from './request-context.js';
 import { objectIn, textIn } from './fields.js';
-import { notFound, Refusal } from './refusal.js';
+import { notFound, ArmError } from './api-error.js';
 import { tagsIn, type Resource } from './store.js';
 
 const DISK = 'Microsoft.Compute/disks';
@@ -25,33 +26,33 @@ export class Disks {
 
   constructor(private readonly cloud: Cloud) {}
 
-  routes(): readonly Route[] {
+  routes(): readonly AzureRoute[] {
     const { cloud } = this;
-    const route = (operation: string, name: string, handle: Route['handle']): Route =>
+    const route = (operation: string, name: string, handle: AzureRoute['handle']): AzureRoute =>
       published(cloud.compute, operation, name, handle);
-    const patch = (type: typeof DISK | typeof IMAGE, exchange: Exchange): Answer => ({
+    const patch = (type: typeof DISK | typeof IMAGE, context: AzureContext): Answer => ({
       status: 200,
-      body: cloud.shown(cloud.patch(type, exchange)),
+      body: cloud.shown(cloud.patch(type, context)),
     });
     return [
-      route('disks.put', 'disks.createOrUpdate', (exchange) => this.putDisk(exchange)),
-      route('disks.get', 'disks.get', (exchange) => cloud.get(DISK, exchange)),
-      route('disks.patch', 'disks.update', (exchange) => patch(DISK, exchange)),
-      route('disks.list', 'disks.listByResourceGroup', (exchange) => cloud.list(DISK, exchange)),
+      route('disks.put', 'disks.createOrUpdate', (context) => this.putDisk(context)),
+      route('disks.get', 'disks.get', (context) => cloud.get(DISK, context)),
+      route('disks.patch', 'disks.update', (context) => patch(DISK, context)),
+      route('disks.list', 'disks.listByResourceGroup', (context) => cloud.list(DISK, context)),
       route('disks.delete', 'disks.delete', ({ params }) => this.deleteDisk(params)),
-      route('disks.beginGetAccess', 'disks.grantAccess', (exchange) => this.grant(exchange)),
+      route('disks.beginGetAccess', 'disks.grantAccess', (context) => this.grant(context)),
       route('disks.endGetAccess', 'disks.revokeAccess', ({ params }) => this.revoke(params)),
-      route('images.put', 'images.createOrUpdate', (exchange) => this.putImage(exchange)),
-      route('images.get', 'images.get', (exchange) => cloud.get(IMAGE, exchange)),
-      route('images.patch', 'images.update', (exchange) => patch(IMAGE, exchange)),
-      route('images.list', 'images.listByResourceGroup', (exchange) => cloud.list(IMAGE, exchange)),
+      route('images.put', 'images.createOrUpdate', (context) => this.putImage(context)),
+      route('images.get', 'images.get', (context) => cloud.get(IMAGE, context)),
+      route('images.patch', 'images.update', (context) => patch(IMAGE, context)),
+      route('images.list', 'images.listByResourceGroup', (context) => cloud.list(IMAGE, context)),
       route('images.delete', 'images.delete', ({ params }) => this.deleteImage(params)),
       {
         operation: 'pages.put',
         method: 'PUT',
-        path: /^\/blobs\/([^/]+)$/,
+        path: '/blobs/:name',
         open: true,
-        handle: (exchange) => this.putPages(exchange),
+        handle: (context) => this.putPages(context),
       },
     ];
   }
@@ -73,7 +74,7 @@ export class Disks {
     return this.blobs.get(imageName)?.data;
   }
 
-  private putDisk({ params, json }: Exchange): Answer {
+  private putDisk({ params, json }: AzureContext): Answer {
     const [group = '', name = ''] = params;
     const { cloud } = this;
     const body = json();
@@ -85,13 +86,13 @@ export class Disks {
     const properties = objectIn(body, 'properties');
     const size = objectIn(properties, 'creationData')['uploadSizeBytes'];
     if (typeof size !== 'number' || size % 2 ** 20 !== PAGE_BYTES) {
-      throw new Refusal(
+      throw new ArmError(
         400,
         'InvalidParameter',
         'uploadSizeBytes must be a whole number of MiB and 512 bytes for the footer.',
       );
     }
-    const { workMs } = cloud.settings();
+    const { workMs } = cloud.settings;
     const disk = cloud.store.put({
       ...{ type: DISK, group, name, location, request: body, tags: tagsIn(body['tags']), workMs },
       extra: isJsonObject(body['sku']) ? { sku: body['sku'] } : {},
@@ -105,15 +106,15 @@ export class Disks {
     if (disk === undefined) return { status: 204 };
     const { diskState } = disk.properties;
     if (diskState === 'ActiveUpload')
-      throw new Refusal(409, 'Conflict', `Disk ${name} has an active SAS and cannot be deleted.`);
+      throw new ArmError(409, 'Conflict', `Disk ${name} has an active SAS and cannot be deleted.`);
     const owner = disk.extra['managedBy'];
     if (typeof owner === 'string' && this.cloud.store.get(owner) !== undefined) {
-      throw new Refusal(409, 'OperationNotAllowed', `Disk ${name} is attached to VM ${owner}; it is InUse.`);
+      throw new ArmError(409, 'OperationNotAllowed', `Disk ${name} is attached to VM ${owner}; it is InUse.`);
     }
     return this.remove(disk);
   }
 
-  private grant({ params }: Exchange): Answer {
+  private grant({ params }: AzureContext): Answer {
     const [, name = ''] = params;
     const { cloud } = this;
     const disk = cloud.find(DISK, params);
@@ -122,8 +123,8 @@ export class Disks {
     const kept = this.blobs.get(name)?.data;
     this.blobs.set(name, { secret, size, data: kept ?? Buffer.alloc(size) });
     disk.properties = { ...disk.properties, diskState: 'ActiveUpload' };
-    const result = (): JsonObject => ({ accessSAS: `${cloud.base}/blobs/${name}?sv=2018-03-28&sig=${secret}` });
-    return cloud.accepted({ workMs: cloud.settings().workMs, result }, 202);
+    const result = (): JsonObject => ({ accessSAS: `${cloud.url}/blobs/${name}?sv=2018-03-28&sig=${secret}` });
+    return cloud.accepted({ workMs: cloud.settings.workMs, result }, 202);
   }
 
   private revoke(params: readonly string[]): Answer {
@@ -134,10 +135,10 @@ export class Disks {
       const blob = this.blobs.get(name);
       if (blob !== undefined) this.blobs.set(name, { ...blob, secret: this.cloud.random.uuidHex() });
     }
-    return this.cloud.accepted({ workMs: this.cloud.settings().workMs }, 202);
+    return this.cloud.accepted({ workMs: this.cloud.settings.workMs }, 202);
   }
 
-  private putPages({ params, query, headers, body }: Exchange): Answer {
+  private putPages({ params, query, headers, body }: AzureContext): Answer {
     const blob = this.blobs.get(params[0] ?? '');
     if (blob?.secret !== query.get('sig')) return storageError(403, 'AuthenticationFailed');
     if (query.get('comp') !== 'page' || headers['x-ms-page-write'] !== 'update')
@@ -149,10 +150,10 @@ export class Disks {
     if (end - start > MAX_PAGES_BYTES) return storageError(413, 'RequestBodyTooLarge');
     if (body.length !== end - start) return storageError(400, 'InvalidHeaderValue');
     body.copy(blob.data, start);
-    return { status: 201, text: '' };
+    return { status: 201, body: '', type: 'application/xml' };
   }
 
-  private putImage({ params, json }: Exchange): Answer {
+  private putImage({ params, json }: AzureContext): Answer {
     const [group = '', name = ''] = params;
     const { cloud } = this;
     const body = json();
@@ -166,17 +167,17 @@ export class Disks {
     const disk = cloud.store.get(source);
     if (disk === undefined) throw notFound(source);
     if (disk.location !== location)
-      throw new Refusal(400, 'InvalidParameter', `Disk ${disk.id} is in another location.`);
+      throw new ArmError(400, 'InvalidParameter', `Disk ${disk.id} is in another location.`);
     const data = this.blobs.get(disk.name)?.data;
     const footer = data?.toString('latin1', data.length - PAGE_BYTES, data.length - PAGE_BYTES + 8);
     if (disk.properties['diskState'] !== 'Unattached' || footer !== 'conectix') {
-      throw new Refusal(
+      throw new ArmError(
         409,
         'OperationNotAllowed',
         `Disk ${disk.id} is not in a state in which an image can be made from it.`,
       );
     }
-    const { workMs } = cloud.settings();
+    const { workMs } = cloud.settings;
     const tags = tagsIn(body['tags']);
     const image = cloud.store.put({
       type: IMAGE,
@@ -197,12 +198,13 @@ export class Disks {
   }
 
   private remove(resource: Resource): Answer {
-    const { workMs } = this.cloud.settings();
+    const { workMs } = this.cloud.settings;
     this.cloud.store.remove(resource, workMs);
     return this.cloud.accepted({ workMs }, 202);
   }
 }
 
 function storageError(status: number, code: string): Answer {
-  return { status, text: `<?xml version="1.0" encoding="utf-8"?><Error><Code>${code}</Code></Error>` };
+  const body = `<?xml version="1.0" encoding="utf-8"?><Error><Code>${code}</Code></Error>`;
+  return { status, body, type: 'application/xml' };
 }

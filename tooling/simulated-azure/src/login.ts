@@ -1,41 +1,37 @@
 /** The login service, as far as a service principal needs it: where things are, and tokens for its secret. */
 
-import type { Clock, RandomSource } from '@nodepool/core';
-import type { Answer, Exchange, Route } from './exchange.js';
-import { ACCOUNT, type CloudSettings } from './settings.js';
+import type { Answer } from '@nodepool/simulated-cloud';
+import type { Cloud } from './cloud.js';
+import type { AzureContext, AzureRoute } from './request-context.js';
+import { ACCOUNT } from './settings.js';
 
 export class Login {
   private readonly tokens = new Map<string, number>();
 
-  constructor(
-    private readonly clock: Clock,
-    private readonly random: RandomSource,
-    private readonly settings: () => CloudSettings,
-    private readonly base: () => string,
-  ) {}
+  constructor(private readonly cloud: Cloud) {}
 
-  routes(): readonly Route[] {
+  routes(): readonly AzureRoute[] {
     return [
       {
         operation: 'login.configuration',
         method: 'GET',
-        path: /^\/[^/]+\/v2\.0\/\.well-known\/openid-configuration$/,
+        path: '/:tenant/v2.0/.well-known/openid-configuration',
         open: true,
         handle: () => this.configuration(),
       },
       {
         operation: 'login.token',
         method: 'POST',
-        path: /^\/[^/]+\/oauth2\/v2\.0\/token$/,
+        path: '/:tenant/oauth2/v2.0/token',
         open: true,
-        handle: (exchange) => this.token(exchange),
+        handle: (context) => this.token(context),
       },
     ];
   }
 
   isValid(authorization: string | undefined): boolean {
     const endsAt = this.tokens.get(authorization?.replace(/^Bearer /i, '') ?? '');
-    return endsAt !== undefined && this.clock.monotonic() < endsAt;
+    return endsAt !== undefined && this.cloud.clock.monotonic() < endsAt;
   }
 
   revokeAll(): void {
@@ -43,7 +39,7 @@ export class Login {
   }
 
   private configuration(): Answer {
-    const authority = `${this.base()}/${ACCOUNT.tenantId}`;
+    const authority = `${this.cloud.url}/${ACCOUNT.tenantId}`;
     return {
       status: 200,
       body: {
@@ -55,7 +51,7 @@ export class Login {
     };
   }
 
-  private token({ body }: Exchange): Answer {
+  private token({ body }: AzureContext): Answer {
     const form = new URLSearchParams(body.toString('utf8'));
     const secret = form.get('client_secret') ?? form.get('client_assertion');
     if (form.get('client_id') !== ACCOUNT.clientId || secret !== ACCOUNT.clientSecret) {
@@ -64,9 +60,9 @@ export class Login {
         body: { error: 'invalid_client', error_description: 'AADSTS7000215: Invalid client secret provided.' },
       };
     }
-    const { tokenSeconds } = this.settings();
-    const token = this.random.uuidHex();
-    this.tokens.set(token, this.clock.monotonic() + tokenSeconds * 1000);
+    const { tokenSeconds } = this.cloud.settings;
+    const token = this.cloud.random.uuidHex();
+    this.tokens.set(token, this.cloud.clock.monotonic() + tokenSeconds * 1000);
     return {
       status: 200,
       body: { token_type: 'Bearer', expires_in: tokenSeconds, ext_expires_in: tokenSeconds, access_token: token },

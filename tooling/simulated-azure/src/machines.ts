@@ -3,9 +3,10 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { JsonObject } from '@nodepool/core';
 import type { Cloud } from './cloud.js';
-import { published, type Answer, type Exchange, type Route } from './exchange.js';
+import type { Answer } from '@nodepool/simulated-cloud';
+import { published, type AzureContext, type AzureRoute } from './request-context.js';
 import { objectIn } from './fields.js';
-import { Refusal } from './refusal.js';
+import { ArmError } from './api-error.js';
 import { ACCOUNT, SAMPLE, type SampleSize } from './settings.js';
 import { tagsIn, type Resource } from './store.js';
 import { checkVm, sizeOf } from './vm-checks.js';
@@ -20,14 +21,14 @@ export class Machines {
     this.parts = new VmParts(cloud);
   }
 
-  routes(): readonly Route[] {
-    const route = (operation: string, name: string, handle: Route['handle']): Route =>
+  routes(): readonly AzureRoute[] {
+    const route = (operation: string, name: string, handle: AzureRoute['handle']): AzureRoute =>
       published(this.cloud.compute, `virtualMachines.${operation}`, `virtualMachines.${name}`, handle);
-    const list = (exchange: Exchange): Answer => this.cloud.list(VM, exchange);
+    const list = (context: AzureContext): Answer => this.cloud.list(VM, context);
     return [
-      route('put', 'createOrUpdate', (exchange) => this.put(exchange)),
-      route('get', 'get', (exchange) => this.get(exchange)),
-      route('patch', 'update', (exchange) => this.patch(exchange)),
+      route('put', 'createOrUpdate', (context) => this.put(context)),
+      route('get', 'get', (context) => this.get(context)),
+      route('patch', 'update', (context) => this.patch(context)),
       route('delete', 'delete', ({ params }) => this.delete(params)),
       route('instanceView', 'instanceView', ({ params }) => this.instanceView(params)),
       route('list', 'list', list),
@@ -68,7 +69,7 @@ export class Machines {
     return this.cloud.store.list(VM).find((vm) => vm.name === name);
   }
 
-  private put({ params, json }: Exchange): Answer {
+  private put({ params, json }: AzureContext): Answer {
     const [group = '', name = ''] = params;
     const { cloud } = this;
     const body = json();
@@ -79,7 +80,7 @@ export class Machines {
     const properties = objectIn(body, 'properties');
     this.requireRoom(size, isSpot(properties));
     const fate = cloud.faults.nextFate();
-    const { bootMs } = cloud.settings();
+    const { bootMs } = cloud.settings;
     const { zones, identity } = body;
     const vm = cloud.store.put({
       ...{ type: VM, group, name, location, tags: tagsIn(body['tags']), request: body },
@@ -103,16 +104,16 @@ export class Machines {
       const error = (): JsonObject | undefined => (vm.failure === undefined ? undefined : { ...vm.failure });
       return this.cloud.accepted({ workMs, error }, 200, this.cloud.shown(vm));
     }
-    throw new Refusal(409, 'PropertyChangeNotAllowed', `Changing the VM ${vm.name} is not allowed.`);
+    throw new ArmError(409, 'PropertyChangeNotAllowed', `Changing the VM ${vm.name} is not allowed.`);
   }
 
-  private get(exchange: Exchange): Answer {
-    const { params, query } = exchange;
+  private get(context: AzureContext): Answer {
+    const { params, query } = context;
     const vm = this.cloud.find(VM, params);
     const expand = query.get('$expand');
-    if (expand === 'instanceView') return this.cloud.get(VM, exchange, { instanceView: this.viewOf(vm) });
+    if (expand === 'instanceView') return this.cloud.get(VM, context, { instanceView: this.viewOf(vm) });
     const { userData } = objectIn(vm.request ?? {}, 'properties');
-    return this.cloud.get(VM, exchange, expand === 'userData' && userData !== undefined ? { userData } : {});
+    return this.cloud.get(VM, context, expand === 'userData' && userData !== undefined ? { userData } : {});
   }
 
   private instanceView(params: readonly string[]): Answer {
@@ -131,15 +132,15 @@ export class Machines {
     return { statuses: state === 'Succeeded' ? [provisioning, power] : [provisioning] };
   }
 
-  private patch(exchange: Exchange): Answer {
-    return { status: 200, body: this.cloud.shown(this.cloud.patch(VM, exchange)) };
+  private patch(context: AzureContext): Answer {
+    return { status: 200, body: this.cloud.shown(this.cloud.patch(VM, context)) };
   }
 
   private delete([group = '', name = '']: readonly string[]): Answer {
     const { cloud } = this;
     const vm = cloud.store.find(VM, group, name);
     if (vm === undefined) return { status: 204 };
-    const { deleteMs } = cloud.settings();
+    const { deleteMs } = cloud.settings;
     this.removeWithParts(vm, deleteMs);
     return cloud.accepted({ workMs: deleteMs }, 202);
   }
@@ -159,7 +160,7 @@ export class Machines {
     for (const [usage, need] of needs) {
       const limit = this.cloud.limits.get(usage) ?? Infinity;
       if (this.used(usage) + need <= limit) continue;
-      throw new Refusal(
+      throw new ArmError(
         409,
         'OperationNotAllowed',
         `Operation could not be completed as it results in exceeding approved ${usage} quota. Current Limit: ${limit}, Current Usage: ${this.used(usage)}, Additional Required: ${need}.`,

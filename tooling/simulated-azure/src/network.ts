@@ -2,9 +2,10 @@
 
 import type { JsonObject } from '@nodepool/core';
 import type { Cloud } from './cloud.js';
-import { published, type Answer, type Exchange, type Route } from './exchange.js';
+import type { Answer } from '@nodepool/simulated-cloud';
+import { published, type AzureContext, type AzureRoute } from './request-context.js';
 import { listIn, objectIn, textIn } from './fields.js';
-import { notFound, Refusal } from './refusal.js';
+import { notFound, ArmError } from './api-error.js';
 import { SAMPLE } from './settings.js';
 import { idOf, type Resource } from './store.js';
 
@@ -15,24 +16,24 @@ const NETWORK = 'Microsoft.Network/virtualNetworks';
 export class Networks {
   constructor(private readonly cloud: Cloud) {}
 
-  routes(): readonly Route[] {
+  routes(): readonly AzureRoute[] {
     const { cloud } = this;
-    const route = (operation: string, name: string, handle: Route['handle']): Route =>
+    const route = (operation: string, name: string, handle: AzureRoute['handle']): AzureRoute =>
       published(cloud.network, operation, name, handle);
-    const patch = (type: typeof NIC | typeof IP, exchange: Exchange): Answer => {
-      cloud.patch(type, exchange);
-      return this.get(type, exchange);
+    const patch = (type: typeof NIC | typeof IP, context: AzureContext): Answer => {
+      cloud.patch(type, context);
+      return this.get(type, context);
     };
     return [
-      route('networkInterfaces.get', 'networkInterfaces.get', (exchange) => this.get(NIC, exchange)),
-      route('networkInterfaces.list', 'networkInterfaces.list', (exchange) => cloud.list(NIC, exchange)),
-      route('networkInterfaces.patch', 'networkInterfaces.updateTags', (exchange) => patch(NIC, exchange)),
+      route('networkInterfaces.get', 'networkInterfaces.get', (context) => this.get(NIC, context)),
+      route('networkInterfaces.list', 'networkInterfaces.list', (context) => cloud.list(NIC, context)),
+      route('networkInterfaces.patch', 'networkInterfaces.updateTags', (context) => patch(NIC, context)),
       route('networkInterfaces.delete', 'networkInterfaces.delete', ({ params }) =>
         this.delete(NIC, params, 'virtualMachine', 'NicInUse'),
       ),
-      route('publicIPAddresses.get', 'publicIPAddresses.get', (exchange) => this.get(IP, exchange)),
-      route('publicIPAddresses.list', 'publicIPAddresses.list', (exchange) => cloud.list(IP, exchange)),
-      route('publicIPAddresses.patch', 'publicIPAddresses.updateTags', (exchange) => patch(IP, exchange)),
+      route('publicIPAddresses.get', 'publicIPAddresses.get', (context) => this.get(IP, context)),
+      route('publicIPAddresses.list', 'publicIPAddresses.list', (context) => cloud.list(IP, context)),
+      route('publicIPAddresses.patch', 'publicIPAddresses.updateTags', (context) => patch(IP, context)),
       route('publicIPAddresses.delete', 'publicIPAddresses.delete', ({ params }) =>
         this.delete(IP, params, 'ipConfiguration', 'PublicIPAddressCannotBeDeleted'),
       ),
@@ -42,11 +43,11 @@ export class Networks {
     ];
   }
 
-  private get(type: typeof NIC | typeof IP, exchange: Exchange): Answer {
-    const found = this.cloud.find(type, exchange.params);
+  private get(type: typeof NIC | typeof IP, context: AzureContext): Answer {
+    const found = this.cloud.find(type, context.params);
     if (type === IP) return { status: 200, body: this.address(found) };
-    const expand = exchange.query.get('$expand')?.toLowerCase() === 'ipconfigurations/publicipaddress';
-    return this.cloud.get(NIC, exchange, expand ? { ipConfigurations: this.expanded(found) } : {});
+    const expand = context.query.get('$expand')?.toLowerCase() === 'ipconfigurations/publicipaddress';
+    return this.cloud.get(NIC, context, expand ? { ipConfigurations: this.expanded(found) } : {});
   }
 
   /** An address that is not assigned yet has no `ipAddress`. */
@@ -75,8 +76,8 @@ export class Networks {
     const found = cloud.store.find(type, group, name);
     if (found === undefined) return { status: 204 };
     const userId = textIn(objectIn(found.properties, user), 'id').replace(/\/ipConfigurations\/.*/, '');
-    if (cloud.store.get(userId) !== undefined) throw new Refusal(400, code, `${found.id} is used by ${userId}.`);
-    const { workMs } = cloud.settings();
+    if (cloud.store.get(userId) !== undefined) throw new ArmError(400, code, `${found.id} is used by ${userId}.`);
+    const { workMs } = cloud.settings;
     cloud.store.remove(found, workMs);
     return cloud.accepted({ workMs }, 202);
   }

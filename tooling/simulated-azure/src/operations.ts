@@ -1,7 +1,7 @@
 /** Asynchronous operations: accepted now, done later, asked for at an address of their own. */
 
 import type { Clock, JsonObject, RandomSource } from '@nodepool/core';
-import { notFound } from './refusal.js';
+import { notFound } from './api-error.js';
 
 interface Operation {
   readonly endsAt: number;

@@ -2,13 +2,14 @@
 
 import type { JsonObject } from '@nodepool/core';
 import type { Cloud } from './cloud.js';
-import { armPath, published, type Answer, type Exchange, type Route } from './exchange.js';
+import type { Answer } from '@nodepool/simulated-cloud';
+import { published, type AzureContext, type AzureRoute } from './request-context.js';
 import { textIn } from './fields.js';
 import type { Machines } from './machines.js';
-import { Refusal } from './refusal.js';
+import { ArmError } from './api-error.js';
 import { ACCOUNT, LOCATIONS, SAMPLE, SAMPLE_SIZES, type SampleSize } from './settings.js';
 
-const END = 'providers/Microsoft\\.Compute/locations/[^/]+';
+const LOCATION = '/subscriptions/:subscriptionId/providers/Microsoft.Compute/locations/:location';
 
 export class Region {
   constructor(
@@ -16,35 +17,33 @@ export class Region {
     private readonly machines: Machines,
   ) {}
 
-  routes(): readonly Route[] {
+  routes(): readonly AzureRoute[] {
     const { compute, resources } = this.cloud;
     return [
       published(resources, 'resourceGroups.get', 'resourceGroups.get', ({ params }) => ({
         status: 200,
         body: this.group(params[0] ?? ''),
       })),
-      published(resources, 'resourceGroups.list', 'resourceGroups.list', (exchange) =>
+      published(resources, 'resourceGroups.list', 'resourceGroups.list', (context) =>
         this.cloud.page(
           [...this.cloud.groups.keys()].map((name) => this.group(name)),
-          exchange,
+          context,
         ),
       ),
-      published(resources, 'resourceGroups.put', 'resourceGroups.createOrUpdate', (exchange) =>
-        this.addGroup(exchange),
-      ),
-      published(compute, 'skus.list', 'resourceSkus.list', (exchange) => this.skus(exchange)),
-      published(compute, 'usages.list', 'usageOperations.list', (exchange) => this.usages(exchange)),
+      published(resources, 'resourceGroups.put', 'resourceGroups.createOrUpdate', (context) => this.addGroup(context)),
+      published(compute, 'skus.list', 'resourceSkus.list', (context) => this.skus(context)),
+      published(compute, 'usages.list', 'usageOperations.list', (context) => this.usages(context)),
       {
         operation: 'operations.get',
         method: 'GET',
-        path: armPath(`${END}/operations/([^/]+)`),
-        handle: ({ params }) => this.operation(params[0] ?? ''),
+        path: `${LOCATION}/operations/:operation`,
+        handle: ({ params }) => this.operation(params[1] ?? ''),
       },
       {
         operation: 'operations.result',
         method: 'GET',
-        path: armPath(`${END}/results/([^/]+)`),
-        handle: ({ params }) => this.result(params[0] ?? ''),
+        path: `${LOCATION}/results/:operation`,
+        handle: ({ params }) => this.result(params[1] ?? ''),
       },
     ];
   }
@@ -56,31 +55,31 @@ export class Region {
     return { id, name, location, properties: { provisioningState: 'Succeeded' } };
   }
 
-  private addGroup({ params, json }: Exchange): Answer {
+  private addGroup({ params, json }: AzureContext): Answer {
     const [name = ''] = params;
     const { groups } = this.cloud;
     const location = textIn(json(), 'location');
     const existing = groups.get(name.toLowerCase());
     if (!LOCATIONS.some((one) => one.name === location)) {
-      throw new Refusal(400, 'LocationNotAvailableForResourceGroup', 'The provided location is not available.');
+      throw new ArmError(400, 'LocationNotAvailableForResourceGroup', 'The provided location is not available.');
     }
     if (existing !== undefined && existing !== location) {
-      throw new Refusal(409, 'InvalidResourceGroupLocation', `Invalid resource group location '${location}'.`);
+      throw new ArmError(409, 'InvalidResourceGroupLocation', `Invalid resource group location '${location}'.`);
     }
     groups.set(name.toLowerCase(), location);
     return { status: existing === undefined ? 201 : 200, body: this.group(name) };
   }
 
-  private skus(exchange: Exchange): Answer {
-    return this.cloud.page(SAMPLE_SIZES.map(skuOf), exchange);
+  private skus(context: AzureContext): Answer {
+    return this.cloud.page(SAMPLE_SIZES.map(skuOf), context);
   }
 
-  private usages(exchange: Exchange): Answer {
+  private usages(context: AzureContext): Answer {
     const usages = [...this.cloud.limits].map(([value, limit]) => ({
       ...{ unit: 'Count', limit, currentValue: this.machines.used(value) },
       name: { value, localizedValue: value },
     }));
-    return this.cloud.page(usages, exchange);
+    return this.cloud.page(usages, context);
   }
 
   private operation(id: string): Answer {
@@ -93,7 +92,7 @@ export class Region {
   }
 
   private retryAfter(): Record<string, string> {
-    return { 'Retry-After': String(this.cloud.settings().retryAfterSeconds) };
+    return { 'Retry-After': String(this.cloud.settings.retryAfterSeconds) };
   }
 }
 

@@ -3,26 +3,24 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { systemClock, systemRandom, type Clock, type RandomSource } from '@nodepool/core';
+import { systemRandom } from '@nodepool/core';
+import { CallLog, CloudServer, type SimulatedCloudOptions } from '@nodepool/simulated-cloud';
+import { ArmRoutes } from './arm-routes.js';
 import { serverCertificate } from './certificate.js';
 import { Cloud } from './cloud.js';
 import { Disks } from './disks.js';
-import { CallLog, FaultPlan } from './faults.js';
+import { AzureFaults } from './faults.js';
 import { Login } from './login.js';
 import { Machines } from './machines.js';
 import { Networks } from './network.js';
 import { Region } from './region.js';
-import { CloudServer } from './server.js';
-import { ACCOUNT, DEFAULT_SETTINGS, SAMPLE, type CloudSettings } from './settings.js';
+import { ACCOUNT, SAMPLE, type CloudSettings } from './settings.js';
 import type { Resource, ResourceType } from './store.js';
 
-export interface SimulatedAzureOptions {
-  readonly clock?: Clock;
-  readonly random?: RandomSource;
-  /** Default: a free one. */
-  readonly port?: number;
-  readonly settings?: Partial<CloudSettings>;
-}
+/** Longest body, bytes: larger than the largest piece of a disk. */
+const MAX_BODY_BYTES = 8 * 2 ** 20;
+
+export type SimulatedAzureOptions = SimulatedCloudOptions<CloudSettings>;
 
 /** A running one. */
 export interface SimulatedAzure {
@@ -30,7 +28,7 @@ export interface SimulatedAzure {
   readonly url: string;
   /** The file that `auth-path` and `AZURE_AUTH_LOCATION` name. */
   readonly authFile: string;
-  readonly faults: FaultPlan;
+  readonly faults: AzureFaults;
   readonly calls: CallLog;
   readonly machines: Pick<Machines, 'addForeign' | 'break' | 'destroy'>;
   readonly disks: Pick<Disks, 'addImage' | 'contentOf'>;
@@ -48,42 +46,37 @@ export interface SimulatedAzure {
 
 /** Starts one with the sample account in it. Rejects when the port is taken. */
 export async function startSimulatedAzure(options: SimulatedAzureOptions = {}): Promise<SimulatedAzure> {
-  const { clock = systemClock, random = systemRandom } = options;
-  let settings: CloudSettings = { ...DEFAULT_SETTINGS, ...options.settings };
   const folder = await mkdtemp(join(tmpdir(), 'simulated-azure-'));
   const { cert, key, ca } = await serverCertificate();
   const caFile = join(folder, 'ca.pem');
   await writeFile(caFile, ca);
-  const faults = new FaultPlan();
+  const faults = new AzureFaults(options.random ?? systemRandom);
   const calls = new CallLog();
-  const cloud = new Cloud(clock, random, faults, () => settings);
+  const cloud = new Cloud(options, faults);
   cloud.groups.set(SAMPLE.resourceGroup, SAMPLE.location);
-  const login = new Login(clock, random, cloud.settings, () => cloud.base);
+  const login = new Login(cloud);
   const machines = new Machines(cloud);
   const disks = new Disks(cloud);
+  const arm = new ArmRoutes(cloud, login);
+  const services = [login, machines, new Networks(cloud), disks, new Region(cloud, machines)];
   const server = new CloudServer({
-    ...{ clock, faults, calls, settings: cloud.settings },
-    cert,
-    key,
-    routes: [login, machines, new Networks(cloud), disks, new Region(cloud, machines)].flatMap((service) =>
-      service.routes(),
-    ),
-    isValid: (authorization) => login.isValid(authorization),
+    ...{ state: cloud, faults, calls, form: arm.form, ignoresCase: true, bodyLimit: MAX_BODY_BYTES },
+    tls: { cert, key },
+    routes: services.flatMap((service) => service.routes()).map((route) => arm.served(route)),
+    describe: (call) => call,
   });
-  cloud.base = await server.listen(options.port ?? 0);
+  cloud.url = `https://localhost:${await server.listen(options.port ?? 0)}`;
   const authFile = join(folder, 'auth.json');
-  const endpoints = { activeDirectoryEndpointUrl: cloud.base, resourceManagerEndpointUrl: `${cloud.base}/` };
+  const endpoints = { activeDirectoryEndpointUrl: cloud.url, resourceManagerEndpointUrl: `${cloud.url}/` };
   await writeFile(authFile, JSON.stringify({ ...ACCOUNT, ...endpoints, caFile }, null, 2));
   return {
-    ...{ url: cloud.base, authFile, faults, calls, machines, disks },
+    ...{ url: cloud.url, authFile, faults, calls, machines, disks },
     list: (type) => cloud.store.list(type),
     remove: (resource) => cloud.store.remove(resource, 0),
     setLimit: (usage, limit) => void cloud.limits.set(usage, limit),
     revokeTokens: () => login.revokeAll(),
     forgetOperations: () => cloud.operations.forgetAll(),
-    configure: (changes) => {
-      settings = { ...settings, ...changes };
-    },
+    configure: (changes) => cloud.configure(changes),
     close: async () => {
       await server.close();
       await rm(folder, { recursive: true, force: true });

@@ -3,7 +3,7 @@
 import type { JsonObject } from '@nodepool/core';
 import { checkName, checkTags, type Cloud } from './cloud.js';
 import { listIn, objectIn, textIn } from './fields.js';
-import { notFound, Refusal } from './refusal.js';
+import { notFound, ArmError } from './api-error.js';
 import {
   GALLERY_IMAGE,
   PLATFORM_IMAGES,
@@ -34,7 +34,7 @@ export function checkVm(cloud: Cloud, location: string, body: JsonObject): Sampl
   const size = sizeOf(properties);
   if (size === undefined) throw invalid('The value of parameter vmSize is invalid.');
   if (size.restricted === true) {
-    throw new Refusal(409, 'SkuNotAvailable', `The requested VM size ${size.name} is not available.`);
+    throw new ArmError(409, 'SkuNotAvailable', `The requested VM size ${size.name} is not available.`);
   }
   const image = imageOf(cloud, properties);
   checkDisk(objectIn(properties, 'storageProfile'), image, size);
@@ -88,7 +88,7 @@ function platformImage(reference: JsonObject): Image {
   const image = PLATFORM_IMAGES[parts.slice(0, 3).join(':').toLowerCase()];
   const version = parts[3] ?? '';
   if (image !== undefined && (version === 'latest' || image.versions.includes(version))) return image;
-  throw new Refusal(404, 'PlatformImageNotFound', `The platform image '${parts.join(':')}' is not available.`);
+  throw new ArmError(404, 'PlatformImageNotFound', `The platform image '${parts.join(':')}' is not available.`);
 }
 
 function galleryImage(id: string, gallery: string | undefined, name = '', version = 'latest'): Image {
@@ -97,7 +97,7 @@ function galleryImage(id: string, gallery: string | undefined, name = '', versio
     gallery.toLowerCase() === SAMPLE_GALLERY.name &&
     name.toLowerCase() === SAMPLE_GALLERY.image &&
     (version === 'latest' || GALLERY_IMAGE.versions.includes(version));
-  if (!known) throw new Refusal(404, 'GalleryImageNotFound', `The gallery image ${id} is not available.`);
+  if (!known) throw new ArmError(404, 'GalleryImageNotFound', `The gallery image ${id} is not available.`);
   return GALLERY_IMAGE;
 }
 
@@ -121,7 +121,7 @@ function checkDisk(storage: JsonObject, image: Image, size: SampleSize): void {
   if (textIn(disk, 'deleteOption') === 'Detach') throw invalid('An ephemeral OS disk cannot be detached.');
   if (sku !== '' && sku !== 'Standard_LRS') throw invalid('An ephemeral OS disk must be of type Standard_LRS.');
   if (Number(diskSizeGB) > size.cacheGb) {
-    throw new Refusal(
+    throw new ArmError(
       409,
       'OperationNotAllowed',
       `OS disk of Ephemeral VM with size greater than ${size.cacheGb} GB is not allowed for VM size ${size.name}.`,
@@ -173,7 +173,7 @@ function checkSecurity(properties: JsonObject, image: Image, size: SampleSize): 
   if (!size.generations.includes(image.generation)) {
     const generation = image.generation.slice(1);
     const message = `The selected VM size '${size.name}' cannot boot Hypervisor Generation '${generation}'.`;
-    throw new Refusal(400, 'BadRequest', message);
+    throw new ArmError(400, 'BadRequest', message);
   }
   const security = objectIn(properties, 'securityProfile');
   const type = textIn(security, 'securityType');
@@ -182,7 +182,7 @@ function checkSecurity(properties: JsonObject, image: Image, size: SampleSize): 
   }
   const lacking = !image.trustedLaunch || image.generation === 'V1' || !size.generations.includes('V2');
   if (type === 'TrustedLaunch' && lacking) {
-    throw new Refusal(400, 'BadRequest', 'Use of TrustedLaunch setting is not supported for the provided image.');
+    throw new ArmError(400, 'BadRequest', 'Use of TrustedLaunch setting is not supported for the provided image.');
   }
 }
 
@@ -199,7 +199,7 @@ function checkPriority(properties: JsonObject, size: SampleSize): void {
 function checkIdentity(identity: JsonObject): void {
   const ids = Object.keys(objectIn(identity, 'userAssignedIdentities'));
   if (ids.some((id) => !IDENTITY_ID.test(id)) || ids.length > 0 !== textIn(identity, 'type').includes('UserAssigned')) {
-    throw new Refusal(400, 'InvalidIdentityValues', 'Invalid value for the identities.');
+    throw new ArmError(400, 'InvalidIdentityValues', 'Invalid value for the identities.');
   }
 }
 
@@ -216,10 +216,10 @@ function checkNetwork(network: JsonObject, location: string): void {
     const versions = configurations.map((one) => versionOf(objectIn(one, 'properties')));
     const primary = configurations.find((one) => objectIn(one, 'properties')['primary'] === true) ?? configurations[0];
     if (!versions.includes('IPv4') || versionOf(objectIn(primary ?? {}, 'properties')) !== 'IPv4') {
-      throw new Refusal(400, 'InvalidRequestFormat', 'The primary IP configuration of an interface must be IPv4.');
+      throw new ArmError(400, 'InvalidRequestFormat', 'The primary IP configuration of an interface must be IPv4.');
     }
     if (new Set(versions).size !== versions.length && configurations.length > 1) {
-      throw new Refusal(400, 'InvalidRequestFormat', 'The simulation has one IP configuration per version.');
+      throw new ArmError(400, 'InvalidRequestFormat', 'The simulation has one IP configuration per version.');
     }
     for (const one of configurations) checkAddress(objectIn(one, 'properties'), location);
   }
@@ -229,7 +229,7 @@ function checkAddress(properties: JsonObject, location: string): void {
   const subnet = textIn(objectIn(properties, 'subnet'), 'id');
   const known = `/virtualNetworks/${SAMPLE.network}/subnets/${SAMPLE.subnet}`.toLowerCase();
   if (!subnet.toLowerCase().endsWith(known) || location !== SAMPLE.location) {
-    throw new Refusal(400, 'InvalidResourceReference', `Resource ${subnet} referenced by the VM was not found.`);
+    throw new ArmError(400, 'InvalidResourceReference', `Resource ${subnet} referenced by the VM was not found.`);
   }
   if (properties['publicIPAddressConfiguration'] === undefined) return;
   const wanted = objectIn(properties, 'publicIPAddressConfiguration');
@@ -240,15 +240,15 @@ function checkAddress(properties: JsonObject, location: string): void {
   if (textIn(objectIn(wanted, 'sku'), 'name') !== 'Standard') {
     const message =
       'Cannot create more than 0 IPv4 Basic SKU public IP addresses for this subscription in this region.';
-    throw new Refusal(400, 'IPv4BasicSkuPublicIpCountLimitReached', message);
+    throw new ArmError(400, 'IPv4BasicSkuPublicIpCountLimitReached', message);
   }
   if (textIn(details, 'publicIPAllocationMethod') !== 'Static') {
     const message = 'Standard sku publicIp must have AllocationMethod set to Static.';
-    throw new Refusal(400, 'PublicIPAndLBSkuDoNotMatch', message);
+    throw new ArmError(400, 'PublicIPAndLBSkuDoNotMatch', message);
   }
   const version = textIn(details, 'publicIPAddressVersion') || 'IPv4';
   if (version !== versionOf(properties)) {
-    throw new Refusal(400, 'IpConfigAndPublicIpAddressVersionMismatch', 'The versions of the addresses differ.');
+    throw new ArmError(400, 'IpConfigAndPublicIpAddressVersionMismatch', 'The versions of the addresses differ.');
   }
 }
 
@@ -256,6 +256,6 @@ function versionOf(properties: JsonObject): string {
   return textIn(properties, 'privateIPAddressVersion') || 'IPv4';
 }
 
-function invalid(message: string): Refusal {
-  return new Refusal(400, 'InvalidParameter', message);
+function invalid(message: string): ArmError {
+  return new ArmError(400, 'InvalidParameter', message);
 }

@@ -115,7 +115,7 @@ export class VmParts {
     const { publicIPAllocationMethod = 'Dynamic' } = objectIn(wanted, 'properties');
     return this.cloud.store.put({
       ...{ type: IP, group: vm.group, name: textIn(wanted, 'name'), location: vm.location },
-      ...{ tags: tagsIn(wanted['tags']), workMs: this.cloud.settings().addressMs },
+      ...{ tags: tagsIn(wanted['tags']), workMs: this.cloud.settings.addressMs },
       extra: { sku: wanted['sku'] ?? { name: 'Basic' } },
       properties: {
         publicIPAddressVersion: version,

@@ -1,8 +1,10 @@
 /** Google's published definitions of an API. Requests to the simulation, and its answers, are validated against them. */
 
-import Ajv, { type ErrorObject, type ValidateFunction } from 'ajv';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { Validator } from '@nodepool/simulated-cloud';
+
+export type Api = 'compute' | 'storage';
 
 /** A type of a discovery document (https://developers.google.com/discovery/v1/type-format). */
 interface Schema {
@@ -50,16 +52,15 @@ const INTEGER_BOUNDS: Readonly<Record<string, readonly [number, number]>> = {
 
 export class Definitions {
   private readonly document: Document;
-  private readonly ajv = new Ajv({ strict: false, allErrors: false });
-  private readonly validators = new Map<string, ValidateFunction>();
+  private readonly validator: Validator;
 
-  constructor(api: 'compute' | 'storage') {
+  constructor(api: Api) {
     const file = join(__dirname, '..', 'definitions', `${api}.json`);
     this.document = JSON.parse(readFileSync(file, 'utf8')) as Document;
     const $defs = Object.fromEntries(
       Object.entries(this.document.schemas).map(([name, schema]) => [name, jsonSchema(schema)]),
     );
-    this.ajv.addSchema({ $id: 'api', $defs });
+    this.validator = new Validator($defs);
   }
 
   /** Returns a method, e.g. `instances.insert`. Throws if Google has not published it. */
@@ -71,7 +72,7 @@ export class Definitions {
 
   /** Returns the reason why a message is refused, e.g. `disks/0/boot must be boolean`; undefined if it fits its type. */
   problemWith(message: unknown, type: string): string | undefined {
-    return this.problem(type, { $ref: `api#/$defs/${type}` }, message);
+    return this.validator.problem(type, () => ({ $ref: `api#/$defs/${type}` }), message);
   }
 
   /** Returns the reason why parameters of a method, from its path or its query, are refused; undefined if they fit. */
@@ -84,7 +85,7 @@ export class Definitions {
     for (const [key, text] of Object.entries(values)) {
       const schema = published[key];
       if (schema === undefined || (schema.location ?? 'query') !== location) return `Unknown parameter "${key}"`;
-      const problem = this.problem(`${name} ${key}`, jsonSchema(schema), valueOf(schema, text));
+      const problem = this.validator.problem(`${name} ${key}`, () => jsonSchema(schema), valueOf(schema, text));
       if (problem !== undefined) return `Invalid value for parameter '${key}': '${text}' ${problem}`;
     }
     const missing = Object.entries(published).find(
@@ -92,23 +93,6 @@ export class Definitions {
     );
     return missing === undefined ? undefined : `Required parameter: ${missing[0]}`;
   }
-
-  private problem(id: string, schema: object, value: unknown): string | undefined {
-    let validate = this.validators.get(id);
-    if (validate === undefined) {
-      validate = this.ajv.compile(schema);
-      this.validators.set(id, validate);
-    }
-    if (validate(value)) return undefined;
-    const [error] = validate.errors ?? [];
-    return error === undefined ? 'is invalid' : describe(error);
-  }
-}
-
-function describe({ instancePath, message = '', params }: ErrorObject): string {
-  const details = 'additionalProperty' in params ? `: ${String(params['additionalProperty'])}` : '';
-  const allowed = 'allowedValues' in params ? `: ${String(params['allowedValues'])}` : '';
-  return `${instancePath.slice(1)} ${message}${details}${allowed}`.trim();
 }
 
 /** Values of parameters are texts. */

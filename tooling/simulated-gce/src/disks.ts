@@ -1,8 +1,9 @@
 /** Disks: the boot disks of instances, which are resources of their own. */
 
-import { linkTo, messageAt, messagesAt, newId, textAt, textsAt, type Ground, type Message } from './ground.js';
+import { linkTo, newId, type GceState } from './cloud-state.js';
+import { messageAt, messagesAt, textAt, textsAt, type Message } from './messages.js';
 import type { Images } from './images.js';
-import { alreadyExists } from './refusal.js';
+import { alreadyExists } from './api-error.js';
 
 export interface Disk {
   readonly id: string;
@@ -24,7 +25,7 @@ export class Disks {
   private readonly disks = new Map<string, Disk>();
 
   constructor(
-    private readonly ground: Ground,
+    private readonly state: GceState,
     private readonly images: Images,
     private readonly instanceExists: (zone: string, name: string) => boolean,
   ) {}
@@ -43,7 +44,7 @@ export class Disks {
     const type = textAt(parameters, 'diskType')?.split('/').at(-1) ?? 'pd-standard';
     const labels = textsAt(parameters, 'labels');
     const autoDelete = disk['autoDelete'] === true;
-    const id = newId(this.ground.random);
+    const id = newId(this.state.random);
     return { id, project, zone, name, instance, image: String(selfLink), size, type, labels, autoDelete };
   }
 
@@ -68,7 +69,7 @@ export class Disks {
       mode: 'READ_WRITE',
       deviceName: 'persistent-disk-0',
       diskSizeGb: size,
-      source: linkTo(this.ground, `projects/${project}/zones/${zone}/disks/${name}`),
+      source: linkTo(this.state, `projects/${project}/zones/${zone}/disks/${name}`),
     };
   }
 
@@ -79,21 +80,21 @@ export class Disks {
   }
 
   private view({ id, project, zone, name, instance, image, size, type, labels }: Disk): Message {
-    const { ground } = this;
+    const { state } = this;
     const scope = `projects/${project}/zones/${zone}`;
     const isAttached = this.instanceExists(zone, instance);
     return {
       kind: 'compute#disk',
       id,
       name,
-      zone: linkTo(ground, scope),
+      zone: linkTo(state, scope),
       status: 'READY',
       sizeGb: size,
       sourceImage: image,
-      type: linkTo(ground, `${scope}/diskTypes/${type}`),
+      type: linkTo(state, `${scope}/diskTypes/${type}`),
       labels,
-      ...(isAttached ? { users: [linkTo(ground, `${scope}/instances/${instance}`)] } : {}),
-      selfLink: linkTo(ground, `${scope}/disks/${name}`),
+      ...(isAttached ? { users: [linkTo(state, `${scope}/instances/${instance}`)] } : {}),
+      selfLink: linkTo(state, `${scope}/disks/${name}`),
     };
   }
 }

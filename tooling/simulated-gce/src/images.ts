@@ -4,10 +4,12 @@ import { createHash } from 'node:crypto';
 import { createGunzip } from 'node:zlib';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import { labelProblem, linkTo, messageAt, NAME, newId, textAt, textsAt, type Ground, type Message } from './ground.js';
+import { linkTo, newId, type GceState } from './cloud-state.js';
+import { labelProblem, messageAt, NAME, textAt, textsAt, type Message } from './messages.js';
 import { checkRequestId } from './instance-checks.js';
-import type { OperationError, Operations } from './operations.js';
-import { invalid, notFound, Refusal } from './refusal.js';
+import type { OperationError } from './faults.js';
+import type { Operations } from './operations.js';
+import { invalid, notFound, GceError } from './api-error.js';
 import { PROJECT, PUBLIC_IMAGES } from './settings.js';
 import type { Buckets } from './storage.js';
 
@@ -33,7 +35,7 @@ export class Images {
   private readonly records = new Map<string, ImageRecord>();
 
   constructor(
-    private readonly ground: Ground,
+    private readonly state: GceState,
     private readonly operations: Operations,
     private readonly buckets: Buckets,
   ) {}
@@ -83,16 +85,16 @@ export class Images {
     const wrong = labelProblem(labels);
     if (wrong !== undefined) throw invalid(wrong);
     const target = `projects/${project}/global/images/${name}`;
-    if (this.alive(name)) throw new Refusal(409, 'alreadyExists', `The resource '${target}' already exists`);
+    if (this.alive(name)) throw new GceError(409, 'alreadyExists', `The resource '${target}' already exists`);
     const source = textAt(messageAt(body, 'rawDisk'), 'source') ?? '';
     const disk = await this.diskAt(source);
     // Another insertion may have taken the name while the disk was read.
-    if (this.alive(name)) throw new Refusal(409, 'alreadyExists', `The resource '${target}' already exists`);
+    if (this.alive(name)) throw new GceError(409, 'alreadyExists', `The resource '${target}' already exists`);
     const error = failure ?? ('error' in disk ? disk.error : undefined);
-    const { operationMs: ms } = this.ground.settings();
+    const { operationMs: ms } = this.state.settings;
     if (error === undefined && 'sha256' in disk) {
-      const readyAt = this.ground.clock.monotonic() + ms;
-      const id = newId(this.ground.random);
+      const readyAt = this.state.clock.monotonic() + ms;
+      const id = newId(this.state.random);
       this.records.set(name, { ...disk, id, project, name, body, labels, readyAt, goneAt: Infinity });
     }
     return this.operations.begin({ project, zone: undefined, type: 'insert', target, ms, error, requestId });
@@ -101,9 +103,9 @@ export class Images {
   delete(project: string, name: string): Message {
     const record = this.records.get(name);
     if (record === undefined || !this.alive(name)) throw notFound(`projects/${project}/global/images/${name}`);
-    const { operationMs: ms } = this.ground.settings();
+    const { operationMs: ms } = this.state.settings;
     const target = `projects/${project}/global/images/${name}`;
-    record.goneAt = this.ground.clock.monotonic() + ms;
+    record.goneAt = this.state.clock.monotonic() + ms;
     return this.operations.begin({
       project,
       zone: undefined,
@@ -116,8 +118,8 @@ export class Images {
   }
 
   list(project: string): readonly Message[] {
-    const now = this.ground.clock.monotonic();
-    const pathOf = (name: string): string => linkTo(this.ground, `projects/${project}/global/images/${name}`);
+    const now = this.state.clock.monotonic();
+    const pathOf = (name: string): string => linkTo(this.state, `projects/${project}/global/images/${name}`);
     const published = PUBLIC_IMAGES.filter((image) => image.project === project).map(({ name, family, gb }) => ({
       kind: 'compute#image',
       name,
@@ -148,7 +150,7 @@ export class Images {
 
   private alive(name: string): boolean {
     const record = this.records.get(name);
-    return record !== undefined && record.goneAt > this.ground.clock.monotonic();
+    return record !== undefined && record.goneAt > this.state.clock.monotonic();
   }
 
   private async diskAt(source: string): Promise<DiskFacts | { readonly error: OperationError }> {

@@ -1,5 +1,6 @@
 /** A simulated Google Compute Engine for development and tests. */
-export type { CallFault, CloudCall, FaultPlan, FaultRule } from './faults.js';
+export type { CloudCall } from '@nodepool/simulated-cloud';
+export type { CallFault, FaultRule } from './faults.js';
 export type { InspectedImage } from './images.js';
 export type { InspectedInstance } from './instances.js';
 export type { InspectedObject } from './storage.js';

@@ -1,7 +1,7 @@
 /** The rules of Compute Engine for the body of an insertion that its published types do not express. */
 
-import { invalid, notFound } from './refusal.js';
-import { labelProblem, messageAt, messagesAt, NAME, textAt, textsAt, type Message } from './ground.js';
+import { invalid, notFound } from './api-error.js';
+import { labelProblem, messageAt, messagesAt, NAME, textAt, textsAt, type Message } from './messages.js';
 import {
   ACCELERATOR_TYPES,
   DISK_TYPES,

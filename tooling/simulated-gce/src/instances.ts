@@ -1,21 +1,13 @@
 /** Instances: their creation, their life, and their deletion, all of which take time. */
 
-import {
-  linkTo,
-  messageAt,
-  messagesAt,
-  newId,
-  textAt,
-  textsAt,
-  timestamp,
-  type Ground,
-  type Message,
-} from './ground.js';
+import { linkTo, newId, type GceState } from './cloud-state.js';
+import { messageAt, messagesAt, textAt, textsAt, timestamp, type Message } from './messages.js';
 import { Disks, type Disk } from './disks.js';
 import type { Images } from './images.js';
 import { checkInstance, checkRequestId } from './instance-checks.js';
-import type { OperationError, Operations } from './operations.js';
-import { alreadyExists, notFound } from './refusal.js';
+import type { OperationError } from './faults.js';
+import type { Operations } from './operations.js';
+import { alreadyExists, notFound } from './api-error.js';
 import { MACHINE_TYPES, QUOTAS, REGIONS, type MachineTypeSpec } from './settings.js';
 
 /** An instance, for those who look inside. */
@@ -51,11 +43,11 @@ export class Instances {
   private limits: Readonly<Record<string, number>> = QUOTAS;
 
   constructor(
-    private readonly ground: Ground,
+    private readonly state: GceState,
     private readonly operations: Operations,
     private readonly images: Images,
   ) {
-    this.disks = new Disks(ground, images, (zone, name) => this.alive(zone, name));
+    this.disks = new Disks(state, images, (zone, name) => this.alive(zone, name));
   }
 
   insert(
@@ -73,14 +65,14 @@ export class Instances {
     if (this.alive(zone, name)) throw alreadyExists(`projects/${project}/zones/${zone}/instances/${name}`);
     const disk = this.disks.bootDiskOf(project, zone, body);
     const error = failure ?? this.overQuota(zone, type, body);
-    const { operationMs: ms, bootMs } = this.ground.settings();
+    const { operationMs: ms, bootMs } = this.state.settings;
     const target = `projects/${project}/zones/${zone}/instances/${name}`;
     if (error === undefined) {
-      const now = this.ground.clock.monotonic();
+      const now = this.state.clock.monotonic();
       this.made += 1;
       this.disks.add(disk);
       this.records.set(keyOf(zone, name), {
-        id: newId(this.ground.random),
+        id: newId(this.state.random),
         project,
         zone,
         name,
@@ -100,8 +92,8 @@ export class Instances {
   delete(project: string, zone: string, name: string, error?: OperationError): Message {
     const record = this.existing(zone, name);
     const target = `projects/${project}/zones/${zone}/instances/${name}`;
-    const now = this.ground.clock.monotonic();
-    const { deleteMs } = this.ground.settings();
+    const now = this.state.clock.monotonic();
+    const { deleteMs } = this.state.settings;
     if (error === undefined) record.goneAt = Math.min(record.goneAt, now + deleteMs);
     return this.operations.begin({
       project,
@@ -125,8 +117,8 @@ export class Instances {
 
   /** As lists show them: late. */
   listed(project: string): readonly { readonly zone: string; readonly message: Message }[] {
-    const now = this.ground.clock.monotonic();
-    const { listLagMs } = this.ground.settings();
+    const now = this.state.clock.monotonic();
+    const { listLagMs } = this.state.settings;
     this.forget(now - listLagMs);
     return [...this.records.values()]
       .filter((each) => each.project === project && (listLagMs === 0 || each.createdAt + listLagMs <= now))
@@ -135,7 +127,7 @@ export class Instances {
 
   /** As they are. */
   inspect(): readonly InspectedInstance[] {
-    const now = this.ground.clock.monotonic();
+    const now = this.state.clock.monotonic();
     return [...this.records.values()]
       .filter(({ goneAt }) => goneAt > now)
       .map((each) => ({
@@ -169,8 +161,8 @@ export class Instances {
       kind: 'compute#region',
       name: region,
       status: 'UP',
-      selfLink: linkTo(this.ground, `projects/${project}/regions/${region}`),
-      zones: zones.map((zone) => linkTo(this.ground, `projects/${project}/zones/${zone}`)),
+      selfLink: linkTo(this.state, `projects/${project}/regions/${region}`),
+      zones: zones.map((zone) => linkTo(this.state, `projects/${project}/zones/${zone}`)),
       quotas: Object.entries(this.limits).map(([metric, limit]) => ({
         metric,
         limit,
@@ -189,8 +181,8 @@ export class Instances {
         kind: 'compute#zone',
         name,
         status: 'UP',
-        region: linkTo(this.ground, `projects/${project}/regions/${region}`),
-        selfLink: linkTo(this.ground, `projects/${project}/zones/${name}`),
+        region: linkTo(this.state, `projects/${project}/regions/${region}`),
+        selfLink: linkTo(this.state, `projects/${project}/zones/${name}`),
       })),
     );
   }
@@ -208,7 +200,7 @@ export class Instances {
       guestCpus: found.cores,
       memoryMb: found.ramMb,
       zone,
-      selfLink: linkTo(this.ground, `projects/${project}/zones/${zone}/machineTypes/${name}`),
+      selfLink: linkTo(this.state, `projects/${project}/zones/${zone}/machineTypes/${name}`),
     };
   }
 
@@ -243,7 +235,7 @@ export class Instances {
 
   private alive(zone: string, name: string): boolean {
     const record = this.records.get(keyOf(zone, name));
-    return record !== undefined && record.goneAt > this.ground.clock.monotonic();
+    return record !== undefined && record.goneAt > this.state.clock.monotonic();
   }
 
   private existing(zone: string, name: string): InstanceRecord {
@@ -259,16 +251,16 @@ export class Instances {
   private statusOf(record: InstanceRecord): string {
     if (record.goneAt < Infinity) return 'STOPPING';
     if (record.stopped !== undefined) return 'TERMINATED';
-    return this.ground.clock.monotonic() >= record.runsAt ? 'RUNNING' : 'PROVISIONING';
+    return this.state.clock.monotonic() >= record.runsAt ? 'RUNNING' : 'PROVISIONING';
   }
 
   private addressOf({ runsAt }: InstanceRecord, octets: string): Message {
-    const { clock, settings } = this.ground;
-    return clock.monotonic() < runsAt + settings().addressMs ? {} : { natIP: `127.1.${octets}` };
+    const { clock, settings } = this.state;
+    return clock.monotonic() < runsAt + settings.addressMs ? {} : { natIP: `127.1.${octets}` };
   }
 
   private view(record: InstanceRecord): Message {
-    const { ground } = this;
+    const { state } = this;
     const { project, zone, name, id, body, address } = record;
     const scope = `projects/${project}/zones/${zone}`;
     const [network = {}] = messagesAt(body, 'networkInterfaces');
@@ -278,11 +270,11 @@ export class Instances {
       kind: 'compute#instance',
       id,
       name,
-      zone: linkTo(ground, scope),
-      machineType: linkTo(ground, `${scope}/machineTypes/${record.type.name}`),
+      zone: linkTo(state, scope),
+      machineType: linkTo(state, `${scope}/machineTypes/${record.type.name}`),
       status: this.statusOf(record),
       ...(record.stopped === undefined ? {} : { statusMessage: record.stopped.reason }),
-      creationTimestamp: timestamp(ground.clock.now() - (ground.clock.monotonic() - record.createdAt)),
+      creationTimestamp: timestamp(state.clock.now() - (state.clock.monotonic() - record.createdAt)),
       labels: textsAt(body, 'labels'),
       metadata: { ...messageAt(body, 'metadata'), kind: 'compute#metadata' },
       scheduling: messageAt(body, 'scheduling'),
@@ -295,7 +287,7 @@ export class Instances {
           ...(access === undefined ? {} : { accessConfigs: [{ ...access, ...this.addressOf(record, octets) }] }),
         },
       ],
-      selfLink: linkTo(ground, `${scope}/instances/${name}`),
+      selfLink: linkTo(state, `${scope}/instances/${name}`),
     };
   }
 }

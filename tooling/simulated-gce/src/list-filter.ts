@@ -3,8 +3,8 @@
  * AND. Everything else that Google's syntax allows (https://google.aip.dev/160) is refused, so that no filter is ignored.
  */
 
-import { invalid } from './refusal.js';
-import { asMessage, type Message } from './ground.js';
+import { invalid } from './api-error.js';
+import { asMessage, type Message } from './messages.js';
 
 const COMPARISON = /^([\w.]+)\s*(=|!=|:|\seq\s|\sne\s)\s*(?:"([^"]*)"|'([^']*)'|([^\s"'()]+))$/;
 

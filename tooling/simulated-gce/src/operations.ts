@@ -1,16 +1,13 @@
 /** Operations: what is under way in the cloud. */
 
 import { sleep } from '@nodepool/core';
-import { linkTo, newId, timestamp, type Ground, type Message } from './ground.js';
-import { notFound } from './refusal.js';
+import { linkTo, newId, type GceState } from './cloud-state.js';
+import { timestamp, type Message } from './messages.js';
+import type { OperationError } from './faults.js';
+import { notFound } from './api-error.js';
 
 /** Longest time for which `wait` keeps its caller. */
 const LONGEST_WAIT_MS = 120_000;
-
-export interface OperationError {
-  readonly code: string;
-  readonly message: string;
-}
 
 export interface OperationSpec {
   readonly project: string;
@@ -34,7 +31,7 @@ export class Operations {
   private readonly records = new Map<string, OperationRecord>();
   private readonly byRequest = new Map<string, OperationRecord>();
 
-  constructor(private readonly ground: Ground) {}
+  constructor(private readonly state: GceState) {}
 
   /** The operation of an earlier call with the same request id. */
   ofRequest(requestId: string | undefined): Message | undefined {
@@ -43,8 +40,8 @@ export class Operations {
   }
 
   begin(spec: OperationSpec): Message {
-    const id = newId(this.ground.random);
-    const record: OperationRecord = { ...spec, id, name: `operation-${id}`, begunAt: this.ground.clock.monotonic() };
+    const id = newId(this.state.random);
+    const record: OperationRecord = { ...spec, id, name: `operation-${id}`, begunAt: this.state.clock.monotonic() };
     this.records.set(record.name, record);
     if (spec.requestId !== undefined) this.byRequest.set(spec.requestId, record);
     return this.view(record);
@@ -62,8 +59,8 @@ export class Operations {
   /** The operation when it has ended, or as it is after two minutes. */
   async wait(name: string, zone: string | undefined, signal: AbortSignal): Promise<Message> {
     const record = this.find(name, zone);
-    const leftMs = record.begunAt + record.ms - this.ground.clock.monotonic();
-    if (leftMs > 0) await sleep(this.ground.clock, Math.min(leftMs, LONGEST_WAIT_MS), signal);
+    const leftMs = record.begunAt + record.ms - this.state.clock.monotonic();
+    if (leftMs > 0) await sleep(this.state.clock, Math.min(leftMs, LONGEST_WAIT_MS), signal);
     return this.view(record);
   }
 
@@ -74,25 +71,25 @@ export class Operations {
   }
 
   private view(record: OperationRecord): Message {
-    const { ground } = this;
+    const { state } = this;
     const { project, zone, name, id, type, target, error } = record;
-    const now = ground.clock.monotonic();
+    const now = state.clock.monotonic();
     const done = now >= record.begunAt + record.ms;
     const scope = zone === undefined ? 'global' : `zones/${zone}`;
-    const begun = timestamp(ground.clock.now() - (now - record.begunAt));
+    const begun = timestamp(state.clock.now() - (now - record.begunAt));
     return {
       kind: 'compute#operation',
       id,
       name,
-      ...(zone === undefined ? {} : { zone: linkTo(ground, `projects/${project}/zones/${zone}`) }),
+      ...(zone === undefined ? {} : { zone: linkTo(state, `projects/${project}/zones/${zone}`) }),
       operationType: type,
-      targetLink: linkTo(ground, target),
-      selfLink: linkTo(ground, `projects/${project}/${scope}/operations/${name}`),
+      targetLink: linkTo(state, target),
+      selfLink: linkTo(state, `projects/${project}/${scope}/operations/${name}`),
       status: done ? 'DONE' : 'RUNNING',
       progress: done ? 100 : 0,
       insertTime: begun,
       startTime: begun,
-      ...(done ? { endTime: timestamp(ground.clock.now()) } : {}),
+      ...(done ? { endTime: timestamp(state.clock.now()) } : {}),
       ...(done && error !== undefined
         ? { error: { errors: [error] }, httpErrorStatusCode: 400, httpErrorMessage: 'BAD REQUEST' }
         : {}),

@@ -1,87 +1,78 @@
 /** The calls that the simulated cloud answers, by the names under which Google has published them. */
 
-import { asMessage, linkTo, type Ground, type Message } from './ground.js';
+import type { Answer } from '@nodepool/simulated-cloud';
+import { linkTo, type GceState } from './cloud-state.js';
+import type { Api } from './definitions.js';
+import { operationErrorOf, type GceContext } from './faults.js';
+import { asMessage, type Message } from './messages.js';
 import type { Images } from './images.js';
 import type { Instances } from './instances.js';
 import { matchesFilter } from './list-filter.js';
-import type { OperationError, Operations } from './operations.js';
-import { invalid, notFound } from './refusal.js';
+import type { Operations } from './operations.js';
+import { invalid, notFound } from './api-error.js';
 import { REGIONS } from './settings.js';
 import type { Buckets, Progress } from './storage.js';
 
-/** A call, taken apart. */
-export interface Exchange {
-  readonly params: Readonly<Record<string, string>>;
-  readonly query: URLSearchParams;
-  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
-  readonly body: Buffer;
-  readonly signal: AbortSignal;
-  /** The operation of the call ends with this. */
-  readonly failure: OperationError | undefined;
-}
-
-export interface Answer {
-  readonly status: number;
-  readonly message?: Message;
-  readonly headers?: Readonly<Record<string, string>>;
-}
-
-export interface Route {
-  readonly api: 'compute' | 'storage';
-  /** A published method, e.g. `instances.insert`. */
+/** A published method and its handler. */
+export interface PublishedRoute {
+  readonly api: Api;
+  /** e.g. `instances.insert`. */
   readonly operation: string;
   /** A call of the protocol of resumable uploads, which the definitions describe by its path only. */
   readonly upload?: { readonly name: string; readonly httpMethod: 'POST' | 'PUT' | 'DELETE' };
-  readonly handle: (exchange: Exchange) => Answer | Promise<Answer>;
+  readonly handle: (context: GceContext) => Answer | Promise<Answer>;
 }
 
 export interface Parts {
-  readonly ground: Ground;
+  readonly state: GceState;
   readonly instances: Instances;
   readonly images: Images;
   readonly operations: Operations;
   readonly buckets: Buckets;
 }
 
-export function routesOf(parts: Parts): readonly Route[] {
+export function routesOf(parts: Parts): readonly PublishedRoute[] {
   return [...instanceRoutes(parts), ...placeRoutes(parts), ...imageRoutes(parts), ...storageRoutes(parts)];
 }
 
 /** Handles the list of a collection, whose items are filtered and paged. */
-type Lister = (params: Exchange['params']) => readonly Message[];
+type Lister = (params: GceContext['params']) => readonly Message[];
 
-function compute(operation: string, handle: (exchange: Exchange) => Message | Promise<Message>): Route {
-  return { api: 'compute', operation, handle: async (exchange) => ok(await handle(exchange)) };
+function compute(operation: string, handle: (context: GceContext) => Message | Promise<Message>): PublishedRoute {
+  return { api: 'compute', operation, handle: async (context) => ok(await handle(context)) };
 }
 
-function list(ground: Ground, operation: string, kind: string, items: Lister): Route {
+function list(state: GceState, operation: string, kind: string, items: Lister): PublishedRoute {
   return compute(operation, ({ params, query }) => {
-    const page = pageOf(items(params), query, ground.settings().pageSize);
+    const page = pageOf(items(params), query, state.settings.pageSize);
     return { kind: `compute#${kind}List`, id: operation, ...page };
   });
 }
 
-function instanceRoutes({ ground, instances }: Parts): readonly Route[] {
-  const nameIn = (params: Exchange['params']): string => params['instance'] ?? '';
+function instanceRoutes({ state, instances }: Parts): readonly PublishedRoute[] {
+  const nameIn = (params: GceContext['params']): string => params['instance'] ?? '';
   return [
-    compute('instances.insert', ({ params, query, body, failure }) =>
-      instances.insert(project(params), zone(params), jsonIn(body), query.get('requestId') ?? undefined, failure),
-    ),
-    compute('instances.delete', ({ params, failure }) =>
-      instances.delete(project(params), zone(params), nameIn(params), failure),
-    ),
+    compute('instances.insert', (context) => {
+      const { params, query, body } = context;
+      const requestId = query.get('requestId') ?? undefined;
+      return instances.insert(project(params), zone(params), jsonIn(body), requestId, operationErrorOf(context));
+    }),
+    compute('instances.delete', (context) => {
+      const { params } = context;
+      return instances.delete(project(params), zone(params), nameIn(params), operationErrorOf(context));
+    }),
     compute('instances.get', ({ params }) => instances.get(zone(params), nameIn(params))),
-    list(ground, 'instances.list', 'instance', (params) => {
+    list(state, 'instances.list', 'instance', (params) => {
       const there = zone(params);
       const listed = instances.listed(project(params)).filter((each) => each.zone === there);
       return listed.map(({ message }) => message);
     }),
-    compute('instances.aggregatedList', ({ params, query }) => aggregated(ground, instances, project(params), query)),
+    compute('instances.aggregatedList', ({ params, query }) => aggregated(state, instances, project(params), query)),
     compute('instances.getSerialPortOutput', ({ params }) => {
       const contents = instances.console(zone(params), nameIn(params));
       return { kind: 'compute#serialPortOutput', contents, start: '0', next: String(contents.length) };
     }),
-    list(ground, 'disks.list', 'disk', (params) => instances.disks.list(project(params), zone(params))),
+    list(state, 'disks.list', 'disk', (params) => instances.disks.list(project(params), zone(params))),
     compute('disks.get', ({ params }) => {
       const { disk = '' } = params;
       const found = instances.disks.list(project(params), zone(params)).find(({ name }) => name === disk);
@@ -91,46 +82,48 @@ function instanceRoutes({ ground, instances }: Parts): readonly Route[] {
   ];
 }
 
-function placeRoutes({ ground, instances, operations }: Parts): readonly Route[] {
-  const nameIn = (params: Exchange['params']): string => params['operation'] ?? '';
+function placeRoutes({ state, instances, operations }: Parts): readonly PublishedRoute[] {
+  const nameIn = (params: GceContext['params']): string => params['operation'] ?? '';
   return [
     compute('machineTypes.get', ({ params }) =>
       instances.machineType(project(params), zone(params), params['machineType'] ?? ''),
     ),
-    list(ground, 'machineTypes.list', 'machineType', (params) => instances.machineTypes(project(params), zone(params))),
+    list(state, 'machineTypes.list', 'machineType', (params) => instances.machineTypes(project(params), zone(params))),
     compute('regions.get', ({ params }) => instances.region(project(params), params['region'] ?? '')),
-    list(ground, 'regions.list', 'region', (params) => instances.regions(project(params))),
+    list(state, 'regions.list', 'region', (params) => instances.regions(project(params))),
     compute('zones.get', ({ params }) => {
       const name = zone(params);
       return asMessage(instances.zones(project(params)).find((each) => each['name'] === name));
     }),
-    list(ground, 'zones.list', 'zone', (params) => instances.zones(project(params))),
+    list(state, 'zones.list', 'zone', (params) => instances.zones(project(params))),
     compute('zoneOperations.wait', ({ params, signal }) => operations.wait(nameIn(params), zone(params), signal)),
     compute('zoneOperations.get', ({ params }) => operations.get(nameIn(params), zone(params))),
-    list(ground, 'zoneOperations.list', 'operation', (params) => operations.list(project(params), zone(params))),
+    list(state, 'zoneOperations.list', 'operation', (params) => operations.list(project(params), zone(params))),
     compute('globalOperations.wait', ({ params, signal }) => operations.wait(nameIn(params), undefined, signal)),
     compute('globalOperations.get', ({ params }) => operations.get(nameIn(params), undefined)),
-    list(ground, 'globalOperations.list', 'operation', (params) => operations.list(project(params), undefined)),
+    list(state, 'globalOperations.list', 'operation', (params) => operations.list(project(params), undefined)),
   ];
 }
 
-function imageRoutes({ ground, images }: Parts): readonly Route[] {
-  const nameIn = (params: Exchange['params']): string => params['image'] ?? '';
+function imageRoutes({ state, images }: Parts): readonly PublishedRoute[] {
+  const nameIn = (params: GceContext['params']): string => params['image'] ?? '';
   return [
-    compute('images.insert', ({ params, query, body, failure }) =>
-      images.insert(project(params), jsonIn(body), query.get('requestId') ?? undefined, failure),
-    ),
+    compute('images.insert', (context) => {
+      const { params, query, body } = context;
+      const requestId = query.get('requestId') ?? undefined;
+      return images.insert(project(params), jsonIn(body), requestId, operationErrorOf(context));
+    }),
     compute('images.get', ({ params }) => images.get(project(params), nameIn(params))),
     compute('images.getFromFamily', ({ params }) => images.newestOf(project(params), params['family'] ?? '')),
-    list(ground, 'images.list', 'image', (params) => images.list(project(params))),
+    list(state, 'images.list', 'image', (params) => images.list(project(params))),
     compute('images.delete', ({ params }) => images.delete(project(params), nameIn(params))),
   ];
 }
 
-function storageRoutes({ ground, buckets }: Parts): readonly Route[] {
+function storageRoutes({ state, buckets }: Parts): readonly PublishedRoute[] {
   const storage = { api: 'storage' } as const;
   const sessionIn = (query: URLSearchParams): string => query.get('upload_id') ?? '';
-  const bucketIn = (params: Exchange['params']): string => params['bucket'] ?? '';
+  const bucketIn = (params: GceContext['params']): string => params['bucket'] ?? '';
   const upload = { ...storage, operation: 'objects.insert' } as const;
   return [
     {
@@ -140,7 +133,7 @@ function storageRoutes({ ground, buckets }: Parts): readonly Route[] {
         if (query.get('uploadType') !== 'resumable') throw invalid('only resumable uploads are simulated');
         const bucket = bucketIn(params);
         const id = buckets.begin(bucket, jsonIn(body), query.get('name') ?? undefined);
-        const location = `${ground.url()}/upload/storage/v1/b/${bucket}/o?uploadType=resumable&upload_id=${id}`;
+        const location = `${state.url}/upload/storage/v1/b/${bucket}/o?uploadType=resumable&upload_id=${id}`;
         return { status: 200, headers: { location } };
       },
     },
@@ -165,7 +158,7 @@ function storageRoutes({ ground, buckets }: Parts): readonly Route[] {
       operation: 'objects.list',
       handle: ({ params, query }) => {
         const all = buckets.list(bucketIn(params), query.get('prefix') ?? '');
-        return ok({ kind: 'storage#objects', ...pageOf(all, query, ground.settings().pageSize) });
+        return ok({ kind: 'storage#objects', ...pageOf(all, query, state.settings.pageSize) });
       },
     },
     {
@@ -184,9 +177,9 @@ function storageRoutes({ ground, buckets }: Parts): readonly Route[] {
   ];
 }
 
-function aggregated(ground: Ground, instances: Instances, inProject: string, query: URLSearchParams): Message {
+function aggregated(state: GceState, instances: Instances, inProject: string, query: URLSearchParams): Message {
   const listed = instances.listed(inProject).map(({ message }) => message);
-  const { items = [], ...next } = pageOf(listed, query, ground.settings().pageSize);
+  const { items = [], ...next } = pageOf(listed, query, state.settings.pageSize);
   const scopes = new Map<string, Message>();
   for (const name of [...REGIONS.values()].flat()) {
     const found = items.filter((item) => String(item['zone']).endsWith(`/zones/${name}`));
@@ -197,7 +190,7 @@ function aggregated(ground: Ground, instances: Instances, inProject: string, que
     };
     scopes.set(`zones/${name}`, found.length > 0 ? { instances: found } : { warning });
   }
-  const selfLink = linkTo(ground, `projects/${inProject}/aggregated/instances`);
+  const selfLink = linkTo(state, `projects/${inProject}/aggregated/instances`);
   return {
     kind: 'compute#instanceAggregatedList',
     id: 'instances',
@@ -240,14 +233,14 @@ function progress(state: Progress): Answer {
 }
 
 function ok(message: Message): Answer {
-  return { status: 200, message };
+  return { status: 200, body: message };
 }
 
-function project(params: Exchange['params']): string {
+function project(params: GceContext['params']): string {
   return params['project'] ?? '';
 }
 
-function zone(params: Exchange['params']): string {
+function zone(params: GceContext['params']): string {
   const name = params['zone'] ?? '';
   if ([...REGIONS.values()].flat().includes(name)) return name;
   throw notFound(`projects/${project(params)}/zones/${name}`);

@@ -3,29 +3,23 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { systemClock, systemRandom, type Clock, type RandomSource } from '@nodepool/core';
-import { Definitions } from './definitions.js';
-import { FaultPlan, type CloudCall } from './faults.js';
-import type { Ground } from './ground.js';
+import { CallLog, CloudServer, CloudState, FaultPlan, type SimulatedCloudOptions } from '@nodepool/simulated-cloud';
+import type { GceState } from './cloud-state.js';
+import { Definitions, type Api } from './definitions.js';
+import type { CallFault } from './faults.js';
 import { Images, type InspectedImage } from './images.js';
 import { Instances, type InspectedInstance } from './instances.js';
 import { Operations } from './operations.js';
+import { PublishedRoutes } from './published-routes.js';
 import { routesOf } from './routes.js';
-import { CloudServer } from './server.js';
 import { DEFAULT_SETTINGS, type CloudSettings } from './settings.js';
 import { Buckets, type InspectedObject } from './storage.js';
 import { Tokens } from './tokens.js';
 
-export interface SimulatedGceOptions {
-  /** Default: the system's. Boots, operations and latency happen on it; HTTP itself takes real time. */
-  readonly clock?: Clock;
-  /** Ids, and faults that strike by chance. Default: the system's. */
-  readonly random?: RandomSource;
-  /** Port on 127.0.0.1; default: a free one. */
-  readonly port?: number;
-  /** Default for each: `DEFAULT_SETTINGS`. */
-  readonly settings?: Partial<CloudSettings>;
-}
+/** Longest piece of an upload, bytes. */
+const MAX_BODY_BYTES = 256 * 2 ** 20;
+
+export type SimulatedGceOptions = SimulatedCloudOptions<CloudSettings>;
 
 /** What there is, without going through the API. */
 export interface Inspector {
@@ -42,10 +36,9 @@ export interface SimulatedGce {
   readonly url: string;
   /** Path of a file for `credentials-file` or `GOOGLE_APPLICATION_CREDENTIALS`. */
   readonly credentialsFile: string;
-  readonly faults: FaultPlan;
+  readonly faults: FaultPlan<CallFault>;
   readonly inspect: Inspector;
-  /** How often each operation was called, e.g. `instances.insert`. */
-  calls(): Readonly<Record<string, number>>;
+  readonly calls: CallLog;
   /** Changes how the cloud behaves from now on. */
   configure(settings: Partial<CloudSettings>): void;
   /** Limits of every region, by metric, e.g. `{INSTANCES: 5}`. */
@@ -62,56 +55,47 @@ export interface SimulatedGce {
   close(): Promise<void>;
 }
 
-let published: Readonly<Record<'compute' | 'storage', Definitions>> | undefined;
+let definitions: Readonly<Record<Api, Definitions>> | undefined;
 
 /** Read once: they are large, and do not change. */
-function publishedDefinitions(): Readonly<Record<'compute' | 'storage', Definitions>> {
-  published ??= {
-    compute: new Definitions('compute'),
-    storage: new Definitions('storage'),
-  };
-  return published;
+function publishedDefinitions(): Readonly<Record<Api, Definitions>> {
+  definitions ??= { compute: new Definitions('compute'), storage: new Definitions('storage') };
+  return definitions;
 }
 
 /** Starts one. Rejects when the port is taken. */
 export async function startSimulatedGce(options: SimulatedGceOptions = {}): Promise<SimulatedGce> {
-  const { clock = systemClock, random = systemRandom } = options;
-  let settings: CloudSettings = { ...DEFAULT_SETTINGS, ...options.settings };
-  let url = '';
-  const ground: Ground = { clock, random, settings: () => settings, url: () => url };
-  const operations = new Operations(ground);
-  const buckets = new Buckets(ground);
-  const images = new Images(ground, operations, buckets);
-  const instances = new Instances(ground, operations, images);
-  const tokens = new Tokens(random, ground.url);
-  const faults = new FaultPlan(random);
-  const counts = new Map<string, number>();
+  const state: GceState = new CloudState(options, DEFAULT_SETTINGS);
+  const operations = new Operations(state);
+  const buckets = new Buckets(state);
+  const images = new Images(state, operations, buckets);
+  const instances = new Instances(state, operations, images);
+  const tokens = new Tokens(state);
+  const faults = new FaultPlan<CallFault>(state.random);
+  const calls = new CallLog();
+  const published = new PublishedRoutes(state, publishedDefinitions(), tokens);
   const server = new CloudServer({
-    ground,
-    routes: routesOf({ ground, instances, images, operations, buckets }),
-    definitions: publishedDefinitions(),
-    faults,
-    tokens,
-    onCall: ({ operation }: CloudCall) => counts.set(operation, (counts.get(operation) ?? 0) + 1),
+    ...{ state, faults, calls, bodyLimit: MAX_BODY_BYTES },
+    form: published.form,
+    routes: published.serve(routesOf({ state, instances, images, operations, buckets })),
+    describe: (call) => call,
   });
-  url = `http://127.0.0.1:${await server.listen(options.port ?? 0)}`;
+  state.url = `http://127.0.0.1:${await server.listen(options.port ?? 0)}`;
   const folder = await mkdtemp(join(tmpdir(), 'simulated-gce-'));
   const credentialsFile = join(folder, 'credentials.json');
   await writeFile(credentialsFile, JSON.stringify(tokens.credentials()));
   return {
-    url,
+    url: state.url,
     credentialsFile,
     faults,
+    calls,
     inspect: {
       instances: () => instances.inspect(),
       images: () => images.inspect(),
       objects: () => buckets.inspect(),
       openUploads: () => buckets.openSessions(),
     },
-    calls: () => Object.fromEntries(counts),
-    configure: (change) => {
-      settings = { ...settings, ...change };
-    },
+    configure: (changes) => state.configure(changes),
     setLimits: (limits) => instances.setLimits(limits),
     stopInstance: (zone, name, reason) => instances.stop(zone, name, reason),
     vanish: (zone, name) => instances.vanish(zone, name),

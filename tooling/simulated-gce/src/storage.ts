@@ -1,8 +1,9 @@
 /** Buckets, and resumable uploads into them (https://cloud.google.com/storage/docs/performing-resumable-uploads). */
 
 import { createHash } from 'node:crypto';
-import { newId, textAt, textsAt, type Ground, type Message } from './ground.js';
-import { Refusal } from './refusal.js';
+import { newId, type GceState } from './cloud-state.js';
+import { textAt, textsAt, type Message } from './messages.js';
+import { GceError } from './api-error.js';
 import { BUCKET } from './settings.js';
 
 /** Pieces but the last must have a multiple of this. */
@@ -38,14 +39,14 @@ export class Buckets {
   private readonly objects = new Map<string, ObjectRecord>();
   private readonly sessions = new Map<string, Session>();
 
-  constructor(private readonly ground: Ground) {}
+  constructor(private readonly state: GceState) {}
 
   /** Begins an upload; gives its id. */
   begin(bucket: string, body: Message, name: string | undefined): string {
     known(bucket);
-    const id = newId(this.ground.random);
+    const id = newId(this.state.random);
     const object = name ?? textAt(body, 'name') ?? '';
-    if (object === '') throw new Refusal(400, 'required', 'Required object name');
+    if (object === '') throw new GceError(400, 'required', 'Required object name');
     this.sessions.set(id, {
       name: object,
       metadata: textsAt(body, 'metadata'),
@@ -60,7 +61,7 @@ export class Buckets {
   put(id: string, range: string, body: Buffer): Progress {
     const session = this.session(id);
     const [, from, last, total] = /^bytes (?:(\d+)-(\d+)|\*)\/(\d+|\*)$/.exec(range) ?? [];
-    if (total === undefined) throw new Refusal(400, 'invalid', `Invalid Content-Range: ${range}`);
+    if (total === undefined) throw new GceError(400, 'invalid', `Invalid Content-Range: ${range}`);
     if (session.finished !== undefined) return { object: session.finished };
     if (from !== undefined) this.take(session, Number(from), Number(last), total, body);
     if (total === '*' || session.received < Number(total)) return { received: session.received };
@@ -104,15 +105,15 @@ export class Buckets {
   }
 
   private take(session: Session, from: number, last: number, total: string, body: Buffer): void {
-    if (body.byteLength !== last - from + 1) throw new Refusal(400, 'invalid', 'Content-Range does not fit the body');
+    if (body.byteLength !== last - from + 1) throw new GceError(400, 'invalid', 'Content-Range does not fit the body');
     if (total === '*' && body.byteLength % GRAIN_BYTES !== 0) {
-      throw new Refusal(
+      throw new GceError(
         400,
         'invalid',
         `A piece that is not the last one must have a multiple of ${GRAIN_BYTES} bytes`,
       );
     }
-    if (from > session.received) throw new Refusal(503, 'backendError', 'A part before this one is missing');
+    if (from > session.received) throw new GceError(503, 'backendError', 'A part before this one is missing');
     const fresh = body.subarray(session.received - from);
     session.pieces.push(fresh);
     session.received += fresh.byteLength;
@@ -133,7 +134,7 @@ export class Buckets {
   private session(id: string): Session {
     const session = this.sessions.get(id);
     if (session !== undefined) return session;
-    throw new Refusal(404, 'notFound', `There is no upload ${id}`);
+    throw new GceError(404, 'notFound', `There is no upload ${id}`);
   }
 }
 
@@ -150,9 +151,9 @@ function view({ name, metadata, size, md5Hash }: ObjectRecord): Message {
 }
 
 function known(bucket: string): void {
-  if (bucket !== BUCKET) throw new Refusal(404, 'notFound', 'The specified bucket does not exist.');
+  if (bucket !== BUCKET) throw new GceError(404, 'notFound', 'The specified bucket does not exist.');
 }
 
-function noObject(bucket: string, name: string): Refusal {
-  return new Refusal(404, 'notFound', `No such object: ${bucket}/${name}`);
+function noObject(bucket: string, name: string): GceError {
+  return new GceError(404, 'notFound', `No such object: ${bucket}/${name}`);
 }

@@ -4,10 +4,11 @@
  */
 
 import { createPublicKey, generateKeyPairSync, verify } from 'node:crypto';
-import { systemClock, type RandomSource } from '@nodepool/core';
-import { asMessage, newId, textAt, type Message } from './ground.js';
-import { Refusal } from './refusal.js';
-import type { Answer } from './routes.js';
+import { systemClock } from '@nodepool/core';
+import type { Answer } from '@nodepool/simulated-cloud';
+import { newId, type GceState } from './cloud-state.js';
+import { asMessage, textAt, type Message } from './messages.js';
+import { GceError } from './api-error.js';
 import { PROJECT } from './settings.js';
 
 const ACCOUNT = `nodepool@${PROJECT}.iam.gserviceaccount.com`;
@@ -33,10 +34,7 @@ export class Tokens {
   private readonly issued = new Set<string>();
   private keyId = 'first';
 
-  constructor(
-    private readonly random: RandomSource,
-    private readonly url: () => string,
-  ) {}
+  constructor(private readonly state: GceState) {}
 
   /** Content of a file with credentials. */
   credentials(): Message {
@@ -47,20 +45,20 @@ export class Tokens {
       private_key: this.key,
       client_email: ACCOUNT,
       client_id: '1',
-      token_uri: this.url() + TOKEN_PATH,
+      token_uri: this.state.url + TOKEN_PATH,
     };
   }
 
   /** A token for whoever has no library. */
   issue(): string {
-    const token = `token-${newId(this.random)}`;
+    const token = `token-${newId(this.state.random)}`;
     this.issued.add(token);
     return token;
   }
 
   /** Credentials and tokens that were given out are refused from now on. */
   revoke(): void {
-    this.keyId = newId(this.random);
+    this.keyId = newId(this.state.random);
     this.issued.clear();
   }
 
@@ -69,7 +67,7 @@ export class Tokens {
     const token = authorization?.replace(/^Bearer /, '') ?? '';
     if (this.issued.has(token) || this.isSigned(token)) return;
     const message = 'Request had invalid authentication credentials. Expected OAuth 2 access token.';
-    throw new Refusal(401, 'authError', message);
+    throw new GceError(401, 'authError', message);
   }
 
   /** Answers a request to the token endpoint: a token for an assertion that is signed with the key. */
@@ -80,12 +78,12 @@ export class Tokens {
     }
     const claims = this.claimsIn(parameters.get('assertion') ?? '');
     if (claims === undefined) return grantError('invalid_grant', 'Invalid JWT Signature.');
-    if (claims['aud'] !== this.url() + TOKEN_PATH)
+    if (claims['aud'] !== this.state.url + TOKEN_PATH)
       return grantError('invalid_grant', 'Invalid JWT: Failed audience check.');
     if (!hasScope(claims)) return grantError('invalid_scope', 'Invalid OAuth scope or ID token audience provided.');
     return {
       status: 200,
-      message: { access_token: this.issue(), expires_in: TOKEN_SECONDS, token_type: 'Bearer' },
+      body: { access_token: this.issue(), expires_in: TOKEN_SECONDS, token_type: 'Bearer' },
     };
   }
 
@@ -112,7 +110,7 @@ function hasScope(claims: Message): boolean {
 }
 
 function grantError(error: string, description: string): Answer {
-  return { status: 400, message: { error, error_description: description } };
+  return { status: 400, body: { error, error_description: description } };
 }
 
 function decoded(part: string): Message {

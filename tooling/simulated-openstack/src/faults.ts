@@ -1,49 +1,31 @@
-/** The fault plan: which calls go wrong, and what becomes of servers. */
+/** Faults of the simulated OpenStack: of calls, and of servers. */
 
 import type { RandomSource } from '@nodepool/core';
-import type { CloudCall } from './calls.js';
+import {
+  FaultPlan as CallFaultPlan,
+  type CallFault as AnyCallFault,
+  type CloudCall as AnyCloudCall,
+  type FaultRule as AnyFaultRule,
+} from '@nodepool/simulated-cloud';
+import type { ServiceName } from './services.js';
 import type { Lag } from './table.js';
 
-/** What happens to a call. `before`, `after`: its effect. */
+/** One call, as the cloud received it; its path is below the service. */
+export interface CloudCall extends AnyCloudCall {
+  /** Undefined if the address belongs to no service. */
+  readonly service: ServiceName | undefined;
+  /** Name of the caller's project; undefined before a token says it. */
+  readonly project: string | undefined;
+}
+
 export type CallFault =
-  | {
-      readonly kind: 'status';
-      readonly status: number;
-      /** Seconds, or a date, for the header Retry-After. Default: no such header. */
-      readonly retryAfter?: number | string;
-      /** Default `before`. */
-      readonly when?: 'before' | 'after';
-      /** Instead of the service's own error body. */
-      readonly body?: string;
-    }
-  /** The connection ends without an answer, or in the middle of one. */
-  | { readonly kind: 'cut'; readonly when: 'before' | 'after' | 'during' }
-  /** No answer until the caller gives up. */
-  | { readonly kind: 'hang'; readonly when: 'before' | 'after' }
-  | { readonly kind: 'latency'; readonly ms: number }
+  /** `body` replaces the service's own error. */
+  | AnyCallFault<{ readonly body?: string }>
   | ({ readonly kind: 'lag' } & Partial<Lag>)
-  /** A listing that ends after so many entries, without saying that there is more. */
+  /** A listing that ends after `to` entries without a link to more. */
   | { readonly kind: 'truncate'; readonly to: number };
 
-export interface FaultRule {
-  /** An operation, a service, `*`, or whatever the function says. */
-  readonly on: string | ((call: CloudCall) => boolean);
-  readonly fault: CallFault;
-  /** So many matching calls get through first. Default 0. */
-  readonly after?: number;
-  /** So many are hit then. Default 1; `Infinity`: all. */
-  readonly times?: number;
-  /** With which each of them is hit. Default 1. */
-  readonly probability?: number;
-}
-
-/** A rule that was added. */
-export interface ActiveFault {
-  /** How often it has struck. */
-  readonly hits: number;
-  /** It strikes no more. Idempotent. */
-  remove(): void;
-}
+export type FaultRule = AnyFaultRule<CallFault, CloudCall>;
 
 /** How the boot of a server goes. */
 export type BootFate =
@@ -60,7 +42,7 @@ export type DeletionFate =
   /** 204, and it stays. */
   | { readonly delete: 'never' };
 
-/** What becomes of a server. */
+/** Boot or deletion of a server. */
 export type ServerFate = BootFate | DeletionFate;
 
 export interface FateRule {
@@ -70,7 +52,7 @@ export interface FateRule {
   readonly where?: (server: ServerFacts) => boolean;
 }
 
-/** What a fate can depend on. */
+/** Facts that a fate can depend on. */
 export interface ServerFacts {
   readonly id: string;
   readonly name: string;
@@ -78,17 +60,11 @@ export interface ServerFacts {
   readonly metadata: Readonly<Record<string, string>>;
 }
 
-/** What the plan can do to the cloud itself. */
+/** Effects of the plan on the cloud itself. */
 export interface CloudHands {
   revokeTokens(): void;
   breakServer(id: string, message: string): boolean;
   vanish(id: string): boolean;
-}
-
-interface RuleState extends ActiveFault {
-  readonly rule: FaultRule;
-  hits: number;
-  seen: number;
 }
 
 interface FateState {
@@ -96,27 +72,14 @@ interface FateState {
   left: number;
 }
 
-export class FaultPlan {
-  private rules: RuleState[] = [];
+export class FaultPlan extends CallFaultPlan<CallFault, CloudCall> {
   private fates: FateState[] = [];
 
   constructor(
-    private readonly random: RandomSource,
+    random: RandomSource,
     private readonly hands: CloudHands,
-  ) {}
-
-  /** Adds a rule; it strikes from the next call on. */
-  add(rule: FaultRule): ActiveFault {
-    const state: RuleState = {
-      rule,
-      hits: 0,
-      seen: 0,
-      remove: () => {
-        this.rules = this.rules.filter((other) => other !== state);
-      },
-    };
-    this.rules.push(state);
-    return state;
+  ) {
+    super(random);
   }
 
   /** Decides over servers that are created from now on. */
@@ -124,53 +87,32 @@ export class FaultPlan {
     this.fates.push({ rule, left: rule.times ?? 1 });
   }
 
-  /** No rules, no fates for future servers any more. What is on its way goes on. */
-  clear(): void {
-    this.rules = [];
+  /** Ends all rules, and the fates of future servers. Present servers keep theirs. */
+  override clear(): void {
+    super.clear();
     this.fates = [];
   }
 
-  /** Every token that was given out is refused from now on. */
+  /** Refuses all tokens that were given out. */
   revokeTokens(): void {
     this.hands.revokeTokens();
   }
 
-  /** Takes a server to ERROR, as a host does that breaks down. False: there is none. */
+  /** Takes a server to ERROR, as a host does that breaks down. Returns false if there is none. */
   breakServer(id: string, message: string): boolean {
     return this.hands.breakServer(id, message);
   }
 
-  /** Takes a server away with its ports, as an administrator does. False: there is none. */
+  /** Removes a server with its ports, as an administrator does. Returns false if there is none. */
   vanish(id: string): boolean {
     return this.hands.vanish(id);
   }
 
-  /** What happens to this call. */
-  strike(call: CloudCall): readonly CallFault[] {
-    if (this.rules.length === 0) return [];
-    return this.rules.filter((state) => this.hits(state, call)).map(({ rule }) => rule.fault);
-  }
-
-  /** What is to become of a new server. */
+  /** Returns the fates of a new server. */
   fatesOf(server: ServerFacts): readonly ServerFate[] {
     const decided = this.fates.filter(({ rule }) => rule.where?.(server) ?? true);
     for (const state of decided) state.left -= 1;
     this.fates = this.fates.filter(({ left }) => left > 0);
     return decided.map(({ rule }) => rule.fate);
   }
-
-  private hits(state: RuleState, call: CloudCall): boolean {
-    const { rule } = state;
-    if (state.hits >= (rule.times ?? 1) || !matches(rule.on, call)) return false;
-    state.seen += 1;
-    if (state.seen <= (rule.after ?? 0)) return false;
-    if (rule.probability !== undefined && this.random.next() >= rule.probability) return false;
-    state.hits += 1;
-    return true;
-  }
-}
-
-function matches(on: FaultRule['on'], call: CloudCall): boolean {
-  if (typeof on === 'function') return on(call);
-  return on === '*' || on === call.service || on === call.operation;
 }

@@ -1,10 +1,9 @@
 /** A simulated OpenStack for development and tests, and the cases that hold it to the real one. */
 export type { SimulatedOpenStack, SimulatedOpenStackOptions } from './api.js';
-export type { CallLog, CloudCall } from './calls.js';
 export type {
-  ActiveFault,
   BootFate,
   CallFault,
+  CloudCall,
   DeletionFate,
   FateRule,
   FaultPlan,

@@ -3,16 +3,15 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { systemClock, systemRandom } from '@nodepool/core';
+import { CallLog, CloudServer } from '@nodepool/simulated-cloud';
 import type { SimulatedOpenStack, SimulatedOpenStackOptions } from './api.js';
-import { CallLog } from './calls.js';
 import { cloudsYamlText } from './clouds-yaml.js';
 import { computeService } from './compute/routes.js';
 import type { Flavor, KeyPair } from './compute/records.js';
 import { ServerStore } from './compute/servers.js';
-import { FaultPlan } from './faults.js';
-import type { Ground } from './ground.js';
-import { CloudServer } from './http/server.js';
+import { OpenStackState } from './cloud-state.js';
+import { FaultPlan, type CloudCall } from './faults.js';
+import { Services } from './http/serve.js';
 import { Accounts } from './identity/accounts.js';
 import { Catalog } from './identity/catalog.js';
 import { identityService } from './identity/routes.js';
@@ -21,8 +20,7 @@ import { imageService } from './image/routes.js';
 import { Inspector } from './inspect.js';
 import { NetworkStore } from './network/networks.js';
 import { networkService } from './network/routes.js';
-import { Quotas } from './quotas.js';
-import { DEFAULT_SETTINGS, SAMPLE_FLAVORS, type CloudSettings } from './settings.js';
+import { SAMPLE_FLAVORS } from './settings.js';
 import { newUuid } from './text.js';
 import { VolumeStore } from './volume/volumes.js';
 import { volumeService } from './volume/routes.js';
@@ -31,20 +29,12 @@ const SAMPLE_IMAGE_BYTES = 2 ** 20;
 
 /** Starts one with the sample cloud in it. Rejects when the port is taken. */
 export async function startSimulatedOpenStack(options: SimulatedOpenStackOptions = {}): Promise<SimulatedOpenStack> {
-  const { clock = systemClock, random = systemRandom } = options;
-  let settings: CloudSettings = { ...DEFAULT_SETTINGS, ...options.settings };
-  let url = '';
-  const authUrl = (): string => `${url}/identity/v3`;
-  const ground: Ground = { clock, random, quotas: new Quotas(), settings: () => settings };
-  const accounts = new Accounts(clock, random, ground.settings);
+  const state = new OpenStackState(options);
+  const { random } = state;
+  const accounts = new Accounts(state);
   const nameOfProject = (id: string): string => accounts.nameOfProject(id);
-  const [images, networks, volumes, calls] = [
-    new ImageStore(ground),
-    new NetworkStore(ground),
-    new VolumeStore(ground),
-    new CallLog(),
-  ] as const;
-  const servers: ServerStore = new ServerStore(ground, networks, volumes, () => faults, nameOfProject);
+  const [images, networks, volumes] = [new ImageStore(state), new NetworkStore(state), new VolumeStore(state)] as const;
+  const servers: ServerStore = new ServerStore(state, networks, volumes, () => faults, nameOfProject);
   const faults: FaultPlan = new FaultPlan(random, {
     revokeTokens: () => accounts.revokeAll(),
     breakServer: (id, message) => withServer(servers, id, (server) => servers.fail(server, message)),
@@ -53,38 +43,37 @@ export async function startSimulatedOpenStack(options: SimulatedOpenStackOptions
   const flavors: readonly Flavor[] = SAMPLE_FLAVORS.map((spec) => ({ ...spec, id: newUuid(random) }));
   const keyPairs: KeyPair[] = [];
   const surroundings = { flavors, keyPairs, images, networks, volumes };
-  const server = new CloudServer({
-    clock,
-    random,
-    faults,
-    calls,
-    settings: ground.settings,
-    callerOf: (token) => accounts.caller(token),
-    services: [
-      identityService(accounts, new Catalog(() => url, random), authUrl),
-      computeService({ ground, servers, surroundings, catalogue: { flavors, keyPairs } }, authUrl),
-      imageService(images, ground, authUrl),
-      networkService(networks, ground, authUrl),
-      volumeService(volumes, ground, authUrl),
+  const services = new Services(
+    state,
+    [
+      identityService(accounts, new Catalog(state), state),
+      computeService({ state, servers, surroundings, catalogue: { flavors, keyPairs } }),
+      imageService(images, state),
+      networkService(networks, state),
+      volumeService(volumes, state),
     ],
+    (token) => accounts.caller(token),
+  );
+  const calls = new CallLog<CloudCall>();
+  const server = new CloudServer({
+    ...{ state, faults, calls, form: services.form, routes: services.routes() },
+    describe: (call, context) => services.describe(call, context),
   });
   addSampleNetworks(accounts, networks);
   const sampleImages = new Set([addSampleImage(accounts, images)]);
-  url = await server.listen(options.port ?? 0);
+  state.url = `http://127.0.0.1:${await server.listen(options.port ?? 0)}`;
   const folder = await mkdtemp(join(tmpdir(), 'simulated-openstack-'));
   const cloudsYaml = join(folder, 'clouds.yaml');
-  await writeFile(cloudsYaml, cloudsYamlText(authUrl()));
+  await writeFile(cloudsYaml, cloudsYamlText(state.authUrl));
   return {
-    url,
-    authUrl: authUrl(),
+    url: state.url,
+    authUrl: state.authUrl,
     cloudsYaml,
     faults,
     calls,
     inspect: new Inspector({ servers, networks, volumes, images, nameOfProject, sampleImages }),
-    quota: (project) => ground.quotas.project(project),
-    configure: (changes) => {
-      settings = { ...settings, ...changes };
-    },
+    quota: (project) => state.quotas.project(project),
+    configure: (changes) => state.configure(changes),
     close: async () => {
       servers.close();
       volumes.close();

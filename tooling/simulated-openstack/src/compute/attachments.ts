@@ -1,9 +1,10 @@
 /** Volumes of servers, attached and detached after the boot. */
 
-import { bodyOf, json, memberOf, textOf, type Answer, type Caller, type OwnedExchange } from '../http/exchange.js';
+import type { Answer } from '@nodepool/simulated-cloud';
+import { bodyOf, json, memberOf, textOf, type Caller, type OwnedRequest } from '../http/request-context.js';
 import { pythonRepr } from '../text.js';
 import type { VolumeRecord, VolumeStore } from '../volume/volumes.js';
-import { computeRefusal, malformed } from './errors.js';
+import { computeError, malformed } from './errors.js';
 import type { ServerRecord } from './records.js';
 import { vmStateOf } from './servers.js';
 
@@ -17,41 +18,41 @@ export class VolumeAttachments {
     return json(200, { volumeAttachments: attached.map((volume) => viewOf(server, volume)) });
   }
 
-  show(server: ServerRecord, { params }: OwnedExchange): Answer {
+  show(server: ServerRecord, { params }: OwnedRequest): Answer {
     return json(200, { volumeAttachment: viewOf(server, this.attached(server, params['volume'] ?? '')) });
   }
 
-  attach(server: ServerRecord, exchange: OwnedExchange): Answer {
-    const spec = memberOf(bodyOf(exchange, malformed), 'volumeAttachment', malformed);
+  attach(server: ServerRecord, request: OwnedRequest): Answer {
+    const spec = memberOf(bodyOf(request, malformed), 'volumeAttachment', malformed);
     const { volumeId: id, device } = spec;
     if (id === undefined) {
       const value = pythonRepr(spec);
       const problem = `Value: ${value}. 'volumeId' is a required property`;
-      throw computeRefusal(400, `Invalid input for field/attribute volumeAttachment. ${problem}`);
+      throw computeError(400, `Invalid input for field/attribute volumeAttachment. ${problem}`);
     }
     if (typeof id !== 'string' || !UUID.test(id)) {
       const problem = `Value: ${textOf(id, '')}. ${pythonRepr(id)} is not a 'uuid'`;
-      throw computeRefusal(400, `Invalid input for field/attribute volumeId. ${problem}`);
+      throw computeError(400, `Invalid input for field/attribute volumeId. ${problem}`);
     }
-    const volume = this.volumeOf(exchange.caller, id);
+    const volume = this.volumeOf(request.caller, id);
     if (server.status !== 'ACTIVE' && server.status !== 'SHUTOFF') throw wrongState('attach_volume', server);
     if (volume.attachment !== null) {
       const where = `is already attached to instances: ${volume.attachment.serverId}`;
-      throw computeRefusal(400, `Invalid volume: volume ${id} ${where}`);
+      throw computeError(400, `Invalid volume: volume ${id} ${where}`);
     }
     if (volume.status !== 'available') {
-      throw computeRefusal(400, `Invalid volume: status must be available, but it is ${volume.status}`);
+      throw computeError(400, `Invalid volume: status must be available, but it is ${volume.status}`);
     }
     server.volumes.set(id, false);
     this.volumes.attach(volume, server.id, typeof device === 'string' ? device : this.freeDevice(server));
     return json(200, { volumeAttachment: viewOf(server, volume) });
   }
 
-  detach(server: ServerRecord, { params, caller }: OwnedExchange): Answer {
+  detach(server: ServerRecord, { params, caller }: OwnedRequest): Answer {
     const id = params['volume'] ?? '';
     this.volumeOf(caller, id);
     const volume = this.attached(server, id);
-    if (isRoot(server, id)) throw computeRefusal(400, 'Cannot detach a root device volume');
+    if (isRoot(server, id)) throw computeError(400, 'Cannot detach a root device volume');
     if (server.status !== 'ACTIVE' && server.status !== 'SHUTOFF') throw wrongState('detach_volume', server);
     server.volumes.delete(id);
     this.volumes.detach(volume);
@@ -65,20 +66,20 @@ export class VolumeAttachments {
   private attached(server: ServerRecord, id: string): VolumeRecord {
     const found = this.attachedTo(server).find((volume) => volume.id === id);
     if (found !== undefined) return found;
-    throw computeRefusal(404, `Instance ${server.id} is not attached to volume ${id}`);
+    throw computeError(404, `Instance ${server.id} is not attached to volume ${id}`);
   }
 
   private volumeOf(caller: Caller, id: string): VolumeRecord {
     const volume = this.volumes.table.get(id);
     if (volume !== undefined && (volume.project === caller.projectId || caller.admin)) return volume;
-    throw computeRefusal(404, `Volume ${id} could not be found.`);
+    throw computeError(404, `Volume ${id} could not be found.`);
   }
 
   /** `/dev/sda` belongs to the disk that the server boots from. */
   private freeDevice(server: ServerRecord): string {
     const taken = new Set(this.attachedTo(server).map(({ attachment }) => attachment?.device));
     const letter = Array.from('bcdefghijklmnopqrstuvwxyz').find((candidate) => !taken.has(`/dev/sd${candidate}`));
-    if (letter === undefined) throw computeRefusal(403, 'Too many volumes are attached');
+    if (letter === undefined) throw computeError(403, 'Too many volumes are attached');
     return `/dev/sd${letter}`;
   }
 }
@@ -89,7 +90,7 @@ function isRoot({ spec, volumes }: ServerRecord, id: string): boolean {
 
 function wrongState(action: string, server: ServerRecord): Error {
   const where = `vm_state ${vmStateOf(server)}`;
-  return computeRefusal(409, `Cannot '${action}' instance ${server.id} while it is in ${where}`);
+  return computeError(409, `Cannot '${action}' instance ${server.id} while it is in ${where}`);
 }
 
 function viewOf(server: ServerRecord, { id, attachment }: VolumeRecord): object {

@@ -1,21 +1,21 @@
 /** What nova offers besides servers: flavors, limits, quotas, zones, key pairs. */
 
-import type { Ground } from '../ground.js';
+import type { OpenStackState } from '../cloud-state.js';
 import { createHash } from 'node:crypto';
+import type { Answer } from '@nodepool/simulated-cloud';
 import {
   bodyOf,
   json,
   memberOf,
   textOf,
-  type Answer,
-  type Exchange,
-  type OwnedExchange,
+  type OpenStackRequest,
+  type OwnedRequest,
   type Route,
-} from '../http/exchange.js';
+} from '../http/request-context.js';
 import { pageOf } from '../http/page.js';
 import { fits } from '../quotas.js';
 import { ZONE } from '../settings.js';
-import { computeRefusal, malformed } from './errors.js';
+import { computeError, malformed } from './errors.js';
 import { microversionOf } from './microversion.js';
 import type { Flavor, KeyPair } from './records.js';
 import type { ServerStore } from './servers.js';
@@ -33,27 +33,27 @@ const OLD_LIMITS = { maxTotalFloatingIps: -1, maxSecurityGroups: -1, maxSecurity
 const OLD_USE = { totalFloatingIpsUsed: 0, totalSecurityGroupsUsed: 0 } as const;
 const OLDER_LIMITS = { maxImageMeta: 128, maxPersonality: 5, maxPersonalitySize: 10_240 } as const;
 
-export function catalogueRoutes(catalogue: ComputeCatalogue, ground: Ground, servers: ServerStore): Route[] {
+export function catalogueRoutes(catalogue: ComputeCatalogue, state: OpenStackState, servers: ServerStore): Route[] {
   return [
-    ...flavorRoutes(catalogue.flavors, ground),
-    ...keyPairRoutes(catalogue.keyPairs, ground),
+    ...flavorRoutes(catalogue.flavors, state),
+    ...keyPairRoutes(catalogue.keyPairs, state),
     {
       method: 'GET',
       path: '/v2.1/limits',
       operation: 'limits.show',
-      handle: (exchange) => limits(exchange, ground, servers),
+      handle: (request) => limits(request, state, servers),
     },
     {
       method: 'GET',
       path: '/v2.1/os-quota-sets/:project',
       operation: 'quotas.show',
-      handle: (exchange) => quotaSet(exchange, ground, servers, false),
+      handle: (request) => quotaSet(request, state, servers, false),
     },
     {
       method: 'GET',
       path: '/v2.1/os-quota-sets/:project/detail',
       operation: 'quotas.details',
-      handle: (exchange) => quotaSet(exchange, ground, servers, true),
+      handle: (request) => quotaSet(request, state, servers, true),
     },
     {
       method: 'GET',
@@ -67,7 +67,7 @@ export function catalogueRoutes(catalogue: ComputeCatalogue, ground: Ground, ser
       operation: 'zones.list-detail',
       handle: ({ caller }) => {
         if (caller.admin) return zones({});
-        throw computeRefusal(403, "Policy doesn't allow os_compute_api:os-availability-zone:detail to be performed.");
+        throw computeError(403, "Policy doesn't allow os_compute_api:os-availability-zone:detail to be performed.");
       },
     },
   ];
@@ -77,62 +77,62 @@ function zones(hosts: object | null): Answer {
   return json(200, { availabilityZoneInfo: [{ zoneName: ZONE, zoneState: { available: true }, hosts }] });
 }
 
-function flavorRoutes(flavors: readonly Flavor[], ground: Ground): Route[] {
-  const minor = ({ headers }: Exchange): number => microversionOf(headers, ground.settings().microversion);
-  const wanted = ({ params }: Exchange): Flavor => {
+function flavorRoutes(flavors: readonly Flavor[], state: OpenStackState): Route[] {
+  const minor = ({ headers }: OpenStackRequest): number => microversionOf(headers, state.settings.microversion);
+  const wanted = ({ params }: OpenStackRequest): Flavor => {
     const flavor = flavors.find(({ id }) => id === params['id']);
-    if (flavor === undefined) throw computeRefusal(404, `Flavor ${params['id'] ?? ''} could not be found.`);
+    if (flavor === undefined) throw computeError(404, `Flavor ${params['id'] ?? ''} could not be found.`);
     return flavor;
   };
-  const list = (exchange: OwnedExchange, detailed: boolean): Answer => {
-    const { query, serviceUrl, path } = exchange;
-    const { pageLimit } = ground.settings();
+  const list = (request: OwnedRequest, detailed: boolean): Answer => {
+    const { query, serviceUrl, path } = request;
+    const { pageLimit } = state.settings;
     const least = { ram: Number(query.get('minRam') ?? 0), disk: Number(query.get('minDisk') ?? 0) };
     const byRam = query.get('sort_key') === 'memory_mb';
     const sorted = flavors
       .filter(({ ram, disk }) => ram >= least.ram && disk >= least.disk)
       .sort((a, b) => (byRam ? a.ram - b.ram : 0) || (a.id < b.id ? -1 : 1));
-    const page = pageOf(sorted, exchange, {
+    const page = pageOf(sorted, request, {
       defaultLimit: pageLimit,
       maxLimit: pageLimit,
-      unknownMarker: (marker) => computeRefusal(400, `marker [${marker}] not found`),
+      unknownMarker: (marker) => computeError(400, `marker [${marker}] not found`),
     });
     const brief = ({ id, name }: Flavor): object => ({ id, name, links: linksOf('flavors', id, serviceUrl) });
     const href = `${serviceUrl}${path}?${page.next ?? ''}`;
     return json(200, {
-      flavors: page.items.map((flavor) => (detailed ? flavorView(flavor, serviceUrl, minor(exchange)) : brief(flavor))),
+      flavors: page.items.map((flavor) => (detailed ? flavorView(flavor, serviceUrl, minor(request)) : brief(flavor))),
       ...(page.next === undefined ? {} : { flavors_links: [{ rel: 'next', href }] }),
     });
   };
   return [
-    { method: 'GET', path: '/v2.1/flavors', operation: 'flavors.list', handle: (exchange) => list(exchange, false) },
+    { method: 'GET', path: '/v2.1/flavors', operation: 'flavors.list', handle: (request) => list(request, false) },
     {
       method: 'GET',
       path: '/v2.1/flavors/detail',
       operation: 'flavors.list-detail',
-      handle: (exchange) => list(exchange, true),
+      handle: (request) => list(request, true),
     },
     {
       method: 'GET',
       path: '/v2.1/flavors/:id',
       operation: 'flavors.show',
-      handle: (exchange) => json(200, { flavor: flavorView(wanted(exchange), exchange.serviceUrl, minor(exchange)) }),
+      handle: (request) => json(200, { flavor: flavorView(wanted(request), request.serviceUrl, minor(request)) }),
     },
     {
       method: 'GET',
       path: '/v2.1/flavors/:id/os-extra_specs',
       operation: 'flavors.extra-specs',
-      handle: (exchange) => {
-        wanted(exchange);
+      handle: (request) => {
+        wanted(request);
         return json(200, { extra_specs: {} });
       },
     },
   ];
 }
 
-function limits({ caller, headers }: OwnedExchange, ground: Ground, servers: ServerStore): Answer {
-  const minor = microversionOf(headers, ground.settings().microversion);
-  const quota = ground.quotas.reported(caller.projectName);
+function limits({ caller, headers }: OwnedRequest, state: OpenStackState, servers: ServerStore): Answer {
+  const minor = microversionOf(headers, state.settings.microversion);
+  const quota = state.quotas.reported(caller.projectName);
   const used = servers.used(caller.projectId);
   const absolute = {
     maxTotalInstances: quota.instances,
@@ -151,11 +151,16 @@ function limits({ caller, headers }: OwnedExchange, ground: Ground, servers: Ser
   return json(200, { limits: { rate: [], absolute } });
 }
 
-function quotaSet({ caller, params }: OwnedExchange, ground: Ground, servers: ServerStore, detailed: boolean): Answer {
+function quotaSet(
+  { caller, params }: OwnedRequest,
+  state: OpenStackState,
+  servers: ServerStore,
+  detailed: boolean,
+): Answer {
   if (params['project'] !== caller.projectId && !caller.admin) {
-    throw computeRefusal(403, "Policy doesn't allow os_compute_api:os-quota-sets:show to be performed.");
+    throw computeError(403, "Policy doesn't allow os_compute_api:os-quota-sets:show to be performed.");
   }
-  const { cores, instances, ram, key_pairs } = ground.quotas.reported(caller.projectName);
+  const { cores, instances, ram, key_pairs } = state.quotas.reported(caller.projectName);
   const used = { ...servers.used(caller.projectId), key_pairs: 0 };
   const entries = Object.entries({ cores, instances, ram, key_pairs }).map(([name, limit]): [string, unknown] => [
     name,
@@ -164,11 +169,11 @@ function quotaSet({ caller, params }: OwnedExchange, ground: Ground, servers: Se
   return json(200, { quota_set: { id: params['project'], ...Object.fromEntries(entries) } });
 }
 
-function keyPairRoutes(keyPairs: KeyPair[], ground: Ground): Route[] {
-  const indexOf = ({ params, caller }: OwnedExchange): number => {
+function keyPairRoutes(keyPairs: KeyPair[], state: OpenStackState): Route[] {
+  const indexOf = ({ params, caller }: OwnedRequest): number => {
     const name = params['name'] ?? '';
     const index = keyPairs.findIndex((pair) => pair.name === name && pair.userId === caller.userId);
-    if (index < 0) throw computeRefusal(404, `Keypair ${name} not found for user ${caller.userId}`);
+    if (index < 0) throw computeError(404, `Keypair ${name} not found for user ${caller.userId}`);
     return index;
   };
   const view = ({ name, publicKey, fingerprint, userId }: KeyPair): object => ({
@@ -177,14 +182,14 @@ function keyPairRoutes(keyPairs: KeyPair[], ground: Ground): Route[] {
     fingerprint,
     user_id: userId,
   });
-  const create = (exchange: OwnedExchange): Answer => {
-    const { userId, projectName } = exchange.caller;
-    const spec = memberOf(bodyOf(exchange, malformed), 'keypair', malformed);
+  const create = (request: OwnedRequest): Answer => {
+    const { userId, projectName } = request.caller;
+    const spec = memberOf(bodyOf(request, malformed), 'keypair', malformed);
     const name = textOf(spec['name'], '');
     const own = keyPairs.filter((pair) => pair.userId === userId);
-    if (own.some((pair) => pair.name === name)) throw computeRefusal(409, `Key pair '${name}' already exists.`);
-    if (!fits(ground.quotas.enforced(projectName).key_pairs, own.length, 1)) {
-      throw computeRefusal(403, 'Quota exceeded, too many key pairs.');
+    if (own.some((pair) => pair.name === name)) throw computeError(409, `Key pair '${name}' already exists.`);
+    if (!fits(state.quotas.enforced(projectName).key_pairs, own.length, 1)) {
+      throw computeError(403, 'Quota exceeded, too many key pairs.');
     }
     const publicKey = textOf(
       spec['public_key'],
@@ -209,14 +214,14 @@ function keyPairRoutes(keyPairs: KeyPair[], ground: Ground): Route[] {
       method: 'GET',
       path: '/v2.1/os-keypairs/:name',
       operation: 'key-pairs.show',
-      handle: (exchange) => json(200, { keypair: keyPairs.slice(indexOf(exchange)).slice(0, 1).map(view)[0] }),
+      handle: (request) => json(200, { keypair: keyPairs.slice(indexOf(request)).slice(0, 1).map(view)[0] }),
     },
     {
       method: 'DELETE',
       path: '/v2.1/os-keypairs/:name',
       operation: 'key-pairs.delete',
-      handle: (exchange) => {
-        keyPairs.splice(indexOf(exchange), 1);
+      handle: (request) => {
+        keyPairs.splice(indexOf(request), 1);
         return { status: 202, type: 'application/json' };
       },
     },
@@ -226,7 +231,7 @@ function keyPairRoutes(keyPairs: KeyPair[], ground: Ground): Route[] {
 /** MD5 of the key, as nova writes it. Refuses what is no key. */
 function fingerprintOf(publicKey: string): string {
   const data = Buffer.from(publicKey.split(/\s+/)[1] ?? '', 'base64');
-  if (data.length < 32) throw computeRefusal(400, 'Keypair data is invalid: failed to generate fingerprint');
+  if (data.length < 32) throw computeError(400, 'Keypair data is invalid: failed to generate fingerprint');
   const hex = createHash('md5').update(data).digest('hex');
   return hex.match(/../g)?.join(':') ?? '';
 }

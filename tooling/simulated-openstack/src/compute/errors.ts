@@ -1,6 +1,7 @@
 /** How nova refuses. */
 
-import { json, Refusal, type Answer } from '../http/exchange.js';
+import { ApiError, type Answer } from '@nodepool/simulated-cloud';
+import { json } from '../http/request-context.js';
 
 const KINDS: Readonly<Record<number, string>> = {
   400: 'badRequest',
@@ -23,14 +24,14 @@ export function computeFailure(
   };
 }
 
-export function computeRefusal(status: number, message: string, headers?: Readonly<Record<string, string>>): Refusal {
-  return new Refusal(computeFailure(status, message, headers));
+export function computeError(status: number, message: string, headers?: Readonly<Record<string, string>>): ApiError {
+  return new ApiError(computeFailure(status, message, headers));
 }
 
-export function malformed(): Refusal {
-  return computeRefusal(400, 'Malformed request body');
+export function malformed(): ApiError {
+  return computeError(400, 'Malformed request body');
 }
 
-export function noSuchServer(id: string): Refusal {
-  return computeRefusal(404, `Instance ${id} could not be found.`);
+export function noSuchServer(id: string): ApiError {
+  return computeError(404, `Instance ${id} could not be found.`);
 }

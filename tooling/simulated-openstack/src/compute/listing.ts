@@ -1,11 +1,12 @@
 /** Listings of servers: filters, pages, what is gone since when, and lag. */
 
-import type { Ground } from '../ground.js';
-import { json, type Answer, type OwnedExchange } from '../http/exchange.js';
+import type { OpenStackState } from '../cloud-state.js';
+import type { Answer } from '@nodepool/simulated-cloud';
+import { json, type OwnedRequest } from '../http/request-context.js';
 import { pageOf } from '../http/page.js';
 import type { NetworkStore } from '../network/networks.js';
 import { newestFirst } from '../table.js';
-import { computeRefusal } from './errors.js';
+import { computeError } from './errors.js';
 import { microversionOf } from './microversion.js';
 import type { ServerRecord } from './records.js';
 import type { ServerStore } from './servers.js';
@@ -19,28 +20,28 @@ interface Listed {
 
 export class ServerListing {
   constructor(
-    private readonly ground: Ground,
+    private readonly state: OpenStackState,
     private readonly servers: ServerStore,
     private readonly networks: NetworkStore,
   ) {}
 
-  answer(exchange: OwnedExchange, detailed: boolean): Answer {
-    const { query, serviceUrl, path } = exchange;
+  answer(request: OwnedRequest, detailed: boolean): Answer {
+    const { query, serviceUrl, path } = request;
     const limit = query.get('limit');
     if (limit !== null && !/^[0-9]*$/.test(limit)) {
       const problem = `'${limit}' does not match '^[0-9]*$'`;
-      throw computeRefusal(400, `Invalid input for query parameters limit. Value: ${limit}. ${problem}`);
+      throw computeError(400, `Invalid input for query parameters limit. Value: ${limit}. ${problem}`);
     }
-    const { pageLimit, microversion: newest } = this.ground.settings();
-    const sorted = this.wanted(exchange).sort((a, b) => newestFirst(a.server, b.server));
-    const page = pageOf(sorted, exchange, {
+    const { pageLimit, microversion: newest } = this.state.settings;
+    const sorted = this.wanted(request).sort((a, b) => newestFirst(a.server, b.server));
+    const page = pageOf(sorted, request, {
       defaultLimit: pageLimit,
       maxLimit: pageLimit,
-      unknownMarker: (marker) => computeRefusal(400, `marker [${marker}] not found`),
+      unknownMarker: (marker) => computeError(400, `marker [${marker}] not found`),
     });
     const context: ViewContext = {
       serviceUrl,
-      microversion: microversionOf(exchange.headers, newest),
+      microversion: microversionOf(request.headers, newest),
       networks: this.networks,
     };
     const view = detailed ? serverView : briefly;
@@ -53,12 +54,12 @@ export class ServerListing {
     });
   }
 
-  private wanted({ caller, query, lag }: OwnedExchange): Listed[] {
+  private wanted({ caller, query, lag }: OwnedRequest): Listed[] {
     const everyone = query.get('all_tenants');
     if (everyone !== null && everyone !== '0' && !caller.admin) {
-      throw computeRefusal(403, "Policy doesn't allow os_compute_api:servers:index:get_all_tenants to be performed.");
+      throw computeError(403, "Policy doesn't allow os_compute_api:servers:index:get_all_tenants to be performed.");
     }
-    const now = this.ground.clock.now();
+    const now = this.state.clock.now();
     const living = this.servers.table.seen(now, lag).map((server): Listed => ({ id: server.id, server }));
     const since = query.get('changes-since');
     return [...living, ...this.deletedSince(since)].filter(

@@ -1,7 +1,7 @@
 /** Microversions of nova: what a call asks for, and the headers that say which it got. */
 
 import type { IncomingMessage } from 'node:http';
-import { computeRefusal } from './errors.js';
+import { computeError } from './errors.js';
 
 const LEAST = '2.1';
 const VARY = 'OpenStack-API-Version, X-OpenStack-Nova-API-Version';
@@ -12,11 +12,11 @@ export function microversionOf(headers: IncomingMessage['headers'], newest: stri
   if (asked === undefined) return minorOf(LEAST);
   if (asked === 'latest') return minorOf(newest);
   if (!/^[1-9]\d*\.\d+$/.test(asked)) {
-    throw computeRefusal(400, `API Version String ${asked} is of invalid format. Must be of format MajorNum.MinorNum.`);
+    throw computeError(400, `API Version String ${asked} is of invalid format. Must be of format MajorNum.MinorNum.`);
   }
   const minor = minorOf(asked);
   if (!asked.startsWith('2.') || minor < minorOf(LEAST) || minor > minorOf(newest)) {
-    throw computeRefusal(
+    throw computeError(
       406,
       `Version ${asked} is not supported by the API. Minimum is ${LEAST} and maximum is ${newest}.`,
       versionHeaders(asked),

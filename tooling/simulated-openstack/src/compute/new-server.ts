@@ -1,12 +1,12 @@
 /** From a body to what a server is to be: everything that it names is looked up, as nova's API does before it answers. */
 
 import type { JsonObject, JsonValue } from '@nodepool/core';
-import { textOf, type Caller } from '../http/exchange.js';
+import { textOf, type Caller } from '../http/request-context.js';
 import { ZONE } from '../settings.js';
 import type { ImageStore } from '../image/images.js';
 import { type NetworkStore, isOf } from '../network/networks.js';
 import type { VolumeStore } from '../volume/volumes.js';
-import { computeRefusal } from './errors.js';
+import { computeError } from './errors.js';
 import { objectsOf } from './read-server.js';
 import type { BootVolume, Flavor, KeyPair, ServerSpec } from './records.js';
 
@@ -25,9 +25,9 @@ export function newServer(server: JsonObject, caller: Caller, there: Surrounding
   const flavor = there.flavors.find(({ id }) => id === flavorRef);
   const bootVolume = bootVolumeOf(server, caller, there);
   const imageId = imageOf(server['imageRef'], bootVolume !== null, caller, there);
-  if (flavor === undefined) throw computeRefusal(400, `Flavor ${flavorRef} could not be found.`);
+  if (flavor === undefined) throw computeError(400, `Flavor ${flavorRef} could not be found.`);
   const zone = textOrNull(server['availability_zone']);
-  if (zone !== null && zone !== ZONE) throw computeRefusal(400, 'The requested availability zone is not available');
+  if (zone !== null && zone !== ZONE) throw computeError(400, 'The requested availability zone is not available');
   const groups = groupsOf(server, caller, there);
   return {
     name: textOf(server['name'], ''),
@@ -53,15 +53,15 @@ function textOrNull(value: JsonValue | undefined): string | null {
 }
 
 function imageOf(ref: JsonValue | undefined, fromVolume: boolean, caller: Caller, there: Surroundings): string | null {
-  if (ref === undefined && !fromVolume) throw computeRefusal(400, 'Missing imageRef attribute');
+  if (ref === undefined && !fromVolume) throw computeError(400, 'Missing imageRef attribute');
   if (ref === undefined || (ref === '' && fromVolume)) return null;
   return activeImage(textOf(ref, ''), caller, there);
 }
 
 function activeImage(id: string, caller: Caller, there: Surroundings): string {
   const image = there.images.visible(id, caller);
-  if (image === undefined) throw computeRefusal(400, 'Can not find requested image');
-  if (image.status !== 'active') throw computeRefusal(400, `Image ${id} is not active.`);
+  if (image === undefined) throw computeError(400, 'Can not find requested image');
+  if (image.status !== 'active') throw computeError(400, `Image ${id} is not active.`);
   return id;
 }
 
@@ -74,13 +74,13 @@ function bootVolumeOf(server: JsonObject, caller: Caller, there: Surroundings): 
   if (boot['source_type'] === 'image') {
     const sizeGb = Number(boot['volume_size']);
     if (!Number.isInteger(sizeGb) || sizeGb < 1) {
-      throw computeRefusal(400, 'Block Device Mapping is Invalid: image volume size is not specified');
+      throw computeError(400, 'Block Device Mapping is Invalid: image volume size is not specified');
     }
     return { source: { imageId: activeImage(id, caller, there), sizeGb }, deleteOnTermination };
   }
   const volume = there.volumes.table.get(id);
   if (volume === undefined || volume.project !== caller.projectId) {
-    throw computeRefusal(400, `Block Device Mapping is Invalid: failed to get volume ${id}.`);
+    throw computeError(400, `Block Device Mapping is Invalid: failed to get volume ${id}.`);
   }
   return { source: { volumeId: id }, deleteOnTermination };
 }
@@ -89,7 +89,7 @@ function keyNameOf(server: JsonObject, caller: Caller, there: Surroundings): str
   const name = textOrNull(server['key_name']);
   if (name === null) return null;
   const known = there.keyPairs.some((pair) => pair.name === name && pair.userId === caller.userId);
-  if (!known) throw computeRefusal(400, 'Invalid key_name provided.');
+  if (!known) throw computeError(400, 'Invalid key_name provided.');
   return name;
 }
 
@@ -103,7 +103,7 @@ function groupsOf(
   return [...new Set(asked.length === 0 ? ['default'] : asked)].map((wanted) => {
     const group = own.find(({ id, name }) => id === wanted || name === wanted);
     if (group !== undefined) return { id: group.id, name: wanted };
-    throw computeRefusal(400, `Unable to find security_group with name or id '${wanted}'`);
+    throw computeError(400, `Unable to find security_group with name or id '${wanted}'`);
   });
 }
 
@@ -116,7 +116,7 @@ function interfacesOf(
   if (networks === undefined || networks === 'auto') {
     const own = [...store.networks.all()].filter(({ project, external }) => project === caller.projectId && !external);
     if (own.length > 1) {
-      throw computeRefusal(409, 'Multiple possible networks found, use a Network ID to be more specific.');
+      throw computeError(409, 'Multiple possible networks found, use a Network ID to be more specific.');
     }
     return own.map(({ id }) => ({ networkId: id }));
   }
@@ -126,13 +126,13 @@ function interfacesOf(
     const network = store.networks.get(id);
     if (network !== undefined && (isOf(network, caller) || network.shared || network.external))
       return { networkId: id };
-    throw computeRefusal(400, `Network ${id} could not be found.`);
+    throw computeError(400, `Network ${id} could not be found.`);
   });
 }
 
 function freePort(id: string, caller: Caller, store: NetworkStore): string {
   const port = store.ports.get(id);
-  if (port === undefined || !isOf(port, caller)) throw computeRefusal(400, `Port id ${id} could not be found.`);
-  if (port.deviceId !== '') throw computeRefusal(409, `Port ${id} is still in use.`);
+  if (port === undefined || !isOf(port, caller)) throw computeError(400, `Port id ${id} could not be found.`);
+  if (port.deviceId !== '') throw computeError(409, `Port ${id} is still in use.`);
   return id;
 }

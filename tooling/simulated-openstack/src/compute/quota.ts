@@ -1,10 +1,10 @@
 /** What nova allows a project. */
 
-import type { Ground } from '../ground.js';
-import type { Caller } from '../http/exchange.js';
+import type { OpenStackState } from '../cloud-state.js';
+import type { Caller } from '../http/request-context.js';
 import type { NetworkStore } from '../network/networks.js';
 import { fits } from '../quotas.js';
-import { computeRefusal } from './errors.js';
+import { computeError } from './errors.js';
 import type { ServerSpec } from './records.js';
 import type { ServerStore } from './servers.js';
 
@@ -12,11 +12,11 @@ import type { ServerStore } from './servers.js';
 export function checkServerQuota(
   spec: ServerSpec,
   { projectId, projectName }: Caller,
-  ground: Ground,
+  state: OpenStackState,
   servers: ServerStore,
   networks: NetworkStore,
 ): void {
-  const quota = ground.quotas.enforced(projectName);
+  const quota = state.quotas.enforced(projectName);
   const used = servers.used(projectId);
   const { flavor, minCount } = spec;
   const wanted = { cores: flavor.vcpus * minCount, instances: minCount, ram: flavor.ram * minCount };
@@ -25,12 +25,12 @@ export function checkServerQuota(
     const names = over.join(', ');
     const list = (values: Readonly<Record<(typeof over)[number], number>>): string =>
       over.map((name) => values[name]).join(', ');
-    throw computeRefusal(
+    throw computeError(
       403,
       `Quota exceeded for ${names}: Requested ${list(wanted)}, but already used ${list(used)} of ${list(quota)} ${names}`,
     );
   }
   const ports = [...networks.ports.all()].filter(({ project }) => project === projectId).length;
   const newPorts = spec.interfaces.filter((entry) => 'networkId' in entry).length * minCount;
-  if (newPorts > 0 && !fits(quota.port, ports, newPorts)) throw computeRefusal(403, 'Maximum number of ports exceeded');
+  if (newPorts > 0 && !fits(quota.port, ports, newPorts)) throw computeError(403, 'Maximum number of ports exceeded');
 }

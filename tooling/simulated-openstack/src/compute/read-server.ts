@@ -2,7 +2,7 @@
 
 import { isJsonObject, type JsonObject, type JsonValue } from '@nodepool/core';
 import { pythonRepr } from '../text.js';
-import { computeRefusal } from './errors.js';
+import { computeError } from './errors.js';
 
 /** Attributes of a new server, and the microversion since which nova knows them. */
 const KNOWN: Readonly<Record<string, number>> = {
@@ -40,11 +40,11 @@ const MAX_TEXT = 255;
 export function checkServerBody(server: JsonObject, microversion: number): void {
   const all = `Invalid input for field/attribute server. Value: ${pythonRepr(server)}.`;
   for (const key of ['name', 'flavorRef', ...(microversion >= 37 ? ['networks'] : [])]) {
-    if (!(key in server)) throw computeRefusal(400, `${all} '${key}' is a required property`);
+    if (!(key in server)) throw computeError(400, `${all} '${key}' is a required property`);
   }
   for (const key of Object.keys(server)) {
     if ((KNOWN[key] ?? Infinity) > microversion) {
-      throw computeRefusal(400, `${all} Additional properties are not allowed ('${key}' was unexpected)`);
+      throw computeError(400, `${all} Additional properties are not allowed ('${key}' was unexpected)`);
     }
   }
   checkText('name', server['name']);
@@ -65,7 +65,7 @@ function checkText(field: string, value: JsonValue | undefined): void {
 /** The value is written plainly when it is a text. */
 function invalid(field: string, value: JsonValue | undefined, problem: string): Error {
   const written = typeof value === 'string' ? value : pythonRepr(value);
-  return computeRefusal(400, `Invalid input for field/attribute ${field}. Value: ${written}. ${problem}`);
+  return computeError(400, `Invalid input for field/attribute ${field}. Value: ${written}. ${problem}`);
 }
 
 /** Elements of a list that are objects; anything else in it is refused. */

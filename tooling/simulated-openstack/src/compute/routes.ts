@@ -1,21 +1,21 @@
 /** nova: compute v2.1 with microversions. */
 
-import type { Ground } from '../ground.js';
+import type { OpenStackState } from '../cloud-state.js';
+import type { Answer } from '@nodepool/simulated-cloud';
 import {
   bodyOf,
   htmlPage,
   json,
   memberOf,
-  type Answer,
-  type Exchange,
-  type OwnedExchange,
+  type OpenStackRequest,
+  type OwnedRequest,
   type Route,
   type Service,
-} from '../http/exchange.js';
+} from '../http/request-context.js';
 import { tokenRefused } from '../identity/routes.js';
 import { VolumeAttachments } from './attachments.js';
 import { catalogueRoutes, type ComputeCatalogue } from './catalogue-routes.js';
-import { computeFailure, computeRefusal, malformed } from './errors.js';
+import { computeFailure, computeError, malformed } from './errors.js';
 import { microversionOf, versionHeaders } from './microversion.js';
 import { newServer, type Surroundings } from './new-server.js';
 import { ServerListing } from './listing.js';
@@ -28,22 +28,22 @@ import { createdView, serverView, type ViewContext } from './views.js';
 const CONSOLE = 'FAKE CONSOLE OUTPUT\nANOTHER\nLAST LINE';
 
 export interface ComputeParts {
-  readonly ground: Ground;
+  readonly state: OpenStackState;
   readonly servers: ServerStore;
   readonly surroundings: Surroundings;
   readonly catalogue: ComputeCatalogue;
 }
 
-export function computeService(parts: ComputeParts, authUrl: () => string): Service {
-  const { ground } = parts;
+export function computeService(parts: ComputeParts): Service {
+  const { state } = parts;
   const routes = new ServerRoutes(parts);
   return {
     name: 'compute',
-    unauthorized: () => tokenRefused(authUrl()),
+    unauthorized: () => tokenRefused(state.authUrl),
     failure: computeFailure,
     noRoute: () => htmlPage(404, 'Not Found', 'The resource could not be found.'),
-    common: ({ headers }) => versionHeaders(`2.${microversionOf(headers, ground.settings().microversion)}`),
-    routes: [...versionRoutes(ground), ...routes.all(), ...catalogueRoutes(parts.catalogue, ground, parts.servers)],
+    common: ({ headers }) => versionHeaders(`2.${microversionOf(headers, state.settings.microversion)}`),
+    routes: [...versionRoutes(state), ...routes.all(), ...catalogueRoutes(parts.catalogue, state, parts.servers)],
   };
 }
 
@@ -52,7 +52,7 @@ type RouteOfServer = (
   method: string,
   path: string,
   operation: string,
-  handle: (server: ServerRecord, exchange: OwnedExchange) => Answer,
+  handle: (server: ServerRecord, request: OwnedRequest) => Answer,
 ) => Route;
 
 class ServerRoutes {
@@ -60,7 +60,7 @@ class ServerRoutes {
   private readonly attachments: VolumeAttachments;
 
   constructor(private readonly parts: ComputeParts) {
-    this.listing = new ServerListing(parts.ground, parts.servers, parts.surroundings.networks);
+    this.listing = new ServerListing(parts.state, parts.servers, parts.surroundings.networks);
     this.attachments = new VolumeAttachments(parts.surroundings.volumes);
   }
 
@@ -70,28 +70,28 @@ class ServerRoutes {
       method,
       path: `${base}/:id${path}`,
       operation: `servers.${operation}`,
-      handle: (exchange) => handle(this.own(exchange, operation), exchange),
+      handle: (request) => handle(this.own(request, operation), request),
     });
     return [
       {
         method: 'GET',
         path: base,
         operation: 'servers.list',
-        handle: (exchange) => this.listing.answer(exchange, false),
+        handle: (request) => this.listing.answer(request, false),
       },
-      { method: 'POST', path: base, operation: 'servers.create', handle: (exchange) => this.create(exchange) },
+      { method: 'POST', path: base, operation: 'servers.create', handle: (request) => this.create(request) },
       {
         method: 'GET',
         path: `${base}/detail`,
         operation: 'servers.list-detail',
-        handle: (exchange) => this.listing.answer(exchange, true),
+        handle: (request) => this.listing.answer(request, true),
       },
-      one('GET', '', 'show', (server, exchange) => json(200, { server: serverView(server, this.context(exchange)) })),
+      one('GET', '', 'show', (server, request) => json(200, { server: serverView(server, this.context(request)) })),
       one('DELETE', '', 'delete', (server) => {
         this.parts.servers.delete(server);
         return { status: 204, type: 'application/json' };
       }),
-      one('POST', '/action', 'action', (server, exchange) => this.act(server, exchange)),
+      one('POST', '/action', 'action', (server, request) => this.act(server, request)),
       ...this.metadataRoutes(one),
       one('GET', '/os-interface', 'interfaces', (server) => this.interfaces(server)),
       ...this.volumeRoutes(one),
@@ -103,32 +103,32 @@ class ServerRoutes {
     const base = '/os-volume_attachments';
     return [
       one('GET', base, 'volumes', (server) => attachments.list(server)),
-      one('POST', base, 'attach-volume', (server, exchange) => attachments.attach(server, exchange)),
-      one('GET', `${base}/:volume`, 'volume', (server, exchange) => attachments.show(server, exchange)),
-      one('DELETE', `${base}/:volume`, 'detach-volume', (server, exchange) => attachments.detach(server, exchange)),
+      one('POST', base, 'attach-volume', (server, request) => attachments.attach(server, request)),
+      one('GET', `${base}/:volume`, 'volume', (server, request) => attachments.show(server, request)),
+      one('DELETE', `${base}/:volume`, 'detach-volume', (server, request) => attachments.detach(server, request)),
     ];
   }
 
   private metadataRoutes(one: RouteOfServer): Route[] {
-    const change = (server: ServerRecord, exchange: OwnedExchange, member: string): void => {
-      const changes = memberOf(bodyOf(exchange, malformed), member, malformed);
+    const change = (server: ServerRecord, request: OwnedRequest, member: string): void => {
+      const changes = memberOf(bodyOf(request, malformed), member, malformed);
       checkMetadata(changes);
       server.metadata = { ...server.metadata, ...(changes as Record<string, string>) };
     };
     return [
       one('GET', '/metadata', 'metadata', (server) => json(200, { metadata: server.metadata })),
-      one('POST', '/metadata', 'set-metadata', (server, exchange) => {
-        change(server, exchange, 'metadata');
+      one('POST', '/metadata', 'set-metadata', (server, request) => {
+        change(server, request, 'metadata');
         return json(200, { metadata: server.metadata });
       }),
-      one('PUT', '/metadata/:key', 'set-metadata', (server, exchange) => {
-        change(server, exchange, 'meta');
-        const key = exchange.params['key'] ?? '';
+      one('PUT', '/metadata/:key', 'set-metadata', (server, request) => {
+        change(server, request, 'meta');
+        const key = request.params['key'] ?? '';
         return json(200, { meta: { [key]: server.metadata[key] } });
       }),
       one('DELETE', '/metadata/:key', 'delete-metadata', (server, { params }) => {
         const key = params['key'] ?? '';
-        if (!(key in server.metadata)) throw computeRefusal(404, 'Metadata item was not found');
+        if (!(key in server.metadata)) throw computeError(404, 'Metadata item was not found');
         server.metadata = Object.fromEntries(Object.entries(server.metadata).filter(([other]) => other !== key));
         return { status: 204, type: 'application/json' };
       }),
@@ -136,44 +136,44 @@ class ServerRoutes {
   }
 
   /** Another project's server is hidden; but before it is scheduled nova finds it first, and then refuses. */
-  private own({ params, caller }: OwnedExchange, operation: string): ServerRecord {
+  private own({ params, caller }: OwnedRequest, operation: string): ServerRecord {
     const id = params['id'] ?? '';
     const server = this.parts.servers.table.get(id);
     if (server !== undefined && (server.project === caller.projectId || caller.admin)) return server;
     if (server?.taskState === 'scheduling') {
-      throw computeRefusal(403, `Policy doesn't allow os_compute_api:servers:${operation} to be performed.`);
+      throw computeError(403, `Policy doesn't allow os_compute_api:servers:${operation} to be performed.`);
     }
-    throw computeRefusal(404, `Instance ${id} could not be found.`);
+    throw computeError(404, `Instance ${id} could not be found.`);
   }
 
-  private create(exchange: OwnedExchange): Answer {
-    const { caller, serviceUrl } = exchange;
-    const { servers, surroundings, ground } = this.parts;
-    const body = memberOf(bodyOf(exchange, malformed), 'server', malformed);
-    checkServerBody(body, this.context(exchange).microversion);
+  private create(request: OwnedRequest): Answer {
+    const { caller, serviceUrl } = request;
+    const { servers, surroundings, state } = this.parts;
+    const body = memberOf(bodyOf(request, malformed), 'server', malformed);
+    checkServerBody(body, this.context(request).microversion);
     const spec = newServer(body, caller, surroundings);
-    checkServerQuota(spec, caller, ground, servers, surroundings.networks);
+    checkServerQuota(spec, caller, state, servers, surroundings.networks);
     const names =
       spec.minCount === 1
         ? [spec.name]
         : Array.from({ length: spec.minCount }, (_, index) => `${spec.name}-${index + 1}`);
     const [first] = names.map((name) => servers.create(spec, name, caller));
-    if (first === undefined) throw computeRefusal(400, 'min_count must be greater than or equal to 1');
+    if (first === undefined) throw computeError(400, 'min_count must be greater than or equal to 1');
     const headers = { Location: `${serviceUrl}/v2.1/servers/${first.id}` };
     return json(202, { server: createdView(first, serviceUrl) }, headers);
   }
 
-  private act(server: ServerRecord, exchange: OwnedExchange): Answer {
-    const [action = ''] = Object.keys(bodyOf(exchange, malformed));
+  private act(server: ServerRecord, request: OwnedRequest): Answer {
+    const [action = ''] = Object.keys(bodyOf(request, malformed));
     const { servers } = this.parts;
     const need = (status: ServerRecord['status'], name: string): void => {
       if (server.status === status) return;
       const where = `vm_state ${vmStateOf(server)}`;
-      throw computeRefusal(409, `Cannot '${name}' instance ${server.id} while it is in ${where}`);
+      throw computeError(409, `Cannot '${name}' instance ${server.id} while it is in ${where}`);
     };
     switch (action) {
       case 'os-getConsoleOutput':
-        if (server.hostId === '') throw computeRefusal(409, `Instance ${server.id} is not ready`);
+        if (server.hostId === '') throw computeError(409, `Instance ${server.id} is not ready`);
         return json(200, { output: CONSOLE });
       case 'os-stop':
         need('ACTIVE', 'stop');
@@ -190,7 +190,7 @@ class ServerRoutes {
         servers.delete(server);
         break;
       default:
-        throw computeRefusal(400, `There is no such action: ${action}`);
+        throw computeError(400, `There is no such action: ${action}`);
     }
     return { status: 202, type: 'application/json' };
   }
@@ -208,18 +208,18 @@ class ServerRoutes {
     });
   }
 
-  private context({ serviceUrl, headers }: Exchange): ViewContext {
-    const { ground, surroundings } = this.parts;
-    const microversion = microversionOf(headers, ground.settings().microversion);
+  private context({ serviceUrl, headers }: OpenStackRequest): ViewContext {
+    const { state, surroundings } = this.parts;
+    const microversion = microversionOf(headers, state.settings.microversion);
     return { serviceUrl, microversion, networks: surroundings.networks };
   }
 }
 
-function versionRoutes(ground: Ground): Route[] {
+function versionRoutes(state: OpenStackState): Route[] {
   const version = (serviceUrl: string, more: object): object => ({
     id: 'v2.1',
     status: 'CURRENT',
-    version: ground.settings().microversion,
+    version: state.settings.microversion,
     min_version: '2.1',
     updated: '2013-07-23T11:33:21Z',
     links: [{ rel: 'self', href: `${serviceUrl}/v2.1/` }],

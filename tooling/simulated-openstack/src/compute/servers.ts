@@ -1,15 +1,15 @@
 /** The life of servers: from scheduling over ACTIVE or ERROR to their end, with ports, volumes and faults. */
 
 import type { BootFate, FaultPlan, ServerFacts } from '../faults.js';
-import type { Ground } from '../ground.js';
-import type { Caller } from '../http/exchange.js';
+import type { OpenStackState } from '../cloud-state.js';
+import type { Caller } from '../http/request-context.js';
 import type { NetworkStore } from '../network/networks.js';
 import { LARGEST_DISK } from '../settings.js';
 import { newUuid } from '../text.js';
 import { Table } from '../table.js';
 import { volumeQuotaProblem } from '../volume/quota.js';
 import type { VolumeStore } from '../volume/volumes.js';
-import { computeRefusal } from './errors.js';
+import { computeError } from './errors.js';
 import type { ServerRecord, ServerSpec } from './records.js';
 
 const HOST_ID = '67bc6384ec7560a895b4283b44e3222a927e2fb984e26bfee0e9db43';
@@ -27,7 +27,7 @@ export class ServerStore {
   readonly table = new Table<ServerRecord>();
 
   constructor(
-    private readonly ground: Ground,
+    private readonly state: OpenStackState,
     private readonly networks: NetworkStore,
     private readonly volumes: VolumeStore,
     private readonly faults: () => FaultPlan,
@@ -36,8 +36,8 @@ export class ServerStore {
 
   /** Begins to make a server. */
   create(spec: ServerSpec, name: string, caller: Caller): ServerRecord {
-    const now = this.ground.clock.now();
-    const id = newUuid(this.ground.random);
+    const now = this.state.clock.now();
+    const id = newUuid(this.state.random);
     const { metadata } = spec;
     const facts: ServerFacts = { id, name, project: caller.projectName, metadata };
     const server: ServerRecord = {
@@ -75,12 +75,12 @@ export class ServerStore {
     if (fate === 'conflict') {
       server.failedDeletions += 1;
       const where = `vm_state ${vmStateOf(server)}`;
-      throw computeRefusal(409, `Cannot 'delete' instance ${server.id} while it is in ${where}`);
+      throw computeError(409, `Cannot 'delete' instance ${server.id} while it is in ${where}`);
     }
     server.taskState = 'deleting';
     this.touch(server);
     if (fate === 'never') return;
-    const delayMs = this.ground.settings().deleteMs + secondsIn(server, 'ostack_delete_delay') * 1000;
+    const delayMs = this.state.settings.deleteMs + secondsIn(server, 'ostack_delete_delay') * 1000;
     this.after(server, delayMs, () => {
       if (fate === 'error') this.failDeletion(server);
       else this.finishDeletion(server);
@@ -96,7 +96,7 @@ export class ServerStore {
   /** Takes it to ERROR, whatever it was doing. */
   fail(server: ServerRecord, message: string, code = 500): void {
     server.timer?.cancel();
-    Object.assign(server, { status: 'ERROR', taskState: null, fault: { code, message, at: this.ground.clock.now() } });
+    Object.assign(server, { status: 'ERROR', taskState: null, fault: { code, message, at: this.state.clock.now() } });
     this.touch(server);
   }
 
@@ -107,7 +107,7 @@ export class ServerStore {
   }
 
   touch(server: ServerRecord): void {
-    server.updatedAt = this.ground.clock.now();
+    server.updatedAt = this.state.clock.now();
   }
 
   used(projectId: string): Usage {
@@ -128,7 +128,7 @@ export class ServerStore {
 
   private boot(server: ServerRecord): void {
     const fate = server.fates.find((candidate) => 'boot' in candidate);
-    const ownMs = fate?.boot === 'ms' ? fate.ms : this.ground.settings().bootMs;
+    const ownMs = fate?.boot === 'ms' ? fate.ms : this.state.settings.bootMs;
     const totalMs = ownMs + secondsIn(server, 'ostack_spawn_delay') * 1000;
     this.after(server, totalMs * SCHEDULING_SHARE, () => {
       const problem = this.schedule(server);
@@ -190,7 +190,7 @@ export class ServerStore {
       server.volumes.set(source.volumeId, deleteOnTermination);
       return undefined;
     }
-    const quota = this.ground.quotas.enforced(this.nameOfProject(server.project));
+    const quota = this.state.quotas.enforced(this.nameOfProject(server.project));
     const problem = volumeQuotaProblem(quota, this.volumes.used(server.project), source.sizeGb);
     if (problem !== undefined) return problem;
     const volume = this.volumes.create({
@@ -222,7 +222,7 @@ export class ServerStore {
       this.fail(server, problem, fate?.boot === 'error' ? fate.code : undefined);
       return;
     }
-    Object.assign(server, { status: 'ACTIVE', taskState: null, launchedAt: this.ground.clock.now() });
+    Object.assign(server, { status: 'ACTIVE', taskState: null, launchedAt: this.state.clock.now() });
     this.touch(server);
   }
 
@@ -234,10 +234,10 @@ export class ServerStore {
 
   private finishDeletion(server: ServerRecord): void {
     this.dismantle(server);
-    server.terminatedAt = this.ground.clock.now();
+    server.terminatedAt = this.state.clock.now();
     server.taskState = null;
     this.touch(server);
-    this.table.remove(server.id, this.ground.clock.now());
+    this.table.remove(server.id, this.state.clock.now());
   }
 
   /** Gives up host, ports and volumes. */
@@ -262,7 +262,7 @@ export class ServerStore {
 
   private after(server: ServerRecord, delayMs: number, work: () => void): void {
     server.timer?.cancel();
-    server.timer = this.ground.clock.schedule(delayMs, work);
+    server.timer = this.state.clock.schedule(delayMs, work);
   }
 }
 

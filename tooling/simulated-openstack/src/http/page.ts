@@ -1,6 +1,6 @@
 /** Pages of listings: `limit` and `marker`, and the link to the next page. */
 
-import type { Exchange } from './exchange.js';
+import type { OpenStackRequest } from './request-context.js';
 
 export interface PageOptions {
   /** Entries of a page when the caller does not say. */
@@ -20,7 +20,7 @@ export interface Page<R> {
 /** The part of a sorted listing that `limit` and `marker` ask for. A full page has a next one, also when that is empty. */
 export function pageOf<R extends { readonly id: string }>(
   sorted: readonly R[],
-  { query }: Exchange,
+  { query }: OpenStackRequest,
   options: PageOptions,
 ): Page<R> {
   const marker = query.get('marker');

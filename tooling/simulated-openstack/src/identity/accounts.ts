@@ -1,8 +1,8 @@
 /** The sample cloud's projects, users and application credentials, and the tokens that were given out. */
 
-import type { Clock, RandomSource } from '@nodepool/core';
-import type { Caller } from '../http/exchange.js';
-import { SAMPLE_PASSWORD, type CloudSettings } from '../settings.js';
+import type { OpenStackState } from '../cloud-state.js';
+import type { Caller } from '../http/request-context.js';
+import { SAMPLE_PASSWORD } from '../settings.js';
 
 export interface Project {
   readonly id: string;
@@ -48,11 +48,8 @@ export class Accounts {
   readonly applicationCredentials: readonly ApplicationCredential[];
   private tokens = new Map<string, Token>();
 
-  constructor(
-    private readonly clock: Clock,
-    private readonly random: RandomSource,
-    private readonly settings: () => CloudSettings,
-  ) {
+  constructor(private readonly state: OpenStackState) {
+    const { random } = state;
     this.users = ['demo', 'limited', 'admin'].map((name) => ({
       id: random.uuidHex(),
       name,
@@ -82,15 +79,15 @@ export class Accounts {
 
   /** Gives a token out. One that was got with another token lives no longer than that one. */
   issue(user: User, method: string, parent?: Token): Token {
-    const issuedAt = this.clock.now();
-    const auditId = this.random.uuidHex().slice(0, 22);
+    const issuedAt = this.state.clock.now();
+    const auditId = this.state.random.uuidHex().slice(0, 22);
     const token: Token = {
-      id: `gAAAAAB${this.random.uuidHex()}${this.random.uuidHex()}`,
+      id: `gAAAAAB${this.state.random.uuidHex()}${this.state.random.uuidHex()}`,
       methods: [...new Set([...(parent?.methods ?? []), method])],
       user,
       auditIds: [auditId, ...(parent?.auditIds.slice(-1) ?? [])],
       issuedAt,
-      expiresAt: parent?.expiresAt ?? issuedAt + this.settings().tokenTtlMs,
+      expiresAt: parent?.expiresAt ?? issuedAt + this.state.settings.tokenTtlMs,
     };
     if (this.tokens.size >= SWEEP_AT) this.sweep();
     this.tokens.set(token.id, token);
@@ -100,7 +97,7 @@ export class Accounts {
   /** A token that is still valid. */
   token(id: string): Token | undefined {
     const token = this.tokens.get(id);
-    return token !== undefined && token.expiresAt > this.clock.now() ? token : undefined;
+    return token !== undefined && token.expiresAt > this.state.clock.now() ? token : undefined;
   }
 
   caller(tokenId: string): Caller | undefined {

@@ -1,6 +1,6 @@
 /** The service catalog: where each service is. */
 
-import type { RandomSource } from '@nodepool/core';
+import type { OpenStackState } from '../cloud-state.js';
 import { REGION } from '../settings.js';
 
 interface Entry {
@@ -25,11 +25,8 @@ const SERVICES: readonly (readonly [type: string, name: string, path: (projectId
 export class Catalog {
   private readonly entries: readonly Entry[];
 
-  /** `base`: address below which all services are. */
-  constructor(
-    private readonly base: () => string,
-    random: RandomSource,
-  ) {
+  constructor(private readonly state: OpenStackState) {
+    const { random } = state;
     this.entries = SERVICES.map(([type, name, path]) => ({
       id: random.uuidHex(),
       type,
@@ -45,7 +42,7 @@ export class Catalog {
         id: endpointIds[index],
         interface: face,
         region_id: REGION,
-        url: this.base() + path(projectId),
+        url: this.state.url + path(projectId),
         region: REGION,
       })),
       id,

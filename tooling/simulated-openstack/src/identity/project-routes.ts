@@ -1,13 +1,14 @@
 /** keystone: projects. Only an administrator sees those of others. */
 
-import { json, Refusal, type Answer, type OwnedExchange, type Route } from '../http/exchange.js';
+import { ApiError, type Answer } from '@nodepool/simulated-cloud';
+import { json, type OwnedRequest, type Route } from '../http/request-context.js';
 import { DOMAIN, type Accounts, type Project } from './accounts.js';
 
 export function projectRoutes(accounts: Accounts, failure: (status: number, message: string) => Answer): Route[] {
-  const forbidden = (action: string): Refusal =>
-    new Refusal(failure(403, `You are not authorized to perform the requested action: ${action}.`));
+  const forbidden = (action: string): ApiError =>
+    new ApiError(failure(403, `You are not authorized to perform the requested action: ${action}.`));
 
-  const list = ({ caller, query, serviceUrl }: OwnedExchange): Answer => {
+  const list = ({ caller, query, serviceUrl }: OwnedRequest): Answer => {
     if (!caller.admin) throw forbidden('identity:list_projects');
     const name = query.get('name');
     const found = accounts.projects.filter((project) => name === null || project.name === name);
@@ -18,11 +19,11 @@ export function projectRoutes(accounts: Accounts, failure: (status: number, mess
     });
   };
 
-  const show = ({ caller, params, serviceUrl }: OwnedExchange): Answer => {
+  const show = ({ caller, params, serviceUrl }: OwnedRequest): Answer => {
     const id = params['id'] ?? '';
     if (!caller.admin && id !== caller.projectId) throw forbidden('identity:get_project');
     const project = accounts.projects.find((candidate) => candidate.id === id);
-    if (project === undefined) throw new Refusal(failure(404, `Could not find project: ${id}.`));
+    if (project === undefined) throw new ApiError(failure(404, `Could not find project: ${id}.`));
     return json(200, { project: viewOf(project, serviceUrl) });
   };
 

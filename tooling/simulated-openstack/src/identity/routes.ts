@@ -1,16 +1,16 @@
 /** keystone: identity v3. */
 
 import { isJsonObject } from '@nodepool/core';
+import { ApiError, type Answer } from '@nodepool/simulated-cloud';
 import {
   bodyOf,
   json,
-  Refusal,
   titleOf,
-  type Answer,
-  type Exchange,
-  type OwnedExchange,
+  type OpenStackRequest,
+  type OwnedRequest,
   type Service,
-} from '../http/exchange.js';
+} from '../http/request-context.js';
+import type { OpenStackState } from '../cloud-state.js';
 import { DOMAIN, ROLE_NAMES, type Accounts, type Token } from './accounts.js';
 import type { Catalog } from './catalog.js';
 import { logIn } from './log-in.js';
@@ -27,8 +27,8 @@ const NO_ROUTE: Answer = {
   body: '<!doctype html>\n<html lang=en>\n<title>404 Not Found</title>\n<h1>Not Found</h1>\n<p>The requested URL was not found on the server. If you entered the URL manually please check your spelling and try again.</p>\n',
 };
 
-export function identityService(accounts: Accounts, catalog: Catalog, authUrl: () => string): Service {
-  const unauthorized = (): Answer => failure(401, UNAUTHORIZED, challenge(authUrl()));
+export function identityService(accounts: Accounts, catalog: Catalog, state: OpenStackState): Service {
+  const unauthorized = (): Answer => failure(401, UNAUTHORIZED, challenge(state.authUrl));
 
   const view = (token: Token, withCatalog: boolean): object => ({
     token: {
@@ -44,8 +44,8 @@ export function identityService(accounts: Accounts, catalog: Catalog, authUrl: (
     },
   });
 
-  const authenticate = (exchange: Exchange): Answer => {
-    const body = bodyOf(exchange, () => malformed('Expecting to find valid JSON in request body. '));
+  const authenticate = (request: OpenStackRequest): Answer => {
+    const body = bodyOf(request, () => malformed('Expecting to find valid JSON in request body. '));
     const auth = body['auth'];
     if (!isJsonObject(auth)) throw malformed('Expecting to find auth in request body. ');
     const token = logIn(accounts, auth);
@@ -53,16 +53,16 @@ export function identityService(accounts: Accounts, catalog: Catalog, authUrl: (
     if (token === 'scope-with-application-credential') {
       const message =
         'Error authenticating with application credential: Application credentials cannot request a scope.';
-      return failure(401, message, challenge(authUrl()), { identity: {} });
+      return failure(401, message, challenge(state.authUrl), { identity: {} });
     }
     if (token === 'unauthorized') return unauthorized();
-    return json(201, view(token, !exchange.query.has('nocatalog')), { 'X-Subject-Token': token.id });
+    return json(201, view(token, !request.query.has('nocatalog')), { 'X-Subject-Token': token.id });
   };
 
-  const subject = (exchange: OwnedExchange): Token => {
-    const id = exchange.headers['x-subject-token'];
+  const subject = (request: OwnedRequest): Token => {
+    const id = request.headers['x-subject-token'];
     const token = typeof id === 'string' ? accounts.token(id) : undefined;
-    if (token === undefined) throw new Refusal(failure(404, 'Failed to validate token'));
+    if (token === undefined) throw new ApiError(failure(404, 'Failed to validate token'));
     return token;
   };
 
@@ -92,17 +92,17 @@ export function identityService(accounts: Accounts, catalog: Catalog, authUrl: (
         method: 'GET',
         path: '/v3/auth/tokens',
         operation: 'tokens.show',
-        handle: (exchange) => {
-          const token = subject(exchange);
-          return json(200, view(token, !exchange.query.has('nocatalog')), { 'X-Subject-Token': token.id });
+        handle: (request) => {
+          const token = subject(request);
+          return json(200, view(token, !request.query.has('nocatalog')), { 'X-Subject-Token': token.id });
         },
       },
       {
         method: 'DELETE',
         path: '/v3/auth/tokens',
         operation: 'tokens.delete',
-        handle: (exchange) => {
-          accounts.revoke(subject(exchange).id);
+        handle: (request) => {
+          accounts.revoke(subject(request).id);
           return { status: 204 };
         },
       },
@@ -170,8 +170,8 @@ function version(serviceUrl: string): object {
   };
 }
 
-function malformed(detail: string): Refusal {
-  return new Refusal(failure(400, detail + MALFORMED));
+function malformed(detail: string): ApiError {
+  return new ApiError(failure(400, detail + MALFORMED));
 }
 
 function failure(

@@ -1,8 +1,8 @@
 /** The images that glance keeps: what is known of them, and checksums of their data; small data are kept, too. */
 
 import { createHash } from 'node:crypto';
-import type { Ground } from '../ground.js';
-import type { Caller } from '../http/exchange.js';
+import type { OpenStackState } from '../cloud-state.js';
+import type { Caller } from '../http/request-context.js';
 import { newUuid } from '../text.js';
 import { Table, type Lag, type Owned } from '../table.js';
 
@@ -38,13 +38,13 @@ export type NewImage = Pick<
 export class ImageStore {
   readonly table = new Table<ImageRecord>();
 
-  constructor(private readonly ground: Ground) {}
+  constructor(private readonly state: OpenStackState) {}
 
   create(spec: NewImage, projectId: string): ImageRecord {
-    const now = this.ground.clock.now();
+    const now = this.state.clock.now();
     const image: ImageRecord = {
       ...spec,
-      id: spec.id ?? newUuid(this.ground.random),
+      id: spec.id ?? newUuid(this.state.random),
       project: projectId,
       createdAt: now,
       updatedAt: now,
@@ -72,13 +72,13 @@ export class ImageStore {
   }
 
   list(caller: Caller, lag: Lag): ImageRecord[] {
-    return this.table.seen(this.ground.clock.now(), lag).filter((image) => maySee(image, caller));
+    return this.table.seen(this.state.clock.now(), lag).filter((image) => maySee(image, caller));
   }
 
   /** Takes the data. A stream that breaks off leaves the image as it was before. Rejects as the stream does. */
   async receive(image: ImageRecord, data: AsyncIterable<Uint8Array>): Promise<void> {
     const [md5, sha512] = [createHash('md5'), createHash('sha512')];
-    const limit = this.ground.settings().keepImageBytes;
+    const limit = this.state.settings.keepImageBytes;
     let kept: Uint8Array[] | undefined = [];
     let size = 0;
     image.status = 'saving';
@@ -103,11 +103,11 @@ export class ImageStore {
   }
 
   touch(image: ImageRecord): void {
-    image.updatedAt = this.ground.clock.now();
+    image.updatedAt = this.state.clock.now();
   }
 
   delete(id: string): boolean {
-    return this.table.remove(id, this.ground.clock.now());
+    return this.table.remove(id, this.state.clock.now());
   }
 
   private finish(image: ImageRecord, facts: Pick<ImageRecord, 'size' | 'md5' | 'sha512' | 'data'>): void {

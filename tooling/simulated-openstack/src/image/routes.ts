@@ -1,17 +1,9 @@
 /** glance: image v2. Its errors are pages of HTML. */
 
 import { isJsonObject, type JsonValue } from '@nodepool/core';
-import type { Ground } from '../ground.js';
-import {
-  bodyOf,
-  htmlPage,
-  json,
-  Refusal,
-  titleOf,
-  type Answer,
-  type OwnedExchange,
-  type Service,
-} from '../http/exchange.js';
+import type { OpenStackState } from '../cloud-state.js';
+import { ApiError, type Answer } from '@nodepool/simulated-cloud';
+import { bodyOf, htmlPage, json, titleOf, type OwnedRequest, type Service } from '../http/request-context.js';
 import { pageOf } from '../http/page.js';
 import { challenge } from '../identity/routes.js';
 import { newestFirst } from '../table.js';
@@ -25,32 +17,32 @@ const NO_CREDENTIALS =
 const NO_FILTERS = new Set(['limit', 'marker', 'sort', 'sort_key', 'sort_dir', 'member_status', 'os_hidden']);
 const VERSIONS = ['2.15', '2.9', '2.7', '2.6', '2.5', '2.4', '2.3', '2.2', '2.1', '2.0'];
 
-export function imageService(images: ImageStore, ground: Ground, authUrl: () => string): Service {
+export function imageService(images: ImageStore, state: OpenStackState): Service {
   /** The image of the path, if the caller may see it; `missing` says what is said where there is none. */
-  const imageOf = ({ params, caller }: OwnedExchange, missing = `No image found with ID ${params['id'] ?? ''}`) => {
+  const imageOf = ({ params, caller }: OwnedRequest, missing = `No image found with ID ${params['id'] ?? ''}`) => {
     const image = images.visible(params['id'] ?? '', caller);
-    if (image === undefined) throw refusal(404, missing);
+    if (image === undefined) throw apiError(404, missing);
     return image;
   };
-  const ownImageOf = (exchange: OwnedExchange, missing?: string): ImageRecord => {
-    const image = imageOf(exchange, missing);
-    if (image.project !== exchange.caller.projectId && !exchange.caller.admin) {
-      throw refusal(403, 'You do not own this image');
+  const ownImageOf = (request: OwnedRequest, missing?: string): ImageRecord => {
+    const image = imageOf(request, missing);
+    if (image.project !== request.caller.projectId && !request.caller.admin) {
+      throw apiError(403, 'You do not own this image');
     }
     return image;
   };
 
-  const list = (exchange: OwnedExchange): Answer => {
-    const { caller, query, lag, path } = exchange;
-    const { imagePageSize, pageLimit } = ground.settings();
+  const list = (request: OwnedRequest): Answer => {
+    const { caller, query, lag, path } = request;
+    const { imagePageSize, pageLimit } = state.settings;
     const sorted = images
       .list(caller, lag)
       .filter((image) => passes(image, query))
       .sort(newestFirst);
-    const page = pageOf(sorted, exchange, {
+    const page = pageOf(sorted, request, {
       defaultLimit: imagePageSize,
       maxLimit: pageLimit,
-      unknownMarker: (marker) => refusal(400, `No image found with ID ${marker}`),
+      unknownMarker: (marker) => apiError(400, `No image found with ID ${marker}`),
     });
     const asked = query.size === 0 ? '' : `?${firstPage(query)}`;
     return json(200, {
@@ -61,29 +53,29 @@ export function imageService(images: ImageStore, ground: Ground, authUrl: () => 
     });
   };
 
-  const create = (exchange: OwnedExchange): Answer => {
-    const body = bodyOf(exchange, () => refusal(400, 'Malformed JSON in request body.'));
+  const create = (request: OwnedRequest): Answer => {
+    const body = bodyOf(request, () => apiError(400, 'Malformed JSON in request body.'));
     const spec = valid(() => readNewImage(body));
-    if (spec.visibility === 'public' && !exchange.caller.admin) {
-      throw refusal(403, 'You are not authorized to complete publicize_image action.');
+    if (spec.visibility === 'public' && !request.caller.admin) {
+      throw apiError(403, 'You are not authorized to complete publicize_image action.');
     }
     if (spec.id !== undefined && images.table.get(spec.id) !== undefined) {
-      throw refusal(409, `Image ID ${spec.id} already exists!`);
+      throw apiError(409, `Image ID ${spec.id} already exists!`);
     }
-    const image = images.create(spec, exchange.caller.projectId);
+    const image = images.create(spec, request.caller.projectId);
     return json(201, viewOf(image), {
-      Location: `${exchange.serviceUrl}/v2/images/${image.id}`,
+      Location: `${request.serviceUrl}/v2/images/${image.id}`,
       'Openstack-Image-Import-Methods': 'glance-direct',
     });
   };
 
-  const patch = (exchange: OwnedExchange): Answer => {
-    if (!PATCH_TYPE.test(exchange.headers['content-type'] ?? '')) throw wrongType(exchange);
-    const image = ownImageOf(exchange);
-    for (const change of patchOf(exchange.body)) {
+  const patch = (request: OwnedRequest): Answer => {
+    if (!PATCH_TYPE.test(request.headers['content-type'] ?? '')) throw wrongType(request);
+    const image = ownImageOf(request);
+    for (const change of patchOf(request.body.toString('utf8'))) {
       const key = change.path.slice(1).replaceAll('~1', '/').replaceAll('~0', '~');
       const exists = key in viewOf(image);
-      if (change.op !== 'add' && !exists) throw refusal(409, `Property ${key} does not exist.`);
+      if (change.op !== 'add' && !exists) throw apiError(409, `Property ${key} does not exist.`);
       if (change.op === 'remove') image.properties.delete(key);
       else valid(() => setAttribute(image, key, change.value));
     }
@@ -91,22 +83,22 @@ export function imageService(images: ImageStore, ground: Ground, authUrl: () => 
     return json(200, viewOf(image));
   };
 
-  const upload = async (exchange: OwnedExchange): Promise<Answer> => {
-    if (exchange.headers['content-type'] !== 'application/octet-stream') throw wrongType(exchange);
-    const image = ownImageOf(exchange);
+  const upload = async (request: OwnedRequest): Promise<Answer> => {
+    if (request.headers['content-type'] !== 'application/octet-stream') throw wrongType(request);
+    const image = ownImageOf(request);
     if (image.status !== 'queued') {
-      throw refusal(409, `Image status transition from ${image.status} to saving is not allowed`);
+      throw apiError(409, `Image status transition from ${image.status} to saving is not allowed`);
     }
     if (image.diskFormat === null || image.containerFormat === null) {
-      throw refusal(400, 'Properties disk_format, container_format must be set prior to saving data.');
+      throw apiError(400, 'Properties disk_format, container_format must be set prior to saving data.');
     }
-    await images.receive(image, exchange.stream);
-    if (images.table.get(image.id) !== image) throw refusal(410, `Image ${image.id} was deleted during the upload`);
+    await images.receive(image, request.stream);
+    if (images.table.get(image.id) !== image) throw apiError(410, `Image ${image.id} was deleted during the upload`);
     return { status: 204, type: 'text/html; charset=UTF-8' };
   };
 
-  const download = (exchange: OwnedExchange): Answer => {
-    const image = imageOf(exchange);
+  const download = (request: OwnedRequest): Answer => {
+    const image = imageOf(request);
     if (image.data === undefined || image.md5 === null) return { status: 204 };
     return {
       status: 200,
@@ -116,16 +108,16 @@ export function imageService(images: ImageStore, ground: Ground, authUrl: () => 
     };
   };
 
-  const remove = (exchange: OwnedExchange): Answer => {
-    const image = ownImageOf(exchange, `Failed to find image ${exchange.params['id'] ?? ''} to delete`);
-    if (image.protected) throw refusal(403, `Image ${image.id} is protected and cannot be deleted.`);
+  const remove = (request: OwnedRequest): Answer => {
+    const image = ownImageOf(request, `Failed to find image ${request.params['id'] ?? ''} to delete`);
+    if (image.protected) throw apiError(403, `Image ${image.id} is protected and cannot be deleted.`);
     images.delete(image.id);
     return { status: 204, type: 'text/html; charset=UTF-8' };
   };
 
   return {
     name: 'image',
-    unauthorized: () => ({ ...page(401, NO_CREDENTIALS), headers: challenge(authUrl()) }),
+    unauthorized: () => ({ ...page(401, NO_CREDENTIALS), headers: challenge(state.authUrl) }),
     failure: (status, message, headers = {}) => ({ ...page(status, message), headers }),
     noRoute: (known) => (known ? page(405, 'The method is not allowed for this resource.') : page(404, '')),
     routes: [
@@ -143,7 +135,7 @@ export function imageService(images: ImageStore, ground: Ground, authUrl: () => 
         method: 'GET',
         path: '/v2/images/:id',
         operation: 'images.show',
-        handle: (exchange) => json(200, viewOf(imageOf(exchange))),
+        handle: (request) => json(200, viewOf(imageOf(request))),
       },
       { method: 'PATCH', path: '/v2/images/:id', operation: 'images.update', handle: patch },
       { method: 'DELETE', path: '/v2/images/:id', operation: 'images.delete', handle: remove },
@@ -169,14 +161,14 @@ function patchOf(text: string): readonly Change[] {
   try {
     changes = JSON.parse(text);
   } catch {
-    throw refusal(400, 'Malformed JSON in request body.');
+    throw apiError(400, 'Malformed JSON in request body.');
   }
-  if (!Array.isArray(changes)) throw refusal(400, 'Request body must be a JSON array of operation objects.');
+  if (!Array.isArray(changes)) throw apiError(400, 'Request body must be a JSON array of operation objects.');
   return changes.map((change: unknown) => {
-    if (!isJsonObject(change)) throw refusal(400, 'Operations must be JSON objects.');
+    if (!isJsonObject(change)) throw apiError(400, 'Operations must be JSON objects.');
     const { op, path, value = null } = change;
     if ((op !== 'add' && op !== 'replace' && op !== 'remove') || typeof path !== 'string') {
-      throw refusal(400, 'Operations must have a member called "op" and one called "path".');
+      throw apiError(400, 'Operations must have a member called "op" and one called "path".');
     }
     return { op, path, value };
   });
@@ -208,17 +200,17 @@ function valid<T>(read: () => T): T {
   try {
     return read();
   } catch (error) {
-    if (error instanceof SchemaViolation) throw refusal(400, error.message);
+    if (error instanceof SchemaViolation) throw apiError(400, error.message);
     throw error;
   }
 }
 
-function wrongType({ headers }: OwnedExchange): Refusal {
-  return refusal(415, `The request media type ${headers['content-type'] ?? ''} is not supported by this server.`);
+function wrongType({ headers }: OwnedRequest): ApiError {
+  return apiError(415, `The request media type ${headers['content-type'] ?? ''} is not supported by this server.`);
 }
 
-function refusal(status: number, message: string): Refusal {
-  return new Refusal(page(status, message));
+function apiError(status: number, message: string): ApiError {
+  return new ApiError(page(status, message));
 }
 
 function page(status: number, message: string): Answer {

@@ -1,11 +1,12 @@
 /** What all collections of neutron have in common: lists with filters, fields and pages, single resources, tags. */
 
 import { isJsonObject } from '@nodepool/core';
-import type { Ground } from '../ground.js';
-import { bodyOf, json, type Answer, type Caller, type OwnedExchange, type Route } from '../http/exchange.js';
+import type { OpenStackState } from '../cloud-state.js';
+import type { Answer } from '@nodepool/simulated-cloud';
+import { bodyOf, json, type Caller, type OwnedRequest, type Route } from '../http/request-context.js';
 import { pageOf } from '../http/page.js';
 import type { Table } from '../table.js';
-import { networkRefusal } from './errors.js';
+import { networkError } from './errors.js';
 import { isOf } from './networks.js';
 import type { Standard } from './records.js';
 import type { View } from './views.js';
@@ -31,13 +32,13 @@ const NO_FILTERS = new Set(['fields', 'limit', 'marker', 'page_reverse', 'sort_k
 export class CollectionRoutes<R extends Standard> {
   constructor(
     private readonly collection: Collection<R>,
-    private readonly ground: Ground,
+    private readonly state: OpenStackState,
     private readonly touch: (record: Standard) => void,
   ) {}
 
   /** The resource of the path, if the caller may change it. */
-  own(exchange: OwnedExchange): R {
-    return this.ownById(exchange.params['id'] ?? '', exchange.caller);
+  own(request: OwnedRequest): R {
+    return this.ownById(request.params['id'] ?? '', request.caller);
   }
 
   ownById(id: string, caller: Caller): R {
@@ -63,30 +64,30 @@ export class CollectionRoutes<R extends Standard> {
     const { plural, operation } = this.collection;
     const path = `/v2.0/${plural}`;
     return [
-      { method: 'GET', path, operation: `${operation}.list`, handle: (exchange) => this.list(exchange) },
+      { method: 'GET', path, operation: `${operation}.list`, handle: (request) => this.list(request) },
       {
         method: 'GET',
         path: `${path}/:id`,
         operation: `${operation}.show`,
-        handle: (exchange) => this.one(200, this.visibleById(exchange.params['id'] ?? '', exchange.caller)),
+        handle: (request) => this.one(200, this.visibleById(request.params['id'] ?? '', request.caller)),
       },
       {
         method: 'PUT',
         path: `${path}/:id/tags`,
         operation: `${operation}.set-tags`,
-        handle: (exchange) => {
-          const { tags } = bodyOf(exchange, malformed);
+        handle: (request) => {
+          const { tags } = bodyOf(request, malformed);
           if (!Array.isArray(tags)) throw malformed();
-          return this.setTags(this.own(exchange), tags.map(String));
+          return this.setTags(this.own(request), tags.map(String));
         },
       },
       {
         method: 'PUT',
         path: `${path}/:id/tags/:tag`,
         operation: `${operation}.add-tag`,
-        handle: (exchange) => {
-          const record = this.own(exchange);
-          this.setTags(record, [...record.tags, decodeURIComponent(exchange.params['tag'] ?? '')]);
+        handle: (request) => {
+          const record = this.own(request);
+          this.setTags(record, [...record.tags, request.params['tag'] ?? '']);
           return { status: 201 };
         },
       },
@@ -99,23 +100,23 @@ export class CollectionRoutes<R extends Standard> {
     return json(200, { tags: record.tags });
   }
 
-  private list(exchange: OwnedExchange): Answer {
+  private list(request: OwnedRequest): Answer {
     const { table, view } = this.collection;
     const plural = this.collection.plural.replaceAll('-', '_');
-    const { caller, query, lag, serviceUrl, path } = exchange;
+    const { caller, query, lag, serviceUrl, path } = request;
     if (query.getAll('sort_key').length !== query.getAll('sort_dir').length) {
-      throw networkRefusal(400, 'HTTPBadRequest', 'The number of sort_keys and sort_dirs must be same');
+      throw networkError(400, 'HTTPBadRequest', 'The number of sort_keys and sort_dirs must be same');
     }
     const shown = table
-      .seen(this.ground.clock.now(), lag)
+      .seen(this.state.clock.now(), lag)
       .filter((record) => this.maySee(record, caller))
       .sort((a, b) => (a.id < b.id ? -1 : 1))
       .map((record) => ({ id: record.id, view: view(record) }))
       .filter((entry) => passes(entry.view, query));
     // A limit of 0 is none at all.
     const limit = Number(query.get('limit') ?? 0);
-    const { pageLimit } = this.ground.settings();
-    const page = pageOf(shown, limit === 0 ? withoutLimit(exchange) : exchange, {
+    const { pageLimit } = this.state.settings;
+    const page = pageOf(shown, limit === 0 ? withoutLimit(request) : request, {
       defaultLimit: limit === 0 ? Infinity : limit,
       maxLimit: limit === 0 ? Infinity : pageLimit,
       unknownMarker: (marker) => this.missing(marker),
@@ -143,12 +144,12 @@ export class CollectionRoutes<R extends Standard> {
 
   private missing(id: string): Error {
     const [type, message] = this.collection.missing(id);
-    return networkRefusal(404, type, message);
+    return networkError(404, type, message);
   }
 }
 
 export function malformed(): Error & { readonly answer: Answer } {
-  return networkRefusal(400, 'HTTPBadRequest', 'Failed to parse request.');
+  return networkError(400, 'HTTPBadRequest', 'Failed to parse request.');
 }
 
 /** Attributes that were asked for have one of the values; those that neutron does not know are no filters. */
@@ -183,10 +184,10 @@ function narrowed(view: View, fields: readonly string[]): View {
   return Object.fromEntries(Object.entries(view).filter(([key]) => fields.includes(key)));
 }
 
-function withoutLimit(exchange: OwnedExchange): OwnedExchange {
-  const query = new URLSearchParams(exchange.query);
+function withoutLimit(request: OwnedRequest): OwnedRequest {
+  const query = new URLSearchParams(request.query);
   query.delete('limit');
-  return { ...exchange, query };
+  return { ...request, query };
 }
 
 function withMarker(query: URLSearchParams, marker: string): string {

@@ -1,6 +1,7 @@
 /** How neutron refuses. */
 
-import { json, Refusal, type Answer } from '../http/exchange.js';
+import { ApiError, type Answer } from '@nodepool/simulated-cloud';
+import { json } from '../http/request-context.js';
 
 export function networkFailure(
   status: number,
@@ -11,11 +12,11 @@ export function networkFailure(
   return json(status, { NeutronError: { type, message, detail: '' } }, headers);
 }
 
-export function networkRefusal(status: number, type: string, message: string): Refusal {
-  return new Refusal(networkFailure(status, type, message));
+export function networkError(status: number, type: string, message: string): ApiError {
+  return new ApiError(networkFailure(status, type, message));
 }
 
 /** A quota is used up. */
-export function overQuota(resource: string): Refusal {
-  return networkRefusal(409, 'OverQuota', `Quota exceeded for resources: ['${resource}'].`);
+export function overQuota(resource: string): ApiError {
+  return networkError(409, 'OverQuota', `Quota exceeded for resources: ['${resource}'].`);
 }

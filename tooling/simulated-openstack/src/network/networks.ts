@@ -1,7 +1,7 @@
 /** Networks, ports, floating IPs and what belongs to them. */
 
-import type { Ground } from '../ground.js';
-import type { Caller } from '../http/exchange.js';
+import type { OpenStackState } from '../cloud-state.js';
+import type { Caller } from '../http/request-context.js';
 import { newUuid } from '../text.js';
 import { Table } from '../table.js';
 import { AddressPool } from './addresses.js';
@@ -44,7 +44,7 @@ export class NetworkStore {
   readonly securityGroups = new Table<SecurityGroupRecord>();
   private macs = 0;
 
-  constructor(private readonly ground: Ground) {}
+  constructor(private readonly state: OpenStackState) {}
 
   addNetwork(
     project: string,
@@ -159,12 +159,12 @@ export class NetworkStore {
   removePort(port: PortRecord): void {
     for (const floating of this.floatingIps.all()) if (floating.portId === port.id) this.disassociate(floating);
     this.giveBack(port.fixedIps);
-    this.ports.remove(port.id, this.ground.clock.now());
+    this.ports.remove(port.id, this.state.clock.now());
   }
 
   removeFloatingIp(floating: FloatingIpRecord): void {
     for (const subnet of this.subnetsOf(floating.networkId)) subnet.pool.giveBack(floating.address);
-    this.floatingIps.remove(floating.id, this.ground.clock.now());
+    this.floatingIps.remove(floating.id, this.state.clock.now());
   }
 
   /** Ports of a server, in the order of their making. */
@@ -177,13 +177,13 @@ export class NetworkStore {
   }
 
   touch(record: Standard): void {
-    record.updatedAt = this.ground.clock.now();
+    record.updatedAt = this.state.clock.now();
     record.revision += 1;
   }
 
   private standard(project: string, name: string): Standard {
-    const now = this.ground.clock.now();
-    const id = newUuid(this.ground.random);
+    const now = this.state.clock.now();
+    const id = newUuid(this.state.random);
     return { id, project, name, description: '', tags: [], createdAt: now, updatedAt: now, revision: 1 };
   }
 

@@ -1,22 +1,22 @@
 /** neutron: network v2.0. */
 
 import type { JsonObject } from '@nodepool/core';
-import type { Ground } from '../ground.js';
+import type { OpenStackState } from '../cloud-state.js';
+import type { Answer } from '@nodepool/simulated-cloud';
 import {
   bodyOf,
   json,
   memberOf,
   textOf,
-  type Answer,
-  type OwnedExchange,
+  type OwnedRequest,
   type Route,
   type Service,
-} from '../http/exchange.js';
+} from '../http/request-context.js';
 import { tokenRefused } from '../identity/routes.js';
 import { fits } from '../quotas.js';
 import type { Quota } from '../settings.js';
 import { CollectionRoutes, malformed, type Collection } from './collections.js';
-import { networkFailure, networkRefusal, overQuota } from './errors.js';
+import { networkFailure, networkError, overQuota } from './errors.js';
 import type { AssociationProblem, NetworkStore } from './networks.js';
 import type {
   FloatingIpRecord,
@@ -51,11 +51,11 @@ const notFound =
   (id: string) =>
     [type, `${what} ${id} could not be found${end}`] as const;
 
-export function networkService(store: NetworkStore, ground: Ground, authUrl: () => string): Service {
-  const service = new NetworkRoutes(store, ground);
+export function networkService(store: NetworkStore, state: OpenStackState): Service {
+  const service = new NetworkRoutes(store, state);
   return {
     name: 'network',
-    unauthorized: () => tokenRefused(authUrl()),
+    unauthorized: () => tokenRefused(state.authUrl),
     failure: (status, message, headers) => networkFailure(status, typeOfFailure(status), message, headers),
     noRoute: (known) =>
       known
@@ -75,7 +75,7 @@ class NetworkRoutes {
 
   constructor(
     private readonly store: NetworkStore,
-    private readonly ground: Ground,
+    private readonly state: OpenStackState,
   ) {
     const views = new Views(store);
     this.networks = this.collection({
@@ -150,15 +150,15 @@ class NetworkRoutes {
   }
 
   private collection<R extends Standard>(collection: Collection<R>): CollectionRoutes<R> {
-    return new CollectionRoutes(collection, this.ground, (record) => this.store.touch(record));
+    return new CollectionRoutes(collection, this.state, (record) => this.store.touch(record));
   }
 
   private quotaRoutes(): Route[] {
-    const show = ({ caller, params }: OwnedExchange, detailed: boolean): Answer => {
+    const show = ({ caller, params }: OwnedRequest, detailed: boolean): Answer => {
       if (params['project'] !== caller.projectId && !caller.admin) {
-        throw networkRefusal(403, 'PolicyNotAuthorized', 'rule:get_quota is disallowed by policy');
+        throw networkError(403, 'PolicyNotAuthorized', 'rule:get_quota is disallowed by policy');
       }
-      const { network, port, floatingip, security_group } = this.ground.quotas.reported(caller.projectName);
+      const { network, port, floatingip, security_group } = this.state.quotas.reported(caller.projectName);
       const limits = { network, subnet: network, port, router: network, floatingip, security_group };
       const used = (name: string): number => this.used(name, caller.projectId);
       const entries = Object.entries(limits).map(([name, limit]): [string, unknown] => [
@@ -167,7 +167,7 @@ class NetworkRoutes {
       ]);
       return json(200, { quota: Object.fromEntries(entries) });
     };
-    const details = (exchange: OwnedExchange): Answer => show(exchange, true);
+    const details = (request: OwnedRequest): Answer => show(request, true);
     return [
       {
         method: 'GET',
@@ -179,7 +179,7 @@ class NetworkRoutes {
         method: 'GET',
         path: '/v2.0/quotas/:project',
         operation: 'quotas.show',
-        handle: (exchange) => show(exchange, false),
+        handle: (request) => show(request, false),
       },
       { method: 'GET', path: '/v2.0/quotas/:project/details', operation: 'quotas.details', handle: details },
       { method: 'GET', path: '/v2.0/quotas/:project/details.json', operation: 'quotas.details', handle: details },
@@ -189,83 +189,83 @@ class NetworkRoutes {
   private writingRoutes(): Route[] {
     const { store } = this;
     return [
-      route('POST', '/v2.0/networks', 'networks.create', (exchange) => this.createNetwork(exchange)),
-      route('DELETE', '/v2.0/networks/:id', 'networks.delete', (exchange) => this.deleteNetwork(exchange)),
-      route('POST', '/v2.0/subnets', 'subnets.create', (exchange) => this.createSubnet(exchange)),
-      route('POST', '/v2.0/ports', 'ports.create', (exchange) => this.createPort(exchange)),
-      route('PUT', '/v2.0/ports/:id', 'ports.update', (exchange) => {
-        const port = this.ports.own(exchange);
-        const changes = memberOf(bodyOf(exchange, malformed), 'port', malformed);
+      route('POST', '/v2.0/networks', 'networks.create', (request) => this.createNetwork(request)),
+      route('DELETE', '/v2.0/networks/:id', 'networks.delete', (request) => this.deleteNetwork(request)),
+      route('POST', '/v2.0/subnets', 'subnets.create', (request) => this.createSubnet(request)),
+      route('POST', '/v2.0/ports', 'ports.create', (request) => this.createPort(request)),
+      route('PUT', '/v2.0/ports/:id', 'ports.update', (request) => {
+        const port = this.ports.own(request);
+        const changes = memberOf(bodyOf(request, malformed), 'port', malformed);
         port.name = textOf(changes['name'], port.name);
         port.description = textOf(changes['description'], port.description);
         store.touch(port);
         return this.ports.one(200, port);
       }),
-      route('DELETE', '/v2.0/ports/:id', 'ports.delete', (exchange) => this.deletePort(exchange)),
-      route('POST', '/v2.0/floatingips', 'floating-ips.create', (exchange) => this.createFloatingIp(exchange)),
-      route('PUT', '/v2.0/floatingips/:id', 'floating-ips.update', (exchange) => this.updateFloatingIp(exchange)),
-      route('DELETE', '/v2.0/floatingips/:id', 'floating-ips.delete', (exchange) => {
-        store.removeFloatingIp(this.floatingIps.own(exchange));
+      route('DELETE', '/v2.0/ports/:id', 'ports.delete', (request) => this.deletePort(request)),
+      route('POST', '/v2.0/floatingips', 'floating-ips.create', (request) => this.createFloatingIp(request)),
+      route('PUT', '/v2.0/floatingips/:id', 'floating-ips.update', (request) => this.updateFloatingIp(request)),
+      route('DELETE', '/v2.0/floatingips/:id', 'floating-ips.delete', (request) => {
+        store.removeFloatingIp(this.floatingIps.own(request));
         return { status: 204 };
       }),
-      route('PUT', '/v2.0/routers/:id/add_router_interface', 'routers.add-interface', (exchange) => {
-        const router = this.routers.own(exchange);
-        const subnet = this.subnets.ownById(textOf(bodyOf(exchange, malformed)['subnet_id'], ''), exchange.caller);
+      route('PUT', '/v2.0/routers/:id/add_router_interface', 'routers.add-interface', (request) => {
+        const router = this.routers.own(request);
+        const subnet = this.subnets.ownById(textOf(bodyOf(request, malformed)['subnet_id'], ''), request.caller);
         const port = store.addInterface(router, subnet);
         return json(200, { id: router.id, subnet_id: subnet.id, subnet_ids: [subnet.id], port_id: port.id });
       }),
-      route('POST', '/v2.0/security-groups', 'security-groups.create', (exchange) => {
-        const spec = memberOf(bodyOf(exchange, malformed), 'security_group', malformed);
-        this.checkQuota('security_group', exchange);
-        const { projectId } = exchange.caller;
+      route('POST', '/v2.0/security-groups', 'security-groups.create', (request) => {
+        const spec = memberOf(bodyOf(request, malformed), 'security_group', malformed);
+        this.checkQuota('security_group', request);
+        const { projectId } = request.caller;
         const group = store.addSecurityGroup(projectId, textOf(spec['name'], ''), textOf(spec['description'], ''));
         return this.groups.one(201, group);
       }),
-      route('DELETE', '/v2.0/security-groups/:id', 'security-groups.delete', (exchange) => {
-        const group = this.groups.own(exchange);
+      route('DELETE', '/v2.0/security-groups/:id', 'security-groups.delete', (request) => {
+        const group = this.groups.own(request);
         if ([...store.ports.all()].some((port) => port.securityGroups.includes(group.id))) {
-          throw networkRefusal(409, 'SecurityGroupInUse', `Security Group ${group.id} in use.`);
+          throw networkError(409, 'SecurityGroupInUse', `Security Group ${group.id} in use.`);
         }
-        store.securityGroups.remove(group.id, this.ground.clock.now());
+        store.securityGroups.remove(group.id, this.state.clock.now());
         return { status: 204 };
       }),
     ];
   }
 
-  private createNetwork(exchange: OwnedExchange): Answer {
-    const spec = memberOf(bodyOf(exchange, malformed), 'network', malformed);
-    this.checkQuota('network', exchange);
-    return this.networks.one(201, this.store.addNetwork(exchange.caller.projectId, textOf(spec['name'], '')));
+  private createNetwork(request: OwnedRequest): Answer {
+    const spec = memberOf(bodyOf(request, malformed), 'network', malformed);
+    this.checkQuota('network', request);
+    return this.networks.one(201, this.store.addNetwork(request.caller.projectId, textOf(spec['name'], '')));
   }
 
-  private deleteNetwork(exchange: OwnedExchange): Answer {
-    const network = this.networks.own(exchange);
+  private deleteNetwork(request: OwnedRequest): Answer {
+    const network = this.networks.own(request);
     if ([...this.store.ports.all()].some(({ networkId }) => networkId === network.id)) {
       const message = `Unable to complete operation on network ${network.id}. There are one or more ports still in use on the network.`;
-      throw networkRefusal(409, 'NetworkInUse', message);
+      throw networkError(409, 'NetworkInUse', message);
     }
-    const now = this.ground.clock.now();
+    const now = this.state.clock.now();
     for (const subnet of this.store.subnetsOf(network.id)) this.store.subnets.remove(subnet.id, now);
     this.store.networks.remove(network.id, now);
     return { status: 204 };
   }
 
-  private createSubnet(exchange: OwnedExchange): Answer {
-    const spec = memberOf(bodyOf(exchange, malformed), 'subnet', malformed);
-    const network = this.networks.ownById(textOf(spec['network_id'], ''), exchange.caller);
+  private createSubnet(request: OwnedRequest): Answer {
+    const spec = memberOf(bodyOf(request, malformed), 'subnet', malformed);
+    const network = this.networks.ownById(textOf(spec['network_id'], ''), request.caller);
     const cidr = textOf(spec['cidr'], '');
     const version = spec['ip_version'] === 6 ? 6 : 4;
     if (!/^[0-9a-fA-F.:]+\/\d+$/.test(cidr))
-      throw networkRefusal(400, 'HTTPBadRequest', `'${cidr}' is not a valid IP subnet`);
+      throw networkError(400, 'HTTPBadRequest', `'${cidr}' is not a valid IP subnet`);
     return this.subnets.one(201, this.store.addSubnet(network, textOf(spec['name'], ''), cidr, version));
   }
 
-  private createPort(exchange: OwnedExchange): Answer {
-    const spec = memberOf(bodyOf(exchange, malformed), 'port', malformed);
-    const network = this.networks.visibleById(requiredIn(spec, 'network_id'), exchange.caller);
-    this.checkQuota('port', exchange);
+  private createPort(request: OwnedRequest): Answer {
+    const spec = memberOf(bodyOf(request, malformed), 'port', malformed);
+    const network = this.networks.visibleById(requiredIn(spec, 'network_id'), request.caller);
+    this.checkQuota('port', request);
     const port = this.store.addPort({
-      project: exchange.caller.projectId,
+      project: request.caller.projectId,
       networkId: network.id,
       name: textOf(spec['name'], ''),
       description: textOf(spec['description'], ''),
@@ -275,25 +275,25 @@ class NetworkRoutes {
     return this.ports.one(201, port);
   }
 
-  private deletePort(exchange: OwnedExchange): Answer {
-    const port = this.ports.own(exchange);
+  private deletePort(request: OwnedRequest): Answer {
+    const port = this.ports.own(request);
     if (port.deviceOwner.startsWith('network:')) {
       const message = `Port ${port.id} cannot be deleted directly via the port API: has device owner ${port.deviceOwner}.`;
-      throw networkRefusal(409, 'ServicePortInUse', message);
+      throw networkError(409, 'ServicePortInUse', message);
     }
     this.store.removePort(port);
     return { status: 204 };
   }
 
-  private createFloatingIp(exchange: OwnedExchange): Answer {
-    const { caller } = exchange;
-    const spec = memberOf(bodyOf(exchange, malformed), 'floatingip', malformed);
+  private createFloatingIp(request: OwnedRequest): Answer {
+    const { caller } = request;
+    const spec = memberOf(bodyOf(request, malformed), 'floatingip', malformed);
     const network = this.networks.visibleById(requiredIn(spec, 'floating_network_id'), caller);
     if (!network.external) {
       const message = `Bad floatingip request: Network ${network.id} is not a valid external network.`;
-      throw networkRefusal(400, 'BadRequest', message);
+      throw networkError(400, 'BadRequest', message);
     }
-    this.checkQuota('floatingip', exchange);
+    this.checkQuota('floatingip', request);
     const floating = this.store.addFloatingIp(caller.projectId, network, textOf(spec['description'], ''));
     const portId = spec['port_id'];
     const problem = typeof portId === 'string' ? this.store.associate(floating, portId, caller) : undefined;
@@ -304,13 +304,13 @@ class NetworkRoutes {
     return this.floatingIps.one(201, floating);
   }
 
-  private updateFloatingIp(exchange: OwnedExchange): Answer {
-    const floating = this.floatingIps.own(exchange);
-    const changes = memberOf(bodyOf(exchange, malformed), 'floatingip', malformed);
+  private updateFloatingIp(request: OwnedRequest): Answer {
+    const floating = this.floatingIps.own(request);
+    const changes = memberOf(bodyOf(request, malformed), 'floatingip', malformed);
     const portId = changes['port_id'];
     if (portId === null) this.store.disassociate(floating);
     if (typeof portId === 'string') {
-      const problem = this.store.associate(floating, portId, exchange.caller);
+      const problem = this.store.associate(floating, portId, request.caller);
       if (problem !== undefined) throw refusedAssociation(problem, floating, portId);
     }
     floating.description = textOf(changes['description'], floating.description);
@@ -318,8 +318,8 @@ class NetworkRoutes {
     return this.floatingIps.one(200, floating);
   }
 
-  private checkQuota(name: QuotaName, { caller }: OwnedExchange): void {
-    const limit = this.ground.quotas.enforced(caller.projectName)[name];
+  private checkQuota(name: QuotaName, { caller }: OwnedRequest): void {
+    const limit = this.state.quotas.enforced(caller.projectName)[name];
     if (!fits(limit, this.used(name, caller.projectId), 1)) throw overQuota(name);
   }
 
@@ -343,28 +343,28 @@ function versions({ serviceUrl }: { readonly serviceUrl: string }): Answer {
   return json(200, { versions: [{ id: 'v2.0', status: 'CURRENT', links }] });
 }
 
-function route(method: string, path: string, operation: string, handle: (exchange: OwnedExchange) => Answer): Route {
+function route(method: string, path: string, operation: string, handle: (request: OwnedRequest) => Answer): Route {
   return { method, path, operation, handle };
 }
 
 function requiredIn(spec: JsonObject, key: string): string {
   const value = spec[key];
   if (typeof value === 'string') return value;
-  throw networkRefusal(400, 'HTTPBadRequest', `Failed to parse request. Required attribute '${key}' not specified`);
+  throw networkError(400, 'HTTPBadRequest', `Failed to parse request. Required attribute '${key}' not specified`);
 }
 
 function refusedAssociation(problem: AssociationProblem, floating: FloatingIpRecord, portId: string): Error {
   switch (problem.problem) {
     case 'no-port':
-      return networkRefusal(404, 'PortNotFound', `Port ${portId} could not be found.`);
+      return networkError(404, 'PortNotFound', `Port ${portId} could not be found.`);
     case 'unreachable':
-      return networkRefusal(
+      return networkError(
         404,
         'ExternalGatewayForFloatingIPNotFound',
         `External network ${floating.networkId} is not reachable from subnet ${problem.subnetId}.  Therefore, cannot associate Port ${portId} with a Floating IP.`,
       );
     case 'taken':
-      return networkRefusal(
+      return networkError(
         409,
         'FloatingIPPortAlreadyAssociated',
         `Cannot associate floating IP ${floating.address} (${floating.id}) with port ${problem.portId} using fixed IP ${problem.fixedIp}, as that fixed IP already has a floating IP on external network ${floating.networkId}.`,

@@ -1,20 +1,19 @@
 /** cinder: block storage v3. */
 
 import { isJsonObject, type JsonValue } from '@nodepool/core';
-import type { Ground } from '../ground.js';
+import type { OpenStackState } from '../cloud-state.js';
+import { ApiError, type Answer } from '@nodepool/simulated-cloud';
 import {
   bodyOf,
   htmlPage,
   json,
   memberOf,
   textOf,
-  Refusal,
-  type Answer,
   type Caller,
-  type OwnedExchange,
+  type OwnedRequest,
   type Route,
   type Service,
-} from '../http/exchange.js';
+} from '../http/request-context.js';
 import { pageOf } from '../http/page.js';
 import { tokenRefused } from '../identity/routes.js';
 import { ZONE } from '../settings.js';
@@ -37,11 +36,11 @@ const KINDS: Readonly<Record<number, string>> = {
   503: 'serviceUnavailable',
 };
 
-export function volumeService(volumes: VolumeStore, ground: Ground, authUrl: () => string): Service {
-  const routes = new VolumeRoutes(volumes, ground);
+export function volumeService(volumes: VolumeStore, state: OpenStackState): Service {
+  const routes = new VolumeRoutes(volumes, state);
   return {
     name: 'volume',
-    unauthorized: () => tokenRefused(authUrl()),
+    unauthorized: () => tokenRefused(state.authUrl),
     failure,
     noRoute: () => htmlPage(404, 'Not Found', 'The resource could not be found.'),
     common: () => HEADERS,
@@ -52,7 +51,7 @@ export function volumeService(volumes: VolumeStore, ground: Ground, authUrl: () 
 class VolumeRoutes {
   constructor(
     private readonly volumes: VolumeStore,
-    private readonly ground: Ground,
+    private readonly state: OpenStackState,
   ) {}
 
   all(): Route[] {
@@ -60,34 +59,32 @@ class VolumeRoutes {
       method: string,
       path: string,
       operation: string,
-      handle: (exchange: OwnedExchange) => Answer,
+      handle: (request: OwnedRequest) => Answer,
     ): Route => ({
       method,
       path: `/v3/:project${path}`,
       operation,
-      handle: (exchange) => {
-        if (exchange.params['project'] !== exchange.caller.projectId) throw refusal(400, 'Malformed request url');
-        return handle(exchange);
+      handle: (request) => {
+        if (request.params['project'] !== request.caller.projectId) throw apiError(400, 'Malformed request url');
+        return handle(request);
       },
     });
     return [
       { method: 'GET', path: '/', operation: 'versions', public: true, handle: versions },
-      inProject('GET', '/volumes', 'volumes.list', (exchange) => this.list(exchange, briefly)),
-      inProject('POST', '/volumes', 'volumes.create', (exchange) => this.create(exchange)),
-      inProject('GET', '/volumes/detail', 'volumes.list-detail', (exchange) => this.list(exchange, viewOf)),
-      inProject('GET', '/volumes/:id', 'volumes.show', (exchange) =>
-        json(200, { volume: viewOf(this.own(exchange), exchange.serviceUrl) }),
+      inProject('GET', '/volumes', 'volumes.list', (request) => this.list(request, briefly)),
+      inProject('POST', '/volumes', 'volumes.create', (request) => this.create(request)),
+      inProject('GET', '/volumes/detail', 'volumes.list-detail', (request) => this.list(request, viewOf)),
+      inProject('GET', '/volumes/:id', 'volumes.show', (request) =>
+        json(200, { volume: viewOf(this.own(request), request.serviceUrl) }),
       ),
-      inProject('DELETE', '/volumes/:id', 'volumes.delete', (exchange) => this.delete(exchange)),
-      inProject('GET', '/volumes/:id/metadata', 'volumes.metadata', (exchange) =>
-        json(200, { metadata: this.own(exchange).metadata }),
+      inProject('DELETE', '/volumes/:id', 'volumes.delete', (request) => this.delete(request)),
+      inProject('GET', '/volumes/:id/metadata', 'volumes.metadata', (request) =>
+        json(200, { metadata: this.own(request).metadata }),
       ),
-      inProject('POST', '/volumes/:id/metadata', 'volumes.set-metadata', (exchange) =>
-        this.setMetadata(exchange, false),
-      ),
-      inProject('PUT', '/volumes/:id/metadata', 'volumes.set-metadata', (exchange) => this.setMetadata(exchange, true)),
+      inProject('POST', '/volumes/:id/metadata', 'volumes.set-metadata', (request) => this.setMetadata(request, false)),
+      inProject('PUT', '/volumes/:id/metadata', 'volumes.set-metadata', (request) => this.setMetadata(request, true)),
       inProject('GET', '/limits', 'limits.show', ({ caller }) => this.limits(caller)),
-      inProject('GET', '/os-quota-sets/:subject', 'quotas.show', (exchange) => this.quota(exchange)),
+      inProject('GET', '/os-quota-sets/:subject', 'quotas.show', (request) => this.quota(request)),
       inProject('GET', '/os-availability-zone', 'zones.list', () =>
         json(200, { availabilityZoneInfo: [{ zoneName: ZONE, zoneState: { available: true } }] }),
       ),
@@ -99,28 +96,28 @@ class VolumeRoutes {
     ];
   }
 
-  private own({ params, caller }: OwnedExchange): VolumeRecord {
+  private own({ params, caller }: OwnedRequest): VolumeRecord {
     const id = params['id'] ?? '';
     const volume = this.volumes.table.get(id);
     if (volume === undefined || (volume.project !== caller.projectId && !caller.admin)) {
-      throw refusal(404, `Volume ${id} could not be found.`);
+      throw apiError(404, `Volume ${id} could not be found.`);
     }
     return volume;
   }
 
-  private list(exchange: OwnedExchange, view: (volume: VolumeRecord, serviceUrl: string) => object): Answer {
-    const { caller, query, lag, serviceUrl, path } = exchange;
+  private list(request: OwnedRequest, view: (volume: VolumeRecord, serviceUrl: string) => object): Answer {
+    const { caller, query, lag, serviceUrl, path } = request;
     const everyone = caller.admin && query.has('all_tenants');
     const sorted = this.volumes.table
-      .seen(this.ground.clock.now(), lag)
+      .seen(this.state.clock.now(), lag)
       .filter((volume) => everyone || volume.project === caller.projectId)
       .filter((volume) => passes(volume, query))
       .sort(newestFirst);
-    const { pageLimit } = this.ground.settings();
-    const page = pageOf(sorted, exchange, {
+    const { pageLimit } = this.state.settings;
+    const page = pageOf(sorted, request, {
       defaultLimit: pageLimit,
       maxLimit: pageLimit,
-      unknownMarker: (marker) => refusal(404, `Volume ${marker} could not be found.`),
+      unknownMarker: (marker) => apiError(404, `Volume ${marker} could not be found.`),
     });
     const links =
       page.items.length === 0 || page.next === undefined ? undefined : [nextLink(serviceUrl + path, page.next)];
@@ -130,14 +127,14 @@ class VolumeRoutes {
     });
   }
 
-  private create(exchange: OwnedExchange): Answer {
-    const { caller, serviceUrl } = exchange;
-    const spec = memberOf(bodyOf(exchange, malformed), 'volume', malformed);
+  private create(request: OwnedRequest): Answer {
+    const { caller, serviceUrl } = request;
+    const spec = memberOf(bodyOf(request, malformed), 'volume', malformed);
     const sizeGb = Number(spec['size']);
-    if (!Number.isInteger(sizeGb) || sizeGb < 1) throw refusal(400, MALFORMED);
-    const quota = this.ground.quotas.enforced(caller.projectName);
+    if (!Number.isInteger(sizeGb) || sizeGb < 1) throw apiError(400, MALFORMED);
+    const quota = this.state.quotas.enforced(caller.projectName);
     const problem = volumeQuotaProblem(quota, this.volumes.used(caller.projectId), sizeGb);
-    if (problem !== undefined) throw new Refusal(overLimit(problem));
+    if (problem !== undefined) throw new ApiError(overLimit(problem));
     const { name, description, imageRef, metadata } = spec;
     const volume = this.volumes.create({
       project: caller.projectId,
@@ -151,23 +148,23 @@ class VolumeRoutes {
     return json(202, { volume: viewOf(volume, serviceUrl) });
   }
 
-  private delete(exchange: OwnedExchange): Answer {
-    const volume = this.own(exchange);
-    if (volume.status !== 'available' && volume.status !== 'error') throw refusal(400, NOT_DELETABLE);
+  private delete(request: OwnedRequest): Answer {
+    const volume = this.own(request);
+    if (volume.status !== 'available' && volume.status !== 'error') throw apiError(400, NOT_DELETABLE);
     this.volumes.delete(volume);
     return { status: 202, type: 'text/html; charset=UTF-8', body: '' };
   }
 
   /** Instead of what there is, or added to it. */
-  private setMetadata(exchange: OwnedExchange, instead: boolean): Answer {
-    const volume = this.own(exchange);
-    const metadata = metadataOf(bodyOf(exchange, malformed)['metadata']);
+  private setMetadata(request: OwnedRequest, instead: boolean): Answer {
+    const volume = this.own(request);
+    const metadata = metadataOf(bodyOf(request, malformed)['metadata']);
     volume.metadata = instead ? metadata : { ...volume.metadata, ...metadata };
     return json(200, { metadata: volume.metadata });
   }
 
   private limits(caller: Caller): Answer {
-    const { volumes, gigabytes } = this.ground.quotas.reported(caller.projectName);
+    const { volumes, gigabytes } = this.state.quotas.reported(caller.projectName);
     const used = this.volumes.used(caller.projectId);
     const absolute = {
       maxTotalVolumes: volumes,
@@ -184,8 +181,8 @@ class VolumeRoutes {
     return json(200, { limits: { rate: [], absolute } });
   }
 
-  private quota({ caller, params, query }: OwnedExchange): Answer {
-    const { volumes, gigabytes } = this.ground.quotas.reported(caller.projectName);
+  private quota({ caller, params, query }: OwnedRequest): Answer {
+    const { volumes, gigabytes } = this.state.quotas.reported(caller.projectName);
     const used = this.volumes.used(caller.projectId);
     const detailed = (query.get('usage') ?? '').toLowerCase() === 'true';
     const entry = (limit: number, inUse: number): unknown => (detailed ? { limit, in_use: inUse, reserved: 0 } : limit);
@@ -259,7 +256,7 @@ function passes(volume: VolumeRecord, query: URLSearchParams): boolean {
 }
 
 function metadataOf(value: JsonValue | undefined): Record<string, string> {
-  if (!isJsonObject(value)) throw refusal(400, MALFORMED);
+  if (!isJsonObject(value)) throw apiError(400, MALFORMED);
   return Object.fromEntries(Object.entries(value).map(([key, text]) => [key, textOf(text, '')]));
 }
 
@@ -267,12 +264,12 @@ function nextLink(url: string, query: string): object {
   return { rel: 'next', href: `${url}?${query}` };
 }
 
-function malformed(): Refusal {
-  return refusal(400, MALFORMED);
+function malformed(): ApiError {
+  return apiError(400, MALFORMED);
 }
 
-function refusal(status: number, message: string): Refusal {
-  return new Refusal(failure(status, message));
+function apiError(status: number, message: string): ApiError {
+  return new ApiError(failure(status, message));
 }
 
 function failure(status: number, message: string, headers: Readonly<Record<string, string>> = {}): Answer {

@@ -1,7 +1,7 @@
 /** The volumes that cinder keeps. They have no data. */
 
 import type { Timer } from '@nodepool/core';
-import type { Ground } from '../ground.js';
+import type { OpenStackState } from '../cloud-state.js';
 import { newUuid } from '../text.js';
 import { Table, type Owned } from '../table.js';
 
@@ -35,14 +35,14 @@ export type NewVolume = Pick<
 export class VolumeStore {
   readonly table = new Table<VolumeRecord>();
 
-  constructor(private readonly ground: Ground) {}
+  constructor(private readonly state: OpenStackState) {}
 
   /** Begins to make a volume. Metadata say how it ends: see the README. */
   create(spec: NewVolume): VolumeRecord {
     const volume: VolumeRecord = {
       ...spec,
-      id: newUuid(this.ground.random),
-      createdAt: this.ground.clock.now(),
+      id: newUuid(this.state.random),
+      createdAt: this.state.clock.now(),
       status: 'creating',
       updatedAt: null,
       attachment: null,
@@ -59,7 +59,7 @@ export class VolumeStore {
   /** A server takes it, whatever it was doing. */
   attach(volume: VolumeRecord, serverId: string, device: string): void {
     volume.timer?.cancel();
-    volume.attachment = { serverId, id: newUuid(this.ground.random), at: this.ground.clock.now(), device };
+    volume.attachment = { serverId, id: newUuid(this.state.random), at: this.state.clock.now(), device };
     this.set(volume, 'in-use');
   }
 
@@ -74,13 +74,13 @@ export class VolumeStore {
     this.set(volume, 'deleting');
     this.after(volume, 0, () => {
       if (volume.metadata['ostack_fail'] === 'delete') this.set(volume, 'error_deleting');
-      else this.table.remove(volume.id, this.ground.clock.now());
+      else this.table.remove(volume.id, this.state.clock.now());
     });
   }
 
   set(volume: VolumeRecord, status: VolumeStatus): void {
     volume.status = status;
-    volume.updatedAt = this.ground.clock.now();
+    volume.updatedAt = this.state.clock.now();
   }
 
   used(projectId: string): { readonly volumes: number; readonly gigabytes: number } {
@@ -100,6 +100,6 @@ export class VolumeStore {
 
   private after(volume: VolumeRecord, delayMs: number, work: () => void): void {
     volume.timer?.cancel();
-    volume.timer = this.ground.clock.schedule(delayMs, work);
+    volume.timer = this.state.clock.schedule(delayMs, work);
   }
 }

@@ -1,16 +1,4 @@
-/** What every part of the simulated cloud stands on. */
-
-import type { Clock, RandomSource } from '@nodepool/core';
-import type { CloudSettings } from './settings.js';
-
-export interface Ground {
-  readonly clock: Clock;
-  readonly random: RandomSource;
-  /** As they are now. */
-  readonly settings: () => CloudSettings;
-  /** e.g. `http://127.0.0.1:20345`. */
-  readonly url: () => string;
-}
+/** JSON messages of the API, and the syntax of their names, labels and times. */
 
 /** A JSON message of the API; checked against the published definitions on its way in and out. */
 export type Message = Readonly<Record<string, unknown>>;
@@ -38,18 +26,9 @@ export function asMessage(value: unknown): Message {
   return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Message) : {};
 }
 
-export function linkTo(ground: Ground, path: string): string {
-  return `${ground.url()}/compute/v1/${path}`;
-}
-
 /** As the API writes times. */
 export function timestamp(ms: number): string {
   return new Date(ms).toISOString().replace('Z', '-00:00');
-}
-
-/** Numeric ids, as texts. */
-export function newId(random: RandomSource): string {
-  return String(1 + Math.floor(random.next() * Number.MAX_SAFE_INTEGER));
 }
 
 /** Syntax of names of resources. */

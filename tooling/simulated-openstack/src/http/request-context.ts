@@ -1,11 +1,12 @@
-/** One call to a service, what comes back, and how a service refuses. */
+/** One call to a service, the routes of the services, and forms that their answers share. */
 
-import type { IncomingMessage } from 'node:http';
 import { isJsonObject, type JsonObject, type JsonValue } from '@nodepool/core';
+import { jsonObjectIn, type Answer, type ApiError, type RequestContext } from '@nodepool/simulated-cloud';
+import type { CallFault } from '../faults.js';
 import type { ServiceName } from '../services.js';
 import type { Lag } from '../table.js';
 
-/** Who calls, as the token says. */
+/** The caller of a valid token. */
 export interface Caller {
   readonly userId: string;
   readonly userName: string;
@@ -15,35 +16,18 @@ export interface Caller {
   readonly token: string;
 }
 
-export interface Exchange {
-  readonly method: string;
+export interface OpenStackRequest extends RequestContext<CallFault> {
   /** Below the service, without the query. */
   readonly path: string;
-  readonly query: URLSearchParams;
-  readonly headers: IncomingMessage['headers'];
-  /** From the path. */
-  readonly params: Readonly<Record<string, string>>;
   /** Address of the service, e.g. `http://127.0.0.1:20345/compute`. */
   readonly serviceUrl: string;
   /** How far listings are behind. */
   readonly lag: Lag;
-  /** What was sent; empty for routes that read the stream. */
-  readonly body: string;
-  readonly stream: AsyncIterable<Uint8Array>;
 }
 
-/** An exchange with a token that is valid. */
-export interface OwnedExchange extends Exchange {
+/** A request with a token that is valid. */
+export interface OwnedRequest extends OpenStackRequest {
   readonly caller: Caller;
-}
-
-export interface Answer {
-  readonly status: number;
-  /** Default: none. */
-  readonly body?: string | Buffer;
-  /** Content-Type. Default `application/json`, where there is a body. */
-  readonly type?: string;
-  readonly headers?: Readonly<Record<string, string>>;
 }
 
 interface RouteFacts {
@@ -58,52 +42,32 @@ interface RouteFacts {
 
 /** `public`: needs no token. */
 export type Route =
-  | (RouteFacts & { readonly public: true; handle(exchange: Exchange): Answer | Promise<Answer> })
-  | (RouteFacts & { readonly public?: undefined; handle(exchange: OwnedExchange): Answer | Promise<Answer> });
+  | (RouteFacts & { readonly public: true; handle(request: OpenStackRequest): Answer | Promise<Answer> })
+  | (RouteFacts & { readonly public?: undefined; handle(request: OwnedRequest): Answer | Promise<Answer> });
 
-/** A service, as the server serves it. */
+/** A service of the cloud. */
 export interface Service {
   readonly name: ServiceName;
   readonly routes: readonly Route[];
   /** Answer to a call with a token that is missing, wrong or expired. */
   unauthorized(): Answer;
-  /** Answer to a path that nothing answers; `known`: with this method only. */
+  /** Answer to a path without a route; `known`: the path has a route with another method. */
   noRoute(known: boolean): Answer;
   /** An error of the service in its own form. */
   failure(status: number, message: string, headers?: Readonly<Record<string, string>>): Answer;
-  /** Refuses a call for what its headers say, and gives those that every answer has. */
-  common?(exchange: Exchange): Readonly<Record<string, string>>;
+  /** Returns the headers of every answer. Throws for a call whose headers are invalid. */
+  common?(request: OpenStackRequest): Readonly<Record<string, string>>;
 }
 
-/** Thrown by a handler: the answer is a refusal. */
-export class Refusal extends Error {
-  constructor(readonly answer: Answer) {
-    super(`HTTP ${answer.status}: ${String(answer.body)}`);
-    this.name = 'Refusal';
-  }
+export function json(status: number, body: unknown, headers: Readonly<Record<string, string>> = {}): Answer {
+  return { status, body, headers };
 }
 
-export function json(status: number, value: unknown, headers: Readonly<Record<string, string>> = {}): Answer {
-  return { status, body: JSON.stringify(value), headers };
-}
-
-/** The body as a JSON object; `malformed` when it is none. */
-export function bodyOf(exchange: Exchange, malformed: () => Refusal): JsonObject {
-  const value = parsed(exchange.body);
-  if (!isJsonObject(value)) throw malformed();
-  return value;
-}
-
-function parsed(text: string): JsonValue | undefined {
-  try {
-    return JSON.parse(text) as JsonValue;
-  } catch {
-    return undefined;
-  }
-}
+/** Returns the body as a JSON object. Throws `malformed()` if it is none. */
+export const bodyOf: (request: OpenStackRequest, malformed: () => ApiError) => JsonObject = jsonObjectIn;
 
 /** An object inside of a body, e.g. `server` of `{"server": {…}}`; `malformed` when it is none. */
-export function memberOf(body: JsonObject, key: string, malformed: () => Refusal): JsonObject {
+export function memberOf(body: JsonObject, key: string, malformed: () => ApiError): JsonObject {
   const value = body[key];
   if (!isJsonObject(value)) throw malformed();
   return value;

@@ -1,0 +1,54 @@
+/** The calls that a simulated cloud received: counted by operation, the last ones kept in full. */
+
+/** One call, as the cloud received it. */
+export interface CloudCall {
+  /** e.g. `instances.insert`; `unknown`, or a name that ends in `.unknown`, if no route fits the call. */
+  readonly operation: string;
+  readonly method: string;
+  /** Path and query. */
+  readonly path: string;
+}
+
+/** Calls that are kept in full. */
+const KEPT_CALLS = 1000;
+
+export class CallLog<C extends CloudCall = CloudCall> {
+  private readonly counts = new Map<string, number>();
+  private total = 0;
+  private recent: C[] = [];
+
+  /** Counts the calls since the start or the last `reset`: all, those of an operation, or those of a group as `compute`. */
+  count(operationOrGroup?: string): number {
+    if (operationOrGroup === undefined) return this.total;
+    const counted = [...this.counts].filter(([operation]) => isWithin(operation, operationOrGroup));
+    return counted.reduce((sum, [, count]) => sum + count, 0);
+  }
+
+  /** Counts by operation. */
+  byOperation(): Readonly<Record<string, number>> {
+    return Object.fromEntries([...this.counts].sort(([a], [b]) => a.localeCompare(b)));
+  }
+
+  /** Returns the last calls, oldest first; at most a thousand are known. */
+  last(count = KEPT_CALLS): readonly C[] {
+    return this.recent.slice(-count);
+  }
+
+  reset(): void {
+    this.counts.clear();
+    this.total = 0;
+    this.recent = [];
+  }
+
+  record(call: C): void {
+    this.total += 1;
+    this.counts.set(call.operation, (this.counts.get(call.operation) ?? 0) + 1);
+    this.recent.push(call);
+    if (this.recent.length > 2 * KEPT_CALLS) this.recent = this.recent.slice(-KEPT_CALLS);
+  }
+}
+
+/** Returns true if the operation is the one named, or belongs to the group named: `compute` has `compute.servers.list`. */
+export function isWithin(operation: string, operationOrGroup: string): boolean {
+  return operation === operationOrGroup || operation.startsWith(`${operationOrGroup}.`);
+}

@@ -1,0 +1,240 @@
+/** Serves the routes of a simulated cloud on one port, and applies the faults of its plan. */
+
+import { setMaxListeners } from 'node:events';
+import { sleep } from '@nodepool/core';
+import fastify, { type FastifyError, type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
+import type { CallLog, CloudCall } from './calls.js';
+import type { CloudState } from './cloud-state.js';
+import type { CallFault, FaultPlan, StatusFault, VendorFault } from './faults.js';
+import { ApiError, type Answer, type RequestContext, type Route } from './request-context.js';
+
+/** How long idle connections stay open, milliseconds: as with real services, longer than any client keeps them. */
+const KEEP_ALIVE_MS = 900_000;
+const DEFAULT_BODY_LIMIT = 2 ** 20;
+const MAX_PARAM_LENGTH = 4096;
+
+/** The faults of `F` that are an error status. */
+export type StatusFaultOf<F extends VendorFault> = Extract<F, { readonly kind: 'status' }>;
+
+/** How one vendor answers. */
+export interface VendorForm<F extends VendorFault> {
+  /** Content-Type of JSON. */
+  readonly jsonType: string;
+  /** Answers a call that no route fits; `pathExists`: a route with another method has this path. */
+  noRoute(context: RequestContext<F>, pathExists: boolean): Answer;
+  /** Answers with a fault of the plan; the server adds Retry-After. */
+  fault(fault: StatusFaultOf<F>, context: RequestContext<F>): Answer;
+  /** Answers with an error that no handler gives: a violation of the protocol, or (500) a defect of the simulation. */
+  failure(status: number, message: string, context: RequestContext<F>): Answer;
+  /** Headers that all answers have. */
+  headers?(context: RequestContext<F>): Readonly<Record<string, string>>;
+}
+
+export interface CloudServerOptions<F extends VendorFault, C extends CloudCall> {
+  /** Half of the latency passes before the effect of a call, half after it. */
+  readonly state: CloudState<{ readonly latencyMs: number }>;
+  readonly routes: readonly Route<F>[];
+  readonly form: VendorForm<F>;
+  readonly faults: FaultPlan<F, C>;
+  readonly calls: CallLog<C>;
+  /** Describes a call for the log and for the rules of faults. */
+  readonly describe: (call: CloudCall, context: RequestContext<F>) => C;
+  /** Longest body that is read, bytes. Default 1 MiB. */
+  readonly bodyLimit?: number;
+  /** Default: paths are compared with their case. */
+  readonly ignoresCase?: boolean;
+  /** Default: HTTP without TLS. */
+  readonly tls?: { readonly cert: string; readonly key: string };
+}
+
+/** Serves the routes of a cloud. It applies the faults of `CallFault`, and leaves others to the handlers. */
+export class CloudServer<F extends VendorFault, C extends CloudCall> {
+  private readonly app;
+  private readonly paths: readonly RegExp[];
+  private readonly closed = new AbortController();
+
+  constructor(private readonly options: CloudServerOptions<F, C>) {
+    // Every call that waits for something listens to it.
+    setMaxListeners(0, this.closed.signal);
+    const { routes, ignoresCase = false } = options;
+    this.paths = [...new Set(routes.map(({ path }) => path))].map((path) => patternOf(path, ignoresCase));
+    this.app = fastify({
+      https: options.tls ?? null,
+      bodyLimit: options.bodyLimit ?? DEFAULT_BODY_LIMIT,
+      exposeHeadRoutes: false,
+      forceCloseConnections: true,
+      keepAliveTimeout: KEEP_ALIVE_MS,
+      routerOptions: {
+        caseSensitive: !ignoresCase,
+        ignoreDuplicateSlashes: true,
+        ignoreTrailingSlash: true,
+        maxParamLength: MAX_PARAM_LENGTH,
+      },
+    });
+    this.app.removeAllContentTypeParsers();
+    this.app.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body));
+    this.app.setErrorHandler((error, request, reply) => this.sendError(error, request, reply));
+    this.app.setNotFoundHandler((request, reply) => this.perform(undefined, request, reply));
+    const serve = (app: FastifyInstance, route: Route<F>): void =>
+      void app.route({
+        method: route.method,
+        url: route.path,
+        handler: (request, reply) => this.perform(route, request, reply),
+      });
+    for (const route of routes) if (route.streams !== true) serve(this.app, route);
+    void this.app.register(async (app) => {
+      app.removeAllContentTypeParsers();
+      app.addContentTypeParser('*', (_request, payload, done) => done(null, payload));
+      for (const route of routes) if (route.streams === true) serve(app, route);
+    });
+  }
+
+  /** Resolves with the port. Rejects if it is in use. */
+  async listen(port: number): Promise<number> {
+    await this.app.listen({ port, host: '127.0.0.1' });
+    const [address] = this.app.addresses();
+    if (typeof address !== 'object') throw new Error('the server has no TCP address');
+    return address.port;
+  }
+
+  /** Ends all connections. Idempotent. */
+  async close(): Promise<void> {
+    if (this.closed.signal.aborted) return;
+    this.closed.abort(new Error('the simulated cloud was closed'));
+    await this.app.close();
+  }
+
+  /** Performs a call unless a fault precedes its effect; answers unless a fault follows it. */
+  private async perform(
+    route: Route<F> | undefined,
+    request: FastifyRequest,
+    reply: FastifyReply,
+  ): Promise<FastifyReply> {
+    const { describe, calls, faults } = this.options;
+    const received = this.contextOf(request, route?.operation);
+    const { method, url } = received;
+    const operation = route?.operation ?? 'unknown';
+    const call = describe({ operation, method, path: url.pathname + url.search }, received);
+    calls.record(call);
+    const context = { ...received, faults: faults.strike(call) };
+    const halfMs = this.latencyOf(context) / 2;
+    await this.pause(halfMs);
+    const early = context.faults.find((fault) => isStrike(fault) && whenOf(fault) === 'before');
+    if (early !== undefined) return this.fail(early, context, undefined, reply);
+    const answer = await this.answerOf(route, context);
+    await this.pause(halfMs);
+    const late = context.faults.find(isStrike);
+    return late === undefined ? this.send(answer, context, reply) : this.fail(late, context, answer, reply);
+  }
+
+  private async answerOf(route: Route<F> | undefined, context: RequestContext<F>): Promise<Answer> {
+    try {
+      if (route !== undefined) return await route.handle(context);
+      const { pathname } = context.url;
+      return this.options.form.noRoute(
+        context,
+        this.paths.some((path) => path.test(pathname)),
+      );
+    } catch (error) {
+      if (error instanceof ApiError) return error.answer;
+      throw error;
+    }
+  }
+
+  private fail(fault: F, context: RequestContext<F>, answer: Answer | undefined, reply: FastifyReply): FastifyReply {
+    if (isStatus(fault)) {
+      const { headers, ...failure } = this.options.form.fault(fault, context);
+      const wait = fault.retryAfter === undefined ? {} : { 'Retry-After': String(fault.retryAfter) };
+      return this.send({ ...failure, headers: { ...headers, ...wait } }, context, reply);
+    }
+    reply.hijack();
+    if (isCut(fault) && fault.when === 'during' && answer !== undefined) this.sendHalf(answer, reply);
+    else if (isCut(fault)) reply.raw.destroy();
+    return reply;
+  }
+
+  /** Sends the vendor's error for what no handler has foreseen. */
+  private sendError(error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
+    const { statusCode = 500, stack = String(error) } = error instanceof Error ? (error as FastifyError) : {};
+    const message = statusCode < 500 ? String(error) : `the simulation failed: ${stack}`;
+    const context = this.contextOf(request, undefined);
+    return this.send(this.options.form.failure(statusCode, message, context), context, reply);
+  }
+
+  private send(answer: Answer, context: RequestContext<F>, reply: FastifyReply): FastifyReply {
+    const { form } = this.options;
+    const content = contentOf(answer);
+    void reply
+      .code(answer.status)
+      .headers({ ...form.headers?.(context), ...this.typeHeader(answer), ...answer.headers });
+    return reply.send(content.length === 0 ? undefined : content);
+  }
+
+  private sendHalf(answer: Answer, reply: FastifyReply): void {
+    const content = contentOf(answer);
+    reply.raw.writeHead(answer.status, { ...this.typeHeader(answer), 'Content-Length': String(content.length + 1) });
+    reply.raw.write(content.subarray(0, content.length >> 1), () => reply.raw.destroy());
+  }
+
+  private typeHeader({ type, body }: Answer): Record<string, string> {
+    if (type !== undefined) return { 'Content-Type': type };
+    return body === undefined ? {} : { 'Content-Type': this.options.form.jsonType };
+  }
+
+  private contextOf(request: FastifyRequest, operation: string | undefined): RequestContext<F> {
+    const url = new URL(request.url, `${request.protocol}://${request.host}`);
+    return {
+      operation,
+      url,
+      method: request.method,
+      query: url.searchParams,
+      params: request.params as Readonly<Record<string, string>>,
+      headers: request.headers,
+      body: Buffer.isBuffer(request.body) ? request.body : Buffer.alloc(0),
+      stream: request.raw as AsyncIterable<Uint8Array>,
+      faults: [],
+      signal: this.closed.signal,
+    };
+  }
+
+  private latencyOf({ faults }: RequestContext<F>): number {
+    const added = faults.map((fault) => (isLatency(fault) ? fault.ms : 0));
+    return added.reduce((sum, ms) => sum + ms, this.options.state.settings.latencyMs);
+  }
+
+  private async pause(ms: number): Promise<void> {
+    if (ms > 0) await sleep(this.options.state.clock, ms, this.closed.signal);
+  }
+}
+
+function contentOf({ body }: Answer): Buffer {
+  if (body === undefined) return Buffer.alloc(0);
+  return Buffer.isBuffer(body) ? body : Buffer.from(typeof body === 'string' ? body : JSON.stringify(body));
+}
+
+function patternOf(path: string, ignoresCase: boolean): RegExp {
+  const pattern = path.replaceAll('.', String.raw`\.`).replaceAll(/:\w+/g, '[^/]+');
+  return new RegExp(`^${pattern}/?$`, ignoresCase ? 'i' : '');
+}
+
+type Strike = Exclude<CallFault, { readonly kind: 'latency' }>;
+
+function isStrike<F extends VendorFault>(fault: F): fault is F & Strike {
+  return ['status', 'cut', 'hang'].includes(fault.kind);
+}
+
+function isStatus<F extends VendorFault>(fault: F): fault is F & StatusFaultOf<F> & StatusFault {
+  return fault.kind === 'status';
+}
+
+function isCut(fault: VendorFault): fault is Extract<CallFault, { readonly kind: 'cut' }> {
+  return fault.kind === 'cut';
+}
+
+function isLatency(fault: VendorFault): fault is Extract<CallFault, { readonly kind: 'latency' }> {
+  return fault.kind === 'latency';
+}
+
+function whenOf(fault: Strike): 'before' | 'during' | 'after' {
+  return fault.when ?? 'before';
+}

@@ -1,0 +1,18 @@
+/** State that every part of the simulated cloud shares. */
+
+import { CloudState, type SimulatedCloudOptions } from '@nodepool/simulated-cloud';
+import { Quotas } from './quotas.js';
+import { DEFAULT_SETTINGS, type CloudSettings } from './settings.js';
+
+export class OpenStackState extends CloudState<CloudSettings> {
+  readonly quotas = new Quotas();
+
+  constructor(options: SimulatedCloudOptions<CloudSettings>) {
+    super(options, DEFAULT_SETTINGS);
+  }
+
+  /** `auth_url` of a `clouds.yaml`. */
+  get authUrl(): string {
+    return `${this.url}/identity/v3`;
+  }
+}
