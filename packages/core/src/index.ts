@@ -22,6 +22,8 @@ export * from './runtime/work-queue.js';
 export * from './driver/api.js';
 export * from './driver/api-metrics.js';
 export * from './driver/errors.js';
+export { networkCauseOf, type NetworkFailure } from './driver/network-errors.js';
+export * from './driver/retry.js';
 export * from './driver/image-settings.js';
 export * from './driver/cloud-deletion.js';
 export * from './driver/images.js';

@@ -15,6 +15,7 @@ import {
   InstanceFailedError,
   isDriverError,
   isJsonObject,
+  networkCauseOf,
   NotFoundError,
   QuotaError,
   stringAt,
@@ -94,7 +95,7 @@ export function errorOf(attempted: Attempted, error: unknown): DriverError {
   const said: CloudError = { code: textIn(error, 'code') ?? '', message: messageOf(error) };
   const message = `${attempted.operation}: ${status === undefined ? '' : `${status} `}${summary(said)}`;
   if (isLoginFailure(error)) return loginError(message, error);
-  if (status === undefined) return connectionError(attempted, said.code, message, error);
+  if (status === undefined) return connectionError(attempted, message, error);
   const options = { cause: error } as const;
   const retryAfterMs = retryAfterOf(error, attempted.now);
   if (status === 429)
@@ -173,15 +174,12 @@ function isLoginFailure(error: unknown): boolean {
   );
 }
 
-/** Failures in which no byte of the call has left this machine, so the cloud cannot have done anything. */
-const NEVER_SENT = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH']);
-const TLS_FAILURE = /CERT|SELF_SIGNED|UNABLE_TO_VERIFY|ERR_TLS|ERR_SSL/;
-
-function connectionError({ changesSomething }: Attempted, code: string, message: string, cause: unknown): DriverError {
-  if (TLS_FAILURE.test(code)) {
+function connectionError({ changesSomething }: Attempted, message: string, cause: unknown): DriverError {
+  const network = networkCauseOf(cause);
+  if (network?.code === 'configuration') {
     return new ConfigurationError(`${message}; is caFile missing in the file with the credentials?`, { cause });
   }
-  const harmless = NEVER_SENT.has(code) || !changesSomething;
+  const harmless = network?.outcome === 'not-applied' || !changesSomething;
   return new TransientError(message, { cause, outcome: harmless ? 'not-applied' : 'unknown' });
 }
 

@@ -1,6 +1,6 @@
 /** What the state machines of one provider share. */
 
-import { DriverError, sleep, type Call, type Clock, type RandomSource, type JsonValue } from '@nodepool/core';
+import { retryPassing, sleep, type Call, type Clock, type JsonValue, type RandomSource } from '@nodepool/core';
 import type { Accepted } from './client/arm.js';
 import type { Client } from './client/client.js';
 import type { AzureProvider } from './config.js';
@@ -50,16 +50,8 @@ export class Works {
   }
 
   /** Tries again, a few times, what failed and may well work now, and what can be repeated. */
-  async patiently<T>(work: () => Promise<T>, call: Call, tries = 5): Promise<T> {
-    for (let failures = 1; ; failures += 1) {
-      try {
-        return await work();
-      } catch (error) {
-        const passing =
-          error instanceof DriverError && ['throttled', 'transient', 'timeout', 'conflict'].includes(error.code);
-        if (!passing || failures >= tries || call.signal.aborted) throw error;
-        await sleep(this.clock, Math.max(error.retryAfterMs ?? 0, 1000 * 2 ** failures), call.signal);
-      }
-    }
+  patiently<T>(work: () => Promise<T>, { signal }: Call, attempts?: number): Promise<T> {
+    const { clock, random } = this;
+    return retryPassing({ clock, random, signal, attempts }, work);
   }
 }

@@ -1,6 +1,6 @@
 /** The client of an example cloud that is a process of its own (`nodepool-example-cloud`). */
 
-import { isDriverError, TransientError, type Call } from '@nodepool/core';
+import { isDriverError, networkCauseOf, TransientError, type Call } from '@nodepool/core';
 import { Readable } from 'node:stream';
 import { Caller, nameOf, OPERATIONS, type CallContext, type ExampleCloudApi, type Operation } from './client.js';
 import {
@@ -17,16 +17,6 @@ import { readConsole, readDescription, readError, readImage, readInstance, readP
 
 /** An answer that is longer is refused rather than kept in memory. */
 const MAX_ANSWER_BYTES = 16 * 2 ** 20;
-
-/** Failures in which no byte of the call has left this machine, so the cloud cannot have done anything. */
-const NEVER_SENT = new Set([
-  'ECONNREFUSED',
-  'ENOTFOUND',
-  'EAI_AGAIN',
-  'EHOSTUNREACH',
-  'ENETUNREACH',
-  'UND_ERR_CONNECT_TIMEOUT',
-]);
 
 interface Payload {
   readonly type: 'application/json' | 'application/octet-stream';
@@ -126,12 +116,12 @@ export class HttpClient implements ExampleCloudApi {
         cause: error,
       });
     }
-    const code = connectionCodeOf(error);
-    if (code !== undefined && NEVER_SENT.has(code)) {
-      const message = `${nameOf(kind)}: cannot connect to ${this.base} (${code}); is nodepool-example-cloud running there?`;
+    const network = networkCauseOf(error);
+    if (network?.outcome === 'not-applied') {
+      const message = `${nameOf(kind)}: cannot connect to ${this.base} (${network.systemCode}); is nodepool-example-cloud running there?`;
       return new TransientError(message, { cause: error, outcome: 'not-applied' });
     }
-    const message = `${nameOf(kind)}: the connection to ${this.base} broke before the answer came (${code ?? String(error)})`;
+    const message = `${nameOf(kind)}: the connection to ${this.base} broke before the answer came (${network?.systemCode ?? String(error)})`;
     return new TransientError(message, { cause: error, outcome: 'unknown' });
   }
 }
@@ -176,11 +166,4 @@ function parsed(text: string): unknown {
 function retryAfterMs(response: Response): number | undefined {
   const seconds = Number(response.headers.get('retry-after') ?? NaN);
   return Number.isFinite(seconds) && seconds >= 0 ? seconds * 1000 : undefined;
-}
-
-/** The code of the system's or undici's error, which `fetch` hides among the causes. */
-function connectionCodeOf(error: unknown): string | undefined {
-  if (typeof error !== 'object' || error === null) return undefined;
-  if ('code' in error && typeof error.code === 'string') return error.code;
-  return 'cause' in error ? connectionCodeOf(error.cause) : undefined;
 }

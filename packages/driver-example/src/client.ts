@@ -6,7 +6,16 @@
  * Tests can put anything in its place.
  */
 
-import { AbortedError, TimeoutError, type ApiCall, type Call, type Clock, type RateLimiter } from '@nodepool/core';
+import {
+  AbortedError,
+  TimeoutError,
+  TimerQueue,
+  withDeadline,
+  type ApiCall,
+  type Call,
+  type Clock,
+  type RateLimiter,
+} from '@nodepool/core';
 import type { Readable } from 'node:stream';
 import type { CloudDescription, CloudImage, CloudInstance, ImageSpec, InstanceSpec, Page } from './cloud/types.js';
 import { driverErrorOf, statusOf } from './errors.js';
@@ -61,7 +70,11 @@ export const OPERATIONS = {
 
 /** Makes calls: waits for their turn, reports them, translates their errors. */
 export class Caller {
-  constructor(private readonly context: CallContext) {}
+  private readonly timers: TimerQueue;
+
+  constructor(private readonly context: CallContext) {
+    this.timers = new TimerQueue(context.clock);
+  }
 
   /** Makes the call with `ask`, whose answer may be there at once. */
   async run<T>(kind: Operation, call: Call, ask: () => T | Promise<T>): Promise<T> {
@@ -90,27 +103,16 @@ export class Caller {
     start: (signal: AbortSignal) => Promise<T>,
     outcome: 'not-applied' | 'unknown' = 'unknown',
   ): Promise<T> {
-    const { clock } = this.context;
-    return new Promise<T>((resolve, reject) => {
-      const controller = new AbortController();
-      const giveUp = (error: Error): void => {
-        release();
-        reject(error);
-        controller.abort(error);
-      };
-      const onAbort = (): void => {
-        giveUp(abortedError(kind, call.signal, outcome));
-      };
-      const timer = clock.schedule(Math.max(0, call.deadline - clock.monotonic()), () => {
-        giveUp(new TimeoutError(`${nameOf(kind)}: no answer before the deadline`, { outcome }));
-      });
-      const release = (): void => {
-        timer.cancel();
-        call.signal.removeEventListener('abort', onAbort);
-      };
-      call.signal.addEventListener('abort', onAbort, { once: true });
-      start(controller.signal).then(resolve, reject).finally(release);
-    });
+    return withDeadline(
+      {
+        timers: this.timers,
+        signal: call.signal,
+        deadline: call.deadline,
+        onDeadline: () => new TimeoutError(`${nameOf(kind)}: no answer before the deadline`, { outcome }),
+        onAbort: () => abortedError(kind, call.signal, outcome),
+      },
+      start,
+    );
   }
 }
 

@@ -64,7 +64,7 @@ export class GceAdapter implements SimpleTaskManagerAdapter<GceLabel> {
   }
 
   /** Reads the region, so that wrong credentials, and a wrong project or region, show now. */
-  async start({ clock, log, onApiCall }: ProviderContext, tasks: TaskManager): Promise<void> {
+  async start({ clock, random, log, onApiCall }: ProviderContext, tasks: TaskManager): Promise<void> {
     const { config } = this;
     const google = connect(config);
     const compute = new Compute(google, config.project, tasks, clock);
@@ -78,7 +78,7 @@ export class GceAdapter implements SimpleTaskManagerAdapter<GceLabel> {
       throw new ConfigurationError(message, { cause: error });
     }
     const bucket = config.storageBucket;
-    const storage = bucket === undefined ? undefined : new Storage({ google, bucket, clock, onApiCall });
+    const storage = bucket === undefined ? undefined : new Storage({ google, bucket, clock, random, onApiCall });
     this.preemptibleQuota = hasPreemptibleQuota(region);
     const zones = new ZoneLists(compute, clock, usedZones(config), zonesIn(region));
     this.started = { compute, storage, zones, machineTypes: new MachineTypes(compute) };

@@ -12,6 +12,7 @@ import {
   DriverError,
   isDriverError,
   isJsonObject,
+  networkCauseOf,
   NotFoundError,
   numberAt,
   QuotaError,
@@ -161,26 +162,16 @@ function retryAfterMs(header: string | undefined): number {
   return seconds === undefined ? DEFAULT_RETRY_AFTER_MS : Math.min(Math.max(seconds * 1000, 0), MAX_RETRY_AFTER_MS);
 }
 
-/** Failures in which no byte of the call has left this machine, so the cloud cannot have done anything. */
-const NEVER_SENT = new Set([
-  'ECONNREFUSED',
-  'ENOTFOUND',
-  'EAI_AGAIN',
-  'EHOSTUNREACH',
-  'ENETUNREACH',
-  'UND_ERR_CONNECT_TIMEOUT',
-]);
-
 function connectionError({ operation, changesSomething }: Attempted, cause: unknown): DriverError {
-  const code = codeOf(cause);
-  const reason = code ?? (cause instanceof Error ? lineOf(cause.message) : String(cause));
+  const network = networkCauseOf(cause);
+  const reason = network?.systemCode ?? (cause instanceof Error ? lineOf(cause.message) : String(cause));
   if (/default credentials|credential|ENOENT.*\.json|invalid_grant|private key/i.test(messageOf(cause))) {
     return new AuthError(
       `${operation}: no credentials (${lineOf(messageOf(cause))}); set "credentials-file", or GOOGLE_APPLICATION_CREDENTIALS`,
       { cause },
     );
   }
-  if (code !== undefined && NEVER_SENT.has(code)) {
+  if (network?.outcome === 'not-applied') {
     return new TransientError(`${operation}: cannot connect (${reason})`, { cause, outcome: 'not-applied' });
   }
   const outcome = changesSomething ? 'unknown' : 'not-applied';
@@ -192,13 +183,4 @@ function connectionError({ operation, changesSomething }: Attempted, cause: unkn
 
 function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
-}
-
-/** The system's code, which is somewhere among the causes; several addresses give several errors. */
-function codeOf(error: unknown): string | undefined {
-  if (typeof error !== 'object' || error === null) return undefined;
-  if (error instanceof AggregateError) return error.errors.map(codeOf).find((code) => code !== undefined);
-  const deeper = 'cause' in error ? codeOf(error.cause) : undefined;
-  if (deeper !== undefined) return deeper;
-  return 'code' in error && typeof error.code === 'string' ? error.code : undefined;
 }

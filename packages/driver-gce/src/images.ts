@@ -9,12 +9,14 @@ import type { Readable } from 'node:stream';
 import {
   AbortedError,
   ConfigurationError,
+  deadlineSignal,
   DriverError,
   imageTagsHash,
   isDriverError,
   logCloudDeletion,
   stringAt,
   TimeoutError,
+  TimerQueue,
   TransientError,
   type Call,
   type Clock,
@@ -53,22 +55,22 @@ export class GceImages implements ImageManager {
 
   /** Resolves with the name of the image. */
   async uploadImage(upload: ImageUploadRequest): Promise<ExternalId> {
-    const { clock } = this.running;
-    const limit = new AbortController();
-    const timer = clock.schedule(Math.max(0, upload.deadline - clock.monotonic()), () => {
-      limit.abort(new Error('the time for the upload is over'));
+    const what = `upload of ${upload.file} as ${upload.externalName}`;
+    const limited = deadlineSignal({
+      timers: new TimerQueue(this.running.clock),
+      signal: upload.signal,
+      deadline: upload.deadline,
+      onDeadline: () => new TimeoutError(`${what} did not end in time`),
+      onAbort: (cause) => new AbortedError(`${what} was aborted`, { cause }),
     });
-    const limited = { ...upload, signal: AbortSignal.any([upload.signal, limit.signal]) };
     try {
-      return await this.upload(limited);
+      return await this.upload({ ...upload, signal: limited.signal });
     } catch (error) {
       await this.discard(upload);
-      const what = `upload of ${upload.file} as ${upload.externalName}`;
-      if (upload.signal.aborted) throw new AbortedError(`${what} was aborted`, { cause: error });
-      if (limit.signal.aborted) throw new TimeoutError(`${what} did not end in time`, { cause: error });
+      limited.signal.throwIfAborted();
       throw error;
     } finally {
-      timer.cancel();
+      limited.unlink();
     }
   }
 

@@ -15,6 +15,7 @@ import {
   InstanceFailedError,
   isDriverError,
   isJsonObject,
+  networkCauseOf,
   NotFoundError,
   QuotaError,
   stringAt,
@@ -155,50 +156,25 @@ function textOfHtml(text: string): string {
     .slice(0, 4 * MAX_DETAIL);
 }
 
-/** Failures in which no byte of the call has left this machine, so the cloud cannot have done anything. */
-const NEVER_SENT = new Set([
-  'ECONNREFUSED',
-  'ENOTFOUND',
-  'EAI_AGAIN',
-  'EHOSTUNREACH',
-  'ENETUNREACH',
-  'UND_ERR_CONNECT_TIMEOUT',
-]);
-
-/** Certificates are a matter of configuration: nothing was sent, and waiting does not help. */
-const TLS_FAILURE = /CERT|SELF_SIGNED|UNABLE_TO_VERIFY|ERR_TLS|ERR_SSL/;
-
 /** A failure of the connection, as core understands it. */
 export function connectionErrorOf(attempted: Attempted, url: string, error: unknown): DriverError {
   if (isDriverError(error)) return error;
-  const code = codeOf(error);
   const { origin } = new URL(url);
-  const reason = code ?? (error instanceof Error ? error.message : String(error));
-  if (code !== undefined && TLS_FAILURE.test(code)) {
-    const message = `${attempted.operation}: ${origin} shows a certificate that is not trusted (${code}); see "cacert" and "verify" in clouds.yaml`;
+  const { operation, changesSomething } = attempted;
+  const network = networkCauseOf(error);
+  const reason = network?.systemCode ?? (error instanceof Error ? error.message : String(error));
+  if (network?.code === 'configuration') {
+    const message = `${operation}: ${origin} shows a certificate that is not trusted (${reason}); see "cacert" and "verify" in clouds.yaml`;
     return new ConfigurationError(message, { cause: error });
   }
-  if (code !== undefined && NEVER_SENT.has(code)) {
-    return new TransientError(`${attempted.operation}: cannot connect to ${origin} (${reason})`, {
-      cause: error,
-      outcome: 'not-applied',
-    });
+  if (network?.outcome === 'not-applied') {
+    const message = `${operation}: cannot connect to ${origin} (${reason})`;
+    return new TransientError(message, { cause: error, outcome: 'not-applied' });
   }
-  return new TransientError(
-    `${attempted.operation}: the connection to ${origin} broke before the answer came (${reason})`,
-    {
-      cause: error,
-      outcome: attempted.changesSomething ? 'unknown' : 'not-applied',
-    },
-  );
-}
-
-/** The code of the system's or undici's error; several addresses give several errors. */
-function codeOf(error: unknown): string | undefined {
-  if (typeof error !== 'object' || error === null) return undefined;
-  if (error instanceof AggregateError) return error.errors.map(codeOf).find((code) => code !== undefined);
-  if ('code' in error && typeof error.code === 'string') return error.code;
-  return 'cause' in error ? codeOf(error.cause) : undefined;
+  return new TransientError(`${operation}: the connection to ${origin} broke before the answer came (${reason})`, {
+    cause: error,
+    outcome: changesSomething ? 'unknown' : 'not-applied',
+  });
 }
 
 /** A server in ERROR, with its fault message, as core understands it. It exists, and has to be deleted. */

@@ -6,6 +6,8 @@ export interface NetworkFailure {
   readonly code: Extract<DriverErrorCode, 'transient' | 'timeout' | 'configuration'>;
   /** `not-applied` if no connection was established, hence nothing was sent. */
   readonly outcome: Outcome;
+  /** Code of the system, of TLS or of undici, e.g. `ECONNREFUSED`. */
+  readonly systemCode: string;
   /** The failure and its reason, e.g. `fetch failed: connect ECONNREFUSED 192.0.2.1:443`. */
   readonly message: string;
 }
@@ -40,7 +42,7 @@ const TIMED_OUT: ReadonlySet<string> = new Set([
   'UND_ERR_BODY_TIMEOUT',
 ]);
 /** Certificates are checked before anything is sent, and waiting does not make them valid. */
-const BAD_CERTIFICATE = /CERT|SELF_SIGNED|UNABLE_TO_VERIFY/;
+const BAD_CERTIFICATE = /CERT|SELF_SIGNED|UNABLE_TO_VERIFY|ERR_TLS|ERR_SSL/;
 /** `AbortSignal.timeout` aborts with a DOMException of this code. */
 const DOM_TIMEOUT_ERR = 23;
 
@@ -48,15 +50,15 @@ const DOM_TIMEOUT_ERR = 23;
 export function networkFailureOf(error: unknown): NetworkFailure | undefined {
   if (!isRecord(error)) return undefined;
   if (error['name'] === 'TimeoutError' && error['code'] === DOM_TIMEOUT_ERR)
-    return { code: 'timeout', outcome: 'unknown', message: textOf(error) };
+    return { code: 'timeout', outcome: 'unknown', systemCode: 'TimeoutError', message: textOf(error) };
   // `fetch` rejects with a TypeError, and a body that breaks off with another one; the cause has the code.
   const { cause } = error;
   if (error['name'] === 'TypeError' && isRecord(cause)) {
     const failure = networkFailureOf(cause);
     return failure && { ...failure, message: `${textOf(error)}: ${failure.message}` };
   }
-  const { code } = error;
-  if (typeof code !== 'string') return undefined;
+  const code = codeIn(error);
+  if (code === undefined) return undefined;
   const kind = kindOf(code);
   if (kind === undefined) return undefined;
   const message = textOf(error);
@@ -65,8 +67,22 @@ export function networkFailureOf(error: unknown): NetworkFailure | undefined {
     // A cloud that accepts no connection is out of service, however that shows.
     code: kind === 'timeout' && outcome === 'not-applied' ? 'transient' : kind,
     outcome,
+    systemCode: code,
     message: message.includes(code) ? message : `${message} (${code})`,
   };
+}
+
+/** Returns what an error or the innermost of its causes says of the network: libraries wrap what `fetch` rejects with. */
+export function networkCauseOf(error: unknown): NetworkFailure | undefined {
+  if (!isRecord(error)) return undefined;
+  return networkCauseOf(error['cause']) ?? networkFailureOf(error);
+}
+
+/** A host with several addresses fails with an error for each. */
+function codeIn({ code, errors }: Readonly<Record<string, unknown>>): string | undefined {
+  if (typeof code === 'string') return code;
+  if (!Array.isArray(errors)) return undefined;
+  return errors.filter(isRecord).map(codeIn).find((each) => each !== undefined); // prettier-ignore
 }
 
 function kindOf(code: string): NetworkFailure['code'] | undefined {

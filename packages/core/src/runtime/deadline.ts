@@ -1,5 +1,6 @@
 /** Work that ends for its caller at a deadline or when a signal aborts, whatever the work itself does. */
 
+import type { LinkedSignal } from './abort.js';
 import { abortReason } from './clock.js';
 import type { TimerQueue } from './timer-queue.js';
 
@@ -14,31 +15,38 @@ export interface Deadline {
   readonly onAbort?: (reason: Error) => Error;
 }
 
-/**
- * Settles as `work` does, or rejects with the error of the deadline or of the aborted signal if that comes first. The signal
- * that `work` gets then aborts with the same error. `work` may throw where it should reject; it is not called if the signal
- * has aborted before.
- */
-export function withDeadline<T>(limits: Deadline, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
-  const { signal, onDeadline, onAbort = (reason: Error) => reason } = limits;
-  if (signal.aborted) return Promise.reject(onAbort(abortReason(signal)));
+/** Returns a signal that aborts at the deadline, or with the given signal, and its reason is the error of that. */
+export function deadlineSignal(limits: Deadline): LinkedSignal {
+  const { signal: source, onDeadline, onAbort = (reason: Error) => reason } = limits;
   const controller = new AbortController();
-  return new Promise<T>((resolve, reject) => {
-    const end = (): void => {
-      timer.cancel();
-      signal.removeEventListener('abort', abort);
-    };
-    const giveUp = (error: Error): void => {
-      end();
-      reject(error);
-      controller.abort(error);
-    };
-    const abort = (): void => giveUp(onAbort(abortReason(signal)));
-    const timer = limits.timers.schedule(limits.deadline, () => giveUp(onDeadline()));
-    signal.addEventListener('abort', abort, { once: true });
-    const start = async (): Promise<T> => work(controller.signal);
-    start().finally(end).then(resolve, reject);
-  });
+  const unlink = (): void => {
+    timer.cancel();
+    source.removeEventListener('abort', abort);
+  };
+  const end = (error: Error): void => {
+    unlink();
+    controller.abort(error);
+  };
+  const abort = (): void => end(onAbort(abortReason(source)));
+  const timer = limits.timers.schedule(limits.deadline, () => end(onDeadline()));
+  if (source.aborted) abort();
+  else source.addEventListener('abort', abort, { once: true });
+  return { signal: controller.signal, unlink };
+}
+
+/**
+ * Settles as `work` does, or rejects with the error of the deadline or of the aborted signal if that comes first, as `work`
+ * learns from the signal that it gets. `work` may throw where it should reject; it is not called if the signal has aborted.
+ */
+export async function withDeadline<T>(limits: Deadline, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+  const limited = deadlineSignal(limits);
+  const { signal } = limited;
+  try {
+    signal.throwIfAborted();
+    return await untilAborted(work(signal), signal);
+  } finally {
+    limited.unlink();
+  }
 }
 
 /** Settles as the promise does, or rejects with the reason of the signal if that aborts first. */

@@ -5,6 +5,7 @@ import {
   ERROR_POLICIES,
   isDriverError,
   objectAt,
+  retryAfterMsOf,
   sleep,
   stringAt,
   type Call,
@@ -133,7 +134,7 @@ export class Compute {
         if (!ERROR_POLICIES[error.code].mayPass || call.deadline <= this.clock.monotonic()) {
           throw new DriverError(error.code, `${what}: ${error.message}`, { outcome: 'unknown', cause: error });
         }
-        await sleep(this.clock, error.retryAfterMs ?? ASK_AGAIN_MS, call.signal);
+        await sleep(this.clock, Math.max(ASK_AGAIN_MS, retryAfterMsOf(error)), call.signal);
       }
     }
     if (latest.errors.length > 0) throw operationError(what, latest.errors);

@@ -6,17 +6,21 @@
 
 import {
   AbortedError,
-  isDriverError,
   numberAt,
-  sleep,
+  retryPassing,
   stringAt,
   textsAt,
   TimeoutError,
+  TimerQueue,
   TransientError,
+  waitForRetry,
+  withDeadline,
   type ApiCall,
   type Call,
   type Clock,
   type JsonObject,
+  type RandomSource,
+  type RetryOptions,
 } from '@nodepool/core';
 import { answerError, errorOf, type Attempted } from '../errors.js';
 import { listAt, objectOf } from './answers.js';
@@ -25,7 +29,7 @@ import { callOptions, type CallOptions, type Google } from './google.js';
 /** A multiple of 256 KiB, as the protocol wants it; one such piece is kept, to be sent again. */
 export const CHUNK_BYTES = 8 * 1024 * 1024;
 const ATTEMPTS = 5;
-const RETRY_MS = 2000;
+const CANCEL_TIMEOUT_MS = 10_000;
 const CALL_TIMEOUT_MS = 120_000;
 const MAX_PAGES = 1000;
 /** Prefix of the names of our objects. */
@@ -35,6 +39,7 @@ export interface StorageOptions {
   readonly google: Google;
   readonly bucket: string;
   readonly clock: Clock;
+  readonly random: RandomSource;
   readonly onApiCall: (call: ApiCall) => void;
 }
 
@@ -104,7 +109,7 @@ export class Storage {
     const { google, bucket } = this.options;
     const url = `${google.storageEndpoint}/upload/storage/v1/b/${encodeURIComponent(bucket)}/o?uploadType=resumable&name=${encodeURIComponent(name)}`;
     const headers = { 'content-type': 'application/json', 'x-upload-content-type': 'application/gzip' };
-    const { headers: answered } = await this.patiently(call, () =>
+    const { headers: answered } = await retryPassing(this.retries(call), () =>
       this.exchange('POST', 'objects.insert', url, headers, JSON.stringify({ name, metadata }), call),
     );
     const session = answered.get('location');
@@ -170,8 +175,8 @@ export class Storage {
     try {
       return await this.exchange('PUT', 'objects.insert', session, { 'content-range': range }, body, call);
     } catch (error) {
-      await this.mayGoOn(error, attempt, call);
-      return await this.patiently(call, () =>
+      await waitForRetry(this.retries(call), error, attempt);
+      return await retryPassing(this.retries(call), () =>
         this.exchange('PUT', 'objects.insert', session, { 'content-range': nothing }, '', call),
       );
     }
@@ -182,7 +187,7 @@ export class Storage {
     const own: Call = {
       ...call,
       signal: new AbortController().signal,
-      deadline: clock.monotonic() + RETRY_MS * ATTEMPTS,
+      deadline: clock.monotonic() + CANCEL_TIMEOUT_MS,
     };
     try {
       await this.exchange('DELETE', 'objects.insert', session, {}, '', own);
@@ -191,21 +196,9 @@ export class Storage {
     }
   }
 
-  private async patiently<T>(call: Call, work: () => Promise<T>): Promise<T> {
-    for (let attempt = 1; ; attempt += 1) {
-      try {
-        return await work();
-      } catch (error) {
-        await this.mayGoOn(error, attempt, call);
-      }
-    }
-  }
-
-  /** Waits until it makes sense to try again; throws when it does not. */
-  private async mayGoOn(error: unknown, attempt: number, call: Call): Promise<void> {
-    if (!isDriverError(error) || attempt >= ATTEMPTS) throw error;
-    if (error.code !== 'transient' && error.code !== 'throttled') throw error;
-    await sleep(this.options.clock, error.retryAfterMs ?? RETRY_MS * attempt, call.signal);
+  private retries({ signal }: Call): RetryOptions {
+    const { clock, random } = this.options;
+    return { clock, random, signal, attempts: ATTEMPTS };
   }
 
   /** One call of the upload protocol, which Google's library for storage does not have. 308 says that there is more to send. */
@@ -247,22 +240,23 @@ export class Storage {
     const { clock, onApiCall } = this.options;
     const attempted: Attempted = { operation: `storage.${operation}`, changesSomething: method !== 'GET' };
     const began = clock.monotonic();
-    const limit = new AbortController();
-    const timer = clock.schedule(Math.max(0, Math.min(call.deadline - began, CALL_TIMEOUT_MS)), () => limit.abort());
+    const limits = {
+      timers: new TimerQueue(clock),
+      signal: call.signal,
+      deadline: Math.min(call.deadline, began + CALL_TIMEOUT_MS),
+      onDeadline: () => new TimeoutError(`${attempted.operation} had no answer in time`),
+      onAbort: (cause: Error) => new AbortedError(`${attempted.operation} was aborted`, { cause }),
+    };
     let status: number | string | undefined;
     try {
-      const answer = await work(callOptions(AbortSignal.any([call.signal, limit.signal])));
+      const answer = await withDeadline(limits, (signal) => work(callOptions(signal)));
       status = answer.status;
       return answer;
     } catch (error) {
-      if (call.signal.aborted) throw new AbortedError(`${attempted.operation} was aborted`, { cause: error });
-      if (limit.signal.aborted)
-        throw new TimeoutError(`${attempted.operation} had no answer in time`, { cause: error });
       const failure = errorOf(attempted, error);
-      status = failure.code;
+      if (failure.code !== 'aborted' && failure.code !== 'timeout') status = failure.code;
       throw failure;
     } finally {
-      timer.cancel();
       const durationMs = clock.monotonic() - began;
       onApiCall({ service: 'storage', method, operation: operation.replace('.', '-'), durationMs, status });
     }

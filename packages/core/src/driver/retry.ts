@@ -1,0 +1,37 @@
+/** Repetition of calls to a cloud whose failures pass. */
+
+import { backOffMs } from '../runtime/back-off.js';
+import { sleep, type Clock } from '../runtime/clock.js';
+import type { RandomSource } from '../runtime/random.js';
+import { ERROR_POLICIES, isDriverError } from './errors.js';
+
+/** Wait before the second attempt, and the longest one. */
+const BACK_OFF = { firstMs: 2000, longestMs: 60_000 } as const;
+const DEFAULT_ATTEMPTS = 5;
+
+export interface RetryOptions {
+  readonly clock: Clock;
+  readonly random: RandomSource;
+  readonly signal: AbortSignal;
+  /** Attempts in all. Default 5. */
+  readonly attempts?: number | undefined;
+}
+
+/** Repeats a call that can be repeated while its failures may pass (`mayPass` of `ERROR_POLICIES`), with back-off. */
+export async function retryPassing<T>(options: RetryOptions, work: () => Promise<T>): Promise<T> {
+  for (let failures = 1; ; failures += 1) {
+    try {
+      return await work();
+    } catch (error) {
+      await waitForRetry(options, error, failures);
+    }
+  }
+}
+
+/** Waits until the next attempt after `failures` failures. Rejects with the error if there is none. */
+export async function waitForRetry(options: RetryOptions, error: unknown, failures: number): Promise<void> {
+  const { clock, random, signal, attempts = DEFAULT_ATTEMPTS } = options;
+  const passes = isDriverError(error) && ERROR_POLICIES[error.code].mayPass;
+  if (!passes || failures >= attempts || signal.aborted) throw error;
+  await sleep(clock, backOffMs(failures, error, random, BACK_OFF), signal);
+}
