@@ -3,7 +3,8 @@ export { diffConfig, sameProvider, type ConfigDiff, type NameChanges } from './d
 export { requiredFormats } from './disk-images.js';
 export { watchFiles, type FileWatch, type WatchFiles } from './file-watch.js';
 export { loadConfig, type LoadOptions, type LoadResult } from './load.js';
-export { formatPath, formatProblem, type ConfigProblem } from './problems.js';
+export { formatPath, formatProblem, type ConfigProblem, type KeyPath } from './problems.js';
+export { readBySchema, type FileForm } from './read-by-schema.js';
 export { configSchema, secureSchema } from './schema.js';
 export { didYouMean } from './suggest.js';
 export { ConfigWatcher, type ConfigListener, type ConfigWatcherOptions } from './watcher.js';

@@ -2,7 +2,7 @@ export * from './process/hostname.js';
 export * from './logging/create-logger.js';
 export { LogFileError } from './logging/log-file.js';
 export * from './logging/logging-config.js';
-export { loadLoggingConfig, LoggingConfigError, type LoadedLogging } from './logging/logging-file.js';
+export { loadLoggingConfig, LoggingConfigError } from './logging/logging-file.js';
 export * from './metrics/metrics-registry.js';
 export * from './metrics/prometheus.js';
 export * from './logging/set-up-logging.js';

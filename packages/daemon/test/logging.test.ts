@@ -3,11 +3,16 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import type { Clock } from '@nodepool/core';
 import { createLogger, type RootLogger } from '../src/logging/create-logger.js';
-import { consoleLogging, type LogFormat, type LogThreshold } from '../src/logging/logging-config.js';
+import {
+  consoleLogging,
+  type LogFormat,
+  type LoggingConfig,
+  type LogThreshold,
+} from '../src/logging/logging-config.js';
 import { loadLoggingConfig, LoggingConfigError, parseLoggingConfig } from '../src/logging/logging-file.js';
 import { setUpLogging } from '../src/logging/set-up-logging.js';
-import type { Clock } from '@nodepool/core';
 
 const START = Date.UTC(2026, 10, 20, 13, 4, 49, 123);
 
@@ -181,7 +186,7 @@ describe('levels', () => {
   });
 
   it('are looked up by name, the nearest above it', async () => {
-    const { config } = parseLoggingConfig(
+    const { config } = await parseLoggingConfig(
       '{level: warn, loggers: {nodepool.zookeeper: debug, nodepool.zookeeper.lock: off}}',
       'f',
     );
@@ -224,12 +229,12 @@ describe('log files', () => {
   });
   afterEach(() => rm(folder, { recursive: true }));
 
-  const yaml = (text: string): ReturnType<typeof parseLoggingConfig>['config'] => parseLoggingConfig(text, 'f').config;
+  const yaml = async (text: string): Promise<LoggingConfig> => (await parseLoggingConfig(text, 'f')).config;
 
   it('are appended to, and complete once the logger is closed', async () => {
     const file = join(folder, 'l.log');
     await writeFile(file, 'earlier\n');
-    const log = createLogger({ config: yaml(`destinations: [{file: ${file}}]`) });
+    const log = createLogger({ config: await yaml(`destinations: [{file: ${file}}]`) });
     for (let i = 0; i < 3000; i += 1) log.info(`line ${i}`);
     await log.close();
     const lines = (await readFile(file, 'utf8')).trimEnd().split('\n');
@@ -242,7 +247,9 @@ describe('log files', () => {
     const file = join(folder, 'l.log');
     const stderr = new PassThrough();
     const log = createLogger({
-      config: yaml(`{level: debug, destinations: [{console: stderr, level: error}, {file: ${file}, format: json}]}`),
+      config: await yaml(
+        `{level: debug, destinations: [{console: stderr, level: error}, {file: ${file}, format: json}]}`,
+      ),
       stderr,
     });
     log.debug('fine');
@@ -255,9 +262,10 @@ describe('log files', () => {
     ]);
   });
 
-  it('are refused at once, with the reason, when they cannot be written', () => {
+  it('are refused at once, with the reason, when they cannot be written', async () => {
     const file = join(folder, 'missing', 'l.log');
-    expect(() => createLogger({ config: yaml(`destinations: [{file: ${file}}]`) })).toThrow(
+    const config = await yaml(`destinations: [{file: ${file}}]`);
+    expect(() => createLogger({ config })).toThrow(
       new RegExp(`cannot write the log file ${file}: ENOENT.*check its folder`),
     );
   });
@@ -268,7 +276,10 @@ describe('log files', () => {
     const stderr = new PassThrough();
     for (const name of ['a', 'b', 'c', 'd']) {
       // Closing in between makes each line a batch of its own.
-      const one = createLogger({ config: yaml(`destinations: [{file: ${file}, max-bytes: 500, keep: 3}]`), stderr });
+      const one = createLogger({
+        config: await yaml(`destinations: [{file: ${file}, max-bytes: 500, keep: 3}]`),
+        stderr,
+      });
       one.info(`${name}${fits}`);
       await one.close();
     }
@@ -286,7 +297,7 @@ describe('log files', () => {
 
   it('do not stop the program when the disk is full, and say so once', async () => {
     const stderr = new PassThrough();
-    const log = createLogger({ config: yaml('destinations: [{file: /dev/full}]'), stderr });
+    const log = createLogger({ config: await yaml('destinations: [{file: /dev/full}]'), stderr });
     log.info('lost');
     log.info('lost too');
     await log.close();
@@ -314,7 +325,7 @@ root: {level: WARNING, handlers: [console]}
   it('keeps its levels, files, consoles and propagation', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'nodepool-log-'));
     const stdout = new PassThrough();
-    const { config } = parseLoggingConfig(PYTHON.replaceAll('FOLDER', folder), 'f');
+    const { config } = await parseLoggingConfig(PYTHON.replaceAll('FOLDER', folder), 'f');
     const log = createLogger({ config, stdout });
     log.debug('d');
     log.info('i');
@@ -332,8 +343,8 @@ root: {level: WARNING, handlers: [console]}
     await rm(folder, { recursive: true });
   });
 
-  it('says what has no effect', () => {
-    const { notices } = parseLoggingConfig(PYTHON.replace('version: 1', 'version: 1\nfilters: {}'), 'log.yaml');
+  it('says what has no effect', async () => {
+    const { notices } = await parseLoggingConfig(PYTHON.replace('version: 1', 'version: 1\nfilters: {}'), 'log.yaml');
     expect(notices).toEqual([
       'log.yaml: filters has no effect',
       expect.stringContaining('formatters simple: have no effect'),
@@ -342,19 +353,19 @@ root: {level: WARNING, handlers: [console]}
     ]);
   });
 
-  it('leaves out handlers that are not there, and says so', () => {
+  it('leaves out handlers that are not there, and says so', async () => {
     const text = 'version: 1\nhandlers: {sys: {class: logging.handlers.SysLogHandler}}\nroot: {handlers: [sys]}';
-    const { config, notices } = parseLoggingConfig(text, 'f');
+    const { config, notices } = await parseLoggingConfig(text, 'f');
     expect(config.root.destinations).toEqual([]);
     expect(notices).toEqual([expect.stringContaining('handler sys: logging.handlers.SysLogHandler')]);
   });
 
-  it('is in JSON when its formatter is', () => {
+  it('is in JSON when its formatter is', async () => {
     const text = `version: 1
 formatters: {j: {class: pythonjsonlogger.jsonlogger.JsonFormatter}}
 handlers: {c: {class: logging.StreamHandler, formatter: j}}
 root: {handlers: [c], level: INFO}`;
-    const { config, notices } = parseLoggingConfig(text, 'f');
+    const { config, notices } = await parseLoggingConfig(text, 'f');
     expect(config.root.destinations).toEqual([
       { kind: 'console', stream: 'stderr', threshold: 'debug', format: 'json' },
     ]);
@@ -362,39 +373,57 @@ root: {handlers: [c], level: INFO}`;
   });
 });
 
+describe('a level', () => {
+  it.each([
+    ['WARN', 'warn'],
+    ['warning', 'warn'],
+    ['CRITICAL', 'error'],
+    ['15', 'info'],
+    ['off', 'off'],
+    ['NOTSET', 'debug'],
+    ['0', 'debug'],
+    ['~', 'debug'],
+  ])('of Python, %s, means %s', async (level, threshold) => {
+    const text = `{version: 1, handlers: {c: {class: logging.StreamHandler, level: ${level}}}, root: {handlers: [c]}}`;
+    const { config } = await parseLoggingConfig(text, 'f');
+    expect(config.root.destinations).toMatchObject([{ threshold }]);
+  });
+});
+
 describe('a logging configuration that is wrong', () => {
   it.each([
-    ['level: loud', 'level: expected debug, info, warn, error, off, not "loud"'],
-    ['colour: red', 'colour: there is no such key; there are: level, format, loggers, destinations'],
-    ['loggers: [a]', 'loggers: expected a map, not ["a"]'],
-    ['loggers: {nodepool: 7}', 'loggers.nodepool: expected debug'],
-    ['destinations: here', 'destinations: expected a list, not "here"'],
-    ['destinations: [x]', 'destinations[0]: expected a map, not "x"'],
-    ['destinations: [{}]', 'destinations[0]: file is missing'],
-    ['destinations: [{file: x, keep: -1}]', 'destinations[0].keep: expected a whole number above 0, not -1'],
-    ['version: 2', 'version: expected 1'],
-    ['{version: 1, root: {level: LOUD}}', 'root.level: expected DEBUG'],
-    ['{version: 1, root: {handlers: [x]}}', 'root.handlers: there is no handler "x"'],
-    ['{version: 1, handlers: {f: {class: logging.FileHandler}}}', 'handlers.f: filename is missing'],
-    ['{version: 1, handlers: {f: {}}}', 'handlers.f: class is missing'],
-    ['- a', 'it must be a map'],
-    ['', 'it must be a map'],
-    ['a: [', 'line 1, column 5'],
+    ['level: loud', 'log.yaml:1:8: level: expected "debug", "info", "warn"'],
+    ['colour: red', 'colour: expected one of the keys destinations, format, level or loggers, found an unknown key'],
+    ['loggers: [a]', 'loggers: expected a mapping, found a list of 1'],
+    ['loggers: {nodepool: 7}', 'loggers.nodepool: expected "debug", "info"'],
+    ['destinations: here', 'destinations: expected a list, found "here"'],
+    ['destinations: [x]', 'destinations[0]: expected a mapping, found "x"'],
+    ['destinations: [{}]', 'destinations[0]: expected exactly one of the keys console or file, found none of them'],
+    ['destinations: [{file: x, keep: -1}]', 'destinations[0].keep: expected a whole number of at least 1, found -1'],
+    ['destinations: [{console: stderr, keep: 2}]', 'property file when property keep is present'],
+    ['version: 2', 'log.yaml:1:10: version: expected 1, found 2'],
+    ['{version: 1, root: {level: LOUD}}', 'root.level: expected "debug"'],
+    ['{version: 1, root: {handlers: x}}', 'root.handlers: expected a list, found "x"'],
+    ['{version: 1, root: {handlers: [x]}}', 'root.handlers[0]: expected the name of one of the handlers, found "x"'],
+    ['{version: 1, loggers: {nodepool: {handlers: [x]}}}', 'loggers.nodepool.handlers[0]: expected the name of one'],
+    [
+      '{version: 1, handlers: {f: {class: logging.FileHandler}}}',
+      'handlers.f.filename: expected a string, found nothing',
+    ],
+    ['{version: 1, handlers: {f: {}}}', 'handlers.f.class: expected a string, found nothing'],
+    ['- a', 'log.yaml:1:1: expected a mapping, found a list of 1'],
+    ['', 'expected a mapping'],
+    ['a: [', 'log.yaml:1:5: expected valid YAML'],
     ['[loggers]\nkeys=root', 'it is an ini file'],
-  ])('%j is refused', (text, message) => {
-    let error: unknown;
-    try {
-      parseLoggingConfig(text, 'log.yaml');
-    } catch (caught) {
-      error = caught;
-    }
+  ])('%j is refused', async (text, message) => {
+    const error: unknown = await parseLoggingConfig(text, 'log.yaml').catch((caught: unknown) => caught);
     expect(error).toBeInstanceOf(LoggingConfigError);
     expect(String(error)).toContain('the logging configuration log.yaml cannot be used');
     expect(String(error)).toContain(message);
   });
 
-  it('has all its problems named at once', () => {
-    expect(() => parseLoggingConfig('{level: loud, format: pretty}', 'f')).toThrow(/level: .*\n.*format: /);
+  it('has all its problems named at once', async () => {
+    await expect(parseLoggingConfig('{level: loud, format: pretty}', 'f')).rejects.toThrow(/level: .*\n.*format: /);
   });
 
   it('is not found: the error names the file and the reason', async () => {

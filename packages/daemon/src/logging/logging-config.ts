@@ -46,6 +46,13 @@ export interface LoggingConfig {
   readonly loggers: ReadonlyMap<string, LoggerRule>;
 }
 
+/** A logging configuration that came from a file. */
+export interface LoadedLogging {
+  readonly config: LoggingConfig;
+  /** What of the file has no effect, and why; to be logged as warnings. */
+  readonly notices: readonly string[];
+}
+
 /** Everything from this level on, to one console. */
 export function consoleLogging(
   threshold: LogThreshold,

@@ -1,0 +1,39 @@
+import { isJsonObject, type JsonObject, type JsonSchema, type JsonValue } from '@nodepool/core';
+import type { ConfigProblem, KeyPath } from './problems.js';
+import { ProblemReport } from './report.js';
+import { SourceText } from './source.js';
+import { compileSchema } from './validate.js';
+import { parseYaml } from './yaml.js';
+
+/** Returns what `interpret` makes of a value that keeps to the schema; `complain` reports what the schema cannot say. */
+export interface FileForm<T> {
+  readonly schema: JsonSchema;
+  interpret(value: JsonObject, complain: (path: KeyPath, expected: string) => void): T;
+}
+
+/** Reads a YAML file, in the form that its keys ask for, or returns everything that is wrong with it. */
+export async function readBySchema<T>(
+  text: string,
+  file: string,
+  formOf: (value: JsonObject) => FileForm<T>,
+): Promise<{ readonly ok: true; readonly value: T } | { readonly ok: false; readonly problems: ConfigProblem[] }> {
+  const report = new ProblemReport();
+  const { document, problems } = await parseYaml(new SourceText(file, text, {}, false));
+  for (const problem of problems) report.settle(problem);
+  if (document === undefined || report.size > 0) return { ok: false, problems: report.list() };
+  if (!isJsonObject(document.value)) {
+    report.at(document, [], { expected: 'a mapping' });
+    return { ok: false, problems: report.list() };
+  }
+  const value = withoutNulls(document.value);
+  const form = formOf(value);
+  for (const { path, ...violation } of compileSchema(form.schema)(value)) report.at(document, path, violation);
+  if (report.size > 0) return { ok: false, problems: report.list() };
+  const interpreted = form.interpret(value, (path, expected) => report.at(document, path, { expected }));
+  return report.size > 0 ? { ok: false, problems: report.list() } : { ok: true, value: interpreted };
+}
+
+/** A key without a value counts as absent. */
+function withoutNulls(value: JsonObject): JsonObject {
+  return JSON.parse(JSON.stringify(value, (_key, each: JsonValue) => each ?? undefined)) as JsonObject;
+}
