@@ -1,4 +1,7 @@
-/** Lines for a console: those of one turn of the event loop are written at once, for a console takes one system call a write. */
+/**
+ * Lines for a console: those of one turn of the event loop are written at once, since a console takes one system call per
+ * write. Winston's console transport writes each line alone.
+ */
 
 import { Writable } from 'node:stream';
 

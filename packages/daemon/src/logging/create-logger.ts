@@ -1,13 +1,19 @@
-/** The logger of the programs: named loggers with fields, on winston's transports. */
+/** The logger of the programs: named loggers with fields, each on a winston logger of its own. */
 
+import { once } from 'node:events';
+import { createRequire } from 'node:module';
 import { dirname } from 'node:path';
 import { systemClock, type Clock, type LogFields, type Logger } from '@nodepool/core';
-import type { LogLine } from './log-format.js';
-import { LogSink } from './log-sink.js';
+import type * as Winston from 'winston';
+import { ConsoleStream } from './console-stream.js';
+import { LogFile } from './log-file.js';
+import { jsonLine, textLine, type LogLine } from './log-format.js';
 import {
   consoleLogging,
   effectiveRule,
-  SEVERITY,
+  LEVELS,
+  stricter,
+  type EffectiveRule,
   type LogDestination,
   type LogFormat,
   type LoggingConfig,
@@ -36,7 +42,7 @@ export interface RootLogger extends Logger {
 
 /** Opens the destinations at once; throws `LogFileError` when a file cannot be written. */
 export function createLogger(options: LoggerOptions = {}): RootLogger {
-  return new Root(options);
+  return new Root(new Loggers(options), options.name ?? 'nodepool');
 }
 
 /** A logger with one console, stderr unless the options say otherwise. */
@@ -49,110 +55,155 @@ export function createConsoleLogger(
 
 const NO_FIELDS: LogFields = {};
 
-/** Where the lines of one name go, and from which severity on. */
-interface Route {
-  readonly severity: number;
-  readonly sinks: readonly LogSink[];
+/** The winston logger of one name, with its answers to `isLevelEnabled`, which asks every transport. */
+interface Channel {
+  readonly name: string;
+  readonly winston: Winston.Logger;
+  readonly debug: boolean;
+  readonly info: boolean;
 }
 
 class NamedLogger implements Logger {
   constructor(
-    protected readonly routes: Routes,
-    private readonly name: string,
+    protected readonly loggers: Loggers,
+    private readonly channel: Channel,
     private readonly fields: LogFields,
-    private readonly route: Route,
   ) {}
 
   debug(message: string, fields?: LogFields): void {
-    if (this.route.severity <= SEVERITY.debug) this.write('debug', message, undefined, fields);
+    if (this.channel.debug) this.write('debug', message, undefined, fields);
   }
 
   info(message: string, fields?: LogFields): void {
-    if (this.route.severity <= SEVERITY.info) this.write('info', message, undefined, fields);
+    if (this.channel.info) this.write('info', message, undefined, fields);
   }
 
   warn(message: string, fields?: LogFields): void {
-    if (this.route.severity <= SEVERITY.warn) this.write('warn', message, undefined, fields);
+    this.write('warn', message, undefined, fields);
   }
 
   error(message: string, error?: unknown, fields?: LogFields): void {
-    if (this.route.severity <= SEVERITY.error) this.write('error', message, error, fields);
+    this.write('error', message, error, fields);
   }
 
   with(fields: LogFields): Logger {
-    return new NamedLogger(this.routes, this.name, { ...this.fields, ...fields }, this.route);
+    return new NamedLogger(this.loggers, this.channel, { ...this.fields, ...fields });
   }
 
   named(name: string): Logger {
-    return new NamedLogger(this.routes, name, this.fields, this.routes.of(name));
+    return new NamedLogger(this.loggers, this.loggers.channel(name), this.fields);
   }
 
   private write(level: LogLevel, message: string, error: unknown, fields: LogFields | undefined): void {
+    if (this.loggers.closing) return;
     const line: LogLine = {
-      time: this.routes.clock.now(),
       level,
-      logger: this.name,
       message,
+      time: this.loggers.clock.now(),
+      logger: this.channel.name,
       fields: fields === undefined ? this.fields : { ...this.fields, ...fields },
       error,
     };
-    for (const sink of this.route.sinks) sink.write(line);
+    this.channel.winston.write(line);
   }
 }
 
 class Root extends NamedLogger implements RootLogger {
-  readonly folder: string | undefined;
+  constructor(loggers: Loggers, name: string) {
+    super(loggers, loggers.channel(name), NO_FIELDS);
+  }
 
-  constructor(options: LoggerOptions) {
-    const routes = new Routes(options);
-    const name = options.name ?? 'nodepool';
-    super(routes, name, NO_FIELDS, routes.of(name));
-    this.folder = routes.folder;
+  get folder(): string | undefined {
+    return this.loggers.folder;
   }
 
   close(): Promise<void> {
-    return this.routes.close();
+    return this.loggers.close();
   }
 }
 
-/** Finds the route of each name; owns the sinks. */
-class Routes {
+/** The winston loggers by name, and the streams that their transports share. */
+class Loggers {
   readonly clock: Clock;
   private readonly config: LoggingConfig;
-  private readonly sinks = new Map<LogDestination, LogSink>();
-  private readonly byName = new Map<string, Route>();
+  private readonly streams = new Map<LogDestination, ConsoleStream | LogFile>();
+  private readonly channels = new Map<string, Channel>();
   private closed: Promise<void> | undefined;
 
   constructor(options: LoggerOptions) {
     this.clock = options.clock ?? systemClock;
     this.config = options.config ?? consoleLogging('info');
-    const stderr = options.stderr ?? process.stderr;
-    const consoles = { stdout: options.stdout ?? process.stdout, stderr };
-    for (const rule of [this.config.root, ...this.config.loggers.values()]) {
-      for (const destination of rule.destinations) {
-        if (!this.sinks.has(destination)) this.sinks.set(destination, new LogSink(destination, consoles));
-      }
+    for (const { destinations } of [this.config.root, ...this.config.loggers.values()]) {
+      for (const each of destinations) if (!this.streams.has(each)) this.streams.set(each, open(each, options));
     }
   }
 
   get folder(): string | undefined {
-    for (const destination of this.sinks.keys()) if (destination.kind === 'file') return dirname(destination.file);
+    for (const destination of this.streams.keys()) if (destination.kind === 'file') return dirname(destination.file);
     return undefined;
   }
 
-  of(name: string): Route {
-    const known = this.byName.get(name);
-    if (known !== undefined) return known;
-    const rule = effectiveRule(this.config, name);
-    const sinks = rule.destinations.flatMap((destination) => this.sinks.get(destination) ?? []);
-    const quietest = Math.min(...sinks.map((sink) => sink.severity), SEVERITY.off);
-    const route = { severity: Math.max(SEVERITY[rule.threshold], quietest), sinks };
-    this.byName.set(name, route);
-    return route;
+  get closing(): boolean {
+    return this.closed !== undefined;
+  }
+
+  channel(name: string): Channel {
+    let channel = this.channels.get(name);
+    if (channel === undefined) {
+      const winston = this.create(effectiveRule(this.config, name));
+      channel = { name, winston, debug: winston.isLevelEnabled('debug'), info: winston.isLevelEnabled('info') };
+      this.channels.set(name, channel);
+    }
+    return channel;
   }
 
   close(): Promise<void> {
-    this.closed ??= Promise.all([...this.sinks.values()].map((sink) => sink.close())).then(() => undefined);
+    this.closed ??= this.finish();
     return this.closed;
   }
+
+  private create({ threshold, destinations }: EffectiveRule): Winston.Logger {
+    const { createLogger: create, format, transports } = loadWinston();
+    const formats = {
+      text: format.printf((info) => textLine(info as LogLine)),
+      json: format.printf((info) => jsonLine(info as LogLine)),
+    };
+    // Winston copies a line for each transport with a format of its own, so the first one's is the logger's.
+    const common = destinations[0]?.format ?? 'text';
+    const silent = destinations.length === 0;
+    const logger = create({ levels: LEVELS, level: threshold, silent, format: formats[common] });
+    for (const destination of destinations) {
+      const stream = this.streams.get(destination);
+      if (stream === undefined) continue;
+      const options = { stream, level: stricter(threshold, destination.threshold), eol: '\n' };
+      const own = destination.format === common ? {} : { format: formats[destination.format] };
+      logger.pipe(new transports.Stream({ ...options, ...own }));
+    }
+    return logger;
+  }
+
+  private async finish(): Promise<void> {
+    await Promise.all([...this.channels.values()].map(({ winston }) => finished(winston)));
+    await Promise.all([...this.streams.values()].map(finished));
+  }
+}
+
+function open(destination: LogDestination, { stdout, stderr }: LoggerOptions): ConsoleStream | LogFile {
+  const consoles = { stdout: stdout ?? process.stdout, stderr: stderr ?? process.stderr };
+  return destination.kind === 'console'
+    ? new ConsoleStream(consoles[destination.stream])
+    : new LogFile(destination.file, destination.rotation, (message) => consoles.stderr.write(`${message}\n`));
+}
+
+async function finished(stream: NodeJS.WritableStream): Promise<void> {
+  const finish = once(stream, 'finish');
+  stream.end();
+  await finish;
+}
+
+const load = createRequire(__filename);
+
+/** Winston takes tens of milliseconds to load; short commands that log nothing go without. */
+function loadWinston(): typeof Winston {
+  return load('winston') as typeof Winston;
 }

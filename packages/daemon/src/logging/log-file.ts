@@ -1,4 +1,7 @@
-/** A log file: lines are appended in batches, the file is put aside when it is too large, and a full disk is survived. */
+/**
+ * A log file: lines are appended in batches, the file is put aside when it is too large, and a full disk is survived.
+ * Winston's own file transport loses lines when it rotates, and never writes again, nor finishes, after a failed write.
+ */
 
 import { close, closeSync, fstatSync, open, openSync, write } from 'node:fs';
 import { rename, rm } from 'node:fs/promises';
@@ -53,9 +56,9 @@ export class LogFile extends Writable {
     }
   }
 
-  /** False when too much waits for the disk already: the line that was to be written is counted as lost. */
-  hasRoom(): boolean {
-    if (this.writableLength <= MAX_WAITING_BYTES) return true;
+  /** Drops the line if too much waits for the disk already: winston's transports do not wait for a slow stream. */
+  override write(line: string): boolean {
+    if (this.writableLength <= MAX_WAITING_BYTES) return super.write(line);
     this.lose(1, new Error('the disk does not keep up'));
     return false;
   }

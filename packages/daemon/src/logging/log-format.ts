@@ -1,15 +1,17 @@
 /** How a log line looks: as text for people, or as JSON for programs. */
 
 import { isError, reasonOf, type LogFields } from '@nodepool/core';
+import type { Logform } from 'winston';
 import type { LogLevel } from './logging-config.js';
 
-export interface LogLine {
+/** A line as winston hands it from the logger to the formats. */
+export interface LogLine extends Logform.TransformableInfo {
+  readonly level: LogLevel;
+  readonly message: string;
   /** Milliseconds since the epoch. */
   readonly time: number;
-  readonly level: LogLevel;
   /** Name of the logger. */
   readonly logger: string;
-  readonly message: string;
   readonly fields: LogFields;
   /** Whatever was thrown; undefined: nothing was. */
   readonly error: unknown;

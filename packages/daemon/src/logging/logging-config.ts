@@ -2,13 +2,17 @@
 
 import type { LogRotation } from './log-file.js';
 
-/** In the order of severity. */
-export const LOG_LEVELS = ['debug', 'info', 'warn', 'error'] as const;
-export type LogLevel = (typeof LOG_LEVELS)[number];
+/** Thresholds for winston, which writes a line if its level has no greater number than the threshold. */
+export const LEVELS = { off: 0, error: 1, warn: 2, info: 3, debug: 4 } as const;
 /** From which level on lines are written; `off`: none. */
-export type LogThreshold = LogLevel | 'off';
-/** Thresholds and levels as numbers to compare. */
-export const SEVERITY: Readonly<Record<LogThreshold, number>> = { debug: 0, info: 1, warn: 2, error: 3, off: 4 };
+export type LogThreshold = keyof typeof LEVELS;
+export type LogLevel = Exclude<LogThreshold, 'off'>;
+
+/** Returns the threshold that lets fewer lines through. */
+export function stricter(a: LogThreshold, b: LogThreshold): LogThreshold {
+  return LEVELS[a] < LEVELS[b] ? a : b;
+}
+
 /** `text`: lines as Python's logging writes them; `json`: one object per line. */
 export type LogFormat = 'text' | 'json';
 
