@@ -1,7 +1,7 @@
 /** Which calls the rules of a fault plan hit, and which calls a log counts. */
 
 import { describe, expect, it } from '@jest/globals';
-import { seededRandom } from '@nodepool/core';
+import { seededRandom } from '@nodepool/core/testing';
 import { CallLog, FaultPlan, type CloudCall } from '../src/index.js';
 
 const call = (operation: string): CloudCall => ({ operation, method: 'GET', path: '/' });

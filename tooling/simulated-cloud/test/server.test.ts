@@ -1,7 +1,7 @@
 /** The server of simulated clouds, with a cloud that keeps notes. */
 
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { seededRandom, VirtualClock } from '@nodepool/core';
+import { seededRandom, VirtualClock } from '@nodepool/core/testing';
 import {
   ApiError,
   CallLog,
