@@ -27,8 +27,8 @@ export class EnsembleMetrics {
   private readonly all = new CountsBy();
   private readonly byLabel = new CountsBy();
   private readonly byProvider = new CountsBy();
-  /** Requests by the set of their labels. */
-  private readonly requests = new Map<string, number>();
+  /** Numbers of requests, by the set of their labels. */
+  private readonly requests = new Map<string, { readonly labels: readonly string[]; count: number }>();
   private readonly gauges: {
     readonly nodes: ReportedGauge<'state'>;
     readonly labels: ReportedGauge<'label' | 'state'>;
@@ -87,10 +87,12 @@ export class EnsembleMetrics {
   }
 
   private countRequest({ request }: RequestEntry, amount: number): void {
-    const labels = JSON.stringify([...new Set(request.node_types)].sort());
-    const count = (this.requests.get(labels) ?? 0) + amount;
-    if (count === 0) this.requests.delete(labels);
-    else this.requests.set(labels, count);
+    const labels = [...new Set(request.node_types)].sort();
+    const key = JSON.stringify(labels);
+    const counted = this.requests.get(key) ?? { labels, count: 0 };
+    counted.count += amount;
+    if (counted.count === 0) this.requests.delete(key);
+    else this.requests.set(key, counted);
   }
 
   private async hold(term: AbortSignal): Promise<void> {
@@ -125,8 +127,8 @@ export class EnsembleMetrics {
   private addressable(labels: readonly string[]): number {
     const has = new Set(labels);
     let sum = 0;
-    for (const [wanted, count] of this.requests) {
-      if ((JSON.parse(wanted) as string[]).every((label) => has.has(label))) sum += count;
+    for (const { labels: wanted, count } of this.requests.values()) {
+      if (wanted.every((label) => has.has(label))) sum += count;
     }
     return sum;
   }
