@@ -1,6 +1,7 @@
 /** Deletions go on, whatever others do to the records meanwhile. */
 
 import { expect, it, jest } from '@jest/globals';
+import { silentLogger, type LogFields, type Logger } from '@nodepool/core';
 import type { CloudSettings } from '@nodepool/driver-example';
 import { World, pool, provider } from './support/world.js';
 
@@ -18,6 +19,10 @@ const NO_FAULTS: CloudSettings['faults'] = {
 
 it('deletes a node whose requestor wrote into it while it was being deleted', async () => {
   const world = new World();
+  const warnings: (readonly [string, LogFields | undefined])[] = [];
+  const warn = (message: string, fields?: LogFields): void => void warnings.push([message, fields]);
+  const log: Logger = { ...silentLogger, with: () => log, named: () => log, warn };
+  world.log = log;
   world.cloud.configure({ deleteTimeMs: [5000, 5000] });
   await world.launcher([provider('demo', [pool('main', ['small'])])]);
   const id = await world.during(world.requestor.submit(['small']));
@@ -30,6 +35,11 @@ it('deletes a node whose requestor wrote into it while it was being deleted', as
   await world.during(world.requestor.change(`/nodepool/nodes/${node!}`, { state: 'used' }));
   await world.until('the node is gone', () => world.nodes().size === 0);
   expect(world.cloud.existingInstances()).toEqual([]);
+  const reason = `/nodepool/nodes/${node!} is no longer ours: it was changed, removed or its lock was lost`;
+  // Without the error itself, whose stack would be in the log.
+  expect(warnings).toEqual([
+    ['Gave up the deletion: the node is not ours any more', { code: 'lost-ownership', reason }],
+  ]);
   expect(await world.end()).toEqual([]);
 });
 

@@ -42,6 +42,11 @@ async function start(
   return { program, log, says };
 }
 
+/** Returns the lines of a log that belong to the stack of an error. */
+function stackLines(log: string): readonly string[] {
+  return log.split('\n').filter((line) => /^\s+at /.test(line));
+}
+
 describe.each(['launcher', 'builder'] as const)('a %s that waits for ZooKeeper', (kind) => {
   it('survives SIGHUP and SIGUSR2, and stops in order at SIGUSR1 without opening the inspector', async () => {
     const [port = 0] = await freePorts(1);
@@ -83,6 +88,26 @@ describe('with a ZooKeeper', () => {
     expect(await program.ends(PATIENCE_MS)).toEqual({ code: 1, signal: null });
     expect(log()).toContain('the chroot /no/such does not exist in ZooKeeper');
     expect(log()).toContain('create /no, create /no/such');
+    expect(stackLines(log())).toEqual([]);
+    expect(log().match(/does not exist in ZooKeeper/g)).toHaveLength(1);
+  });
+
+  it.each(['launcher', 'builder'] as const)('a %s names a certificate that it cannot read', async (kind) => {
+    const { program, log } = await start(kind, `${kind}-tls`, zooKeeper.servers, {
+      'zookeeper-tls': { cert: '/no/such.pem', key: '/no/such.key', ca: '/no/ca.pem' },
+    });
+    expect(await program.ends(PATIENCE_MS)).toEqual({ code: 1, signal: null });
+    expect(log()).toContain(`nodepool-${kind} cannot start: zookeeper-tls.cert: cannot read /no/such.pem`);
+    expect(stackLines(log())).toEqual([]);
+  });
+
+  it('a launcher names the address that another program listens on', async () => {
+    const [, port = ''] = zooKeeper.servers.split(':');
+    const webapp = { listen_address: '127.0.0.1', port: Number(port) };
+    const { program, log } = await start('launcher', 'launcher-port', zooKeeper.servers, { webapp });
+    expect(await program.ends(PATIENCE_MS)).toEqual({ code: 1, signal: null });
+    expect(log()).toMatch(/nodepool-launcher cannot start: the web endpoint cannot listen on 127\.0\.0\.1 port \d+/);
+    expect(stackLines(log())).toEqual([]);
   });
 
   it.each(['launcher', 'builder'] as const)(

@@ -4,7 +4,7 @@ import { rmSync, writeFileSync } from 'node:fs';
 import type { ZooKeeper } from '@nodepool/zookeeper';
 import { formatProblem, loadConfig, type LoadOptions, type LoadResult, type ZooKeeperConfig } from '@nodepool/config';
 import type { RootLogger } from '../logging/create-logger.js';
-import { reasonOf, systemClock, type Clock, type Logger } from '@nodepool/core';
+import { errorCodeOf, reasonOf, systemClock, type Clock, type Logger } from '@nodepool/core';
 import type { MetricsRegistry } from '../metrics/metrics-registry.js';
 import { setUpLogging } from '../logging/set-up-logging.js';
 import type { DaemonOptions } from './command-line.js';
@@ -52,6 +52,9 @@ export interface DaemonRun {
   readonly make: (setup: DaemonSetup) => Daemon | Promise<Daemon>;
 }
 
+/** Codes of errors whose messages tell the operator what to do; a stack would only hide them. */
+const FORESEEN: ReadonlySet<string | undefined> = new Set(['zookeeper-chroot', 'tls-files', 'web-endpoint']);
+
 /** Runs until a signal says stop. Exit codes: 0 stopped, 1 could not start. */
 export async function runDaemon(run: DaemonRun): Promise<number> {
   const { name, options, complain } = run;
@@ -77,7 +80,8 @@ export async function runDaemon(run: DaemonRun): Promise<number> {
     if (pidFile !== undefined) writeFileSync(pidFile, `${process.pid}\n`);
     return await loadAndServe(run, log, control, running);
   } catch (error) {
-    log.error(`${name} cannot go on`, error);
+    if (FORESEEN.has(errorCodeOf(error))) log.error(`${name} cannot start: ${reasonOf(error)}`);
+    else log.error(`${name} cannot go on`, error);
     return 1;
   } finally {
     await diagnostics.stop();
@@ -145,8 +149,12 @@ async function serve(
   }
   running.daemon = daemon;
   control.made(daemon);
-  await daemon.start();
-  control.hasStarted();
-  await control.stopped;
-  await daemon.stop();
+  try {
+    await daemon.start();
+    control.hasStarted();
+    await control.stopped;
+  } finally {
+    // After a failed start too: its connections would keep the process alive.
+    await daemon.stop();
+  }
 }

@@ -6,7 +6,9 @@
 import { setMaxListeners } from 'node:events';
 import {
   Slots,
+  errorCodeOf,
   linkSignals,
+  reasonOf,
   sleep,
   type Call,
   type Node,
@@ -144,7 +146,8 @@ export class Deletions {
       this.provider.nodeDeletedNotification?.(handle.node);
     } catch (error) {
       if (handle.lock.lost.aborted || error instanceof LostOwnershipError) {
-        log.warn('Gave up the deletion: the node is not ours any more', { error });
+        const failure = { code: errorCodeOf(error), reason: reasonOf(error) };
+        log.warn('Gave up the deletion: the node is not ours any more', failure);
       } else if (!this.signal.aborted) {
         throw error;
       }

@@ -1,5 +1,6 @@
 /** The launcher's web endpoint: read only, for operators and monitoring. */
 
+import { reasonOf } from '@nodepool/core';
 import fastify, { type FastifyInstance } from 'fastify';
 import type { WebContext, WebRoutes } from './context.js';
 import { errorHandler, sendError } from './errors.js';
@@ -52,16 +53,24 @@ function makeApp(context: WebContext): FastifyInstance {
   return app;
 }
 
+/** The web endpoint cannot listen on its address. */
+class WebEndpointError extends Error {
+  readonly code = 'web-endpoint';
+  constructor(host: string, port: number, cause: unknown) {
+    super(
+      `the web endpoint cannot listen on ${host} port ${port}: ${reasonOf(cause)}; ` +
+        'choose others with `webapp: {listen_address, port}`, or start with --no-webapp',
+      { cause },
+    );
+    this.name = 'WebEndpointError';
+  }
+}
+
 async function listen(app: FastifyInstance, port: number, host: string): Promise<{ readonly port: number }> {
   try {
     await app.listen({ port, host });
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
-    throw new Error(
-      `the web endpoint cannot listen on ${host} port ${port}: ${reason}; ` +
-        'choose others with `webapp: {listen_address, port}`, or start with --no-webapp',
-      { cause: error },
-    );
+    throw new WebEndpointError(host, port, error);
   }
   const address = app.server.address();
   return { port: typeof address === 'object' && address !== null ? address.port : port };
