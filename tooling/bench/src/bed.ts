@@ -37,6 +37,8 @@ export interface BedOptions {
 export interface EventLoopDelay {
   readonly p99: number;
   readonly max: number;
+  /** Processor time of the main thread in its longest turn: the delay without that of other programs. */
+  readonly busiest: number;
 }
 
 /** What is known of a launcher after its end. */

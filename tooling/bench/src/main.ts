@@ -62,10 +62,12 @@ function launcherRows(launchers: readonly LauncherFacts[]): Row[] {
   const delays = launchers.flatMap((facts) => facts.eventLoopDelays);
   const p99 = Math.max(0, ...delays.map((delay) => delay.p99));
   const longest = Math.max(0, ...delays.map((delay) => delay.max));
+  const busiest = Math.max(0, ...delays.map((delay) => delay.busiest));
   return [
     row('f  launcher, most memory resident in any of these', memory, 150 * MEBIBYTE, mebibytes, '-'),
     row('i  launcher, delay of its event loop, worst p99 of these', p99, 50, milliseconds, '-'),
     row('   launcher, delay of its event loop, longest', longest, undefined, milliseconds, '-'),
+    row('   launcher, processor time of its longest turn', busiest, undefined, milliseconds, '-'),
   ];
 }
 

@@ -139,17 +139,15 @@ async function manyPools(options: BedOptions): Promise<Outcome> {
     prepare: async (zooKeeper, requestor) => site.fill(zooKeeper, requestor),
   };
   const { result, facts } = await onBed('200 pools', prepared, async (bed, signal) => site.measure(bed, signal));
-  const delays = ManyPools.phases.map((phase, index) => {
-    const longest = facts.eventLoopDelays[index]?.max ?? Infinity;
+  const delays = ManyPools.phases.flatMap((phase, index) => {
+    const { max = Infinity, busiest = Infinity } = facts.eventLoopDelays[index] ?? {};
     // At the start, loading the program is one long task, before there is anything that could be held up.
     const target = index === 0 ? undefined : 150;
-    return row(
-      `o  200 pools, 5,000 requests: longest delay of the event loop ${phase}`,
-      longest,
-      target,
-      milliseconds,
-      '-',
-    );
+    const what = `o  200 pools, 5,000 requests: longest delay of the event loop ${phase}`;
+    return [
+      row(what, max, target, milliseconds, '-'),
+      row('   … processor time of the longest turn', busiest, target, milliseconds, '-'),
+    ];
   });
   return {
     rows: [
