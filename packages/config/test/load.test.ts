@@ -417,6 +417,24 @@ describe('drivers', () => {
     ]);
   });
 
+  it('read each provider in a turn of the event loop of its own', async () => {
+    let turn = 0;
+    const turns: number[] = [];
+    const counting: Driver = {
+      ...openstack,
+      getProviderConfig: (section, context) => {
+        turns.push(turn);
+        setImmediate(() => (turn += 1));
+        return openstack.getProviderConfig(section, context);
+      },
+    };
+    const names = ['a', 'b', 'c', 'd'];
+    await configOf(`providers: [${names.map((name) => `{name: ${name}, cloud: here}`).join(', ')}]\n`, {
+      discoverDriver: only(counting),
+    });
+    expect(new Set(turns).size).toBe(names.length);
+  });
+
   it('are looked for by the names and in the folders that the file and the caller give', async () => {
     const asked: unknown[] = [];
     await loadText(
