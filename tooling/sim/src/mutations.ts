@@ -231,7 +231,7 @@ export const MUTATIONS: readonly Mutation[] = [
     name: 'serves every other request of a tenant before those of the best priority',
     rule: 'O1',
     shows: 'waits for the tenant',
-    trouble: 'quota',
+    launchers: 1,
     store: (store) => declining(store, ({ id, tenant }) => id.startsWith('100-') && tenant === TENANTS[1]),
   },
 ];

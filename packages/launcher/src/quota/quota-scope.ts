@@ -33,6 +33,8 @@ export interface KeptRoom {
   from(): number;
   /** Who keeps it: the pools that could serve the request each do. */
   readonly owner: object;
+  /** It is kept only while the scope is too full for the request, which waits for other scopes. */
+  readonly onlyIfFull?: boolean;
 }
 
 /** The resources that a request needs. */
@@ -170,7 +172,7 @@ export class QuotaScope {
     let left = this.allowed.get('instances') - this.instances;
     if (left < 1) return true;
     for (const [of, owners] of this.kept) {
-      const [kept] = owners.values();
+      const kept = this.keptBy(owners);
       if (kept === undefined || !precedes({ request: of.request, from: kept.from() }, request, now)) continue;
       left -= kept.need.get('instances');
       if (left < 1) return true;
@@ -193,10 +195,24 @@ export class QuotaScope {
 
   private *keptBefore({ request, of: own, now }: Wish): Iterable<KeptRoom> {
     for (const [of, owners] of this.kept) {
-      const [kept] = owners.values();
-      if (kept === undefined || of === own) continue;
+      const kept = of === own ? undefined : this.keptBy(owners);
+      if (kept === undefined) continue;
       if (precedes({ request: of.request, from: kept.from() }, request, now)) yield kept;
     }
+  }
+
+  /** The room that is kept for a class at the moment, whichever owner keeps it. */
+  private keptBy(owners: ReadonlyMap<object, KeptRoom>): KeptRoom | undefined {
+    for (const kept of owners.values()) if (kept.onlyIfFull !== true || this.isTooFullFor(kept.need)) return kept;
+    return undefined;
+  }
+
+  private isTooFullFor(need: QuotaInformation): boolean {
+    for (const [resource, needed] of need.entries()) {
+      const used = this.recorded.get(resource) + this.held.get(resource);
+      if (needed > 0 && used + needed > this.allowed.get(resource)) return true;
+    }
+    return false;
   }
 }
 

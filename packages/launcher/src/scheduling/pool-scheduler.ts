@@ -39,6 +39,8 @@ export interface Situation {
 interface Waiting {
   /** Every scope that was too full for it once. */
   readonly scopes: Set<QuotaScope>;
+  /** Scopes in which room is reserved for it. */
+  readonly reserved: Set<QuotaScope>;
   /** Milliseconds since the epoch. */
   readonly since: number;
   /** Ready nodes of the pool that its first request needs. */
@@ -125,7 +127,7 @@ export class PoolScheduler implements ScheduledPool {
     if (waiting === undefined) return;
     if (of.first === undefined) this.forget(of);
     // Capacity reserved for the first one may be free for requests that come before the next one.
-    else for (const scope of waiting.scopes) scope.changed();
+    else for (const scope of waiting.reserved) scope.changed();
   }
 
   settled(): void {
@@ -275,7 +277,7 @@ export class PoolScheduler implements ScheduledPool {
     waiting.blocking = lacks.some(({ scope }) => scope.kind !== 'tenant');
     waiting.used = new Map(scopes.map((scope) => [scope, scope.instances]));
     if (lacks.some(({ scope }) => scope.kind === 'provider')) this.limits.awaited();
-    this.reserve(of, waiting, wish, lacks);
+    this.reserve(of, waiting, wish, scopes, lacks);
     this.roomMaker.makeRoom(wish, scopes, spared);
     this.spare(of, waiting, [...own]);
     return false;
@@ -286,6 +288,7 @@ export class PoolScheduler implements ScheduledPool {
     if (waiting === undefined) {
       waiting = {
         scopes: new Set(),
+        reserved: new Set(),
         since: this.pool.context.clock.now(),
         nodes: [],
         used: new Map(),
@@ -296,16 +299,29 @@ export class PoolScheduler implements ScheduledPool {
     return waiting;
   }
 
-  /** Reserves room in every scope that is too full, or was before. */
-  private reserve(of: RequestClass, { scopes, since }: Waiting, wish: Wish, lacks: readonly Lack[]): void {
-    for (const { scope } of lacks) scopes.add(scope);
+  /** Reserves room in every scope that is too full, or was before, and in the others as soon as they are too full. */
+  private reserve(
+    of: RequestClass,
+    { scopes: full, reserved, since }: Waiting,
+    wish: Wish,
+    scopes: readonly QuotaScope[],
+    lacks: readonly Lack[],
+  ): void {
+    for (const { scope } of lacks) full.add(scope);
     const tenantLacks = lacks.some(({ scope }) => scope.kind === 'tenant');
-    for (const scope of scopes) {
+    for (const scope of new Set([...scopes, ...reserved])) {
       // A request that waits for its tenant's limit leaves the other limits to others until then.
-      if (tenantLacks && scope.kind !== 'tenant') scope.forget(of, this);
-      else scope.keep({ of, need: needIn(scope, wish), from: () => this.reservedFrom(of, since), owner: this });
-      scope.wait(this.wake);
+      if (tenantLacks && scope.kind !== 'tenant') {
+        scope.forget(of, this);
+        reserved.delete(scope);
+        continue;
+      }
+      const onlyIfFull = !full.has(scope);
+      const need = needIn(scope, wish);
+      scope.keep({ of, need, from: () => this.reservedFrom(of, since), owner: this, onlyIfFull });
+      reserved.add(scope);
     }
+    for (const scope of full) scope.wait(this.wake);
   }
 
   private reservedFrom(of: RequestClass, since: number): number {
@@ -327,7 +343,7 @@ export class PoolScheduler implements ScheduledPool {
     this.spare(of, waiting, []);
     this.waiting.delete(of);
     this.inLine.delete(of);
-    for (const scope of waiting.scopes) scope.forget(of, this);
+    for (const scope of waiting.reserved) scope.forget(of, this);
   }
 
   private isSpared(nodeId: string, request: NodeRequest): boolean {
