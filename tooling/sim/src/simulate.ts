@@ -85,12 +85,12 @@ function lookAfter(world: World): void {
 
 async function comeToRest(world: World, { trouble, patienceMs }: RunOptions): Promise<void> {
   const { checker, clock } = world;
-  const look = (): readonly Unrest[] => (trouble === 'driver' ? unrestDespite(world, HEALTHY) : unrest(world));
+  const look = (): Generator<Unrest> => (trouble === 'driver' ? unrestDespite(world, HEALTHY) : unrest(world));
   const since = new Map<string, number>();
   lookAfter(world);
   const givenUpAt = clock.monotonic() + NEVER_MS;
-  while (checker.violation === undefined && !(await world.until(() => look().length === 0, LOOK_MS))) {
-    const restless = look();
+  while (checker.violation === undefined && !(await world.until(() => look().next().done === true, LOOK_MS))) {
+    const restless = [...look()];
     const names = new Set(restless.map(nameOf));
     for (const name of since.keys()) if (!names.has(name)) since.delete(name);
     for (const each of restless) {

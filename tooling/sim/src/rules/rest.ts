@@ -33,16 +33,20 @@ export const BOUNDS: Readonly<Record<string, number>> = {
 /** The lock directory of a request, or a contender in it. */
 const REQUEST_LOCK = /^\/nodepool\/requests-lock\/([^/]+)(?:\/(.*))?$/;
 
-/** What has not come to its end yet; nothing: everything has. */
-export function unrest(world: World): readonly Unrest[] {
-  return [...requests(world), ...nodes(world), ...instances(world), ...pools(world), ...supply(world), ...locks(world)];
+/** Yields all that has not come to its end yet, the cheapest to find first. */
+export function* unrest(world: World): Generator<Unrest> {
+  yield* requests(world);
+  yield* nodes(world);
+  yield* instances(world);
+  yield* supply(world);
+  yield* pools(world);
+  yield* locks(world);
 }
 
 /** With a driver that is beyond help, only what has nothing to do with it must come to its end. */
-export function unrestDespite(world: World, healthy: string): readonly Unrest[] {
-  return [...requests(world)]
-    .filter(({ rule }) => rule === 'L1')
-    .map(({ subject, what }) => ({ rule: 'S12', subject, what: `${what}, though ${healthy} could serve it` }));
+export function* unrestDespite(world: World, healthy: string): Generator<Unrest> {
+  for (const { rule, subject, what } of requests(world))
+    if (rule === 'L1') yield { rule: 'S12', subject, what: `${what}, though ${healthy} could serve it` };
 }
 
 function* requests({ checker, requestors }: World): Generator<Unrest> {
