@@ -1,7 +1,7 @@
 /** A simulated Azure, and provider sections for it, as the tests of this package want them. */
 
 import { seededRandom } from '@nodepool/core/testing';
-import { silentLogger, type Call, type Clock, type JsonObject } from '@nodepool/core';
+import type { JsonObject } from '@nodepool/core';
 import {
   SAMPLE_SUBNET_ID,
   startSimulatedAzure,
@@ -55,9 +55,4 @@ export async function openCloud(settings: Partial<CloudSettings> = {}): Promise<
   const time = simulatedTime();
   const cloud = await startSimulatedAzure({ clock: time.clock, random: seededRandom(1), settings });
   return { time, cloud, env: { AZURE_AUTH_LOCATION: cloud.authFile } };
-}
-
-/** A call with a deadline of ten minutes unless said otherwise. */
-export function callOn(clock: Clock, timeoutMs = 600_000): Call {
-  return { signal: new AbortController().signal, deadline: clock.monotonic() + timeoutMs, log: silentLogger };
 }

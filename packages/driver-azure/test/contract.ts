@@ -2,8 +2,14 @@
 
 import { join } from 'node:path';
 import type { ExternalId, JsonObject } from '@nodepool/core';
-import type { SimulatedAzure } from '@nodepool/simulated-azure';
-import type { CloudResource, DriverSubject, PlannedFault, TestCloud } from '@nodepool/driver-kit';
+import type { FaultRule, SimulatedAzure } from '@nodepool/simulated-azure';
+import {
+  abilitiesExcept,
+  type CloudResource,
+  type DriverSubject,
+  type PlannedFault,
+  type TestCloud,
+} from '@nodepool/driver-kit';
 import { AzureAdapter, azureDriver, type AzureProvider } from '../src/index.js';
 import { openCloud, section } from './cloud.js';
 import { vhd } from './vhd-file.js';
@@ -160,36 +166,7 @@ export const simulated: DriverSubject = {
   name: 'azure',
   packageFolder: join(__dirname, '..'),
   configuration,
-  can: [
-    'adapter',
-    'resources',
-    'foreign-instances',
-    'times',
-    'list-lag',
-    'break-instance',
-    'destroy-instance',
-    'quota',
-    'images',
-    'image-checksums',
-    'image-labels',
-    'fault:any:lose-answer',
-    'fault:any:auth',
-    'fault:create:refuse',
-    'fault:create:lose-answer',
-    'fault:create:hang',
-    'fault:create:throttle',
-    'fault:create:auth',
-    'fault:create:quota',
-    'fault:create:capacity',
-    'fault:create:invalid',
-    'fault:delete:hang',
-    'fault:delete:refuse',
-    'fault:delete:lose-answer',
-    'fault:list:refuse',
-    'fault:list:auth',
-    'fault:list:hang',
-    'fault:upload:hang',
-  ],
+  can: abilitiesExcept('zones', 'image-times', 'fault:upload:refuse'),
   async open(): Promise<TestCloud> {
     const { cloud, time, env } = await openCloud({ pageLimit: 3 });
     return {
@@ -220,52 +197,45 @@ export const simulated: DriverSubject = {
   },
 };
 
-const OPERATIONS: Readonly<Record<PlannedFault['operation'], string | undefined>> = {
-  any: undefined,
+const OPERATIONS: Readonly<Record<PlannedFault['operation'], FaultRule['on']>> = {
+  any: ({ operation }) => !operation.startsWith('login.'),
   create: 'virtualMachines.put',
   delete: 'virtualMachines.delete',
   list: 'virtualMachines.list',
   upload: 'pages.put',
 };
 
+const FAULTS: Readonly<Record<PlannedFault['kind'], FaultRule['fault']>> = {
+  refuse: { kind: 'status', status: 500, code: 'InternalServerError' },
+  'lose-answer': { kind: 'cut', when: 'after' },
+  hang: { kind: 'hang', when: 'before' },
+  throttle: { kind: 'status', status: 429, code: 'TooManyRequests', retryAfter: 2 },
+  auth: { kind: 'status', status: 401, code: 'InvalidAuthenticationToken' },
+  quota: {
+    kind: 'status',
+    status: 409,
+    code: 'OperationNotAllowed',
+    message: 'Operation could not be completed as it results in exceeding approved cores quota.',
+  },
+  capacity: {
+    kind: 'status',
+    status: 409,
+    code: 'AllocationFailed',
+    message: 'Allocation failed. We do not have sufficient capacity in this region.',
+  },
+  invalid: {
+    kind: 'status',
+    status: 400,
+    code: 'InvalidParameter',
+    message: 'The value of a parameter is invalid.',
+  },
+};
+
 function plan({ faults }: SimulatedAzure, { operation, kind, skip }: PlannedFault): void {
-  const on = OPERATIONS[operation] ?? ((call: { operation: string }) => !call.operation.startsWith('login.'));
-  const status = (code: number, name: string, message?: string, retryAfter?: number): void => {
-    const more = { ...(message === undefined ? {} : { message }), ...(retryAfter === undefined ? {} : { retryAfter }) };
-    faults.add({ on, after: skip, fault: { kind: 'status', status: code, code: name, ...more } });
-  };
-  switch (kind) {
-    case 'refuse':
-      status(500, 'InternalServerError');
-      return;
-    case 'lose-answer':
-      faults.add({ on, after: skip, fault: { kind: 'cut', when: 'after' } });
-      return;
-    case 'hang':
-      faults.add({ on, after: skip, fault: { kind: 'hang', when: 'before' } });
-      return;
-    case 'throttle':
-      status(429, 'TooManyRequests', 'Too many requests.', 2);
-      return;
-    case 'auth':
-      // A refused token alone is no trouble: there is another one at the next login.
-      status(401, 'InvalidAuthenticationToken');
-      faults.add({ on: 'login.token', fault: { kind: 'status', status: 401, code: 'invalid_client' } });
-      return;
-    case 'quota':
-      status(
-        409,
-        'OperationNotAllowed',
-        'Operation could not be completed as it results in exceeding approved cores quota.',
-      );
-      return;
-    case 'capacity':
-      status(409, 'AllocationFailed', 'Allocation failed. We do not have sufficient capacity in this region.');
-      return;
-    case 'invalid':
-      status(400, 'InvalidParameter', 'The value of a parameter is invalid.');
-      return;
-  }
+  faults.add({ on: OPERATIONS[operation], after: skip, fault: FAULTS[kind] });
+  // The driver replaces a refused token at the next login, which must fail as well.
+  if (kind === 'auth')
+    faults.add({ on: 'login.token', fault: { kind: 'status', status: 401, code: 'invalid_client' } });
 }
 
 function resourcesOf(cloud: SimulatedAzure): CloudResource[] {

@@ -6,8 +6,9 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { ExternalId } from '@nodepool/core';
-import { callOn, openCloud, section, type OpenCloud } from './cloud.js';
-import { failureOf, TestProvider, INSTALLATION } from './provider.js';
+import { callOn, failureOf, INSTALLATION } from '@nodepool/driver-kit';
+import { openCloud, section, type OpenCloud } from './cloud.js';
+import { TestProvider } from './provider.js';
 import { vhd } from './vhd-file.js';
 
 const IMAGES = 'Microsoft.Compute/images';

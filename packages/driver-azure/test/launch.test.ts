@@ -6,8 +6,9 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import type { JsonObject } from '@nodepool/core';
 import { SAMPLE_GALLERY, type Resource } from '@nodepool/simulated-azure';
+import { failureOf } from '@nodepool/driver-kit';
 import { openCloud, section, type OpenCloud } from './cloud.js';
-import { failureOf, TestProvider } from './provider.js';
+import { TestProvider } from './provider.js';
 
 const VMS = 'Microsoft.Compute/virtualMachines';
 const NICS = 'Microsoft.Network/networkInterfaces';

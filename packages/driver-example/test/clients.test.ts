@@ -13,7 +13,8 @@ import type { ExampleCloudApi } from '../src/client.js';
 import { ExampleCloud } from '../src/cloud/cloud.js';
 import { readCloudSettings } from '../src/cloud/settings-reader.js';
 import { serveCloud } from '../src/server.js';
-import { callOn, failureOf, imageSpec, instanceSpec } from './helpers.js';
+import { callOn } from '@nodepool/driver-kit';
+import { failureOf, imageSpec, instanceSpec } from './helpers.js';
 
 interface Access {
   readonly api: ExampleCloudApi;
@@ -137,7 +138,7 @@ describe.each([
 
   it('gives a call up at its deadline, not knowing its outcome', async () => {
     configure({ 'api-latency': 100 });
-    const failure = failureOf(() => api.createInstance(instanceSpec(), callOn(clock, { timeoutMs: 5000 })));
+    const failure = failureOf(() => api.createInstance(instanceSpec(), callOn(clock, 5000)));
     await clock.advance(5000);
     expect(await failure).toMatchObject({ code: 'timeout', outcome: 'unknown' });
   });
@@ -145,13 +146,11 @@ describe.each([
   it('gives a call up when nobody wants it any more', async () => {
     configure({ 'api-latency': 100 });
     const controller = new AbortController();
-    const failure = failureOf(() => api.createInstance(instanceSpec(), callOn(clock, { signal: controller.signal })));
+    const failure = failureOf(() => api.createInstance(instanceSpec(), callOn(clock, undefined, controller.signal)));
     await clock.settle();
     controller.abort(new Error('the request was withdrawn'));
     expect(await failure).toMatchObject({ code: 'aborted', outcome: 'unknown' });
-    const late = await failureOf(() =>
-      api.createInstance(instanceSpec(), callOn(clock, { signal: controller.signal })),
-    );
+    const late = await failureOf(() => api.createInstance(instanceSpec(), callOn(clock, undefined, controller.signal)));
     expect(late).toMatchObject({ code: 'aborted', outcome: 'not-applied' });
   });
 

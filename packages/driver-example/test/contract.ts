@@ -3,7 +3,13 @@
 import { join } from 'node:path';
 import { seededRandom } from '@nodepool/core/testing';
 import type { ExternalId, JsonObject } from '@nodepool/core';
-import { simulatedTime, type CloudResource, type DriverSubject, type TestCloud } from '@nodepool/driver-kit';
+import {
+  abilitiesExcept,
+  simulatedTime,
+  type CloudResource,
+  type DriverSubject,
+  type TestCloud,
+} from '@nodepool/driver-kit';
 import { ExampleAdapter } from '../src/adapter.js';
 import { readCloudSettings } from '../src/cloud/settings-reader.js';
 import type { ExampleProvider } from '../src/config.js';
@@ -117,38 +123,7 @@ const configuration: DriverSubject['configuration'] = {
 const common: Omit<DriverSubject, 'name' | 'open'> = {
   packageFolder: join(__dirname, '..'),
   configuration,
-  can: [
-    'adapter',
-    'resources',
-    'foreign-instances',
-    'times',
-    'list-lag',
-    'break-instance',
-    'destroy-instance',
-    'quota',
-    'zones',
-    'images',
-    'image-checksums',
-    'image-labels',
-    'fault:any:lose-answer',
-    'fault:any:auth',
-    'fault:create:refuse',
-    'fault:create:lose-answer',
-    'fault:create:hang',
-    'fault:create:throttle',
-    'fault:create:auth',
-    'fault:create:quota',
-    'fault:create:capacity',
-    'fault:create:invalid',
-    'fault:delete:hang',
-    'fault:delete:refuse',
-    'fault:delete:lose-answer',
-    'fault:list:refuse',
-    'fault:list:auth',
-    'fault:list:hang',
-    'fault:upload:refuse',
-    'fault:upload:hang',
-  ],
+  can: abilitiesExcept('image-times'),
 };
 
 /** The cloud within the process. */

@@ -1,7 +1,7 @@
-/** What the tests of this package share. */
+/** Helpers that the tests of this package share. */
 
 import { seededRandom, VirtualClock } from '@nodepool/core/testing';
-import { silentLogger, type Call, type Clock, type JsonObject } from '@nodepool/core';
+import type { JsonObject } from '@nodepool/core';
 import { ExampleCloud } from '../src/cloud/cloud.js';
 import { readCloudSettings } from '../src/cloud/settings-reader.js';
 import type { ImageSpec, InstanceSpec } from '../src/cloud/types.js';
@@ -11,14 +11,6 @@ export function cloudWith(section: JsonObject = {}, seed = 1): { cloud: ExampleC
   const clock = new VirtualClock();
   const cloud = new ExampleCloud({ clock, random: seededRandom(seed), settings: readCloudSettings(section) });
   return { cloud, clock };
-}
-
-/** A call with a deadline of a minute unless said otherwise. */
-export function callOn(
-  clock: Clock,
-  { timeoutMs = 60_000, signal = new AbortController().signal }: { timeoutMs?: number; signal?: Call['signal'] } = {},
-): Call {
-  return { signal, deadline: clock.monotonic() + timeoutMs, log: silentLogger };
 }
 
 export function instanceSpec(change: Partial<InstanceSpec> = {}): InstanceSpec {

@@ -8,18 +8,9 @@ import { describe, expect, it } from '@jest/globals';
 import { VirtualClock } from '@nodepool/core/testing';
 import type { ImageUploadRequest, JsonObject, Resource } from '@nodepool/core';
 import { DEFAULT_SETTINGS } from '../src/cloud/settings.js';
-import { callOn, cloudWith, failureOf, instanceSpec } from './helpers.js';
-import {
-  cleanUp,
-  endingOf,
-  launch,
-  launchOf,
-  PROVIDER,
-  section,
-  startProvider,
-  tagsOf,
-  INSTALLATION,
-} from './provider.js';
+import { callOn, INSTALLATION } from '@nodepool/driver-kit';
+import { cloudWith, failureOf, instanceSpec } from './helpers.js';
+import { cleanUp, endingOf, launch, launchOf, PROVIDER, section, startProvider, tagsOf } from './provider.js';
 
 describe('the cleanup of a node', () => {
   it('is done when the cloud says that the instance is gone', async () => {

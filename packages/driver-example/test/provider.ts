@@ -11,17 +11,12 @@ import {
   type JsonObject,
   type JsonValue,
   type LaunchedInstance,
-  type NodeCleanup,
   type NodeLaunch,
   type Provider,
-  type RequestInfo,
 } from '@nodepool/core';
 import { seededRandom } from '@nodepool/core/testing';
+import { callOn, instanceTags, nodeCleanup, nodeLaunch, requestFor } from '@nodepool/driver-kit';
 import { exampleDriver, type ExampleCloud } from '../src/index.js';
-import { callOn } from './helpers.js';
-
-/** Id of the installation that nodes and images of these tests belong to. */
-export const INSTALLATION = '0123456789abcdef';
 
 export const PROVIDER = 'demo';
 
@@ -70,55 +65,31 @@ export async function startProvider(
   return { provider, apiCalls, failures, kill };
 }
 
-const request: RequestInfo = {
-  id: '200-0000000001',
-  labels: ['small'],
-  requestor: 'zuul',
-  requestorData: null,
-  relativePriority: 0,
-  eventId: null,
-  createdTime: null,
-  tenantName: null,
-};
+/** Facts of the provider that all launches and clean-ups of these tests are for. */
+const config = exampleDriver({}).getProviderConfig(section(), noContext);
 
 export function tagsOf(nodeId: string, attempt: string): InstanceTags {
-  return {
-    nodepool_node_id: nodeId,
-    nodepool_provider_name: PROVIDER,
-    nodepool_pool_name: 'main',
-    nodepool_installation: INSTALLATION,
-    nodepool_launch_attempt: attempt,
-  };
+  return instanceTags(config, nodeId, attempt);
 }
 
-/** A launch of node `nodeId`; what it saves goes into `saves`. */
+/** A launch of node `nodeId`; its progress goes into `saves`. */
 export function launchOf(
   clock: Clock,
   nodeId: string,
   change: Partial<NodeLaunch> = {},
 ): NodeLaunch & { readonly saves: { externalId: unknown; machine: JsonValue }[] } {
   const saves: { externalId: unknown; machine: JsonValue }[] = [];
+  const save: NodeLaunch['save'] = async (progress) => {
+    saves.push(progress);
+  };
   return {
-    ...callOn(clock, { timeoutMs: 600_000 }),
-    nodeId,
-    hostname: `np-${nodeId}`,
-    pool: 'main',
-    label: 'small',
-    availabilityZone: undefined,
-    imageExternalId: undefined,
-    tags: tagsOf(nodeId, `attempt-of-${nodeId}`),
-    saved: null,
-    externalId: null,
-    save: async (progress) => {
-      saves.push(progress);
-    },
-    ...change,
+    ...nodeLaunch(config, callOn(clock, 600_000), nodeId, { hostname: `np-${nodeId}`, save, ...change }),
     saves,
   };
 }
 
-export function launch(provider: Provider, nodeLaunch: NodeLaunch): Promise<LaunchedInstance> {
-  return provider.getRequestHandler('main', request).launch(nodeLaunch);
+export function launch(provider: Provider, launched: NodeLaunch): Promise<LaunchedInstance> {
+  return provider.getRequestHandler('main', requestFor('small')).launch(launched);
 }
 
 /** How a promise ended, without waiting for it. */
@@ -143,23 +114,13 @@ export function endingOf<T>(promise: Promise<T>): Ending<T> {
   return ending;
 }
 
-/** Deletes what the cloud has of a node, and waits for it. */
+/** Deletes everything of a node. */
 export async function cleanUp(
   provider: Provider,
   clock: Clock,
   nodeId: string,
   externalId: ExternalId | null,
 ): Promise<void> {
-  const cleanup: NodeCleanup = {
-    ...callOn(clock, { timeoutMs: 600_000 }),
-    nodeId,
-    pool: 'main',
-    externalId,
-    installation: INSTALLATION,
-    launchAttempt: null,
-    saved: null,
-    save: async () => undefined,
-  };
-  await provider.cleanupNode(cleanup);
+  await provider.cleanupNode(nodeCleanup(config, callOn(clock, 600_000), nodeId, externalId));
   await provider.waitForNodeCleanup(nodeId);
 }

@@ -3,7 +3,13 @@
 import { join } from 'node:path';
 import type { ExternalId, JsonObject } from '@nodepool/core';
 import type { FaultRule, SimulatedGce } from '@nodepool/simulated-gce';
-import type { CloudResource, DriverSubject, PlannedFault, TestCloud } from '@nodepool/driver-kit';
+import {
+  abilitiesExcept,
+  type CloudResource,
+  type DriverSubject,
+  type PlannedFault,
+  type TestCloud,
+} from '@nodepool/driver-kit';
 import { driver } from '../src/index.js';
 import { tagsInLabels } from '../src/labels.js';
 import { addForeignInstances, openCloud, section, sectionFor, ZONE } from './cloud.js';
@@ -132,38 +138,7 @@ export const simulated: DriverSubject = {
   name: 'gce',
   packageFolder: join(__dirname, '..'),
   configuration,
-  can: [
-    'resources',
-    'foreign-instances',
-    'times',
-    'list-lag',
-    'break-instance',
-    'destroy-instance',
-    'quota',
-    'zones',
-    'images',
-    'image-checksums',
-    'image-times',
-    'image-labels',
-    'fault:any:lose-answer',
-    'fault:any:auth',
-    'fault:create:refuse',
-    'fault:create:lose-answer',
-    'fault:create:hang',
-    'fault:create:throttle',
-    'fault:create:auth',
-    'fault:create:quota',
-    'fault:create:capacity',
-    'fault:create:invalid',
-    'fault:delete:hang',
-    'fault:delete:refuse',
-    'fault:delete:lose-answer',
-    'fault:list:refuse',
-    'fault:list:auth',
-    'fault:list:hang',
-    'fault:upload:refuse',
-    'fault:upload:hang',
-  ],
+  can: abilitiesExcept('adapter'),
   async open(): Promise<TestCloud> {
     const { cloud, time } = await openCloud({ pageSize: 3 });
     return {

@@ -6,6 +6,7 @@ import type { ExternalId, JsonObject } from '@nodepool/core';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { acceleratorMetric, CORE_METRICS } from '../src/quota.js';
+import { failureOf } from '@nodepool/driver-kit';
 import {
   addForeignInstances,
   addInstance,
@@ -16,7 +17,7 @@ import {
   ZONE,
   type OpenCloud,
 } from './cloud.js';
-import { failureOf, TestProvider } from './provider.js';
+import { TestProvider } from './provider.js';
 
 let ending: (() => Promise<void>)[] = [];
 

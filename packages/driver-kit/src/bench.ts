@@ -3,7 +3,6 @@
 import assert from 'node:assert/strict';
 import {
   isDriverError,
-  silentLogger,
   type Call,
   type DriverError,
   type DriverErrorCode,
@@ -15,18 +14,15 @@ import {
   type NodeCleanup,
   type NodeLaunch,
   type Provider,
-  type RequestInfo,
 } from '@nodepool/core';
 import { describeCalls, expectCode, failureWith, lacks, notDriverError } from './expectations.js';
 import { ProviderProcess } from './process.js';
-import { firstLabel } from './provider-config.js';
+import { callOn, instanceTags, nodeCleanup, nodeLaunch, requestFor } from './requests.js';
 import type { CloudResource, DriverSubject, FaultKind, FaultyOperation, TestCloud } from './subject.js';
 import { watch, type Watched } from './watched.js';
 
 /** Milliseconds after which a launch or a deletion is given up by who asked for it, and by the test. */
 export const DEADLINE_MS = 600_000;
-/** Id of the installation that the test's nodes and images belong to. */
-export const INSTALLATION = '0123456789abcdef';
 const PATIENCE_MS = 2 * DEADLINE_MS;
 
 /** A node to make an instance for. */
@@ -85,44 +81,25 @@ export class Bench {
   /** A node that was never there before, and an attempt to make it. */
   node(): TestNode {
     this.nodes += 1;
-    const { config } = this.process;
     const id = String(this.nodes).padStart(10, '0');
-    return {
-      id,
-      tags: {
-        nodepool_node_id: id,
-        nodepool_provider_name: config.name,
-        nodepool_pool_name: firstLabel(config).pool.name,
-        nodepool_installation: INSTALLATION,
-        nodepool_launch_attempt: String(this.nodes).padStart(32, 'a'),
-      },
-    };
+    return { id, tags: instanceTags(this.process.config, id, String(this.nodes).padStart(32, 'a')) };
   }
 
-  call(timeoutMs = 60_000, signal: Call['signal'] = new AbortController().signal): Call {
-    return { signal, deadline: this.cloud.time.clock.monotonic() + timeoutMs, log: silentLogger };
+  call(timeoutMs?: number, signal?: Call['signal']): Call {
+    return callOn(this.cloud.time.clock, timeoutMs, signal);
   }
 
   /** Begins a launch in the last process. */
   launch(node = this.node(), change: Partial<NodeLaunch> = {}): TestLaunch {
-    const { pool, label } = firstLabel(this.process.config);
     const progress: { last: SavedProgress | undefined } = { last: undefined };
-    const launch: NodeLaunch = {
-      ...this.call(DEADLINE_MS),
-      nodeId: node.id,
-      hostname: `np${node.id}`,
-      pool: pool.name,
-      label: label.name,
-      availabilityZone: undefined,
-      imageExternalId: undefined,
-      tags: node.tags,
-      saved: null,
-      externalId: null,
-      save: async (saved) => {
-        progress.last = throughJson(saved);
-      },
-      ...change,
+    const save = async (saved: SavedProgress): Promise<void> => {
+      progress.last = throughJson(saved);
     };
+    const launch = nodeLaunch(this.process.config, this.call(DEADLINE_MS), node.id, {
+      tags: node.tags,
+      save,
+      ...change,
+    });
     const handler = this.provider.getRequestHandler(launch.pool, requestFor(launch.label));
     const watched = watch(handler.launch(launch));
     return {
@@ -152,18 +129,7 @@ export class Bench {
     change: Partial<NodeCleanup> = {},
   ): Watched<void> {
     const { provider } = this;
-    const { pool } = firstLabel(this.process.config);
-    const cleanup: NodeCleanup = {
-      ...this.call(DEADLINE_MS),
-      nodeId: node.id,
-      pool: pool.name,
-      externalId,
-      installation: INSTALLATION,
-      launchAttempt: null,
-      saved: null,
-      save: async () => undefined,
-      ...change,
-    };
+    const cleanup = nodeCleanup(this.process.config, this.call(DEADLINE_MS), node.id, externalId, change);
     const work = async (): Promise<void> => {
       await provider.cleanupNode(cleanup);
       await provider.waitForNodeCleanup(node.id);
@@ -285,17 +251,4 @@ export function describeResource({ kind, externalId, tags }: CloudResource): str
 /** As it comes back from where it was stored. */
 export function throughJson<T extends JsonValue | object>(value: T): T {
   return JSON.parse(JSON.stringify(value)) as T;
-}
-
-export function requestFor(label: string): RequestInfo {
-  return {
-    id: '200-0000000001',
-    labels: [label],
-    requestor: 'driver-kit',
-    requestorData: null,
-    relativePriority: 0,
-    eventId: null,
-    createdTime: null,
-    tenantName: 'driver-kit',
-  };
 }

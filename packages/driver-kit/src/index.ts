@@ -1,4 +1,5 @@
 /** The contract of Nodepool drivers, as tests for any driver and any test runner. */
+export { ABILITIES, abilitiesExcept } from './abilities.js';
 export { CHAPTERS } from './chapters.js';
 export {
   CONTRACT_VERSION,
@@ -12,3 +13,5 @@ export { ContractViolation, type Chapter, type Rule } from './rule.js';
 export type { Trial } from './trial.js';
 export * from './subject.js';
 export { realTime, simulatedTime, type SimulatedTimeOptions, type TestTime } from './time.js';
+export { callOn, INSTALLATION, instanceTags, nodeCleanup, nodeLaunch, requestFor } from './requests.js';
+export { failureOf, TestProvider, type TestProviderOptions } from './test-provider.js';

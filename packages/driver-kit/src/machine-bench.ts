@@ -15,7 +15,8 @@ import {
   type MachineCall,
   type StateMachine,
 } from '@nodepool/core';
-import { DEADLINE_MS, requestFor, throughJson, type Bench, type TestNode } from './bench.js';
+import { DEADLINE_MS, throughJson, type Bench, type TestNode } from './bench.js';
+import { requestFor } from './requests.js';
 import { ProviderProcess } from './process.js';
 import { firstLabel } from './provider-config.js';
 import { watch } from './watched.js';

@@ -6,7 +6,8 @@ import { join } from 'node:path';
 import { afterAll, afterEach, describe, expect, it } from '@jest/globals';
 import { ContractViolation, driverContract, type DriverSubject } from '../src/index.js';
 import { acmeSubject } from './support/acme-subject.js';
-import { DEFECTS, leftOpen, type Defect } from './support/defects.js';
+import { leftOpen, type Defect } from './support/defects/defect.js';
+import { DEFECTS } from './support/defects/index.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'driver-kit-'));
 afterAll(() => rmSync(folder, { recursive: true }));
@@ -26,7 +27,7 @@ describe('a driver that breaks a rule', () => {
 
   it.each(ids)('is caught: %s', async (id) => {
     const defect = DEFECTS[id];
-    if (defect === undefined) throw new Error(`nobody has broken ${id} yet`);
+    if (defect === undefined) throw new Error(`no defect breaks ${id}`);
     const broken = driverContract(subjectWith(defect)).find(({ rule }) => rule.id === id);
     const error: unknown = await broken?.run().then(
       () => undefined,

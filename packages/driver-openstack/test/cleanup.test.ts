@@ -2,8 +2,9 @@
 
 import { afterEach, describe, expect, it } from '@jest/globals';
 import type { JsonObject } from '@nodepool/core';
-import { callOn, clientOf, openCloud, section, type OpenCloud } from './cloud.js';
-import { tagsOf, TestProvider } from './provider.js';
+import { callOn } from '@nodepool/driver-kit';
+import { clientOf, openCloud, section, type OpenCloud } from './cloud.js';
+import { TestProvider } from './provider.js';
 
 let open: OpenCloud;
 let test: TestProvider;
@@ -38,11 +39,11 @@ describe('a clean-up round', () => {
 
   it('offers a volume of ours that has lost its server, and no other', async () => {
     await started();
-    await send('volume', '/volumes', { volume: { name: 'left', size: 1, metadata: { ...tagsOf('0000000009') } } });
+    await send('volume', '/volumes', { volume: { name: 'left', size: 1, metadata: { ...test.tagsOf('0000000009') } } });
     await send('volume', '/volumes', { volume: { name: 'of others', size: 1 } });
     await pass(5000);
     const offered = await test.cleanUpRound(() => true);
-    expect(offered).toMatchObject([{ kind: 'volume', name: 'left', tags: tagsOf('0000000009') }]);
+    expect(offered).toMatchObject([{ kind: 'volume', name: 'left', tags: test.tagsOf('0000000009') }]);
     await pass(5000);
     expect(open.cloud.inspect.volumes().map(({ name }) => name)).toEqual(['of others']);
   });

@@ -1,9 +1,9 @@
 /** A simulated OpenStack, and providers of this driver on it, as the tests of this package want them. */
 
 import { seededRandom } from '@nodepool/core/testing';
-import { silentLogger, type Call, type Clock, type JsonObject } from '@nodepool/core';
+import type { JsonObject } from '@nodepool/core';
 import { startSimulatedOpenStack, type CloudSettings, type SimulatedOpenStack } from '@nodepool/simulated-openstack';
-import { simulatedTime, type TestTime } from '@nodepool/driver-kit';
+import { callOn, simulatedTime, type TestTime } from '@nodepool/driver-kit';
 import { Client } from '../src/client/client.js';
 import type { Surroundings } from '../src/client/cloud-files.js';
 
@@ -48,12 +48,7 @@ export async function openCloud(settings: Partial<CloudSettings> = {}): Promise<
   return { time, cloud, surroundings: surroundingsOf(cloud) };
 }
 
-/** A call with a deadline of ten minutes unless said otherwise. */
-export function callOn(clock: Clock, timeoutMs = 600_000): Call {
-  return { signal: new AbortController().signal, deadline: clock.monotonic() + timeoutMs, log: silentLogger };
-}
-
-/** A client of its own, for what somebody else does in the cloud. */
+/** A client for what other users do in the cloud. */
 export function clientOf({ time, surroundings }: OpenCloud, cloudName = 'real'): Client {
   const { clock } = time;
   return Client.of({

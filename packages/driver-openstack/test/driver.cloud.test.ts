@@ -7,9 +7,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { ExternalId, JsonObject, QuotaInformation } from '@nodepool/core';
 import { isRealOpenStackUnderTest, openStackUnderTest, type OpenStackUnderTest } from '@nodepool/simulated-openstack';
-import { realTime, simulatedTime } from '@nodepool/driver-kit';
-import { callOn, section, surroundingsOf } from './cloud.js';
-import { failureOf, tagsOf, TestProvider, uploadTags } from './provider.js';
+import { callOn, failureOf, realTime, simulatedTime } from '@nodepool/driver-kit';
+import { section, surroundingsOf } from './cloud.js';
+import { TestProvider } from './provider.js';
 
 jest.setTimeout(isRealOpenStackUnderTest() ? 400_000 : 60_000);
 
@@ -91,7 +91,7 @@ describe('the driver', () => {
     ['the key pair is unknown', { 'key-name': 'nobodys' }, 'configuration'],
   ])('tells why a launch failed when %s, and cleans up', async (_case, label, code) => {
     await withProvider({ label }, async (test) => {
-      expect(await test.failedLaunch('0000000001', { tags: tagsOf('0000000001', code) })).toMatchObject({ code });
+      expect(await test.failedLaunch('0000000001', { tags: test.tagsOf('0000000001', code) })).toMatchObject({ code });
       await test.cleanUp(null);
       expect(await leftBy(test)).toEqual([]);
     });
@@ -115,7 +115,7 @@ describe('the driver', () => {
       const md5 = createHash('md5').update(data).digest('hex');
       const externalId = await test.upload(file, { md5, metadata: { hw_disk_bus: 'scsi', min_disk: '1' } });
       expect(await imagesOf(test)).toEqual([externalId]);
-      const other = { tags: { ...uploadTags, nodepool_build_id: 'b2' } };
+      const other = { tags: { ...test.imageTags, nodepool_build_id: 'b2' } };
       const damaged = failureOf(test.upload(file, { md5: '0'.repeat(32), ...other }));
       expect((await damaged).message).toContain('is not what was built');
       await deleteImage(test, externalId);

@@ -6,8 +6,9 @@ import { mkdtempSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { silentLogger } from '@nodepool/core';
-import { callOn, openCloud, section, type OpenCloud } from './cloud.js';
-import { failureOf, TestProvider, uploadTags } from './provider.js';
+import { callOn, failureOf } from '@nodepool/driver-kit';
+import { openCloud, section, type OpenCloud } from './cloud.js';
+import { TestProvider } from './provider.js';
 
 const data = Buffer.alloc(300_000, 'data of a disk image ');
 const md5 = createHash('md5').update(data).digest('hex');
@@ -93,8 +94,8 @@ describe('an upload', () => {
   it.each([403, 503])(
     'that is answered with %i leaves every other image in the project, and logs what it deletes',
     async (status) => {
-      const inService = await test.upload(file, { tags: { ...uploadTags, nodepool_build_id: 'b0' } });
-      const elsewhere = await test.upload(file, { tags: { ...uploadTags, nodepool_installation: 'production' } });
+      const inService = await test.upload(file, { tags: { ...test.imageTags, nodepool_build_id: 'b0' } });
+      const elsewhere = await test.upload(file, { tags: { ...test.imageTags, nodepool_installation: 'production' } });
       open.cloud.faults.add({ on: 'image.images.upload', fault: { kind: 'status', status } });
       const notes: unknown[] = [];
       const info = (message: string, fields: unknown): void => void notes.push([message, fields]);
@@ -124,6 +125,6 @@ describe('the list of images', () => {
     const externalId = await test.upload(file);
     const images = await test.end(test.provider.images!.listImages(callOn(open.time.clock)));
     expect(images.map((image) => [image.externalId, image.ready])).toEqual([[externalId, true]]);
-    expect(images[0]?.tags).toEqual(uploadTags);
+    expect(images[0]?.tags).toEqual(test.imageTags);
   });
 });

@@ -5,7 +5,7 @@ import { ApiClient, type CloudSettings } from '@nodepool/simulated-openstack';
 import type { JsonObject } from '@nodepool/core';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { addForeignServers, openCloud, section, type OpenCloud } from './cloud.js';
-import { tagsOf, TestProvider } from './provider.js';
+import { TestProvider } from './provider.js';
 
 let open: OpenCloud;
 let test: TestProvider;
@@ -47,7 +47,7 @@ describe('a server', () => {
       count: '3',
       who: 'zuul of acme for unit',
       long: 'ä'.repeat(127),
-      ...tagsOf('0000000001'),
+      ...test.tagsOf('0000000001'),
     });
   });
 
@@ -110,7 +110,7 @@ describe('a server', () => {
     await provider({}, { 'boot-from-volume': true, 'volume-size': 7 });
     const { externalId } = await test.launch();
     const [volume] = open.cloud.inspect.volumes();
-    expect(volume).toMatchObject({ sizeGb: 7, serverId: externalId, metadata: tagsOf('0000000001') });
+    expect(volume).toMatchObject({ sizeGb: 7, serverId: externalId, metadata: test.tagsOf('0000000001') });
     await test.cleanUp(externalId);
     expect(open.cloud.inspect.leftovers()).toMatchObject({ servers: 0, volumes: 0, ports: 0 });
   });
@@ -208,7 +208,7 @@ describe('a server in ERROR of which the list does not say why', () => {
     const launch = test.failedLaunch();
     await open.time.until(() => open.cloud.inspect.servers().length > 0, 60_000);
     const id = open.cloud.inspect.servers()[0]?.id ?? '';
-    const body = JSON.stringify({ servers: [{ id, status: 'ERROR', metadata: tagsOf('0000000001') }] });
+    const body = JSON.stringify({ servers: [{ id, status: 'ERROR', metadata: test.tagsOf('0000000001') }] });
     const withoutFault = { kind: 'status', status: 200, body } as const;
     open.cloud.faults.add({ on: 'compute.servers.list-detail', times: Infinity, fault: withoutFault });
     open.cloud.faults.breakServer(id, message);

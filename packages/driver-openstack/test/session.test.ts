@@ -6,9 +6,9 @@ import type { Cloud } from '../src/client/cloud.js';
 import { Compute } from '../src/client/compute.js';
 import { Session } from '../src/client/session.js';
 import type { HttpAnswer, HttpRequest, Transport } from '../src/client/transport.js';
-import { simulatedTime } from '@nodepool/driver-kit';
-import { callOn, openCloud, section, type OpenCloud } from './cloud.js';
-import { failureOf, TestProvider } from './provider.js';
+import { callOn, failureOf, simulatedTime } from '@nodepool/driver-kit';
+import { openCloud, section, type OpenCloud } from './cloud.js';
+import { TestProvider } from './provider.js';
 
 const service = { endpoint: undefined, serviceType: undefined, interface: undefined, microversion: undefined };
 

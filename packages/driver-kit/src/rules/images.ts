@@ -7,8 +7,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { ExternalId, ImageManager, ImageTags, ImageUploadRequest, ListedImage } from '@nodepool/core';
 import { expectEqual } from '../expectations.js';
-import { INSTALLATION, type Bench } from '../bench.js';
-import { imageNames } from '../provider-config.js';
+import type { Bench } from '../bench.js';
+import { imageTags, imageUpload } from '../requests.js';
 import type { Chapter, Rule } from '../rule.js';
 import type { Ability } from '../subject.js';
 import type { Trial } from '../trial.js';
@@ -245,28 +245,11 @@ function contentFor({ cloud }: Bench): Buffer {
 export function uploadOf(bench: Bench, file: string, difference: Partial<ImageTags> = {}): ImageUploadRequest {
   const { config } = bench.process;
   const data = contentFor(bench);
-  const image = imageNames(config.section)[0] ?? 'debian';
-  const format = config.imageFormat ?? 'raw';
-  return {
-    ...bench.call(UPLOAD_TIMEOUT_MS),
-    image,
-    externalName: `${image}-kit`,
-    file,
-    format,
+  return imageUpload(config, bench.call(UPLOAD_TIMEOUT_MS), file, {
     md5: createHash('md5').update(data).digest('hex'),
     sha256: createHash('sha256').update(data).digest('hex'),
-    metadata: {},
-    tags: {
-      nodepool_installation: INSTALLATION,
-      nodepool_provider_name: config.name,
-      nodepool_image_name: image,
-      nodepool_build_id: 'b'.repeat(32),
-      nodepool_upload_id: '0000000001',
-      nodepool_image_format: format,
-      ...difference,
-    },
-    progress: () => undefined,
-  };
+    tags: { ...imageTags(config), ...difference },
+  });
 }
 
 export function listAll(bench: Bench, manager: ImageManager): Promise<readonly ListedImage[]> {

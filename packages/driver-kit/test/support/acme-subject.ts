@@ -2,7 +2,7 @@
 
 import { join } from 'node:path';
 import type { Adapter, Driver, JsonObject } from '@nodepool/core';
-import { simulatedTime, type Ability, type DriverSubject } from '../../src/index.js';
+import { ABILITIES, abilitiesExcept, simulatedTime, type DriverSubject } from '../../src/index.js';
 import { AcmeCloud } from './acme-cloud.js';
 import { acmeAdapter, acmeDriver, type Changes } from './acme-driver.js';
 import { idOf } from './acme-machines.js';
@@ -51,40 +51,6 @@ const badSize: JsonObject = {
   pools: [{ name: 'main', labels: [{ name: 'small', 'cloud-image': 'debian', size: 'huge' }] }],
 };
 
-export const ALL: readonly Ability[] = [
-  'adapter',
-  'resources',
-  'foreign-instances',
-  'times',
-  'list-lag',
-  'break-instance',
-  'destroy-instance',
-  'quota',
-  'zones',
-  'images',
-  'image-checksums',
-  'image-times',
-  'image-labels',
-  'fault:any:lose-answer',
-  'fault:any:auth',
-  'fault:create:refuse',
-  'fault:create:lose-answer',
-  'fault:create:hang',
-  'fault:create:throttle',
-  'fault:create:auth',
-  'fault:create:quota',
-  'fault:create:capacity',
-  'fault:create:invalid',
-  'fault:delete:hang',
-  'fault:delete:refuse',
-  'fault:delete:lose-answer',
-  'fault:list:refuse',
-  'fault:list:auth',
-  'fault:list:hang',
-  'fault:upload:refuse',
-  'fault:upload:hang',
-];
-
 /** A subject with this driver on acme clouds of its own. */
 export function subjectOf(
   name: string,
@@ -94,7 +60,7 @@ export function subjectOf(
   return {
     name,
     packageFolder: join(__dirname, 'acme'),
-    can: makeAdapter === undefined ? ALL.filter((ability) => ability !== 'adapter') : ALL,
+    can: makeAdapter === undefined ? abilitiesExcept('adapter') : ABILITIES,
     configuration: {
       accepted: [everyKey],
       refused: [{ why: 'an unknown size', section: badSize, at: ['pools', 0, 'labels', 0, 'size'] }],

@@ -1,0 +1,169 @@
+/** A provider of a driver in a process of its own, for the tests of what is special to its cloud. */
+
+import {
+  isDriverError,
+  type ApiCall,
+  type Call,
+  type Driver,
+  type DriverError,
+  type ExternalId,
+  type ImageTags,
+  type ImageUploadRequest,
+  type InstanceTags,
+  type JsonObject,
+  type LaunchedInstance,
+  type NodeCleanup,
+  type NodeLaunch,
+  type Provider,
+  type ProviderConfig,
+  type Resource,
+} from '@nodepool/core';
+import { ProviderProcess } from './process.js';
+import { callOn, imageTags, imageUpload, instanceTags, nodeCleanup, nodeLaunch, requestFor } from './requests.js';
+import type { TestTime } from './time.js';
+
+const FIRST_NODE = '0000000001';
+/** Time after which a launch, a clean-up or an upload must have ended, milliseconds. */
+const DEADLINE_MS = 3_600_000;
+const PATIENCE_MS = 2 * DEADLINE_MS;
+
+export interface TestProviderOptions {
+  /** The time of driver and cloud. */
+  readonly time: TestTime;
+  readonly driver: Driver;
+  /** A section of `providers`, with a pool and a label in it. */
+  readonly section: JsonObject;
+  /** Parts of every launch, e.g. the zone. */
+  readonly launch?: Partial<NodeLaunch>;
+}
+
+/**
+ * Calls a provider as launcher and builder do. Time passes while a test waits for one of its methods; those that `begin` return
+ * at once, and end as time passes.
+ */
+export class TestProvider {
+  private readonly process: ProviderProcess;
+
+  /** Throws if the driver refuses the section. */
+  constructor(private readonly options: TestProviderOptions) {
+    this.process = new ProviderProcess(options.driver, options.section, options.time.clock);
+  }
+
+  get provider(): Provider {
+    return this.process.provider;
+  }
+
+  get config(): ProviderConfig {
+    return this.process.config;
+  }
+
+  /** Remote calls that the driver has reported. */
+  get apiCalls(): ApiCall[] {
+    return this.process.apiCalls;
+  }
+
+  /** Errors of background work. */
+  get failures(): readonly unknown[] {
+    return this.process.failures;
+  }
+
+  async start(): Promise<this> {
+    await this.end(this.provider.start(this.process.context));
+    return this;
+  }
+
+  async stop(): Promise<void> {
+    await this.end(this.process.stop());
+  }
+
+  call(timeoutMs = DEADLINE_MS): Call {
+    return callOn(this.options.time.clock, timeoutMs);
+  }
+
+  /** Returns the tags of the instance of a node. */
+  tagsOf(nodeId: string, attempt?: string): InstanceTags {
+    return instanceTags(this.config, nodeId, attempt);
+  }
+
+  /** Tags of an image of `upload`. */
+  get imageTags(): ImageTags {
+    return imageTags(this.config);
+  }
+
+  /** Begins a launch for a request of these labels, by default of the launch's own. */
+  begin(nodeId = FIRST_NODE, change: Partial<NodeLaunch> = {}, labels?: readonly string[]): Promise<LaunchedInstance> {
+    const launch = nodeLaunch(this.config, this.call(), nodeId, { ...this.options.launch, ...change });
+    return this.provider.getRequestHandler(launch.pool, requestFor(...(labels ?? [launch.label]))).launch(launch);
+  }
+
+  launch(...args: Parameters<TestProvider['begin']>): Promise<LaunchedInstance> {
+    return this.end(this.begin(...args));
+  }
+
+  /** Resolves with the error of a launch. Rejects if the launch succeeds. */
+  failedLaunch(...args: Parameters<TestProvider['begin']>): Promise<DriverError> {
+    return failureOf(this.launch(...args));
+  }
+
+  /** Begins to delete everything of a node. */
+  async beginCleanUp(
+    externalId: ExternalId | null,
+    nodeId = FIRST_NODE,
+    change: Partial<NodeCleanup> = {},
+  ): Promise<void> {
+    await this.provider.cleanupNode(nodeCleanup(this.config, this.call(), nodeId, externalId, change));
+    await this.provider.waitForNodeCleanup(nodeId);
+  }
+
+  cleanUp(...args: Parameters<TestProvider['beginCleanUp']>): Promise<void> {
+    return this.end(this.beginCleanUp(...args));
+  }
+
+  /** Performs a round of clean-up that deletes the resources for which `leaked` returns true; resolves with those offered. */
+  async cleanUpRound(leaked: (resource: Resource) => boolean = () => false): Promise<readonly Resource[]> {
+    let offered: readonly Resource[] = [];
+    const round = {
+      leaked: async (resources: readonly Resource[]) => {
+        offered = resources;
+        return resources.filter(leaked);
+      },
+    };
+    await this.end(this.provider.cleanupLeakedResources(round, this.call()));
+    return offered;
+  }
+
+  /** Uploads a file; `change` replaces parts of the upload. */
+  upload(file: string, change: Partial<ImageUploadRequest> = {}): Promise<ExternalId> {
+    const { images } = this.provider;
+    if (images === undefined) throw new Error('the provider has no images');
+    return this.end(images.uploadImage(imageUpload(this.config, this.call(), file, change)));
+  }
+
+  /** Lets time pass until the promise has settled. */
+  async end<T>(promise: Promise<T>): Promise<T> {
+    let ended = false;
+    const done = (): void => {
+      ended = true;
+    };
+    promise.then(done, done);
+    const inTime = await this.options.time.until(() => ended, PATIENCE_MS);
+    if (!inTime) throw new Error(`it did not end within ${PATIENCE_MS / 3_600_000} hours`);
+    return promise;
+  }
+
+  /** Counts the remote calls of an operation. */
+  count(operation: string, method = 'GET'): number {
+    return this.apiCalls.filter((call) => call.operation === operation && call.method === method).length;
+  }
+}
+
+/** Resolves with the `DriverError` that the promise rejects with. Rejects if it resolves, or with any other error. */
+export async function failureOf(promise: Promise<unknown>): Promise<DriverError> {
+  try {
+    await promise;
+  } catch (error) {
+    if (isDriverError(error)) return error;
+    throw error;
+  }
+  throw new Error('it did not fail');
+}

@@ -1,0 +1,18 @@
+/** For each rule of the contract a driver that breaks it. */
+
+import { callsDefects } from './calls.js';
+import { configurationDefects } from './configuration.js';
+import type { Defect } from './defect.js';
+import { imagesDefects } from './images.js';
+import { lifeDefects } from './life.js';
+import { listingsDefects } from './listings.js';
+import { outcomesDefects } from './outcomes.js';
+
+export const DEFECTS: Readonly<Record<string, Defect>> = {
+  ...lifeDefects,
+  ...outcomesDefects,
+  ...listingsDefects,
+  ...callsDefects,
+  ...imagesDefects,
+  ...configurationDefects,
+};

@@ -1,0 +1,99 @@
+/** Drivers that break the rules about identity, unknown outcomes and resumption. */
+
+import {
+  ConfigurationError,
+  sleep,
+  TransientError,
+  type Advance,
+  type MachineCall,
+  type StateMachine,
+} from '@nodepool/core';
+import {
+  when,
+  deletions,
+  creations,
+  changed,
+  completeWhenUnlisted,
+  trustsSavedDeletion,
+  providers,
+  ignoresUnknown,
+  createsAgain,
+} from '../changed-drivers.js';
+import type { Defect } from './defect.js';
+
+const UNSURE = { settleRounds: 1, settleMs: 0 };
+
+export const outcomesDefects: Readonly<Record<string, Defect>> = {
+  'tags.from-creation': {
+    changes: {
+      client: ({ create, tag }) => ({
+        async create(tags, zone, image, call) {
+          const id = await create({}, zone, image, call);
+          await tag(id, tags, call);
+          return id;
+        },
+      }),
+    },
+    says: /the tag nodepool_node_id of the instance/,
+  },
+  'outcome.create-lost': {
+    changes: createsAgain(),
+    says: /instances after a creation whose answer was lost: 2 instead of 1/,
+  },
+  'outcome.create-lost-lag': { changes: { patience: UNSURE }, says: /taken for proof/ },
+  'outcome.create-refused': {
+    changes: { explain: when('refuse', new TransientError('500', { outcome: 'applied' })) },
+    says: /the outcome of "500"/,
+  },
+  'outcome.create-hangs': {
+    changes: {
+      client: ({ create }, cloud) => ({
+        create: (...args) => Promise.race([create(...args), sleep(cloud.clock, 30_000).then(() => create(...args))]),
+      }),
+    },
+    says: /was to fail, and did not/,
+  },
+  'outcome.any-call': { changes: createsAgain(), says: /more than one instance/ },
+  'outcome.delete-lost': { changes: { explain: when('lose-answer', new ConfigurationError('cut')) }, says: /cut/ },
+  'outcome.delete-refused': { changes: { explain: when('refuse', new ConfigurationError('500')) }, says: /500/ },
+  'lag.launch': { changes: { patience: UNSURE }, says: /vanished/ },
+  'lag.delete': { changes: deletions((machine) => completeWhenUnlisted(machine)), says: /something is left/ },
+  'lag.delete-unknown': { changes: providers(ignoresUnknown), says: /something is left/ },
+  'resume.launch': { changes: creations((make) => make(null, null)), says: /another instance|more than one/ },
+  'resume.delete': { changes: trustsSavedDeletion(), says: /something is left/ },
+  'resume.machine-create': { changes: creations((make) => make(null, null)), says: /these instances exist/ },
+  'resume.machine-delete': { changes: trustsSavedDeletion(), says: /something is left/ },
+  'resume.data': {
+    changes: creations((make, saved, externalId) => {
+      const machine = make(saved, externalId);
+      return changed(machine, { save: () => ({ since: new Date(0) as unknown as string }) });
+    }),
+    says: /does not come back from JSON/,
+  },
+  'resume.stop-keeps': {
+    changes: {
+      adapter: (_adapter, { cloud }) => ({ stop: () => cloud.existing().forEach(({ id }) => cloud.destroy(id)) }),
+    },
+    says: /what exists after the stop/,
+  },
+  'machine.life': {
+    changes: creations((make, saved, externalId) => {
+      const machine = make(saved, externalId);
+      return Object.create(machine, {
+        state: { get: () => (machine.state === 'start' ? 'idle' : machine.state) },
+      }) as StateMachine;
+    }),
+    says: /a new machine/,
+  },
+  'machine.advance': {
+    changes: creations((make, saved, externalId, { client }) => {
+      const machine = make(saved, externalId);
+      const advance = (call: MachineCall): Advance => {
+        if (machine.state === 'creating') void client().create({}, 'north', 'debian', call);
+        return machine.advance(call);
+      };
+      return changed(machine, { advance });
+    }),
+    says: /asked again at every step/,
+  },
+};
