@@ -1,0 +1,98 @@
+/** The page about dependencies names what the package.json files name, and parts of the code that exist. */
+
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { basename, join } from 'node:path';
+import { describe, expect, it } from '@jest/globals';
+import { REPOSITORY } from '../src/repository.js';
+
+interface Manifest {
+  readonly dependencies?: Readonly<Record<string, string>>;
+  readonly devDependencies?: Readonly<Record<string, string>>;
+  readonly peerDependencies?: Readonly<Record<string, string>>;
+  readonly scripts?: Readonly<Record<string, string>>;
+}
+
+const page = readFileSync(join(REPOSITORY, 'docs', 'dependencies.md'), 'utf8');
+
+/** The rows of the first table below a heading, by the names in code of their first cell. */
+function tableBelow(heading: string): (readonly string[])[] {
+  const section = page.split(/^## /m).find((each) => each.startsWith(heading)) ?? '';
+  const rows = section.split('\n').filter((line) => line.startsWith('|'));
+  return rows.slice(2).map((row) =>
+    row
+      .split('|')
+      .slice(1, -1)
+      .map((cell) => cell.trim()),
+  );
+}
+
+function inCode(cell: string | undefined): string[] {
+  return [...(cell ?? '').matchAll(/`([^`]+)`/g)].map(([, name = '']) => name);
+}
+
+function manifestsIn(folder: string): Map<string, Manifest> {
+  const folders = readdirSync(join(REPOSITORY, folder)).map((name) => join(REPOSITORY, folder, name));
+  return new Map(
+    [REPOSITORY, ...folders]
+      .filter((each) => existsSync(join(each, 'package.json')))
+      .map((each) => [basename(each), JSON.parse(readFileSync(join(each, 'package.json'), 'utf8')) as Manifest]),
+  );
+}
+
+function foreign(...needs: (Readonly<Record<string, string>> | undefined)[]): string[] {
+  return needs.flatMap((each) => Object.keys(each ?? {})).filter((name) => !name.startsWith('@nodepool/'));
+}
+
+/** Libraries that the build copies into the package. */
+function bundled({ scripts }: Manifest): string[] {
+  return /bundle\.mjs (\S+)/.exec(scripts?.['build'] ?? '')?.slice(1) ?? [];
+}
+
+describe('the page about dependencies', () => {
+  const packages = manifestsIn('packages');
+  const tooling = manifestsIn('tooling');
+
+  it('names what published packages depend on, and which packages they are', () => {
+    const users: Record<string, string[]> = {};
+    for (const [folder, manifest] of packages) {
+      const needs = [...foreign(manifest.dependencies, manifest.peerDependencies), ...bundled(manifest)];
+      for (const name of needs) (users[name] ??= []).push(folder);
+    }
+    const documented = Object.fromEntries(
+      tableBelow('In what we publish').flatMap(([names, folders = '']) =>
+        inCode(names).map((name) => [name, folders.split(', ').toSorted()]),
+      ),
+    );
+    expect(documented).toEqual(users);
+  });
+
+  it('names what the development of the packages needs', () => {
+    const published = new Set([...packages.values()].flatMap(({ dependencies }) => foreign(dependencies)));
+    const needed = [
+      ...[...packages.values()].flatMap(({ devDependencies }) => foreign(devDependencies)),
+      ...[...tooling.values()].flatMap(({ dependencies, devDependencies }) => foreign(dependencies, devDependencies)),
+    ].filter((name) => !published.has(name));
+    const bundles = new Set([...packages.values()].flatMap(bundled));
+    const documented = tableBelow('To develop').flatMap(([names]) => inCode(names));
+    const own = documented.filter((name) => !published.has(name));
+    expect(own.toSorted()).toEqual([...new Set(needed)].filter((name) => !bundles.has(name)).toSorted());
+  });
+
+  it.each(tableBelow('Written here').map(([part = '', , reason = '']) => [part, reason]))(
+    '%s exists',
+    (part, reason) => {
+      const paths = inCode(part);
+      expect(paths.filter((path) => !existsSync(join(REPOSITORY, path)))).toEqual([]);
+      expect(paths).not.toEqual([]);
+      expect(reason).not.toBe('');
+    },
+  );
+
+  it('has a licence in each row of a dependency', () => {
+    const licences = [
+      ...tableBelow('In what we publish').map((cells) => cells[3]),
+      ...tableBelow('To develop').map((cells) => cells[2]),
+    ];
+    expect(licences.filter((licence) => !/^[A-Z][\w.-]+([,;] [A-Z][\w.-]+)*$/.test(licence ?? ''))).toEqual([]);
+  });
+});
