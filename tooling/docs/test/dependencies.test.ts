@@ -9,7 +9,7 @@ interface Manifest {
   readonly dependencies?: Readonly<Record<string, string>>;
   readonly devDependencies?: Readonly<Record<string, string>>;
   readonly peerDependencies?: Readonly<Record<string, string>>;
-  readonly scripts?: Readonly<Record<string, string>>;
+  readonly imports?: Readonly<Record<string, unknown>>;
 }
 
 const page = readFileSync(join(REPOSITORY, 'docs', 'dependencies.md'), 'utf8');
@@ -43,9 +43,9 @@ function foreign(...needs: (Readonly<Record<string, string>> | undefined)[]): st
   return needs.flatMap((each) => Object.keys(each ?? {})).filter((name) => !name.startsWith('@nodepool/'));
 }
 
-/** Libraries that the build copies into the package. */
-function bundled({ scripts }: Manifest): string[] {
-  return /bundle\.mjs (\S+)/.exec(scripts?.['build'] ?? '')?.slice(1) ?? [];
+/** Libraries that the build copies into the package, which imports them as `#name`. */
+function bundled({ imports }: Manifest): string[] {
+  return Object.keys(imports ?? {}).map((name) => name.replace(/^#/, ''));
 }
 
 describe('the page about dependencies', () => {
