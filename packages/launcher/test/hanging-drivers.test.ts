@@ -38,7 +38,7 @@ async function used(id: string): Promise<void> {
 }
 
 it('a launch that never asked the cloud for anything is begun anew by the next launcher, and that is no failure', async () => {
-  spoilt = { getRequestHandler: () => ({ aliveLaunches: 1, launch: hangs, launchesComplete: () => false }) };
+  spoilt = { getRequestHandler: () => ({ launch: hangs, launchesComplete: () => false }) };
   const onlyOnce = { ...demo, 'launch-retries': 1 };
   const first = await world.launcher([onlyOnce], 'launcher1', drivers());
   const id = await world.during(world.requestor.submit(['small']));

@@ -80,8 +80,6 @@ export interface Provider extends ProviderNotifications {
 
   /** Called once, before everything else. A rejection is retried with back-off; meanwhile the provider serves nothing. */
   start(context: ProviderContext): Promise<void>;
-  /** Nothing is in progress at the moment: release what costs something to hold. */
-  idle?(): void;
   /** Start nothing new; abort what is in progress where it stands (it is resumed from what was saved). */
   stop(): void;
   /** Resolves once nothing runs any more, after `stop`. */
@@ -156,8 +154,6 @@ export interface NodeRequestHandlerNotifications {
 
 /** Does a provider's part of one request. */
 export interface NodeRequestHandler extends NodeRequestHandlerNotifications {
-  /** Launches that have not ended. */
-  readonly aliveLaunches: number;
   /**
    * Makes one instance. Resolves when the cloud says that it runs and has its addresses (whether one can log in is
    * checked by the caller). Rejects with a `DriverError`; what exists of the instance then is deleted by the caller,
@@ -166,12 +162,6 @@ export interface NodeRequestHandler extends NodeRequestHandlerNotifications {
   launch(launch: NodeLaunch): Promise<LaunchedInstance>;
   /** True when every launch of this handler has ended, well or not. */
   launchesComplete(): boolean;
-  /** Hook: whether the images of these labels are there. Default: yes. */
-  imagesAvailable?(labels: readonly string[]): Readiness;
-  /** Hook: whether the provider could ever hold these labels at the same time. Default: as `getQuotaLimits` says. */
-  hasProviderQuota?(labels: readonly string[], call: Call): Promise<boolean>;
-  /** Hook: whether there is room for one more node of the label right now. Default: as the quota ledger says. */
-  hasRemainingQuota?(label: string, call: Call): Promise<boolean>;
   /** Hook: whether this ready node may be used for the request. Default: yes. */
   checkReusableNode?(node: Node): boolean;
 }

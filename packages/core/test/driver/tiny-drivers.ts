@@ -320,9 +320,6 @@ class PlainProvider extends BaseTaskManagerProvider implements Provider {
   getRequestHandler(): NodeRequestHandler {
     let alive = 0;
     return {
-      get aliveLaunches() {
-        return alive;
-      },
       launchesComplete: () => alive === 0,
       launch: async (launch) => {
         alive += 1;

@@ -315,7 +315,7 @@ export const stopping: Chapter = {
       },
     },
     {
-      id: 'stop.idle',
+      id: 'stop.unused',
       since: '1.0',
       title: 'a provider that has nothing to do does nothing',
       text: 'Rounds are driven by need: without launches and deletions there are no lists, and no timers that tick. A call every ten minutes, to keep credentials or limits fresh, is not counted.',
@@ -325,7 +325,6 @@ export const stopping: Chapter = {
         const node = bench.node();
         const { externalId } = await bench.launched(node);
         await bench.cleanUp(node, externalId);
-        bench.provider.idle?.();
         const before = bench.process.apiCalls.length;
         await bench.pass(3_600_000);
         const made = bench.process.apiCalls.length - before;

@@ -22,10 +22,6 @@ export class StateMachineRequestHandler<L extends LabelConfig> implements NodeRe
 
   constructor(private readonly options: RequestHandlerOptions<L>) {}
 
-  get aliveLaunches(): number {
-    return this.alive;
-  }
-
   launchesComplete(): boolean {
     return this.alive === 0;
   }

@@ -90,7 +90,7 @@ export const callsDefects: Readonly<Record<string, Defect>> = {
     says: /was to fail, and did not|not ended/,
   },
   'stop.nothing-after': { changes: ticks(30_000, false), says: /that a provider left behind/ },
-  'stop.idle': { changes: ticks(60_000, true), says: /with nothing to do made/ },
+  'stop.unused': { changes: ticks(60_000, true), says: /with nothing to do made/ },
   'stop.any-time': {
     changes: providers((provider) => {
       let stops = 0;
