@@ -12,6 +12,7 @@
 import type { CallOptions, HeldLock, ZooKeeper } from '@nodepool/zookeeper';
 import type { ComponentData, ComponentKind, PoolComponentData } from './component.js';
 import type { Node, NodeData, NodeRequest, NodeRequestData } from '@nodepool/core';
+import type { CorruptRecord } from './errors.js';
 import type { ImageStore } from './image-api.js';
 
 /** All records of one ensemble. */
@@ -48,13 +49,6 @@ export interface Change<E> {
   readonly id: string;
   readonly before: E | undefined;
   readonly after: E | undefined;
-}
-
-/** A record that cannot be read: where, and why. */
-export interface CorruptRecord {
-  readonly path: string;
-  readonly reason: string;
-  readonly version: number;
 }
 
 export interface NodeEntry {

@@ -1,5 +1,12 @@
 /** Errors of the store. */
 
+/** A record that cannot be read: where, and why. */
+export interface CorruptRecord {
+  readonly path: string;
+  readonly reason: string;
+  readonly version: number;
+}
+
 /** The record was changed or removed, or its lock is not ours any more: the writer is no longer the owner. */
 export class LostOwnershipError extends Error {
   readonly code = 'lost-ownership';

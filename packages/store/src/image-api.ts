@@ -6,7 +6,7 @@
 
 import type { CallOptions, HeldLock } from '@nodepool/zookeeper';
 import type { ImageBuild, ImageBuildData, ImageBuildFailure, ImageUpload, ImageUploadData } from '@nodepool/core';
-import type { CorruptRecord } from './api.js';
+import type { CorruptRecord } from './errors.js';
 
 /** What names a build; every `ImageBuild` does. */
 export type BuildRef = Pick<ImageBuild, 'image' | 'id'>;

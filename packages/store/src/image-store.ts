@@ -11,7 +11,7 @@ import {
   type ImageUpload,
   type ImageUploadData,
 } from '@nodepool/core';
-import type { CorruptRecord } from './api.js';
+import type { CorruptRecord } from './errors.js';
 import type { StoreContext } from './context.js';
 import type {
   BuildingLock,

@@ -3,7 +3,6 @@ export * from './lists/age.js';
 export * from './lists/image-lists.js';
 export * from './lists/label-list.js';
 export {
-  chooseColumns,
   makeRecordList,
   toJsonObjects,
   UnknownFieldError,
@@ -13,7 +12,7 @@ export {
 } from './lists/record-list.js';
 export * from './lists/node-list.js';
 export * from './lists/request-list.js';
-export * from './lists/table.js';
+export { printable, toTable } from './lists/table.js';
 export * from './api.js';
 export * from './image-api.js';
 export { exportImageData, importImageData, parseImageData, type ImageData } from './image-data.js';
@@ -22,8 +21,19 @@ export * from './errors.js';
 export { Index } from './indexes.js';
 export type { Codec, Decoded, Source } from './codec/codec.js';
 export { decodeComponent, encodeComponent } from './codec/component.js';
-export * from './codec/image.js';
+export { buildCodec, uploadCodec } from './codec/image.js';
 export * from './codec/node.js';
 export * from './codec/request.js';
 export * from './open-store.js';
-export * from './paths.js';
+export {
+  ELECTIONS_ROOT,
+  IMAGES_ROOT,
+  REQUESTS_ROOT,
+  buildPath,
+  newRequestPath,
+  nodeLockPath,
+  nodePath,
+  requestLockPath,
+  requestPath,
+  uploadPath,
+} from './paths.js';

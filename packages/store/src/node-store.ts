@@ -11,11 +11,11 @@ import {
 import { nodeCodec } from './codec/node.js';
 import type { Source } from './codec/codec.js';
 import type { Node, NodeData } from '@nodepool/core';
-import type { Change, CorruptRecord, NodeEntry, NodeHandle, NodeStore } from './api.js';
+import { type CorruptRecord, CorruptRecordError, LostOwnershipError } from './errors.js';
+import type { Change, NodeEntry, NodeHandle, NodeStore } from './api.js';
 import type { Written } from './caches.js';
 import { isStale } from './commit.js';
 import { news, now, type StoreContext } from './context.js';
-import { CorruptRecordError, LostOwnershipError } from './errors.js';
 import { Index } from './indexes.js';
 import { OwnedNode } from './node-handle.js';
 import { claimOp, createOps, writtenBy, writtenPaths, type NodeClaim } from './node-claim.js';

@@ -3,7 +3,8 @@
 import type { TreeNode } from '@nodepool/zookeeper';
 import type { Codec, Source, Stated } from './codec/codec.js';
 import type { Logger } from '@nodepool/core';
-import type { Change, CorruptRecord } from './api.js';
+import type { CorruptRecord } from './errors.js';
+import type { Change } from './api.js';
 import { Index } from './indexes.js';
 import { Listeners } from './listeners.js';
 

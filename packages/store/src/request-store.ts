@@ -4,10 +4,10 @@ import { isZooKeeperError, type CallOptions, type TransactionOp } from '@nodepoo
 import { requestCodec } from './codec/request.js';
 import type { Source } from './codec/codec.js';
 import type { NodeData, NodeRequest, NodeRequestData } from '@nodepool/core';
-import type { AcceptedRequest, Change, CorruptRecord, NodeEntry, RequestEntry, RequestStore } from './api.js';
+import { type CorruptRecord, CorruptRecordError } from './errors.js';
+import type { AcceptedRequest, Change, NodeEntry, RequestEntry, RequestStore } from './api.js';
 import { isStale } from './commit.js';
 import { news, now, type StoreContext } from './context.js';
-import { CorruptRecordError } from './errors.js';
 import { Index } from './indexes.js';
 import { claimOp, createOps, writtenBy, writtenPaths, type NodeClaim } from './node-claim.js';
 import { isContended, type NodeRecords } from './node-store.js';

@@ -12,15 +12,14 @@ import type { RandomSource } from '../runtime/random.js';
 import type { TaskSupervisor } from '../runtime/tasks.js';
 import type { JsonObject, JsonValue } from '../model/json.js';
 import type { ExternalId, Node, Resources } from '../model/node.js';
+import type { Call } from './call.js';
 import type { ImageManager } from './images.js';
-import type { ProviderConfig, ProviderConfigContext } from './provider-config.js';
+import type { JsonSchema } from './json-schema.js';
+import type { Connection, ProviderConfig, ProviderConfigContext } from './provider-config.js';
 import type { QuotaInformation } from './quota.js';
 
 /** Version of this API. A driver names the version that it was written for in its package.json: `"nodepool": {"driver": "<name>", "api": 1}`. */
 export const DRIVER_API = 1;
-
-/** A JSON Schema (draft 2020-12 as ajv reads it). */
-export type JsonSchema = JsonObject;
 
 /** The default export (or the export `driver`) of a driver package. */
 export interface Driver {
@@ -32,15 +31,6 @@ export interface Driver {
   getProviderConfig(section: JsonObject, context: ProviderConfigContext): ProviderConfig;
   /** Makes a provider. Opens nothing yet: that is `Provider.start`. */
   getProvider(config: ProviderConfig): Provider;
-}
-
-/** What every call to a cloud carries. */
-export interface Call {
-  /** Aborts when nobody wants the result any more: stop, lost session, withdrawn request, deadline. */
-  readonly signal: AbortSignal;
-  /** `Clock.monotonic` milliseconds at which the call is given up. */
-  readonly deadline: number;
-  readonly log: Logger;
 }
 
 /** What a provider gets to live with. */
@@ -225,15 +215,6 @@ export interface LaunchedInstance {
   readonly connection?: Partial<Connection> | undefined;
   readonly driverData?: JsonValue;
   readonly slot?: number | undefined;
-}
-
-/** How to log into a node. */
-export interface Connection {
-  readonly type: string;
-  readonly port: number | JsonObject;
-  readonly username: string | null;
-  readonly pythonPath: string | null;
-  readonly shellType: string | null;
 }
 
 /** An instance as the cloud lists it. */

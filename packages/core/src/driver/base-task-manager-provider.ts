@@ -1,6 +1,7 @@
 /** For drivers that implement `Provider` themselves and make their remote calls through a task manager. */
 
-import type { Call, ProviderContext } from './api.js';
+import type { Call } from './call.js';
+import type { ProviderContext } from './api.js';
 import { DriverError } from './errors.js';
 import type { ProviderConfig } from './provider-config.js';
 import type { Task, TaskManager } from './task-manager.js';

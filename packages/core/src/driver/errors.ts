@@ -5,28 +5,11 @@
 
 import { inspect } from 'node:util';
 import { isError } from '../runtime/error-text.js';
+import type { DriverErrorCode, Outcome } from './error-codes.js';
 import { networkFailureOf } from './network-errors.js';
 
 /** Characters of a thrown value, other than an error, that its message contains. */
 const MAX_THROWN = 500;
-
-/** Whether the call that failed took effect in the cloud. */
-export type Outcome = 'not-applied' | 'applied' | 'unknown';
-
-export type DriverErrorCode =
-  | 'quota'
-  | 'capacity'
-  | 'throttled'
-  | 'not-found'
-  | 'conflict'
-  | 'configuration'
-  | 'auth'
-  | 'transient'
-  | 'timeout'
-  | 'instance-failed'
-  | 'keyscan'
-  | 'aborted'
-  | 'unexpected';
 
 export interface DriverErrorOptions {
   /** Default: what is usual for the code. */

@@ -1,7 +1,7 @@
 /** How images are uploaded to a provider: keys of its section that drivers with disk images have in common. */
 
 import type { JsonObject } from '../model/json.js';
-import type { JsonSchema } from './api.js';
+import type { JsonSchema } from './json-schema.js';
 import { millisecondsAt, stringAt } from './section.js';
 
 export interface ImageUploadSettings {

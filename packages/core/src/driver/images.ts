@@ -3,7 +3,7 @@
 import { createHash } from 'node:crypto';
 import type { JsonObject } from '../model/json.js';
 import type { ExternalId } from '../model/node.js';
-import type { Call } from './api.js';
+import type { Call } from './call.js';
 
 /** Tags of an image. Only all of them together identify one: upload ids are sequences per build and provider. */
 export const IMAGE_TAGS = [

@@ -1,6 +1,6 @@
 /** Failures of connections as Node.js throws them, from `fetch`, `node:http` and `node:net`. */
 
-import type { DriverErrorCode, Outcome } from './errors.js';
+import type { DriverErrorCode, Outcome } from './error-codes.js';
 
 export interface NetworkFailure {
   readonly code: Extract<DriverErrorCode, 'transient' | 'timeout' | 'configuration'>;

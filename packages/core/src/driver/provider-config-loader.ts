@@ -1,9 +1,8 @@
 /** Reads what providers of every driver have in common; a driver adds its own fields to that. */
 
 import type { JsonObject } from '../model/json.js';
-import type { Connection } from './api.js';
-import { loadImageUploadSettings } from './image-settings.js';
 import type {
+  Connection,
   ImageReference,
   LabelConfig,
   PoolConfig,
@@ -11,6 +10,7 @@ import type {
   ProviderConfigContext,
   ProviderDiskImage,
 } from './provider-config.js';
+import { loadImageUploadSettings } from './image-settings.js';
 import {
   DEFAULT_DRIVER,
   DEFAULT_LAUNCH_RETRIES,

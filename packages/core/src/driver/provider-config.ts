@@ -1,7 +1,6 @@
 /** Configuration of a provider as the launcher and the frameworks see it. Drivers extend these with their own fields. */
 
 import type { JsonObject } from '../model/json.js';
-import type { Connection } from './api.js';
 import type { ImageUploadSettings } from './image-settings.js';
 
 export interface ProviderConfig<L extends LabelConfig = LabelConfig> {
@@ -46,6 +45,15 @@ export interface PoolConfig<L extends LabelConfig = LabelConfig> {
 
 export type ImageReference =
   { readonly kind: 'diskimage'; readonly name: string } | { readonly kind: 'cloud-image'; readonly name: string };
+
+/** How to log into a node. */
+export interface Connection {
+  readonly type: string;
+  readonly port: number | JsonObject;
+  readonly username: string | null;
+  readonly pythonPath: string | null;
+  readonly shellType: string | null;
+}
 
 export interface LabelConfig {
   readonly name: string;

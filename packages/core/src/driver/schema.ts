@@ -4,7 +4,7 @@
  */
 
 import type { JsonObject } from '../model/json.js';
-import type { JsonSchema } from './api.js';
+import type { JsonSchema } from './json-schema.js';
 
 /** The keys that a driver adds to a kind of section. A key of the same name as a common one replaces that. */
 export interface SchemaPart {

@@ -5,7 +5,9 @@
 
 import type { JsonObject } from '../model/json.js';
 import type { ExternalId } from '../model/node.js';
-import type { Call, Driver, Instance, JsonSchema, ProviderContext, Resource } from './api.js';
+import type { Call } from './call.js';
+import type { Driver, Instance, ProviderContext, Resource } from './api.js';
+import type { JsonSchema } from './json-schema.js';
 import type { ImageManager } from './images.js';
 import type { LabelConfig, PoolConfig, ProviderConfig, ProviderConfigContext } from './provider-config.js';
 import type { QuotaInformation } from './quota.js';

@@ -5,17 +5,9 @@
 
 import type { JsonObject, JsonValue } from '../model/json.js';
 import type { ExternalId } from '../model/node.js';
-import type {
-  Call,
-  Driver,
-  Instance,
-  InstanceTags,
-  JsonSchema,
-  ProviderContext,
-  Readiness,
-  RequestInfo,
-  Resource,
-} from './api.js';
+import type { Call } from './call.js';
+import type { Driver, Instance, InstanceTags, ProviderContext, Readiness, RequestInfo, Resource } from './api.js';
+import type { JsonSchema } from './json-schema.js';
 import type { ImageManager } from './images.js';
 import type { LabelConfig, PoolConfig, ProviderConfig, ProviderConfigContext } from './provider-config.js';
 import type { QuotaInformation } from './quota.js';

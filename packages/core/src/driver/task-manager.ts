@@ -1,6 +1,6 @@
 /** Remote calls as tasks: one after another, at the configured rate. Implementation: `task-queue.ts`. */
 
-import type { Call } from './api.js';
+import type { Call } from './call.js';
 
 /** One remote call. */
 export interface Task<T> {

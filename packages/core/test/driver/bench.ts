@@ -3,7 +3,6 @@
 import type { VirtualClock } from '@nodepool/core/testing';
 import {
   TaskSupervisor,
-  seededRandom,
   silentLogger,
   type ApiCall,
   type Driver,
@@ -15,6 +14,7 @@ import {
   type ProviderConfig,
   type RequestInfo,
 } from '../../src/index.js';
+import { seededRandom } from '../../src/testing/index.js';
 import { tinyConfig } from './tiny-drivers.js';
 
 /** Id of the installation that nodes and images of these tests belong to. */

@@ -6,11 +6,11 @@ import {
   ConflictError,
   ThrottledError,
   TransientError,
-  seededRandom,
   type ExternalId,
   type JsonValue,
   type RandomSource,
 } from '../../src/index.js';
+import { seededRandom } from '../../src/testing/index.js';
 import { Bench, watch, type Watched } from './bench.js';
 import { TinyCloud, type Fault, type Operation } from './tiny-cloud.js';
 import { machineDriver, simpleDriver } from './tiny-drivers.js';

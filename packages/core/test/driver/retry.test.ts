@@ -8,11 +8,11 @@ import {
   networkCauseOf,
   DriverError,
   retryPassing,
-  seededRandom,
   ThrottledError,
   TransientError,
   type DriverErrorCode,
 } from '../../src/index.js';
+import { seededRandom } from '../../src/testing/index.js';
 
 describe('a call that is repeated', () => {
   const bench = () => {

@@ -4,7 +4,6 @@ import { expect, it } from '@jest/globals';
 import { VirtualClock } from '@nodepool/core/testing';
 import {
   AuthError,
-  seededRandom,
   silentLogger,
   silentMetrics,
   startProvider,
@@ -13,6 +12,7 @@ import {
   type Logger,
   type Provider,
 } from '../../src/index.js';
+import { seededRandom } from '../../src/testing/index.js';
 
 it('a stack is logged once for an unforeseen error, and never for one that the driver explains', async () => {
   const failures = [

@@ -2,16 +2,8 @@
 
 import { VirtualClock } from '@nodepool/core/testing';
 import { describe, expect, it } from '@jest/globals';
-import {
-  backOffMs,
-  Emitter,
-  Latch,
-  seededRandom,
-  ThrottledError,
-  TimerQueue,
-  untilAborted,
-  withDeadline,
-} from '../../src/index.js';
+import { backOffMs, Emitter, Latch, ThrottledError, TimerQueue, untilAborted, withDeadline } from '../../src/index.js';
+import { seededRandom } from '../../src/testing/index.js';
 
 const never = (): Promise<never> => new Promise(() => undefined);
 

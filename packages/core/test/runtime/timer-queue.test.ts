@@ -2,7 +2,7 @@
 
 import { VirtualClock } from '@nodepool/core/testing';
 import { describe, expect, it } from '@jest/globals';
-import { seededRandom } from '../../src/index.js';
+import { seededRandom } from '../../src/testing/index.js';
 import { TimerQueue } from '../../src/runtime/timer-queue.js';
 
 describe('a timer queue', () => {

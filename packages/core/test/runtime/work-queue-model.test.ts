@@ -3,7 +3,8 @@
 import { VirtualClock } from '@nodepool/core/testing';
 import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
-import { seededRandom, silentLogger, TaskSupervisor, WorkQueue, type Reconciled } from '../../src/index.js';
+import { silentLogger, TaskSupervisor, WorkQueue, type Reconciled } from '../../src/index.js';
+import { seededRandom } from '../../src/testing/index.js';
 
 const KEYS = ['a', 'b', 'c', 'd'] as const;
 type Key = (typeof KEYS)[number];

@@ -3,7 +3,6 @@
 import { VirtualClock } from '@nodepool/core/testing';
 import { describe, expect, it } from '@jest/globals';
 import {
-  seededRandom,
   silentLogger,
   TaskSupervisor,
   WorkQueue,
@@ -11,6 +10,7 @@ import {
   type Reconciled,
   type WorkQueueOptions,
 } from '../../src/index.js';
+import { seededRandom } from '../../src/testing/index.js';
 
 /** A queue whose reconciliations end when the test says so. */
 class Workshop {

@@ -5,12 +5,17 @@ import { connect as connectTls } from 'node:tls';
 import { systemClock } from '../clock.js';
 import { ConnectionLostError, ZooKeeperError } from '../errors.js';
 import { FrameDecoder, type FrameHandler } from './frame-decoder.js';
-import type { TlsSettings } from './options.js';
 import type { Endpoint } from './server-list.js';
 import { explainTlsError, tlsMaterialError, type TlsContext } from './tls-errors.js';
 
 /** A chunk of this size may be followed at once by more: it is a full record of TLS, or up to a full buffer of TCP. */
 const LARGE_CHUNK_BYTES = 16 * 1024;
+
+/** TLS material as bytes. Files are read again for every connection, so that renewed certificates are taken up. */
+export interface TlsSettings {
+  readonly servername: string | undefined;
+  material(): { readonly ca?: Buffer; readonly cert?: Buffer; readonly key?: Buffer };
+}
 
 export interface ConnectionHandler {
   /** The connection is made (with TLS: and encrypted). */

@@ -6,10 +6,9 @@
 import type { WatchEvent } from '../api.js';
 import type { Clock, Timer } from '../clock.js';
 import { ConnectionLostError, type ZooKeeperError } from '../errors.js';
-import { describeEndpoint, type OpenWire, type Wire } from './connection.js';
+import { describeEndpoint, type OpenWire, type Wire, type TlsSettings } from './connection.js';
 import { JuteReader } from './jute-reader.js';
 import { Fifo } from './fifo.js';
-import type { TlsSettings } from './options.js';
 import type { Outlet } from './pipeline.js';
 import { pingFrame } from './operations.js';
 import { readConnectResponse, readWatchEvent, SpecialXid, type ConnectResponse } from './protocol.js';

@@ -3,7 +3,7 @@
 import { readFileSync } from 'node:fs';
 import { systemClock, type Clock } from '../clock.js';
 import { InvalidArgumentError } from '../errors.js';
-import { openConnection, type OpenWire } from './connection.js';
+import { openConnection, type OpenWire, type TlsSettings } from './connection.js';
 import { Chroot } from './paths.js';
 import { parseServers, type ServerAddress } from './server-list.js';
 
@@ -64,12 +64,6 @@ export interface ClientOptions {
   readonly clock?: Clock;
   /** Uniform in [0, 1). Default `Math.random`. */
   readonly random?: { next(): number };
-}
-
-/** TLS material as bytes. Files are read again for every connection, so that renewed certificates are taken up. */
-export interface TlsSettings {
-  readonly servername: string | undefined;
-  material(): { readonly ca?: Buffer; readonly cert?: Buffer; readonly key?: Buffer };
 }
 
 /** Options with every default filled in. */

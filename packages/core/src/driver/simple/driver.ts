@@ -2,7 +2,8 @@
 
 import type { JsonValue } from '../../model/json.js';
 import type { ExternalId } from '../../model/node.js';
-import type { Call, Driver, Instance, ProviderContext, Resource } from '../api.js';
+import type { Call } from '../call.js';
+import type { Driver, Instance, ProviderContext, Resource } from '../api.js';
 import { DriverError } from '../errors.js';
 import type { ImageManager } from '../images.js';
 import type { LabelConfig, ProviderConfig } from '../provider-config.js';

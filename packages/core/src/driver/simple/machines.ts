@@ -2,7 +2,7 @@
 
 import { type JsonValue, isJsonObject } from '../../model/json.js';
 import type { ExternalId } from '../../model/node.js';
-import type { Call } from '../api.js';
+import type { Call } from '../call.js';
 import { DriverError, InstanceFailedError, toDriverError, TransientError } from '../errors.js';
 import type { Advance, CreateRequest, Listing, MachineCall, StateMachine } from '../state-machine-api.js';
 import { AttemptLookup, ListingPatience } from '../state-machine/attempt-lookup.js';

@@ -5,7 +5,7 @@ import { linkSignals } from '../../runtime/abort.js';
 import { abortReason } from '../../runtime/clock.js';
 import { withDeadline } from '../../runtime/deadline.js';
 import type { TimerQueue } from '../../runtime/timer-queue.js';
-import type { Call } from '../api.js';
+import type { Call } from '../call.js';
 import { AbortedError, TimeoutError, toDriverError } from '../errors.js';
 
 /** The calls under way; `stop` ends them. */

@@ -3,7 +3,8 @@
 import type { Logger } from '../../runtime/logger.js';
 import { abortReason, type Clock, type Timer } from '../../runtime/clock.js';
 import type { TimerQueue } from '../../runtime/timer-queue.js';
-import type { Call, Instance, WorkInProgress } from '../api.js';
+import type { Call } from '../call.js';
+import type { Instance, WorkInProgress } from '../api.js';
 import { AbortedError, DriverError, TimeoutError, toDriverError } from '../errors.js';
 import type { Advance, MachineCall, StateMachine } from '../state-machine-api.js';
 import type { ListingFeed, ListingWaiter } from './listing-feed.js';

@@ -2,7 +2,7 @@
 
 import type { ExternalId } from '../../model/node.js';
 import type { Clock } from '../../runtime/clock.js';
-import type { Call } from '../api.js';
+import type { Call } from '../call.js';
 import { logCloudDeletion } from '../cloud-deletion.js';
 import { toDriverError } from '../errors.js';
 import { isImageOfUpload, type ImageManager, type ImageUploadRequest, type ListedImage } from '../images.js';

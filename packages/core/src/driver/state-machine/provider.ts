@@ -3,8 +3,8 @@
 import { sleep } from '../../runtime/clock.js';
 import { TimerQueue } from '../../runtime/timer-queue.js';
 import type { Node } from '../../model/node.js';
+import type { Call } from '../call.js';
 import type {
-  Call,
   Instance,
   LeakRound,
   NodeCleanup,
