@@ -101,6 +101,13 @@ describe('with a ZooKeeper', () => {
     expect(stackLines(log())).toEqual([]);
   });
 
+  it('a builder says that it needs a folder for images', async () => {
+    const { program, log } = await start('builder', 'builder-folder', zooKeeper.servers);
+    expect(await program.ends(PATIENCE_MS)).toEqual({ code: 1, signal: null });
+    expect(log()).toContain('nodepool-builder cannot start: images-dir is not in the configuration');
+    expect(stackLines(log())).toEqual([]);
+  });
+
   it('a launcher names the address that another program listens on', async () => {
     const [, port = ''] = zooKeeper.servers.split(':');
     const webapp = { listen_address: '127.0.0.1', port: Number(port) };

@@ -53,7 +53,12 @@ export interface DaemonRun {
 }
 
 /** Codes of errors whose messages tell the operator what to do; a stack would only hide them. */
-const FORESEEN: ReadonlySet<string | undefined> = new Set(['zookeeper-chroot', 'tls-files', 'web-endpoint']);
+const FORESEEN: ReadonlySet<string | undefined> = new Set([
+  'zookeeper-chroot',
+  'tls-files',
+  'web-endpoint',
+  'images-dir',
+]);
 
 /** Runs until a signal says stop. Exit codes: 0 stopped, 1 could not start. */
 export async function runDaemon(run: DaemonRun): Promise<number> {
