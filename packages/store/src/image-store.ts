@@ -235,7 +235,12 @@ export class ImageRecords implements ImageStore {
 
   /** True: what this answers for the image has changed. */
   private put(place: ImagePlace, znode: TreeNode, isNew: boolean): boolean {
-    if (place.kind === 'contender') return isNew && this.contend(place.lock, 1);
+    if (place.kind === 'foreign' && isNew) {
+      const message =
+        'A znode below a lock of a disk image is no contender, so the lock counts as held: remove the znode';
+      this.context.log.warn(message, { path: znode.path });
+    }
+    if (place.kind === 'contender' || place.kind === 'foreign') return isNew && this.contend(place.lock, 1);
     const image = this.imageOf(place.image);
     const changedAt = znode.stat.mtime / 1000;
     switch (place.kind) {
@@ -266,7 +271,7 @@ export class ImageRecords implements ImageStore {
 
   /** True: what this answers for the image has changed. */
   private remove(place: ImagePlace, path: string): boolean {
-    if (place.kind === 'contender') return this.contend(place.lock, -1);
+    if (place.kind === 'contender' || place.kind === 'foreign') return this.contend(place.lock, -1);
     const image = this.imageOf(place.image);
     this.unreadable.delete(path);
     switch (place.kind) {

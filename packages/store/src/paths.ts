@@ -162,8 +162,8 @@ export function placeOfRequestLock(path: string): RecordPlace | undefined {
 export type ImagePlace =
   | { readonly kind: 'image' | 'pause' | 'build-request' | 'last-failure'; readonly image: string }
   | { readonly kind: 'build'; readonly image: string; readonly id: string }
-  /** Of one of the locks of the image. `lock`: path of the lock directory. */
-  | { readonly kind: 'contender'; readonly image: string; readonly lock: string }
+  /** Child of one of the locks of the image, foreign if it is no contender. `lock`: path of the lock directory. */
+  | { readonly kind: 'contender' | 'foreign'; readonly image: string; readonly lock: string }
   | {
       readonly kind: 'upload';
       readonly image: string;
@@ -172,12 +172,15 @@ export type ImagePlace =
       readonly id: string;
     };
 
+/** The directory of a lock for building an image, of a build, for uploading a build, or of an upload. */
+const IMAGE_LOCK = /^\/nodepool\/images\/[^/]+\/builds\/([^/]+\/(providers\/[^/]+\/images\/([^/]+\/)?)?)?lock$/;
+
 /** Undefined: nothing that is remembered, e.g. the directory of a lock. */
 export function placeOfImage(path: string): ImagePlace | undefined {
   const [image, second, id, third, provider, fourth, upload, ...more] = path.slice(IMAGES_ROOT.length + 1).split('/');
   if (image === undefined || image === '') return undefined;
   const parent = path.slice(0, path.lastIndexOf('/'));
-  if (parent.endsWith('/lock') && isContender(path)) return { kind: 'contender', image, lock: parent };
+  if (IMAGE_LOCK.test(parent)) return { kind: isContender(path) ? 'contender' : 'foreign', image, lock: parent };
   if (more.length > 0) return undefined;
   if (second === undefined) return { kind: 'image', image };
   if (id === undefined) {

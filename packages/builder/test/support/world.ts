@@ -101,7 +101,7 @@ export class World {
   async builder(site: Site, machine = this.machine()): Promise<RunningBuilder> {
     const zk = this.server.connect({ sessionTimeoutMs: SESSION_TIMEOUT_MS });
     const { clock, random, log } = this;
-    const store = openStore(zk, { clock, random, identifier: machine.name });
+    const store = openStore(zk, { clock, random, identifier: machine.name, log });
     const failures: string[] = [];
     const tasks = new TaskSupervisor(clock, (name, error) => failures.push(`${name}: ${String(error)}`));
     const dib = new ScriptedDib(machine.disk, clock);
