@@ -1,6 +1,12 @@
 /** The lists of uploads, of builds, and of what is asked of images. Names and order are those of the existing Nodepool. */
 
-import type { JsonValue, ImageBuild, ImageBuildFailure, ImageUpload } from '@nodepool/core';
+import {
+  isUsableUpload,
+  type ImageBuild,
+  type ImageBuildFailure,
+  type ImageUpload,
+  type JsonValue,
+} from '@nodepool/core';
 import type { ImageStore } from '../image-api.js';
 import { formatAge } from './age.js';
 import { makeRecordList, type ColumnChoice, type ListColumn, type RecordList } from './record-list.js';
@@ -12,7 +18,10 @@ export interface ImageListOptions {
   readonly now: number;
 }
 
-/** All uploads, by image and the age of the builds. Throws `UnknownFieldError`. */
+/**
+ * All uploads, by image and the age of the builds. The state of a ready one is `gone` while its image is not in the cloud.
+ * Throws `UnknownFieldError`.
+ */
 export function imageList(
   images: Pick<ImageStore, 'images' | 'builds' | 'uploads'>,
   options: ImageListOptions,
@@ -29,7 +38,11 @@ export function imageList(
     { field: 'image', header: 'Image', value: ({ image }) => image },
     { field: 'external_name', header: 'Provider Image Name', value: ({ external_name: name }) => name },
     { field: 'external_id', header: 'Provider Image ID', value: ({ external_id: id }) => id },
-    { field: 'state', header: 'State', value: ({ state }) => state },
+    {
+      field: 'state',
+      header: 'State',
+      value: (upload) => (upload.state === 'ready' && !isUsableUpload(upload) ? 'gone' : upload.state),
+    },
     since('age', 'Age', options.now, ({ state_time: time }) => time),
     {
       field: 'progress',

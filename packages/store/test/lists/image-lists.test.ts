@@ -110,6 +110,16 @@ describe('the list of uploads', () => {
     ]);
   });
 
+  it('shows a ready upload as gone while its image is not in the cloud', () => {
+    const states = (['ready', 'deleting'] as const).flatMap((state) =>
+      [false, true, undefined].map((listed) => upload({ state, ...(listed === undefined ? {} : { listed }) })),
+    );
+    const listed = imageList(images({ builds: [build({})], uploads: states }), SOON);
+    const shown = toJsonObjects(listed).map(({ state }) => state);
+    expect(shown).toEqual(['gone', 'ready', 'ready', 'deleting', 'deleting', 'deleting']);
+    expect(rows(listed)[1]).toContain('| image-1 | gone |');
+  });
+
   it('gives every field in JSON, the age as the unix seconds of the last change', () => {
     const listed = toJsonObjects(imageList(known, ALL));
     expect(listed[0]).toEqual({
