@@ -4,7 +4,7 @@ import js from '@eslint/js';
 import tseslint from 'typescript-eslint';
 import { importDirection } from './tooling/eslint/import-direction.mjs';
 
-const inPackage = existsSync('tsconfig.json');
+const inPackage = !existsSync('pnpm-workspace.yaml');
 
 // In the root, one program has the sources of all packages, so that each file is parsed and checked once. The browser's
 // types differ, hence those programs of their own.

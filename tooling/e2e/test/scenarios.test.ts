@@ -5,7 +5,7 @@
  */
 
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { conditionMet, type Program, type RequestorResult, type RunningRequestor } from '@nodepool/harness';
+import { type Program, type RequestorResult, type RunningRequestor } from '@nodepool/harness';
 import { sleep, systemClock } from '@nodepool/core';
 import { Site, type LauncherSetup } from './site.js';
 
@@ -16,8 +16,6 @@ const TIMEOUT_MS = LONG ? 1_800_000 : 900_000;
 const DEADLINE_MS = 240_000;
 /** Longer than the session of a launcher, which is 4 s here. */
 const TOO_LONG_MS = 7000;
-/** An instance whose creator died before it could say so is found by the second clean-up round. */
-const LEAKS_GONE_MS = 240_000;
 
 describe('a site', () => {
   let site: Site;
@@ -52,20 +50,10 @@ describe('a site', () => {
     }
   }
 
-  /** Resolves once so many records of nodes exist. */
-  async function nodesExist(witness: Program, count: number): Promise<void> {
-    await witness.while('launches nodes', DEADLINE_MS, (signal) =>
-      conditionMet(site.zooKeeper, '/nodepool/nodes', signal, async () => {
-        const { children } = await site.zooKeeper.children('/nodepool/nodes');
-        return children.length >= count;
-      }),
-    );
-  }
-
   /** Resolves with true once nodes are being made, with false when all that was asked for has been served. */
   async function busy(witness: Program): Promise<boolean> {
     const served = Promise.all(requestors.map(({ result }) => result)).then(() => false);
-    return Promise.race([served, nodesExist(witness, 3).then(() => true)]);
+    return Promise.race([served, site.nodesExist(witness, 3).then(() => true)]);
   }
 
   async function expectAllServed(requests: number): Promise<void> {
@@ -82,14 +70,7 @@ describe('a site', () => {
   async function expectNothingLeft(witness: Program): Promise<void> {
     await site.clean(witness);
     expect(await site.leftovers()).toEqual([]);
-    // Clouds tell nobody what was forgotten in them.
-    const until = systemClock.monotonic() + LEAKS_GONE_MS;
-    let left = await site.instances(endpoint);
-    while (left.length > 0 && systemClock.monotonic() < until) {
-      await sleep(systemClock, 1000);
-      left = await site.instances(endpoint);
-    }
-    expect(left).toEqual([]);
+    await site.noInstances(witness, endpoint);
   }
 
   it(
@@ -109,7 +90,7 @@ describe('a site', () => {
     async () => {
       const launcher = await site.launcher(setup);
       await load(10);
-      await nodesExist(launcher, 10);
+      await site.nodesExist(launcher, 10);
       for (let round = 0; round < SIZE.rounds; round += 1) await site.restartZooKeeper();
       await expectAllServed(10);
       await expectNothingLeft(launcher);

@@ -1,10 +1,8 @@
 /** Launchers that share a ZooKeeper and a cloud, and what is left when one of them goes. */
 
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { conditionMet, type Program } from '@nodepool/harness';
+import type { Program } from '@nodepool/harness';
 import { Site } from './site.js';
-
-const DEADLINE_MS = 240_000;
 
 describe('two launchers', () => {
   let site: Site;
@@ -20,16 +18,6 @@ describe('two launchers', () => {
   });
 
   const launcher = (): Promise<Program> => site.launcher({ providers: [{ endpoint }] });
-
-  /** Resolves once at least `count` nodes exist, that is: while their instances boot. */
-  async function nodesExist(witness: Program, count: number): Promise<void> {
-    await witness.while('launches nodes', DEADLINE_MS, (signal) =>
-      conditionMet(site.zooKeeper, '/nodepool/nodes', signal, async () => {
-        const { children } = await site.zooKeeper.children('/nodepool/nodes');
-        return children.length >= count;
-      }),
-    );
-  }
 
   it('serve the requests between them, and hand no node out twice', async () => {
     await launcher();
@@ -54,7 +42,7 @@ describe('two launchers', () => {
       '20',
       '--wait-deleted',
     );
-    await nodesExist(first, 20);
+    await site.nodesExist(first, 20);
     const second = await launcher();
     await first.kill();
 
@@ -77,7 +65,7 @@ describe('two launchers', () => {
       '20',
       '--wait-deleted',
     );
-    await nodesExist(first, 20);
+    await site.nodesExist(first, 20);
     const second = await launcher();
 
     expect(await first.stop()).toEqual({ code: 0, signal: null });
@@ -92,7 +80,7 @@ describe('two launchers', () => {
   it('may be the same one, killed and started again', async () => {
     const killed = await launcher();
     const requestor = await site.requestor('--labels', 'debian,debian', '--wait-deleted');
-    await nodesExist(killed, 2);
+    await site.nodesExist(killed, 2);
     await killed.kill();
     const started = await launcher();
 

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { expect } from '@jest/globals';
 import { freePorts, startZooKeeper, type RunningZooKeeper } from '@nodepool/dev-zookeeper';
 import {
+  conditionMet,
   exampleConfig,
   labelsOffered,
   noNodesLeft,
@@ -19,7 +20,7 @@ import {
   type RunningRequestor,
   type ZooKeeperAddress,
 } from '@nodepool/harness';
-import { connect, isZooKeeperError, type ZooKeeper } from '@nodepool/zookeeper';
+import { connect, isZooKeeperError, sleep, systemClock, type ZooKeeper } from '@nodepool/zookeeper';
 
 export const LABELS = ['debian', 'fedora'] as const;
 
@@ -29,6 +30,8 @@ const LOGS = join(__dirname, '..', 'logs');
 const SESSION_TIMEOUT_S = 4;
 const START_DEADLINE_MS = 180_000;
 const CLEAN_DEADLINE_MS = 240_000;
+/** Time between two listings of a cloud, milliseconds. */
+const LIST_EVERY_MS = 250;
 
 export interface LauncherSetup {
   readonly providers?: readonly ExampleProvider[];
@@ -142,6 +145,23 @@ export class Site {
   /** Resolves once no record of a node is left. */
   async clean(launcher: Program): Promise<void> {
     await launcher.while('deletes all nodes', CLEAN_DEADLINE_MS, (signal) => noNodesLeft(this.zooKeeper, signal));
+  }
+
+  /** Resolves once at least `count` records of nodes exist. */
+  async nodesExist(witness: Program, count: number): Promise<void> {
+    await witness.while('launches nodes', CLEAN_DEADLINE_MS, (signal) =>
+      conditionMet(this.zooKeeper, '/nodepool/nodes', signal, async () => {
+        const { children } = await this.zooKeeper.children('/nodepool/nodes');
+        return children.length >= count;
+      }),
+    );
+  }
+
+  /** Resolves once an example cloud has no instance. Clouds notify nobody of a deletion. */
+  async noInstances(witness: Program, endpoint: string): Promise<void> {
+    await witness.while('deletes all instances', CLEAN_DEADLINE_MS, async (signal) => {
+      while ((await this.instances(endpoint)).length > 0) await sleep(systemClock, LIST_EVERY_MS, signal);
+    });
   }
 
   /** Names of the instances that an example cloud has; those that are gone do not count. */

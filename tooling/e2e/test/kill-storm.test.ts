@@ -1,0 +1,66 @@
+/**
+ * A launcher that is killed again and again while its pool works at its limit: an observer never sees more records or
+ * instances than `max-servers`, every request is fulfilled, and nothing is left. `pnpm scenario` runs the long version.
+ */
+
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { seededRandom } from '@nodepool/core/testing';
+import { sleep, systemClock } from '@nodepool/zookeeper';
+import { Observer } from './observer.js';
+import { Site, type LauncherSetup } from './site.js';
+
+const LONG = process.env['NODEPOOL_SCENARIO'] === 'long';
+const { kills, requests } = LONG ? { kills: 20, requests: 150 } : { kills: 3, requests: 20 };
+const TIMEOUT_MS = 1_800_000;
+/** More than the pool may have, so that it is always at its limit. */
+const PARALLEL = 14;
+/** A launcher lives for at most this long after it has registered its pool. */
+const LONGEST_LIFE_MS = 2500;
+const FAULTS = ['failed-instances=0.1', 'create-errors=0.05', 'lost-answers=0.05'];
+
+describe.each(LONG ? [8, 9] : [8])('a pool of %d nodes', (maxServers) => {
+  let site: Site;
+
+  beforeEach(async () => {
+    site = await Site.start({ maxSessionTimeout: 60_000 });
+  }, TIMEOUT_MS);
+
+  afterEach(async () => {
+    await site.stop();
+  }, TIMEOUT_MS);
+
+  it(
+    `keeps to its limit while ${kills} launchers are killed`,
+    async () => {
+      const random = seededRandom(maxServers);
+      const endpoint = await site.cloud(['boot-time=[0.2,1]', ...FAULTS.map((fault) => `faults.${fault}`)]);
+      // A failed launch must not fail its request, however many there are in a row.
+      const more = { 'launch-retries': 20 };
+      const setup: LauncherSetup = { providers: [{ endpoint, maxServers, more }] };
+      let launcher = await site.launcher(setup);
+      const observer = new Observer(site, endpoint);
+      const load = ['--requests', String(requests), '--parallel', String(PARALLEL), '--wait-deleted'];
+      const requestor = await site.requestor('--labels', 'debian', ...load, '--timeout', String(TIMEOUT_MS / 1000));
+
+      for (let kill = 0; kill < kills; kill += 1) {
+        await Promise.race([requestor.result, site.nodesExist(launcher, maxServers - 1)]);
+        await sleep(systemClock, random.next() * LONGEST_LIFE_MS);
+        await launcher.kill();
+        launcher = await site.launcher(setup);
+      }
+
+      const { exitCode, summary } = await requestor.result;
+      expect(summary).toMatchObject({ outcomes: { fulfilled: requests }, problems: [] });
+      expect(exitCode).toBe(0);
+      await site.clean(launcher);
+      await site.noInstances(launcher, endpoint);
+      expect(await site.leftovers()).toEqual([]);
+      const most = await observer.stop();
+      expect(most.records).toBeLessThanOrEqual(maxServers);
+      expect(most.instances).toBeLessThanOrEqual(maxServers);
+      // The pool was at its limit, else nothing was tested.
+      expect(most.records).toBe(maxServers);
+    },
+    TIMEOUT_MS,
+  );
+});
