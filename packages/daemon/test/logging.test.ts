@@ -1,4 +1,4 @@
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
@@ -293,6 +293,21 @@ describe('log files', () => {
     expect(await readFile(file, 'utf8')).toBe('');
     await expect(readFile(`${file}.3`)).rejects.toThrow('ENOENT');
     expect(linesOf(stderr)).toEqual([]);
+  });
+
+  it('have every line once, in order, however often they are put aside', async () => {
+    const file = join(folder, 'l.log');
+    const log = createLogger({ config: await yaml(`destinations: [{file: ${file}, max-bytes: 2000, keep: 100}]`) });
+    for (let index = 0; index < 3000; index += 1) {
+      log.info(`line ${index}`);
+      if (index % 100 === 0) await new Promise((resolve) => setImmediate(resolve));
+    }
+    await log.close();
+    const names = (await readdir(folder)).sort((a, b) => Number(b.split('.')[2] ?? 0) - Number(a.split('.')[2] ?? 0));
+    const texts = await Promise.all(names.map((name) => readFile(join(folder, name), 'utf8')));
+    const numbers = [...texts.join('').matchAll(/: line (\d+)$/gm)].map(([, number]) => Number(number));
+    expect(names.length).toBeGreaterThan(3);
+    expect(numbers).toEqual(Array.from({ length: 3000 }, (_, index) => index));
   });
 
   it('do not stop the program when the disk is full, and say so once', async () => {

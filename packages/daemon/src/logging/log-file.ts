@@ -3,11 +3,10 @@
  * Winston's own file transport loses lines when it rotates, and never writes again, nor finishes, after a failed write.
  */
 
-import { close, closeSync, fstatSync, open, openSync, write } from 'node:fs';
-import { rename, rm } from 'node:fs/promises';
+import { appendFile, closeSync, existsSync, fstatSync, openSync, renameSync, rmSync } from 'node:fs';
 import { Writable } from 'node:stream';
 import { promisify } from 'node:util';
-import { errorCodeOf, reasonOf } from '@nodepool/core';
+import { reasonOf } from '@nodepool/core';
 
 /** When to put a file aside: as `<file>.1`, the one before as `<file>.2`, and so on. */
 export interface LogRotation {
@@ -27,14 +26,12 @@ export class LogFileError extends Error {
   }
 }
 
-const writeAsync = promisify(write);
-const closeAsync = promisify(close);
-const openAsync = promisify(open);
+const append = promisify(appendFile);
 
-/** Lines that wait for a disk that does not answer take no more memory than this. */
+/** Bytes of lines that may wait for a disk that does not answer. */
 const MAX_WAITING_BYTES = 64 * 1024 * 1024;
 
-/** Never fails once it is open: `onProblem` hears of lines that were lost, once per series of failures, and of the end of it. */
+/** Never fails once it is open: `onProblem` is called once per series of failures, and with the number of lost lines at its end. */
 export class LogFile extends Writable {
   private descriptor: number;
   private size: number;
@@ -63,14 +60,12 @@ export class LogFile extends Writable {
     return false;
   }
 
-  override _write(chunk: string, _encoding: string, done: () => void): void {
-    void this.put(chunk, 1).then(done);
+  override _write(line: string, _encoding: string, done: () => void): void {
+    void this.put(line, 1).then(done);
   }
 
-  override _writev(chunks: { chunk: string }[], done: () => void): void {
-    let text = '';
-    for (const { chunk } of chunks) text += chunk;
-    void this.put(text, chunks.length).then(done);
+  override _writev(lines: { chunk: string }[], done: () => void): void {
+    void this.put(lines.map(({ chunk }) => chunk).join(''), lines.length).then(done);
   }
 
   override _final(done: () => void): void {
@@ -84,57 +79,38 @@ export class LogFile extends Writable {
 
   private async put(text: string, lines: number): Promise<void> {
     try {
-      const bytes = Buffer.from(text);
-      for (let offset = 0; offset < bytes.length;) {
-        offset += (await writeAsync(this.descriptor, bytes, offset)).bytesWritten;
-      }
-      this.size += bytes.length;
+      await append(this.descriptor, text);
     } catch (error) {
       this.lose(lines, error);
       return;
     }
-    if (this.failing) this.recovered();
-    if (this.rotation === undefined || this.size < this.rotation.maxBytes) return;
+    if (this.failing) this.onProblem(`the log file ${this.file} can be written again; ${this.lost} lines were lost`);
+    this.failing = false;
+    this.lost = 0;
+    this.size += Buffer.byteLength(text);
+    if (this.rotation !== undefined && this.size >= this.rotation.maxBytes) this.rotate(this.rotation);
+  }
+
+  /** If it fails, what was open stays open, and lines go on into the large file. */
+  private rotate({ keep }: LogRotation): void {
     try {
-      await this.rotate(this.rotation);
+      for (let index = keep - 1; index >= 1; index -= 1) {
+        const before = index === 1 ? this.file : `${this.file}.${index - 1}`;
+        if (existsSync(before)) renameSync(before, `${this.file}.${index}`);
+      }
+      if (keep === 1) rmSync(this.file, { force: true });
+      const fresh = openSync(this.file, 'a');
+      closeSync(this.descriptor);
+      this.descriptor = fresh;
+      this.size = 0;
     } catch (error) {
-      // What was open stays open: lines go on into the large file.
       this.lose(0, error);
     }
   }
 
-  private async rotate({ keep }: LogRotation): Promise<void> {
-    // Each takes the place of the one before it; the oldest is replaced.
-    for (let index = keep - 2; index >= 1; index -= 1) {
-      await renameIfThere(`${this.file}.${index}`, `${this.file}.${index + 1}`);
-    }
-    if (keep > 1) await renameIfThere(this.file, `${this.file}.1`);
-    else await rm(this.file, { force: true });
-    const fresh = await openAsync(this.file, 'a');
-    const before = this.descriptor;
-    this.descriptor = fresh;
-    this.size = 0;
-    await closeAsync(before);
-  }
-
   private lose(lines: number, error: unknown): void {
     this.lost += lines;
-    if (this.failing) return;
+    if (!this.failing) this.onProblem(new LogFileError(this.file, error).message);
     this.failing = true;
-    this.onProblem(new LogFileError(this.file, error).message);
-  }
-
-  private recovered(): void {
-    this.onProblem(`the log file ${this.file} can be written again; ${this.lost} lines were lost`);
-    this.failing = false;
-    this.lost = 0;
-  }
-}
-
-async function renameIfThere(from: string, to: string): Promise<void> {
-  try {
-    await rename(from, to);
-  } catch (error) {
-    if (errorCodeOf(error) !== 'ENOENT') throw error;
   }
 }

@@ -146,9 +146,9 @@ function safeJson(value: unknown): string {
 
 function jsonReplacer(_key: string, value: unknown): unknown {
   if (typeof value === 'bigint' || typeof value === 'symbol') return String(value);
+  if (typeof value !== 'object' || value === null) return value;
   if (isError(value)) return `${value.name}: ${value.message}`;
   if (value instanceof Map)
     return Object.fromEntries([...value].map(([key, entry]) => [String(key), entry as unknown]));
-  if (value instanceof Set) return [...(value as Set<unknown>)];
-  return value;
+  return value instanceof Set ? [...(value as Set<unknown>)] : value;
 }
