@@ -306,7 +306,7 @@ describe('log files', () => {
     const names = (await readdir(folder)).sort((a, b) => Number(b.split('.')[2] ?? 0) - Number(a.split('.')[2] ?? 0));
     const texts = await Promise.all(names.map((name) => readFile(join(folder, name), 'utf8')));
     const numbers = [...texts.join('').matchAll(/: line (\d+)$/gm)].map(([, number]) => Number(number));
-    expect(names.length).toBeGreaterThan(3);
+    expect(names.length).toBeGreaterThan(1);
     expect(numbers).toEqual(Array.from({ length: 3000 }, (_, index) => index));
   });
 
