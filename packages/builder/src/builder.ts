@@ -1,20 +1,16 @@
 /**
- * The builder: registers itself, runs its workers, tells them what happens to images, and follows changes of the
- * configuration. What is done is decided in the workers and their plans.
+ * The builder: registers itself, runs its controllers, and passes on changes of images and of the configuration. The
+ * controllers and their plans decide what is done.
  */
 
 import { requiredFormats, type NodepoolConfig } from '@nodepool/config';
 import { silentMetrics } from '@nodepool/core';
 import type { ComponentData, ComponentHandle } from '@nodepool/store';
 import type { BuilderActivity } from './activity.js';
-import { BuildWorker } from './build-worker.js';
-import { CleanupWorker } from './cleanup-worker.js';
 import type { BuilderContext, BuilderOptions } from './context.js';
-import { ImagePresence } from './image-presence.js';
+import { createControllers, type BuilderControllers } from './controllers.js';
 import { ImageProviders } from './image-providers.js';
-import { OrphanFiles } from './orphan-files.js';
 import { reportBuilder } from './report-metrics.js';
-import { UploadWorker } from './upload-worker.js';
 
 const BUILD_WORKERS = 1;
 const UPLOAD_WORKERS = 4;
@@ -24,11 +20,7 @@ const TELL_MS = 60_000;
 export class Builder {
   private readonly context: BuilderContext;
   private readonly providers: ImageProviders;
-  private readonly builds: BuildWorker;
-  private readonly uploads: UploadWorker;
-  private readonly cleanup: CleanupWorker;
-  private readonly orphans: OrphanFiles;
-  private readonly presence: ImagePresence;
+  private readonly controllers: BuilderControllers;
   private component: ComponentHandle<ComponentData> | undefined;
   private config: NodepoolConfig | undefined;
   private ends: (() => void)[] = [];
@@ -36,24 +28,19 @@ export class Builder {
   constructor(options: BuilderOptions) {
     const context: BuilderContext = { metrics: silentMetrics, ...options };
     this.context = context;
-    this.providers = new ImageProviders(context, () => this.considerAll());
-    this.builds = new BuildWorker(context, options.buildWorkers ?? BUILD_WORKERS);
-    this.uploads = new UploadWorker(context, this.providers, options.uploadWorkers ?? UPLOAD_WORKERS);
-    this.cleanup = new CleanupWorker(context, this.providers, (build) => this.uploads.isReading(build));
-    this.presence = new ImagePresence(context, this.providers);
-    this.orphans = new OrphanFiles(
-      context,
-      (build) => this.builds.isBuilding(build.image) || this.uploads.isReading(build),
-    );
+    this.providers = new ImageProviders(context, () => this.addAll());
+    const { buildWorkers = BUILD_WORKERS, uploadWorkers = UPLOAD_WORKERS } = options;
+    this.controllers = createControllers(context, this.providers, { build: buildWorkers, upload: uploadWorkers });
   }
 
   /** What it does, for the stack dump. */
   activity(): BuilderActivity {
+    const { builds, uploads, cleanup } = this.controllers;
     return {
-      builds: this.builds.activity(),
-      uploads: this.uploads.activity(),
-      uploadsWaiting: this.uploads.queueLength,
-      cleanups: this.cleanup.activity(),
+      builds: builds.activity(),
+      uploads: uploads.activity(),
+      uploadsWaiting: uploads.queueLength,
+      cleanups: cleanup.activity(),
       providers: this.providers.activity(),
     };
   }
@@ -71,26 +58,22 @@ export class Builder {
     this.ends = [
       store.images.onChange((image) => this.changed(image)),
       store.onComplete((complete) => {
-        if (complete) this.considerAll();
+        if (complete) this.addAll();
       }),
       reportBuilder(this.context, {
         config: () => this.config,
         activity: () => this.activity(),
-        workers: { build: this.builds.workers, upload: this.uploads.workers },
+        workers: { build: this.controllers.builds.workers, upload: this.controllers.uploads.workers },
       }),
     ];
     this.apply(config);
-    this.orphans.start();
   }
 
   /** Goes on with another configuration; what runs goes on with the one that it began with. */
   apply(config: NodepoolConfig): void {
     this.config = config;
     this.providers.apply(config);
-    this.builds.apply(config);
-    this.uploads.apply(config);
-    this.cleanup.apply(config);
-    this.presence.apply(config);
+    for (const controller of this.controllers.all) controller.apply?.(config);
     this.warnOfUnbuildable(config);
   }
 
@@ -116,7 +99,7 @@ export class Builder {
       timer = clock.schedule(TELL_MS, tell, { background: true });
     };
     let timer = clock.schedule(0, tell, { background: true });
-    await Promise.all([this.builds.idle(), this.uploads.idle()]);
+    await Promise.all([this.controllers.builds.idle(), this.controllers.uploads.idle()]);
     timer.cancel();
     await this.providers.stop();
     await this.component?.close();
@@ -127,30 +110,22 @@ export class Builder {
   abort(): void {
     const reason = new Error('the builder was told to stop at once');
     this.close();
-    this.builds.abort(reason);
-    this.uploads.abort(reason);
+    this.controllers.builds.abort(reason);
+    this.controllers.uploads.abort(reason);
   }
 
   private close(): void {
     for (const end of this.ends) end();
     this.ends = [];
-    this.builds.close();
-    this.uploads.close();
-    this.orphans.stop();
-    this.presence.stop();
-    this.cleanup.stop();
+    for (const controller of this.controllers.all) controller.stop(new Error('the builder stops'));
   }
 
   private changed(image: string): void {
-    this.builds.changed(image);
-    this.uploads.changed(image);
-    this.cleanup.changed(image);
+    for (const controller of this.controllers.all) controller.changed?.(image);
   }
 
-  private considerAll(): void {
-    this.builds.considerAll();
-    this.uploads.considerAll();
-    this.cleanup.considerAll();
+  private addAll(): void {
+    for (const controller of this.controllers.all) controller.addAll?.();
   }
 
   private warnOfUnbuildable(config: NodepoolConfig): void {

@@ -38,13 +38,18 @@ export interface BuildCleanup {
   readonly record: boolean;
 }
 
+/** A build of this builder that keeps only its files in some formats. */
+export interface Trimming {
+  readonly build: ImageBuild;
+  readonly keep: readonly string[];
+}
+
 export interface CleanupPlan {
   /** Whether this builder is configured to build the image. */
   readonly configured: boolean;
   readonly uploads: readonly { readonly upload: ImageUpload; readonly why: string }[];
   readonly builds: readonly BuildCleanup[];
-  /** Builds of this builder of which only the images in the formats to keep stay. */
-  readonly trimmed: readonly { readonly build: ImageBuild; readonly keep: readonly string[] }[];
+  readonly trimmed: readonly Trimming[];
   /** Unix seconds at which there may be more to do; undefined: not unless something changes. */
   readonly again: number | undefined;
 }

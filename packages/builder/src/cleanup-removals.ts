@@ -7,12 +7,11 @@ import {
   type GuardedCalls,
   type ImageUpload,
   type ListedImage,
+  type Reconciled,
 } from '@nodepool/core';
 import type { LockedUpload } from '@nodepool/store';
 import { recordInterruptedBuild } from './build-failure.js';
-import { caughtUp } from './caught-up.js';
 import type { BuildCleanup, CleanupPlan } from './cleanup-plan.js';
-import type { Removal } from './cleanup-worker.js';
 import type { BuilderContext } from './context.js';
 import type { ImageProvider } from './image-providers.js';
 
@@ -29,8 +28,8 @@ const FASTER_OTHER_MS = 5000;
 /** A build's id as it is today; it was a sequence per image once. */
 const UNIQUE_BUILD = /^[0-9a-f]{32}$/;
 
-const DONE: Removal = { kind: 'done' };
-const LATER: Removal = { kind: 'again', afterMs: FASTER_OTHER_MS };
+/** The lock of the removal itself changes the image, too, and must not end the wait. */
+const LATER: Reconciled = { pauseMs: FASTER_OTHER_MS };
 
 export interface RemovalContext {
   readonly builder: BuilderContext;
@@ -49,22 +48,22 @@ export async function removeUpload(
   upload: ImageUpload,
   why: string,
   provider: ImageProvider,
-): Promise<Removal> {
+): Promise<Reconciled> {
   const { store } = context.builder;
   const handle = await store.images.tryLockUpload(upload, { signal: context.signal });
   if (handle === undefined) return LATER;
   try {
-    await caughtUp(store, context.signal);
+    await store.images.syncCache({ signal: context.signal });
     const planned = context.plan(upload.image)?.uploads ?? [];
-    if (!planned.some(({ upload: other }) => isSameUpload(other, upload))) return DONE;
+    if (!planned.some(({ upload: other }) => isSameUpload(other, upload))) return 'done';
     if (handle.upload.state !== 'deleting') {
       const { image, build, id } = upload;
       provider.log.info('Deleting an upload', { image, build_id: build, upload_id: id, because: why });
       await handle.update({ state: 'deleting' });
     }
     const waitMs = await deleteFromCloud(context, handle, provider, why);
-    if (waitMs > 0) return { kind: 'again', afterMs: waitMs };
-    return (await handle.remove()) ? DONE : LATER;
+    if (waitMs > 0) return { pauseMs: waitMs };
+    return (await handle.remove()) ? 'done' : LATER;
   } finally {
     await handle.lock.release();
   }
@@ -122,15 +121,15 @@ function isImageOf(upload: ImageUpload, installation: string, tags: ListedImage[
 export async function removeBuild(
   context: RemovalContext,
   { build: { image, id } }: BuildCleanup,
-): Promise<{ readonly removal: Removal; readonly filesRemoved: boolean }> {
+): Promise<{ readonly removal: Reconciled; readonly filesRemoved: boolean }> {
   const { builder, signal } = context;
   const handle = await builder.store.images.tryLockBuild({ image, id }, { signal });
   if (handle === undefined) return { removal: LATER, filesRemoved: false };
   try {
-    await caughtUp(builder.store, signal);
+    await builder.store.images.syncCache({ signal });
     const plan = context.plan(image);
     const cleanup = plan?.builds.find(({ build }) => build.id === id);
-    if (plan === undefined || cleanup === undefined) return { removal: DONE, filesRemoved: false };
+    if (plan === undefined || cleanup === undefined) return { removal: 'done', filesRemoved: false };
     if (handle.build.state !== 'deleting') {
       builder.log.info('Deleting a build', { image, build_id: id, because: cleanup.why });
       if (handle.build.state === 'building') await recordInterruptedBuild(builder, handle);
@@ -140,7 +139,7 @@ export async function removeBuild(
     const removed = cleanup.record && (await handle.remove());
     // Nobody builds it any more, as far as this builder knows, which has built it: false when others still do.
     if (removed && !plan.configured) await builder.store.images.removeImage(image, { signal });
-    return { removal: removed || !cleanup.record ? DONE : LATER, filesRemoved: cleanup.files };
+    return { removal: removed || !cleanup.record ? 'done' : LATER, filesRemoved: cleanup.files };
   } finally {
     await handle.lock.release();
   }

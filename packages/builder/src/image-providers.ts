@@ -1,7 +1,14 @@
 /** The providers that images are uploaded to: started, followed through changes of the configuration, stopped when nobody uses them. */
 
 import { sameProvider, type NodepoolConfig } from '@nodepool/config';
-import { startProvider, type ImageManager, type Logger, type Provider, type ProviderConfig } from '@nodepool/core';
+import {
+  Latch,
+  startProvider,
+  type ImageManager,
+  type Logger,
+  type Provider,
+  type ProviderConfig,
+} from '@nodepool/core';
 import type { BuilderContext } from './context.js';
 
 /** A provider whose images can be managed. */
@@ -73,18 +80,16 @@ export class ImageProviders {
 class Member {
   usable: ImageProvider | undefined;
   private readonly stopping = new AbortController();
-  private readonly started: Promise<void>;
+  private readonly started = new Latch(false);
   private users = 0;
-  private onUnused: () => void = () => undefined;
+  private readonly unused = new Latch(true);
 
   constructor(
     private readonly context: BuilderContext,
     private readonly provider: Provider,
     private readonly onReady: () => void,
   ) {
-    let ended: () => void = () => undefined;
-    this.started = new Promise((resolve) => (ended = resolve));
-    context.tasks.run(`start provider ${this.config.name}`, () => this.start().finally(ended));
+    context.tasks.run(`start provider ${this.config.name}`, () => this.start().finally(() => this.started.open()));
   }
 
   get config(): ProviderConfig {
@@ -94,14 +99,14 @@ class Member {
   /** Stops once nobody uses it. */
   async retire(): Promise<void> {
     this.usable = undefined;
-    if (this.users > 0) await new Promise<void>((resolve) => (this.onUnused = resolve));
+    await this.unused.wait();
     await this.stop();
   }
 
   async stop(): Promise<void> {
     this.usable = undefined;
     this.stopping.abort(new Error(`provider ${this.config.name} is stopped`));
-    await this.started;
+    await this.started.wait();
     this.provider.stop();
     await this.provider.join();
   }
@@ -126,12 +131,13 @@ class Member {
 
   private use(): () => void {
     this.users += 1;
+    this.unused.close();
     let used = true;
     return () => {
       if (!used) return;
       used = false;
       this.users -= 1;
-      if (this.users === 0) this.onUnused();
+      if (this.users === 0) this.unused.open();
     };
   }
 }

@@ -4,7 +4,7 @@
  */
 
 import { buildPath, type BuildRef } from '@nodepool/store';
-import type { Timer } from '@nodepool/core';
+import { WorkQueue } from '@nodepool/core';
 import type { BuilderContext } from './context.js';
 
 /** Between two looks at the disk, milliseconds. */
@@ -12,53 +12,50 @@ const INTERVAL_MS = 600_000;
 /** What is without a record for so long is removed. */
 const SETTLE_MS = 60_000;
 
+/** There is one disk. */
+const DISK = 'disk';
+
 export class OrphanFiles {
   /** When files without a record were first seen, `Clock.monotonic` milliseconds, by base path. */
   private seen: ReadonlyMap<string, number> = new Map();
-  private timer: Timer | undefined;
-  private readonly stopping = new AbortController();
+  private readonly queue: WorkQueue<typeof DISK>;
 
   constructor(
     private readonly context: BuilderContext,
-    /** Whether this builder makes or reads files of the build at the moment. */
+    /** Returns true if this builder makes or reads files of the build at the moment. */
     private readonly isInUse: (build: BuildRef) => boolean,
-  ) {}
-
-  start(): void {
-    this.after(0);
+  ) {
+    this.queue = new WorkQueue({
+      ...context,
+      name: () => 'look for files without a record',
+      backOff: { firstMs: SETTLE_MS, longestMs: INTERVAL_MS },
+      reconcile: async (_disk, { signal }) => {
+        if (context.store.complete) await this.sweep(signal);
+        return { requeueAfterMs: this.seen.size > 0 ? SETTLE_MS : INTERVAL_MS };
+      },
+      onFailure: (_disk, error, retry) => {
+        if (retry === undefined) return;
+        const fields = { error, seconds: retry.waitMs / 1000 };
+        context.log.warn('The files of builds could not be looked through; it is tried again', fields);
+      },
+    });
   }
 
-  stop(): void {
-    this.timer?.cancel();
-    this.stopping.abort(new Error('the builder stops'));
+  /** Starts with the first configuration; the disk does not depend on it. */
+  apply(): void {
+    this.queue.add(DISK);
   }
 
-  private after(delayMs: number): void {
-    if (this.stopping.signal.aborted) return;
-    const { clock, tasks } = this.context;
-    const look = (): void => tasks.run('look for files without a record', () => this.round());
-    this.timer = clock.schedule(delayMs, look, { background: true });
+  stop(reason: Error): void {
+    this.queue.abort(reason);
   }
 
-  /** Never rejects. */
-  private async round(): Promise<void> {
-    let nextMs = INTERVAL_MS;
-    try {
-      if (this.context.store.complete) await this.sweep();
-      if (this.seen.size > 0) nextMs = SETTLE_MS;
-    } catch (error) {
-      if (this.stopping.signal.aborted) return;
-      this.context.log.warn('The files of builds could not be looked through; it is tried again', { error });
-    }
-    this.after(nextMs);
-  }
-
-  private async sweep(): Promise<void> {
+  private async sweep(signal: AbortSignal): Promise<void> {
     const { files, clock, log } = this.context;
     const seen = new Map<string, number>();
     const now = clock.monotonic();
     for (const build of await files.list()) {
-      if (await this.isNeeded(build)) continue;
+      if (await this.isNeeded(build, signal)) continue;
       const path = files.basePath(build);
       const first = this.seen.get(path) ?? now;
       if (now - first < SETTLE_MS) {
@@ -72,11 +69,10 @@ export class OrphanFiles {
   }
 
   /** What the cache does not know is asked of the server: a record that cannot be read is one, too. */
-  private async isNeeded(build: BuildRef): Promise<boolean> {
+  private async isNeeded(build: BuildRef, signal: AbortSignal): Promise<boolean> {
     const { store } = this.context;
     if (this.isInUse(build) || store.images.build(build) !== undefined) return true;
     const path = buildPath(build.image, build.id);
-    const { signal } = this.stopping;
     await store.zooKeeper.sync(path, { signal });
     return (await store.zooKeeper.exists(path, { signal })) !== undefined;
   }

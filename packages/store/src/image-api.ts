@@ -16,6 +16,11 @@ export type UploadRef = Pick<ImageUpload, 'image' | 'build' | 'provider' | 'id'>
 export type UploadPlace = Pick<ImageUpload, 'image' | 'build' | 'provider'>;
 
 export interface ImageStore {
+  /**
+   * Resolves once the cache has everything that was written before the call. Answers come in order: the first read is
+   * answered after the events of those writes, the second after the reads that the cache makes for these events.
+   */
+  syncCache(options?: CallOptions): Promise<void>;
   /** Oldest first. */
   builds(image: string): readonly ImageBuild[];
   /** Builds of all images that were made by a builder (see `ImageBuildData.builder_id`). */

@@ -85,6 +85,13 @@ export class ImageRecords implements ImageStore {
     });
   }
 
+  async syncCache(options?: CallOptions): Promise<void> {
+    const { zooKeeper } = this.context;
+    await zooKeeper.sync(IMAGES_ROOT, options);
+    await zooKeeper.exists(IMAGES_ROOT, options);
+    await zooKeeper.exists(IMAGES_ROOT, options);
+  }
+
   builds(image: string): readonly ImageBuild[] {
     return valuesByAge(this.known.get(image)?.builds);
   }

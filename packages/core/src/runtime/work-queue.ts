@@ -65,8 +65,8 @@ export interface WorkQueueOptions<K> {
   readonly concurrency?: number;
   /** Replaces `concurrency` where the order is another one. */
   readonly select?: Select<K>;
-  /** Reports a failure. Default: a warning in the log. */
-  readonly onFailure?: (key: K, error: unknown, retry: Retry) => void;
+  /** Reports a failure; without `retry` if the queue was aborted. Default: a warning in the log. */
+  readonly onFailure?: (key: K, error: unknown, retry: Retry | undefined) => void;
 }
 
 /** What a queue is doing, for the stack dump and for metrics. */
@@ -101,7 +101,7 @@ export class WorkQueue<K> {
   private readonly stopping = new AbortController();
   private readonly idleness = new Latch(true);
   private again: Timer | undefined;
-  private pumping = false;
+  private turn: Timer | undefined;
   private closed = false;
 
   constructor(private readonly options: WorkQueueOptions<K>) {
@@ -111,8 +111,8 @@ export class WorkQueue<K> {
 
   /**
    * Reconciles the key after `delayMs`, or earlier if that was requested before; after the reconciliation in progress, if
-   * there is one; and not before the retry of a failure is due. Starts nothing within this call, so that a key that several
-   * events of the same moment add is reconciled once.
+   * there is one; and not before the retry of a failure is due. Starts in the clock's next turn at the earliest, so that a
+   * key that several events of the same moment add is reconciled once, after all of them.
    */
   add(key: K, delayMs = 0): void {
     if (this.closed) return;
@@ -181,6 +181,7 @@ export class WorkQueue<K> {
   close(): void {
     this.closed = true;
     this.again?.cancel();
+    this.turn?.cancel();
     for (const entry of [...this.entries.values()]) {
       this.withdraw(entry);
       if (entry.startedAt === undefined) this.entries.delete(entry.key);
@@ -222,13 +223,11 @@ export class WorkQueue<K> {
     this.pumpSoon();
   }
 
-  /** Waits for the end of the turn: its events are applied before any key is reconciled. */
+  /** Waits for the clock's next turn: all that happened at this moment is known before any key is reconciled. */
   private pumpSoon(): void {
     this.idleness.close();
-    if (this.pumping) return;
-    this.pumping = true;
-    queueMicrotask(() => {
-      this.pumping = false;
+    this.turn ??= this.timers.schedule(this.options.clock.monotonic(), () => {
+      this.turn = undefined;
       this.pump();
     });
   }
@@ -239,7 +238,7 @@ export class WorkQueue<K> {
     while (this.due.size > 0) {
       const { next, againMs } = this.choose();
       if (againMs !== undefined) {
-        this.again = this.options.clock.schedule(againMs, () => this.pump(), { background: true });
+        this.again = this.timers.schedule(this.options.clock.monotonic() + againMs, () => this.pump());
       }
       const entry = next === undefined || !this.due.delete(next) ? undefined : this.entries.get(next);
       if (entry === undefined) break;
@@ -292,21 +291,30 @@ export class WorkQueue<K> {
   }
 
   private failed(entry: Entry<K>, error: unknown): void {
-    const { clock, random, log, name, about, backOff, onFailure } = this.options;
-    if (this.stopping.signal.aborted) {
-      log.debug('Work ended because it was aborted', { ...about?.(entry.key), task: name(entry.key), error });
-      return;
-    }
+    const retry = this.stopping.signal.aborted ? undefined : this.retryLater(entry, error);
+    const { onFailure } = this.options;
+    if (onFailure === undefined) this.logFailure(entry.key, error, retry);
+    else onFailure(entry.key, error, retry);
+  }
+
+  private retryLater(entry: Entry<K>, error: unknown): Retry {
+    const { clock, random, backOff } = this.options;
+    const now = clock.monotonic();
     entry.failures += 1;
     const waitMs = backOffMs(entry.failures, error, random, backOff);
-    entry.notBefore = clock.monotonic() + waitMs;
-    this.request(entry, clock.monotonic());
-    if (onFailure !== undefined) {
-      onFailure(entry.key, error, { failures: entry.failures, waitMs });
-      return;
+    entry.notBefore = now + waitMs;
+    this.request(entry, now);
+    return { failures: entry.failures, waitMs };
+  }
+
+  private logFailure(key: K, error: unknown, retry: Retry | undefined): void {
+    const { log, name, about } = this.options;
+    const fields = { ...about?.(key), task: name(key), error };
+    if (retry === undefined) log.debug('Background work ended because it was aborted', fields);
+    else {
+      const { failures, waitMs } = retry;
+      log.warn('Background work failed; retrying', { ...fields, failures, seconds: waitMs / 1000 });
     }
-    const fields = { task: name(entry.key), failures: entry.failures, seconds: waitMs / 1000, error };
-    log.warn('Background work failed; retrying', { ...about?.(entry.key), ...fields });
   }
 
   private ended(entry: Entry<K>): void {
@@ -314,7 +322,8 @@ export class WorkQueue<K> {
     this.running.delete(entry.key);
     if (this.closed || entry.at === Infinity) this.entries.delete(entry.key);
     else this.arm(entry);
-    this.pump();
+    if (this.due.size > 0) this.pumpSoon();
+    else this.openIfIdle();
   }
 
   private openIfIdle(): void {

@@ -84,7 +84,7 @@ class Comparison {
       return;
     }
     this.change(next);
-    await this.clock.settle();
+    await this.clock.advance(0);
     this.check();
   }
 

@@ -48,14 +48,14 @@ class Workshop {
 
   async end(key: string, result: Reconciled = 'done'): Promise<void> {
     this.running.get(key)?.(() => result);
-    await this.clock.settle();
+    await this.clock.advance(0);
   }
 
   async fail(key: string, error = new Error('refused')): Promise<void> {
     this.running.get(key)?.(() => {
       throw error;
     });
-    await this.clock.settle();
+    await this.clock.advance(0);
   }
 }
 
@@ -66,7 +66,7 @@ describe('a work queue', () => {
     queue.add('b');
     queue.add('a');
     expect(started).toEqual([]);
-    await clock.settle();
+    await clock.advance(0);
     expect(started).toEqual(['a@0', 'b@0']);
   });
 
@@ -83,7 +83,7 @@ describe('a work queue', () => {
     const workshop = new Workshop();
     const { queue, started, clock } = workshop;
     queue.add('a');
-    await clock.settle();
+    await clock.advance(0);
     queue.add('a');
     queue.add('a', 50);
     await clock.advance(10);
@@ -100,7 +100,7 @@ describe('a work queue', () => {
     const workshop = new Workshop();
     const { queue, started, clock } = workshop;
     queue.add('a');
-    await clock.settle();
+    await clock.advance(0);
     await workshop.end('a', { requeueAfterMs: 100 });
     await clock.advance(100);
     await workshop.end('a', { requeueAfterMs: 100 });
@@ -113,14 +113,14 @@ describe('a work queue', () => {
     const workshop = new Workshop();
     const { queue, started, clock } = workshop;
     queue.add('a');
-    await clock.settle();
+    await clock.advance(0);
     await workshop.end('a', { pauseMs: 100 });
     queue.add('a');
     await clock.advance(100);
     expect(started).toEqual(['a@0', 'a@100']);
     await workshop.end('a', { pauseMs: 100 });
     queue.forgetFailures('a');
-    await clock.settle();
+    await clock.advance(0);
     expect(started).toEqual(['a@0', 'a@100', 'a@100']);
   });
 
@@ -128,7 +128,7 @@ describe('a work queue', () => {
     const workshop = new Workshop({ backOff: { firstMs: 100, longestMs: 400 } });
     const { queue, started, clock } = workshop;
     queue.add('a');
-    await clock.settle();
+    await clock.advance(0);
     for (let i = 0; i < 4; i += 1) {
       await workshop.fail('a');
       queue.add('a');
@@ -137,7 +137,7 @@ describe('a work queue', () => {
     expect(started).toEqual(['a@0', 'a@100', 'a@600', 'a@1200', 'a@1600']);
     await workshop.end('a');
     queue.add('a');
-    await clock.settle();
+    await clock.advance(0);
     await workshop.fail('a');
     await clock.advance(100);
     expect(started.at(-1)).toBe('a@1700');
@@ -147,7 +147,7 @@ describe('a work queue', () => {
     const workshop = new Workshop({ backOff: { firstMs: 100, longestMs: 400 } });
     const { queue, warnings, clock } = workshop;
     queue.add('a');
-    await clock.settle();
+    await clock.advance(0);
     const error = new Error('refused');
     await workshop.fail('a', error);
     expect(warnings).toEqual([
@@ -168,7 +168,7 @@ describe('a work queue', () => {
     const workshop = new Workshop({ backOff: { firstMs: 100, longestMs: 100 } });
     const { queue, started, clock } = workshop;
     queue.add('a');
-    await clock.settle();
+    await clock.advance(0);
     await workshop.fail('a', Object.assign(new Error('throttled'), { retryAfterMs: 250 }));
     await clock.advance(250);
     await workshop.fail('a', Object.assign(new Error('throttled'), { retryAfterMs: 1 }));
@@ -180,10 +180,10 @@ describe('a work queue', () => {
     const workshop = new Workshop();
     const { queue, started, clock } = workshop;
     queue.add('a');
-    await clock.settle();
+    await clock.advance(0);
     await workshop.fail('a');
     queue.forgetFailures('a');
-    await clock.settle();
+    await clock.advance(0);
     expect(started).toEqual(['a@0', 'a@0']);
     expect(queue.activity().retries).toEqual([]);
   });
@@ -224,7 +224,7 @@ describe('a work queue', () => {
     queue.add('a', 100);
     queue.add('b');
     queue.add('c');
-    await clock.settle();
+    await clock.advance(0);
     await workshop.fail('b');
     for (const key of ['a', 'b', 'c']) queue.remove(key);
     expect(queue.isRunning('c')).toBe(true);
@@ -243,7 +243,7 @@ describe('a work queue', () => {
     queue.add('b');
     queue.add('later', 1000);
     void queue.idle().then(() => (idle = true));
-    await clock.settle();
+    await clock.advance(0);
     await workshop.end('a');
     expect(idle).toBe(false);
     await workshop.end('b');
@@ -255,7 +255,7 @@ describe('a work queue', () => {
     const { queue, started, clock } = workshop;
     for (const key of ['a', 'b']) queue.add(key);
     queue.add('c', 10);
-    await clock.settle();
+    await clock.advance(0);
     queue.add('a');
     queue.close();
     queue.add('d');
@@ -278,7 +278,7 @@ describe('a work queue', () => {
         }),
     });
     workshop.queue.add('a');
-    await workshop.clock.settle();
+    await workshop.clock.advance(0);
     workshop.queue.abort(new Error('the program stops'));
     await workshop.queue.idle();
     expect(workshop.warnings).toEqual([]);

@@ -1,0 +1,161 @@
+/** Builds the images that need it, several at once, the most urgent first. Reacts to changes of images, and to their age. */
+
+import { requiredFormats, type NodepoolConfig } from '@nodepool/config';
+import type { BuildingLock } from '@nodepool/store';
+import {
+  WorkQueue,
+  type DueKey,
+  type Reconciled,
+  type Reconciliation,
+  type Retry,
+  type Selection,
+} from '@nodepool/core';
+import type { BuildActivity } from './activity.js';
+import { decideBuild, urgencyOf, type BuildDecision } from './build-plan.js';
+import { unixSeconds, type BuilderContext } from './context.js';
+import type { Controller } from './controller.js';
+import { BuildFailedError } from './disk-image-creator.js';
+import { buildImage } from './image-build.js';
+
+/** Between attempts to build an image, milliseconds. */
+const BACK_OFF = { firstMs: 60_000, longestMs: 3_600_000 } as const;
+/** When another builder took the lock first, the image is reconciled again after this time at the latest. */
+const FASTER_OTHER_MS = 5000;
+
+export class BuildController implements Controller {
+  private config: NodepoolConfig | undefined;
+  /** By image. */
+  private readonly queue: WorkQueue<string>;
+  /** Ids of the builds in progress, by image. */
+  private readonly builds = new Map<string, string>();
+  /** Times of failures since the last success, Unix milliseconds, by image. */
+  private readonly failedAt = new Map<string, number>();
+
+  constructor(
+    private readonly context: BuilderContext,
+    /** Builds at once. */
+    readonly workers: number,
+  ) {
+    this.queue = new WorkQueue({
+      ...context,
+      name: (image) => `build image ${image}`,
+      about: (image) => ({ image }),
+      backOff: BACK_OFF,
+      select: (due, running) => this.select(due, running),
+      reconcile: (image, run) => this.reconcile(image, run),
+      onFailure: (image, error, retry) => this.failed(image, error, retry),
+    });
+  }
+
+  /** Follows another configuration; builds that run keep the one that they began with. */
+  apply(config: NodepoolConfig): void {
+    this.config = config;
+    this.addAll();
+  }
+
+  addAll(): void {
+    for (const image of this.config?.diskImages.keys() ?? []) this.queue.add(image);
+  }
+
+  /** Reconciles an image that changed. The request of an operator that came after the last failure ends its back-off. */
+  changed(image: string): void {
+    if (this.config?.diskImages.has(image) !== true) return;
+    const failedAt = this.failedAt.get(image);
+    const requestedAt = this.context.store.images.buildRequestedAt(image);
+    if (failedAt !== undefined && requestedAt !== undefined && requestedAt * 1000 > failedAt) {
+      this.failedAt.delete(image);
+      this.queue.forgetFailures(image);
+    }
+    this.queue.add(image);
+  }
+
+  isBuilding(image: string): boolean {
+    return this.queue.isRunning(image);
+  }
+
+  activity(): readonly BuildActivity[] {
+    return this.queue.activity().running.map(({ key, ageMs }) => ({ image: key, build: this.builds.get(key), ageMs }));
+  }
+
+  /** Resolves once no build runs. */
+  idle(): Promise<void> {
+    return this.queue.idle();
+  }
+
+  /** Starts no further builds. */
+  stop(): void {
+    this.queue.close();
+  }
+
+  /** Ends the builds that run. */
+  abort(reason: Error): void {
+    this.queue.abort(reason);
+  }
+
+  private select(due: readonly DueKey<string>[], running: ReadonlySet<string>): Selection<string> {
+    if (running.size >= this.workers) return { next: undefined };
+    const urgency = (image: string): number => {
+      const decision = this.decide(image);
+      return decision.kind === 'build' ? urgencyOf(decision.reason) : -1;
+    };
+    const [first] = due.map(({ key }) => ({ key, urgency: urgency(key) })).sort((a, b) => a.urgency - b.urgency);
+    return { next: first?.key };
+  }
+
+  private decide(image: string): BuildDecision {
+    const { config, context } = this;
+    if (config === undefined) return { kind: 'never', why: 'there is no configuration' };
+    if (!context.store.complete) return { kind: 'never', why: 'the records are not known yet' };
+    return decideBuild({
+      image: config.diskImages.get(image),
+      formats: requiredFormats(config, image),
+      store: context.store.images,
+      now: unixSeconds(context),
+    });
+  }
+
+  private async reconcile(image: string, run: Reconciliation): Promise<Reconciled> {
+    const { images } = this.context.store;
+    const decision = this.decide(image);
+    if (decision.kind === 'later') return { requeueAfterMs: decision.at * 1000 - this.context.clock.now() };
+    if (decision.kind === 'never' || images.isBuilding(image)) return 'done';
+    const lock = await images.tryLockBuilding(image, { signal: run.signal });
+    if (lock === undefined) return { requeueAfterMs: FASTER_OTHER_MS };
+    try {
+      await this.build(image, lock, run);
+    } finally {
+      this.builds.delete(image);
+      await lock.release();
+    }
+    this.failedAt.delete(image);
+    return { requeueAfterMs: 0 };
+  }
+
+  private async build(image: string, lock: BuildingLock, { signal, task }: Reconciliation): Promise<void> {
+    const { store, log } = this.context;
+    await store.images.syncCache({ signal: lock.lock.lost });
+    const decision = this.decide(image);
+    const { config } = this;
+    const diskImage = config?.diskImages.get(image);
+    if (decision.kind !== 'build' || config === undefined || diskImage === undefined) return;
+    const plan = { image: diskImage, formats: requiredFormats(config, image), elementsDir: config.elementsDir };
+    log.info('Building an image', { image, formats: plan.formats, because: decision.reason });
+    await buildImage(this.context, lock, plan, signal, (build) => {
+      this.builds.set(image, build);
+      task.waitingFor(`build ${build}`);
+    });
+  }
+
+  private failed(image: string, error: unknown, retry: Retry | undefined): void {
+    const { log, clock } = this.context;
+    if (retry === undefined) {
+      log.warn('A build was ended, because the builder stops', { image });
+      return;
+    }
+    this.failedAt.set(image, clock.now());
+    const failure = error instanceof BuildFailedError ? error.failure : undefined;
+    log.error('An image could not be built; it is tried again', error, {
+      ...{ image, failure, seconds: retry.waitMs / 1000 },
+    });
+  }
+}

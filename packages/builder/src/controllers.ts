@@ -1,0 +1,31 @@
+/** The controllers of the builder. Each brings one thing in line with the configuration and the records, from a work queue. */
+
+import { BuildController } from './build-controller.js';
+import { CleanupController } from './cleanup-controller.js';
+import type { BuilderContext } from './context.js';
+import type { Controller } from './controller.js';
+import { ImagePresence } from './image-presence.js';
+import type { ImageProviders } from './image-providers.js';
+import { OrphanFiles } from './orphan-files.js';
+import { UploadController } from './upload-controller.js';
+
+export interface BuilderControllers {
+  readonly builds: BuildController;
+  readonly uploads: UploadController;
+  readonly cleanup: CleanupController;
+  /** All of them, in the order in which they follow a change. */
+  readonly all: readonly Controller[];
+}
+
+export function createControllers(
+  context: BuilderContext,
+  providers: ImageProviders,
+  workers: { readonly build: number; readonly upload: number },
+): BuilderControllers {
+  const builds = new BuildController(context, workers.build);
+  const uploads = new UploadController(context, providers, workers.upload);
+  const cleanup = new CleanupController(context, providers, (build) => uploads.isReading(build));
+  const presence = new ImagePresence(context, providers);
+  const orphans = new OrphanFiles(context, (build) => builds.isBuilding(build.image) || uploads.isReading(build));
+  return { builds, uploads, cleanup, all: [builds, uploads, cleanup, presence, orphans] };
+}
