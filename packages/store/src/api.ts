@@ -9,7 +9,7 @@
  * nevertheless show in the caches. Writes under a lock find out by themselves what became of them.
  */
 
-import type { CallOptions, HeldLock, ZooKeeper } from '@nodepool/zookeeper';
+import type { CallOptions, HeldLock, LockOptions, ZooKeeper } from '@nodepool/zookeeper';
 import type { ComponentData, ComponentKind, PoolComponentData } from './component.js';
 import type { Node, NodeData, NodeRequest, NodeRequestData } from '@nodepool/core';
 import type { CorruptRecord } from './errors.js';
@@ -101,7 +101,7 @@ export interface NodeStore {
     options?: CallOptions,
   ): Promise<readonly NodeHandle[] | undefined>;
   /** Waits in line for the lock (the CLI does; daemons use `tryLock`). The node is read again under the lock. */
-  lock(id: string, options?: CallOptions): Promise<NodeHandle>;
+  lock(id: string, options?: LockOptions & CallOptions): Promise<NodeHandle>;
 }
 
 /** A node whose lock we hold. */

@@ -5,6 +5,7 @@ import {
   isZooKeeperError,
   type CallOptions,
   type HeldLock,
+  type LockOptions,
   type TransactionOp,
   type TransactionResult,
 } from '@nodepool/zookeeper';
@@ -206,7 +207,7 @@ export class NodeRecords implements NodeStore {
     }
   }
 
-  async lock(id: string, options?: CallOptions): Promise<NodeHandle> {
+  async lock(id: string, options?: LockOptions & CallOptions): Promise<NodeHandle> {
     const path = nodePath(id);
     // To lock what is not there would make it.
     if ((await this.readRecord(id, options)) === undefined) throw new LostOwnershipError(path);

@@ -1,0 +1,90 @@
+/** What a program that requests nodes works with. */
+
+import type { JsonObject, JsonValue, NodeState, RequestState } from '@nodepool/core';
+
+/** The nodes that a program wants. */
+export interface RequestSpec {
+  /** One node per label, in this order; repeats allowed. */
+  readonly labels: readonly string[];
+  /** 0 to 999; lower is served first. Default 200. */
+  readonly priority?: number;
+  /** Order among requests of equal priority; lower is served first. Default 0. */
+  readonly relativePriority?: number;
+  /** Whose limits of resources apply. Default: none. */
+  readonly tenant?: string | null;
+  /** Names the request in the logs of launchers. Default: 32 random hexadecimal digits. */
+  readonly eventId?: string;
+  /** Data of the program; launchers keep it as it is. Default null. */
+  readonly data?: JsonValue;
+  /** Only nodes of this provider, as long as it can serve the request. Default: any. */
+  readonly provider?: string | null;
+  /** False: launch new nodes instead of using ready ones. Default true. */
+  readonly reuse?: boolean;
+  /**
+   * False: the request is deleted with the ZooKeeper session of this program, so that a crash leaves nothing behind.
+   * True: it stays until `cancel` or `lock`, as Zuul's requests do; a restarted program continues with `Requestor.resume`.
+   * Default false.
+   */
+  readonly durable?: boolean;
+}
+
+/** Ends a wait. */
+export interface WaitOptions {
+  readonly signal?: AbortSignal;
+  /** Milliseconds until the wait rejects with `RequestTimeoutError`. Default: no limit. */
+  readonly timeoutMs?: number;
+}
+
+/** A request at one moment. */
+export interface RequestProgress {
+  readonly id: string;
+  readonly state: RequestState;
+  /** Ids of the nodes, in the order of the labels, once fulfilled. */
+  readonly nodes: readonly string[];
+  /** Ids of the pools that declined. */
+  readonly declinedBy: readonly string[];
+  /** Sentences for people: the reasons why the request waits, or why it failed. */
+  readonly reasons: readonly string[];
+}
+
+/** A node that is locked for this program. */
+export interface LeasedNode {
+  readonly id: string;
+  /** The label of the request that this node is for. */
+  readonly label: string;
+  /** All labels that the node can serve. */
+  readonly labels: readonly string[];
+  readonly state: NodeState;
+  readonly provider: string | null;
+  readonly pool: string | null;
+  readonly cloud: string | null;
+  readonly region: string | null;
+  readonly availabilityZone: string | null;
+  readonly hostname: string | null;
+  /** The address to connect to. */
+  readonly address: string | null;
+  readonly publicIpv4: string | null;
+  readonly privateIpv4: string | null;
+  readonly publicIpv6: string | null;
+  /** `ssh`, `winrm`, … */
+  readonly connectionType: string | null;
+  /** A port; for containers an object with credentials, which must not be printed. */
+  readonly connectionPort: number | JsonObject | null;
+  readonly username: string | null;
+  /** `<type> <base64>` each. */
+  readonly hostKeys: readonly string[];
+  readonly pythonPath: string | null;
+  readonly shellType: string | null;
+  /** `node-attributes` of the pool. */
+  readonly attributes: JsonObject | null;
+  /** Amounts by name, e.g. `{cores: 4, instances: 1, ram: 8192}` (ram in MiB). */
+  readonly resources: Readonly<Record<string, number>> | null;
+}
+
+/** How long and why nodes are kept after `Lease.hold`. */
+export interface HoldOptions {
+  readonly comment?: string;
+  readonly job?: string;
+  /** Seconds after which launchers delete the nodes. Default: the launchers' `max-hold-age`. */
+  readonly expirationSeconds?: number;
+}

@@ -1,0 +1,87 @@
+/** What the parts of a requestor share. */
+
+import { linkSignals, sleep, type Clock, type Logger, type RandomSource } from '@nodepool/core';
+import type { Store } from '@nodepool/store';
+import { isZooKeeperError, type LockRecipe, type ZooKeeper, type ZooKeeperErrorCode } from '@nodepool/zookeeper';
+import type { WaitOptions } from './api.js';
+import { RequestTimeoutError } from './errors.js';
+import type { PoolRegistry } from './pools.js';
+
+export interface RequestorContext {
+  readonly zooKeeper: ZooKeeper;
+  /** Never started: nothing is cached, every read goes to the server. */
+  readonly store: Store;
+  readonly locks: LockRecipe;
+  readonly pools: PoolRegistry;
+  readonly clock: Clock;
+  readonly random: RandomSource;
+  readonly log: Logger;
+  /** Ids of requests that this process has submitted and not ended. */
+  readonly own: Set<string>;
+  /** Aborts when the requestor is closed. */
+  readonly closing: AbortSignal;
+}
+
+/** Wait before a call to ZooKeeper is repeated, milliseconds. */
+const RETRY_MS = 1000;
+
+/** Errors that a repeated call may not meet again. */
+const TRANSIENT: readonly ZooKeeperErrorCode[] = [
+  'connection-lost',
+  'outcome-unknown',
+  'session-lost',
+  'session-moved',
+  'timeout',
+  'overloaded',
+  'throttled',
+];
+
+export function isTransient(error: unknown): boolean {
+  return TRANSIENT.some((code) => isZooKeeperError(error, code));
+}
+
+/** Waits before a repetition. Throws the error if repeating cannot help; rejects with the reason of the signal. */
+export async function pauseAfter(context: RequestorContext, error: unknown, signal: AbortSignal): Promise<void> {
+  signal.throwIfAborted();
+  if (!isTransient(error)) throw error;
+  await sleep(context.clock, RETRY_MS, signal);
+}
+
+/** A signal that aborts at the deadline, with the caller's signal, and when the requestor is closed; until `end` is called. */
+export function startLimits(
+  { clock, closing }: RequestorContext,
+  what: string,
+  { signal, timeoutMs = Infinity }: WaitOptions,
+): { readonly signal: AbortSignal; readonly end: () => void } {
+  const deadline = new AbortController();
+  const timer =
+    timeoutMs === Infinity
+      ? undefined
+      : clock.schedule(timeoutMs, () => deadline.abort(new RequestTimeoutError(what, timeoutMs)));
+  const linked = linkSignals(closing, deadline.signal, ...(signal === undefined ? [] : [signal]));
+  const end = (): void => {
+    timer?.cancel();
+    linked.unlink();
+  };
+  return { signal: linked.signal, end };
+}
+
+/** Runs `work` with the signal of `startLimits`. Rejects with the reason of the signal if that aborts first. */
+export async function withLimits<T>(
+  context: RequestorContext,
+  what: string,
+  options: WaitOptions,
+  work: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
+  const { signal, end } = startLimits(context, what, options);
+  try {
+    signal.throwIfAborted();
+    return await work(signal);
+  } catch (error) {
+    // The calls that the signal ended reject with errors of their own.
+    signal.throwIfAborted();
+    throw error;
+  } finally {
+    end();
+  }
+}

@@ -1,0 +1,89 @@
+/** Follows one record at the server, by one-shot watches. */
+
+import { Latch, untilAborted, type NodeRequest } from '@nodepool/core';
+import { CorruptRecordError, requestCodec, requestPath, type Source } from '@nodepool/store';
+import { isZooKeeperError } from '@nodepool/zookeeper';
+import { pauseAfter, type RequestorContext } from './context.js';
+
+/** A request as it was read. */
+export interface ReadRequest {
+  readonly source: Source<NodeRequest>;
+  readonly version: number;
+}
+
+/**
+ * Reads a request, again and again while ZooKeeper cannot be reached. Resolves with undefined if there is none. Rejects with
+ * `CorruptRecordError` if the record cannot be read.
+ */
+export async function readRequest(
+  context: RequestorContext,
+  id: string,
+  signal: AbortSignal,
+  watch?: () => void,
+): Promise<ReadRequest | undefined> {
+  const { zooKeeper } = context;
+  const path = requestPath(id);
+  for (let synced = false; ;) {
+    try {
+      const { data, stat } = await zooKeeper.get(path, { signal, ...(watch === undefined ? {} : { watch }) });
+      const decoded = requestCodec.decode(data, { id }, stat.mtime / 1000);
+      if (!decoded.ok) throw new CorruptRecordError(path, decoded.reason);
+      return { source: decoded.source, version: stat.version };
+    } catch (error) {
+      if (!isZooKeeperError(error, 'no-node')) await pauseAfter(context, error, signal);
+      else if (synced) return undefined;
+      // The server of a new session may lag behind the one that took the creation.
+      else synced = await sync(context, path, signal);
+    }
+  }
+}
+
+/** Resolves with false if the server could not be asked. */
+async function sync(context: RequestorContext, path: string, signal: AbortSignal): Promise<boolean> {
+  try {
+    await context.zooKeeper.sync(path, { signal });
+    return true;
+  } catch (error) {
+    await pauseAfter(context, error, signal);
+    return false;
+  }
+}
+
+/**
+ * Yields the request as it is now, and after each change and call of a listener given to `subscribe`; changes in quick
+ * succession are one. Ends with undefined when the request is removed.
+ */
+export async function* follow(
+  context: RequestorContext,
+  id: string,
+  signal: AbortSignal,
+  subscribe: (listener: () => void) => () => void = () => () => undefined,
+): AsyncGenerator<NodeRequest | undefined, void, undefined> {
+  let changed = new Latch(false);
+  const unsubscribe = subscribe(() => changed.open());
+  try {
+    for (;;) {
+      changed = new Latch(false);
+      const current = changed;
+      const seen = await readRequest(context, id, signal, () => current.open());
+      yield seen?.source.value;
+      if (seen === undefined) return;
+      await untilAborted(current.wait(), signal);
+    }
+  } finally {
+    unsubscribe();
+  }
+}
+
+/** Resolves once a znode does not exist. */
+export async function untilAbsent(context: RequestorContext, path: string, signal: AbortSignal): Promise<void> {
+  for (;;) {
+    const changed = new Latch(false);
+    try {
+      if ((await context.zooKeeper.exists(path, { signal, watch: () => changed.open() })) === undefined) return;
+      await untilAborted(changed.wait(), signal);
+    } catch (error) {
+      await pauseAfter(context, error, signal);
+    }
+  }
+}

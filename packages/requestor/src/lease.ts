@@ -1,0 +1,155 @@
+/** Nodes that are locked for this program. */
+
+import type { JsonValue, NodeData } from '@nodepool/core';
+import { nodePath, type NodeHandle } from '@nodepool/store';
+import { isZooKeeperError } from '@nodepool/zookeeper';
+import type { HoldOptions, LeasedNode, WaitOptions } from './api.js';
+import { pauseAfter, withLimits, type RequestorContext } from './context.js';
+import { LeaseLostError } from './errors.js';
+import { untilAbsent } from './follow.js';
+import { leasedNode } from './record.js';
+
+/**
+ * The nodes of one request. They are this program's until `return` or `hold`, or until `lost` aborts. A lost lease cannot be
+ * regained: launchers delete nodes in use that are not locked.
+ */
+export class Lease {
+  /**
+   * Aborts with `LeaseLostError` when the locks are lost: before any launcher deletes a node, unless this process was suspended.
+   * After a suspension, `confirm` asks the server.
+   */
+  readonly lost: AbortSignal;
+  private readonly lostController = new AbortController();
+  private ending: Promise<void> | undefined;
+
+  /** @internal */
+  constructor(
+    private readonly context: RequestorContext,
+    private readonly handles: readonly NodeHandle[],
+    private readonly labels: readonly string[],
+  ) {
+    this.lost = this.lostController.signal;
+    for (const { lock } of handles) {
+      const lose = (): void => this.lose(lock.lost.reason);
+      if (lock.lost.aborted) lose();
+      else lock.lost.addEventListener('abort', lose, { once: true });
+    }
+  }
+
+  /** In the order of the request's labels. */
+  get nodes(): readonly LeasedNode[] {
+    return this.handles.map(({ node }, index) => leasedNode(node, this.labels[index] ?? ''));
+  }
+
+  /** Marks the nodes `in-use`. Rejects with `LeaseLostError` if the locks are lost. */
+  async use(options: WaitOptions & { readonly userData?: JsonValue } = {}): Promise<void> {
+    const { userData } = options;
+    const change = { state: 'in-use', ...(userData === undefined ? {} : { user_data: userData }) } as const;
+    await withLimits(this.context, `nodes ${this.ids} were not marked in-use`, options, (signal) =>
+      this.whileHeld(signal, async () => {
+        await Promise.all(this.handles.map((handle) => handle.update(change, { signal })));
+      }),
+    );
+  }
+
+  /** Resolves if the server confirms that every lock is held now. Rejects with `LeaseLostError` if one is lost. */
+  async confirm(options: WaitOptions = {}): Promise<void> {
+    const checks = this.handles.map(({ lock }) => lock.fence);
+    await withLimits(this.context, `the locks of nodes ${this.ids} were not confirmed`, options, (signal) =>
+      this.whileHeld(signal, async () => {
+        await this.context.zooKeeper.transaction(checks, { signal });
+      }),
+    );
+  }
+
+  /**
+   * Gives the nodes back: used nodes are deleted by launchers, others are handed to other requests. Never rejects, as launchers
+   * also delete nodes in use whose locks are lost or could only be released. Idempotent.
+   */
+  async return(): Promise<void> {
+    this.ending ??= this.giveBack();
+    await this.ending;
+  }
+
+  /** Keeps the nodes for people to look at, and gives up the locks. Rejects with `LeaseLostError` if the locks are lost. */
+  async hold({ comment, job, expirationSeconds }: HoldOptions = {}): Promise<void> {
+    this.throwIfLost();
+    const change: Partial<NodeData> = {
+      state: 'hold',
+      ...(comment === undefined ? {} : { comment }),
+      ...(job === undefined ? {} : { hold_job: job }),
+      ...(expirationSeconds === undefined ? {} : { hold_expiration: expirationSeconds }),
+    };
+    const holding = Promise.all(this.handles.map((handle) => handle.release(change)));
+    this.ending ??= holding.then(
+      () => undefined,
+      () => undefined,
+    );
+    try {
+      await holding;
+    } catch (error) {
+      throw isLostOwnership(error) ? new LeaseLostError(this.nodeIds, error) : error;
+    }
+  }
+
+  /** Resolves once the records of the nodes are gone, which is after the cloud has deleted them. */
+  async deleted(options: WaitOptions = {}): Promise<void> {
+    await withLimits(this.context, `nodes ${this.ids} were not deleted`, options, async (signal) => {
+      await Promise.all(this.nodeIds.map((id) => untilAbsent(this.context, nodePath(id), signal)));
+    });
+  }
+
+  private get nodeIds(): readonly string[] {
+    return this.handles.map(({ id }) => id);
+  }
+
+  private get ids(): string {
+    return this.nodeIds.join(', ');
+  }
+
+  private async giveBack(): Promise<void> {
+    await Promise.all(
+      this.handles.map(async (handle) => {
+        try {
+          await handle.release(handle.node.state === 'in-use' ? { state: 'used' } : undefined);
+        } catch (error) {
+          this.context.log.warn('A node could not be marked as used; launchers delete it when its lock is gone', {
+            node_id: handle.id,
+            error,
+          });
+        }
+      }),
+    );
+  }
+
+  /** Repeats `work` while the outcome is open; its errors that mean the loss of a lock become `LeaseLostError`. */
+  private async whileHeld(signal: AbortSignal, work: () => Promise<void>): Promise<void> {
+    for (;;) {
+      this.throwIfLost();
+      try {
+        await work();
+        return;
+      } catch (error) {
+        this.throwIfLost();
+        if (isLostOwnership(error) || isZooKeeperError(error, 'no-node')) {
+          this.lose(error);
+          this.throwIfLost();
+        }
+        await pauseAfter(this.context, error, signal);
+      }
+    }
+  }
+
+  private throwIfLost(): void {
+    this.lost.throwIfAborted();
+    if (this.ending !== undefined) throw new LeaseLostError(this.nodeIds, new Error('the nodes were given back'));
+  }
+
+  private lose(cause: unknown): void {
+    if (this.ending === undefined) this.lostController.abort(new LeaseLostError(this.nodeIds, cause));
+  }
+}
+
+function isLostOwnership(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && error.code === 'lost-ownership';
+}

@@ -1,0 +1,98 @@
+/** The pools that launchers have registered, and what they say about a request. */
+
+import { Emitter, type Clock, type Logger, type NodeRequest } from '@nodepool/core';
+import { componentsPath, decodeComponent, type PoolComponentData } from '@nodepool/store';
+import { cachedTree, type CachedTree, type CallOptions, type ZooKeeper } from '@nodepool/zookeeper';
+
+const POOLS = componentsPath('pool');
+
+export class PoolRegistry {
+  private readonly pools = new Map<string, PoolComponentData>();
+  private readonly changes: Emitter<void>;
+  private tree: CachedTree | undefined;
+
+  constructor(
+    private readonly zooKeeper: ZooKeeper,
+    private readonly clock: Clock,
+    private readonly log: Logger,
+  ) {
+    this.changes = new Emitter((error) => log.error('A listener to changes of pools failed', error));
+  }
+
+  /** Resolves once the registered pools are known; the first call starts to watch them. */
+  async ready(options: CallOptions): Promise<void> {
+    this.tree ??= cachedTree(
+      this.zooKeeper,
+      POOLS,
+      {
+        onPut: ({ path, data }) => this.put(path, data),
+        onRemove: ({ path }) => {
+          if (this.pools.delete(path)) this.changes.emit();
+        },
+      },
+      {
+        clock: this.clock,
+        onWarning: (error) => this.log.warn('The registered pools cannot be read', { error }),
+      },
+    );
+    await this.tree.ready(options);
+  }
+
+  onChange(listener: () => void): () => void {
+    return this.changes.on(listener);
+  }
+
+  /** Labels that registered pools offer. */
+  labels(): ReadonlySet<string> {
+    return new Set([...this.pools.values()].flatMap((pool) => pool.supported_labels));
+  }
+
+  /** Returns the reasons why a request is in its state, as far as the registered pools show them. */
+  reasons(request: NodeRequest): readonly string[] {
+    const { state, declined_by: declinedBy } = request;
+    if (state === 'fulfilled') return [];
+    const declined = declinedBy.map((id) => `${this.nameOf(id)} declined`);
+    if (state === 'pending') return [...declined, 'a launcher has accepted the request and launches its nodes'];
+    if (state === 'failed') return declined.length > 0 ? declined : ['no pool declined, but every launch failed'];
+    return [...declined, ...this.waitsFor(request)];
+  }
+
+  close(): void {
+    this.tree?.close();
+  }
+
+  private waitsFor({ node_types: labels, provider, declined_by: declinedBy }: NodeRequest): readonly string[] {
+    const pools = [...this.pools.values()];
+    const offered = this.labels();
+    const missing = [...new Set(labels)].filter((label) => !offered.has(label));
+    if (missing.length > 0) return [`no registered pool offers ${missing.join(', ')}`];
+    const able = pools.filter(({ supported_labels: supported }) => labels.every((label) => supported.includes(label)));
+    if (able.length === 0) return ['no single pool offers all of the labels'];
+    const wanted = able.filter(({ provider_name: name }) => provider === null || name === provider);
+    const candidates = wanted.filter(({ id }) => !declinedBy.includes(id));
+    if (candidates.length === 0) return ['no pool that offers the labels is left'];
+    const names = candidates.map(({ id }) => this.nameOf(id)).join(', ');
+    return candidates.every(({ paused }) => paused)
+      ? [`waits until ${names} has room: quota or max-servers is in use`]
+      : [`waits for ${names}`];
+  }
+
+  private nameOf(id: string): string {
+    const pool = [...this.pools.values()].find((candidate) => candidate.id === id);
+    return pool === undefined
+      ? `pool ${id}`
+      : `pool ${pool.name} of provider ${pool.provider_name} (launcher ${pool.hostname})`;
+  }
+
+  private put(path: string, data: Uint8Array): void {
+    const component = path === POOLS ? undefined : decodeComponent(data, 'pool');
+    if (component === undefined) return;
+    if (typeof component === 'string' || !isPool(component)) this.pools.delete(path);
+    else this.pools.set(path, component);
+    this.changes.emit();
+  }
+}
+
+function isPool(component: object): component is PoolComponentData {
+  return 'supported_labels' in component;
+}

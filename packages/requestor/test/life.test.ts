@@ -1,0 +1,284 @@
+/** The life of a request and of its nodes, as the server sees it. */
+
+import { readFileSync } from 'node:fs';
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import {
+  LeaseLostError,
+  NodeNotReadyError,
+  RequestFailedError,
+  RequestRemovedError,
+  RequestTimeoutError,
+  type RequestProgress,
+} from '../src/index.js';
+import { encode, POOL } from './support/scripted-launcher.js';
+import { World } from './support/world.js';
+
+let world: World;
+
+beforeEach(async () => {
+  world = await World.start();
+});
+
+afterEach(() => world.stop());
+
+/** The fields of a request as Zuul's client writes them, in its order (`NodeRequest.toDict` in zuul/model.py). */
+const ZUUL_FIELDS = [
+  'requestor_data',
+  'node_types',
+  'requestor',
+  'created_time',
+  'provider',
+  'state',
+  'state_time',
+  'relative_priority',
+  'event_id',
+  'tenant_name',
+];
+
+describe('a request', () => {
+  it('is written field for field as Zuul writes it', async () => {
+    world.launcher.mode = 'wait';
+    const spec = { labels: ['small', 'big'], tenant: 'tenant-one', eventId: 'event', data: { build_set_uuid: 'b' } };
+    const { id } = await world.run(world.requestor.request(spec));
+
+    expect(id).toMatch(/^200-\d{10}$/);
+    const record = world.records('requests').get(id);
+    expect(Object.keys(record ?? {})).toEqual(ZUUL_FIELDS);
+    const now = world.clock.now() / 1000;
+    expect(record).toMatchObject({
+      requestor_data: { build_set_uuid: 'b' },
+      node_types: ['small', 'big'],
+      requestor: 'test',
+      provider: null,
+      state: 'requested',
+      relative_priority: 0,
+      event_id: 'event',
+      tenant_name: 'tenant-one',
+    });
+    expect(Math.abs(Number(record?.['created_time']) - now)).toBeLessThan(1);
+  });
+
+  it('has no field that the Python requestor does not write, but for a wish not to reuse nodes', async () => {
+    const python = readFileSync(`${__dirname}/../../../tooling/requestor/requestor.py`, 'utf8');
+    const submitted = /request = \{(.*?)\n {8}\}/s.exec(python)?.[1] ?? '';
+    const fields = [...submitted.matchAll(/^ {12}"(\w+)":/gm)].map(([, name]) => name);
+    world.launcher.mode = 'wait';
+    const { id } = await world.run(world.requestor.request({ labels: ['small'], reuse: false }));
+
+    expect(fields).toEqual(expect.arrayContaining(Object.keys(world.records('requests').get(id) ?? {})));
+  });
+
+  it('goes with the session unless it is durable', async () => {
+    world.launcher.mode = 'wait';
+    const durable = await world.run(world.requestor.request({ labels: ['small'], durable: true }));
+    await world.run(world.requestor.request({ labels: ['small'] }));
+    await world.run(world.zooKeeper.close());
+
+    expect([...world.records('requests').keys()]).toEqual([durable.id]);
+  });
+
+  it.each([
+    [{ labels: [] }, /at least one label/],
+    [{ labels: ['small'], priority: 1000 }, /from 0 to 999/],
+    [{ labels: ['small'], priority: 1.5 }, /from 0 to 999/],
+  ])('is refused: %j', async (spec, message) => {
+    await expect(world.requestor.request(spec)).rejects.toThrow(message);
+  });
+
+  it('shows its progress, with reasons', async () => {
+    world.launcher.mode = 'wait';
+    const request = await world.run(world.requestor.request({ labels: ['small', 'gone'] }));
+    const other = await world.run(world.requestor.request({ labels: ['small'] }));
+    const seen: RequestProgress[] = [];
+    const first = request.progress();
+    seen.push((await world.run(first.next())).value as RequestProgress);
+    await first.return();
+    const second = other.progress();
+    seen.push((await world.run(second.next())).value as RequestProgress);
+    world.launcher.mode = 'serve';
+    seen.push((await world.run(second.next())).value as RequestProgress);
+
+    expect(seen.map(({ state, reasons }) => [state, ...reasons])).toEqual([
+      ['requested', 'no registered pool offers gone'],
+      ['requested', 'waits for pool main of provider cloud (launcher launcher-1)'],
+      ['fulfilled'],
+    ]);
+    expect((await world.run(second.next())).done).toBe(true);
+  });
+
+  it('shows that its pools have no room', async () => {
+    world.launcher.mode = 'wait';
+    const request = await world.run(world.requestor.request({ labels: ['small'] }));
+    const progress = request.progress();
+    await world.run(progress.next());
+    const [pool] = [...world.server.dump().keys()].filter((path) => path.startsWith('/nodepool/components/pool/'));
+    await world.run(world.zooKeeper.set(pool ?? '', encode({ ...POOL, paused: true })));
+
+    expect((await world.run(progress.next())).value).toMatchObject({ reasons: [expect.stringMatching(/has room/)] });
+    await progress.return();
+  });
+
+  it('fails with the pools that declined', async () => {
+    world.launcher.mode = 'fail';
+    const request = await world.run(world.requestor.request({ labels: ['small'] }));
+    const error = await world.run(request.fulfilled().catch((reason: unknown) => reason));
+
+    expect(error).toBeInstanceOf(RequestFailedError);
+    expect(error).toMatchObject({ declinedBy: [POOL.id], message: expect.stringContaining(POOL.id) });
+  });
+
+  it('is revised while it waits, and not when a launcher has it', async () => {
+    world.launcher.mode = 'wait';
+    const request = await world.run(world.requestor.request({ labels: ['small'], durable: true }));
+    expect(await world.run(request.revise({ relativePriority: 7 }))).toBe(true);
+    expect(world.records('requests').get(request.id)).toMatchObject({ relative_priority: 7 });
+    expect(Object.keys(world.records('requests').get(request.id) ?? {})).toEqual(ZUUL_FIELDS);
+
+    const lock = `/nodepool/requests-lock/${request.id}/a__lock__`;
+    const { path } = await world.run(world.zooKeeper.create(lock, undefined, { mode: 'ephemeral-sequential' }));
+    expect(await world.run(request.revise({ relativePriority: 8 }))).toBe(false);
+    expect(world.records('requests').get(request.id)).toMatchObject({ relative_priority: 7 });
+    await world.run(world.zooKeeper.delete(path));
+    await world.run(request.cancel());
+    await expect(world.run(request.revise({ relativePriority: 9 }))).rejects.toThrow(RequestRemovedError);
+  });
+
+  it('tells its waits apart: cancelled, removed, too late, interrupted', async () => {
+    world.launcher.mode = 'wait';
+    const ends: unknown[] = [];
+    for (const end of ['cancel', 'remove', 'deadline', 'interrupt'] as const) {
+      const request = await world.run(world.requestor.request({ labels: ['small'] }));
+      const interrupt = new AbortController();
+      const waiting = request.fulfilled({
+        signal: interrupt.signal,
+        ...(end === 'deadline' ? { timeoutMs: 5000 } : {}),
+      });
+      waiting.then(
+        () => ends.push('fulfilled'),
+        (error: unknown) => ends.push(error),
+      );
+      await world.clock.advance(1000);
+      if (end === 'cancel') await world.run(request.cancel());
+      if (end === 'remove') await world.run(world.zooKeeper.delete(`/nodepool/requests/${request.id}`));
+      if (end === 'interrupt') interrupt.abort(new Error('Ctrl-C'));
+      await world.clock.advance(10_000);
+      await world.run(request.cancel());
+    }
+
+    expect(ends).toEqual([
+      expect.objectContaining({ code: 'request-removed', reason: 'cancelled' }),
+      expect.objectContaining({ code: 'request-removed', reason: 'removed' }),
+      expect.any(RequestTimeoutError),
+      expect.objectContaining({ message: 'Ctrl-C' }),
+    ]);
+  });
+
+  it('is resumed by its id after a restart', async () => {
+    const { id } = await world.run(world.requestor.request({ labels: ['small'], durable: true }));
+    const lease = await world.run(world.requestor.resume(id).take());
+
+    expect(lease.nodes.map(({ label, state }) => [label, state])).toEqual([['small', 'in-use']]);
+    await world.run(lease.return());
+  });
+});
+
+describe('a lease', () => {
+  it('locks the nodes and removes the request, marks them in use, used, and unlocks them', async () => {
+    const request = await world.run(world.requestor.request({ labels: ['big', 'small'] }));
+    const lease = await world.run(request.lock());
+    expect(lease.nodes.map(({ label, state, provider }) => [label, state, provider])).toEqual([
+      ['big', 'ready', 'cloud'],
+      ['small', 'ready', 'cloud'],
+    ]);
+    expect(world.records('requests').size).toBe(0);
+    expect(world.contenders()).toHaveLength(2);
+
+    await world.run(lease.use({ userData: { job: 1 } }));
+    expect([...world.records('nodes').values()]).toEqual([
+      expect.objectContaining({ state: 'in-use', user_data: { job: 1 }, x_future: 1 }),
+      expect.objectContaining({ state: 'in-use', user_data: { job: 1 }, x_future: 1 }),
+    ]);
+    await world.run(lease.confirm());
+    const deleted = lease.deleted();
+    await world.run(lease.return());
+    await world.run(deleted);
+    expect([world.records('nodes').size, world.contenders()]).toEqual([0, []]);
+    expect(lease.lost.aborted).toBe(false);
+    await expect(world.run(lease.use())).rejects.toThrow(LeaseLostError);
+  });
+
+  it('gives back nodes that were not used as they are', async () => {
+    const request = await world.run(world.requestor.request({ labels: ['small'] }));
+    const lease = await world.run(request.lock());
+    const states: unknown[] = [];
+    world.server.onCommit(() => states.push(...[...world.records('nodes').values()].map(({ state }) => state)));
+    await world.run(lease.return());
+
+    expect(new Set(states)).toEqual(new Set(['ready']));
+  });
+
+  it('keeps the nodes on hold', async () => {
+    const lease = await world.run(world.requestor.acquire({ labels: ['small'] }));
+    await world.run(lease.hold({ comment: 'look', job: 'unit', expirationSeconds: 60 }));
+    await world.run(lease.return());
+    await world.clock.advance(60_000);
+
+    expect([...world.records('nodes').values()]).toEqual([
+      expect.objectContaining({ state: 'hold', comment: 'look', hold_job: 'unit', hold_expiration: 60 }),
+    ]);
+    expect(world.contenders()).toEqual([]);
+  });
+
+  it('is refused when a node went before it was locked; no lock stays', async () => {
+    const request = await world.run(world.requestor.request({ labels: ['small', 'big'] }));
+    const [first = ''] = await world.run(request.fulfilled());
+    const path = `/nodepool/nodes/${first}`;
+    await world.run(
+      world.zooKeeper.set(path, encode({ state: 'deleting', type: ['small'], allocated_to: request.id })),
+    );
+
+    await expect(world.run(request.lock())).rejects.toThrow(NodeNotReadyError);
+    await world.clock.advance(1000);
+    expect(world.contenders()).toEqual([]);
+    await world.run(request.cancel());
+  });
+
+  it('is lost when another program removes a lock', async () => {
+    const lease = await world.run(world.requestor.acquire({ labels: ['small'] }));
+    await world.run(world.zooKeeper.delete(world.contenders()[0] ?? ''));
+    await world.clock.advance(100);
+
+    expect(lease.lost.reason).toBeInstanceOf(LeaseLostError);
+    await expect(world.run(lease.confirm())).rejects.toThrow(LeaseLostError);
+    await expect(world.run(lease.hold())).rejects.toThrow(LeaseLostError);
+    await world.run(lease.return());
+  });
+});
+
+it('acquires with progress, and withdraws the request at the deadline', async () => {
+  const states: string[] = [];
+  const onProgress = ({ state }: RequestProgress): void => void states.push(state);
+  const lease = await world.run(world.requestor.acquire({ labels: ['small'] }, { onProgress }));
+  await world.run(lease.return());
+  expect(states).toEqual(['requested', 'fulfilled']);
+
+  world.launcher.mode = 'wait';
+  await expect(world.run(world.requestor.acquire({ labels: ['small'] }, { timeoutMs: 5000 }))).rejects.toThrow(
+    'no nodes for small within 5 s',
+  );
+  expect(world.records('requests').size).toBe(0);
+});
+
+it('knows the labels that are offered', async () => {
+  expect([...(await world.run(world.requestor.labels()))]).toEqual(['small', 'big']);
+});
+
+it('ends all waits when it is closed', async () => {
+  world.launcher.mode = 'wait';
+  const request = await world.run(world.requestor.request({ labels: ['small'] }));
+  const waiting = request.fulfilled();
+  waiting.catch(() => undefined);
+  await world.run(world.requestor.close());
+
+  await expect(world.run(waiting)).rejects.toThrow('the requestor is closed');
+});
