@@ -30,6 +30,7 @@ export {
   IMAGES_ROOT,
   REQUESTS_ROOT,
   buildPath,
+  componentsPath,
   newRequestPath,
   nodeLockPath,
   nodePath,
