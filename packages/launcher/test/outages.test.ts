@@ -257,6 +257,25 @@ describe('what is shown', () => {
     );
   });
 
+  it('of an idle provider whose cloud goes away is that it is in trouble, with the reason and since when', async () => {
+    let isAway = false;
+    spoilt = (each) => ({
+      cleanupLeakedResources: (...args) => (isAway ? Promise.reject(cut) : each.cleanupLeakedResources(...args)),
+    });
+    const running = await world.launcher([demo()], 'launcher1', drivers());
+    const state = (): unknown => running.launcher.activity()[0];
+    isAway = true;
+    await world.clock.advance(60_000);
+    expect(state()).toMatchObject({ state: 'serving' });
+    const since = new Date(world.clock.now()).toISOString().slice(0, 'yyyy-mm-ddThh'.length);
+    await world.clock.advance(60_000);
+    const reason = new RegExp(`^its cloud has not listed its resources since ${since}.*: the connection was refused$`);
+    expect(state()).toMatchObject({ state: 'trouble', reason: expect.stringMatching(reason) });
+    isAway = false;
+    await world.clock.advance(60_000);
+    expect(state()).toMatchObject({ state: 'serving', reason: undefined });
+  });
+
   it('of a provider whose start does not end is that, too', async () => {
     spoilt = () => ({ start: () => new Promise(() => undefined) });
     const running = await world.launcher([demo()], 'launcher1', drivers());

@@ -1,6 +1,6 @@
 /** Looks for leaked resources of one provider, round after round: the cloud tells nobody what was forgotten there. */
 
-import { sleep, toDriverError, type Call, type Provider } from '@nodepool/core';
+import { sleep, toDriverError, type Call, type DriverError, type LeakRound, type Provider } from '@nodepool/core';
 import type { LauncherContext } from '../context.js';
 import { driverCall } from '../provider/driver-call.js';
 import { LeakedResources } from './leaked-resources.js';
@@ -9,8 +9,19 @@ import { LeakedResources } from './leaked-resources.js';
 const INTERVAL_MS = 60_000;
 const ROUND_TIMEOUT_MS = 300_000;
 
+/** Hears if the cloud lists its resources. */
+export interface RoundListener {
+  listed(): void;
+  listingFailed(error: DriverError): void;
+}
+
 /** Runs until the signal aborts. */
-export async function runLeakRounds(context: LauncherContext, provider: Provider, signal: AbortSignal): Promise<void> {
+export async function runLeakRounds(
+  context: LauncherContext,
+  provider: Provider,
+  listener: RoundListener,
+  signal: AbortSignal,
+): Promise<void> {
   const { clock, random, store } = context;
   const log = context.log.with({ provider: provider.config.name });
   const round = new LeakedResources(context, provider.config.name, signal);
@@ -26,15 +37,25 @@ export async function runLeakRounds(context: LauncherContext, provider: Provider
     waitMs = INTERVAL_MS;
     if (!store.complete) continue;
     const call: Call = { signal, deadline: clock.monotonic() + ROUND_TIMEOUT_MS, log };
+    let isListed = false;
+    const listed: LeakRound = {
+      leaked: (resources) => {
+        isListed = true;
+        return round.leaked(resources);
+      },
+    };
     try {
       await driverCall(clock, 'the search for leaked resources', call, (bounded) =>
-        provider.cleanupLeakedResources(round, bounded),
+        provider.cleanupLeakedResources(listed, bounded),
       );
+      isListed = true;
     } catch (error) {
       if (signal.aborted) return;
       const failure = toDriverError(error);
+      if (!isListed) listener.listingFailed(failure);
       log.warn('Looking for leaked resources failed; it is tried again', { error: failure });
       waitMs = Math.max(INTERVAL_MS, failure.retryAfterMs ?? 0);
     }
+    if (isListed) listener.listed();
   }
 }

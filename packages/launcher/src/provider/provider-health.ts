@@ -1,6 +1,7 @@
 /**
  * The state of a provider as its calls show it: starting, serving, or in trouble with a reason. Trouble begins when the
- * start fails or takes long, or when launches fail in a row; it ends with the first one that succeeds.
+ * start fails or takes long, or when launches fail in a row; it ends with the first one that succeeds. While nothing is
+ * launched, listings tell if the cloud can be reached.
  */
 
 import { ERROR_POLICIES, type Clock, type DriverError, type Timer } from '@nodepool/core';
@@ -9,6 +10,8 @@ import { ERROR_POLICIES, type Clock, type DriverError, type Timer } from '@nodep
 const SLOW_START_MS = 30_000;
 /** Failures in a row, without a success in between, from which on a provider is in trouble. */
 const FAILURES = 3;
+/** Listings that fail in a row, from which on the cloud counts as unreachable. */
+const FAILED_LISTINGS = 2;
 /** First and longest time for which requests are left to other pools before this provider is tried again, milliseconds. */
 const AVOID_MS = { first: 10_000, longest: 60_000 } as const;
 
@@ -23,6 +26,10 @@ export class ProviderHealth {
   /** Launch attempts that failed in a row. */
   private failures = 0;
   private trouble: string | undefined;
+  /** Listings that failed in a row, and since when, in milliseconds since the epoch. */
+  private listings = { failed: 0, since: 0 };
+  /** Why the cloud counts as unreachable. */
+  private unreachable: string | undefined;
   /** Runs while requests are left to other pools. */
   private avoiding: Timer | undefined;
   private avoidMs: number = AVOID_MS.first;
@@ -39,7 +46,8 @@ export class ProviderHealth {
   }
 
   get state(): ProviderState {
-    if (this.trouble !== undefined) return { state: 'trouble', reason: this.trouble };
+    const reason = this.trouble ?? this.unreachable;
+    if (reason !== undefined) return { state: 'trouble', reason };
     return { state: this.serving ? 'serving' : 'starting', reason: undefined };
   }
 
@@ -80,11 +88,30 @@ export class ProviderHealth {
   launched(): void {
     this.failures = 0;
     this.avoidMs = AVOID_MS.first;
-    const changed = this.trouble !== undefined || this.avoiding !== undefined;
+    const changed = this.state.state === 'trouble' || this.avoiding !== undefined;
     this.trouble = undefined;
+    this.unreachable = undefined;
     this.avoiding?.cancel();
     this.avoiding = undefined;
     if (changed) this.onChange();
+  }
+
+  /** The cloud did not list its resources, whatever the reason. */
+  listingFailed(error: DriverError): void {
+    const { failed, since } = this.listings;
+    this.listings = { failed: failed + 1, since: failed === 0 ? this.clock.now() : since };
+    if (this.listings.failed < FAILED_LISTINGS) return;
+    const before = this.state.state;
+    const time = new Date(this.listings.since).toISOString();
+    this.unreachable = `its cloud has not listed its resources since ${time}: ${error.message}`;
+    if (this.state.state !== before) this.onChange();
+  }
+
+  listed(): void {
+    this.listings = { failed: 0, since: 0 };
+    const before = this.state.state;
+    this.unreachable = undefined;
+    if (this.state.state !== before) this.onChange();
   }
 
   stop(): void {

@@ -124,7 +124,7 @@ export class ProviderRuntime {
     if (!(await startProvider(provider, { ...context, log, onFailure }, signal))) return;
     this.deletions = new Deletions(context, provider, signal);
     const { name } = provider.config;
-    context.tasks.run(`look for leaked resources of provider ${name}`, () => runLeakRounds(context, provider, signal));
+    context.tasks.run(`look for leaked resources of provider ${name}`, () => runLeakRounds(context, provider, health, signal));
     try {
       await this.limits.load();
       await Promise.all(this.pools.map((pool) => pool.start()));
