@@ -6,6 +6,7 @@
 import * as builder from '@nodepool/builder';
 import { configSchema, secureSchema } from '@nodepool/config';
 import * as core from '@nodepool/core';
+import * as daemon from '@nodepool/daemon';
 
 import * as launcher from '@nodepool/launcher';
 import { driverPackages, loadDriver } from './drivers.js';
@@ -28,7 +29,7 @@ export const GENERATED: readonly GeneratedPart[] = [
   { page: 'reference/web.md', name: 'lists', make: listsReference },
   { page: 'reference/metrics.md', name: 'launcher', make: () => metricsReference(launcher) },
   { page: 'reference/metrics.md', name: 'builder', make: () => metricsReference(builder) },
-  { page: 'reference/metrics.md', name: 'clouds', make: () => metricsReference(core) },
+  { page: 'reference/metrics.md', name: 'clouds', make: () => metricsReference({ ...core, ...daemon }) },
   ...driverPackages().map((driver) => ({
     page: `drivers/${driver.name}.md`,
     name: 'options',
