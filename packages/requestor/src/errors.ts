@@ -70,8 +70,8 @@ export class LeaseLostError extends Error {
     cause: unknown,
   ) {
     super(
-      `the locks of nodes ${nodeIds.join(', ')} are lost, with the ZooKeeper session or because another program removed them; ` +
-        'do not use the nodes any more, launchers delete them',
+      `the locks of the nodes are lost (${nodeIds.join(', ')}), with the ZooKeeper session or because another program removed them; ` +
+        'launchers delete the nodes, so do not use them any more',
       { cause },
     );
     this.name = 'LeaseLostError';

@@ -1,10 +1,20 @@
-/** `nodepool request LABEL...`: asks for nodes as a requestor does, keeps them for a while, gives them back. */
+/** `nodepool request LABEL...`: requests nodes, keeps them for a while, gives them back. */
 
-import { nodeListOf, type NodeHandle, type RequestEntry } from '@nodepool/store';
-import { sleep, type NodeRequest, type NodeRequestData } from '@nodepool/core';
+import { isError, sleep } from '@nodepool/core';
+import {
+  LeaseLostError,
+  NodeNotReadyError,
+  openRequestor,
+  RequestFailedError,
+  RequestRemovedError,
+  RequestTimeoutError,
+  type Lease,
+  type SubmittedRequest,
+} from '@nodepool/requestor';
+import { nodeListOf, type NodeEntry } from '@nodepool/store';
 import { RefusedError, type ListFormat, type StoreContext } from '../command-context.js';
 import { printList } from '../print-list.js';
-import { startDeadline, waitUntil } from '../wait.js';
+import { waitUntil } from '../wait.js';
 import { waitUntilGone } from './delete.js';
 
 export interface RequestOptions {
@@ -22,7 +32,6 @@ export interface RequestOptions {
   readonly format: ListFormat;
 }
 
-const REQUESTOR = 'nodepool-cli';
 const NODE_LOCK_TIMEOUT_MS = 30_000;
 const COLUMNS = [
   'id',
@@ -48,52 +57,32 @@ export async function request(
   options: RequestOptions,
 ): Promise<void> {
   noteUnknownLabels(context, labels);
-  const nodeTypes = labels.flatMap((label) => Array.from({ length: options.count }, () => label));
-  const id = await context.store.requests.submit(requestData(context, nodeTypes, options), {
-    priority: options.priority,
-  });
-  let handles: readonly NodeHandle[];
+  const { store, clock, random, log } = context;
+  const requestor = openRequestor(store.zooKeeper, { name: 'nodepool-cli', clock, random, log });
   try {
-    const fulfilled = await waitForNodes(context, id, options.timeout);
-    handles = await takeNodes(context, fulfilled);
+    const request = await requestor.request({
+      labels: labels.flatMap((label) => Array.from({ length: options.count }, () => label)),
+      priority: options.priority,
+      tenant: options.tenant ?? null,
+      provider: options.provider ?? null,
+    });
+    const lease = await takeNodes(context, request, options);
+    try {
+      await printNodes(context, lease, options.format);
+      await holdNodes(context, lease, options.hold);
+    } finally {
+      await lease.return();
+    }
+    await waitUntilGone(
+      { ...context, interrupted: new AbortController().signal },
+      lease.nodes.map(({ id }) => id),
+    );
+  } catch (error) {
+    throw refusalOf(error);
   } finally {
-    // Whatever was allocated to a request that goes is released by the launcher, unless it is locked by now.
-    await context.store.requests.remove(id);
+    await requestor.close();
   }
-  try {
-    printNodes(context, handles, options.format);
-    await holdNodes(context, handles, options.hold);
-  } finally {
-    await Promise.all(handles.map((handle) => giveBack(context, handle)));
-  }
-  await waitUntilGone(
-    { ...context, interrupted: new AbortController().signal },
-    handles.map((handle) => handle.id),
-  );
   context.out.note('all nodes are gone');
-}
-
-function requestData(
-  { clock, random }: StoreContext,
-  nodeTypes: readonly string[],
-  options: RequestOptions,
-): NodeRequestData {
-  const now = clock.now() / 1000;
-  return {
-    state: 'requested',
-    state_time: now,
-    node_types: nodeTypes,
-    nodes: [],
-    declined_by: [],
-    reuse: true,
-    requestor: REQUESTOR,
-    requestor_data: null,
-    provider: options.provider ?? null,
-    relative_priority: 0,
-    event_id: random.uuidHex(),
-    created_time: now,
-    tenant_name: options.tenant ?? null,
-  };
 }
 
 function noteUnknownLabels({ store, out }: StoreContext, labels: readonly string[]): void {
@@ -102,83 +91,50 @@ function noteUnknownLabels({ store, out }: StoreContext, labels: readonly string
   if (unknown.length > 0) out.note(`no registered pool serves ${unknown.join(', ')} at the moment; waiting for one`);
 }
 
-/** Follows the request until it is fulfilled, and tells of each of its states. */
-async function waitForNodes(context: StoreContext, id: string, timeout: number | undefined): Promise<NodeRequest> {
-  const { store, out, clock, interrupted } = context;
-  const deadline =
-    timeout === undefined
-      ? undefined
-      : startDeadline(
-          clock,
-          timeout * 1000,
-          new RefusedError(`request ${id} was not fulfilled within ${timeout} s; it is withdrawn`),
-        );
-  const end = deadline === undefined ? interrupted : AbortSignal.any([interrupted, deadline.signal]);
-  let said = '';
-  const look = (): NodeRequest | undefined => {
-    const entry = store.requests.get(id);
-    const state = stateText(entry);
-    if (state !== said) out.note(`request ${id}: ${state}`);
-    said = state;
-    return outcomeOf(id, entry);
-  };
+/** Waits until the request is fulfilled, notes each of its states, and takes the nodes. The request is removed in any case. */
+async function takeNodes(
+  { out, interrupted }: StoreContext,
+  request: SubmittedRequest,
+  { timeout }: RequestOptions,
+): Promise<Lease> {
+  const signal = interrupted;
   try {
-    return await waitUntil(look, (listener) => store.requests.onChange(listener), end);
-  } finally {
-    deadline?.cancel();
-  }
-}
-
-function stateText(entry: RequestEntry | undefined): string {
-  if (entry === undefined) return 'is not there';
-  const { state, declined_by } = entry.request;
-  return declined_by.length === 0 ? state : `${state}, declined by ${declined_by.join(', ')}`;
-}
-
-function outcomeOf(id: string, entry: RequestEntry | undefined): NodeRequest | undefined {
-  if (entry === undefined) throw new RefusedError(`request ${id} was removed by somebody else`);
-  const { request } = entry;
-  if (request.state === 'fulfilled') return request;
-  if (request.state !== 'failed') return undefined;
-  throw new RefusedError(
-    `request ${id} failed: declined by ${request.declined_by.join(', ') || 'nobody, but every launch failed'}; the logs of the launchers say why`,
-  );
-}
-
-/** Locks all the nodes, and sets them in use. */
-async function takeNodes(context: StoreContext, { id, nodes }: NodeRequest): Promise<readonly NodeHandle[]> {
-  const { store, interrupted } = context;
-  const handles: NodeHandle[] = [];
-  try {
-    for (const nodeId of nodes) {
-      const handle = await store.nodes.lock(nodeId, { timeoutMs: NODE_LOCK_TIMEOUT_MS, signal: interrupted });
-      handles.push(handle);
-      const { state, allocated_to } = handle.node;
-      if (state === 'ready' && allocated_to === id) continue;
-      throw new RefusedError(
-        `node ${nodeId} is ${state} and allocated to ${allocated_to ?? 'nobody'}, not ready for request ${id}`,
-      );
+    let noted = '';
+    const limits = { signal, ...(timeout === undefined ? {} : { timeoutMs: timeout * 1000 }) };
+    for await (const { state, declinedBy } of request.progress(limits)) {
+      const text = declinedBy.length === 0 ? state : `${state}, declined by ${declinedBy.join(', ')}`;
+      if (text !== noted) out.note(`request ${request.id}: ${text}`);
+      noted = text;
     }
-    await Promise.all(handles.map((handle) => handle.update({ state: 'in-use' })));
-    return handles;
-  } catch (error) {
-    await Promise.all(handles.map((handle) => giveBack(context, handle)));
-    throw error;
+    return await request.take({ signal, timeoutMs: NODE_LOCK_TIMEOUT_MS });
+  } finally {
+    await request.cancel();
   }
 }
 
-function printNodes({ out, clock, store }: StoreContext, handles: readonly NodeHandle[], format: ListFormat): void {
-  const entries = handles.map(({ id, node }) => store.nodes.get(id) ?? { id, node, version: 0, locked: true });
-  printList(out, nodeListOf(entries, { columns: COLUMNS, now: clock.now() }), format);
+const REFUSALS = [RequestFailedError, RequestRemovedError, NodeNotReadyError, LeaseLostError];
+
+/** Outcomes that are foreseen are no failures of the program. */
+function refusalOf(error: unknown): unknown {
+  if (error instanceof RequestTimeoutError)
+    return new RefusedError(`${error.message}; it is withdrawn`, { cause: error });
+  return isError(error) && REFUSALS.some((type) => error instanceof type)
+    ? new RefusedError(error.message, { cause: error })
+    : error;
+}
+
+async function printNodes({ out, clock, store }: StoreContext, { nodes }: Lease, format: ListFormat): Promise<void> {
+  const entries = await Promise.all(nodes.map(async ({ id }) => store.nodes.get(id) ?? (await store.nodes.read(id))));
+  const found = entries.filter((entry): entry is NodeEntry => entry !== undefined);
+  printList(out, nodeListOf(found, { columns: COLUMNS, now: clock.now() }), format);
 }
 
 /** Rejects when the session that holds the locks is lost. */
 async function holdNodes(
   { out, clock, interrupted }: StoreContext,
-  handles: readonly NodeHandle[],
+  { lost }: Lease,
   seconds: number | undefined,
 ): Promise<void> {
-  const lost = AbortSignal.any(handles.map((handle) => handle.lock.lost));
   const end = AbortSignal.any([interrupted, lost]);
   out.note(
     seconds === undefined ? 'holding the nodes until interrupted (Ctrl-C)' : `holding the nodes for ${seconds} s`,
@@ -194,22 +150,5 @@ async function holdNodes(
   } catch (error) {
     if (!end.aborted) throw error;
   }
-  if (lost.aborted) {
-    throw new RefusedError(
-      'the locks of the nodes are lost, with the ZooKeeper session or by somebody else’s hand; launchers delete the nodes',
-      {
-        cause: lost.reason,
-      },
-    );
-  }
-}
-
-async function giveBack({ out }: StoreContext, handle: NodeHandle): Promise<void> {
-  try {
-    // What nobody has used yet stays good for others.
-    await handle.release(handle.node.state === 'in-use' ? { state: 'used' } : undefined);
-  } catch (error) {
-    // Without its lock, a node in use is deleted by a launcher all the same.
-    out.note(`node ${handle.id} could not be given back: ${error instanceof Error ? error.message : String(error)}`);
-  }
+  lost.throwIfAborted();
 }
