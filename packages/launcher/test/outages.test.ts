@@ -5,6 +5,7 @@ import {
   ConfigurationError,
   InstanceFailedError,
   ThrottledError,
+  TimeoutError,
   TransientError,
   type DriverError,
   type NodeRequestHandler,
@@ -98,6 +99,14 @@ describe('a cloud that is away', () => {
     expect(decisions.of('request', id).at(-1)).toMatchObject({
       reason: 'the cloud has failed for 10 minutes: the connection was refused',
     });
+  });
+
+  it('in the middle of a launch until that has taken too long uses up an attempt, as an instance that never boots', async () => {
+    await world.launcher([demo({ 'launch-retries': 2 })], 'launcher1', drivers());
+    launchFailure = () => new TimeoutError('the launch did not end within 60000 ms');
+    const id = await submit('small');
+    expect(await ended(id)).toBe('failed');
+    expect(launches).toBe(2);
   });
 
   it('leaves its requests to another provider that has their labels, without declining them', async () => {
