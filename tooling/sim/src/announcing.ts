@@ -4,7 +4,7 @@ import type { TransactionOp, ZooKeeper } from '@nodepool/zookeeper';
 import type { Clock } from '@nodepool/core';
 import type { SimulatedZooKeeperServer } from '@nodepool/zookeeper/simulated';
 import type { Checker } from './checker.js';
-import { overlay } from './proxy.js';
+import { overlay } from '@nodepool/simulated-process';
 
 /** As launchers have it, so that everybody's locks are free as soon. */
 const SESSION_TIMEOUT_MS = 9000;

@@ -5,7 +5,7 @@ import type { SimulatedZooKeeperServer } from '@nodepool/zookeeper/simulated';
 import type { TransactionOp } from '@nodepool/zookeeper';
 import type { CloudObserver } from './cloud-view.js';
 import { Observed, type Commit, type SeenChange } from './observed.js';
-import type { SimulatedProcess } from './process.js';
+import type { SimulatedProcess } from '@nodepool/simulated-process';
 import { RULES_OF_STEPS } from './rules/index.js';
 import type { Rule, Sight } from './rules/rule.js';
 import { textOf } from './rules/values.js';

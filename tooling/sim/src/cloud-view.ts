@@ -2,8 +2,7 @@
 
 import type { RandomSource } from '@nodepool/core';
 import { CloudError, type CloudInstance, type ExampleCloud, type InstanceSpec } from '@nodepool/driver-example';
-import type { SimulatedProcess } from './process.js';
-import { overlay } from './proxy.js';
+import { type SimulatedProcess, overlay } from '@nodepool/simulated-process';
 
 /** Hears of calls right before the cloud does, and of creations right after they were answered. */
 export interface CloudObserver {

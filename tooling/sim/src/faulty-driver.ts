@@ -1,7 +1,7 @@
 /** A driver that goes wrong as code does that its author never tried: it throws where it should reject, hangs, and makes things up. */
 
 import type { Driver, Instance, LaunchedInstance, NodeRequestHandler, Provider, RandomSource } from '@nodepool/core';
-import { overlay } from './proxy.js';
+import { overlay } from '@nodepool/simulated-process';
 
 /** How it goes wrong, and how often; changed while it runs. */
 export interface DriverFaults {

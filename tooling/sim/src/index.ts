@@ -3,7 +3,5 @@ export type { CheckerOptions, Violation } from './checker.js';
 export { KNOWN_GAPS } from './known-gaps.js';
 export type { Mutation } from './mutation.js';
 export { MUTATIONS } from './mutations.js';
-export { SimulatedProcess } from './process.js';
-export { overlay } from './proxy.js';
 export { RULES } from './rules/index.js';
 export { simulate, type RunOptions, type RunResult } from './simulate.js';

@@ -10,8 +10,7 @@ import type { Checker } from './checker.js';
 import { cloudView, never, type CloudLink, type CloudWeather } from './cloud-view.js';
 import type { DriverFaults } from './faulty-driver.js';
 import type { Mutation } from './mutation.js';
-import type { SimulatedProcess } from './process.js';
-import { overlay } from './proxy.js';
+import { type SimulatedProcess, overlay } from '@nodepool/simulated-process';
 import { nodepoolConfig, WHOLE_SITE, type Site } from './site.js';
 
 const SESSION_TIMEOUT_MS = 9000;

@@ -6,7 +6,7 @@ import type { ExampleCloud } from '@nodepool/driver-example';
 import type { TransactionOp, ZooKeeper } from '@nodepool/zookeeper';
 import { never } from './cloud-view.js';
 import type { Mutation } from './mutation.js';
-import { overlay } from './proxy.js';
+import { overlay } from '@nodepool/simulated-process';
 import { nodesOf } from './rules/values.js';
 import { TENANTS } from './site.js';
 

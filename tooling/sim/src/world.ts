@@ -18,7 +18,7 @@ import { FAIR_WEATHER, type CloudWeather } from './cloud-view.js';
 import type { DriverFaults } from './faulty-driver.js';
 import { LauncherProcess } from './launcher-process.js';
 import type { Mutation } from './mutation.js';
-import { SimulatedProcess } from './process.js';
+import { SimulatedProcess } from '@nodepool/simulated-process';
 import { SimulatedRequestor, withdrawForgotten } from './requestor.js';
 import { LABELS, type Site } from './site.js';
 

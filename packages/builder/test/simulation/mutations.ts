@@ -2,7 +2,7 @@
 
 import type { ExternalId, ImageManager, ImageUpload, ImageUploadRequest, ListedImage } from '@nodepool/core';
 import type { ImageStore } from '@nodepool/store';
-import { overlay } from '@nodepool/sim';
+import { overlay } from '@nodepool/simulated-process';
 import type { DiskImageFiles } from '../../src/index.js';
 import type { Mutation } from './world.js';
 

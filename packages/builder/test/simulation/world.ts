@@ -3,7 +3,7 @@
 import { openStore, type Store } from '@nodepool/store';
 import { seededRandom, VirtualClock } from '@nodepool/core/testing';
 import { TaskSupervisor, type ImageManager, type LogFields, type Logger, type RandomSource } from '@nodepool/core';
-import { SimulatedProcess } from '@nodepool/sim';
+import { SimulatedProcess } from '@nodepool/simulated-process';
 import { SimulatedZooKeeperServer } from '@nodepool/zookeeper/simulated';
 import type { ZooKeeper } from '@nodepool/zookeeper';
 import { Builder, type DiskImageFiles } from '../../src/index.js';
