@@ -17,11 +17,3 @@ export interface StoreContext {
 export function now(context: StoreContext): number {
   return context.clock.now() / 1000;
 }
-
-/**
- * Resolves when everything that arrived together with the present news has been told: what one transaction of somebody
- * else did arrives as several events, and who acts on the first of them would act on half of it.
- */
-export function news(): Promise<void> {
-  return Promise.resolve();
-}

@@ -5,7 +5,8 @@ import { buildCodec, uploadCodec } from './codec/image.js';
 import type { Codec, Source, Stated } from './codec/codec.js';
 import type { ImageBuildData, ImageUploadData } from '@nodepool/core';
 import { isStale } from './commit.js';
-import { news, now, type StoreContext } from './context.js';
+import { now, type StoreContext } from './context.js';
+import { settleEvents } from './settle-events.js';
 import { HeldBuildingLock, HeldUploadingLock, OwnedBuild, OwnedUpload, pathOfUpload } from './image-handle.js';
 import type {
   BuildingLock,
@@ -95,7 +96,7 @@ export class ImageLocks {
     options: { readonly change?: Partial<D> } & CallOptions = {},
   ): Promise<OwnedRecord<D, I> | undefined> {
     const { change, ...callOptions } = options;
-    await news();
+    await settleEvents();
     const { source, version } = known;
     const next = change === undefined ? source : codec.change(source, stamped(source.value, change, now(this.context)));
     const data = next.text === source.text ? undefined : bytesOf(next.text);
@@ -126,7 +127,7 @@ export class ImageLocks {
     before: readonly TransactionOp[],
     options?: CallOptions,
   ): Promise<HeldLock | undefined> {
-    await news();
+    await settleEvents();
     return (await this.acquire(path, before, options))?.lock;
   }
 

@@ -38,3 +38,4 @@ export {
   requestPath,
   uploadPath,
 } from './paths.js';
+export { settleEvents } from './settle-events.js';

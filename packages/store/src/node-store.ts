@@ -16,7 +16,8 @@ import { type CorruptRecord, CorruptRecordError, LostOwnershipError } from './er
 import type { Change, NodeEntry, NodeHandle, NodeStore } from './api.js';
 import type { Written } from './caches.js';
 import { isStale } from './commit.js';
-import { news, now, type StoreContext } from './context.js';
+import { now, type StoreContext } from './context.js';
+import { settleEvents } from './settle-events.js';
 import { Index } from './indexes.js';
 import { OwnedNode } from './node-handle.js';
 import { claimOp, createOps, writtenBy, writtenPaths, type NodeClaim } from './node-claim.js';
@@ -176,7 +177,7 @@ export class NodeRecords implements NodeStore {
 
   async tryLockAll(nodes: readonly Target[], options?: CallOptions): Promise<readonly NodeHandle[] | undefined> {
     if (nodes.length === 0) return [];
-    await news();
+    await settleEvents();
     const claims: NodeClaim[] = [];
     for (const target of nodes) {
       const claim = this.claim(target) ?? (await this.claimUncached(target, options));

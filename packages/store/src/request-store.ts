@@ -7,7 +7,8 @@ import type { NodeData, NodeRequest, NodeRequestData } from '@nodepool/core';
 import { type CorruptRecord, CorruptRecordError } from './errors.js';
 import type { AcceptedRequest, Change, NodeEntry, RequestEntry, RequestStore } from './api.js';
 import { isStale } from './commit.js';
-import { news, now, type StoreContext } from './context.js';
+import { now, type StoreContext } from './context.js';
+import { settleEvents } from './settle-events.js';
 import { Index } from './indexes.js';
 import { claimOp, createOps, writtenBy, writtenPaths, type NodeClaim } from './node-claim.js';
 import { isContended, type NodeRecords } from './node-store.js';
@@ -150,7 +151,7 @@ export class RequestRecords implements RequestStore {
     nodes: { readonly create: readonly NodeData[]; readonly reuse: readonly NodeEntry[] },
     options?: CallOptions,
   ): Promise<AcceptedRequest | undefined> {
-    await news();
+    await settleEvents();
     const record = this.table.lockable(entry);
     if (record === undefined || this.table.isContended(entry.id)) return undefined;
     const pending = this.pending(record);
