@@ -1,4 +1,6 @@
-// An eslint rule for the direction of imports between the packages, type-only imports included: docs/development.md.
+// An eslint rule for the direction of imports between the packages, and between the folders of the launcher, type-only
+// imports included: docs/development.md.
+import { dirname, relative, resolve } from 'node:path';
 
 /** The workspace packages that the sources of each package import. `*` at the end of a key stands for any rest. */
 const ALLOWED = {
@@ -17,6 +19,25 @@ const ALLOWED = {
   'driver-*': ['core', 'pyyaml'],
 };
 
+/** The folders below `packages/NAME/src` that each folder imports. Files beside the folders import all of them. */
+const FOLDERS = {
+  launcher: {
+    web: ['diagnostics'],
+    provider: ['scheduling', 'requests', 'launch', 'quota', 'maintenance', 'deletion', 'diagnostics'],
+    scheduling: ['requests', 'quota', 'deletion', 'diagnostics'],
+    requests: ['launch', 'quota', 'diagnostics'],
+    launch: ['quota', 'diagnostics'],
+    quota: ['diagnostics'],
+    maintenance: ['min-ready', 'quota', 'deletion', 'diagnostics'],
+    'min-ready': ['deletion', 'diagnostics'],
+    deletion: ['diagnostics'],
+    diagnostics: [],
+  },
+};
+
+/** The files beside the folders that the folders import. */
+const SHARED_FILES = { launcher: ['context.js', 'controller.js', 'driver-call.js', 'cloud-outage.js'] };
+
 /** Returns the packages that a package may import, or undefined if it is not restricted. */
 function allowedFor(name) {
   if (Object.hasOwn(ALLOWED, name)) return ALLOWED[name];
@@ -24,23 +45,43 @@ function allowedFor(name) {
   return prefix === undefined ? undefined : ALLOWED[prefix];
 }
 
+/** Returns what a relative import violates, or undefined. `file`: path of the importing file below `src`. */
+function folderViolation(name, file, source) {
+  const folders = FOLDERS[name];
+  const [from] = file.split('/');
+  if (folders === undefined || from === file) return undefined;
+  const target = relative('/', resolve('/', dirname(file), source)).replaceAll('\\', '/');
+  const [to] = target.split('/');
+  if (to === from) return undefined;
+  const allowed = folders[from] ?? [];
+  const shared = SHARED_FILES[name] ?? [];
+  if (to === target ? shared.includes(to) : allowed.includes(to)) return undefined;
+  return { from: `${name}/src/${from}`, to, allowed: [...allowed.map((folder) => `${folder}/`), ...shared].join(', ') };
+}
+
 export const importDirection = {
   meta: {
     type: 'problem',
     schema: [],
     messages: {
-      direction: 'The sources of packages/{{from}} may import {{allowed}}, but not @nodepool/{{to}}',
+      direction: 'The sources of packages/{{from}} may import {{allowed}}, but not {{to}}',
     },
   },
   create(context) {
-    const from = /\/packages\/([^/]+)\/src\//.exec(context.filename.replaceAll('\\', '/'))?.[1];
+    const [, from, file] = /\/packages\/([^/]+)\/src\/(.+)$/.exec(context.filename.replaceAll('\\', '/')) ?? [];
     const allowed = from === undefined ? undefined : allowedFor(from);
     if (allowed === undefined) return {};
     function check(node, source) {
-      const to = typeof source?.value === 'string' ? /^@nodepool\/([^/]+)/.exec(source.value)?.[1] : undefined;
+      if (typeof source?.value !== 'string') return;
+      if (source.value.startsWith('.')) {
+        const violation = folderViolation(from, file, source.value);
+        if (violation !== undefined) context.report({ node, messageId: 'direction', data: violation });
+        return;
+      }
+      const to = /^@nodepool\/([^/]+)/.exec(source.value)?.[1];
       if (to === undefined || to === from || allowed.includes(to)) return;
       const names = allowed.length === 0 ? 'no other package' : allowed.map((name) => `@nodepool/${name}`).join(', ');
-      context.report({ node, messageId: 'direction', data: { from, to, allowed: names } });
+      context.report({ node, messageId: 'direction', data: { from, to: `@nodepool/${to}`, allowed: names } });
     }
     return {
       ImportDeclaration: (node) => check(node, node.source),

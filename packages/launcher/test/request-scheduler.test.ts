@@ -33,7 +33,7 @@ function watcher(offered: (entry: RequestEntry) => void): ScheduledPool {
     },
     firstChanged: () => undefined,
     settled: () => undefined,
-    withdrawn: () => undefined,
+    cancelled: () => undefined,
   };
 }
 

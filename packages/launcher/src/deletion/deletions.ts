@@ -17,9 +17,9 @@ import {
   type Timer,
 } from '@nodepool/core';
 import { LostOwnershipError, type NodeEntry, type NodeHandle } from '@nodepool/store';
-import { isToBeDeleted, isUnfinished } from '../maintenance/deletable-nodes.js';
+import { isToBeDeleted, isUnfinished } from './deletable-nodes.js';
 import { type LauncherContext, unixSeconds } from '../context.js';
-import { driverCall } from '../provider/driver-call.js';
+import { driverCall } from '../driver-call.js';
 import { nodeFields } from '../diagnostics/record-fields.js';
 
 /** First and longest wait between attempts, milliseconds; how long one attempt may take. */

@@ -1,6 +1,6 @@
 /**
- * Launches whose image is gone from the cloud. The refusal of a launch proves nothing by itself: only if the list of images
- * lacks the image, too, is its upload marked, so that all launchers use another one and the builder uploads it again.
+ * Replaces images that have vanished from the cloud. A refused launch alone proves nothing: the upload is marked only if the
+ * list of images lacks it, too; then all launchers use another upload, and the builder uploads the image again.
  */
 
 import {
@@ -14,11 +14,11 @@ import {
   type Provider,
 } from '@nodepool/core';
 import type { LauncherContext } from '../context.js';
-import { driverCall } from '../provider/driver-call.js';
+import { driverCall } from '../driver-call.js';
 
 const LIST_TIMEOUT_MS = 120_000;
 
-/** Codes with which drivers refuse a launch whose image does not exist. */
+/** Error codes of launches whose image does not exist. */
 const REFUSALS: ReadonlySet<DriverErrorCode> = new Set(['not-found', 'configuration']);
 
 interface RefusedLaunch {
@@ -27,7 +27,7 @@ interface RefusedLaunch {
   readonly log: Logger;
 }
 
-/** Returns another upload to launch from if the failure is that the image of this one is gone. */
+/** Returns another upload to launch from if the launch failed because the image of this one is gone. */
 export async function replacementFor(
   context: LauncherContext,
   job: RefusedLaunch,
@@ -50,7 +50,7 @@ async function isGone(
   const { images } = context.store;
   const known = images.upload(upload);
   if (known === undefined || !isUsableUpload(known)) return true;
-  // Many things can be wrong with a configuration, and a list may never show an image that was shared by hand.
+  // A configuration can be wrong in many ways, and the list may never show an image that was shared by hand.
   if (code === 'configuration' && known.listed !== true) return false;
   if (!(await isUnlisted(context, job, upload))) return false;
   const { image, build, id, external_id: externalId } = upload;
@@ -61,7 +61,7 @@ async function isGone(
   return true;
 }
 
-/** Returns true if a complete list of the cloud's images lacks that of the upload. */
+/** Returns true if a complete list of the cloud's images lacks the upload. */
 async function isUnlisted(
   { clock }: LauncherContext,
   { provider, signal, log }: RefusedLaunch,

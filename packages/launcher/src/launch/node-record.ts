@@ -1,4 +1,4 @@
-/** Contents of node records: what a launch begins with, and what it adds when the instance is there. */
+/** Contents of node records before and after a launch. */
 
 import type {
   ExternalId,
@@ -11,7 +11,7 @@ import type {
   Resources,
 } from '@nodepool/core';
 
-/** Where and for whom a node is made. */
+/** The facts from which a node is planned. */
 export interface NodePlan {
   readonly provider: string;
   readonly pool: PoolConfig;
@@ -25,7 +25,7 @@ export interface NodePlan {
   readonly az: string | undefined;
 }
 
-/** The record of a node of which nothing exists yet. */
+/** Returns the record of a node whose launch has not begun. */
 export function plannedNode(plan: NodePlan, now: number): NodeData {
   const { connection } = plan.label;
   return {
@@ -73,7 +73,7 @@ export function imageIdOf(upload: ImageUpload): string {
   return `/nodepool/images/${upload.image}/builds/${upload.build}/providers/${upload.provider}/images/${upload.id}`;
 }
 
-/** The change that makes a node `ready`. */
+/** Returns the change that makes a node `ready`. */
 export function readyNode(instance: LaunchedInstance, hostKeys: readonly string[]): Partial<NodeData> {
   const { connection } = instance;
   const address = instance.interfaceIp ?? instance.publicIpv4 ?? instance.publicIpv6 ?? instance.privateIpv4;
@@ -102,7 +102,7 @@ export function readyNode(instance: LaunchedInstance, hostKeys: readonly string[
   };
 }
 
-/** A record whose only purpose is the deletion of an instance that a failed attempt has left. */
+/** Returns a record whose only purpose is the deletion of an instance that a failed attempt has left. */
 export function remnantNode(of: NodeData, externalId: ExternalId, now: number): NodeData {
   return {
     ...of,

@@ -2,7 +2,7 @@
 
 import { sleep, toDriverError, type Call, type DriverError, type LeakRound, type Provider } from '@nodepool/core';
 import type { LauncherContext } from '../context.js';
-import { driverCall } from '../provider/driver-call.js';
+import { driverCall } from '../driver-call.js';
 import { LeakedResources } from './leaked-resources.js';
 
 /** From the end of a round to the next, milliseconds; and how long one may take. */

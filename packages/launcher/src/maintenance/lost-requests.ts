@@ -13,7 +13,7 @@ import {
 import { TimerQueue, type Timer } from '@nodepool/core';
 import type { LauncherContext } from '../context.js';
 import type { QuotaLedger } from '../quota/quota-ledger.js';
-import { isUnfinished } from './deletable-nodes.js';
+import { isUnfinished } from '../deletion/deletable-nodes.js';
 
 /** For so long a lost request is left to pools that take it over, and after that once more each time. */
 const PATIENCE_MS = 60_000;

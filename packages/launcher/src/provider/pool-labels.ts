@@ -1,4 +1,4 @@
-/** What a pool knows of its labels: what their nodes need, their images, their zones, and what stands in their way. */
+/** The labels of a pool: the need of their nodes, their images and zones, and the obstacles to serving them. */
 
 import {
   QuotaInformation,
@@ -10,20 +10,21 @@ import {
   type Provider,
 } from '@nodepool/core';
 import type { LauncherContext } from '../context.js';
-import { driverCall } from './driver-call.js';
-import { imageWait } from '../launch/image-wait.js';
+import { driverCall } from '../driver-call.js';
+import type { ImageStore } from '@nodepool/store';
 import { LabelNeeds } from '../quota/label-needs.js';
-import { LabelRefusals } from '../requests/label-refusals.js';
+import type { LabelView } from '../requests/pool-view.js';
+import { LabelRefusals } from './label-refusals.js';
 import type { TurnGate } from '../quota/turn-gate.js';
 
 const ZONES_TIMEOUT_MS = 60_000;
 
-export class PoolLabels {
+export class PoolLabels implements LabelView {
   private readonly needs: LabelNeeds;
   private readonly refusals: LabelRefusals;
   private zones: readonly string[] = [];
-  /** What stands in the way of labels with a disk image, as it was last looked at. */
-  private readonly hindrances = new Map<string, string>();
+  /** The last known obstacle of each label with a disk image. */
+  private readonly obstacles = new Map<string, string>();
 
   constructor(
     private readonly context: LauncherContext,
@@ -38,7 +39,7 @@ export class PoolLabels {
     this.refusals = new LabelRefusals(context.clock, signal, onReady);
   }
 
-  /** Asks the cloud for all that decisions depend on, about labels as fast as `gate` admits. */
+  /** Loads from the cloud what decisions depend on, labels as fast as `gate` admits. */
   async load(gate: TurnGate): Promise<void> {
     await this.needs.load(gate);
     this.zones = await this.loadZones();
@@ -52,41 +53,38 @@ export class PoolLabels {
     return this.needs.need(label);
   }
 
-  /** The upload that nodes of a label with a disk image use. */
   upload({ image }: LabelConfig): ImageUpload | undefined {
     if (image.kind !== 'diskimage') return undefined;
     return this.context.store.images.newestReadyUpload(image.name, this.provider.config.name);
   }
 
-  /** A zone for nodes of these labels that no other node determines; undefined: the cloud chooses. */
   chooseZone(names: readonly string[]): string | undefined {
     const zones = this.zones.filter((zone) => this.isUsable(names, zone));
     return zones[Math.floor(this.context.random.next() * zones.length)];
   }
 
-  /** False if the cloud refuses one of the labels in the zone at the moment. */
   isUsable(names: readonly string[], zone: string | undefined): boolean {
     return this.refusals.reason(names, zone) === undefined;
   }
 
-  /** To be called when the cloud has refused the label. Returns for how long it is out of service there, milliseconds. */
+  /** Takes a label that the cloud has refused out of service. Returns the time in milliseconds. */
   refused(name: string, zone: string | undefined, reason: string): number {
     return this.refusals.refused(name, this.known(zone), reason);
   }
 
-  /** To be called when a launch has succeeded. */
+  /** Puts a label back into service, as a launch has succeeded. */
   launched(name: string, zone: string | undefined): void {
     this.refusals.launched(name, this.known(zone));
   }
 
-  /** To be told of a change of a disk image. True when it matters for who can be served. */
+  /** Returns true if the change of a disk image changes the obstacle of a label. */
   imageChanged(image: string): boolean {
     let changed = false;
     for (const { name, image: used } of this.pool.labels.values()) {
       if (used.kind !== 'diskimage' || used.name !== image) continue;
       const now = this.upcoming([name]) ?? this.obstacle([name]) ?? '';
-      changed ||= this.hindrances.get(name) !== now;
-      this.hindrances.set(name, now);
+      changed ||= this.obstacles.get(name) !== now;
+      this.obstacles.set(name, now);
     }
     return changed;
   }
@@ -107,13 +105,12 @@ export class PoolLabels {
     return undefined;
   }
 
-  /** What nodes of these labels need together. */
   needOf(names: readonly string[]): QuotaInformation {
     const [first, ...others] = names.map((name) => this.need(name));
     return others.reduce((sum, need) => sum.add(need), first ?? QuotaInformation.use({}));
   }
 
-  /** Why one of the labels cannot be served at the moment; undefined when all can. */
+  /** Returns the reason why one of the labels cannot be served at the moment; undefined if all can. */
   obstacle(names: readonly string[]): string | undefined {
     for (const name of names) {
       const label = this.label(name);
@@ -129,7 +126,7 @@ export class PoolLabels {
     return refusals.includes(undefined) ? undefined : refusals[0];
   }
 
-  /** A zone that the pool does not choose from does not count: nodes get there by the choice of the cloud alone. */
+  /** Returns undefined for a zone that the pool does not choose from: the cloud alone places nodes there. */
   private known(zone: string | undefined): string | undefined {
     return zone !== undefined && this.zones.includes(zone) ? zone : undefined;
   }
@@ -149,4 +146,22 @@ export class PoolLabels {
       return [];
     }
   }
+}
+
+/** Returns what a disk image without a ready upload waits for, in words that change only with the state of the image. */
+export function imageWait(images: ImageStore, image: string, provider: string): string {
+  const builds = images.builds(image);
+  const ready = builds.findLast(({ state }) => state === 'ready');
+  if (ready !== undefined) {
+    const place = { image, build: ready.id, provider };
+    return images.isUploading(place)
+      ? `build ${ready.id} is being uploaded`
+      : `build ${ready.id} waits for ${ready.builder ?? 'its builder'} to upload it`;
+  }
+  const building = builds.findLast(({ state }) => state === 'building');
+  if (building !== undefined && images.isBuilding(image))
+    return `it is being built by ${building.builder ?? 'a builder'}`;
+  if (images.paused(image)) return `it was never built and is paused; \`nodepool image-unpause ${image}\` ends that`;
+  if (builds.some(({ state }) => state === 'failed')) return 'its last build failed; the log of the builder says why';
+  return images.buildRequested(image) ? 'its build is asked for' : 'no builder has built it';
 }

@@ -1,16 +1,16 @@
 /**
- * A pool's entry in the component registry. It is made before any cloud is contacted, as `initializing`, and tells from then
- * on whether requests wait here for room, or for a cloud in trouble.
+ * A pool's entry in the component registry. It is created before any cloud is contacted, as `initializing`, and is `paused`
+ * while requests wait here for room or for a cloud in trouble.
  */
 
 import type { ComponentHandle, PoolComponentData } from '@nodepool/store';
 import type { PoolConfig, Timer } from '@nodepool/core';
 import type { LauncherContext } from '../context.js';
 
-/** A shorter shortage of room is not published, milliseconds: each change costs two writes. */
+/** A shorter lack of room is not published, milliseconds: each change costs two writes. */
 const PAUSE_AFTER_MS = 1000;
 
-/** The component of a pool that starts. `id` goes into `declined_by`. */
+/** Returns the component of a pool that starts. `id` is its name in `declined_by`. */
 export function poolComponent(
   { hostname, version }: Pick<LauncherContext, 'hostname' | 'version'>,
   id: string,
@@ -35,7 +35,7 @@ export function poolComponent(
 export class PoolRegistration {
   private readonly handle: ComponentHandle<PoolComponentData>;
   private timer: Timer | undefined;
-  /** Requests have been waiting for room for a while. */
+  /** Requests have waited for room for `PAUSE_AFTER_MS`. */
   private full = false;
   private inTrouble = false;
   private closed = false;
@@ -56,7 +56,7 @@ export class PoolRegistration {
     await this.handle.update({ state: 'running' });
   }
 
-  /** To be called when requests begin or cease to wait for room; the registry learns of it when it lasts. */
+  /** To be called when requests begin or cease to wait for room. Publishes it once it lasts. */
   blocked(blocked: boolean): void {
     if (!blocked) {
       this.timer?.cancel();

@@ -10,7 +10,7 @@ import { runLeakRounds } from '../maintenance/leak-rounds.js';
 import { Concurrency } from '../scheduling/concurrency.js';
 import type { LauncherContext } from '../context.js';
 import { Deletions } from '../deletion/deletions.js';
-import { driverCall } from './driver-call.js';
+import { driverCall } from '../driver-call.js';
 import type { ProviderActivity } from '../diagnostics/activity.js';
 import { PoolWorker } from './pool-worker.js';
 import { ProviderHealth, type ProviderState } from './provider-health.js';

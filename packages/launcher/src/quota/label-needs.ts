@@ -16,9 +16,9 @@ import {
   type Provider,
   type Readiness,
 } from '@nodepool/core';
-import { OUTAGE_PATIENCE_MS } from '../provider/cloud-outage.js';
+import { MAX_OUTAGE_WAIT_MS } from '../cloud-outage.js';
 import type { LauncherContext } from '../context.js';
-import { driverCall } from '../provider/driver-call.js';
+import { driverCall } from '../driver-call.js';
 import type { TurnGate } from './turn-gate.js';
 
 const CALL_TIMEOUT_MS = 60_000;
@@ -109,7 +109,7 @@ export class LabelNeeds {
     unknown.reason = error.message;
     const delay = backOffMs(unknown.failures, error, random);
     // A rejection counts once it is confirmed, any other failure once requests have waited for long.
-    unknown.outOfService = unknown.rejections > 1 || now - unknown.since >= OUTAGE_PATIENCE_MS;
+    unknown.outOfService = unknown.rejections > 1 || now - unknown.since >= MAX_OUTAGE_WAIT_MS;
     const message = unknown.outOfService
       ? 'A label is out of service: the cloud does not tell what its nodes need'
       : 'A label waits: the cloud does not tell what its nodes need';

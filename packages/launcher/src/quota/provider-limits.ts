@@ -1,19 +1,17 @@
 /**
- * What a provider's cloud allows: the limits that it reports, minus what instances in the same project use that are not
- * the provider's. Read at the start, anew every few minutes while there is demand, and at once when the cloud has refused
- * a launch. What cannot be read stays as it was last known. Before the first answer the provider counts as unlimited, not
- * as full: the cloud itself refuses what is too much, and then the launch waits, while a cloud that does not let us read
- * its limits would otherwise never be used.
+ * The limits of a provider's cloud, minus what other instances in the same project use. They are read at the start, every
+ * few minutes while there is demand, and at once when the cloud has refused a launch. Before the first answer the provider
+ * counts as unlimited: a cloud that never reports its limits would not be used otherwise.
  */
 
 import { QuotaInformation, toDriverError, type Call, type Instance, type Provider, type Timer } from '@nodepool/core';
 import type { LauncherContext } from '../context.js';
-import { driverCall } from '../provider/driver-call.js';
+import { driverCall } from '../driver-call.js';
 import type { QuotaLedger } from './quota-ledger.js';
 
-/** How old limits may become while somebody depends on them. */
+/** Age at which limits are read again while decisions depend on them, milliseconds. */
 const MAX_AGE_MS = 300_000;
-/** After a failure they are read again so much later, if there is demand. */
+/** Delay before limits are read again after a failure, if there is demand, milliseconds. */
 const RETRY_MS = 60_000;
 const CALL_TIMEOUT_MS = 60_000;
 
@@ -21,7 +19,7 @@ export class ProviderLimits {
   private reading = false;
   private readAgain = false;
   private known: { readonly total: QuotaInformation; readonly available: QuotaInformation } | undefined;
-  /** `Clock.monotonic` from which on they are too old. */
+  /** `Clock.monotonic` milliseconds from which on they are too old. */
   private staleAt = -Infinity;
   private timer: Timer | undefined;
   private readonly listeners = new Set<(changed: boolean) => void>();
@@ -36,7 +34,7 @@ export class ProviderLimits {
     signal.addEventListener('abort', () => this.timer?.cancel(), { once: true });
   }
 
-  /** What the cloud could give if nobody used anything. */
+  /** What the cloud allows in total, whatever is in use. */
   get total(): QuotaInformation {
     return this.known?.total ?? UNLIMITED;
   }
@@ -46,7 +44,7 @@ export class ProviderLimits {
     if (this.provider.getQuotaLimits !== undefined) await this.read();
   }
 
-  /** Called when they have been read, or could not be; `changed`: they are not as before. Returns how to stop listening. */
+  /** Calls the listener after each read, also a failed one; `changed`: they are not as before. Returns how to stop. */
   onRead(listener: (changed: boolean) => void): () => void {
     this.listeners.add(listener);
     return () => this.listeners.delete(listener);
@@ -57,7 +55,7 @@ export class ProviderLimits {
     if (this.context.clock.monotonic() >= this.staleAt) this.refresh();
   }
 
-  /** To be called when somebody waits for them to allow more: nothing else may happen until they are read. */
+  /** To be called when a request waits for them to allow more: possibly nothing else happens until they are read. */
   awaited(): void {
     const { clock } = this.context;
     if (this.timer !== undefined || this.provider.getQuotaLimits === undefined || this.signal.aborted) return;
@@ -100,7 +98,7 @@ export class ProviderLimits {
       this.reading = false;
       const after = this.known?.available;
       const changed = after !== undefined && (before === undefined || !isSame(before, after));
-      // Who waits for them asks again.
+      // Waiting requests are scheduled again.
       if (!this.signal.aborted) for (const listener of [...this.listeners]) listener(changed);
     }
   }
@@ -115,10 +113,10 @@ export class ProviderLimits {
     const call: Call = { signal, deadline: clock.monotonic() + CALL_TIMEOUT_MS, log };
     const what = `reading the limits of provider ${provider.config.name}`;
     const answer = await driverCall(clock, what, call, async (each) => provider.getQuotaLimits?.(each) ?? UNLIMITED);
-    // Made anew: it may be of another copy of the library, or nonsense, which is found out here.
+    // Copied: the answer may be of another copy of the library, or not valid, which is detected here.
     const total = QuotaInformation.limit(answer.toResources());
     const list = (): Promise<readonly Instance[]> => driverCall(clock, what, call, (each) => provider.listNodes(each));
-    // At a start, the cloud may answer before ZooKeeper has told whose instances are ours.
+    // At a start, the cloud may answer before the installation id is read from ZooKeeper.
     await store.ready({ signal });
     const others = isUnlimited(total) ? NOTHING : othersUse(await list(), provider.config.name, store.installation.id);
     if (signal.aborted) return;
@@ -146,7 +144,7 @@ function isSame(a: QuotaInformation, b: QuotaInformation): boolean {
   return JSON.stringify(a.toResources()) === JSON.stringify(b.toResources());
 }
 
-/** Sums what instances of others use. Those of the provider and installation count by their records. */
+/** Sums what other instances use. Those of the provider and installation count by their records. */
 function othersUse(instances: readonly Instance[], provider: string, installation: string): QuotaInformation {
   let use = NOTHING;
   for (const { tags, deleted, resources } of instances) {

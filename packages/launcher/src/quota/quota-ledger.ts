@@ -1,29 +1,21 @@
 /**
- * What nodes use of the limits of pools, providers and tenants: every record counts until it is removed, and so does what
- * was decided but not recorded yet. Kept up to date event by event; a decision costs O(1), whatever the number of nodes.
- *
- * Limits hold although several launchers decide at the same time, without a lock, because the records themselves are the
- * reservations. A request is accepted with records in state `init`. These are tentative: nothing is begun before they are
- * confirmed, which they are if everything fits the limit of each scope, except for tentative records that were made
- * later. If not, the acceptance is taken back. Ids are numbers in sequence, and whatever was made before our records
- * shows here by then (see `NodeStore.known`). Hence what is confirmed never exceeds the greatest limit that anybody knew:
- * take, at any time, the highest of the confirmed records of a scope. When it was confirmed, all the others were there
- * already, for their ids are lower, and they are still there now; so they were counted, and all of them fitted. And
- * somebody always gets on: of those who try at the same time, the one with the lowest ids counts none of the others.
- * Ready nodes that are handed to another tenant are confirmed against everything that counts for that tenant. Of these,
- * two may refuse each other: each tries again after a time at random.
+ * Counts what nodes use of the limits of pools, providers and tenants: every record until it is removed, and every launch
+ * that is decided and not recorded yet. Kept up to date event by event; a decision costs O(1), whatever the number of
+ * nodes. docs/limits-and-waiting.md explains why limits hold although several launchers decide at the same time.
  */
 
 import { Index, type NodeEntry, type Store } from '@nodepool/store';
 import { QuotaInformation, type Node, type NodeData, type NodeRequest, type Resources } from '@nodepool/core';
-import { QuotaScope, needIn, useOf, type Lack, type Need, type ScopeKind, type Wish } from './quota-scope.js';
+import { isCountedAs, roleOf, type CountedNode } from './counted-node.js';
+import { needIn, useOf, type Need } from './need.js';
+import { QuotaScope, type Demand, type ScopeKind, type Shortfall } from './quota-scope.js';
 
-/** Room that was set aside for nodes whose records are being made. Give it back exactly once. */
-export interface Reservation {
+/** Room for nodes whose records are being created. Release it exactly once. */
+export interface CapacityHold {
   release(): void;
 }
 
-/** Where nodes are to be made. */
+/** The pool in which nodes are launched. */
 export interface Place {
   readonly provider: string;
   readonly pool: string;
@@ -31,33 +23,20 @@ export interface Place {
   readonly ignoreProviderQuota: boolean;
 }
 
-/** `tentative`: not confirmed; `free`: it could make room; `leaving`: there will soon be room in its place. */
-type Role = 'tentative' | 'busy' | 'free' | 'leaving';
-
-/** A record as it is counted. */
-interface CountedNode {
-  readonly id: string;
-  readonly node: Node;
-  readonly use: QuotaInformation;
-  readonly role: Role;
-  /** Keys of its scopes. */
-  readonly scopes: readonly string[];
-}
-
-/** A node that could make room. */
+/** A ready node that could be evicted. */
 export interface FreeNode {
   readonly entry: NodeEntry;
   readonly use: QuotaInformation;
   isIn(scope: QuotaScope): boolean;
 }
 
-/** A limit, and what is used of it. */
+/** A limit and the amounts used of it. */
 export interface Amounts {
   readonly limit: Resources;
   readonly used: Resources;
 }
 
-/** Between names in a key; no name has it. */
+/** Separates names in a key; no name contains it. */
 const SEPARATOR = '\n';
 
 export class QuotaLedger {
@@ -89,17 +68,17 @@ export class QuotaLedger {
     }
   }
 
-  /** What nodes of the pool use of its limits. */
+  /** Returns what nodes of the pool use of its limits. */
   amountsOf({ provider, pool }: Place): Amounts {
     return amountsOf(this.poolScope(provider, pool));
   }
 
-  /** What nodes of all pools of the provider use of what the cloud allows. */
+  /** Returns what nodes of all pools of the provider use of the cloud's limits. */
   amountsOfProvider(provider: string): Amounts {
     return amountsOf(this.providerScope(provider));
   }
 
-  /** The limits that count for nodes of a place, made for a tenant. */
+  /** Returns the limits that count for a tenant's nodes in this place. */
   scopesOf({ provider, pool, ignoreProviderQuota }: Place, tenant: string | null): QuotaScope[] {
     const scopes = [this.poolScope(provider, pool)];
     if (!ignoreProviderQuota) scopes.push(this.providerScope(provider));
@@ -107,18 +86,18 @@ export class QuotaLedger {
     return scopes;
   }
 
-  /** Why this does not fit now, one reason for each scope in which it does not. */
-  lacks(scopes: readonly QuotaScope[], wish: Wish): Lack[] {
-    const lacks: Lack[] = [];
+  /** Returns the shortfall of each scope that the demand exceeds. */
+  shortfalls(scopes: readonly QuotaScope[], demand: Demand): Shortfall[] {
+    const shortfalls: Shortfall[] = [];
     for (const scope of scopes) {
-      const lack = scope.lack(wish);
-      if (lack !== undefined) lacks.push(lack);
+      const shortfall = scope.shortfall(demand);
+      if (shortfall !== undefined) shortfalls.push(shortfall);
     }
-    return lacks;
+    return shortfalls;
   }
 
-  /** Sets room aside; whether there is enough has been asked before. */
-  reserve(scopes: readonly QuotaScope[], need: Need): Reservation {
+  /** Holds room for launches that are about to be recorded; the caller has checked that there is enough. */
+  hold(scopes: readonly QuotaScope[], need: Need): CapacityHold {
     for (const scope of scopes) scope.held.add(needIn(scope, need));
     let isHeld = true;
     return {
@@ -138,16 +117,16 @@ export class QuotaLedger {
     return tenant !== null && this.tenants.has(tenant);
   }
 
-  /** Confirms records up to this id, which have this need; else the reason why they must be taken back. */
-  confirm(place: Place, request: NodeRequest, lastId: string, need: Need): Lack | undefined {
+  /** Confirms records up to this id, which have this need. Returns the reason if they must be taken back instead. */
+  confirm(place: Place, request: NodeRequest, lastId: string, need: Need): Shortfall | undefined {
     return this.excess(place, request, lastId, need, () => true);
   }
 
   /**
-   * Returns a limit that is exceeded by records up to this id, some of which are on their way out: a node of this need
-   * gets no other instance before they are removed.
+   * Returns a limit that is exceeded by records up to this id, some of which are being deleted: a node of this need gets
+   * no other instance before they are removed.
    */
-  retryLack(place: Place, request: NodeRequest, lastId: string, need: Need): Lack | undefined {
+  retryShortfall(place: Place, request: NodeRequest, lastId: string, need: Need): Shortfall | undefined {
     return this.excess(place, request, lastId, need, (scope, resource) => scope.leaving.get(resource) > 0);
   }
 
@@ -157,24 +136,24 @@ export class QuotaLedger {
     lastId: string,
     need: Need,
     counts: (scope: QuotaScope, resource: string) => boolean,
-  ): Lack | undefined {
+  ): Shortfall | undefined {
     for (const scope of this.scopesOf(place, tenant)) {
-      // A ready node has an old id, which does not say when it was handed over: every record counts then.
+      // The id of a ready node does not tell when it was handed over, so every record counts then.
       const isInOrder = needIn(scope, need) === need.need;
       for (const [resource, needed] of needIn(scope, need).entries()) {
         const limit = scope.limit.get(resource);
         let used = scope.recorded.get(resource);
         if (needed <= 0 || used <= limit || !counts(scope, resource)) continue;
         if (isInOrder) used -= this.tentativeAfter(lastId, scope, resource);
-        if (used > limit) return { scope, resource, limit, used: used - needed, needed, keptFor: undefined };
+        if (used > limit) return { scope, resource, limit, used: used - needed, needed, reservedFor: undefined };
       }
     }
     return undefined;
   }
 
   /**
-   * Returns what makes a ready node free. It still counts for its last tenant, as with the existing Nodepool, unless that
-   * exceeds a limit of the tenant: then its hand-over was never confirmed, and it counts for no tenant.
+   * Returns the change that frees a ready node. It still counts for its last tenant, as in the existing Nodepool, unless
+   * that exceeds a limit of the tenant: then its hand-over was never confirmed, and it counts for no tenant.
    */
   freeing({ tenant_name: tenant }: Pick<Node, 'tenant_name'>): Partial<NodeData> {
     const free = { allocated_to: null };
@@ -186,7 +165,7 @@ export class QuotaLedger {
     return isExceeded ? { ...free, tenant_name: null } : free;
   }
 
-  /** Nodes in this scope that are ready and that nobody has, oldest first. */
+  /** Yields the ready nodes in this scope that no request has, oldest first. */
   *freeNodes(scope: QuotaScope): Iterable<FreeNode> {
     for (const id of this.free.ids(scope.key)) {
       const counted = this.nodes.get(id);
@@ -197,7 +176,7 @@ export class QuotaLedger {
     }
   }
 
-  /** Looks only at records that are newer. */
+  /** Sums the tentative records that are newer than `lastId`. */
   private tentativeAfter(lastId: string, scope: QuotaScope, resource: string): number {
     const ids = this.members.ids(scope.key);
     let sum = 0;
@@ -224,7 +203,7 @@ export class QuotaLedger {
     this.free.update(before, after);
     if (before === undefined) return;
     for (const key of before.scopes) {
-      // What is gone has made room, what is free could, and what was to leave may stay.
+      // A removed node has made room, a free one could, and one that was being deleted may stay.
       if (after === undefined || after.role === 'free' || before.role === 'leaving') this.scopes.get(key)?.changed();
       this.dropUnused(key);
     }
@@ -238,10 +217,10 @@ export class QuotaLedger {
     }
   }
 
-  /** `before` if it still is right. */
+  /** Returns `before` if it still holds. */
   private counted({ id, node, locked }: NodeEntry, before: CountedNode | undefined): CountedNode {
     const role = roleOf(node, locked);
-    if (before !== undefined && countsAs(node, before.node) && before.role === role) return before;
+    if (before !== undefined && before.role === role && isCountedAs(node, before.node)) return before;
     const { provider, pool, tenant_name: tenant } = node;
     const scopes: string[] = [];
     if (provider !== null) scopes.push(this.providerScope(provider).key);
@@ -271,7 +250,7 @@ export class QuotaLedger {
     return scope;
   }
 
-  /** Requestors invent tenants; pools and providers are ours. */
+  /** Forgets the scope of a tenant without nodes and limits: requestors may name any number of tenants. */
   private dropUnused(key: string): void {
     if (!key.startsWith(tenantKey('')) || this.members.ids(key).length > 0) return;
     if (!this.tenants.has(key.slice(tenantKey('').length))) this.scopes.delete(key);
@@ -284,32 +263,4 @@ function amountsOf({ limit, recorded }: QuotaScope): Amounts {
 
 function tenantKey(tenant: string): string {
   return `tenant${SEPARATOR}${tenant}`;
-}
-
-function roleOf({ state, allocated_to: request }: Node, locked: boolean): Role {
-  switch (state) {
-    case 'init':
-      return 'tentative';
-    case 'ready':
-      if (request !== null) return 'busy';
-      // Somebody is taking it, or makes room with it: what for shows in a moment.
-      return locked ? 'leaving' : 'free';
-    case 'used':
-    case 'failed':
-    case 'aborted':
-    case 'deleting':
-    case 'deleted':
-      return 'leaving';
-    default:
-      return 'busy';
-  }
-}
-
-/** Whether both count in the same scopes with the same amounts. */
-function countsAs(a: Node, b: Node): boolean {
-  if (a === b) return true;
-  if (a.provider !== b.provider || a.pool !== b.pool || a.tenant_name !== b.tenant_name) return false;
-  const names = Object.keys(a.resources ?? {});
-  if (names.length !== Object.keys(b.resources ?? {}).length) return false;
-  return names.every((name) => a.resources?.[name] === b.resources?.[name]);
 }

@@ -1,100 +1,60 @@
-/** A limit, and what counts against it: of a pool, of a provider, or of a tenant. */
+/** A limit and the amounts that count against it: of a pool, of a provider, or of a tenant. */
 
-import {
-  compareRequests,
-  MIN_READY_REQUESTOR,
-  priorityOf,
-  QuotaInformation,
-  type NodeRequest,
-  type Resources,
-} from '@nodepool/core';
-import type { RequestClass } from '../scheduling/open-requests.js';
+import { compareRequests, MIN_READY_REQUESTOR, priorityOf, QuotaInformation, type NodeRequest } from '@nodepool/core';
+import { needIn, type Need } from './need.js';
+import { Tally } from './tally.js';
 
 export type ScopeKind = 'pool' | 'provider' | 'tenant';
 
-/** What does not fit, in words and numbers. */
-export interface Lack {
+/** A limit that a demand exceeds, with the numbers. */
+export interface Shortfall {
   readonly scope: QuotaScope;
   readonly resource: string;
   readonly limit: number;
-  /** In use, or set aside for launches that are about to begin. */
+  /** In use, or held for launches that are about to begin. */
   readonly used: number;
   readonly needed: number;
-  /** The request for which what is left is kept; undefined: nothing is left. */
-  readonly keptFor: string | undefined;
+  /** The request for which the rest is reserved; undefined if there is no rest. */
+  readonly reservedFor: string | undefined;
 }
 
-/** Room that is kept for a request that waits for it. */
-export interface KeptRoom {
-  /** Reserved for the first of these requests. */
-  readonly of: RequestClass;
+/** Requests for which capacity is reserved as one. */
+export interface Claimant {
+  /** The first of these requests. */
+  readonly request: NodeRequest;
+}
+
+/** Capacity that is reserved for requests that wait for it. */
+export interface CapacityReservation {
+  readonly claimant: Claimant;
   readonly need: QuotaInformation;
   /** Milliseconds since the epoch from which on later requests of the same priority leave it alone. */
   from(): number;
-  /** Who keeps it: the pools that could serve the request each do. */
+  /** The pool that reserves it; each pool that could serve the request does. */
   readonly owner: object;
-  /** It is kept only while the scope is too full for the request, which waits for other scopes. */
+  /** It counts only while the scope is too full for the request, which waits for other scopes. */
   readonly onlyIfFull?: boolean;
 }
 
-/** The resources that a request needs. */
-export interface Need {
-  /** Counted in the limits of the pool and of the provider: nodes that are launched. */
-  readonly need: QuotaInformation;
-  /** Counted in the tenant's limit: also ready nodes that counted for another tenant. */
-  readonly tenantNeed: QuotaInformation;
-}
-
-/** Who wants how much, and when. */
-export interface Wish extends Need {
+/** The resources that a request asks for at a moment. */
+export interface Demand extends Need {
   readonly request: NodeRequest;
-  /** The class of the request. */
-  readonly of: RequestClass;
+  readonly claimant: Claimant;
   /** Milliseconds since the epoch. */
   readonly now: number;
 }
 
-/** A sum of amounts by resource that changes. */
-export class Tally {
-  private readonly amounts = new Map<string, number>();
-
-  get(resource: string): number {
-    return this.amounts.get(resource) ?? 0;
-  }
-
-  add(use: QuotaInformation): void {
-    this.change(use, 1);
-  }
-
-  subtract(use: QuotaInformation): void {
-    this.change(use, -1);
-  }
-
-  /** What it says now. */
-  read(): QuotaInformation {
-    return QuotaInformation.use(Object.fromEntries(this.amounts));
-  }
-
-  private change(use: QuotaInformation, sign: 1 | -1): void {
-    for (const [resource, amount] of use.entries()) {
-      const sum = this.get(resource) + sign * amount;
-      if (sum === 0) this.amounts.delete(resource);
-      else this.amounts.set(resource, sum);
-    }
-  }
-}
-
 export class QuotaScope {
-  /** Of every record, until it is removed. */
+  /** Sum of all records until they are removed. */
   readonly recorded = new Tally();
-  /** Decided, but not recorded yet. */
+  /** Sum of launches that are decided and not recorded yet. */
   readonly held = new Tally();
-  /** Of records whose nodes are on their way out. */
+  /** Sum of records whose nodes are being deleted. */
   readonly leaving = new Tally();
-  /** Of nodes that are ready and that nobody has. */
+  /** Sum of ready nodes that no request has. */
   readonly free = new Tally();
-  /** By class, then by owner. */
-  private readonly kept = new Map<RequestClass, Map<object, KeptRoom>>();
+  /** By claimant, then by owner. */
+  private readonly reservations = new Map<Claimant, Map<object, CapacityReservation>>();
   private readonly waiting = new Set<() => void>();
   private allowed = QuotaInformation.limit({});
 
@@ -114,78 +74,79 @@ export class QuotaScope {
     this.changed();
   }
 
-  /** Why this does not fit now; undefined: it does. Room that is kept for requests that come before counts as used. */
-  lack(wish: Wish): Lack | undefined {
-    for (const [resource, needed] of needIn(this, wish).entries()) {
+  /** Returns why the demand does not fit now, if so. Capacity reserved for requests that come before counts as used. */
+  shortfall(demand: Demand): Shortfall | undefined {
+    for (const [resource, needed] of needIn(this, demand).entries()) {
       const limit = this.allowed.get(resource);
       if (needed <= 0 || limit === Infinity) continue;
       const used = this.recorded.get(resource) + this.held.get(resource);
-      if (used + needed > limit) return { scope: this, resource, limit, used, needed, keptFor: undefined };
+      if (used + needed > limit) return { scope: this, resource, limit, used, needed, reservedFor: undefined };
       let left = limit - used - needed;
-      for (const kept of this.keptBefore(wish)) {
-        left -= kept.need.get(resource);
-        if (left < 0) return { scope: this, resource, limit, used, needed, keptFor: kept.of.request.id };
+      for (const { need, claimant } of this.reservedBefore(demand)) {
+        left -= need.get(resource);
+        if (left < 0) return { scope: this, resource, limit, used, needed, reservedFor: claimant.request.id };
       }
     }
     return undefined;
   }
 
-  /** How much is missing until this fits, by resource, if all that is leaving had left. */
-  missing(wish: Wish): Map<string, number> {
+  /** Returns how much is missing until the demand fits, by resource, once every node that is being deleted is gone. */
+  missing(demand: Demand): Map<string, number> {
     const missing = new Map<string, number>();
-    for (const [resource, needed] of needIn(this, wish).entries()) {
+    for (const [resource, needed] of needIn(this, demand).entries()) {
       const limit = this.allowed.get(resource);
       if (needed <= 0 || limit === Infinity) continue;
       let over = this.recorded.get(resource) + this.held.get(resource) - this.leaving.get(resource) + needed - limit;
-      for (const kept of this.keptBefore(wish)) over += kept.need.get(resource);
+      for (const { need } of this.reservedBefore(demand)) over += need.get(resource);
       if (over > 0) missing.set(resource, over);
     }
     return missing;
   }
 
-  keep(room: KeptRoom): void {
-    const owners = this.kept.get(room.of) ?? new Map<object, KeptRoom>();
-    owners.set(room.owner, room);
-    this.kept.set(room.of, owners);
+  reserveCapacity(reservation: CapacityReservation): void {
+    const { claimant, owner } = reservation;
+    const owners = this.reservations.get(claimant) ?? new Map<object, CapacityReservation>();
+    owners.set(owner, reservation);
+    this.reservations.set(claimant, owners);
   }
 
-  /** Returns true if the owner keeps room for the class. */
-  keeps(of: RequestClass, owner: object): boolean {
-    return this.kept.get(of)?.has(owner) === true;
+  hasReservation(claimant: Claimant, owner: object): boolean {
+    return this.reservations.get(claimant)?.has(owner) === true;
   }
 
-  /** Room that another owner keeps for the class stays. */
-  forget(of: RequestClass, owner: object): void {
-    const owners = this.kept.get(of);
+  /** Releases the owner's reservation for the claimant; those of other owners stay. */
+  releaseReservation(claimant: Claimant, owner: object): void {
+    const owners = this.reservations.get(claimant);
     if (owners?.delete(owner) !== true) return;
-    if (owners.size === 0) this.kept.delete(of);
+    if (owners.size === 0) this.reservations.delete(claimant);
     this.changed();
   }
 
-  /** In use, or set aside for launches that are about to begin. */
+  /** Instances in use, or held for launches that are about to be recorded. */
   get instances(): number {
     return this.recorded.get('instances') + this.held.get('instances');
   }
 
-  /** Returns true if there is no room for any node of this request, whatever it needs. */
+  /** Returns true if there is no room for a single node of this request, whatever the node needs. */
   isFull(request: NodeRequest, now: number): boolean {
     let left = this.allowed.get('instances') - this.instances;
     if (left < 1) return true;
-    for (const [of, owners] of this.kept) {
-      const kept = this.keptBy(owners);
-      if (kept === undefined || !precedes({ request: of.request, from: kept.from() }, request, now)) continue;
-      left -= kept.need.get('instances');
+    for (const [claimant, owners] of this.reservations) {
+      const reserved = this.reservedBy(owners);
+      if (reserved === undefined) continue;
+      if (!precedes({ request: claimant.request, from: reserved.from() }, request, now)) continue;
+      left -= reserved.need.get('instances');
       if (left < 1) return true;
     }
     return false;
   }
 
-  /** Calls once when there may be more room than now. */
+  /** Calls the listener once, when there may be more room than now. */
   wait(listener: () => void): void {
     this.waiting.add(listener);
   }
 
-  /** To be called when there may be more room than before. */
+  /** Notifies the waiting listeners that there may be more room than before. */
   changed(): void {
     if (this.waiting.size === 0) return;
     const listeners = [...this.waiting];
@@ -193,17 +154,17 @@ export class QuotaScope {
     for (const listener of listeners) listener();
   }
 
-  private *keptBefore({ request, of: own, now }: Wish): Iterable<KeptRoom> {
-    for (const [of, owners] of this.kept) {
-      const kept = of === own ? undefined : this.keptBy(owners);
-      if (kept === undefined) continue;
-      if (precedes({ request: of.request, from: kept.from() }, request, now)) yield kept;
+  private *reservedBefore({ request, claimant: own, now }: Demand): Iterable<CapacityReservation> {
+    for (const [claimant, owners] of this.reservations) {
+      const reserved = claimant === own ? undefined : this.reservedBy(owners);
+      if (reserved === undefined) continue;
+      if (precedes({ request: claimant.request, from: reserved.from() }, request, now)) yield reserved;
     }
   }
 
-  /** The room that is kept for a class at the moment, whichever owner keeps it. */
-  private keptBy(owners: ReadonlyMap<object, KeptRoom>): KeptRoom | undefined {
-    for (const kept of owners.values()) if (kept.onlyIfFull !== true || this.isTooFullFor(kept.need)) return kept;
+  /** Returns the reservation that counts for a claimant at the moment, of any owner. */
+  private reservedBy(owners: ReadonlyMap<object, CapacityReservation>): CapacityReservation | undefined {
+    for (const each of owners.values()) if (each.onlyIfFull !== true || this.isTooFullFor(each.need)) return each;
     return undefined;
   }
 
@@ -217,48 +178,24 @@ export class QuotaScope {
 }
 
 /**
- * Returns true if `request` must leave alone what is kept: for a request of a better priority, or, once that has waited
- * for the backfill window, for one that comes earlier. Min-ready requests leave alone everything that is kept.
+ * Returns true if `request` must leave the reserved capacity alone: it is for a request of a better priority, or for an
+ * earlier one that has waited for the backfill window. Min-ready requests leave all reserved capacity alone.
  */
 export function precedes(
-  kept: { readonly request: NodeRequest; readonly from: number },
+  reserved: { readonly request: NodeRequest; readonly from: number },
   request: NodeRequest,
   now: number,
 ): boolean {
-  if (kept.request.id === request.id) return false;
+  if (reserved.request.id === request.id) return false;
   if (request.requestor === MIN_READY_REQUESTOR) return true;
-  if (compareRequests(kept.request, request) >= 0) return false;
-  return kept.from <= now || priorityOf(kept.request.id) < priorityOf(request.id);
+  if (compareRequests(reserved.request, request) >= 0) return false;
+  return reserved.from <= now || priorityOf(reserved.request.id) < priorityOf(request.id);
 }
 
-/** Returns the resources that count in this scope. */
-export function needIn({ kind }: QuotaScope, { need, tenantNeed }: Need): QuotaInformation {
-  return kind === 'tenant' ? tenantNeed : need;
-}
-
-/** For explanations. */
-export function lackInWords({ scope, resource, limit, used, needed, keptFor }: Lack): string {
+/** Returns the shortfall in words, for explanations. */
+export function describeShortfall({ scope, resource, limit, used, needed, reservedFor }: Shortfall): string {
   const numbers = `${scope.name} uses ${used} of ${limit} ${resource}, ${needed} more are needed`;
-  return keptFor === undefined
+  return reservedFor === undefined
     ? numbers
-    : `${numbers}; what is left is kept for request ${keptFor}, which comes before`;
-}
-
-/** Why a limit could never hold what is needed; undefined: it could. */
-export function excessInWords(whose: string, limit: QuotaInformation, need: QuotaInformation): string | undefined {
-  for (const [resource, needed] of need.entries()) {
-    if (needed > limit.get(resource)) {
-      return `it needs ${needed} ${resource}, and the limit of ${whose} is ${limit.get(resource)}`;
-    }
-  }
-  return undefined;
-}
-
-/** Records of other programs may say nothing, or nonsense: each is one instance at least. */
-export function useOf(resources: Resources | null): QuotaInformation {
-  const amounts: Record<string, number> = { instances: 1 };
-  for (const [name, amount] of Object.entries(resources ?? {})) {
-    if (Number.isFinite(amount) && amount > 0) amounts[name] = amount;
-  }
-  return QuotaInformation.use(amounts);
+    : `${numbers}; what is left is kept for request ${reservedFor}, which comes before`;
 }

@@ -1,13 +1,13 @@
 /**
- * The pools that may still serve a request: those in the registry, those configured here, whose registration may be on its
- * way, and those that left the registry a moment ago. A pool leaves it with the session of its launcher and returns with the
- * next one, so that its absence alone must not fail a request.
+ * The pools that may still serve a request: those in the registry, those configured here, whose registration may be in
+ * progress, and those that left the registry a moment ago. A pool leaves it with the session of its launcher and returns
+ * with the next one, so its absence alone must not fail a request.
  */
 
 import type { Change, ComponentEntry, ComponentStore, PoolComponentData } from '@nodepool/store';
 import type { Clock, Timer } from '@nodepool/core';
 
-/** How long a pool that left the registry remains a candidate, milliseconds: the restart of a launcher. */
+/** Time for which a pool that left the registry remains a candidate, milliseconds: the restart of a launcher. */
 const RETURN_MS = 30_000;
 
 interface Departed {
@@ -15,23 +15,23 @@ interface Departed {
   readonly timer: Timer;
 }
 
-/** The part that decisions about requests depend on. */
+/** The candidates as decisions about requests read them. */
 export interface Candidates {
-  /** False while the registry is not known completely: then nothing is to be decided. */
+  /** False while the registry is not known completely: no decision is made then. */
   readonly complete: boolean;
-  /** Pools in the registry or configured here. */
+  /** Returns the pools in the registry or configured here. */
   present(): readonly PoolComponentData[];
-  /** Pools that have all these labels, also those that left the registry a moment ago; the latter count as paused. */
+  /** Returns the pools that have all these labels; those that left the registry a moment ago count as paused. */
   having(labels: readonly string[]): readonly PoolComponentData[];
 }
 
 export class CandidatePools implements Candidates {
   private readonly own = new Map<string, PoolComponentData>();
-  /** By `key`. */
+  /** By `keyOf`. */
   private readonly departed = new Map<string, Departed>();
-  /** Until the next change. */
+  /** Result of `present` until the next change. */
   private known: readonly PoolComponentData[] | undefined;
-  /** By set of labels, until the next change. */
+  /** Results of `having` by set of labels, until the next change. */
   private readonly byLabels = new Map<string, readonly PoolComponentData[]>();
   private readonly listeners = new Set<() => void>();
   private readonly unsubscribe: () => void;
@@ -123,7 +123,7 @@ export class CandidatePools implements Candidates {
   }
 }
 
-/** A pool of one launcher, whichever process it is. */
+/** Returns the same key for a pool of one launcher in any process. */
 function keyOf({ hostname, provider_name: provider, name }: PoolComponentData): string {
   return JSON.stringify([hostname, provider, name]);
 }

@@ -1,53 +1,53 @@
 /**
- * How many requests a provider works on at a time (`max-concurrency`). Pools that find no place left get one in turn, those
- * with requests of the best priority first.
+ * Limits the requests that a provider works on at a time (`max-concurrency`). Pools that find no permit left get the next
+ * ones in turn, those with requests of the best priority first.
  */
 export class Concurrency {
   private inUse = 0;
-  /** Listeners of the pools that wait for a place, with the priority of their request; the first in line first. */
+  /** Listeners of the pools that wait for a permit, in their order, with the priority of the request. */
   private readonly line = new Map<() => void, string>();
 
   /** `limit` may be `Infinity`. */
   constructor(private readonly limit: number) {}
 
-  /** Returns true if there is a place for this listener's request, beside those that come before it. */
+  /** Returns true if the listener's request can acquire a permit, given those that come before it. */
   isAvailable(listener: () => void, priority: string): boolean {
-    let places = this.limit - this.inUse;
+    let permits = this.limit - this.inUse;
     let passed = false;
     for (const [waiting, theirs] of this.line) {
       passed ||= waiting === listener;
-      if (waiting !== listener && (theirs < priority || (theirs === priority && !passed))) places -= 1;
+      if (waiting !== listener && (theirs < priority || (theirs === priority && !passed))) permits -= 1;
     }
-    return places > 0;
+    return permits > 0;
   }
 
-  /** Gets in line, or stays there; the listener is called when there is a place. */
+  /** Adds the listener to the line, unless it is in it; it is called when there is a permit. */
   wait(listener: () => void, priority: string): void {
     const before = this.line.get(listener);
     if (before === undefined || priority < before) this.line.set(listener, priority);
   }
 
-  /** Gives up waiting; the place is for the next in line. */
+  /** Removes the listener from the line; the permit is for the next one. */
   leave(listener: () => void): void {
     if (this.line.delete(listener)) this.callNext();
   }
 
-  /** Takes a place. */
-  begin(listener: () => void): void {
+  /** Acquires a permit; a pool that needs another one goes to the end of the line. */
+  acquire(listener: () => void): { release(): void } {
     this.inUse += 1;
-    // A pool that needs another place goes to the end of the line.
     this.line.delete(listener);
-  }
-
-  end(): void {
-    this.inUse -= 1;
-    this.callNext();
+    return {
+      release: () => {
+        this.inUse -= 1;
+        this.callNext();
+      },
+    };
   }
 
   private callNext(): void {
-    const places = this.limit - this.inUse;
-    if (places <= 0) return;
+    const permits = this.limit - this.inUse;
+    if (permits <= 0) return;
     const inOrder = [...this.line].sort(([, a], [, b]) => (a < b ? -1 : a > b ? 1 : 0));
-    for (const [listener] of inOrder.slice(0, places)) listener();
+    for (const [listener] of inOrder.slice(0, permits)) listener();
   }
 }

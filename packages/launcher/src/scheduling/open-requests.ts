@@ -1,19 +1,19 @@
 /**
- * Requests that no launcher works on, in classes: those of one class need the same, and the same pools can serve them, so
- * that a decision about the first of them holds for all. One per launcher, shared by all of its pools.
+ * Requests that no launcher works on, in classes. Those of one class need the same, and the same pools can serve them, so
+ * that a decision about the first of them holds for all.
  */
 
 import { compareRequests, MIN_READY_REQUESTOR, type NodeRequest } from '@nodepool/core';
 import type { Change, NodeEntry, RequestEntry, Store } from '@nodepool/store';
 
-/** Requests that are decided as one, in the order of service. */
+/** Requests that are scheduled as one, in the order of service. */
 export class RequestClass {
   readonly entries: RequestEntry[] = [];
   private latest: NodeRequest;
 
   constructor(
     readonly key: string,
-    /** A lost request that has nodes already; a class of its own. */
+    /** The class is a single lost request that has nodes already. */
     readonly begun: boolean,
     first: RequestEntry,
   ) {
@@ -35,7 +35,7 @@ export class RequestClass {
   }
 }
 
-/** The order of service, of classes by their first requests. Lost requests that have nodes already come first. */
+/** Orders classes by their first requests, in the order of service; lost requests that have nodes already come first. */
 export function compareClasses(a: RequestClass, b: RequestClass): number {
   if (a.begun !== b.begun) return a.begun ? -1 : 1;
   return compareRequests(a.request, b.request);
@@ -43,15 +43,15 @@ export function compareClasses(a: RequestClass, b: RequestClass): number {
 
 export class OpenRequests {
   private readonly byKey = new Map<string, RequestClass>();
-  private readonly byId = new Map<string, { readonly entry: RequestEntry; readonly of: RequestClass }>();
-  /** In the hands of a pool of this launcher, or left alone for a while. */
+  private readonly byId = new Map<string, { readonly entry: RequestEntry; readonly requestClass: RequestClass }>();
+  /** Requests that a pool of this launcher has taken, or that wait for a retry. */
   private readonly hidden = new Set<string>();
   private readonly unsubscribe: readonly (() => void)[];
 
   constructor(
     private readonly store: Pick<Store, 'requests' | 'nodes'>,
-    /** Called when a class has another first request, or none. `sooner`: it comes before the one that was the first. */
-    private readonly firstChanged: (of: RequestClass, sooner: boolean) => void,
+    /** Called when a class has another first request, or none. `sooner`: it comes before the former first one. */
+    private readonly firstChanged: (requestClass: RequestClass, sooner: boolean) => void,
   ) {
     const { requests, nodes } = store;
     this.unsubscribe = [
@@ -69,7 +69,7 @@ export class OpenRequests {
     return this.byKey.size;
   }
 
-  /** Takes the request out until `show`. */
+  /** Hides the request until `show`. */
   hide(id: string): void {
     this.hidden.add(id);
     this.update(id);
@@ -84,14 +84,14 @@ export class OpenRequests {
     for (const unsubscribe of this.unsubscribe) unsubscribe();
   }
 
-  /** The nodes of a lost request decide how it goes on. */
+  /** Reports a lost request as changed when its nodes change, as they decide how it continues. */
   private nodeChanged({ before, after }: Change<NodeEntry>): void {
-    const of = new Set([before?.node.allocated_to, after?.node.allocated_to]);
-    for (const id of of) {
+    const requests = new Set([before?.node.allocated_to, after?.node.allocated_to]);
+    for (const id of requests) {
       if (typeof id !== 'string' || this.hidden.has(id)) continue;
       this.update(id);
       const known = this.byId.get(id);
-      if (known?.of.begun === true) this.firstChanged(known.of, true);
+      if (known?.requestClass.begun === true) this.firstChanged(known.requestClass, true);
     }
   }
 
@@ -106,40 +106,43 @@ export class OpenRequests {
     }
     const begun = this.store.nodes.allocatedTo(id).length > 0;
     const key = begun ? `begun\n${id}` : keyOf(entry.request);
-    if (known?.entry === entry && known.of.key === key) return;
+    if (known?.entry === entry && known.requestClass.key === key) return;
     if (known !== undefined) this.remove(id, known);
     this.add(id, entry, key, begun);
   }
 
   private add(id: string, entry: RequestEntry, key: string, begun: boolean): void {
-    let of = this.byKey.get(key);
-    if (of === undefined) {
-      of = new RequestClass(key, begun, entry);
-      this.byKey.set(key, of);
+    let requestClass = this.byKey.get(key);
+    if (requestClass === undefined) {
+      requestClass = new RequestClass(key, begun, entry);
+      this.byKey.set(key, requestClass);
     }
-    const at = position(of.entries, entry);
-    of.entries.splice(at, 0, entry);
-    this.byId.set(id, { entry, of });
-    if (at === 0) this.firstChanged(of, true);
+    const at = position(requestClass.entries, entry);
+    requestClass.entries.splice(at, 0, entry);
+    this.byId.set(id, { entry, requestClass });
+    if (at === 0) this.firstChanged(requestClass, true);
   }
 
-  private remove(id: string, { entry, of }: { readonly entry: RequestEntry; readonly of: RequestClass }): void {
+  private remove(
+    id: string,
+    { entry, requestClass }: { readonly entry: RequestEntry; readonly requestClass: RequestClass },
+  ): void {
     this.byId.delete(id);
-    const at = position(of.entries, entry);
-    of.entries.splice(at, 1);
-    if (of.entries.length === 0) this.byKey.delete(of.key);
-    if (at === 0) this.firstChanged(of, false);
+    const at = position(requestClass.entries, entry);
+    requestClass.entries.splice(at, 1);
+    if (requestClass.entries.length === 0) this.byKey.delete(requestClass.key);
+    if (at === 0) this.firstChanged(requestClass, false);
   }
 }
 
-/** The same for requests that need the same room, could use the same nodes and may be served by the same pools. */
+/** Returns the same key for requests that need the same capacity, can use the same nodes and may be served by the same pools. */
 function keyOf(request: NodeRequest): string {
   const { node_types, tenant_name, reuse, requestor, state, provider, declined_by } = request;
   const isMinReady = requestor === MIN_READY_REQUESTOR;
   return JSON.stringify([node_types, tenant_name, reuse, isMinReady, state, provider, declined_by]);
 }
 
-/** Index of the entry, or where it belongs. */
+/** Returns the index of the entry, or the one at which to insert it. */
 function position(entries: readonly RequestEntry[], entry: RequestEntry): number {
   let low = 0;
   let high = entries.length;

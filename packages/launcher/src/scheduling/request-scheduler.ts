@@ -1,41 +1,39 @@
 /**
- * Offers waiting requests to the pools of a launcher, in the order of service: all pools share the limits of providers and
- * tenants, so that no pool may decide about a request before the better ones were offered to every pool. What was decided
- * holds until something that it depends on changes; then that class of requests is offered to that pool again.
- *
- * Work ends with the turn of the event loop when the budget is used up, and goes on in the next one, where it stopped.
+ * Offers waiting requests to the pools of a launcher, in the order of service. All pools share the limits of providers and
+ * tenants, so each request is offered to every pool before the next one is. A decision holds until something that it
+ * depends on changes; then that class of requests is offered to that pool again.
  */
 
 import type { Clock, NodeRequest, Timer } from '@nodepool/core';
-import type { RequestEntry, Store } from '@nodepool/store';
+import { settleEvents, type RequestEntry, type Store } from '@nodepool/store';
 import type { CandidatePools } from '../requests/candidate-pools.js';
-import { DeferredRequests } from '../requests/deferred-requests.js';
 import { compareClasses, OpenRequests, type RequestClass } from './open-requests.js';
+import { RetryDelays } from './retry-delays.js';
 
-/** Time for decisions in one turn of the event loop, milliseconds, of all pools of a launcher together. */
+/** Limit of the time for decisions of all pools in one turn of the event loop, milliseconds; the next turn continues. */
 const TURN_BUDGET_MS = 10;
 
-/** Requests whose records are being written at a time: enough to keep ZooKeeper busy, few enough to keep the order of service. */
-const MAX_WRITING = 32;
+/** Limit of requests being recorded at a time: high enough to keep ZooKeeper busy, low enough to keep the order of service. */
+const MAX_RECORDING = 32;
 
-/** Sets of labels whose pools are remembered. */
+/** Limit of the sets of labels whose pools are cached. */
 const MAX_LABEL_SETS = 10_000;
 
-/** A pool, as far as it is offered requests. */
+/** A pool as the scheduler sees it. */
 export interface ScheduledPool {
   hasLabels(labels: readonly string[]): boolean;
   hasDeclined(request: NodeRequest): boolean;
-  /** Returns true if the pool has taken the request, to serve it or to change its state. */
-  offer(of: RequestClass, entry: RequestEntry): boolean;
+  /** Returns true if the pool takes the request, to serve it or to change its state. */
+  offer(requestClass: RequestClass, entry: RequestEntry): boolean;
   /** The class has another first request, or none. */
-  firstChanged(of: RequestClass): void;
-  /** Everything that was to be offered has been. */
+  firstChanged(requestClass: RequestClass): void;
+  /** Every offer has been made for now. */
   settled(): void;
   /** The requestor has deleted a request that the pool has taken. */
-  withdrawn(requestId: string): void;
+  cancelled(requestId: string): void;
 }
 
-/** The pools to which a class is to be offered. */
+/** Pending offers of a class: to all pools that can serve it, or to these. */
 interface Offer {
   everywhere: boolean;
   readonly pools: Set<ScheduledPool>;
@@ -43,18 +41,18 @@ interface Offer {
 
 export class RequestScheduler {
   private readonly open: OpenRequests;
-  private readonly deferred: DeferredRequests;
+  private readonly retries: RetryDelays;
   private readonly pools = new Set<ScheduledPool>();
-  /** In the hands of a pool, and not yet written. */
-  private readonly writing = new Set<string>();
-  /** By request: the pool that has taken it. */
+  /** Requests that a pool has taken, until their records are written. */
+  private readonly recording = new Set<string>();
+  /** The pool that has taken a request, by request. */
   private readonly holders = new Map<string, ScheduledPool>();
   private readonly offers = new Map<RequestClass, Offer>();
-  /** Classes to be offered, in the order of service. */
-  private agenda: RequestClass[] = [];
-  /** Every class is to be offered to every pool. */
+  /** Keys of `offers`, in the order of service. */
+  private queue: RequestClass[] = [];
+  /** Every class is offered to every pool next. */
   private all = false;
-  /** By labels: pools that have them. */
+  /** Pools that have a set of labels, by labels. */
   private readonly byLabels = new Map<
     string,
     { readonly labels: readonly string[]; readonly pools: Set<ScheduledPool> }
@@ -70,20 +68,20 @@ export class RequestScheduler {
     private readonly clock: Clock,
     private readonly candidates: Pick<CandidatePools, 'complete' | 'onChange'>,
   ) {
-    this.deferred = new DeferredRequests(clock, (id) => this.open.show(id));
-    this.open = new OpenRequests(store, (of, sooner) => this.firstChanged(of, sooner));
+    this.retries = new RetryDelays(clock, (id) => this.open.show(id));
+    this.open = new OpenRequests(store, (requestClass, sooner) => this.firstChanged(requestClass, sooner));
     this.unsubscribe = [
       candidates.onChange(() => this.offerAll()),
       store.onComplete(() => this.offerAll()),
       store.requests.onChange(({ id, after }) => {
-        if (after === undefined) this.holders.get(id)?.withdrawn(id);
+        if (after === undefined) this.holders.get(id)?.cancelled(id);
       }),
     ];
   }
 
-  /** Requests that are left alone for a while after a failure. */
-  get deferredCount(): number {
-    return this.deferred.size;
+  /** Number of requests that wait for a retry after a failure. */
+  get retryCount(): number {
+    return this.retries.size;
   }
 
   add(pool: ScheduledPool): void {
@@ -101,18 +99,20 @@ export class RequestScheduler {
     this.offerAll();
   }
 
-  /** Offers these classes to the pool again: there may be more room. */
+  /** Offers these classes to the pool again, which may have more capacity. */
   offer(classes: Iterable<RequestClass>, pool: ScheduledPool): void {
     if (!this.pools.has(pool)) return;
-    for (const of of classes) this.put(of).pools.add(pool);
+    for (const requestClass of classes) this.put(requestClass).pools.add(pool);
     this.touched.add(pool);
     this.wake();
   }
 
-  /** Offers all requests to the pool again: it may decide otherwise now. */
+  /** Offers all requests to the pool again, which may decide otherwise now. */
   offerAllTo(pool: ScheduledPool): void {
     if (!this.pools.has(pool)) return;
-    const concerned = [...this.open.classes].filter((of) => pool.hasLabels(of.labels) || this.isDeclinedByAll(of));
+    const concerned = [...this.open.classes].filter(
+      (requestClass) => pool.hasLabels(requestClass.labels) || this.isDeclinedByAll(requestClass),
+    );
     this.offer(concerned, pool);
   }
 
@@ -122,39 +122,32 @@ export class RequestScheduler {
     this.wake();
   }
 
-  /** A pool takes the request into its hands. */
-  taken(requestId: string, pool: ScheduledPool): void {
-    this.writing.add(requestId);
-    this.holders.set(requestId, pool);
-    this.open.hide(requestId);
+  /** The records of a request that a pool has taken are written. */
+  recorded(requestId: string): void {
+    if (this.recording.delete(requestId)) this.wake();
   }
 
-  /** The request's records have been written. */
-  written(requestId: string): void {
-    if (this.writing.delete(requestId)) this.wake();
-  }
-
-  /** The pool holds nothing of the request any more, which is to be left alone for `delayMs`. */
-  finished(requestId: string, delayMs: number): void {
-    this.written(requestId);
+  /** The pool holds nothing of the request any more, which is not offered before `retryAfterMs`. */
+  ended(requestId: string, retryAfterMs: number): void {
+    this.recorded(requestId);
     this.holders.delete(requestId);
-    if (delayMs > 0) this.deferred.add(requestId, delayMs);
+    if (retryAfterMs > 0) this.retries.add(requestId, retryAfterMs);
     else this.open.show(requestId);
   }
 
   stop(): void {
     for (const unsubscribe of this.unsubscribe) unsubscribe();
     this.open.stop();
-    this.deferred.stop();
+    this.retries.stop();
     this.nextTurn?.cancel();
     this.pools.clear();
   }
 
+  /** Offers what is pending once all events of the present moment are applied, so that all of them decide the order. */
   private wake(): void {
     if (this.woken || this.nextTurn !== undefined) return;
     this.woken = true;
-    // After everything that came with the same packet, so that the order of service is that of all of it.
-    queueMicrotask(() => {
+    void settleEvents().then(() => {
       this.woken = false;
       if (this.nextTurn === undefined) this.work();
     });
@@ -165,13 +158,13 @@ export class RequestScheduler {
     if (this.pools.size === 0 || !store.complete || !this.candidates.complete) return;
     const end = clock.monotonic() + TURN_BUDGET_MS;
     if (this.all) this.putAll();
-    while (this.writing.size < MAX_WRITING) {
-      const of = this.agenda.shift();
-      if (of === undefined) {
+    while (this.recording.size < MAX_RECORDING) {
+      const requestClass = this.queue.shift();
+      if (requestClass === undefined) {
         this.settle();
         return;
       }
-      this.offerFirst(of);
+      this.offerFirst(requestClass);
       if (clock.monotonic() >= end) {
         this.nextTurn = clock.schedule(0, () => {
           this.nextTurn = undefined;
@@ -182,26 +175,34 @@ export class RequestScheduler {
     }
   }
 
-  private offerFirst(of: RequestClass): void {
-    const entry = of.first;
-    const offer = this.offers.get(of);
-    this.offers.delete(of);
+  private offerFirst(requestClass: RequestClass): void {
+    const entry = requestClass.first;
+    const offer = this.offers.get(requestClass);
+    this.offers.delete(requestClass);
     if (entry === undefined || offer === undefined) return;
-    const pools = offer.everywhere ? this.poolsFor(of) : [...offer.pools];
-    // Pools that could serve the same take turns.
+    const pools = offer.everywhere ? this.poolsFor(requestClass) : [...offer.pools];
+    // Pools that can serve the same requests take turns.
     this.turn += 1;
     for (let index = 0; index < pools.length; index += 1) {
       const pool = pools[(this.turn + index) % pools.length];
       if (pool === undefined || !this.pools.has(pool)) continue;
       this.touched.add(pool);
-      if (!pool.offer(of, entry)) continue;
+      if (!pool.offer(requestClass, entry)) continue;
+      this.taken(entry.id, pool);
       const rest = Array.from(
         { length: pools.length - index },
         (_, at) => pools[(this.turn + index + at) % pools.length],
       );
-      if (of.first !== undefined) for (const other of rest) if (other !== undefined) this.put(of).pools.add(other);
+      if (requestClass.first !== undefined)
+        for (const other of rest) if (other !== undefined) this.put(requestClass).pools.add(other);
       return;
     }
+  }
+
+  private taken(requestId: string, pool: ScheduledPool): void {
+    this.recording.add(requestId);
+    this.holders.set(requestId, pool);
+    this.open.hide(requestId);
   }
 
   private settle(): void {
@@ -209,59 +210,59 @@ export class RequestScheduler {
     this.touched.clear();
   }
 
-  private firstChanged(of: RequestClass, sooner: boolean): void {
-    const index = this.offers.has(of) ? this.agenda.indexOf(of) : -1;
-    if (index >= 0) this.agenda.splice(index, 1);
-    for (const pool of this.pools) pool.firstChanged(of);
-    if (of.first === undefined) {
-      this.offers.delete(of);
+  private firstChanged(requestClass: RequestClass, sooner: boolean): void {
+    const index = this.offers.has(requestClass) ? this.queue.indexOf(requestClass) : -1;
+    if (index >= 0) this.queue.splice(index, 1);
+    for (const pool of this.pools) pool.firstChanged(requestClass);
+    if (requestClass.first === undefined) {
+      this.offers.delete(requestClass);
       return;
     }
-    if (index >= 0) this.insert(of);
+    if (index >= 0) this.insert(requestClass);
     if (!sooner) return;
-    this.put(of).everywhere = true;
+    this.put(requestClass).everywhere = true;
     this.wake();
   }
 
-  private put(of: RequestClass): Offer {
-    let offer = this.offers.get(of);
+  private put(requestClass: RequestClass): Offer {
+    let offer = this.offers.get(requestClass);
     if (offer === undefined) {
       offer = { everywhere: false, pools: new Set() };
-      this.offers.set(of, offer);
-      this.insert(of);
+      this.offers.set(requestClass, offer);
+      this.insert(requestClass);
     }
     return offer;
   }
 
   private putAll(): void {
     this.all = false;
-    for (const of of this.open.classes) {
-      const offer = this.offers.get(of) ?? { everywhere: true, pools: new Set() };
+    for (const requestClass of this.open.classes) {
+      const offer = this.offers.get(requestClass) ?? { everywhere: true, pools: new Set() };
       offer.everywhere = true;
-      this.offers.set(of, offer);
+      this.offers.set(requestClass, offer);
     }
-    this.agenda = [...this.offers.keys()].sort(compareClasses);
+    this.queue = [...this.offers.keys()].sort(compareClasses);
   }
 
-  private insert(of: RequestClass): void {
+  private insert(requestClass: RequestClass): void {
     let low = 0;
-    let high = this.agenda.length;
+    let high = this.queue.length;
     while (low < high) {
       const middle = (low + high) >>> 1;
-      const other = this.agenda[middle];
-      if (other !== undefined && compareClasses(other, of) < 0) low = middle + 1;
+      const other = this.queue[middle];
+      if (other !== undefined && compareClasses(other, requestClass) < 0) low = middle + 1;
       else high = middle;
     }
-    this.agenda.splice(low, 0, of);
+    this.queue.splice(low, 0, requestClass);
   }
 
-  /** Pools that have the labels; if all of these have declined, or none has them, all pools, which may have to decline. */
-  private poolsFor(of: RequestClass): readonly ScheduledPool[] {
-    return [...(this.isDeclinedByAll(of) ? this.pools : this.poolsWith(of.labels))];
+  /** Returns the pools that have the labels, or all pools if none of these is left that has not declined. */
+  private poolsFor(requestClass: RequestClass): readonly ScheduledPool[] {
+    return [...(this.isDeclinedByAll(requestClass) ? this.pools : this.poolsWith(requestClass.labels))];
   }
 
-  private isDeclinedByAll(of: RequestClass): boolean {
-    for (const pool of this.poolsWith(of.labels)) if (!pool.hasDeclined(of.request)) return false;
+  private isDeclinedByAll(requestClass: RequestClass): boolean {
+    for (const pool of this.poolsWith(requestClass.labels)) if (!pool.hasDeclined(requestClass.request)) return false;
     return true;
   }
 
@@ -269,7 +270,7 @@ export class RequestScheduler {
     const key = JSON.stringify(labels);
     let known = this.byLabels.get(key);
     if (known === undefined) {
-      // Requestors invent labels.
+      // Requestors may name any number of labels.
       if (this.byLabels.size >= MAX_LABEL_SETS) this.byLabels.clear();
       known = { labels, pools: new Set([...this.pools].filter((pool) => pool.hasLabels(labels))) };
       this.byLabels.set(key, known);

@@ -1,6 +1,6 @@
 /**
- * Asks a driver for something without depending on it: one that throws where it should reject, or never answers, whatever
- * the deadline says, holds up only what it was asked for.
+ * Calls a driver without depending on it: a driver that throws where it should reject, or that never answers, delays
+ * only the work that called it.
  */
 
 import {
@@ -13,13 +13,13 @@ import {
   type Clock,
 } from '@nodepool/core';
 
-/** After the deadline, milliseconds: a driver that keeps to it says better than we do what it was waiting for. */
+/** Time after the deadline in which the driver may report the timeout itself, milliseconds: it knows more about it. */
 const GRACE_MS = 1000;
 
 /**
- * Resolves as `work` does. Rejects with a `DriverError`, or with what `work` rejects with if that is an error of its own
- * kind; with a `TimeoutError` a moment after the deadline; and with an `AbortedError` at once when the signal aborts.
- * The signal that `work` gets aborts then, too. `what` is what it is in words, e.g. `the launch of node 0000000001`.
+ * Resolves as `work` does. Rejects with the error of `work` (as a `DriverError` if it is no `Error`), with a
+ * `TimeoutError` shortly after the deadline, and with an `AbortedError` once the signal aborts; the signal passed to
+ * `work` aborts in both cases. `what` names the work in messages, e.g. `the launch of node 0000000001`.
  */
 export async function driverCall<T>(
   clock: Clock,

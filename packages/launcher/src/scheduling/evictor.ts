@@ -1,29 +1,29 @@
-/** When a request waits for room: ready nodes that nobody has, and that it cannot use, go; as many as needed, no more. */
+/** Evicts ready nodes that no request has, and that a waiting request cannot use, so that there is room for the request. */
 
 import type { NodeRequest, Timer } from '@nodepool/core';
 import type { LauncherContext } from '../context.js';
 import { deleteFreeNode } from '../deletion/delete-free-node.js';
 import type { FreeNode, QuotaLedger } from '../quota/quota-ledger.js';
-import type { QuotaScope, Wish } from '../quota/quota-scope.js';
+import type { Demand, QuotaScope } from '../quota/quota-scope.js';
 
-/** A node that could not be marked is mostly being marked by somebody else. After so long, milliseconds, it is tried again. */
+/** Delay before a node is tried again that could not be marked, mostly because another launcher has just locked it, ms. */
 const REFUSED_MS = 1000;
 
-/** What is missing still, by scope and resource. */
+/** Missing amounts by scope and resource. */
 type Missing = Map<QuotaScope, Map<string, number>>;
 
-export class RoomMaker {
-  /** Nodes that we are about to mark, and those that we could not: they count as on their way out. */
-  private readonly going = new Map<string, FreeNode>();
+export class Evictor {
+  /** Nodes that are being marked for deletion, and those that could not be: they count as leaving. */
+  private readonly evicted = new Map<string, FreeNode>();
   private readonly refused = new Set<Timer>();
   private stopped = false;
 
   constructor(
     private readonly context: LauncherContext,
     private readonly ledger: QuotaLedger,
-    /** Who decides, in explanations. */
-    private readonly by: string,
-    /** Called some time after a node turned out to be somebody's. */
+    /** Name of the pool, for explanations. */
+    private readonly pool: string,
+    /** Called some time after a node could not be evicted. */
     private readonly onFailure: () => void,
   ) {}
 
@@ -32,45 +32,46 @@ export class RoomMaker {
     for (const timer of this.refused) timer.cancel();
   }
 
-  /**
-   * Makes room for what is wished, if ready nodes can make enough of it. `spared`: nodes that are promised to somebody.
-   * What is on its way out already counts as gone.
-   */
-  makeRoom(wish: Wish, scopes: readonly QuotaScope[], spared: (nodeId: string) => boolean): void {
-    const missing = this.missing(wish, scopes);
+  /** Evicts as many nodes as the demand needs, or none if that is not enough. Nodes being deleted count as gone. */
+  evictFor(demand: Demand, scopes: readonly QuotaScope[], isProtected: (nodeId: string) => boolean): void {
+    const missing = this.missing(demand, scopes);
     if (missing.size === 0) return;
-    for (const node of this.choose(missing, wish.request, spared)) this.evict(node, wish.request);
+    for (const node of this.choose(missing, demand.request, isProtected)) this.evict(node, demand.request);
   }
 
-  /** Makes room for one node, whatever the numbers say, unless one is on its way out: for a cloud that reports none. */
-  makeSome(scope: QuotaScope, request: NodeRequest, spared: (nodeId: string) => boolean): void {
-    if (scope.leaving.get('instances') > 0 || this.going.size > 0) return;
-    for (const node of this.candidates(scope, request, spared)) {
+  /** Evicts one node unless one is leaving already: for a cloud without room that reports no limits. */
+  evictOne(scope: QuotaScope, request: NodeRequest, isProtected: (nodeId: string) => boolean): void {
+    if (scope.leaving.get('instances') > 0 || this.evicted.size > 0) return;
+    for (const node of this.candidates(scope, request, isProtected)) {
       this.evict(node, request);
       return;
     }
   }
 
-  private missing(wish: Wish, scopes: readonly QuotaScope[]): Missing {
+  private missing(demand: Demand, scopes: readonly QuotaScope[]): Missing {
     const missing: Missing = new Map();
     for (const scope of scopes) {
-      const amounts = scope.missing(wish);
-      for (const node of this.going.values()) if (node.isIn(scope)) reduce(amounts, node);
+      const amounts = scope.missing(demand);
+      for (const node of this.evicted.values()) if (node.isIn(scope)) reduce(amounts, node);
       for (const [resource, amount] of amounts) if (amount <= 0) amounts.delete(resource);
       if (amounts.size > 0) missing.set(scope, amounts);
     }
     return missing;
   }
 
-  /** The oldest that help; none if they do not help enough. */
-  private choose(missing: Missing, request: NodeRequest, spared: (nodeId: string) => boolean): readonly FreeNode[] {
+  /** Returns the oldest nodes that help; none if they do not help enough. */
+  private choose(
+    missing: Missing,
+    request: NodeRequest,
+    isProtected: (nodeId: string) => boolean,
+  ): readonly FreeNode[] {
     const chosen = new Map<string, FreeNode>();
     for (const [scope, amounts] of missing) {
       for (const [resource, amount] of amounts) if (scope.free.get(resource) < amount) return [];
     }
     for (const [scope, amounts] of missing) {
       for (const resource of amounts.keys()) {
-        for (const node of this.candidates(scope, request, spared)) {
+        for (const node of this.candidates(scope, request, isProtected)) {
           if ((amounts.get(resource) ?? 0) <= 0) break;
           if (chosen.has(node.entry.id) || node.use.get(resource) <= 0) continue;
           chosen.set(node.entry.id, node);
@@ -82,17 +83,17 @@ export class RoomMaker {
     return withoutNeedless(missing, [...chosen.values()]);
   }
 
-  /** Those of other labels first, then surplus ones of the same; oldest first. */
+  /** Yields nodes of other labels first, then surplus ones of the same labels; oldest first. */
   private *candidates(
     scope: QuotaScope,
     { node_types: labels }: NodeRequest,
-    spared: (nodeId: string) => boolean,
+    isProtected: (nodeId: string) => boolean,
   ): Iterable<FreeNode> {
     for (const alike of [false, true]) {
       for (const node of this.ledger.freeNodes(scope)) {
         const { id, node: record } = node.entry;
         if (record.type.some((label) => labels.includes(label)) !== alike) continue;
-        if (!this.going.has(id) && !spared(id)) yield node;
+        if (!this.evicted.has(id) && !isProtected(id)) yield node;
       }
     }
   }
@@ -101,14 +102,14 @@ export class RoomMaker {
     const { context } = this;
     const { tasks, log } = context;
     const { entry } = node;
-    this.going.set(entry.id, node);
-    tasks.run(`make room for request ${requestId} by node ${entry.id}`, async () => {
+    this.evicted.set(entry.id, node);
+    tasks.run(`evict node ${entry.id} for request ${requestId}`, async () => {
       let marked = false;
       try {
-        marked = await deleteFreeNode(context, entry, this.by, `it makes room for request ${requestId}`);
+        marked = await deleteFreeNode(context, entry, this.pool, `it makes room for request ${requestId}`);
         if (marked) log.info('A ready node makes room', { node_id: entry.id, node_request_id: requestId });
       } finally {
-        if (marked) this.going.delete(entry.id);
+        if (marked) this.evicted.delete(entry.id);
         else this.refuse(entry.id);
       }
     });
@@ -118,7 +119,7 @@ export class RoomMaker {
     if (this.stopped) return;
     const timer = this.context.clock.schedule(REFUSED_MS, () => {
       this.refused.delete(timer);
-      this.going.delete(nodeId);
+      this.evicted.delete(nodeId);
       this.onFailure();
     });
     this.refused.add(timer);
@@ -129,7 +130,7 @@ function reduce(amounts: Map<string, number>, { use }: FreeNode): void {
   for (const [resource, amount] of amounts) amounts.set(resource, amount - use.get(resource));
 }
 
-/** The youngest are spared first: what they would free is not needed any more. */
+/** Returns the nodes without those that are not needed after all, the youngest first. */
 function withoutNeedless(missing: Missing, chosen: readonly FreeNode[]): readonly FreeNode[] {
   return [...chosen].reverse().filter((node) => {
     const needless = [...missing].every(

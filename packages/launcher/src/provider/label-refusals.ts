@@ -1,6 +1,6 @@
 /**
- * Labels that the cloud refused to launch, by availability zone. A refusal is in force for a while, longer each time in a
- * row; then the label is served again, and the launch of the next request shows whether the cloud takes it now.
+ * Labels that the cloud refused to launch, by availability zone. A refusal takes the label out of service for a time that
+ * doubles each time in a row; then the launch of the next request probes it.
  */
 
 import type { Clock, Timer } from '@nodepool/core';
@@ -13,7 +13,7 @@ interface Refusal {
   readonly zone: string;
   readonly reason: string;
   readonly lastsMs: number;
-  /** Undefined: it is over, and the next launch is a probe. */
+  /** Undefined once it is over; the next launch is a probe then. */
   timer: Timer | undefined;
 }
 
@@ -35,7 +35,7 @@ export class LabelRefusals {
     );
   }
 
-  /** Takes the label out of service in the zone, or everywhere if it has none. Returns for how long, milliseconds. */
+  /** Takes the label out of service in the zone, or everywhere without a zone. Returns the time in milliseconds. */
   refused(label: string, zone: string | undefined, reason: string): number {
     const key = keyOf(label, zone);
     const before = this.refusals.get(key);
@@ -51,14 +51,14 @@ export class LabelRefusals {
     return lastsMs;
   }
 
-  /** A launch succeeded. */
+  /** Ends the refusal, as a launch has succeeded. */
   launched(label: string, zone: string | undefined): void {
     const key = keyOf(label, zone);
     this.refusals.get(key)?.timer?.cancel();
     this.refusals.delete(key);
   }
 
-  /** Why one of the labels is out of service in the zone; undefined if none is. */
+  /** Returns the reason why one of the labels is out of service in the zone; undefined if none is. */
   reason(labels: readonly string[], zone: string | undefined): string | undefined {
     for (const label of labels) {
       const refusal = this.refusals.get(keyOf(label, zone));

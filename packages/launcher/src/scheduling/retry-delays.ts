@@ -1,23 +1,19 @@
-/** Requests that could not be dealt with, until they are looked at again: what failed would fail again at once. */
+/** Requests whose handling failed, each until its retry: an immediate retry would fail again. */
 
 import type { Clock, Timer } from '@nodepool/core';
 
-export class DeferredRequests {
+export class RetryDelays {
   private readonly timers = new Map<string, Timer>();
   private stopped = false;
 
   constructor(
     private readonly clock: Clock,
-    /** Called when a request is to be looked at again. */
-    private readonly again: (requestId: string) => void,
+    /** Called when the delay of a request is over. */
+    private readonly onRetry: (requestId: string) => void,
   ) {}
 
   get size(): number {
     return this.timers.size;
-  }
-
-  has(requestId: string): boolean {
-    return this.timers.has(requestId);
   }
 
   add(requestId: string, delayMs: number): void {
@@ -25,7 +21,7 @@ export class DeferredRequests {
     this.timers.get(requestId)?.cancel();
     const timer = this.clock.schedule(delayMs, () => {
       this.timers.delete(requestId);
-      this.again(requestId);
+      this.onRetry(requestId);
     });
     this.timers.set(requestId, timer);
   }

@@ -1,0 +1,135 @@
+/** One attempt of a launch: creates the instance, then waits for its login. */
+
+import {
+  INTERRUPTED_LAUNCH,
+  InstanceFailedError,
+  type ExternalId,
+  type InstanceTags,
+  type LaunchedInstance,
+  type NodeData,
+  type NodeProgress,
+} from '@nodepool/core';
+import { type LauncherContext, unixSeconds } from '../context.js';
+import { driverCall } from '../driver-call.js';
+import type { LaunchJob } from './launch-job.js';
+import { readyNode, remnantNode } from './node-record.js';
+
+/** Limit of the time for reading the console of an instance, milliseconds. */
+const CONSOLE_TIMEOUT_MS = 60_000;
+
+/** The instance came up without an address. */
+export class NoAddressError extends InstanceFailedError {}
+
+export class LaunchAttempt {
+  private readonly deadline: number;
+  private externalId: ExternalId | null;
+
+  constructor(
+    private readonly context: LauncherContext,
+    private readonly job: LaunchJob,
+    private readonly progress: NodeProgress,
+    /** An earlier process may have asked the cloud for this very attempt. */
+    private readonly interrupted: boolean,
+  ) {
+    this.deadline = context.clock.monotonic() + job.provider.config.launchTimeoutMs;
+    this.externalId = job.node.node.external_id;
+  }
+
+  /** Resolves with the change that makes the node `ready`. */
+  async run(): Promise<Partial<NodeData>> {
+    const { signal, log } = this.job;
+    const call = { signal, deadline: this.deadline, log };
+    const instance = await driverCall(this.context.clock, `the launch of node ${this.job.node.id}`, call, (bounded) =>
+      this.create(bounded.signal),
+    );
+    this.externalId = instance.externalId;
+    if (!this.job.label.hostKeyChecking) return readyNode(instance, []);
+    try {
+      return readyNode(instance, await this.logIn(instance));
+    } catch (error) {
+      if (!this.job.signal.aborted) await this.logConsole();
+      throw error;
+    }
+  }
+
+  /**
+   * Creates a record for the instance that this attempt leaves behind, so that the instance is deleted in any case.
+   * Resolves with its id, or with undefined if there is no instance.
+   */
+  async leaveRemnant(): Promise<string | undefined> {
+    const externalId = this.job.node.node.external_id ?? this.externalId;
+    if (externalId === null) return undefined;
+    const { node } = this.job.node;
+    const [id] = await this.context.store.nodes.create([remnantNode(node, externalId, unixSeconds(this.context))]);
+    return id;
+  }
+
+  /** Writes the console of the instance to the log, if the label is configured so. */
+  private async logConsole(): Promise<void> {
+    const { provider, label, pool, log, signal } = this.job;
+    const getConsoleLog = provider.getConsoleLog?.bind(provider);
+    if (!label.consoleLog || this.externalId === null || getConsoleLog === undefined) return;
+    try {
+      const where = { pool: pool.name, label: label.name };
+      const { externalId } = this;
+      const { clock } = this.context;
+      const call = { signal, deadline: clock.monotonic() + CONSOLE_TIMEOUT_MS, log };
+      const text = await driverCall(clock, 'the reading of its console', call, (bounded) =>
+        getConsoleLog(externalId, where, bounded),
+      );
+      if (text !== undefined) log.info('Console of an instance whose login never answered', { console: text });
+    } catch (error) {
+      log.warn('The console of the instance could not be read', { error });
+    }
+  }
+
+  private create(signal: AbortSignal): Promise<LaunchedInstance> {
+    const { node, driverHandler, pool, label, upload, log } = this.job;
+    const tags: InstanceTags = {
+      nodepool_node_id: node.id,
+      nodepool_provider_name: this.job.provider.config.name,
+      nodepool_pool_name: pool.name,
+      nodepool_installation: this.context.store.installation.id,
+      nodepool_launch_attempt: this.progress.attempt,
+    };
+    return driverHandler.launch({
+      signal,
+      deadline: this.deadline,
+      log,
+      nodeId: node.id,
+      hostname: node.node.hostname ?? `np${node.id}`,
+      pool: pool.name,
+      label: label.name,
+      availabilityZone: node.node.az ?? undefined,
+      imageExternalId: upload?.external_id ?? undefined,
+      tags,
+      saved: this.interrupted ? INTERRUPTED_LAUNCH : this.progress.machine,
+      externalId: this.externalId,
+      save: (progress) => {
+        this.externalId = progress.externalId;
+        return node.update({
+          external_id: progress.externalId,
+          progress: { ...this.progress, machine: progress.machine },
+        });
+      },
+    });
+  }
+
+  private async logIn(instance: LaunchedInstance): Promise<readonly string[]> {
+    const { label, provider, signal, log } = this.job;
+    const port = instance.connection?.port ?? label.connection.port;
+    const host = instance.interfaceIp;
+    if (typeof port !== 'number') return [];
+    if (host === undefined || host === '') {
+      throw new NoAddressError('the instance has no address, so its ssh server cannot be reached');
+    }
+    return this.context.scanner.scan({
+      host,
+      port,
+      connectionType: instance.connection?.type ?? label.connection.type,
+      signal,
+      timeoutMs: provider.config.bootTimeoutMs,
+      log,
+    });
+  }
+}

@@ -1,0 +1,45 @@
+/** Waits for room for the next attempt of a launch while the instance of the failed one is still being deleted. */
+
+import { abortReason } from '@nodepool/core';
+import type { LauncherContext } from '../context.js';
+import { describeShortfall, type QuotaScope } from '../quota/quota-scope.js';
+import type { LaunchJob } from './launch-job.js';
+
+/**
+ * Resolves when the limits have room for both the next instance and those that are being deleted, which count until their
+ * records are removed. `lastId`: the newest record to count.
+ */
+export async function retryCapacity(
+  { decisions }: Pick<LauncherContext, 'decisions'>,
+  job: LaunchJob,
+  lastId: string,
+): Promise<void> {
+  for (let waits = 0; ; waits += 1) {
+    const shortfall = await job.retryShortfall(lastId);
+    if (shortfall === undefined) return;
+    if (waits === 0) {
+      const reason = describeShortfall(shortfall);
+      job.log.info('The next launch attempt waits for the deletion of failed instances, which count until then', {
+        reason,
+      });
+      const by = `${job.provider.config.name}/${job.pool.name}`;
+      decisions.record('node', job.node.id, by, 'waits for the deletion of a failed instance', reason);
+    }
+    await scopeChange(shortfall.scope, job.signal);
+  }
+}
+
+/** Resolves when the scope may have more room. Rejects when the signal aborts. */
+async function scopeChange(scope: QuotaScope, signal: AbortSignal): Promise<void> {
+  let giveUp = (): void => undefined;
+  try {
+    await new Promise<void>((resolve, reject) => {
+      giveUp = () => reject(abortReason(signal));
+      scope.wait(resolve);
+      signal.addEventListener('abort', giveUp, { once: true });
+      if (signal.aborted) giveUp();
+    });
+  } finally {
+    signal.removeEventListener('abort', giveUp);
+  }
+}

@@ -1,0 +1,199 @@
+/**
+ * The path of a request through a pool, stage by stage:
+ *
+ * 1. admission: `requests/admission.ts`, `evaluate`
+ * 2. scheduling: `scheduling/pool-scheduler.ts`, `PoolScheduler.schedule`
+ * 3. acceptance: `requests/acceptance.ts`, `acceptRequest`
+ * 4. quota confirmation: `quota/quota-confirmation.ts`, `confirmQuota`
+ * 5. launch: `launch/launch-nodes.ts`, `launchNodes`
+ * 6. fulfilment: `requests/request-handler.ts`, `RequestHandler.fulfil`
+ *
+ * `RequestScheduler` calls `offer`, which decides (1 and 2) within the call; `RequestAcceptor` and `RequestHandler` run the
+ * other stages. All read the pool as a `PoolView` and report `RequestOutcome`s, which end up in `apply`.
+ */
+
+import type { NodeRequest } from '@nodepool/core';
+import type { RequestEntry } from '@nodepool/store';
+import type { ProviderHealth } from './provider-health.js';
+import type { PoolLabels } from './pool-labels.js';
+import type { PoolActivity } from '../diagnostics/activity.js';
+import type { ProviderLimits } from '../quota/provider-limits.js';
+import type { QuotaLedger } from '../quota/quota-ledger.js';
+import { evaluate, type AdmissionDecision } from '../requests/admission.js';
+import type { PoolView } from '../requests/pool-view.js';
+import { RequestAcceptor } from '../requests/request-acceptor.js';
+import { recordDecision, type RequestOutcome } from '../requests/request-outcome.js';
+import type { Concurrency } from '../scheduling/concurrency.js';
+import type { RequestClass } from '../scheduling/open-requests.js';
+import { PoolScheduler, type SchedulingDecision } from '../scheduling/pool-scheduler.js';
+import type { RequestScheduler, ScheduledPool } from '../scheduling/request-scheduler.js';
+
+/** Parts that requests depend on: those of the provider, and those that all providers of a launcher share. */
+export interface RequestResources {
+  readonly ledger: QuotaLedger;
+  readonly scheduler: RequestScheduler;
+  readonly health: ProviderHealth;
+  readonly limits: ProviderLimits;
+  readonly concurrency: Concurrency;
+}
+
+export class RequestPath implements ScheduledPool {
+  private readonly scheduler: PoolScheduler;
+  private readonly acceptor: RequestAcceptor;
+
+  constructor(
+    private readonly pool: PoolView,
+    private readonly labels: PoolLabels,
+    private readonly resources: RequestResources,
+    /** Called with true if requests wait for capacity that another pool may have. */
+    private readonly onBlocked: (blocked: boolean) => void,
+  ) {
+    this.acceptor = new RequestAcceptor(pool, (requestId, outcome) => this.apply(requestId, outcome));
+    this.scheduler = new PoolScheduler(pool, {
+      ...resources,
+      onCapacity: (classes) => resources.scheduler.offer(classes, this),
+      isClaimed: (nodeId) => this.acceptor.claims(nodeId),
+    });
+  }
+
+  /** Takes requests from now on. */
+  start(): void {
+    this.resources.scheduler.add(this);
+  }
+
+  /** Takes no more requests and ends the work on those in progress. Resolves once they are released. */
+  async stop(): Promise<void> {
+    this.resources.scheduler.remove(this);
+    this.scheduler.stop();
+    await this.acceptor.stop();
+  }
+
+  /** Takes all requests through admission and scheduling again, as a fact has changed that decisions depend on. */
+  reconsider(): void {
+    this.resources.scheduler.offerAllTo(this);
+  }
+
+  /** Schedules the waiting requests again, as there may be capacity. `removed`: the cloud has deleted an instance. */
+  capacityFreed(removed: boolean): void {
+    if (removed) this.scheduler.cooldown.end();
+    this.scheduler.wake();
+  }
+
+  /** Schedules all requests again, as the limits of the cloud have changed. */
+  limitsRead(changed: boolean): void {
+    // A cloud whose limits have not changed goes on refusing launches that they would allow.
+    if (changed) this.scheduler.cooldown.end();
+    this.reconsider();
+  }
+
+  offer(requestClass: RequestClass, entry: RequestEntry): boolean {
+    const admission = evaluate(entry, this.pool);
+    if (admission.kind === 'admit') return this.dispatch(entry, this.scheduler.schedule(requestClass, entry));
+    this.scheduler.forget(requestClass);
+    return this.turnAway(entry, admission);
+  }
+
+  hasLabels(labels: readonly string[]): boolean {
+    return labels.every((label) => this.pool.config.labels.has(label));
+  }
+
+  hasDeclined({ declined_by: declinedBy }: NodeRequest): boolean {
+    return declinedBy.includes(this.pool.id);
+  }
+
+  firstChanged(requestClass: RequestClass): void {
+    this.scheduler.firstChanged(requestClass);
+  }
+
+  settled(): void {
+    this.scheduler.settle();
+    this.onBlocked(this.scheduler.isBlocked);
+  }
+
+  cancelled(requestId: string): void {
+    this.acceptor.cancel(requestId);
+  }
+
+  /** Returns what the pool is doing, for the stack dump and for explanations. */
+  activity(): Pick<PoolActivity, 'waiting' | 'next' | 'accepting' | 'deferred' | 'outOfRoom' | 'requests'> {
+    const { scheduler, acceptor } = this;
+    return {
+      waiting: scheduler.size,
+      next: scheduler.next?.id,
+      accepting: acceptor.accepting,
+      deferred: this.resources.scheduler.retryCount,
+      outOfRoom: scheduler.cooldown.isActive,
+      requests: acceptor.activity(),
+    };
+  }
+
+  /** Returns true if the pool takes the request. */
+  private turnAway(entry: RequestEntry, admission: Exclude<AdmissionDecision, { kind: 'admit' }>): boolean {
+    switch (admission.kind) {
+      case 'decline':
+        this.acceptor.decline(entry, admission.reason);
+        return true;
+      case 'wait':
+        recordDecision(this.pool, entry.id, 'waits', admission.reason);
+        return false;
+      case 'leave':
+        recordDecision(this.pool, entry.id, 'leaves it to others', admission.reason);
+        return false;
+      case 'ignore':
+        return false;
+    }
+  }
+
+  /** Returns true if the pool takes the request. */
+  private dispatch(entry: RequestEntry, decision: SchedulingDecision): boolean {
+    switch (decision.kind) {
+      case 'serve':
+        this.acceptor.serve(decision.scheduled);
+        return true;
+      case 'decline':
+        this.acceptor.decline(entry, decision.reason);
+        return true;
+      case 'hand-back':
+        this.acceptor.handBack(entry, decision.allocation, decision.reason);
+        return true;
+      case 'wait':
+        return false;
+    }
+  }
+
+  /** Applies what a stage reports to the state that later decisions depend on. */
+  private apply(requestId: string, outcome: RequestOutcome): void {
+    const { scheduler, health, limits } = this.resources;
+    switch (outcome.kind) {
+      case 'recorded':
+        scheduler.recorded(requestId);
+        return;
+      case 'launched':
+        health.launched();
+        this.labels.launched(outcome.label, outcome.zone);
+        return;
+      case 'attempt-failed':
+        health.launchFailed(outcome.failure);
+        return;
+      case 'no-capacity':
+        this.scheduler.cooldown.begin();
+        limits.invalidate();
+        return;
+      case 'moved-on':
+        health.movedOn(outcome.failure);
+        return;
+      case 'label-refused':
+        this.refuse(outcome);
+        return;
+      case 'ended':
+        scheduler.ended(requestId, outcome.retryAfterMs);
+    }
+  }
+
+  private refuse({ label, zone, reason }: Extract<RequestOutcome, { kind: 'label-refused' }>): void {
+    const { context, name, log } = this.pool;
+    const lastsMs = this.labels.refused(label, zone, reason);
+    context.decisions.record('label', label, name, 'out of service: the cloud refuses it', reason);
+    log.warn('A label is out of service: the cloud refuses it', { label, zone, reason, retry_in_ms: lastsMs });
+  }
+}

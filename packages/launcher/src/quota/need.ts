@@ -1,0 +1,35 @@
+/** The resources that requests need and that nodes use. */
+
+import { QuotaInformation, type Resources } from '@nodepool/core';
+
+/** The resources that a request needs. */
+export interface Need {
+  /** Counts in the limits of the pool and of the provider: nodes that are launched. */
+  readonly need: QuotaInformation;
+  /** Counts in the tenant's limit: also ready nodes that counted for another tenant. */
+  readonly tenantNeed: QuotaInformation;
+}
+
+/** Returns the resources that count in a scope of this kind. */
+export function needIn({ kind }: { readonly kind: string }, { need, tenantNeed }: Need): QuotaInformation {
+  return kind === 'tenant' ? tenantNeed : need;
+}
+
+/** Returns what a node uses; one instance at least, whatever other programs write into its record. */
+export function useOf(resources: Resources | null): QuotaInformation {
+  const amounts: Record<string, number> = { instances: 1 };
+  for (const [name, amount] of Object.entries(resources ?? {})) {
+    if (Number.isFinite(amount) && amount > 0) amounts[name] = amount;
+  }
+  return QuotaInformation.use(amounts);
+}
+
+/** Returns the reason why a limit can never hold the need; undefined if it can. */
+export function describeExcess(name: string, limit: QuotaInformation, need: QuotaInformation): string | undefined {
+  for (const [resource, needed] of need.entries()) {
+    if (needed > limit.get(resource)) {
+      return `it needs ${needed} ${resource}, and the limit of ${name} is ${limit.get(resource)}`;
+    }
+  }
+  return undefined;
+}

@@ -1,0 +1,117 @@
+/**
+ * Acceptance, the stage of a request's path that writes first: one transaction locks the request and its ready nodes, and
+ * creates the records of the nodes to launch. Declining and handing back accept a request only to change its state.
+ */
+
+import type { NodeData, NodeRequest, NodeRequestHandler } from '@nodepool/core';
+import { LostOwnershipError, RequestGoneError, type AcceptedRequest, type RequestEntry } from '@nodepool/store';
+import { unixSeconds } from '../context.js';
+import { plannedNode } from '../launch/node-record.js';
+import type { CapacityHold } from '../quota/quota-ledger.js';
+import { afterDecline } from './admission.js';
+import { describeAllocation, type AllocatedNode, type Allocation } from './allocation.js';
+import { requestFields, type PoolView } from './pool-view.js';
+import { recordDecision } from './request-outcome.js';
+
+/** A request that the scheduler has decided to serve now, with everything that was taken for it. */
+export interface ScheduledRequest {
+  readonly entry: RequestEntry;
+  readonly allocation: Allocation;
+  readonly driverHandler: NodeRequestHandler;
+  /** Room for the new nodes, until their records count. */
+  readonly hold: CapacityHold | undefined;
+  /** Permit of the provider (`max-concurrency`), until the request has ended. */
+  readonly permit: { release(): void };
+}
+
+/** Accepts the request to serve it. Resolves with undefined if another launcher was faster. */
+export async function acceptRequest(
+  pool: PoolView,
+  { entry, allocation }: ScheduledRequest,
+): Promise<AcceptedRequest | undefined> {
+  const create = allocation.nodes.flatMap((node) =>
+    node.kind === 'new' ? [plan(pool, entry.request, allocation.zone, node)] : [],
+  );
+  const accepted = await lockRequest(pool, entry, allocation.nodes, create);
+  if (accepted === undefined) return undefined;
+  recordDecision(pool, entry.id, 'accepted', describeAllocation(allocation));
+  pool.log.info('Accepted request', { ...aboutRequest(pool, entry), launches: accepted.created.length });
+  return accepted;
+}
+
+/** Declines the request for the pool. */
+export async function declineRequest(pool: PoolView, entry: RequestEntry, reason: string): Promise<void> {
+  const accepted = await lockRequest(pool, entry, [], []);
+  if (accepted === undefined) return;
+  const change = afterDecline(accepted.request.request, pool);
+  const failed = change.state === 'failed';
+  recordDecision(pool, entry.id, failed ? 'failed it: everybody has declined' : 'declined', reason);
+  pool.log.info(failed ? 'Failed request' : 'Declined request', { ...aboutRequest(pool, entry), reason });
+  await writeUnlessGone(pool, entry, () => accepted.request.release(change));
+}
+
+/**
+ * Gives back a lost request that has nodes here if there is no room for the missing ones: two requests that each hold nodes
+ * while waiting for more could wait for each other forever. Ready nodes become free, launches are abandoned.
+ */
+export async function handBackRequest(
+  pool: PoolView,
+  entry: RequestEntry,
+  allocation: Allocation,
+  reason: string,
+): Promise<void> {
+  const own = allocation.nodes.filter((node) => node.kind === 'ready' && node.entry.node.allocated_to === entry.id);
+  const accepted = await lockRequest(pool, entry, own, []);
+  if (accepted === undefined) return;
+  recordDecision(pool, entry.id, 'gave its nodes back, to wait for room for all of them', reason);
+  pool.log.info('Handed back a lost request: there is no room to complete it', {
+    ...aboutRequest(pool, entry),
+    reason,
+  });
+  const nodes = accepted.reused.map((handle) => ({ handle, change: pool.ledger.freeing(handle.node) }));
+  await writeUnlessGone(pool, entry, () => accepted.request.release({ state: 'requested' }, nodes));
+}
+
+/** Returns log fields of the request. */
+export function aboutRequest(pool: PoolView, entry: RequestEntry): ReturnType<typeof requestFields> {
+  return { ...requestFields(pool, entry), labels: entry.request.node_types };
+}
+
+async function lockRequest(
+  { context }: PoolView,
+  entry: RequestEntry,
+  nodes: readonly AllocatedNode[],
+  create: readonly NodeData[],
+): Promise<AcceptedRequest | undefined> {
+  const { requests } = context.store;
+  const reuse = nodes.flatMap((node) => (node.kind === 'ready' ? [node.entry] : []));
+  const accepted = await requests.accept(entry, { create, reuse });
+  // The answer to a read proves that the cache has every change up to the refusal.
+  if (accepted === undefined) await requests.read(entry.id);
+  return accepted;
+}
+
+/** Nodes of a deleted request are unlocked; the controller of vanished requests deallocates them. */
+async function writeUnlessGone(pool: PoolView, entry: RequestEntry, write: () => Promise<void>): Promise<void> {
+  try {
+    await write();
+  } catch (error) {
+    if (error instanceof RequestGoneError) pool.log.info('Request withdrawn', aboutRequest(pool, entry));
+    else if (error instanceof LostOwnershipError) {
+      pool.log.info('Another program changed the request meanwhile', aboutRequest(pool, entry));
+    } else throw error;
+  }
+}
+
+function plan(
+  { context, id: launcher, config, labels, provider }: PoolView,
+  request: NodeRequest,
+  az: string | undefined,
+  { label, upload }: Extract<AllocatedNode, { readonly kind: 'new' }>,
+): NodeData {
+  const resources = labels.need(label.name).toResources();
+  return plannedNode(
+    { provider: provider.config.name, pool: config, label, launcher, request, resources, upload, az },
+    unixSeconds(context),
+  );
+}

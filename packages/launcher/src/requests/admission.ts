@@ -1,0 +1,111 @@
+/** Admission, the first stage of a request's path: a pool admits a request, leaves it to other pools, or declines it. */
+
+import type { NodeRequest, NodeRequestData } from '@nodepool/core';
+import type { PoolComponentData, RequestEntry } from '@nodepool/store';
+import type { Candidates } from './candidate-pools.js';
+import type { PoolView } from './pool-view.js';
+
+export type AdmissionDecision =
+  /** The pool serves it as soon as there is room. */
+  | { readonly kind: 'admit' }
+  /** Other pools go first; evaluated again when the registry or the request changes. */
+  | { readonly kind: 'leave'; readonly reason: string }
+  /** It cannot be served here yet; evaluated again when that may have changed. */
+  | { readonly kind: 'wait'; readonly reason: string }
+  | { readonly kind: 'decline'; readonly reason: string }
+  /** It continues in another pool, which has its nodes. */
+  | { readonly kind: 'ignore' };
+
+/** The pool as far as admission depends on it. */
+export type AdmittingPool = Pick<
+  PoolView,
+  | 'id'
+  | 'name'
+  | 'context'
+  | 'place'
+  | 'config'
+  | 'labels'
+  | 'candidates'
+  | 'trouble'
+  | 'hasNodesOf'
+  | 'obstacle'
+  | 'waitsFor'
+>;
+
+/** Decides for one pool. The candidates must be complete. */
+export function evaluate({ id, request }: RequestEntry, pool: AdmittingPool): AdmissionDecision {
+  const { candidates } = pool;
+  if (request.state === 'pending' && belongsElsewhere(id, pool)) return { kind: 'ignore' };
+  const others = (): PoolComponentData[] => otherCandidates(request, pool);
+  if (request.declined_by.includes(pool.id)) {
+    // Pools that were to decide after this one may have left since.
+    return allDeclined(request, request.declined_by, candidates)
+      ? { kind: 'decline', reason: 'every registered pool has declined' }
+      : { kind: 'leave', reason: 'declined by this pool' };
+  }
+  // Other pools leave a request with nodes here to this pool, whatever comes before this pool otherwise.
+  const begun = pool.hasNodesOf(request);
+  if (!begun && request.provider !== null && request.provider !== pool.place.provider) {
+    const preferred = others().some((other) => other.provider_name === request.provider);
+    if (preferred) return { kind: 'leave', reason: `provider ${request.provider} is preferred` };
+  }
+  const missing = request.node_types.find((label) => pool.labels.label(label) === undefined);
+  if (missing !== undefined) {
+    return others().length > 0
+      ? { kind: 'leave', reason: `this pool has no label ${missing}` }
+      : { kind: 'decline', reason: `no pool has all the labels; this one has no ${missing}` };
+  }
+  if (request.node_types.length === 0) return { kind: 'decline', reason: 'the request names no label' };
+  if (pool.config.maxServers <= 0) return { kind: 'decline', reason: 'the pool is disabled (max-servers)' };
+  const wait = pool.waitsFor(request);
+  if (wait !== undefined) return { kind: 'wait', reason: wait };
+  const obstacle = pool.obstacle(request);
+  if (obstacle !== undefined) return { kind: 'decline', reason: obstacle };
+  const { priority } = pool.config;
+  const ahead = begun ? undefined : others().find((other) => other.priority < priority && !other.paused);
+  if (ahead !== undefined) return { kind: 'leave', reason: `pool ${ahead.id} has a higher priority` };
+  const { trouble } = pool;
+  if (trouble !== undefined && !begun && canBeServedElsewhere(request, pool)) {
+    return { kind: 'leave', reason: `another pool can serve it, while here ${trouble}` };
+  }
+  return { kind: 'admit' };
+}
+
+/** Returns what a request becomes when this pool declines it: `failed` if all pools have declined. */
+export function afterDecline(
+  request: NodeRequest,
+  { id, candidates }: Pick<PoolView, 'id' | 'candidates'>,
+): Pick<NodeRequestData, 'state' | 'declined_by'> {
+  const declinedBy = request.declined_by.includes(id) ? request.declined_by : [...request.declined_by, id];
+  const failed = candidates.complete && allDeclined(request, declinedBy, candidates);
+  return { state: failed ? 'failed' : 'requested', declined_by: declinedBy };
+}
+
+/** Returns true if another pool may serve the request and is not paused. */
+export function canBeServedElsewhere(request: NodeRequest, pool: Pick<PoolView, 'id' | 'candidates'>): boolean {
+  return otherCandidates(request, pool).some(({ paused }) => !paused);
+}
+
+/** Returns true if the nodes of a lost request are in another pool that is still configured or registered. */
+function belongsElsewhere(requestId: string, { context, candidates, name }: AdmittingPool): boolean {
+  const node = context.store.nodes.allocatedTo(requestId)[0]?.node;
+  if (node === undefined || `${node.provider ?? ''}/${node.pool ?? ''}` === name) return false;
+  return candidates.present().some((pool) => pool.provider_name === node.provider && pool.name === node.pool);
+}
+
+function allDeclined(
+  { node_types: labels }: NodeRequest,
+  declinedBy: readonly string[],
+  candidates: Candidates,
+): boolean {
+  const declined = ({ id }: PoolComponentData): boolean => declinedBy.includes(id);
+  return candidates.present().every(declined) && candidates.having(labels).every(declined);
+}
+
+/** Returns the other pools that have all the labels and have not declined. */
+function otherCandidates(
+  request: NodeRequest,
+  { id: own, candidates }: Pick<PoolView, 'id' | 'candidates'>,
+): PoolComponentData[] {
+  return candidates.having(request.node_types).filter(({ id }) => id !== own && !request.declined_by.includes(id));
+}

@@ -1,0 +1,127 @@
+/** Allocates nodes of a pool to a request: ready nodes, launches to resume, and new nodes. All are in one zone. */
+
+import {
+  QuotaInformation,
+  type ImageUpload,
+  type LabelConfig,
+  type NodeRequest,
+  type NodeRequestHandler,
+} from '@nodepool/core';
+import type { NodeEntry } from '@nodepool/store';
+import { useOf } from '../quota/need.js';
+import type { PoolView } from './pool-view.js';
+
+/** The node that serves one label of a request. */
+export type AllocatedNode =
+  | { readonly kind: 'ready'; readonly label: LabelConfig; readonly entry: NodeEntry }
+  | {
+      readonly kind: 'resumable';
+      readonly label: LabelConfig;
+      readonly upload: ImageUpload | undefined;
+      readonly entry: NodeEntry;
+    }
+  | { readonly kind: 'new'; readonly label: LabelConfig; readonly upload: ImageUpload | undefined };
+
+export interface Allocation {
+  /** In the order of the request's labels. */
+  readonly nodes: readonly AllocatedNode[];
+  readonly zone: string | undefined;
+  /** Need of the new nodes. */
+  readonly need: QuotaInformation;
+  /** Need within the tenant's limit: of the new nodes, and of ready nodes that counted for another tenant. */
+  readonly tenantNeed: QuotaInformation;
+}
+
+/** The facts that an allocation depends on. */
+export interface AllocationContext {
+  readonly pool: Pick<PoolView, 'context' | 'place' | 'labels'>;
+  readonly driverHandler: NodeRequestHandler;
+  /** Returns true if a ready node is promised to another request that comes first, or is being allocated. */
+  readonly isProtected: (nodeId: string, request: NodeRequest) => boolean;
+}
+
+const RESUMABLE: ReadonlySet<string> = new Set(['init', 'building', 'testing']);
+
+/** Returns undefined if the pool does not have a label of the request (any more). */
+export function allocate(request: NodeRequest, context: AllocationContext): Allocation | undefined {
+  const allocation = allocateNodes(request, context);
+  const created = (allocation?.nodes ?? []).filter(({ kind }) => kind === 'new').map(({ label }) => label.name);
+  if (created.length === 0 || context.pool.labels.isUsable(created, allocation?.zone)) return allocation;
+  // Ready nodes are of no use in a zone that refuses the other labels.
+  return allocateNodes({ ...request, reuse: false }, context);
+}
+
+function allocateNodes(request: NodeRequest, context: AllocationContext): Allocation | undefined {
+  const { labels } = context.pool;
+  const taken = new Set<string>();
+  const own = nodesOf(request, context);
+  let zone = own.find(({ node }) => node.az !== null)?.node.az ?? undefined;
+  const nodes: AllocatedNode[] = [];
+  let need = QuotaInformation.use({});
+  let handedOver = QuotaInformation.use({});
+  for (const name of request.node_types) {
+    const label = labels.label(name);
+    if (label === undefined) return undefined;
+    const existing = ownNode(own, label, context, taken) ?? readyNode(request, context, label, zone, taken);
+    if (existing === undefined) {
+      nodes.push({ kind: 'new', label, upload: labels.upload(label) });
+      need = need.add(labels.need(name));
+      continue;
+    }
+    taken.add(existing.entry.id);
+    const { tenant_name: tenant, resources } = existing.entry.node;
+    if (tenant !== request.tenant_name) handedOver = handedOver.add(useOf(resources));
+    zone ??= existing.entry.node.az ?? undefined;
+    nodes.push(existing);
+  }
+  return { nodes, zone: zone ?? labels.chooseZone(request.node_types), need, tenantNeed: need.add(handedOver) };
+}
+
+/** Returns nodes that the request has. Launches of a request that was given back are about to be deleted. */
+function nodesOf(request: NodeRequest, { pool }: AllocationContext): readonly NodeEntry[] {
+  const { place, context } = pool;
+  return context.store.nodes.allocatedTo(request.id).filter(({ node, locked }) => {
+    const isHere = !locked && node.provider === place.provider && node.pool === place.pool;
+    return isHere && (node.state === 'ready' || request.state === 'pending');
+  });
+}
+
+/** Returns a node that an earlier launcher allocated to this request. */
+function ownNode(
+  own: readonly NodeEntry[],
+  label: LabelConfig,
+  { pool }: AllocationContext,
+  taken: ReadonlySet<string>,
+): Exclude<AllocatedNode, { kind: 'new' }> | undefined {
+  for (const entry of own) {
+    if (taken.has(entry.id) || !entry.node.type.includes(label.name)) continue;
+    if (entry.node.state === 'ready') return { kind: 'ready', label, entry };
+    if (RESUMABLE.has(entry.node.state)) return { kind: 'resumable', label, upload: pool.labels.upload(label), entry };
+  }
+  return undefined;
+}
+
+function readyNode(
+  request: NodeRequest,
+  { pool, driverHandler, isProtected }: AllocationContext,
+  label: LabelConfig,
+  zone: string | undefined,
+  taken: ReadonlySet<string>,
+): Exclude<AllocatedNode, { kind: 'new' }> | undefined {
+  if (!request.reuse) return undefined;
+  const { provider, pool: name } = pool.place;
+  for (const entry of pool.context.store.nodes.available({ label: label.name, provider, pool: name })) {
+    if (taken.has(entry.id) || isProtected(entry.id, request)) continue;
+    if (zone !== undefined && entry.node.az !== null && entry.node.az !== zone) continue;
+    if (driverHandler.checkReusableNode?.(entry.node) === false) continue;
+    return { kind: 'ready', label, entry };
+  }
+  return undefined;
+}
+
+/** Returns the allocation in words, for explanations. */
+export function describeAllocation({ nodes, zone }: Allocation): string {
+  const created = nodes.filter(({ kind }) => kind === 'new').length;
+  const where = zone === undefined ? '' : ` in ${zone}`;
+  return `${nodes.length - created} of its nodes are there, ${created} to be launched${where}`;
+}

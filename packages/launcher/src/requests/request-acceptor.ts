@@ -1,0 +1,146 @@
+/** Keeps track of the requests that a pool has accepted, from the scheduler's decision until nothing of them is held. */
+
+import { Latch } from '@nodepool/core';
+import type { RequestEntry } from '@nodepool/store';
+import { isZooKeeperError } from '@nodepool/zookeeper';
+import type { RequestActivity } from '../diagnostics/activity.js';
+import { aboutRequest, acceptRequest, declineRequest, handBackRequest, type ScheduledRequest } from './acceptance.js';
+import type { Allocation } from './allocation.js';
+import type { PoolView } from './pool-view.js';
+import { RequestHandler } from './request-handler.js';
+import type { ReportOutcome } from './request-outcome.js';
+import { slotsOf } from './slots.js';
+import type { Termination } from './termination.js';
+
+/** Delay before a request is looked at again after an error that does not say when to retry, milliseconds. */
+const FAILED_DELAY_MS = 10_000;
+/** Longest delay before a request is looked at again whose hand-over was refused, milliseconds: many round trips. */
+const MAX_COLLISION_DELAY_MS = 2000;
+
+export class RequestAcceptor {
+  /** By request; undefined until it is accepted. */
+  private readonly handlers = new Map<string, RequestHandler | undefined>();
+  /** Ready nodes that are being allocated. */
+  private readonly claimed = new Set<string>();
+  private readonly idle = new Latch(true);
+  private recording = 0;
+  private stopped = false;
+
+  constructor(
+    private readonly pool: PoolView,
+    private readonly report: ReportOutcome,
+  ) {}
+
+  /** Number of requests whose records are being written. */
+  get accepting(): number {
+    return this.recording;
+  }
+
+  /** Returns true if a ready node is being allocated to a request. */
+  claims(nodeId: string): boolean {
+    return this.claimed.has(nodeId);
+  }
+
+  activity(): RequestActivity[] {
+    return [...this.handlers.values()].flatMap((handler) => handler?.activity() ?? []);
+  }
+
+  /** Ends the work on a request that its requestor has deleted. */
+  cancel(requestId: string): void {
+    this.handlers.get(requestId)?.cancel();
+  }
+
+  /** Ends all work. Resolves once every request is released, also those whose records are being written. */
+  async stop(): Promise<void> {
+    this.stopped = true;
+    for (const handler of this.handlers.values()) handler?.stop();
+    await this.idle.wait();
+  }
+
+  /** Takes the request through acceptance and the stages after it. */
+  serve(scheduled: ScheduledRequest): void {
+    const { entry, hold, permit } = scheduled;
+    this.track(`request ${entry.id}`, entry, async () => {
+      const recorded = this.claim(scheduled);
+      try {
+        const accepted = await acceptRequest(this.pool, scheduled);
+        // The records count from here on.
+        hold?.release();
+        if (accepted === undefined) return undefined;
+        const { allocation, driverHandler } = scheduled;
+        const slots = slotsOf(allocation, accepted.reused);
+        const handler = new RequestHandler(this.pool, { accepted, slots, driverHandler }, this.report);
+        this.handlers.set(entry.id, handler);
+        if (this.pool.context.store.requests.get(entry.id) === undefined) handler.cancel();
+        if (this.stopped) handler.stop();
+        return await handler.run(recorded);
+      } finally {
+        recorded();
+        hold?.release();
+        permit.release();
+      }
+    });
+  }
+
+  decline(entry: RequestEntry, reason: string): void {
+    this.track(`decline request ${entry.id}`, entry, async () => {
+      await declineRequest(this.pool, entry, reason);
+      return undefined;
+    });
+  }
+
+  handBack(entry: RequestEntry, allocation: Allocation, reason: string): void {
+    this.track(`hand back request ${entry.id}`, entry, async () => {
+      await handBackRequest(this.pool, entry, allocation, reason);
+      return undefined;
+    });
+  }
+
+  /** Claims the ready nodes of the allocation. Returns how to end that, once the records of the request are written. */
+  private claim({ entry, allocation }: ScheduledRequest): () => void {
+    const nodes = allocation.nodes.flatMap((node) => (node.kind === 'new' ? [] : [node.entry.id]));
+    for (const id of nodes) this.claimed.add(id);
+    this.recording += 1;
+    let isOver = false;
+    return () => {
+      if (isOver) return;
+      isOver = true;
+      for (const id of nodes) this.claimed.delete(id);
+      this.recording -= 1;
+      this.report(entry.id, { kind: 'recorded' });
+    };
+  }
+
+  private track(task: string, entry: RequestEntry, work: () => Promise<Termination | undefined>): void {
+    const { pool } = this;
+    this.handlers.set(entry.id, undefined);
+    this.idle.close();
+    pool.context.tasks.run(
+      task,
+      async () => {
+        let retryAfterMs = FAILED_DELAY_MS;
+        try {
+          retryAfterMs = this.collisionDelayMs(await work());
+        } catch (error) {
+          if (!isZooKeeperError(error)) throw error;
+          // The caches will show what became of it.
+          pool.log.warn('ZooKeeper failed; the request is looked at again later', {
+            ...aboutRequest(pool, entry),
+            error,
+          });
+        } finally {
+          this.handlers.delete(entry.id);
+          if (this.handlers.size === 0) this.idle.open();
+          this.report(entry.id, { kind: 'ended', retryAfterMs });
+        }
+      },
+      aboutRequest(pool, entry),
+    );
+  }
+
+  /** Returns a random delay after a refused hand-over: two that refuse each other must not retry at the same time. */
+  private collisionDelayMs(termination: Termination | undefined): number {
+    if (termination?.kind !== 'unconfirmed' || !termination.isHandOver) return 0;
+    return Math.ceil(this.pool.context.random.next() * MAX_COLLISION_DELAY_MS);
+  }
+}

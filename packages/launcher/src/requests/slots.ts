@@ -1,0 +1,77 @@
+/** The nodes of an accepted request, one slot per label, as this launcher gets hold of them. */
+
+import type { ImageUpload, LabelConfig, NodeData, NodeRequest } from '@nodepool/core';
+import type { AcceptedRequest, NodeEntry, NodeHandle } from '@nodepool/store';
+import type { Unconfirmed } from '../quota/quota-confirmation.js';
+import type { Allocation } from './allocation.js';
+import type { LabelView } from './pool-view.js';
+
+export interface Slot {
+  readonly label: LabelConfig;
+  readonly upload: ImageUpload | undefined;
+  /** False if the node was ready when it was allocated. */
+  readonly toLaunch: boolean;
+  /** The record of a launch to resume. */
+  readonly resumed: NodeEntry | undefined;
+  /** Owner of a ready node before it was allocated. */
+  readonly formerOwner: Pick<NodeData, 'tenant_name' | 'requestor'> | undefined;
+  /** The node, once its record is locked. */
+  node: NodeHandle | undefined;
+}
+
+/** A slot whose node is locked. */
+export type HeldSlot = Slot & { readonly node: NodeHandle };
+
+export function isHeld(slot: Slot): slot is HeldSlot {
+  return slot.node !== undefined;
+}
+
+/** A node record and its version. */
+export interface RecordVersion {
+  readonly id: string;
+  readonly version: number;
+}
+
+/** Returns the slots in the order of the labels; those of ready nodes are filled. */
+export function slotsOf({ nodes }: Allocation, reused: readonly NodeHandle[]): Slot[] {
+  const ready = reused[Symbol.iterator]();
+  return nodes.map((node) => ({
+    label: node.label,
+    upload: node.kind === 'ready' ? undefined : node.upload,
+    toLaunch: node.kind !== 'ready',
+    resumed: node.kind === 'resumable' ? node.entry : undefined,
+    formerOwner: node.kind === 'ready' ? ownerOf(node.entry) : undefined,
+    node: node.kind === 'ready' ? ready.next().value : undefined,
+  }));
+}
+
+/** Returns records of which nothing was begun: new ones, and those of resumed launches in state `init`. */
+export function tentativeRecords(slots: readonly Slot[], created: AcceptedRequest['created']): RecordVersion[] {
+  return [
+    ...created.map((id) => ({ id, version: 0 })),
+    ...slots.flatMap(({ resumed }) => (resumed?.node.state === 'init' ? [resumed] : [])),
+  ].map(({ id, version }) => ({ id, version }));
+}
+
+/** Returns the part of the request that the limits have to confirm. */
+export function unconfirmedPart(
+  request: NodeRequest,
+  slots: readonly Slot[],
+  records: readonly RecordVersion[],
+  labels: Pick<LabelView, 'needOf'>,
+): Unconfirmed {
+  const tentative = slots.filter(({ toLaunch, resumed }) => toLaunch && (resumed?.node.state ?? 'init') === 'init');
+  return {
+    request,
+    lastId: records.reduce((last, { id }) => (id > last ? id : last), ''),
+    need: labels.needOf(tentative.map(({ label }) => label.name)),
+    handedOver: slots.flatMap(({ formerOwner, node }) =>
+      node === undefined || formerOwner === undefined || formerOwner.tenant_name === request.tenant_name ? [] : [node],
+    ),
+  };
+}
+
+/** Returns no tenant for an allocated node: its hand-over from another tenant may never have been confirmed. */
+function ownerOf({ node: { tenant_name, requestor, allocated_to } }: NodeEntry): Slot['formerOwner'] {
+  return { tenant_name: allocated_to === null ? tenant_name : null, requestor };
+}

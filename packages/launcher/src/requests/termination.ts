@@ -1,0 +1,208 @@
+/** The end of a request's path that does not fulfil it: everything that the launcher holds of the request is released. */
+
+import { ERROR_POLICIES, toDriverError, type DriverError, type Logger, type NodeRequestData } from '@nodepool/core';
+import { LostOwnershipError, RequestGoneError, type NodeHandle, type RequestHandle } from '@nodepool/store';
+import { isZooKeeperError } from '@nodepool/zookeeper';
+import { MAX_OUTAGE_WAIT_MS } from '../cloud-outage.js';
+import type { LaunchJob } from '../launch/launch-job.js';
+import { describeShortfall, type Shortfall } from '../quota/quota-scope.js';
+import { afterDecline, canBeServedElsewhere } from './admission.js';
+import type { PoolView } from './pool-view.js';
+import { recordDecision, type ReportOutcome } from './request-outcome.js';
+import type { RecordVersion, Slot } from './slots.js';
+
+/** Why the work on a request ends before it is fulfilled. */
+export type Termination =
+  /** The requestor has deleted the request. */
+  | { readonly kind: 'cancelled' }
+  /** The lock was lost with the session. */
+  | { readonly kind: 'lost' }
+  | { readonly kind: 'stopped' }
+  /** The limits do not allow the acceptance. `records`: those created for it, of which nothing was begun. */
+  | {
+      readonly kind: 'unconfirmed';
+      readonly shortfall: Shortfall;
+      readonly records: readonly RecordVersion[];
+      /** Ready nodes were to be handed over; a concurrent hand-over may have been refused because of this one. */
+      readonly isHandOver: boolean;
+    }
+  /** `job`: the launch that failed, if it was a launch. */
+  | { readonly kind: 'failed'; readonly error: unknown; readonly job: LaunchJob | undefined };
+
+/** A request and everything that this launcher holds of it. */
+export interface HeldRequest {
+  readonly pool: PoolView;
+  readonly request: RequestHandle;
+  readonly slots: readonly Slot[];
+  /** The limits allow everything that the request has. */
+  readonly confirmed: boolean;
+  readonly log: Logger;
+  readonly report: ReportOutcome;
+}
+
+export function describeTermination(termination: Termination): string {
+  switch (termination.kind) {
+    case 'cancelled':
+      return 'the request was withdrawn';
+    case 'lost':
+      return 'the lock of the request was lost with the session';
+    case 'stopped':
+      return 'the provider pool stops working on the request';
+    case 'unconfirmed':
+      return describeShortfall(termination.shortfall);
+    case 'failed':
+      return 'the work on the request failed';
+  }
+}
+
+/** Writes what becomes of the request and its nodes, and releases all locks, even if a write fails. */
+export async function abandon(held: HeldRequest, termination: Termination): Promise<void> {
+  try {
+    await finish(held, termination);
+  } finally {
+    const nodes = held.slots.flatMap(({ node }) => (node === undefined ? [] : [node]));
+    await Promise.all([held.request, ...nodes].map(({ lock }) => lock.release()));
+  }
+}
+
+async function finish(held: HeldRequest, termination: Termination): Promise<void> {
+  const { log, request } = held;
+  if (termination.kind === 'lost' || request.lock.lost.aborted) {
+    log.debug('Lost the request with the session; the launcher that takes it over continues');
+    decided(held, 'lost it with the session');
+    return;
+  }
+  switch (termination.kind) {
+    case 'cancelled':
+      log.info('Request withdrawn');
+      decided(held, 'withdrawn');
+      await releaseNodes(held);
+      return;
+    case 'stopped':
+      log.info('Released the request; it will be resumed');
+      decided(held, 'released it, to be resumed');
+      await releaseForResumption(held);
+      return;
+    case 'unconfirmed':
+      await undo(held, termination);
+      return;
+    case 'failed':
+      await finishFailed(held, termination);
+  }
+}
+
+/** Takes the acceptance back in one transaction; the request waits until there is room. */
+async function undo(held: HeldRequest, termination: Extract<Termination, { kind: 'unconfirmed' }>): Promise<void> {
+  const reason = describeShortfall(termination.shortfall);
+  held.log.debug('Took the acceptance back: there is no room after all', { reason });
+  decided(held, 'waits for room', reason);
+  await releaseNodes(held);
+  await writeUnlessGone(held, () => held.request.undo(termination.records));
+}
+
+async function finishFailed(
+  held: HeldRequest,
+  { error, job }: Extract<Termination, { kind: 'failed' }>,
+): Promise<void> {
+  if (error instanceof LostOwnershipError || isZooKeeperError(error)) {
+    // Nothing is wrong with the nodes: the launcher that accepts the request next resumes them.
+    held.log.warn('Released the request, to be resumed: its records could not be written', { reason: error.message });
+    decided(held, 'released it, to be resumed', toDriverError(error).message);
+    await releaseForResumption(held);
+    return;
+  }
+  const failure = toDriverError(error);
+  const policy = ERROR_POLICIES[failure.code];
+  if (policy.retry === 'when-room') await waitForCapacity(held, failure);
+  else if (policy.isOutage && canBeServedElsewhere(held.request.request, held.pool)) await moveOn(held, failure);
+  else if (policy.disablesLabel && job !== undefined) await refuseLabel(held, failure, job);
+  else await decline(held, failure);
+}
+
+async function waitForCapacity(held: HeldRequest, failure: DriverError): Promise<void> {
+  held.log.info('The cloud has no room for the request; it waits', { error: failure });
+  decided(held, 'waits: the cloud has no room', failure.message);
+  held.report(held.request.id, { kind: 'no-capacity' });
+  await giveBack(held, { state: 'requested' }, 'aborted');
+}
+
+async function moveOn(held: HeldRequest, failure: DriverError): Promise<void> {
+  held.log.warn('The cloud fails; the request is left to another pool', { error: failure });
+  decided(held, 'leaves it to others', `the cloud fails: ${failure.message}`);
+  held.report(held.request.id, { kind: 'moved-on', failure });
+  await giveBack(held, { state: 'requested' }, 'aborted');
+}
+
+async function refuseLabel(held: HeldRequest, failure: DriverError, { label, node }: LaunchJob): Promise<void> {
+  const { pool, request, report, log } = held;
+  const zone = node.node.az ?? undefined;
+  report(request.id, { kind: 'label-refused', label: label.name, zone, reason: failure.message });
+  if (!pool.canServe(request.request)) {
+    await decline(held, failure);
+    return;
+  }
+  log.warn('The cloud refuses the request in this zone; another one is tried', { error: failure });
+  decided(held, 'waits for another zone', failure.message);
+  await giveBack(held, { state: 'requested' }, 'failed');
+}
+
+async function decline(held: HeldRequest, failure: DriverError): Promise<void> {
+  const { isOutage } = ERROR_POLICIES[failure.code];
+  const waited = isOutage ? `the cloud has failed for ${MAX_OUTAGE_WAIT_MS / 60_000} minutes: ` : '';
+  held.log.warn('Declining the request: its nodes could not be launched', { error: failure });
+  decided(held, 'declined: its nodes could not be launched', `${waited}${failure.message}`);
+  await giveBack(held, afterDecline(held.request.request, held.pool), 'failed');
+}
+
+function decided({ pool, request }: HeldRequest, decision: string, reason?: string): void {
+  recordDecision(pool, request.id, decision, reason);
+}
+
+/** Gives the request back; ready nodes become free, the others are deleted. */
+async function giveBack(
+  held: HeldRequest,
+  change: Partial<NodeRequestData>,
+  unfinished: 'failed' | 'aborted',
+): Promise<void> {
+  await releaseNodes(held, unfinished);
+  await writeUnlessGone(held, () => held.request.release(change));
+}
+
+async function writeUnlessGone({ log }: HeldRequest, write: () => Promise<void>): Promise<void> {
+  try {
+    await write();
+  } catch (error) {
+    if (!(error instanceof RequestGoneError)) throw error;
+    log.info('Request withdrawn');
+  }
+}
+
+/** Frees ready nodes, for their former owners if the hand-over was not confirmed; the others get state `unfinished`. */
+async function releaseNodes(held: HeldRequest, unfinished: 'failed' | 'aborted' = 'aborted'): Promise<void> {
+  await forEachNode(held, (node, { formerOwner }) => {
+    if (node.node.state !== 'ready') return node.release({ state: unfinished, allocated_to: null });
+    return node.release({ ...(held.confirmed ? {} : formerOwner), allocated_to: null });
+  });
+}
+
+/** Unlocks the nodes as they are, so that the next launcher resumes their launches. */
+async function releaseForResumption(held: HeldRequest): Promise<void> {
+  await forEachNode(held, (node) => node.release());
+}
+
+async function forEachNode(
+  { slots, log }: HeldRequest,
+  release: (node: NodeHandle, slot: Slot) => Promise<void>,
+): Promise<void> {
+  await Promise.all(
+    slots.map(async (slot) => {
+      const { node } = slot;
+      if (node === undefined || node.lock.lost.aborted) return;
+      try {
+        await release(node, slot);
+      } catch (error) {
+        log.warn('Failed to write the state of a released node', { node_id: node.id, error });
+      }
+    }),
+  );
+}

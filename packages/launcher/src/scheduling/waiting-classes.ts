@@ -1,0 +1,130 @@
+/**
+ * The classes of requests that wait in a pool: the capacity that is reserved for each, and the ready nodes that are
+ * protected for it.
+ */
+
+import type { NodeRequest } from '@nodepool/core';
+import type { LauncherContext } from '../context.js';
+import { needIn } from '../quota/need.js';
+import { precedes, type Demand, type QuotaScope, type Shortfall } from '../quota/quota-scope.js';
+import type { RequestClass } from './open-requests.js';
+
+/** A class of requests that waits. */
+export interface WaitingClass {
+  readonly requestClass: RequestClass;
+  /** Every scope that was too full for it once. */
+  readonly full: Set<QuotaScope>;
+  /** Scopes in which capacity is reserved for it. */
+  readonly reserved: Set<QuotaScope>;
+  /** Milliseconds since the epoch. */
+  readonly since: number;
+  /** Ready nodes of the pool that its first request needs. */
+  nodes: readonly string[];
+  /** Instances in use in its scopes when it was last scheduled. */
+  used: ReadonlyMap<QuotaScope, number>;
+  /** It waits for something that another pool may have. */
+  blocking: boolean;
+}
+
+export class WaitingClasses {
+  private readonly waiting = new Map<RequestClass, WaitingClass>();
+  /** Ready nodes that a class needs for which capacity is reserved. */
+  private readonly protectedNodes = new Map<string, RequestClass>();
+
+  constructor(private readonly context: Pick<LauncherContext, 'clock' | 'backfillWindowMs'>) {}
+
+  classes(): Iterable<RequestClass> {
+    return this.waiting.keys();
+  }
+
+  all(): Iterable<WaitingClass> {
+    return this.waiting.values();
+  }
+
+  get(requestClass: RequestClass): WaitingClass | undefined {
+    return this.waiting.get(requestClass);
+  }
+
+  /** Returns the class as a waiting one, from now on if it did not wait before. */
+  enter(requestClass: RequestClass): WaitingClass {
+    let waiting = this.waiting.get(requestClass);
+    if (waiting === undefined) {
+      waiting = {
+        requestClass,
+        full: new Set(),
+        reserved: new Set(),
+        since: this.context.clock.now(),
+        nodes: [],
+        used: new Map(),
+        blocking: false,
+      };
+      this.waiting.set(requestClass, waiting);
+    }
+    return waiting;
+  }
+
+  /** Releases everything that is reserved for the class. */
+  leave(requestClass: RequestClass): void {
+    const waiting = this.waiting.get(requestClass);
+    if (waiting === undefined) return;
+    this.protect(waiting, []);
+    this.waiting.delete(requestClass);
+    for (const scope of waiting.reserved) scope.releaseReservation(requestClass, this);
+  }
+
+  /** Reserves capacity in every scope that is too full, or was before, and in the other `scopes` once they are too full. */
+  reserve(
+    waiting: WaitingClass,
+    demand: Demand,
+    scopes: readonly QuotaScope[],
+    shortfalls: readonly Shortfall[],
+  ): void {
+    const { requestClass, full, reserved } = waiting;
+    for (const { scope } of shortfalls) full.add(scope);
+    const exceedsTenant = shortfalls.some(({ scope }) => scope.kind === 'tenant');
+    for (const scope of new Set([...scopes, ...reserved])) {
+      // A request that waits for its tenant's limit leaves the capacity of the other limits to other requests until then.
+      if (exceedsTenant && scope.kind !== 'tenant') {
+        scope.releaseReservation(requestClass, this);
+        reserved.delete(scope);
+        continue;
+      }
+      scope.reserveCapacity({
+        claimant: requestClass,
+        need: needIn(scope, demand),
+        from: () => this.reservedFrom(waiting),
+        owner: this,
+        onlyIfFull: !full.has(scope),
+      });
+      reserved.add(scope);
+    }
+  }
+
+  hasReservation(requestClass: RequestClass, scope: QuotaScope): boolean {
+    return scope.hasReservation(requestClass, this);
+  }
+
+  /** Protects these nodes for the class, and no others. */
+  protect(waiting: WaitingClass, nodes: readonly string[]): void {
+    const { requestClass } = waiting;
+    for (const id of waiting.nodes) if (this.protectedNodes.get(id) === requestClass) this.protectedNodes.delete(id);
+    waiting.nodes = nodes;
+    for (const id of nodes) this.protectedNodes.set(id, requestClass);
+  }
+
+  /** Returns true if a ready node is protected for a class that comes before the request. */
+  isProtected(nodeId: string, request: NodeRequest): boolean {
+    const requestClass = this.protectedNodes.get(nodeId);
+    const waiting = requestClass === undefined ? undefined : this.waiting.get(requestClass);
+    if (requestClass === undefined || waiting === undefined) return false;
+    const reserved = { request: requestClass.request, from: this.reservedFrom(waiting) };
+    return precedes(reserved, request, this.context.clock.now());
+  }
+
+  /** Returns the end of the backfill window, milliseconds since the epoch. */
+  private reservedFrom({ requestClass, since }: WaitingClass): number {
+    const { clock, backfillWindowMs } = this.context;
+    const created = (requestClass.request.created_time ?? Infinity) * 1000;
+    return (created <= clock.now() ? created : since) + backfillWindowMs;
+  }
+}
