@@ -1,6 +1,6 @@
 /**
- * Launches one node: creates an instance through the driver, as often as `launch-retries` allows, until its login answers.
- * The identity of every attempt is recorded before the cloud is called.
+ * Launches one node: creates an instance through the driver, as often as `launch-retries` allows, until its login
+ * answers. The identity of every attempt is recorded before the cloud is called.
  */
 
 import {
@@ -36,8 +36,8 @@ export function firstAttempt(context: LauncherContext): NodeProgress {
 }
 
 /**
- * Resolves with the change that makes the node `ready`, which is written with the hand-over of the request. Rejects with
- * the `DriverError` of the last attempt; the deletion of the node removes what that left in the cloud.
+ * Resolves with the change that makes the node `ready`, which is written with the hand-over of the request. Rejects
+ * with the `DriverError` of the last attempt; the deletion of the node removes what that left in the cloud.
  */
 export async function launchNode(context: LauncherContext, job: LaunchJob): Promise<Partial<NodeData>> {
   const startedAt = context.clock.monotonic();
@@ -155,7 +155,7 @@ function recordedProgress({ node }: LaunchJob): NodeProgress {
   return progress;
 }
 
-/** Returns true if a resumed attempt may have an instance that was never recorded, because its launcher died too early. */
+/** Returns true if a resumed attempt may have an instance that its launcher could not record before it died. */
 function mayHaveBegun({ resumed, node }: LaunchJob): boolean {
   const { progress, external_id: externalId } = node.node;
   return resumed && progress?.machine === null && externalId === null;

@@ -21,7 +21,7 @@ export class LaunchRetries {
     private readonly job: RetriedJob,
   ) {}
 
-  /** Returns the milliseconds until the next attempt, or undefined if there is none. `attempts`: those that count so far. */
+  /** Returns the milliseconds until the next attempt, if there is one. `attempts`: those that count so far. */
   next(failure: DriverError, attempts: number): number | undefined {
     const { retry, countsAsAttempt } = ERROR_POLICIES[failure.code];
     const { launchRetries } = this.job.provider.config;

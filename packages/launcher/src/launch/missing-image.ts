@@ -1,6 +1,6 @@
 /**
- * Replaces images that have vanished from the cloud. A refused launch alone proves nothing: the upload is marked only if the
- * list of images lacks it, too; then all launchers use another upload, and the builder uploads the image again.
+ * Replaces images that have vanished from the cloud. A refused launch alone proves nothing: the upload is marked only
+ * if the list of images lacks it, too; then all launchers use another upload, and the builder uploads the image again.
  */
 
 import {

@@ -1,6 +1,6 @@
 /**
- * Labels that the cloud refused to launch, by availability zone. A refusal takes the label out of service for a time that
- * doubles each time in a row; then the launch of the next request probes it.
+ * Labels that the cloud refused to launch, by availability zone. A refusal takes the label out of service for a time
+ * that doubles each time in a row; then the launch of the next request probes it.
  */
 
 import type { Clock, Timer } from '@nodepool/core';

@@ -148,7 +148,7 @@ export class PoolLabels implements LabelView {
   }
 }
 
-/** Returns what a disk image without a ready upload waits for, in words that change only with the state of the image. */
+/** Returns what a disk image without a ready upload waits for; the words change only with the state of the image. */
 export function imageWait(images: ImageStore, image: string, provider: string): string {
   const builds = images.builds(image);
   const ready = builds.findLast(({ state }) => state === 'ready');

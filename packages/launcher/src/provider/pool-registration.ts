@@ -1,6 +1,6 @@
 /**
- * A pool's entry in the component registry. It is created before any cloud is contacted, as `initializing`, and is `paused`
- * while requests wait here for room or for a cloud in trouble.
+ * A pool's entry in the component registry. It is created before any cloud is contacted, as `initializing`, and is
+ * `paused` while requests wait here for room or for a cloud in trouble.
  */
 
 import type { ComponentHandle, PoolComponentData } from '@nodepool/store';

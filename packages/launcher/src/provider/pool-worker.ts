@@ -1,6 +1,7 @@
 /**
- * The life of one pool of a provider: it is registered before the provider starts, declines what it can never serve from
- * then on, serves requests once the provider has started, and is stopped. `request-path.ts` has the path of a request.
+ * The life of one pool of a provider: it is registered before the provider starts, declines what it can never serve
+ * from then on, serves requests once the provider has started, and is stopped. `request-path.ts` has the path of a
+ * request.
  */
 
 import { QuotaInformation, type PoolConfig, type Provider, type Timer } from '@nodepool/core';
@@ -63,7 +64,7 @@ export class PoolWorker {
     state.log.info('Pool serves requests', { labels: [...state.config.labels.keys()], id: state.id });
   }
 
-  /** Releases the requests in progress and leaves the registry. Nothing is launched under the pool's limits after that. */
+  /** Releases the requests in progress and leaves the registry. Nothing is launched for the pool after that. */
   async stop(): Promise<void> {
     this.deciding = false;
     this.startCheck?.cancel();

@@ -12,7 +12,7 @@ const SLOW_START_MS = 30_000;
 const FAILURES = 3;
 /** Listings that fail in a row, from which on the cloud counts as unreachable. */
 const FAILED_LISTINGS = 2;
-/** First and longest time for which requests are left to other pools before this provider is tried again, milliseconds. */
+/** First and longest time for which requests are left to other pools before the next attempt, milliseconds. */
 const AVOID_MS = { first: 10_000, longest: 60_000 } as const;
 
 export interface ProviderState {

@@ -1,7 +1,4 @@
-/**
- * The life of one configured provider in this launcher: its pools are registered, it is started, serves, deletes its nodes, is
- * stopped.
- */
+/** The life of one provider: its pools are registered, it starts, serves requests, deletes nodes and stops. */
 
 import { setMaxListeners } from 'node:events';
 import { startProvider, toDriverError, type Logger, type Provider } from '@nodepool/core';
@@ -19,7 +16,7 @@ import type { QuotaLedger } from '../quota/quota-ledger.js';
 import type { RequestScheduler } from '../scheduling/request-scheduler.js';
 import type { TurnGate } from '../quota/turn-gate.js';
 
-/** A provider that is stopped may take so long to end, milliseconds; drivers on our frameworks take a third of that at most. */
+/** Limit of the time in which a provider stops, milliseconds; drivers on the frameworks take a third of it at most. */
 const STOP_TIMEOUT_MS = 30_000;
 
 /** Parts that the providers of a launcher share. */
@@ -73,7 +70,7 @@ export class ProviderRuntime {
     return this.health.state.state !== 'starting';
   }
 
-  /** Lets go of everything that is in progress, so that it can be taken up again, and ends. */
+  /** Releases everything in progress, so that it can be resumed, and stops the provider. */
   async stop(): Promise<void> {
     this.health.stop();
     this.deletions?.stop();
@@ -87,7 +84,7 @@ export class ProviderRuntime {
     });
   }
 
-  /** A driver that does not come to an end must not keep everybody else from going on. */
+  /** Waits for the driver for a limited time: one that does not stop must not delay the other providers. */
   private async orLeftBehind(what: string, work: () => Promise<void>): Promise<void> {
     const { clock } = this.context;
     const { name, driver } = this.provider.config;
@@ -99,7 +96,7 @@ export class ProviderRuntime {
     }
   }
 
-  /** What it is doing, for the stack dump and for explanations. */
+  /** Returns what the provider is doing, for the stack dump and for explanations. */
   activity(): ProviderActivity {
     const { name } = this.provider.config;
     return {
@@ -124,7 +121,9 @@ export class ProviderRuntime {
     if (!(await startProvider(provider, { ...context, log, onFailure }, signal))) return;
     this.deletions = new Deletions(context, provider, signal);
     const { name } = provider.config;
-    context.tasks.run(`look for leaked resources of provider ${name}`, () => runLeakRounds(context, provider, health, signal));
+    context.tasks.run(`look for leaked resources of provider ${name}`, () =>
+      runLeakRounds(context, provider, health, signal),
+    );
     try {
       await this.limits.load();
       await Promise.all(this.pools.map((pool) => pool.start()));

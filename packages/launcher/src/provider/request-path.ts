@@ -8,8 +8,8 @@
  * 5. launch: `launch/launch-nodes.ts`, `launchNodes`
  * 6. fulfilment: `requests/request-handler.ts`, `RequestHandler.fulfil`
  *
- * `RequestScheduler` calls `offer`, which decides (1 and 2) within the call; `RequestAcceptor` and `RequestHandler` run the
- * other stages. All read the pool as a `PoolView` and report `RequestOutcome`s, which end up in `apply`.
+ * `RequestScheduler` calls `offer`, which decides (1 and 2) within the call; `RequestAcceptor` and `RequestHandler` run
+ * the other stages. All read the pool as a `PoolView` and report `RequestOutcome`s, which `apply` applies.
  */
 
 import type { NodeRequest } from '@nodepool/core';

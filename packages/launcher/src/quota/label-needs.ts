@@ -1,6 +1,6 @@
 /**
- * The resources that one node of each label of a pool needs, as the cloud says. A label waits until they are known. One
- * whose configuration the cloud rejects twice is out of service; the cloud is asked again, so that the label returns by itself.
+ * The resources that a node of each label needs, as the cloud reports them. A label waits until they are known. A label
+ * whose configuration the cloud rejects twice is out of service until a later question succeeds.
  */
 
 import {
@@ -23,7 +23,7 @@ import type { TurnGate } from './turn-gate.js';
 
 const CALL_TIMEOUT_MS = 60_000;
 
-/** A label whose needs the cloud has not told. */
+/** A label whose need is unknown. */
 interface Unknown {
   readonly since: number;
   /** Failures in a row. */
@@ -44,11 +44,11 @@ export class LabelNeeds {
     private readonly provider: Provider,
     private readonly pool: PoolConfig,
     private readonly signal: AbortSignal,
-    /** Called when a label can be served, or is to be declined, from now on. */
+    /** Called when a label can be served from now on, or is declined. */
     private readonly onChange: () => void,
   ) {}
 
-  /** Asks the cloud about every label; what it cannot tell now is asked for again in the background. */
+  /** Asks the cloud about every label; a failed question is repeated in the background. */
   async load(gate: TurnGate): Promise<void> {
     if (this.provider.getQuotaForLabel === undefined) return;
     const ask = async (label: LabelConfig): Promise<void> => {
@@ -62,7 +62,7 @@ export class LabelNeeds {
     return this.needs.get(label) ?? QuotaInformation.use({ instances: 1 });
   }
 
-  /** Returns the reason why a request for the label waits; undefined if it need not. */
+  /** Returns the reason why a request for the label waits; undefined if it does not. */
   waitsFor(label: string): string | undefined {
     const unknown = this.unknown.get(label);
     if (unknown === undefined || unknown.outOfService) return undefined;
@@ -89,7 +89,7 @@ export class LabelNeeds {
       const need = await driverCall(clock, `asking what label ${label.name} needs`, call, (each) =>
         getQuotaForLabel(this.pool.name, label.name, each),
       );
-      // Made anew: what a driver answers may be of another copy of the library, or nonsense, which is found out here.
+      // Copied: the answer may be of another copy of the library, or not valid, which is detected here.
       this.needs.set(label.name, QuotaInformation.use({ instances: 1, ...need.toResources() }));
       if (this.unknown.delete(label.name)) this.onChange();
     } catch (error) {

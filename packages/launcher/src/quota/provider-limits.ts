@@ -1,7 +1,7 @@
 /**
- * The limits of a provider's cloud, minus what other instances in the same project use. They are read at the start, every
- * few minutes while there is demand, and at once when the cloud has refused a launch. Before the first answer the provider
- * counts as unlimited: a cloud that never reports its limits would not be used otherwise.
+ * The limits of a provider's cloud, minus what other instances in the same project use. They are read at the start,
+ * every few minutes while there is demand, and at once when the cloud has refused a launch. Before the first answer the
+ * provider counts as unlimited: a cloud that never reports its limits would not be used otherwise.
  */
 
 import { QuotaInformation, toDriverError, type Call, type Instance, type Provider, type Timer } from '@nodepool/core';

@@ -31,7 +31,7 @@ export interface Unconfirmed {
   readonly handedOver: readonly NodeHandle[];
 }
 
-/** Resolves with the shortfall if the limits do not allow the records and hand-overs, so that they must be taken back. */
+/** Resolves with the shortfall if the limits do not allow the records and hand-overs, which must be taken back then. */
 export async function confirmQuota(pool: LimitedPool, unconfirmed: Unconfirmed): Promise<Shortfall | undefined> {
   const { request, lastId, need, handedOver } = unconfirmed;
   const isLimited = pool.ledger.isLimited(request.tenant_name);
@@ -42,8 +42,8 @@ export async function confirmQuota(pool: LimitedPool, unconfirmed: Unconfirmed):
 }
 
 /**
- * Resolves with a limit that another instance of a node would exceed, while records up to `lastId` are being deleted: the
- * instance of a failed attempt counts until its record is removed.
+ * Resolves with a limit that another instance of a node would exceed, while records up to `lastId` are being deleted:
+ * the instance of a failed attempt counts until its record is removed.
  */
 export async function retryShortfall(
   pool: LimitedPool,

@@ -1,7 +1,8 @@
 /**
- * Counts what nodes use of the limits of pools, providers and tenants: every record until it is removed, and every launch
- * that is decided and not recorded yet. Kept up to date event by event; a decision costs O(1), whatever the number of
- * nodes. docs/limits-and-waiting.md explains why limits hold although several launchers decide at the same time.
+ * Counts what nodes use of the limits of pools, providers and tenants: every record until it is removed, and every
+ * launch that is decided and not recorded yet. Kept up to date event by event; a decision costs O(1), whatever the
+ * number of nodes. docs/limits-and-waiting.md explains why limits hold although several launchers decide at the same
+ * time.
  */
 
 import { Index, type NodeEntry, type Store } from '@nodepool/store';
@@ -123,8 +124,8 @@ export class QuotaLedger {
   }
 
   /**
-   * Returns a limit that is exceeded by records up to this id, some of which are being deleted: a node of this need gets
-   * no other instance before they are removed.
+   * Returns a limit that is exceeded by records up to this id, some of which are being deleted: a node of this need
+   * gets no other instance before they are removed.
    */
   retryShortfall(place: Place, request: NodeRequest, lastId: string, need: Need): Shortfall | undefined {
     return this.excess(place, request, lastId, need, (scope, resource) => scope.leaving.get(resource) > 0);
@@ -152,8 +153,8 @@ export class QuotaLedger {
   }
 
   /**
-   * Returns the change that frees a ready node. It still counts for its last tenant, as in the existing Nodepool, unless
-   * that exceeds a limit of the tenant: then its hand-over was never confirmed, and it counts for no tenant.
+   * Returns the change that frees a ready node. It still counts for its last tenant, as in the existing Nodepool,
+   * unless that exceeds a limit of the tenant: then its hand-over was never confirmed, and it counts for no tenant.
    */
   freeing({ tenant_name: tenant }: Pick<Node, 'tenant_name'>): Partial<NodeData> {
     const free = { allocated_to: null };

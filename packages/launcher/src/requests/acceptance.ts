@@ -1,6 +1,6 @@
 /**
- * Acceptance, the stage of a request's path that writes first: one transaction locks the request and its ready nodes, and
- * creates the records of the nodes to launch. Declining and handing back accept a request only to change its state.
+ * Acceptance, the stage of a request's path that writes first: one transaction locks the request and its ready nodes,
+ * and creates the records of the nodes to launch. Declining and handing back accept a request only to change its state.
  */
 
 import type { NodeData, NodeRequest, NodeRequestHandler } from '@nodepool/core';
@@ -51,8 +51,8 @@ export async function declineRequest(pool: PoolView, entry: RequestEntry, reason
 }
 
 /**
- * Gives back a lost request that has nodes here if there is no room for the missing ones: two requests that each hold nodes
- * while waiting for more could wait for each other forever. Ready nodes become free, launches are abandoned.
+ * Gives back a lost request that has nodes here if there is no room for the missing ones: two requests that each hold
+ * nodes while waiting for more could wait for each other forever. Ready nodes become free, launches are abandoned.
  */
 export async function handBackRequest(
   pool: PoolView,

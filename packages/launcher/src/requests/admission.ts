@@ -1,4 +1,4 @@
-/** Admission, the first stage of a request's path: a pool admits a request, leaves it to other pools, or declines it. */
+/** Admission, the first stage of a request's path: a pool admits a request, leaves it to other pools or declines it. */
 
 import type { NodeRequest, NodeRequestData } from '@nodepool/core';
 import type { PoolComponentData, RequestEntry } from '@nodepool/store';

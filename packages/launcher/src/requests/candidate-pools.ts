@@ -1,7 +1,7 @@
 /**
  * The pools that may still serve a request: those in the registry, those configured here, whose registration may be in
- * progress, and those that left the registry a moment ago. A pool leaves it with the session of its launcher and returns
- * with the next one, so its absence alone must not fail a request.
+ * progress, and those that left the registry a moment ago. A pool leaves it with the session of its launcher and
+ * returns with the next one, so its absence alone must not fail a request.
  */
 
 import type { Change, ComponentEntry, ComponentStore, PoolComponentData } from '@nodepool/store';

@@ -1,4 +1,4 @@
-/** The pool as the stages of a request's path read it. They change nothing through it; results are `RequestOutcome`s. */
+/** The pool as the stages of a request's path read it. They change nothing through it. */
 
 import type {
   ImageUpload,

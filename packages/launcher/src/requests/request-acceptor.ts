@@ -1,4 +1,4 @@
-/** Keeps track of the requests that a pool has accepted, from the scheduler's decision until nothing of them is held. */
+/** Keeps track of the requests that a pool takes, from the scheduler's decision until nothing of them is held. */
 
 import { Latch } from '@nodepool/core';
 import type { RequestEntry } from '@nodepool/store';

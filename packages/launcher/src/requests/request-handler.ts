@@ -1,6 +1,6 @@
 /**
- * Takes one accepted request through the last stages of its path: quota confirmation, launch, fulfilment. If the request is
- * cancelled or lost, if the pool stops, or if a stage fails, `termination.ts` ends the work.
+ * Takes one accepted request through the last stages of its path: quota confirmation, launch, fulfilment. If the
+ * request is cancelled or lost, if the pool stops, or if a stage fails, `termination.ts` ends the work.
  */
 
 import { setMaxListeners } from 'node:events';
@@ -135,7 +135,7 @@ export class RequestHandler {
     return undefined;
   }
 
-  /** Hands the nodes over in one transaction. `changes`: what makes the launched ones ready, in the order of the slots. */
+  /** Hands the nodes over in one transaction. `changes` make the launched ones ready, in the order of the slots. */
   private async fulfil(slots: readonly HeldSlot[], changes: readonly Partial<NodeData>[]): Promise<void> {
     const launched = changes[Symbol.iterator]();
     await this.request.fulfil(

@@ -1,4 +1,4 @@
-/** The end of a request's path that does not fulfil it: everything that the launcher holds of the request is released. */
+/** Ends the work on a request that is not fulfilled, and releases everything that the launcher holds of it. */
 
 import { ERROR_POLICIES, toDriverError, type DriverError, type Logger, type NodeRequestData } from '@nodepool/core';
 import { LostOwnershipError, RequestGoneError, type NodeHandle, type RequestHandle } from '@nodepool/store';

@@ -1,6 +1,6 @@
 /**
- * Time in which a pool launches nothing because the cloud has refused a launch for lack of room, whatever its limits say.
- * It ends early when a node of the pool's provider is removed, and doubles each time in a row.
+ * Time in which a pool launches nothing because the cloud has refused a launch for lack of room, whatever its limits
+ * say. It ends early when a node of the pool's provider is removed, and doubles each time in a row.
  */
 
 import type { Clock, Timer } from '@nodepool/core';

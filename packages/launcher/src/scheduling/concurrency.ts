@@ -1,6 +1,6 @@
 /**
- * Limits the requests that a provider works on at a time (`max-concurrency`). Pools that find no permit left get the next
- * ones in turn, those with requests of the best priority first.
+ * Limits the requests that a provider works on at a time (`max-concurrency`). Pools that find no permit left get the
+ * next ones in turn, those with requests of the best priority first.
  */
 export class Concurrency {
   private inUse = 0;

@@ -1,4 +1,4 @@
-/** Evicts ready nodes that no request has, and that a waiting request cannot use, so that there is room for the request. */
+/** Evicts ready nodes that no request has and that a waiting request cannot use, to make room for the request. */
 
 import type { NodeRequest, Timer } from '@nodepool/core';
 import type { LauncherContext } from '../context.js';
@@ -6,7 +6,7 @@ import { deleteFreeNode } from '../deletion/delete-free-node.js';
 import type { FreeNode, QuotaLedger } from '../quota/quota-ledger.js';
 import type { Demand, QuotaScope } from '../quota/quota-scope.js';
 
-/** Delay before a node is tried again that could not be marked, mostly because another launcher has just locked it, ms. */
+/** Delay before a node is tried again that could not be marked, as another launcher has locked it, milliseconds. */
 const REFUSED_MS = 1000;
 
 /** Missing amounts by scope and resource. */

@@ -1,6 +1,6 @@
 /**
- * Requests that no launcher works on, in classes. Those of one class need the same, and the same pools can serve them, so
- * that a decision about the first of them holds for all.
+ * Requests that no launcher works on, in classes. Those of one class need the same, and the same pools can serve them,
+ * so that a decision about the first of them holds for all.
  */
 
 import { compareRequests, MIN_READY_REQUESTOR, type NodeRequest } from '@nodepool/core';
@@ -35,7 +35,9 @@ export class RequestClass {
   }
 }
 
-/** Orders classes by their first requests, in the order of service; lost requests that have nodes already come first. */
+/**
+ * Orders classes by their first requests, in the order of service; lost requests that have nodes already come first.
+ */
 export function compareClasses(a: RequestClass, b: RequestClass): number {
   if (a.begun !== b.begun) return a.begun ? -1 : 1;
   return compareRequests(a.request, b.request);
@@ -50,7 +52,7 @@ export class OpenRequests {
 
   constructor(
     private readonly store: Pick<Store, 'requests' | 'nodes'>,
-    /** Called when a class has another first request, or none. `sooner`: it comes before the former first one. */
+    /** Called when a class has another first request, or none. `sooner`: it precedes the former first one. */
     private readonly firstChanged: (requestClass: RequestClass, sooner: boolean) => void,
   ) {
     const { requests, nodes } = store;
@@ -135,7 +137,7 @@ export class OpenRequests {
   }
 }
 
-/** Returns the same key for requests that need the same capacity, can use the same nodes and may be served by the same pools. */
+/** Returns the same key for requests that need the same capacity and nodes, and may be served by the same pools. */
 function keyOf(request: NodeRequest): string {
   const { node_types, tenant_name, reuse, requestor, state, provider, declined_by } = request;
   const isMinReady = requestor === MIN_READY_REQUESTOR;

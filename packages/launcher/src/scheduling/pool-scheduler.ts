@@ -1,7 +1,7 @@
 /**
  * Scheduling, the stage that decides whether an admitted request is served now or waits for capacity (EASY backfill).
- * Capacity is reserved for a request that does not fit; smaller ones of equal priority may pass it for the backfill window
- * only. docs/limits-and-waiting.md describes the order of service.
+ * Capacity is reserved for a request that does not fit; smaller ones of equal priority may pass it for the backfill
+ * window only. docs/limits-and-waiting.md describes the order of service.
  */
 
 import { MIN_READY_REQUESTOR, priorityOf, toDriverError, type NodeRequestHandler } from '@nodepool/core';

@@ -1,7 +1,7 @@
 /**
- * Offers waiting requests to the pools of a launcher, in the order of service. All pools share the limits of providers and
- * tenants, so each request is offered to every pool before the next one is. A decision holds until something that it
- * depends on changes; then that class of requests is offered to that pool again.
+ * Offers waiting requests to the pools of a launcher, in the order of service. All pools share the limits of providers
+ * and tenants, so each request is offered to every pool before the next one is. A decision holds until something that
+ * it depends on changes; then that class of requests is offered to that pool again.
  */
 
 import type { Clock, NodeRequest, Timer } from '@nodepool/core';
@@ -10,10 +10,10 @@ import type { CandidatePools } from '../requests/candidate-pools.js';
 import { compareClasses, OpenRequests, type RequestClass } from './open-requests.js';
 import { RetryDelays } from './retry-delays.js';
 
-/** Limit of the time for decisions of all pools in one turn of the event loop, milliseconds; the next turn continues. */
+/** Limit of the time for decisions in one turn of the event loop, milliseconds; the next turn continues. */
 const TURN_BUDGET_MS = 10;
 
-/** Limit of requests being recorded at a time: high enough to keep ZooKeeper busy, low enough to keep the order of service. */
+/** Limit of requests being recorded: high enough to keep ZooKeeper busy, low enough to keep the order of service. */
 const MAX_RECORDING = 32;
 
 /** Limit of the sets of labels whose pools are cached. */

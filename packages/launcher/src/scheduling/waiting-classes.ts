@@ -72,7 +72,7 @@ export class WaitingClasses {
     for (const scope of waiting.reserved) scope.releaseReservation(requestClass, this);
   }
 
-  /** Reserves capacity in every scope that is too full, or was before, and in the other `scopes` once they are too full. */
+  /** Reserves capacity in every scope that is or was too full, and in the other `scopes` once they are too full. */
   reserve(
     waiting: WaitingClass,
     demand: Demand,
@@ -83,7 +83,7 @@ export class WaitingClasses {
     for (const { scope } of shortfalls) full.add(scope);
     const exceedsTenant = shortfalls.some(({ scope }) => scope.kind === 'tenant');
     for (const scope of new Set([...scopes, ...reserved])) {
-      // A request that waits for its tenant's limit leaves the capacity of the other limits to other requests until then.
+      // A request that waits for its tenant's limit leaves the other limits to other requests until then.
       if (exceedsTenant && scope.kind !== 'tenant') {
         scope.releaseReservation(requestClass, this);
         reserved.delete(scope);
