@@ -1,11 +1,11 @@
-/** One TCP connection that is always closed again, at the latest when its time is over. */
+/** A TCP connection that is always closed, at the latest when its time is over. */
 
 import { connect, type Socket } from 'node:net';
 import { abortReason, type Clock, type Timer } from '@nodepool/core';
 
-/** A node that is not there yet often swallows connections; each takes a place from others, so it is tried anew soon. */
+/** Limit for connecting, milliseconds: a booting node often answers nothing, and the attempt occupies a permit. */
 const CONNECT_TIMEOUT_MS = 3000;
-/** A connection that has not served its purpose after so long is tried anew. */
+/** Limit for the use of a connection, milliseconds. */
 const USE_TIMEOUT_MS = 10_000;
 
 export interface Endpoint {
@@ -20,8 +20,8 @@ export interface ConnectionEnvironment {
 }
 
 /**
- * Connects, lets `use` work with the connection, closes it. Rejects when the connection fails or ends before `use` is
- * done, when it takes too long, or with the signal's reason.
+ * Connects, lets `use` work with the connection, and closes it. Rejects if the connection fails, ends before `use` is
+ * done or takes too long, and with the signal's reason.
  */
 export async function withConnection<T>(
   endpoint: Endpoint,

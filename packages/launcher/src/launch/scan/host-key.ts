@@ -1,4 +1,6 @@
-/** Fetches one host key of an ssh server: a key exchange for one algorithm, ended as soon as the key is there. */
+/**
+ * Fetches one host key of an ssh server by a key exchange for one algorithm, which ends with the arrival of the key.
+ */
 
 import { createRequire } from 'node:module';
 import type { Socket } from 'node:net';
@@ -7,7 +9,7 @@ import type { Algorithms, ServerHostKeyAlgorithm } from 'ssh2';
 
 const load = createRequire(__filename);
 
-/** Kinds of keys, each with its algorithms, the best first. An RSA key serves several, and is one key. */
+/** Algorithms by kind of key, the best first. One RSA key works with several algorithms. */
 const KEY_KINDS: readonly (readonly ServerHostKeyAlgorithm[])[] = [
   ['ssh-ed25519'],
   ['ecdsa-sha2-nistp256'],
@@ -17,7 +19,7 @@ const KEY_KINDS: readonly (readonly ServerHostKeyAlgorithm[])[] = [
   ['ssh-dss'],
 ];
 
-/** Old ones too: network devices have nothing else, and nothing secret is sent. */
+/** Includes outdated algorithms, as some network devices have no others; nothing secret is sent. */
 const OLD_ALGORITHMS: Algorithms = {
   kex: appended('diffie-hellman-group-exchange-sha1', 'diffie-hellman-group14-sha1', 'diffie-hellman-group1-sha1'),
   cipher: appended('aes256-cbc', 'aes192-cbc', 'aes128-cbc', '3des-cbc'),
@@ -28,7 +30,7 @@ function appended<A>(...algorithms: A[]): Record<'append' | 'prepend' | 'remove'
   return { append: algorithms, prepend: [], remove: [] };
 }
 
-/** One algorithm per key that a server has, of those that it offers. */
+/** Returns one of the offered algorithms for each key of a server. */
 export function algorithmPerKey(offered: readonly string[]): readonly ServerHostKeyAlgorithm[] {
   const has = new Set(offered);
   return KEY_KINDS.map((algorithms) => algorithms.find((algorithm) => has.has(algorithm))).filter(
@@ -36,10 +38,10 @@ export function algorithmPerKey(offered: readonly string[]): readonly ServerHost
   );
 }
 
-/** The key as `<type> <base64>`. The caller closes the connection. */
+/** Resolves with the key as `<type> <base64>`. The caller closes the connection. */
 export function fetchHostKey(socket: Socket, algorithm: ServerHostKeyAlgorithm): Promise<string> {
   return new Promise((resolve, reject) => {
-    // Loaded on demand because that takes tens of milliseconds. The published package contains a bundle of it.
+    // Loaded on demand, as that takes tens of milliseconds. The published package contains a bundle of it.
     const { Client } = load('#ssh2') as typeof Ssh2;
     const client = new Client();
     client.on('error', reject);
@@ -60,7 +62,7 @@ export function fetchHostKey(socket: Socket, algorithm: ServerHostKeyAlgorithm):
   });
 }
 
-/** A public key begins with the name of its type (RFC 4253, section 6.6). */
+/** Returns the type of a public key, which begins with its name (RFC 4253, section 6.6). */
 function keyType(key: Buffer): string {
   const length = key.length < 4 ? 0 : key.readUInt32BE(0);
   const type = key.toString('latin1', 4, 4 + length);

@@ -1,17 +1,17 @@
-/** Waits until nodes can be logged into, and gathers their ssh host keys; a limited number of connections at a time. */
+/** Waits for the logins of nodes and gathers their ssh host keys, with a limited number of connections at a time. */
 
 import { type Clock, Slots } from '@nodepool/core';
 import { scanWith, type NodeLogin } from './scan-node.js';
 
 export interface NodeScannerOptions {
   readonly clock: Clock;
-  /** Connections at the same time. Default 200. */
+  /** Limit of simultaneous connections. Default: 200. */
   readonly concurrency?: number;
 }
 
 /**
- * A node takes a place only while a connection to it is made and used, not while it is waited for: nodes that do not
- * answer yet do not hold up those that do.
+ * Scans nodes. A scan holds a permit only while a connection is open, so nodes that do not answer yet do not delay
+ * those that do.
  */
 export class NodeScanner {
   private readonly slots: Slots;
@@ -21,12 +21,12 @@ export class NodeScanner {
     this.slots = new Slots(options.concurrency ?? 200);
   }
 
-  /** Connections that wait for a place. */
+  /** Number of connections that wait for a permit. */
   get queueLength(): number {
     return this.slots.queueLength;
   }
 
-  /** Scans that have not ended. */
+  /** Number of scans that have not ended. */
   get running(): number {
     return this.scans;
   }

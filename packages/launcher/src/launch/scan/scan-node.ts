@@ -1,4 +1,4 @@
-/** Waits until a node can be logged into, and gathers its ssh host keys. */
+/** Waits for the login of a node and gathers its ssh host keys. */
 
 import { setMaxListeners } from 'node:events';
 import type { ServerHostKeyAlgorithm } from 'ssh2';
@@ -19,42 +19,43 @@ import { withConnection, type Endpoint } from './connection.js';
 import { algorithmPerKey, fetchHostKey } from './host-key.js';
 import { readHostKeyAlgorithms } from './server-hello.js';
 
-/** Where to log in, and until when somebody wants to know. */
+/** The login of a node and the limits of its scan. */
 export interface NodeLogin extends Endpoint {
-  /** `ssh` and `network_cli` have host keys; of others only the port is waited for. */
+  /** `ssh` and `network_cli` have host keys; for other types, the scan only waits for the port. */
   readonly connectionType: string;
   readonly signal: AbortSignal;
-  /** Milliseconds after which the scan is given up. */
+  /** Limit of the scan, milliseconds. */
   readonly timeoutMs: number;
   readonly log: Logger;
 }
 
 const SSH_TYPES: ReadonlySet<string> = new Set(['ssh', 'network_cli']);
 
-/** Waits between tries: at first short, a node may answer any moment; then longer. */
+/** Delays between attempts, milliseconds: short at first, as the node may answer at any moment, then longer. */
 const FIRST_DELAY_MS = 100;
 const LONGEST_DELAY_MS = 2000;
 const DELAY_GROWTH = 1.5;
 
-/** A key that a server offers and does not give in so many tries is left out if there are others. */
+/** Attempts to fetch an offered key; after them it is left out if there are others. */
 const TRIES_PER_KEY = 3;
 
 /**
- * Resolves with the host keys (`<type> <base64>`), one of each kind that the server has; with none for logins without.
- * Rejects with `TimeoutError` when the port accepted no connection in time, with `KeyScanError` when it did and gave no
- * keys, with `AbortedError` when the signal aborts, with `ConfigurationError` for a port that is none.
+ * Resolves with the host keys (`<type> <base64>`), one of each kind that the server has, or with none for logins
+ * without keys. Rejects with `TimeoutError` if the port accepted no connection in time, with `KeyScanError` if it
+ * accepted one and gave no keys, with `AbortedError` if the signal aborts, and with `ConfigurationError` for an invalid
+ * port.
  */
 export async function scanNode(login: NodeLogin, { clock }: { readonly clock: Clock }): Promise<readonly string[]> {
   return scanWith(login, clock, new Slots(Infinity));
 }
 
-/** As `scanNode`, with places for connections that are shared with other scans. */
+/** Scans as `scanNode` does, with permits for connections that are shared with other scans. */
 export async function scanWith(login: NodeLogin, clock: Clock, slots: Slots): Promise<readonly string[]> {
   if (!Number.isInteger(login.port) || login.port < 1 || login.port > 65_535) {
     throw new ConfigurationError(`connection port ${login.port} of ${login.host} is not a TCP port (1 to 65535)`);
   }
   const controller = new AbortController();
-  // Each connection listens, and there is one per kind of key.
+  // Each connection adds a listener, and there is one connection per kind of key.
   setMaxListeners(0, controller.signal);
   const scan = new Scan(login, clock, slots, controller.signal);
   const onAbort = (): void => {
@@ -86,7 +87,7 @@ class Scan {
     this.place = `port ${login.port} of ${login.host}`;
   }
 
-  /** Tries until it works or the signal aborts. */
+  /** Repeats the attempt until it succeeds or the signal aborts. */
   async run(): Promise<readonly string[]> {
     for (let delay = FIRST_DELAY_MS; ; delay = Math.min(delay * DELAY_GROWTH, LONGEST_DELAY_MS)) {
       try {
@@ -100,7 +101,7 @@ class Scan {
     }
   }
 
-  /** What to say when the time is over. */
+  /** Returns the error for a scan whose time is over. */
   timeout(): DriverError {
     const { timeoutMs } = this.login;
     const cause = this.lastFailure;

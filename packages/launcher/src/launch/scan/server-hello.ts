@@ -1,13 +1,13 @@
 /**
- * What an ssh server says in clear before any key is exchanged: its identification (RFC 4253, section 4.2) and its
- * SSH_MSG_KEXINIT (section 7.1), which names the algorithms of the host keys that it has.
+ * Reads what an ssh server sends in clear before keys are exchanged: its identification (RFC 4253, section 4.2) and its
+ * SSH_MSG_KEXINIT (section 7.1), which names the algorithms of its host keys.
  */
 
 import type { Socket } from 'node:net';
 
-/** Sent by us; servers may wait for it before they say what they have. */
+/** Identification of this client; servers may wait for it before they send their algorithms. */
 const IDENTIFICATION = 'SSH-2.0-nodepool\r\n';
-/** Enough for lines before the identification and for any key exchange message (section 6.1: packets of 35000 bytes). */
+/** Limit of the received bytes: lines before the identification, and a packet of 35000 bytes (section 6.1). */
 const MAX_BYTES = 64 * 1024;
 const MAX_PACKET_BYTES = 35_000;
 const SSH_MSG_IGNORE = 2;
@@ -15,7 +15,7 @@ const SSH_MSG_DEBUG = 4;
 const SSH_MSG_KEXINIT = 20;
 const COOKIE_BYTES = 16;
 
-/** Asks a connected server which host key algorithms it has. Rejects when it is no ssh server that we understand. */
+/** Resolves with the host key algorithms of a connected server. Rejects if it is no ssh server of version 2. */
 export function readHostKeyAlgorithms(socket: Socket): Promise<readonly string[]> {
   return new Promise((resolve, reject) => {
     let received = Buffer.alloc(0);
@@ -34,7 +34,7 @@ export function readHostKeyAlgorithms(socket: Socket): Promise<readonly string[]
   });
 }
 
-/** The `server_host_key_algorithms` of what a server sent first; undefined: not all there yet. Throws when it is not ssh. */
+/** Returns the `server_host_key_algorithms` of received data; undefined if incomplete. Throws if it is not ssh. */
 export function parseServerHello(received: Buffer): readonly string[] | undefined {
   let offset = endOfIdentification(received);
   while (offset !== undefined && offset + 6 <= received.length) {
@@ -54,7 +54,7 @@ export function parseServerHello(received: Buffer): readonly string[] | undefine
   return undefined;
 }
 
-/** Where the packets begin: behind the first line that begins with `SSH-`; others may come before it. */
+/** Returns the start of the packets: after the first line that begins with `SSH-`, before which others may come. */
 function endOfIdentification(received: Buffer): number | undefined {
   let start = 0;
   for (;;) {
@@ -68,7 +68,7 @@ function endOfIdentification(received: Buffer): number | undefined {
   }
 }
 
-/** The second name-list of the message, behind the cookie and the key exchange methods. */
+/** Returns the second name-list of the message, after the cookie and the key exchange methods. */
 function hostKeyAlgorithms(body: Buffer): readonly string[] {
   const methods = nameListAt(body, COOKIE_BYTES);
   return nameListAt(body, methods.end)
