@@ -13,10 +13,10 @@ export interface ZooKeeperForTests {
 
 /**
  * Takes the servers that the environment variable `ZOOKEEPER_SERVERS` (`host:port,…`, without TLS and chroot) names, or
- * starts one. Call it in `beforeAll`, and `stop` in `afterAll`.
+ * starts one. Starts an ensemble if the options ask for one. Call it in `beforeAll`, and `stop` in `afterAll`.
  */
 export async function zooKeeperForTests(options: StartOptions = {}): Promise<ZooKeeperForTests> {
-  const named = process.env['ZOOKEEPER_SERVERS'] ?? '';
+  const named = (options.ensembleSize ?? 1) > 1 ? '' : (process.env['ZOOKEEPER_SERVERS'] ?? '');
   const started = named === '' ? await startZooKeeper(options) : undefined;
   const servers = started?.servers ?? named;
   const chroot = `/test-${randomUUID()}`;

@@ -1,20 +1,32 @@
 /**
- * Starts ZooKeeper, prints one JSON line that says where, and stays until SIGTERM or SIGINT.
- * Options: `--ensemble N`, `--tls`, `--tick-time MS`.
+ * Starts ZooKeeper, prints one JSON line that says where, and stays until SIGTERM or SIGINT. With a command, after `--`,
+ * runs that with `ZOOKEEPER_SERVERS` in its environment instead, and ends with its exit status.
+ * Options: `--ensemble N`, `--tls`, `--tick-time MS`, `--max-session-timeout MS`.
  */
 
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { parseArgs } from 'node:util';
 import { startZooKeeper, type StartOptions } from './zookeeper.js';
 
-function options(): StartOptions {
-  const { values } = parseArgs({
-    options: { ensemble: { type: 'string' }, tls: { type: 'boolean' }, 'tick-time': { type: 'string' } },
+function readArguments(): { readonly options: StartOptions; readonly command: readonly string[] } {
+  const { values, positionals } = parseArgs({
+    allowPositionals: true,
+    options: {
+      ensemble: { type: 'string' },
+      tls: { type: 'boolean' },
+      'tick-time': { type: 'string' },
+      'max-session-timeout': { type: 'string' },
+    },
   });
-  return {
+  const longest = values['max-session-timeout'];
+  const options = {
     ensembleSize: positiveInteger('--ensemble', values.ensemble ?? '1'),
     tickTime: positiveInteger('--tick-time', values['tick-time'] ?? '2000'),
     tls: values.tls ?? false,
+    settings: longest === undefined ? {} : { maxSessionTimeout: positiveInteger('--max-session-timeout', longest) },
   };
+  return { options, command: positionals };
 }
 
 function positiveInteger(name: string, text: string): number {
@@ -24,7 +36,16 @@ function positiveInteger(name: string, text: string): number {
 }
 
 async function main(): Promise<void> {
-  const zookeeper = await startZooKeeper(options());
+  const { options, command } = readArguments();
+  const zookeeper = await startZooKeeper(options);
+  if (command.length > 0) {
+    try {
+      process.exitCode = await run(command, zookeeper.servers);
+    } finally {
+      await zookeeper.stop();
+    }
+    return;
+  }
   const { servers, tlsServers, tls } = zookeeper;
   // The listeners keep the process alive only together with the servers' pipes, which are open until they end.
   const ended = new Promise<void>((resolve) => {
@@ -34,6 +55,13 @@ async function main(): Promise<void> {
   process.stdout.write(`${JSON.stringify({ servers, tlsServers, tls, pid: process.pid })}\n`);
   await ended;
   await zookeeper.stop();
+}
+
+/** Returns the exit status of the command, or 1 if a signal ended it. */
+async function run([program = '', ...args]: readonly string[], servers: string): Promise<number> {
+  const child = spawn(program, args, { stdio: 'inherit', env: { ...process.env, ZOOKEEPER_SERVERS: servers } });
+  const [code] = (await once(child, 'exit')) as [number | null];
+  return code ?? 1;
 }
 
 main().catch((error: unknown) => {

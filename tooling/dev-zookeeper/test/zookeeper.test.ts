@@ -65,6 +65,17 @@ describe('a server', () => {
     expect([0, 1, 2]).toContain(await ensemble.leader());
   });
 
+  it('serves for as long as a command runs, whose exit status is passed on', async () => {
+    const command = ['sh', '-c', 'echo "servers: $ZOOKEEPER_SERVERS"; exit 3'];
+    const program = spawn(process.execPath, [join(__dirname, '../dist/main.js'), '--', ...command], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+    let output = '';
+    program.stdout.on('data', (chunk: Buffer) => (output += chunk.toString()));
+    const [status] = (await once(program, 'close')) as [number | null];
+    expect({ status, output }).toEqual({ status: 3, output: expect.stringMatching(/^servers: 127\.0\.0\.1:\d+\n$/) });
+  });
+
   it('ends when the process that started it is killed', async () => {
     const program = spawn(process.execPath, [join(__dirname, '../dist/main.js')], {
       stdio: ['ignore', 'pipe', 'inherit'],

@@ -22,7 +22,7 @@ describe.each(LONG ? [8, 9] : [8])('a pool of %d nodes', (maxServers) => {
   let site: Site;
 
   beforeEach(async () => {
-    site = await Site.start({ maxSessionTimeout: 60_000 });
+    site = await Site.start();
   }, TIMEOUT_MS);
 
   afterEach(async () => {

@@ -9,7 +9,8 @@ describe('a launcher', () => {
   let launcher: Program;
 
   beforeAll(async () => {
-    site = await Site.start();
+    // So short that the nodes of a requestor that died are soon free.
+    site = await Site.start({ maxSessionTimeout: 10_000 });
     launcher = await site.launcher({ providers: [{ cloud: { 'boot-time': 0.1, ssh: true }, hostKeyChecking: true }] });
   });
 

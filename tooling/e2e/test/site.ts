@@ -3,7 +3,13 @@
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect } from '@jest/globals';
-import { freePorts, startZooKeeper, type RunningZooKeeper } from '@nodepool/dev-zookeeper';
+import {
+  freePorts,
+  startZooKeeper,
+  zooKeeperForTests,
+  type RunningZooKeeper,
+  type ZooKeeperForTests,
+} from '@nodepool/dev-zookeeper';
 import {
   conditionMet,
   exampleConfig,
@@ -28,6 +34,8 @@ export const LABELS = ['debian', 'fedora'] as const;
 const LOGS = join(__dirname, '..', 'logs');
 /** Short, so that what a killed launcher held is soon free. */
 const SESSION_TIMEOUT_S = 4;
+/** Sessions of requestors outlast a machine that is busy for long. */
+const LONG_SESSION_MS = 60_000;
 const START_DEADLINE_MS = 180_000;
 const CLEAN_DEADLINE_MS = 240_000;
 /** Time between two listings of a cloud, milliseconds. */
@@ -40,7 +48,7 @@ export interface LauncherSetup {
 
 export interface SiteOptions {
   readonly tls?: boolean;
-  /** The longest session that the server grants, milliseconds. Default: 20 ticks, which are 10 s. */
+  /** The longest session that the server grants, milliseconds: a server of the site's own, which can be restarted. */
   readonly maxSessionTimeout?: number;
 }
 
@@ -50,7 +58,7 @@ export class Site {
   private started = 0;
 
   private constructor(
-    private readonly server: RunningZooKeeper,
+    private readonly server: RunningZooKeeper | ZooKeeperForTests,
     /** Holds the configuration and the log of each program. */
     readonly folder: string,
     /** For launchers and requestors. */
@@ -59,18 +67,15 @@ export class Site {
     readonly zooKeeper: ZooKeeper,
   ) {}
 
-  /** Starts a ZooKeeper; with `tls`, launchers and requestors must come with a client certificate. */
+  /** Starts a ZooKeeper, or uses one that tests share; with `tls`, clients must come with a client certificate. */
   static async start(options: SiteOptions = {}): Promise<Site> {
-    const { tls = false, maxSessionTimeout } = options;
-    const settings = maxSessionTimeout === undefined ? {} : { maxSessionTimeout };
-    // Short ticks, so that the sessions of the dead end soon.
-    const server = await startZooKeeper({ tls, tickTime: 500, settings });
+    const server = await startServer(options);
     const folder = join(LOGS, nameOfThisTest());
     rmSync(folder, { recursive: true, force: true });
     const address: ZooKeeperAddress =
-      server.tls === undefined || server.tlsServers === undefined
-        ? { servers: server.servers }
-        : { servers: server.tlsServers, tls: server.tls };
+      'tls' in server && server.tls !== undefined && server.tlsServers !== undefined
+        ? { servers: server.tlsServers, tls: server.tls }
+        : { servers: server.servers };
     const zooKeeper = connect({ servers: server.servers });
     await zooKeeper.connected({ timeoutMs: START_DEADLINE_MS });
     return new Site(server, folder, address, zooKeeper);
@@ -105,6 +110,7 @@ export class Site {
 
   /** Kills the ZooKeeper server and starts it again with what it had. */
   async restartZooKeeper(): Promise<void> {
+    if (!('restart' in this.server)) throw new Error('the ZooKeeper of this site is shared with other tests');
     await this.server.kill();
     await this.server.restart();
   }
@@ -199,6 +205,14 @@ export class Site {
     this.started += 1;
     return `${kind}-${this.started}`;
   }
+}
+
+function startServer({ tls = false, maxSessionTimeout }: SiteOptions): Promise<RunningZooKeeper | ZooKeeperForTests> {
+  // Short ticks, so that the sessions of the dead end soon.
+  const tickTime = 500;
+  if (tls) return startZooKeeper({ tls, tickTime });
+  if (maxSessionTimeout !== undefined) return startZooKeeper({ tickTime, settings: { maxSessionTimeout } });
+  return zooKeeperForTests({ tickTime, settings: { maxSessionTimeout: LONG_SESSION_MS } });
 }
 
 async function ignoringMissing(read: () => Promise<string[]>): Promise<string[]> {
