@@ -2,7 +2,7 @@
 
 import { VirtualClock } from '@nodepool/core/testing';
 import { describe, expect, it } from '@jest/globals';
-import type { Driver, JsonValue, StateMachine } from '../../src/index.js';
+import { InstanceFailedError, type Driver, type JsonValue, type StateMachine } from '../../src/index.js';
 import { Bench } from './bench.js';
 import { TinyCloud } from './tiny-cloud.js';
 import { driverOf, machineAdapter, machineDriver, simpleDriver } from './tiny-drivers.js';
@@ -74,6 +74,27 @@ describe('a launch on state machines', () => {
     expect(bench.saves).toEqual(
       ['booting', 'attaching', 'checking'].map((state) => ({ externalId: 'i-1', machine: { state } })),
     );
+  });
+
+  it('saves the external id of an instance that a step finds, although the same step fails', async () => {
+    const clock = new VirtualClock();
+    const adapter = machineAdapter(new TinyCloud(clock));
+    const failing = driverOf({
+      ...adapter,
+      getCreateStateMachine: (request, saved) => {
+        const machine = adapter.getCreateStateMachine(request, saved);
+        const advance = machine.advance.bind(machine);
+        machine.advance = (call) => {
+          const next = advance(call);
+          if (machine.externalId !== undefined) throw new InstanceFailedError('the instance failed while it booted');
+          return next;
+        };
+        return machine;
+      },
+    });
+    const bench = await new Bench(clock, failing).start();
+    await expect(bench.finish(bench.launch())).rejects.toMatchObject({ code: 'instance-failed' });
+    expect(bench.saves).toEqual([{ externalId: 'i-1', machine: { state: 'booting' } }]);
   });
 
   it('writes one state at a time, and of those that came meanwhile the last', async () => {

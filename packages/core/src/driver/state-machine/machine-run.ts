@@ -111,9 +111,30 @@ export class MachineRun implements ListingWaiter {
       if (++this.steps > STEPS_WITHOUT_WAITING) this.pause(1);
       else this.obey(this.machine.advance(this.call()));
     } catch (error) {
-      this.fail(toDriverError(error));
+      this.failStep(toDriverError(error));
     }
   };
+
+  /**
+   * Ends a machine whose step threw. The step may have found an instance that has failed: its external id is saved first,
+   * else the launcher would not know that there is something to delete.
+   */
+  private failStep(failure: DriverError): void {
+    if (this.work.kind === 'create') {
+      try {
+        this.saveProgress();
+      } catch (error) {
+        this.log.warn('The progress of a failed step could not be saved', { error });
+      }
+    }
+    const saving = this.saver?.close();
+    if (saving === undefined) {
+      this.fail(failure);
+      return;
+    }
+    this.waitFor('save');
+    void saving.then(() => this.fail(failure));
+  }
 
   /** What the machine is advanced with: an object of plain fields, of which drivers make others by spreading it. */
   private call(): MachineCall {
