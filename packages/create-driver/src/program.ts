@@ -11,7 +11,7 @@ import { namesOf } from './names.js';
 export interface Terminal {
   readonly print: (text: string) => void;
   readonly complain: (text: string) => void;
-  /** Asks a question; undefined: nobody is there to answer. The answer is undefined when whoever was there has gone. */
+  /** Asks a question; undefined without a terminal. Resolves with undefined if the terminal was closed. */
   readonly ask: ((question: string) => Promise<string | undefined>) | undefined;
 }
 

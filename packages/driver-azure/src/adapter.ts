@@ -96,7 +96,7 @@ export class AzureAdapter implements Adapter<AzureLabel> {
     return quotaOfLabel(this.works, label);
   }
 
-  /** A label that is not ready is looked at again, since nobody tells us when the cloud has got what was missing. */
+  /** Checks again a label that is not ready: the cloud does not announce what was missing. */
   labelReady(label: AzureLabel): Readiness {
     const { works, context } = this.running;
     const readiness = works.lookups.readiness(label);

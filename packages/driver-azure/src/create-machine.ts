@@ -221,7 +221,7 @@ export class CreateMachine implements StateMachine {
     }
     const { provisioningState, networkProfile } = vm.properties ?? {};
     if (provisioningState === 'Failed') throw await this.failure(call);
-    if (provisioningState === 'Deleting') throw new InstanceFailedError(`VM ${this.name}: somebody is deleting it`);
+    if (provisioningState === 'Deleting') throw new InstanceFailedError(`VM ${this.name} is being deleted`);
     if (provisioningState !== 'Succeeded') return { vm: 'unready' };
     const interfaces = networkProfile?.networkInterfaces ?? [];
     const nicName = nameIn(interfaces.find(({ properties }) => properties?.primary === true)?.id ?? interfaces[0]?.id);

@@ -31,7 +31,7 @@ import type { Works } from './works.js';
 const MAX_NAME = 80;
 /** Has the name that the builder gave to an image. */
 const NAME_TAG = 'nodepool_external_name';
-/** What is given to tidying up after an upload that nobody waits for any more. */
+/** Time for cleaning up after an upload that was aborted. */
 const DISCARD_TIMEOUT_MS = 300_000;
 
 export class AzureImages implements ImageManager {

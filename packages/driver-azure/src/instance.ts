@@ -16,7 +16,7 @@ export function instanceOf(vm: VirtualMachine, sizes: ReadonlyMap<string, VmSize
     hostname: osProfile?.computerName ?? vm.name,
     ready: state === 'Succeeded',
     deleted: false,
-    failed: state === 'Failed' ? failureIn(vm) : state === 'Deleting' ? 'somebody is deleting it' : undefined,
+    failed: state === 'Failed' ? failureIn(vm) : state === 'Deleting' ? 'it is being deleted' : undefined,
     tags: tagsOf(vm),
     cloud: 'Azure',
     region: vm.location,

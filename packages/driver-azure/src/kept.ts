@@ -2,7 +2,7 @@
 
 import type { Call, Clock } from '@nodepool/core';
 
-/** Reads when somebody asks and what was read is too old; all who ask meanwhile get the same. A failure is not kept. */
+/** Caches a value; concurrent readers share one load. A failure is not cached. */
 export class Kept<T> {
   private value: { readonly value: T; readonly at: number } | undefined;
   private flight: Promise<T> | undefined;

@@ -54,7 +54,7 @@ const login: Record<string, JsonSchema> = {
   'generate-password': {
     type: 'boolean',
     default: false,
-    description: 'Whether each VM gets a random password, which nobody is told, as Windows wants one.',
+    description: 'Give each VM a random password, as Windows needs one. It is not stored.',
   },
 };
 

@@ -65,7 +65,7 @@ export class ExampleAdapter implements Adapter<ExampleLabel> {
 
   /**
    * A machine for one attempt to make one instance. The tags go into the very call that makes it: an instance without
-   * them, even for a moment, is one that nobody finds when the launcher dies in that moment.
+   * them, even for a moment, is not found again if the launcher dies in that moment.
    */
   getCreateStateMachine(request: CreateRequest<ExampleLabel>, saved: JsonValue): StateMachine {
     return new CreateMachine(this.api, specOf(request), {

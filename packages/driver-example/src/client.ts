@@ -122,5 +122,5 @@ export function nameOf({ service, operation }: Operation): string {
 }
 
 function abortedError(kind: Operation, signal: AbortSignal, outcome: 'not-applied' | 'unknown'): AbortedError {
-  return new AbortedError(`${nameOf(kind)}: nobody waits for it any more`, { cause: signal.reason, outcome });
+  return new AbortedError(`${nameOf(kind)}: it was aborted`, { cause: signal.reason, outcome });
 }

@@ -4,7 +4,7 @@
  * Every driver has this file. Core decides by the kind of an error whether to try again, when, and whether to look for the
  * effect of the call first, so two things must be right: the class, and `outcome`, which says whether the call took
  * effect. When in doubt the outcome is `unknown`: that costs a look at the cloud, where a wrong `not-applied` costs an
- * instance that nobody knows of.
+ * instance that the launcher does not know of.
  */
 
 import {

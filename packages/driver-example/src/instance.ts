@@ -30,5 +30,5 @@ export function instanceOf(instance: CloudInstance): Instance {
 
 function failureOf({ state, failure }: CloudInstance): string | undefined {
   if (state === 'failed') return failure ?? 'the cloud does not say why';
-  return state === 'deleting' ? 'somebody is deleting it' : undefined;
+  return state === 'deleting' ? 'it is being deleted' : undefined;
 }

@@ -34,7 +34,7 @@ import { tagsInLabels, tagsToLabels } from './labels.js';
 import { deleteResource } from './resources.js';
 import { packDisk } from './tar-gz.js';
 
-/** What is given to tidying up after an upload that nobody waits for any more. */
+/** Time for cleaning up after an upload that was aborted. */
 const DISCARD_TIMEOUT_MS = 50_000;
 const NAME_MAX_LENGTH = 63;
 

@@ -123,7 +123,7 @@ function acceleratorsIn(zone: string, { accelerators }: GceLabel): NonNullable<I
   }));
 }
 
-/** States of instances that run no more: their own shutdown, preemption, or somebody in the console. */
+/** States of instances that run no more: their own shutdown, preemption, or an operator in the console. */
 const STOPPED = new Set(['TERMINATED', 'STOPPED', 'SUSPENDED', 'SUSPENDING', 'STOPPING', 'PENDING_STOP']);
 
 export interface InstanceFacts {

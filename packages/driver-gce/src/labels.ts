@@ -1,7 +1,7 @@
 /**
  * Our tags as labels of Google Cloud, in which values have at most 63 characters of `a-z`, `0-9`, `_` and `-`
  * (https://cloud.google.com/compute/docs/labeling-resources). What is none of these, and `_` itself, is written as `_` and two
- * hex digits per byte of its UTF-8: `North 1` is `_4eorth_201`. That can be read back, whoever wrote it.
+ * hex digits per byte of its UTF-8: `North 1` is `_4eorth_201`. Every driver version can read that back.
  */
 
 export const LABEL_MAX_LENGTH = 63;

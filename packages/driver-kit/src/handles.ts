@@ -2,7 +2,7 @@
 
 import { sleep, systemClock } from '@nodepool/core';
 
-/** Kinds of `process.getActiveResourcesInfo` that are there to stay until somebody closes them. */
+/** Kinds of `process.getActiveResourcesInfo` that stay open until they are closed. */
 const LASTING = /^(TCP(Socket|Server)|TLS|Pipe|UDP|Process|Timeout|Worker|FSEvent|Stat|HTTP)/i;
 
 /** What has just been closed may take so many looks, and milliseconds between them, to be gone. */

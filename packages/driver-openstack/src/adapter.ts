@@ -112,7 +112,7 @@ export class OpenStackAdapter implements Adapter<OpenStackLabel> {
     return configured.length > 0 ? configured : this.works.client.compute.listAvailabilityZones(call);
   }
 
-  /** A label that is not ready is looked at again, since nobody tells us when the cloud has got what was missing. */
+  /** Checks again a label that is not ready: the cloud does not announce what was missing. */
   labelReady(label: OpenStackLabel): Readiness {
     const { works, context } = this.running;
     const readiness = works.lookups.readiness(label);

@@ -45,7 +45,7 @@ const PATIENCE_MS = 300_000;
 
 /** An answer that got lost: the server is there, or will be soon. */
 const SETTLING_AFTER_CUT: PatienceOptions = { settleRounds: 3, settleMs: 15_000 };
-/** A loaded cloud can still be at work on a call that nobody waits for any more. */
+/** A loaded cloud can still be at work on a call that was aborted. */
 const SETTLING_AFTER_TIMEOUT: PatienceOptions = { settleRounds: 3, settleMs: 60_000 };
 
 /** How long a server can be in ERROR without saying why. */
@@ -281,7 +281,7 @@ export class CreateMachine implements StateMachine {
     return label.autoFloatingIp && !label.useInternalIp && (await FloatingIpAttachment.neededBy(server, this.works));
   }
 
-  /** A volume without tags goes with its server like any other: only should it stay behind, nobody would know whose it is. */
+  /** A volume without tags is deleted with its server; if it stays behind, its owner is unknown. */
   private async tagVolume(id: string, tags: Readonly<Record<string, string>>, call: MachineCall): Promise<void> {
     try {
       await this.works.client.volume.tagVolume(id, tags, call);

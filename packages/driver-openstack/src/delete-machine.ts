@@ -76,7 +76,7 @@ export class DeleteMachine implements StateMachine {
     throw new NotFoundError(`${JSON.stringify(this.externalId)} is no id of a server`);
   }
 
-  /** Floating IPs go first: deleted with their port gone, they would stay behind as nobody's. */
+  /** Deletes floating IPs first: without their port they could not be found any more. */
   private async detach(call: Call): Promise<'accepted'> {
     const { serverId, works } = this;
     if (!(await works.usesFloatingIps())) return 'accepted';

@@ -11,7 +11,7 @@ import type { Port } from './client/network.js';
 import { tagsIn } from './tags.js';
 import type { Works } from './works.js';
 
-/** From the first sighting of a floating IP that leads nowhere to its deletion: somebody may be about to attach it. */
+/** From the first sighting of a floating IP that leads nowhere to its deletion: a launch may be about to attach it. */
 const FLOATING_IP_SETTLE_MS = 60_000;
 
 export class Housekeeping {

@@ -94,7 +94,7 @@ export class OpenStackImages implements ImageManager {
     return id;
   }
 
-  /** The cloud tells nobody when it is done: it is asked, less and less often. */
+  /** Polls the image less and less often, since the cloud does not announce when it is done. */
   private async untilActive(id: string, call: Call, onAnswer: () => void): Promise<Image> {
     const { client, clock } = this.works();
     for (let waitMs: number = LOOK_AGAIN_MS.first; ; waitMs = Math.min(2 * waitMs, LOOK_AGAIN_MS.longest)) {

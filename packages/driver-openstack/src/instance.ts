@@ -56,7 +56,7 @@ function isServerInstance(instance: Instance): instance is ServerInstance {
 
 function failureOf({ status, task, fault }: Server): string | undefined {
   if (status === 'ERROR') return fault ?? 'the cloud does not say why';
-  return task === 'deleting' || GONE.has(status) ? 'somebody is deleting it' : undefined;
+  return task === 'deleting' || GONE.has(status) ? 'it is being deleted' : undefined;
 }
 
 function resourcesOf({ flavor, volumes }: Server, { flavors }: InstanceFacts): Resources {

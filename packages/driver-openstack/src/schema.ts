@@ -42,7 +42,7 @@ export const schema: JsonSchema = providerSchema({
         type: 'boolean',
         default: false,
         description:
-          'Whether every floating IP of the project that is attached to nothing is deleted, whoever made it. Those of nodes that are gone are deleted in any case.',
+          'Delete every floating IP of the project that is attached to nothing, also those that Nodepool did not create. Those of deleted nodes are deleted in any case.',
       },
       'port-cleanup-interval': {
         type: 'integer',

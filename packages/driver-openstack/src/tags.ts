@@ -19,7 +19,7 @@ export function describeTags(tags: Readonly<Record<string, string>>): string {
   return words.join(' ');
 }
 
-/** The tags in a description; none when it is somebody else's. */
+/** Returns the tags in a description; none if Nodepool did not write it. */
 export function tagsIn(description: string): Readonly<Record<string, string>> {
   const found: Record<string, string> = {};
   for (const word of description.split(' ')) {

@@ -47,7 +47,7 @@ export interface SimulatedGce {
   stopInstance(zone: string, name: string, reason: string): boolean;
   /** Takes an instance away. False: there is none. */
   vanish(zone: string, name: string): boolean;
-  /** A token for whoever has no library of Google's. */
+  /** Returns a token for a caller without a library of Google's. */
   token(): string;
   /** Credentials that were given out are refused from now on. */
   revokeTokens(): void;

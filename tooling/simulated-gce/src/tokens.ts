@@ -49,7 +49,7 @@ export class Tokens {
     };
   }
 
-  /** A token for whoever has no library. */
+  /** Returns a token for a caller without a library. */
   issue(): string {
     const token = `token-${newId(this.state.random)}`;
     this.issued.add(token);

@@ -46,7 +46,7 @@ export const DEFAULT_SETTINGS: CloudSettings = {
   keepImageBytes: 2 ** 20,
 };
 
-/** Of a project that nobody has given more: the defaults of nova, neutron and cinder. */
+/** Quota of a project without limits of its own: the defaults of nova, neutron and cinder. */
 const DEFAULT_QUOTA: Quota = {
   instances: 10,
   cores: 20,

@@ -102,7 +102,7 @@ export class ExampleCloud {
     );
   }
 
-  /** What exists, at once and without faults: for whoever watches the cloud from outside, e.g. a test. */
+  /** Returns what exists, at once and without faults, for an observer outside the cloud, e.g. a test. */
   existingInstances(): readonly CloudInstance[] {
     return this.instances.existing();
   }

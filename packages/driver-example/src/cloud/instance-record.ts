@@ -25,7 +25,7 @@ export interface Place {
 }
 
 export class InstanceRecord {
-  /** When it is gone; Infinity: nobody has deleted it. */
+  /** When it is gone; Infinity before it is deleted. */
   goneAt = Infinity;
   listedUntil = Infinity;
   /** Its quota and address were given back. */

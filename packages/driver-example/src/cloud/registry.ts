@@ -7,7 +7,7 @@ import type { CloudSettings } from './settings.js';
 /** By clock, so that every simulation has clouds of its own. */
 const clouds = new WeakMap<Clock, Map<string, ExampleCloud>>();
 
-/** The cloud of that name, made if it is the first time that somebody asks; it has these settings from now on. */
+/** Returns the cloud of that name, which the first call creates; it has these settings from now on. */
 export function localCloud(
   name: string,
   { clock, random }: { readonly clock: Clock; readonly random: RandomSource },

@@ -1,4 +1,4 @@
-/** The ssh server of an instance: host keys and a port of its own on 127.0.0.1; nobody can log in. */
+/** The ssh server of an instance: host keys and a port of its own on 127.0.0.1; every login is refused. */
 
 import { createRequire } from 'node:module';
 import { createServer, type Server, type Socket } from 'node:net';

@@ -79,7 +79,7 @@ export const calls: Chapter = {
       needs: [],
       check: async (trial: Trial): Promise<void> => {
         const bench = await trial.start();
-        const signal = AbortSignal.abort(new Error('nobody wants it any more'));
+        const signal = AbortSignal.abort(new Error('it was aborted by the test'));
         const launch = bench.launch(bench.node(), { signal });
         await bench.failureOf(launch, 'a launch whose signal had aborted before', 'aborted');
         const listing = bench.provider.listNodes(bench.call(60_000, signal));
@@ -92,7 +92,7 @@ export const calls: Chapter = {
       since: '1.0',
       title: 'a call ends at once when its signal aborts',
       text:
-        'Nobody waits for the result any more: the remote call is given up and rejected with `AbortedError`. On the state-machine framework the adapter itself is looked at: the framework lets go of a call in any case, and one that goes ' +
+        'The result is not wanted any more: the driver ends the remote call, and rejects with `AbortedError`. On the state-machine framework the adapter itself is looked at: the framework lets go of a call in any case, and one that goes ' +
         'on behind its back keeps a connection, or a place in the queue.',
       needs: ['fault:list:hang'],
       check: async (trial: Trial): Promise<void> => {
@@ -103,7 +103,7 @@ export const calls: Chapter = {
         await bench.pass(1000);
         expectEqual(listing.ending, undefined, 'a list that the cloud does not answer has ended');
         const began = bench.cloud.time.clock.monotonic();
-        controller.abort(new Error('nobody wants it any more'));
+        controller.abort(new Error('it was aborted by the test'));
         await bench.failureOf(listing, 'a list that was aborted', 'aborted');
         const took = bench.cloud.time.clock.monotonic() - began;
         assert.ok(took <= 1000, `the driver ignores abort: a list ended ${took} ms after its signal aborted`);
@@ -295,7 +295,7 @@ export const stopping: Chapter = {
       id: 'stop.nothing-after',
       since: '1.0',
       title: 'nothing happens any more once `join` has resolved',
-      text: 'No remote call, no timer, no background task. What failed in the background is heard of by nobody, so nothing may.',
+      text: 'No remote call, no timer, no background task. An error of background work reaches no caller, so none may occur.',
       needs: ['times'],
       check: async (trial: Trial): Promise<void> => {
         const bench = await trial.start();

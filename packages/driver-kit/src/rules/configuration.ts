@@ -24,7 +24,7 @@ export const configuration: Chapter = {
       id: 'config.accepted',
       since: '1.0',
       title: 'right sections are accepted, and every key of the schema is among them',
-      text: 'The examples of the test are the proof that every documented key works. A key that no example has is one that nobody has tried.',
+      text: 'The examples of the test are the proof that every documented key works. A key that no example has is untested.',
       needs: [],
       check: async (trial: Trial): Promise<void> => {
         const driver = await driverOf(trial);

@@ -125,7 +125,7 @@ export const images: Chapter = {
       id: 'image.upload-refused',
       needs: ['fault:upload:refuse'],
       title: 'an upload that fails is rejected and leaves nothing behind',
-      text: 'The builder tries again, with another upload. What a failed one leaves is an image of many gigabytes that nobody uses.',
+      text: 'The builder tries again, with another upload. A failed one leaves an unused image of many gigabytes.',
       check: async ({ bench, images: manager }, file) => {
         await bench.plan('upload', 'refuse');
         const upload = manager.uploadImage(uploadOf(bench, file));
@@ -145,7 +145,7 @@ export const images: Chapter = {
         upload.catch(() => undefined);
         await bench.pass(1000);
         const began = bench.cloud.time.clock.monotonic();
-        controller.abort(new Error('nobody wants it any more'));
+        controller.abort(new Error('it was aborted by the test'));
         await bench.failureOf(upload, 'an upload that was aborted', 'aborted');
         const took = bench.cloud.time.clock.monotonic() - began;
         assert.ok(took <= 60_000, `the driver ignores abort: an upload ended ${took} ms after its signal aborted`);

@@ -218,7 +218,7 @@ export const life: Chapter = {
         const controller = new AbortController();
         const launch = bench.launch(bench.node(), { signal: controller.signal });
         await bench.pass(BOOT_MS / 2);
-        controller.abort(new AbortedError('nobody wants it any more'));
+        controller.abort(new AbortedError('it was aborted by the test'));
         await bench.failureOf(launch, 'the launch that was aborted');
         await bench.cleanUp(launch.node, launch.saved?.externalId ?? null);
         await bench.assertNothingLeft('after the deletion of an unfinished launch');

@@ -1,4 +1,4 @@
-/** Rules about lists, and about what nobody wants any more. */
+/** Rules about lists, and about leaked resources. */
 
 import assert from 'node:assert/strict';
 import { externalIdKey, type Resource } from '@nodepool/core';
@@ -154,7 +154,7 @@ export const listings: Chapter = {
       id: 'leak.gone',
       since: '1.0',
       title: 'a leaked resource that has gone meanwhile is no failure',
-      text: 'Somebody else may have been faster. One resource that is gone must not keep the others from being deleted.',
+      text: 'Another client may have deleted it first. One resource that is gone must not keep the others from being deleted.',
       needs: ['destroy-instance'],
       check: async (trial: Trial): Promise<void> => {
         const bench = await trial.start();

@@ -1,4 +1,4 @@
-/** Rules about the identity of what is made, and about calls of which nobody knows whether they took effect. */
+/** Rules about the identity of created resources, and about calls whose effect is unknown. */
 
 import assert from 'node:assert/strict';
 import { expectEqual } from '../expectations.js';
@@ -24,7 +24,7 @@ export const outcomes: Chapter = {
       title: 'everything that is made for a node carries its tags from its creation',
       text:
         'Instances, and whatever else is made for a node, carry all tags of `InstanceTags` in the very call that makes them. Tags that a second call adds are not there when the ' +
-        'launcher dies, or the cloud breaks down, between the two: nobody then knows whose the resource is. Resources that a cloud gives no tags at creation need another ' +
+        'launcher dies, or the cloud breaks down, between the two: then the owner of the resource is unknown. Resources that a cloud gives no tags at creation need another ' +
         'name that says the same; `resources()` of the test cloud shows it as tags.',
       needs: ['resources'],
       check: async (trial: Trial): Promise<void> => {
@@ -221,7 +221,7 @@ export const outcomes: Chapter = {
         await bench.cloud.time.until(() => launch.saved !== undefined, LIST_LAG_MS / 4);
         const [instance] = await bench.instances();
         assert.ok(instance?.externalId !== undefined, 'a launch was begun, and there is no instance yet');
-        controller.abort(new Error('nobody wants it any more'));
+        controller.abort(new Error('it was aborted by the test'));
         await bench.cleanUp(launch.node, instance.externalId);
         await bench.assertNothingLeft('in the moment in which the deletion of a just created instance was over');
       },
@@ -239,7 +239,7 @@ export const outcomes: Chapter = {
         const controller = new AbortController();
         const launch = bench.launch(bench.node(), { signal: controller.signal });
         await bench.cloud.time.until(() => launch.saved !== undefined, LIST_LAG_MS / 4);
-        controller.abort(new Error('nobody wants it any more'));
+        controller.abort(new Error('it was aborted by the test'));
         expectEqual((await bench.instances()).length, 1, 'a launch was begun, and there is no instance yet');
         await bench.cleanUp(launch.node, null);
         await bench.assertNothingLeft('after the deletion of a node whose instance was not listed yet');

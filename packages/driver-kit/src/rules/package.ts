@@ -35,7 +35,7 @@ export const packages: Chapter = {
       id: 'package.peer',
       since: '1.0',
       title: '`@nodepool/core` is a peer dependency, and no dependency',
-      text: 'As a dependency it could be installed twice. Two copies in one process do not know each other’s types and errors, and one of them has the version that nobody tested.',
+      text: 'As a dependency it could be installed twice. Two copies in one process do not know each other’s types and errors, and one of them has an untested version.',
       needs: [],
       check: async (trial: Trial): Promise<void> => {
         const manifest = await manifestOf(trial);

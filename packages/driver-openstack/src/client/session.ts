@@ -107,7 +107,7 @@ export class Session {
   async request(request: ApiRequest, call: Call): Promise<HttpAnswer> {
     const first = await this.inTurn(request, call);
     if (first.answer.status !== 401) return this.accepted(request, first.answer);
-    // Whoever was refused with the same token shares the new one.
+    // All calls that were refused with the same token share the new one.
     this.tokens.refused(first.token);
     return this.accepted(request, (await this.inTurn(request, call)).answer);
   }
@@ -147,7 +147,7 @@ export class Session {
       });
     } catch (error) {
       if (isDriverError(error)) throw error;
-      const message = `${nameOf(request)}: nobody waits for it any more`;
+      const message = `${nameOf(request)}: it was aborted`;
       throw new AbortedError(message, { cause: error, outcome: 'not-applied' });
     }
   }

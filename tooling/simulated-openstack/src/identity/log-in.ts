@@ -1,9 +1,9 @@
-/** Who a request for a token is: password, token and application credential of identity v3. */
+/** Identifies the user of a request for a token: password, token and application credential of identity v3. */
 
 import { isJsonObject, type JsonObject, type JsonValue } from '@nodepool/core';
 import { type Accounts, type Token, type User, DOMAIN } from './accounts.js';
 
-/** Why nobody is let in. `malformed`: the request is not what it should be. */
+/** Reason why a login is refused. `malformed`: the request has another form than keystone's. */
 export type LogInFailure = 'unauthorized' | 'scope-with-application-credential' | 'malformed';
 
 /** A new token, or why there is none. */

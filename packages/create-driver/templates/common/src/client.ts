@@ -2,7 +2,7 @@
  * The narrow API through which this driver uses its cloud: the calls that it makes and no others.
  *
  * It keeps the cloud's SDK out of the rest of the driver. Every call is a task of the task manager, which waits for its
- * turn at the configured rate, ends it when nobody wants it any more or its deadline has passed, and counts it.
+ * turn at the configured rate, ends it when it is aborted or its deadline has passed, and counts it.
  */
 
 import type { Call, TaskManager } from '@nodepool/core';

@@ -3,7 +3,7 @@
  *
  * Two things must be right: the class, which decides whether and when something is tried again, and the outcome, which
  * says whether the call took effect. When in doubt it is `unknown`: that costs a look at the cloud, where a wrong
- * `not-applied` costs an instance that nobody knows of.
+ * `not-applied` costs an instance that the launcher does not know of.
  */
 
 import {

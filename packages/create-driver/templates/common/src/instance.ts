@@ -23,7 +23,7 @@ export function instanceOf(instance: TinyInstance): Instance {
 
 /**
  * What to ask the cloud for. The tags belong into the very call that makes the instance: one without them, even for a
- * moment, is one that nobody finds when the launcher dies in that moment.
+ * moment, is not found again if the launcher dies in that moment.
  */
 export function specOf({ hostname, label, tags }: CreateRequest<MyCloudLabel>): InstanceSpec {
   return { name: hostname, image: label.cloudImage, cores: label.cores, ram: label.ram, tags: { ...tags } };
@@ -37,5 +37,5 @@ export function idOf(externalId: ExternalId): string {
 
 function failureOf({ state }: TinyInstance): string | undefined {
   if (state === 'failed') return 'its state is "failed"';
-  return state === 'deleting' ? 'somebody is deleting it' : undefined;
+  return state === 'deleting' ? 'it is being deleted' : undefined;
 }
