@@ -8,12 +8,12 @@ import {
   exampleConfig,
   labelsOffered,
   noNodesLeft,
-  Requestor,
   startLauncher,
   type ExampleConfigOptions,
   type Program,
 } from '@nodepool/harness';
-import { connect, lockRecipe, type ZooKeeper } from '@nodepool/zookeeper';
+import { openRequestor, type Requestor, type SubmittedRequest } from '@nodepool/requestor';
+import { connect, type ZooKeeper } from '@nodepool/zookeeper';
 import { systemClock } from '@nodepool/core';
 import { peakResidentBytes } from './process-facts.js';
 
@@ -66,7 +66,7 @@ export class Bed {
     const folder = mkdtempSync(join(tmpdir(), 'nodepool-bench-'));
     const server = await startZooKeeper({ parentFolder: options.dataFolder, javaHeap: '1g' });
     const zooKeeper = connect({ servers: server.servers });
-    const requestor = new Requestor(zooKeeper, lockRecipe(zooKeeper), 'bench');
+    const requestor = openRequestor(zooKeeper, { name: 'bench' });
     await options.prepare?.(zooKeeper, requestor);
     const nodesBefore =
       options.prepare === undefined ? 0 : (await zooKeeper.children('/nodepool/nodes')).children.length;
@@ -95,7 +95,6 @@ export class Bed {
     try {
       await bed.measure('registers its pools', async (signal) => {
         await labelsOffered(zooKeeper, [LABEL], signal);
-        if (options.prepare === undefined) await requestor.start();
       });
     } catch (error) {
       await bed.clear();
@@ -123,6 +122,11 @@ export class Bed {
     return Number(BigInt(`0x${zxid}`) & 0xffffffffn);
   }
 
+  /** Submits a request for one node, which outlives the session as those of Zuul do. */
+  async submit(label = LABEL): Promise<SubmittedRequest> {
+    return await this.requestor.request({ labels: [label], durable: true });
+  }
+
   /** The delays of the launcher's event loop are counted anew from here on. */
   beginPhase(): void {
     this.launcher.signal('SIGWINCH');
@@ -130,7 +134,7 @@ export class Bed {
 
   /** Ends everything; resolves with what is known of the launcher then. */
   async clear(): Promise<LauncherFacts> {
-    this.requestor.stop();
+    await this.requestor.close();
     const peak = this.launcher.exit === undefined ? peakResidentBytes(this.launcher.pid) : 0;
     await this.launcher.stop();
     await this.zooKeeper.close();

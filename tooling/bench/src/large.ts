@@ -1,6 +1,7 @@
 /** A site in full use: what ZooKeeper holds before the launcher starts, and what is measured of the launcher then. */
 
-import type { ExampleConfigOptions, FinishedRequest, Requestor } from '@nodepool/harness';
+import type { ExampleConfigOptions } from '@nodepool/harness';
+import type { Requestor, SubmittedRequest } from '@nodepool/requestor';
 import type { ZooKeeper } from '@nodepool/zookeeper';
 import { systemClock } from '@nodepool/core';
 import { LABEL, type Bed } from './bed.js';
@@ -31,9 +32,9 @@ export interface LargeSiteFigures {
   readonly burstMs: number;
 }
 
-/** Fills ZooKeeper with 9,900 nodes in use, 100 ready ones and 5,000 requests; `first` ends when the launcher has decided it. */
+/** Fills ZooKeeper with 9,900 nodes in use, 100 ready ones and 5,000 requests; the launcher decides `first` first. */
 export class LargeSite {
-  private first: Promise<FinishedRequest> | undefined;
+  private first: SubmittedRequest | undefined;
 
   /** To be called before the launcher starts. */
   async fill(zooKeeper: ZooKeeper, requestor: Requestor): Promise<void> {
@@ -48,15 +49,15 @@ export class LargeSite {
       waitingRequest(FULL_PROVIDERS[index % FULL_PROVIDERS.length] ?? FULL_PROVIDERS[0]),
     );
     await createAll(zooKeeper, `${NODEPOOL}/requests/200-`, requests);
-    await requestor.start();
-    this.first = (await requestor.submit([LABEL])).finished;
+    this.first = await requestor.request({ labels: [LABEL], durable: true });
   }
 
   async measure(bed: Bed, signal: AbortSignal): Promise<LargeSiteFigures> {
     if (this.first === undefined) throw new Error('the site was not filled');
-    const first = await this.first;
+    await this.first.fulfilled();
     const firstDecisionMs = systemClock.monotonic() - bed.startedAt;
-    for (const node of await bed.requestor.take(first)) await bed.requestor.giveBack(node);
+    const lease = await this.first.take();
+    await lease.return();
     bed.beginPhase();
     const { medianMs } = await singleRequests(bed, 50, signal);
     bed.beginPhase();

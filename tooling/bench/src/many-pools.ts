@@ -1,6 +1,7 @@
 /** A site of many pools: 20 providers with 10 pools each, all with the same 50 labels, nearly full, and 5,000 requests. */
 
-import type { ExampleConfigOptions, FinishedRequest, Requestor } from '@nodepool/harness';
+import type { ExampleConfigOptions } from '@nodepool/harness';
+import type { Requestor, SubmittedRequest } from '@nodepool/requestor';
 import type { ZooKeeper } from '@nodepool/zookeeper';
 import { systemClock } from '@nodepool/core';
 import { LABEL, type Bed } from './bed.js';
@@ -28,7 +29,7 @@ export const MANY_POOLS: Pick<ExampleConfigOptions, 'labels' | 'providers'> = {
 
 /** Fills ZooKeeper with 10,000 nodes in use and 5,000 requests, all of which are served in the end. */
 export class ManyPools {
-  private readonly requests: Promise<FinishedRequest>[] = [];
+  private readonly requests: SubmittedRequest[] = [];
 
   /** To be called before the launcher starts. */
   async fill(zooKeeper: ZooKeeper, requestor: Requestor): Promise<void> {
@@ -39,11 +40,10 @@ export class ManyPools {
       ),
     );
     await createHeldNodes(zooKeeper, nodes);
-    await requestor.start();
     for (let start = 0; start < REQUESTS; start += AT_ONCE) {
       const labels = Array.from({ length: AT_ONCE }, (_, index) => LABELS[(start + index) % LABELS.length] ?? LABEL);
-      const submitted = await Promise.all(labels.map((label) => requestor.submit([label])));
-      this.requests.push(...submitted.map(({ finished }) => finished));
+      const submitted = labels.map((label) => requestor.request({ labels: [label], durable: true }));
+      this.requests.push(...(await Promise.all(submitted)));
     }
   }
 
@@ -54,10 +54,9 @@ export class ManyPools {
   async measure(bed: Bed, signal: AbortSignal): Promise<number> {
     bed.beginPhase();
     await Promise.all(
-      this.requests.map(async (finished) => {
-        const request = await finished;
-        if (request.state !== 'fulfilled') throw new Error(`request ${request.id} is ${request.state}`);
-        for (const node of await bed.requestor.take(request)) await bed.requestor.giveBack(node);
+      this.requests.map(async (request) => {
+        const lease = await request.take();
+        await lease.return();
       }),
     );
     const tookMs = systemClock.monotonic() - bed.startedAt;

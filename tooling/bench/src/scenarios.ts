@@ -1,8 +1,8 @@
 /** What is measured of the launcher. Durations in milliseconds. */
 
-import type { FinishedRequest, HeldNode } from '@nodepool/harness';
+import type { SubmittedRequest } from '@nodepool/requestor';
 import { sleep, systemClock } from '@nodepool/core';
-import { LABEL, type Bed } from './bed.js';
+import type { Bed } from './bed.js';
 import { cpuSeconds } from './process-facts.js';
 
 const WARM_UP_REQUESTS = 20;
@@ -35,8 +35,8 @@ export async function burst(
     const began = systemClock.monotonic();
     const requests = await requestAll(bed, count);
     fulfilledMs = systemClock.monotonic() - began;
-    const nodes = (await Promise.all(requests.map((request) => bed.requestor.take(request)))).flat();
-    await Promise.all(nodes.map((node) => bed.requestor.giveBack(node)));
+    const leases = await Promise.all(requests.map((request) => request.take()));
+    await Promise.all(leases.map((lease) => lease.return()));
     const released = systemClock.monotonic();
     await bed.clean(signal);
     deletedMs = systemClock.monotonic() - released;
@@ -49,8 +49,9 @@ export async function throughBottleneck(bed: Bed, count: number, signal: AbortSi
   const began = systemClock.monotonic();
   await Promise.all(
     Array.from({ length: count }, async () => {
-      const { finished } = await bed.requestor.submit([LABEL]);
-      await giveAllBack(bed, await bed.requestor.take(fulfilled(await finished)));
+      const request = await bed.submit();
+      const lease = await request.take();
+      await lease.return();
     }),
   );
   const took = systemClock.monotonic() - began;
@@ -62,7 +63,7 @@ export async function throughBottleneck(bed: Bed, count: number, signal: AbortSi
 export async function idleShare(bed: Bed, count: number, signal: AbortSignal): Promise<number> {
   const requests = await requestAll(bed, count);
   // Nobody takes the nodes: the launcher keeps them ready for others.
-  await Promise.all(requests.map((request) => bed.requestor.remove(request.id)));
+  await Promise.all(requests.map((request) => request.cancel()));
   await sleep(systemClock, IDLE_SETTLE_MS, signal);
   const nodes = (await bed.zooKeeper.children('/nodepool/nodes')).children.length;
   if (nodes !== count) throw new Error(`there should be ${count} ready nodes, and there are ${nodes}`);
@@ -76,27 +77,24 @@ export async function idleShare(bed: Bed, count: number, signal: AbortSignal): P
 /** One request, from its being put to its nodes' being gone. Returns how long it took until it was fulfilled. */
 async function life(bed: Bed, signal: AbortSignal): Promise<number> {
   const began = systemClock.monotonic();
-  const { finished } = await bed.requestor.submit([LABEL]);
-  const request = fulfilled(await finished);
+  const request = await bed.submit();
+  await request.fulfilled();
   const took = systemClock.monotonic() - began;
-  await giveAllBack(bed, await bed.requestor.take(request));
+  const lease = await request.take();
+  await lease.return();
   await bed.clean(signal);
   return took;
 }
 
-async function requestAll(bed: Bed, count: number): Promise<FinishedRequest[]> {
+/** Submits requests at once. Resolves once all are fulfilled. */
+async function requestAll(bed: Bed, count: number): Promise<SubmittedRequest[]> {
   return await Promise.all(
-    Array.from({ length: count }, async () => fulfilled(await (await bed.requestor.submit([LABEL])).finished)),
+    Array.from({ length: count }, async () => {
+      const request = await bed.submit();
+      await request.fulfilled();
+      return request;
+    }),
   );
-}
-
-async function giveAllBack(bed: Bed, nodes: readonly HeldNode[]): Promise<void> {
-  await Promise.all(nodes.map((node) => bed.requestor.giveBack(node)));
-}
-
-function fulfilled(request: FinishedRequest): FinishedRequest {
-  if (request.state !== 'fulfilled') throw new Error(`request ${request.id} is ${request.state}`);
-  return request;
 }
 
 /**
@@ -130,21 +128,21 @@ export async function besideAnother(
   others: number,
   signal: AbortSignal,
 ): Promise<BesideAnother> {
-  const waiting = await Promise.all(Array.from({ length: others }, async () => bed.requestor.submit([otherLabel])));
-  // They are withdrawn in the end; nobody waits for what becomes of them.
-  for (const { finished } of waiting) finished.catch(() => undefined);
+  await Promise.all(Array.from({ length: others }, async () => bed.submit(otherLabel)));
   const durations: number[] = [];
   for (let i = 0; i < WARM_UP_REQUESTS + 50; i++) {
     const began = systemClock.monotonic();
-    const request = fulfilled(await (await bed.requestor.submit([LABEL])).finished);
+    const request = await bed.submit();
+    await request.fulfilled();
     if (i >= WARM_UP_REQUESTS) durations.push(systemClock.monotonic() - began);
-    await giveAllBack(bed, await bed.requestor.take(request));
+    const lease = await request.take();
+    await lease.return();
   }
   const began = systemClock.monotonic();
   const requests = await requestAll(bed, 100);
   const burstMs = systemClock.monotonic() - began;
-  const nodes = (await Promise.all(requests.map((request) => bed.requestor.take(request)))).flat();
-  await giveAllBack(bed, nodes);
+  const leases = await Promise.all(requests.map((request) => request.take()));
+  await Promise.all(leases.map((lease) => lease.return()));
   signal.throwIfAborted();
   return { singleRequestMs: median(durations), burstMs };
 }

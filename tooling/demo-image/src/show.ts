@@ -2,11 +2,11 @@
 
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { uploadPath } from '@nodepool/store';
+import { nodePath, uploadPath } from '@nodepool/store';
 import { type ImageBuild, type ImageUpload, systemClock } from '@nodepool/core';
 import { FAKE_DIB_COMMAND } from '@nodepool/fake-dib';
-import { noNodesLeft, Requestor, type FinishedRequest, type Narrator } from '@nodepool/harness';
-import { lockRecipe } from '@nodepool/zookeeper';
+import { noNodesLeft, type Narrator } from '@nodepool/harness';
+import { openRequestor } from '@nodepool/requestor';
 import { ImageWatch } from './image-watch.js';
 import { buildLogDir, IMAGE, imagesDir, PROVIDER } from './site.js';
 import type { Stage } from './stage.js';
@@ -132,33 +132,26 @@ async function useNode(
   interrupted: AbortSignal,
 ): Promise<void> {
   const { zooKeeper } = stage;
-  const requestor = new Requestor(zooKeeper, lockRecipe(zooKeeper), REQUESTOR);
-  await requestor.start();
+  const requestor = openRequestor(zooKeeper, { name: REQUESTOR });
   try {
     await stage.while('serves a request', NODE_DEADLINE_MS, async (signal) => {
-      const request = await asked(requestor, AbortSignal.any([signal, interrupted]));
-      const [node] = await requestor.take(request);
-      if (node === undefined) throw new Error(`request ${request.id}: ${request.state}, without a node`);
-      const { image_id: made, external_id: server, interface_ip: address } = node.fields;
-      narrator.say(`node ${node.id} is server ${String(server)} at ${String(address)}, made from ${String(made)}`);
-      await requestor.giveBack(node);
+      const lease = await requestor.acquire({ labels: [IMAGE] }, { signal: AbortSignal.any([signal, interrupted]) });
+      const [node] = lease.nodes;
+      if (node === undefined) throw new Error('a request was fulfilled without a node');
+      const record = JSON.parse(Buffer.from((await zooKeeper.get(nodePath(node.id))).data).toString()) as {
+        readonly image_id: string;
+        readonly external_id: string;
+      };
+      const { image_id: made, external_id: server } = record;
+      narrator.say(`node ${node.id} is server ${server} at ${node.address}, made from ${made}`);
+      await lease.return();
       const wanted = uploadPath(image, build, provider, id);
       if (made !== wanted) throw new Error(`node ${node.id} should have been made from ${wanted}`);
       await noNodesLeft(zooKeeper, AbortSignal.any([signal, interrupted]));
     });
   } finally {
-    requestor.stop();
+    await requestor.close();
   }
-}
-
-async function asked(requestor: Requestor, signal: AbortSignal): Promise<FinishedRequest> {
-  const { finished } = await requestor.submit([IMAGE]);
-  return await new Promise<FinishedRequest>((resolve, reject) => {
-    const giveUp = (): void => reject(signal.reason as Error);
-    signal.addEventListener('abort', giveUp, { once: true });
-    finished.then(resolve, reject).finally(() => signal.removeEventListener('abort', giveUp));
-    if (signal.aborted) giveUp();
-  });
 }
 
 function deleteUpload(stage: Stage, { image, build, id }: ImageUpload): Promise<string> {

@@ -1,7 +1,7 @@
 /** One request on its way, as it can be seen in ZooKeeper, and the check that all of it was seen. */
 
-import { Requestor, type Narrator } from '@nodepool/harness';
-import { lockRecipe } from '@nodepool/zookeeper';
+import type { Narrator } from '@nodepool/harness';
+import { openRequestor } from '@nodepool/requestor';
 import { sleep, systemClock } from '@nodepool/core';
 import { GONE, Observer } from './observer.js';
 import { LABEL, type Stage } from './stage.js';
@@ -23,20 +23,19 @@ async function play(stage: Stage, narrator: Narrator, signal: AbortSignal): Prom
   const observer = new Observer(zooKeeper, REQUESTOR, ({ kind, id, states }) => {
     narrator.say(`${kind.padEnd(7)} ${id.padEnd(14)}  ${states.slice(-2).join(' → ')}`);
   });
-  const requestor = new Requestor(zooKeeper, lockRecipe(zooKeeper), REQUESTOR);
+  const requestor = openRequestor(zooKeeper, { name: REQUESTOR });
   try {
-    await requestor.start();
     narrator.say(`asking for a node with the label ${LABEL}, as a requestor does`);
-    const { id, finished } = await requestor.submit([LABEL]);
+    const request = await requestor.request({ labels: [LABEL] }, { signal });
+    const { id } = request;
     observer.wrote('request', id, 'requested');
-    const request = await raceAgainst(signal, finished);
-    if (request.state !== 'fulfilled') throw new Error(`request ${id} failed`);
-    const [node] = await requestor.take(request);
+    const lease = await request.take({ signal });
+    const [node] = lease.nodes;
     if (node === undefined) throw new Error(`request ${id} was fulfilled without a node`);
-    const address = `${String(node.fields['interface_ip'])}:${String(node.fields['connection_port'])}`;
+    const address = `${node.address}:${JSON.stringify(node.connectionPort)}`;
     narrator.say(`the requestor uses node ${node.id} at ${address}`);
     await sleep(systemClock, IN_USE_MS, signal);
-    await requestor.giveBack(node);
+    await lease.return();
     await observer.seen('node', node.id, GONE, signal);
     const missed = [
       ...observer.missed('request', id, ['requested', 'pending', 'fulfilled', GONE]),
@@ -45,21 +44,7 @@ async function play(stage: Stage, narrator: Narrator, signal: AbortSignal): Prom
     if (missed.length > 0) throw new Error(`these states were not seen: ${missed.join(', ')}`);
     narrator.say('that was the life of a node');
   } finally {
-    requestor.stop();
+    await requestor.close();
     observer.close();
-  }
-}
-
-async function raceAgainst<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
-  let giveUp = (): void => undefined;
-  const aborted = new Promise<never>((_, reject) => {
-    giveUp = () => reject(signal.reason as Error);
-    if (signal.aborted) giveUp();
-    else signal.addEventListener('abort', giveUp, { once: true });
-  });
-  try {
-    return await Promise.race([work, aborted]);
-  } finally {
-    signal.removeEventListener('abort', giveUp);
   }
 }

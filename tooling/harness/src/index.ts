@@ -1,4 +1,5 @@
 /** Runs the built programs as users run them: for the demonstration, the end-to-end tests and the benchmarks. */
+export { conditionMet, labelsOffered, noNodesLeft, registeredPools } from './conditions.js';
 export {
   exampleConfig,
   type ExampleConfigOptions,
@@ -17,12 +18,3 @@ export {
   type RunningRequestor,
   type Summary,
 } from './python-requestor.js';
-export {
-  conditionMet,
-  labelsOffered,
-  noNodesLeft,
-  registeredPools,
-  Requestor,
-  type FinishedRequest,
-  type HeldNode,
-} from './requestor.js';

@@ -4,8 +4,9 @@ import { existsSync } from 'node:fs';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { freePorts } from '@nodepool/dev-zookeeper';
-import { labelsOffered, noNodesLeft, Program, registeredPools, Requestor } from '@nodepool/harness';
-import { lockRecipe, type ZooKeeper } from '@nodepool/zookeeper';
+import { labelsOffered, noNodesLeft, Program, registeredPools } from '@nodepool/harness';
+import { openRequestor } from '@nodepool/requestor';
+import type { ZooKeeper } from '@nodepool/zookeeper';
 import { run, type CommandOptions } from '../command.js';
 
 export type PackageManager = 'npm' | 'pnpm';
@@ -95,18 +96,15 @@ export class Site {
   /** Asks for nodes, uses them, gives them back, and waits until they are gone. Rejects when the request fails. */
   async request(labels: readonly string[]): Promise<void> {
     const { zooKeeper } = this.meeting;
-    const requestor = new Requestor(zooKeeper, lockRecipe(zooKeeper), 'rehearsal');
-    await requestor.start();
+    const requestor = openRequestor(zooKeeper, { name: 'rehearsal' });
     try {
       await this.launcher.while('fulfils a request', REQUEST_TIMEOUT_MS, async (signal) => {
-        const { id, finished } = await requestor.submit(labels);
-        const request = await finished;
-        if (request.state !== 'fulfilled') throw new Error(`request ${id} failed`);
-        for (const node of await requestor.take(request)) await requestor.giveBack(node);
+        const lease = await requestor.acquire({ labels }, { signal });
+        await lease.return();
         await noNodesLeft(zooKeeper, signal);
       });
     } finally {
-      requestor.stop();
+      await requestor.close();
     }
   }
 
