@@ -13,9 +13,9 @@ import {
 import { newRequestPath, openStore, requestPath, REQUESTS_ROOT } from '@nodepool/store';
 import {
   connect,
+  ensurePath,
   isZooKeeperError,
   lockRecipe,
-  makePath,
   type ClientOptions,
   type ZooKeeper,
 } from '@nodepool/zookeeper';
@@ -189,7 +189,7 @@ export class Requestor {
           return { id, owner: stat.ephemeralOwner };
         } catch (error) {
           attempt.unknown ||= isZooKeeperError(error, 'outcome-unknown');
-          if (isZooKeeperError(error, 'no-node')) await makePath(zooKeeper, REQUESTS_ROOT, { signal });
+          if (isZooKeeperError(error, 'no-node')) await ensurePath(zooKeeper, REQUESTS_ROOT, { signal });
           else await pauseAfter(this.context, error, signal);
         }
       }

@@ -8,5 +8,5 @@ export type { ClientOptions, ClientTlsOptions, Pem } from './client/options.js';
 export { lockRecipe, type LockRecipeOptions, type Locks } from './lock.js';
 export { isContended } from './lock-names.js';
 export { election, type ElectionOptions } from './election.js';
+export { ensurePath } from './ensure-path.js';
 export { cachedTree, type CachedTreeSettings } from './cached-tree.js';
-export { makePath } from './make-path.js';

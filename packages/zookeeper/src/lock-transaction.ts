@@ -4,7 +4,7 @@ import type { CallOptions, Session, TransactionOp, TransactionResult, ZooKeeper 
 import { parentPath } from './client/paths.js';
 import { OutcomeUnknownError, ZooKeeperError } from './errors.js';
 import type { ContenderRemovals } from './held-lock.js';
-import { makePath } from './make-path.js';
+import { ensurePath } from './ensure-path.js';
 
 /** One lock to take. `exists`: whether the directory is thought to be there. */
 interface Attempt {
@@ -141,7 +141,7 @@ class Plan {
 async function correct(zk: ZooKeeper, { lock, because }: Correction, options: CallOptions): Promise<void> {
   if (because === 'no-parent') {
     const parent = parentPath(lock.path);
-    if (parent !== undefined && parent !== '/') await makePath(zk, parent, callOptions(options));
+    if (parent !== undefined && parent !== '/') await ensurePath(zk, parent, callOptions(options));
   }
   lock.exists = because === 'there';
 }

@@ -8,7 +8,7 @@ import { isZooKeeperError, NoNodeError, SessionLostError } from './errors.js';
 import { ContenderLock, ContenderRemovals, findContender, LocksOfSessions } from './held-lock.js';
 import { contenderPrefix, contendersInLine } from './lock-names.js';
 import { tryAcquireLocks } from './lock-transaction.js';
-import { makePath } from './make-path.js';
+import { ensurePath } from './ensure-path.js';
 import type { HeldLock, LockOptions, LockRecipe } from './recipes-api.js';
 import { Patience, untilAborted } from './patience.js';
 import { watchContender } from './contender-watch.js';
@@ -147,7 +147,7 @@ class ZooKeeperLocks implements Locks {
         // Otherwise it went with the session that it was made in.
         if (session?.id === created.stat.ephemeralOwner) return { path: created.path, session };
       } catch (error) {
-        if (isZooKeeperError(error, 'no-node')) await makePath(this.zk, path, options);
+        if (isZooKeeperError(error, 'no-node')) await ensurePath(this.zk, path, options);
         else if (!isZooKeeperError(error, 'outcome-unknown')) throw error;
         else {
           const found = await this.afterUnknownOutcome(path, prefix, before, patience);

@@ -11,7 +11,7 @@ import { NODEPOOL_ROOT, openStore, type Store } from '@nodepool/store';
 import { seededRandom, VirtualClock } from '@nodepool/core/testing';
 import { silentLogger, type JsonObject } from '@nodepool/core';
 import type { ConfigProblem, NodepoolConfig } from '@nodepool/config';
-import { makePath, type ZooKeeper } from '@nodepool/zookeeper';
+import { ensurePath, type ZooKeeper } from '@nodepool/zookeeper';
 import { SimulatedZooKeeperServer } from '@nodepool/zookeeper/simulated';
 
 type PageConfig = Pick<NodepoolConfig, 'providers' | 'brokenProviders' | 'driverPackages' | 'diskImages'>;
@@ -123,7 +123,7 @@ export class PageServer {
   private async write(path: string, record: JsonObject | string, sequential: boolean): Promise<string> {
     const data = Buffer.from(typeof record === 'string' ? record : JSON.stringify(record));
     const whole = `${NODEPOOL_ROOT}/${path}`;
-    await makePath(this.others, whole.slice(0, whole.lastIndexOf('/')));
+    await ensurePath(this.others, whole.slice(0, whole.lastIndexOf('/')));
     const { path: made } = await this.others.create(whole, data, {
       mode: sequential ? 'persistent-sequential' : 'persistent',
     });

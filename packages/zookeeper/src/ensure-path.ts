@@ -1,11 +1,14 @@
-/** Makes a znode together with the parents that it lacks. */
+/** Creates a znode and its missing ancestors (kazoo's `ensure_path`). */
 
 import type { CallOptions, ZooKeeper } from './api.js';
 import { parentPath } from './client/paths.js';
 import { isZooKeeperError } from './errors.js';
 
-/** Makes empty persistent znodes where there are none. What exists already stays as it is. */
-export async function makePath(zk: ZooKeeper, path: string, options: CallOptions = {}): Promise<void> {
+/**
+ * Creates the persistent, empty znode `path` and every missing ancestor. Existing znodes keep their data. Rejects with
+ * the `ZooKeeperError` of the call that failed.
+ */
+export async function ensurePath(zk: ZooKeeper, path: string, options: CallOptions = {}): Promise<void> {
   for (;;) {
     try {
       await zk.create(path, undefined, options);
@@ -14,8 +17,8 @@ export async function makePath(zk: ZooKeeper, path: string, options: CallOptions
       if (isZooKeeperError(error, 'node-exists')) return;
       const parent = parentPath(path);
       if (isZooKeeperError(error, 'no-node') && parent !== undefined && parent !== '/')
-        await makePath(zk, parent, options);
-      // It does not matter which of two attempts made it. An aborted call is of unknown outcome as well.
+        await ensurePath(zk, parent, options);
+      // Creation is idempotent here, so an unknown outcome is retried, unless the caller has aborted.
       else if (!isZooKeeperError(error, 'outcome-unknown') || options.signal?.aborted === true) throw error;
     }
   }
