@@ -50,9 +50,9 @@ describe('a server without the others of its ensemble', () => {
     const strict = client();
     expect(await errorOf(strict.connected({ timeoutMs: 500 }))).toMatchObject({ code: 'timeout' });
 
-    const [lost, next] = [eventOf(zk, 'lost'), eventOf(zk, 'session')];
+    // On a busy machine, other read-only sessions may come between the first one and this.
+    const next = eventOf(zk, 'session', (made) => !made.readOnly);
     await Promise.all([ensemble.restart(0), ensemble.restart(1)]);
-    expect((await lost)[0]).toBe(session);
     const [writable] = await next;
     expect([writable.readOnly, zk.session === writable, session.lost.aborted]).toEqual([false, true, true]);
     expect((await zk.set('/kept', bytes('changed'))).version).toBe(1);
