@@ -1,6 +1,6 @@
 /**
  * The launcher: registers itself, runs one runtime per configured provider, and follows changes of the configuration.
- * What it does is decided below it (`pool-worker.ts`, `deletions.ts`, `upkeep.ts`).
+ * What it does is decided below it (`pool-worker.ts`, `controllers.ts`).
  */
 
 import { isDeepStrictEqual } from 'node:util';
@@ -10,6 +10,8 @@ import { silentMetrics } from '@nodepool/core';
 import type { ComponentData, ComponentHandle } from '@nodepool/store';
 import { CandidatePools } from './requests/candidate-pools.js';
 import { BACKFILL_WINDOW_MS, type LauncherContext, type LauncherOptions } from './context.js';
+import type { Controller } from './controller.js';
+import { createControllers } from './controllers.js';
 import { driverVersions, DriversInUse } from './provider/drivers-in-use.js';
 import type { ProviderActivity } from './diagnostics/activity.js';
 import { LimitMetrics } from './diagnostics/limits.js';
@@ -17,7 +19,6 @@ import { QuotaLedger } from './quota/quota-ledger.js';
 import { ProviderRuntime, type ProvidersShare } from './provider/provider-runtime.js';
 import { RequestScheduler } from './scheduling/request-scheduler.js';
 import { TurnGate } from './quota/turn-gate.js';
-import { Upkeep } from './maintenance/upkeep.js';
 
 /** Labels of all pools about which clouds are asked in one turn of the event loop: a few milliseconds of work. */
 const LABELS_PER_TURN = 50;
@@ -25,7 +26,7 @@ const LABELS_PER_TURN = 50;
 export class Launcher implements ProvidersShare {
   private readonly runtimes = new Map<string, ProviderRuntime>();
   private component: ComponentHandle<ComponentData> | undefined;
-  private upkeep: Upkeep | undefined;
+  private controllers: readonly Controller[] = [];
   /** Configurations are applied one after another. */
   private applying: Promise<void> = Promise.resolve();
   /** The configuration in force. */
@@ -78,7 +79,7 @@ export class Launcher implements ProvidersShare {
       model_api: 0,
       ...(config.driverPackages === undefined ? {} : { drivers: driverVersions(config) }),
     });
-    this.upkeep = new Upkeep(this.context, this.ledger, (provider) => this.runtimes.has(provider));
+    this.controllers = createControllers(this.context, this.ledger, (provider) => this.runtimes.has(provider));
     await this.apply(config);
   }
 
@@ -92,7 +93,8 @@ export class Launcher implements ProvidersShare {
   async stop(): Promise<void> {
     this.stopped = true;
     await this.applying;
-    await Promise.all([this.upkeep?.stop(), ...[...this.runtimes.values()].map((runtime) => runtime.stop())]);
+    const parts = [...this.controllers, ...this.runtimes.values()];
+    await Promise.all(parts.map(async (part) => part.stop()));
     this.scheduler.stop();
     this.candidates.stop();
     await this.component?.close();
@@ -126,7 +128,7 @@ export class Launcher implements ProvidersShare {
       this.runtimes.set(name, new ProviderRuntime(this.context, driver.getProvider(providerConfig), this));
     }
     this.limits.apply(config);
-    this.upkeep?.apply(config);
+    for (const controller of this.controllers) controller.apply?.(config);
   }
 
   private tellDrivers(config: NodepoolConfig): void {

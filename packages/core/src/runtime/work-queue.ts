@@ -58,7 +58,10 @@ export interface WorkQueueOptions<K> {
   readonly name: (key: K) => string;
   /** Log fields of a key. */
   readonly about?: (key: K) => LogFields;
-  /** Brings reality in line with what is wanted for the key, judging by the present state alone. A rejection is retried. */
+  /**
+   * Brings reality in line with what is wanted for the key, judging by the present state alone: if the key came too early for
+   * something, the result says when to reconcile it again. A rejection is retried.
+   */
   readonly reconcile: (key: K, run: Reconciliation) => Promise<Reconciled>;
   readonly backOff?: BackOffLimits;
   /** Keys reconciled at the same time, the longest due first. Default: all that are due. */

@@ -1,48 +1,53 @@
 /**
- * Deletes the nodes of one provider: in the cloud, then in ZooKeeper. Woken by changes of records; a deletion that the
- * cloud refuses is tried again for ever, with back-off, one by one, holding up no other.
+ * Deletes the nodes of one provider: in the cloud, then in ZooKeeper. Reacts to changes of records. A deletion that the cloud
+ * refuses is retried for ever, with back-off, and delays no other.
  */
 
 import { setMaxListeners } from 'node:events';
 import {
-  Slots,
+  backOffMs,
   errorCodeOf,
   linkSignals,
   reasonOf,
   sleep,
+  Slots,
+  WorkQueue,
   type Call,
+  type LogFields,
   type Node,
   type NodeCleanup,
   type Provider,
-  type Timer,
+  type Reconciled,
+  type Retry,
 } from '@nodepool/core';
 import { LostOwnershipError, type NodeEntry, type NodeHandle } from '@nodepool/store';
 import { isToBeDeleted, isUnfinished } from './deletable-nodes.js';
 import { type LauncherContext, unixSeconds } from '../context.js';
+import type { Controller } from '../controller.js';
 import { driverCall } from '../driver-call.js';
 import { nodeFields } from '../diagnostics/record-fields.js';
 
-/** First and longest wait between attempts, milliseconds; how long one attempt may take. */
-const BACK_OFF_MS = { first: 1000, longest: 60_000 } as const;
+/** Time limit of one attempt, milliseconds. */
 const ATTEMPT_TIMEOUT_MS = 600_000;
 /** Nodes that are being locked at a time: a thousand that come back at once shall not take the memory of a thousand. */
 const LOCKING = 32;
 
-interface BlockedNode {
-  /** The paths of the foreign znodes. */
-  readonly reason: string;
-  readonly failures: number;
-  /** Undefined while it is tried again. */
-  readonly retry: Timer | undefined;
+/** Foreign znodes below the record of a node keep it from being removed. */
+class ForeignZnodesError extends Error {
+  constructor(readonly paths: readonly string[]) {
+    super(`there are foreign znodes below it: ${paths.join(', ')}`);
+    this.name = 'ForeignZnodesError';
+  }
 }
 
-export class Deletions {
-  private readonly inProgress = new Set<string>();
+export class Deletions implements Controller {
+  /** By node. */
+  private readonly queue: WorkQueue<string>;
   private readonly locking = new Slots(LOCKING);
-  /** Nodes whose records cannot be removed because of foreign znodes below them. */
-  private readonly blocked = new Map<string, BlockedNode>();
+  /** What keeps records from being removed, as it was logged, by node. */
+  private readonly blocked = new Map<string, string>();
   private readonly unsubscribe: (() => void)[];
-  /** Aborts when the session is in doubt: the locks may be somebody else's from then on, until it is confirmed again. */
+  /** Aborts when the session is in doubt: other programs may have the locks from then on, until it is confirmed again. */
   private doubt = doubtOfSession();
 
   constructor(
@@ -52,10 +57,17 @@ export class Deletions {
     private readonly signal: AbortSignal,
   ) {
     const { store } = context;
+    this.queue = new WorkQueue({
+      ...context,
+      name: (id) => `delete node ${id}`,
+      about: (id) => this.about(id),
+      reconcile: (id) => this.reconcile(id),
+      onFailure: (id, error, retry) => this.failed(id, error, retry),
+    });
     this.unsubscribe = [
       store.nodes.onChange(({ id, after }) => {
         if (after !== undefined) this.consider(after);
-        else this.unblock(id);
+        else this.forget(id);
       }),
       // What is to be done with a node can depend on the request that it was made for.
       store.requests.onChange(({ id, after }) => {
@@ -75,57 +87,65 @@ export class Deletions {
     if (store.complete) this.considerAll();
   }
 
-  /** Number of deletions in progress. */
-  get size(): number {
-    return this.inProgress.size;
-  }
-
   /** Nodes whose deletion is in progress. */
   ids(): readonly string[] {
-    return [...this.inProgress];
+    return [...this.queue.runningKeys];
   }
 
   stop(): void {
     for (const unsubscribe of this.unsubscribe) unsubscribe();
-    for (const id of [...this.blocked.keys()]) this.unblock(id);
+    this.queue.close();
   }
 
   private considerAll(): void {
-    for (const entry of [...this.context.store.nodes.ofProvider(this.provider.config.name)]) this.consider(entry);
+    for (const entry of this.context.store.nodes.ofProvider(this.provider.config.name)) this.consider(entry);
   }
 
   private consider(entry: NodeEntry): void {
-    const { store, tasks } = this.context;
-    if (entry.node.provider !== this.provider.config.name || this.signal.aborted || !store.complete) return;
-    if (this.inProgress.has(entry.id) || this.blocked.get(entry.id)?.retry !== undefined) return;
-    if (!isToBeDeleted(entry, store, this.provider.config)) return;
-    this.inProgress.add(entry.id);
-    tasks.run(
-      `delete node ${entry.id}`,
-      async () => {
-        try {
-          await this.delete(entry);
-        } catch (error) {
-          if (this.signal.aborted) return;
-          this.reconsiderLater(entry.id);
-          throw error;
-        } finally {
-          this.inProgress.delete(entry.id);
-        }
-        // It may have changed while we were at it without getting its lock.
-        const now = store.nodes.get(entry.id);
-        if (now !== undefined && now.version !== entry.version) this.consider(now);
-      },
-      { ...nodeFields(store, entry), provider: this.provider.config.name },
-    );
+    if (this.isDue(entry)) this.queue.add(entry.id);
   }
 
-  /** After a failure that says nothing about when to try again. */
-  private reconsiderLater(nodeId: string): void {
-    this.context.clock.schedule(BACK_OFF_MS.longest, () => {
-      const entry = this.context.store.nodes.get(nodeId);
-      if (entry !== undefined) this.consider(entry);
-    });
+  private forget(id: string): void {
+    this.blocked.delete(id);
+    this.queue.remove(id);
+  }
+
+  private isDue(entry: NodeEntry): boolean {
+    const { store } = this.context;
+    const { config } = this.provider;
+    if (entry.node.provider !== config.name || this.signal.aborted || !store.complete) return false;
+    return isToBeDeleted(entry, store, config);
+  }
+
+  private async reconcile(id: string): Promise<Reconciled> {
+    const entry = this.context.store.nodes.get(id);
+    if (entry !== undefined && this.isDue(entry)) await this.delete(entry);
+    return 'done';
+  }
+
+  /** Reports each cause that blocks a record once. */
+  private failed(id: string, error: unknown, retry: Retry | undefined): void {
+    if (this.signal.aborted) return;
+    const { log } = this.context;
+    const fields = { ...this.about(id), failures: retry?.failures, seconds: retry && retry.waitMs / 1000 };
+    if (!(error instanceof ForeignZnodesError)) {
+      log.error('The deletion of a node failed; it is tried again', error, fields);
+      return;
+    }
+    if (this.blocked.get(id) === error.message) return;
+    this.blocked.set(id, error.message);
+    const message = 'The record of a node cannot be removed: remove the foreign znodes below it';
+    log.warn(message, { ...this.about(id), paths: error.paths });
+    this.decided(id, 'cannot remove its record', error.message);
+  }
+
+  private about(id: string): LogFields {
+    const { store } = this.context;
+    const entry = store.nodes.get(id);
+    return {
+      ...(entry === undefined ? { node_id: id } : nodeFields(store, entry)),
+      provider: this.provider.config.name,
+    };
   }
 
   private async delete(entry: NodeEntry): Promise<void> {
@@ -136,25 +156,29 @@ export class Deletions {
       provider: this.provider.config.name,
     });
     log.info('Deleting node', { was: entry.node.state });
-    this.decided(entry, 'deletes it', `it was ${entry.node.state}`);
+    this.decided(entry.id, 'deletes it', `it was ${entry.node.state}`);
+    let isGone: boolean;
     try {
-      if (!(await this.deleteUntilGone(handle))) {
-        await this.blockIfForeign(handle);
-        return;
-      }
-      log.info('Deleted node');
-      this.provider.nodeDeletedNotification?.(handle.node);
+      isGone = await this.deleteUntilGone(handle);
     } catch (error) {
       if (handle.lock.lost.aborted || error instanceof LostOwnershipError) {
         const failure = { code: errorCodeOf(error), reason: reasonOf(error) };
         log.warn('Gave up the deletion: the node is not ours any more', failure);
-      } else if (!this.signal.aborted) {
-        throw error;
+        return;
       }
+      if (this.signal.aborted) return;
+      throw error;
     } finally {
       // Also after another program wrote without the lock: ours would keep every launcher from trying again.
       await handle.lock.release();
     }
+    if (isGone) {
+      log.info('Deleted node');
+      this.provider.nodeDeletedNotification?.(handle.node);
+      return;
+    }
+    const paths = await this.context.store.nodes.foreignBelow(entry.id, { signal: this.signal });
+    if (paths.length > 0) throw new ForeignZnodesError(paths);
   }
 
   /** Locks the node if it still is to be deleted. */
@@ -178,34 +202,6 @@ export class Deletions {
     return now !== undefined && isToBeDeleted(now, store, this.provider.config);
   }
 
-  /** Retries later, with back-off, if foreign znodes below the record keep it from being removed; logs each cause once. */
-  private async blockIfForeign({ id, node }: NodeHandle): Promise<void> {
-    const { store, clock, log } = this.context;
-    const foreign = await store.nodes.foreignBelow(id, { signal: this.signal });
-    if (foreign.length === 0) return;
-    const before = this.blocked.get(id);
-    const reason = foreign.join(', ');
-    const failures = before?.reason === reason ? before.failures + 1 : 0;
-    const waitMs = Math.min(BACK_OFF_MS.first * 2 ** failures, BACK_OFF_MS.longest);
-    if (failures === 0) {
-      const message = 'The record of a node cannot be removed: remove the foreign znodes below it';
-      log.warn(message, { node_id: id, provider: this.provider.config.name, paths: foreign });
-      this.decided({ id, node }, 'cannot remove its record', `there are foreign znodes below it: ${reason}`);
-    }
-    const retry = clock.schedule(waitMs, () => {
-      this.blocked.set(id, { reason, failures, retry: undefined });
-      const entry = store.nodes.get(id);
-      if (entry === undefined) this.unblock(id);
-      else this.consider(entry);
-    });
-    this.blocked.set(id, { reason, failures, retry });
-  }
-
-  private unblock(id: string): void {
-    this.blocked.get(id)?.retry?.cancel();
-    this.blocked.delete(id);
-  }
-
   /**
    * Returns once the cloud has confirmed that nothing of the node is left: true if its record is removed, false if it is
    * `deleted` and stays.
@@ -220,31 +216,28 @@ export class Deletions {
   }
 
   private async keepDeleting(handle: NodeHandle, signal: AbortSignal): Promise<boolean> {
-    const { clock, log } = this.context;
+    const { clock, random, log } = this.context;
     const provider = this.provider.config.name;
-    for (let failures = 0; ; failures += 1) {
+    for (let failures = 1; ; failures += 1) {
       signal.throwIfAborted();
       try {
         await this.deleteInCloud(handle, signal);
         return await handle.remove();
       } catch (error) {
         if (signal.aborted || error instanceof LostOwnershipError) throw error;
-        const waitMs = Math.min(BACK_OFF_MS.first * 2 ** failures, BACK_OFF_MS.longest);
+        const waitMs = backOffMs(failures, error, random);
         const fields = { ...nodeFields(this.context.store, handle), provider, seconds: waitMs / 1000, error };
         log.warn('Deleting a node failed; it is tried again', fields);
-        this.decided(
-          handle,
-          'deletion failed; it is tried again',
-          error instanceof Error ? error.message : String(error),
-        );
+        this.decided(handle.id, 'deletion failed; it is tried again', reasonOf(error));
         await sleep(clock, waitMs, signal);
         await this.context.store.zooKeeper.connected({ signal });
       }
     }
   }
 
-  private decided({ id, node }: Pick<NodeEntry, 'id' | 'node'>, what: string, reason: string): void {
-    this.context.decisions.record('node', id, `${this.provider.config.name}/${node.pool ?? ''}`, what, reason);
+  private decided(id: string, what: string, reason: string): void {
+    const pool = this.context.store.nodes.get(id)?.node.pool ?? '';
+    this.context.decisions.record('node', id, `${this.provider.config.name}/${pool}`, what, reason);
   }
 
   private async deleteInCloud(handle: NodeHandle, signal: AbortSignal): Promise<void> {

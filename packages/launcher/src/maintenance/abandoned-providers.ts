@@ -4,36 +4,44 @@
  */
 
 import type { NodeEntry } from '@nodepool/store';
-import type { Timer } from '@nodepool/core';
+import { Emitter, WorkQueue, type Reconciled } from '@nodepool/core';
 import type { LauncherContext } from '../context.js';
+import type { Controller } from '../controller.js';
 
 /** A launcher that starts again, or serves a changed provider anew, is back by then. */
 const GRACE_MS = 60_000;
 
-export class AbandonedProviders {
+export class AbandonedProviders implements Controller {
   private readonly abandoned = new Set<string>();
-  /** Providers without a pool, until that has been so for a while. */
-  private readonly missing = new Map<string, Timer>();
+  /** By provider. Those without a pool are pending, until that has been so for a while. */
+  private readonly queue: WorkQueue<string>;
   private served = new Set<string>();
   private readonly unsubscribe: (() => void)[];
-  private readonly listeners = new Set<(provider: string) => void>();
+  private readonly changes: Emitter<string>;
 
   constructor(
     private readonly context: LauncherContext,
     /** Whether a provider is configured here: then it is served as soon as that is possible. */
     private readonly isConfigured: (provider: string) => boolean,
   ) {
-    const { store } = context;
+    const { store, log } = context;
+    this.changes = new Emitter((error) => log.error('A listener to abandoned providers failed', error));
+    this.queue = new WorkQueue({
+      ...context,
+      name: (provider) => `report the abandoned provider ${provider}`,
+      about: (provider) => ({ provider }),
+      reconcile: (provider) => Promise.resolve(this.report(provider)),
+    });
     this.unsubscribe = [
       store.nodes.onChange(({ after }) => {
         if (after !== undefined) this.consider(after);
       }),
       store.components.onChange(() => this.updateServed()),
       store.onComplete((complete) => {
-        if (complete) this.considerAll();
+        if (complete) this.apply();
       }),
     ];
-    this.considerAll();
+    this.apply();
   }
 
   /** Whether there are nodes of the provider, but has been nobody to serve it for a while. */
@@ -43,11 +51,11 @@ export class AbandonedProviders {
 
   /** Called when `isAbandoned` says something else of a provider. */
   onChange(listener: (provider: string) => void): void {
-    this.listeners.add(listener);
+    this.changes.on(listener);
   }
 
   /** To be called when `isConfigured` says something else. */
-  considerAll(): void {
+  apply(): void {
     if (!this.context.store.complete) return;
     this.updateServed();
     for (const entry of this.context.store.nodes.all()) this.consider(entry);
@@ -55,8 +63,7 @@ export class AbandonedProviders {
 
   stop(): void {
     for (const unsubscribe of this.unsubscribe) unsubscribe();
-    for (const timer of this.missing.values()) timer.cancel();
-    this.missing.clear();
+    this.queue.close();
   }
 
   private updateServed(): void {
@@ -74,35 +81,27 @@ export class AbandonedProviders {
 
   private consider({ node: { provider } }: NodeEntry): void {
     if (provider === null || this.served.has(provider)) return;
-    if (this.missing.has(provider) || this.abandoned.has(provider) || !this.context.store.complete) return;
-    const timer = this.context.clock.schedule(GRACE_MS, () => {
-      this.missing.delete(provider);
-      this.report(provider);
-    });
-    this.missing.set(provider, timer);
+    if (this.abandoned.has(provider) || !this.context.store.complete) return;
+    this.queue.add(provider, GRACE_MS);
   }
 
   private isServed(provider: string): void {
-    this.missing.get(provider)?.cancel();
-    this.missing.delete(provider);
-    if (this.abandoned.delete(provider)) this.tell(provider);
+    this.queue.remove(provider);
+    if (this.abandoned.delete(provider)) this.changes.emit(provider);
   }
 
-  private report(provider: string): void {
+  private report(provider: string): Reconciled {
     const { store, log } = this.context;
-    if (!store.complete || this.isConfigured(provider)) return;
+    if (!store.complete || this.isConfigured(provider)) return 'done';
     const count = [...store.nodes.ofProvider(provider)].length;
-    if (count === 0) return;
+    if (count === 0) return 'done';
     this.abandoned.add(provider);
     log.warn(
       'Nobody serves the provider of these nodes, so they are left alone: configure it again to have them deleted, ' +
         'or remove what is known of it with "nodepool erase"',
       { provider, nodes: count },
     );
-    this.tell(provider);
-  }
-
-  private tell(provider: string): void {
-    for (const listener of this.listeners) listener(provider);
+    this.changes.emit(provider);
+    return 'done';
   }
 }

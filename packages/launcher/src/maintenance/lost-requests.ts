@@ -10,8 +10,9 @@ import {
   type NodeHandle,
   type RequestEntry,
 } from '@nodepool/store';
-import { TimerQueue, type Timer } from '@nodepool/core';
+import { WorkQueue, type Reconciled } from '@nodepool/core';
 import type { LauncherContext } from '../context.js';
+import type { Controller } from '../controller.js';
 import type { QuotaLedger } from '../quota/quota-ledger.js';
 import { isUnfinished } from '../deletion/deletable-nodes.js';
 
@@ -20,69 +21,64 @@ const PATIENCE_MS = 60_000;
 /** So long, if launches of it could be gone on with: a pool that has not done that by then never will. */
 const LAST_PATIENCE_MS = 300_000;
 
-export class LostRequests {
-  private readonly timers: TimerQueue;
-  private readonly lost = new Map<string, { readonly since: number; readonly timer: Timer }>();
+export class LostRequests implements Controller {
+  /** By request. */
+  private readonly queue: WorkQueue<string>;
+  /** When requests were lost, `Clock.monotonic` milliseconds. */
+  private readonly lostSince = new Map<string, number>();
   private readonly unsubscribe: (() => void)[];
 
   constructor(
     private readonly context: LauncherContext,
     private readonly ledger: QuotaLedger,
   ) {
-    this.timers = new TimerQueue(context.clock);
     const { store } = context;
+    this.queue = new WorkQueue({
+      ...context,
+      name: (id) => `put lost request ${id} back`,
+      about: (id) => ({ node_request_id: id }),
+      reconcile: (id) => this.reconcile(id),
+    });
     this.unsubscribe = [
       store.requests.onChange(({ id, after }) => this.consider(id, after)),
       store.onComplete((complete) => {
-        if (complete) this.considerAll();
+        if (complete) this.addAll();
       }),
     ];
-    if (store.complete) this.considerAll();
+    if (store.complete) this.addAll();
   }
 
   stop(): void {
     for (const unsubscribe of this.unsubscribe) unsubscribe();
-    for (const { timer } of this.lost.values()) timer.cancel();
-    this.lost.clear();
+    this.queue.close();
   }
 
-  private considerAll(): void {
-    for (const entry of [...this.context.store.requests.inState('pending')]) this.consider(entry.id, entry);
+  private addAll(): void {
+    for (const entry of this.context.store.requests.inState('pending')) this.consider(entry.id, entry);
   }
 
   private consider(id: string, entry: RequestEntry | undefined): void {
-    if (isLost(entry)) {
-      if (!this.lost.has(id)) this.wait(id, this.context.clock.monotonic());
-      return;
+    if (!isLost(entry)) {
+      this.lostSince.delete(id);
+      this.queue.remove(id);
+    } else if (!this.lostSince.has(id)) {
+      this.lostSince.set(id, this.context.clock.monotonic());
+      this.queue.add(id, PATIENCE_MS);
     }
-    this.lost.get(id)?.timer.cancel();
-    this.lost.delete(id);
   }
 
-  private wait(id: string, since: number): void {
-    const timer = this.timers.schedule(this.context.clock.monotonic() + PATIENCE_MS, () => {
-      this.lost.delete(id);
-      this.giveUpWaiting(id, since);
-    });
-    this.lost.set(id, { since, timer });
-  }
-
-  private giveUpWaiting(id: string, since: number): void {
-    const { store, tasks, log, clock } = this.context;
+  private async reconcile(id: string): Promise<Reconciled> {
+    const { store, clock } = this.context;
     const entry = store.requests.get(id);
-    if (!isLost(entry)) return;
-    this.wait(id, since);
-    if (!store.complete || !store.components.complete) return;
+    const since = this.lostSince.get(id);
+    if (!isLost(entry) || since === undefined) return 'done';
+    const again = { requeueAfterMs: PATIENCE_MS };
+    if (!store.complete || !store.components.complete) return again;
     // To put it back would throw their launches away.
     const begun = store.nodes.allocatedTo(id).some((node) => this.hasPool(node) && isUnfinished(node.node));
-    if (begun && clock.monotonic() - since < LAST_PATIENCE_MS) return;
-    tasks.run(`put lost request ${id} back`, async () => {
-      try {
-        await this.putBack(entry);
-      } catch (error) {
-        log.warn('A lost request could not be put back; it is tried again', { node_request_id: id, error });
-      }
-    });
+    if (begun && clock.monotonic() - since < LAST_PATIENCE_MS) return again;
+    await this.putBack(entry);
+    return again;
   }
 
   private hasPool({ node }: NodeEntry): boolean {

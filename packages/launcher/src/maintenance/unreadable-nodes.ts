@@ -5,9 +5,10 @@
  */
 
 import { nodeLockPath } from '@nodepool/store';
-import type { Timer } from '@nodepool/core';
+import { WorkQueue } from '@nodepool/core';
 import { isZooKeeperError, type TransactionOp } from '@nodepool/zookeeper';
 import type { LauncherContext } from '../context.js';
+import type { Controller } from '../controller.js';
 
 /** Unreadable records are no news to anybody; so it is looked for them once in a while. */
 const INTERVAL_MS = 60_000;
@@ -19,51 +20,47 @@ interface EmptyRecord {
   readonly czxid: bigint;
 }
 
-export class UnreadableNodes {
-  private timer: Timer;
+/** The only key: all records are looked at together. */
+const RECORDS = 'records';
+
+export class UnreadableNodes implements Controller {
+  private readonly queue: WorkQueue<typeof RECORDS>;
   private empty: ReadonlyMap<string, EmptyRecord> = new Map();
-  private readonly stopping = new AbortController();
 
   constructor(private readonly context: LauncherContext) {
-    this.timer = this.schedule();
+    this.queue = new WorkQueue({
+      ...context,
+      name: () => 'remove empty node records',
+      backOff: { firstMs: INTERVAL_MS, longestMs: INTERVAL_MS },
+      reconcile: async (_records, { signal }) => {
+        await this.look(signal);
+        return { requeueAfterMs: INTERVAL_MS };
+      },
+    });
+    this.queue.add(RECORDS, INTERVAL_MS);
   }
 
   stop(): void {
-    this.stopping.abort(new Error('the launcher is stopped'));
-    this.timer.cancel();
+    this.queue.abort(new Error('the launcher is stopped'));
   }
 
-  private schedule(): Timer {
-    return this.context.clock.schedule(INTERVAL_MS, () => {
-      const { store, tasks } = this.context;
-      const paths = store.complete ? Array.from(store.nodes.corrupt(), ({ path }) => path) : [];
-      if (paths.length > 0) tasks.run('remove empty node records', () => this.look(paths));
-      else this.empty = new Map();
-      this.timer = this.schedule();
-    });
-  }
-
-  private async look(paths: readonly string[]): Promise<void> {
+  private async look(signal: AbortSignal): Promise<void> {
+    const { store } = this.context;
     const found = new Map<string, EmptyRecord>();
-    try {
-      for (const path of paths) {
-        const record = await this.readEmpty(path);
-        if (record === undefined) continue;
-        const seen = this.empty.get(path);
-        if (seen?.czxid === record.czxid && seen.version === record.version) await this.remove(path, record);
-        else found.set(path, record);
-      }
-      this.empty = found;
-    } catch (error) {
-      if (this.stopping.signal.aborted) return;
-      this.context.log.warn('Empty node records could not be removed; it is tried again', { error });
+    for (const { path } of store.complete ? [...store.nodes.corrupt()] : []) {
+      const record = await this.readEmpty(path, signal);
+      if (record === undefined) continue;
+      const seen = this.empty.get(path);
+      if (seen?.czxid === record.czxid && seen.version === record.version) await this.remove(path, record, signal);
+      else found.set(path, record);
     }
+    this.empty = found;
   }
 
   /** Undefined when it is gone, or not empty. */
-  private async readEmpty(path: string): Promise<EmptyRecord | undefined> {
+  private async readEmpty(path: string, signal: AbortSignal): Promise<EmptyRecord | undefined> {
     try {
-      const { data, stat } = await this.context.store.zooKeeper.get(path, { signal: this.stopping.signal });
+      const { data, stat } = await this.context.store.zooKeeper.get(path, { signal });
       return data.length > 0 ? undefined : { version: stat.version, czxid: stat.czxid };
     } catch (error) {
       if (isZooKeeperError(error, 'no-node')) return undefined;
@@ -72,9 +69,8 @@ export class UnreadableNodes {
   }
 
   /** Nothing is removed from below anybody: a lock that is contended for is not empty, so that its removal fails. */
-  private async remove(path: string, { version }: EmptyRecord): Promise<void> {
+  private async remove(path: string, { version }: EmptyRecord, signal: AbortSignal): Promise<void> {
     const { store, log } = this.context;
-    const { signal } = this.stopping;
     const lock = nodeLockPath(path.slice(path.lastIndexOf('/') + 1));
     const hasLock = (await store.zooKeeper.exists(lock, { signal })) !== undefined;
     const ops: TransactionOp[] = [{ type: 'delete', path, version }];

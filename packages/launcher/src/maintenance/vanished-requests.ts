@@ -1,24 +1,29 @@
 /** Ready nodes that are allocated to a request which no longer exists are free again. */
 
+import { WorkQueue, type Reconciled } from '@nodepool/core';
 import type { NodeEntry } from '@nodepool/store';
 import type { LauncherContext } from '../context.js';
+import type { Controller } from '../controller.js';
 import type { QuotaLedger } from '../quota/quota-ledger.js';
 
-/** After a failure that says nothing about when to try again. */
-const RETRY_MS = 60_000;
-
-export class VanishedRequests {
+export class VanishedRequests implements Controller {
+  /** By node. */
+  private readonly queue: WorkQueue<string>;
   private readonly unsubscribe: (() => void)[];
-  private readonly inProgress = new Set<string>();
-  private stopped = false;
 
   constructor(
     private readonly context: LauncherContext,
     private readonly ledger: QuotaLedger,
-    /** Whether nodes of this provider are ours to care for. */
+    /** Returns true if this launcher serves the provider. */
     private readonly serves: (provider: string) => boolean,
   ) {
     const { store } = context;
+    this.queue = new WorkQueue({
+      ...context,
+      name: (id) => `deallocate node ${id}`,
+      about: (id) => ({ node_id: id, node_request_id: store.nodes.get(id)?.node.allocated_to }),
+      reconcile: (id) => this.reconcile(id),
+    });
     this.unsubscribe = [
       store.requests.onChange(({ id, after }) => {
         if (after !== undefined) return;
@@ -28,44 +33,46 @@ export class VanishedRequests {
         if (after !== undefined) this.consider(after);
       }),
       store.onComplete((complete) => {
-        if (complete) this.considerAll();
+        if (complete) this.apply();
       }),
     ];
-    if (store.complete) this.considerAll();
+    if (store.complete) this.apply();
+  }
+
+  /** Reconciles all nodes: this launcher may serve more of them than before. */
+  apply(): void {
+    for (const entry of this.context.store.nodes.inState('ready')) this.consider(entry);
   }
 
   stop(): void {
-    this.stopped = true;
     for (const unsubscribe of this.unsubscribe) unsubscribe();
-  }
-
-  /** To be called when there may be more nodes to care for than before. */
-  considerAll(): void {
-    for (const entry of [...this.context.store.nodes.inState('ready')]) this.consider(entry);
+    this.queue.close();
   }
 
   private consider(entry: NodeEntry): void {
-    const { store, tasks, log, clock } = this.context;
-    const { state, allocated_to: requestId, provider } = entry.node;
-    if (state !== 'ready' || entry.locked || requestId === null || !store.complete || this.stopped) return;
-    if (provider === null || !this.serves(provider) || store.requests.get(requestId) !== undefined) return;
-    if (this.inProgress.has(entry.id)) return;
-    this.inProgress.add(entry.id);
-    tasks.run(`deallocate node ${entry.id}`, async () => {
-      try {
-        // The cache of requests and that of nodes are two: only a fresh read tells that the request is gone.
-        if ((await store.requests.read(requestId)) !== undefined) return;
-        const handle = await store.nodes.tryLock(entry.id, { from: entry, change: this.ledger.freeing(entry.node) });
-        if (handle === undefined) return;
-        await handle.release();
-        log.info('Deallocated a ready node whose request is gone', { node_id: entry.id, node_request_id: requestId });
-      } catch (error) {
-        const fields = { node_id: entry.id, node_request_id: requestId, error };
-        log.warn('A node whose request is gone could not be deallocated; it is tried again', fields);
-        clock.schedule(RETRY_MS, () => this.considerAll(), { background: true });
-      } finally {
-        this.inProgress.delete(entry.id);
-      }
-    });
+    if (this.vanishedRequest(entry) !== undefined) this.queue.add(entry.id);
+  }
+
+  /** Returns the request of a ready node that this launcher serves, if the cache does not know it. */
+  private vanishedRequest({ node, locked }: NodeEntry): string | undefined {
+    const { store } = this.context;
+    const { state, allocated_to: requestId, provider } = node;
+    if (state !== 'ready' || locked || requestId === null || !store.complete) return undefined;
+    if (provider === null || !this.serves(provider) || store.requests.get(requestId) !== undefined) return undefined;
+    return requestId;
+  }
+
+  private async reconcile(id: string): Promise<Reconciled> {
+    const { store, log } = this.context;
+    const entry = store.nodes.get(id);
+    const requestId = entry && this.vanishedRequest(entry);
+    if (entry === undefined || requestId === undefined) return 'done';
+    // The cache of requests and that of nodes are two: only a fresh read tells that the request is gone.
+    if ((await store.requests.read(requestId)) !== undefined) return 'done';
+    const handle = await store.nodes.tryLock(id, { from: entry, change: this.ledger.freeing(entry.node) });
+    if (handle === undefined) return 'done';
+    await handle.release();
+    log.info('Deallocated a ready node whose request is gone', { node_id: id, node_request_id: requestId });
+    return 'done';
   }
 }

@@ -5,16 +5,18 @@
 
 import { election, type Election, type LockRecipe } from '@nodepool/zookeeper';
 import { ELECTIONS_ROOT, REQUESTS_ROOT } from '@nodepool/store';
-import { MIN_READY_REQUESTOR, type Timer } from '@nodepool/core';
+import { backOffMs, MIN_READY_REQUESTOR, type Reconciled } from '@nodepool/core';
 import { type LauncherContext, unixSeconds } from '../context.js';
 
 /** Requests to keep nodes ready come after everybody else's. */
 const PRIORITY = 900;
-/** First and longest wait after the label could not be served, milliseconds. */
-const BACK_OFF_MS = { first: 5000, longest: 60_000 } as const;
+/** Wait after the label could not be served, milliseconds. */
+const BACK_OFF = { firstMs: 5000, longestMs: 60_000 } as const;
 
 /** What is known of the label beyond itself. */
 export interface LabelSituation {
+  /** Reconciles the label. */
+  requeue(): void;
   /** Nodes that are there or have been asked for. */
   supply(): number;
   /** An `event_id` by which a request is known as ours. */
@@ -25,13 +27,11 @@ export interface LabelSituation {
 
 export class MinReadyLabel {
   private readonly election: Election;
-  /** While we are the ones who ask for nodes of the label. */
+  /** Aborts when another launcher keeps nodes of the label ready; undefined while one does. */
   private term: AbortSignal | undefined;
-  /** Requests that are being put. */
-  private ordering = 0;
   private failures = 0;
-  private backOff: Timer | undefined;
-  private woken = false;
+  /** `Clock.monotonic` milliseconds before which no node is requested, because the label could not be served. */
+  private backOffUntil = -Infinity;
 
   constructor(
     private readonly context: LauncherContext,
@@ -50,31 +50,19 @@ export class MinReadyLabel {
     this.election.run((term) => this.elected(term));
   }
 
-  /** To be called when the configured number may have changed. */
+  /** Follows another `min-ready`. */
   setMinReady(minReady: number): void {
     this.minReady = minReady;
     this.retry();
   }
 
-  /** To be called when anything may have changed that the decision depends on. Decides after all that came with it. */
-  wake(): void {
-    if (this.woken || this.term === undefined) return;
-    this.woken = true;
-    queueMicrotask(() => {
-      this.woken = false;
-      this.decide();
-    });
-  }
-
-  /** Nobody could serve a request for the label. It is not tried again at once. */
+  /** A request for the label was declined. Nodes are requested again after a while. */
   declined(): void {
-    if (this.backOff !== undefined || this.term === undefined) return;
-    const waitMs = Math.min(BACK_OFF_MS.first * 2 ** this.failures, BACK_OFF_MS.longest);
+    const { clock, random } = this.context;
+    if (this.isBackingOff || this.term === undefined) return;
     this.failures += 1;
-    this.backOff = this.context.clock.schedule(waitMs, () => {
-      this.backOff = undefined;
-      this.wake();
-    });
+    this.backOffUntil = clock.monotonic() + backOffMs(this.failures, undefined, random, BACK_OFF);
+    this.situation.requeue();
   }
 
   /** A request for the label was served. */
@@ -82,18 +70,30 @@ export class MinReadyLabel {
     this.failures = 0;
   }
 
-  /** There is reason to believe that the label can be served (again). */
+  /** There is reason to believe that the label can be served again. */
   retry(): void {
     this.failures = 0;
-    this.endBackOff();
-    this.wake();
+    this.backOffUntil = -Infinity;
+    this.situation.requeue();
   }
 
-  /** Gives the office up. */
+  /** Leaves the label to other launchers. */
   async stop(): Promise<void> {
     this.term = undefined;
-    this.endBackOff();
     await this.election.close();
+  }
+
+  /** Requests the nodes that are missing, or withdraws requests for nodes that are too many. */
+  async reconcile(): Promise<Reconciled> {
+    const { store } = this.context;
+    if (this.term === undefined || !store.complete || !store.components.complete) return 'done';
+    const missing = this.minReady - this.situation.supply();
+    if (missing < 0) this.situation.withdraw(-missing);
+    if (missing <= 0) return 'done';
+    const obstacle = this.obstacle();
+    this.explain(missing, obstacle);
+    if (obstacle === undefined) await this.order(missing, this.term);
+    return this.isBackingOff ? { requeueAfterMs: this.backOffUntil - this.context.clock.monotonic() } : 'done';
   }
 
   private async elected(term: AbortSignal): Promise<void> {
@@ -102,32 +102,22 @@ export class MinReadyLabel {
     if (term.aborted) return;
     this.term = term;
     term.addEventListener('abort', () => this.lost(term), { once: true });
+    this.backOffUntil = -Infinity;
     this.context.log.debug('This launcher keeps nodes of the label ready', { label: this.label });
-    this.wake();
+    this.situation.requeue();
   }
 
   private lost(term: AbortSignal): void {
-    if (this.term !== term) return;
-    this.term = undefined;
-    this.endBackOff();
+    if (this.term === term) this.term = undefined;
   }
 
-  private decide(): void {
-    const { store } = this.context;
-    if (this.term === undefined || !store.complete || !store.components.complete) return;
-    const missing = this.minReady - this.situation.supply() - this.ordering;
-    if (missing > 0) {
-      const obstacle = this.obstacle();
-      this.explain(missing, obstacle);
-      if (obstacle === undefined) this.order(missing, this.term);
-    } else if (missing < 0 && this.ordering === 0) {
-      this.situation.withdraw(-missing);
-    }
+  private get isBackingOff(): boolean {
+    return this.backOffUntil > this.context.clock.monotonic();
   }
 
-  /** Why it makes no sense to ask for a node now. */
+  /** Returns why it makes no sense to request a node now; undefined if it does. */
   private obstacle(): string | undefined {
-    if (this.backOff !== undefined) return 'the label could not be served a while ago';
+    if (this.isBackingOff) return 'the label could not be served a while ago';
     for (const pool of this.context.store.components.pools()) {
       if (!pool.paused && pool.supported_labels.includes(this.label)) return undefined;
     }
@@ -140,12 +130,9 @@ export class MinReadyLabel {
     this.context.decisions.record('label', this.label, 'min-ready', what, reason);
   }
 
-  private order(count: number, term: AbortSignal): void {
+  private async order(count: number, term: AbortSignal): Promise<void> {
     this.context.log.info('Asking for nodes to keep ready', { label: this.label, count });
-    for (let i = 0; i < count; i += 1) {
-      this.ordering += 1;
-      this.context.tasks.run(`ask for a node of label ${this.label} to keep ready`, () => this.submit(term));
-    }
+    await Promise.all(Array.from({ length: count }, () => this.submit(term)));
   }
 
   private async submit(term: AbortSignal): Promise<void> {
@@ -169,20 +156,12 @@ export class MinReadyLabel {
         { priority: PRIORITY, ephemeral: true, signal: term },
       );
     } catch (error) {
-      // The office is lost, with the session or in stopping: so is the request, or somebody else counts it.
+      // The office is lost, with the session or in stopping: so is the request, or another launcher counts it.
       if (term.aborted) return;
       this.context.log.warn('Asking for a node to keep ready failed; it is tried again', { label: this.label, error });
-      // It may be there all the same: the caches will tell until then.
+      // The request may exist all the same; the caches know by the end of the back-off.
       this.declined();
-    } finally {
-      this.ordering -= 1;
-      this.wake();
     }
-  }
-
-  private endBackOff(): void {
-    this.backOff?.cancel();
-    this.backOff = undefined;
   }
 }
 

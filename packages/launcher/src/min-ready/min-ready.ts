@@ -3,18 +3,26 @@
  * and of the lowest priority. What is taken is asked for again at once.
  */
 
-import { MIN_READY_REQUESTOR } from '@nodepool/core';
+import { MIN_READY_REQUESTOR, WorkQueue, type Reconciled } from '@nodepool/core';
 import type { Change, ComponentEntry, PoolComponentData, RequestEntry } from '@nodepool/store';
 import type { NodepoolConfig } from '@nodepool/config';
 import { lockRecipe, type LockRecipe } from '@nodepool/zookeeper';
 import type { LauncherContext } from '../context.js';
+import type { Controller } from '../controller.js';
 import { MinReadyLabel } from './min-ready-label.js';
 import { MinReadySupply } from './min-ready-supply.js';
 
 /** Digits by which the event ids of this process begin: enough that no other's do. */
 const MARK_LENGTH = 16;
 
-export class MinReady {
+/** Knows which providers no launcher serves any more: their nodes are of no use. */
+interface ProviderUse {
+  isAbandoned(provider: string): boolean;
+  /** Calls the listener when `isAbandoned` of a provider changes. */
+  onChange(listener: (provider: string) => void): void;
+}
+
+export class MinReady implements Controller {
   private readonly labels = new Map<string, MinReadyLabel>();
   private readonly supply: MinReadySupply;
   private readonly locks: LockRecipe;
@@ -23,14 +31,28 @@ export class MinReady {
   private labelsOfImages = new Map<string, readonly string[]>();
   private readonly unsubscribe: (() => void)[];
   private readonly ending = new Set<Promise<void>>();
-  private readonly removing = new Set<string>();
+  /** By label. */
+  private readonly queue: WorkQueue<string>;
+  /** Requests to remove. */
+  private readonly removals: WorkQueue<string>;
 
   constructor(
     private readonly context: LauncherContext,
-    /** Whether nobody serves this provider any more. */
-    isAbandoned: (provider: string) => boolean,
+    abandoned: ProviderUse,
   ) {
     const { store, random, clock, hostname, log } = context;
+    this.queue = new WorkQueue({
+      ...context,
+      name: (label) => `keep nodes of label ${label} ready`,
+      about: (label) => ({ label }),
+      reconcile: async (label) => (await this.labels.get(label)?.reconcile()) ?? 'done',
+    });
+    this.removals = new WorkQueue({
+      ...context,
+      name: (id) => `remove request ${id}`,
+      about: (id) => ({ node_request_id: id }),
+      reconcile: (id) => this.removeRequest(id),
+    });
     this.mark = random.uuidHex().slice(0, MARK_LENGTH);
     this.locks = lockRecipe(store.zooKeeper, {
       random,
@@ -38,7 +60,9 @@ export class MinReady {
       identifier: hostname,
       onWarning: (error) => log.warn('An election could not be left yet; it is tried again', { error }),
     });
-    this.supply = new MinReadySupply(store, isAbandoned, (label) => this.labels.get(label)?.wake());
+    const isAbandoned = abandoned.isAbandoned.bind(abandoned);
+    this.supply = new MinReadySupply(store, isAbandoned, (label) => this.requeue(label));
+    abandoned.onChange((provider) => this.supply.providerChanged(provider));
     this.unsubscribe = [
       store.requests.onChange(({ after }) => {
         if (after !== undefined) this.consider(after);
@@ -59,6 +83,7 @@ export class MinReady {
     for (const [label, keeper] of this.labels) {
       if (wanted.has(label)) continue;
       this.labels.delete(label);
+      this.queue.remove(label);
       this.withdraw(label, Infinity);
       this.end(keeper);
     }
@@ -70,22 +95,20 @@ export class MinReady {
     this.labelsOfImages = labelsOfImages(config);
   }
 
-  /** To be called when a provider becomes abandoned or is served again. */
-  providerChanged(provider: string): void {
-    this.supply.providerChanged(provider);
-  }
-
   /** Leaves it to other launchers. */
   async stop(): Promise<void> {
     for (const unsubscribe of this.unsubscribe) unsubscribe();
     this.supply.close();
     for (const keeper of this.labels.values()) this.end(keeper);
     this.labels.clear();
+    this.queue.close();
+    this.removals.close();
     await Promise.all(this.ending);
   }
 
   private keeper(label: string, minReady: number): MinReadyLabel {
     const situation = {
+      requeue: () => this.requeue(label),
       supply: () => this.supply.of(label),
       newEventId: () => this.mark + this.context.random.uuidHex().slice(MARK_LENGTH),
       withdraw: (count: number) => this.withdraw(label, count),
@@ -98,11 +121,15 @@ export class MinReady {
     this.ending.add(ended);
   }
 
+  private requeue(label: string): void {
+    if (this.labels.has(label)) this.queue.add(label);
+  }
+
   private reconsider(): void {
     for (const state of ['fulfilled', 'failed'] as const) {
       for (const entry of [...this.context.store.requests.inState(state)]) this.consider(entry);
     }
-    for (const keeper of this.labels.values()) keeper.wake();
+    for (const label of this.labels.keys()) this.requeue(label);
   }
 
   private consider(entry: RequestEntry): void {
@@ -136,19 +163,14 @@ export class MinReady {
   }
 
   private remove(requestId: string): void {
-    if (this.removing.has(requestId)) return;
-    this.removing.add(requestId);
-    this.context.tasks.run(`remove request ${requestId}`, async () => {
-      try {
-        await this.context.store.requests.remove(requestId);
-      } catch (error) {
-        // With the session it goes by itself; else it is tried again when ZooKeeper is there again.
-        const fields = { node_request_id: requestId, error };
-        this.context.log.warn('A request for a node to keep ready could not be removed yet', fields);
-      } finally {
-        this.removing.delete(requestId);
-      }
-    });
+    if (!this.removals.has(requestId)) this.removals.add(requestId);
+  }
+
+  private async removeRequest(id: string): Promise<Reconciled> {
+    const { requests } = this.context.store;
+    // A request that a pool has accepted since it was to be withdrawn is not in the way.
+    if (requests.get(id)?.request.state !== 'pending') await requests.remove(id);
+    return 'done';
   }
 }
 

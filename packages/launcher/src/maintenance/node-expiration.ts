@@ -1,72 +1,82 @@
 /**
  * Nodes that have been ready for longer than their label's `max-ready-age`, or held for longer than their
- * `hold_expiration` or `max-hold-age`, are to be deleted. Each waits for its own moment; nothing looks at all of them.
+ * `hold_expiration` or `max-hold-age`, are to be deleted. Each is reconciled when it expires; nothing looks at all of them.
  */
 
-import { TimerQueue, type Node, type Timer } from '@nodepool/core';
+import { WorkQueue, type Node, type Reconciled } from '@nodepool/core';
 import type { NodeEntry } from '@nodepool/store';
 import type { NodepoolConfig } from '@nodepool/config';
 import type { LauncherContext } from '../context.js';
+import type { Controller } from '../controller.js';
 
-/** After a failure that says nothing about when to try again; and when somebody else was faster but the node is still there. */
+/** When another program was faster but the node is still there, the node is reconciled again after this time. */
 const RETRY_MS = 60_000;
 
-export class NodeAges {
-  private readonly timers: TimerQueue;
-  private readonly waiting = new Map<string, { readonly due: number; readonly timer: Timer }>();
+export class NodeExpiration implements Controller {
+  /** By node. */
+  private readonly queue: WorkQueue<string>;
   private readonly unsubscribe: (() => void)[];
   private limits: Pick<NodepoolConfig, 'labels' | 'maxHoldAgeMs'> = { labels: new Map(), maxHoldAgeMs: Infinity };
 
   constructor(
     private readonly context: LauncherContext,
-    /** Whether nodes of this provider are ours to care for. */
+    /** Returns true if this launcher serves the provider. */
     private readonly serves: (provider: string) => boolean,
   ) {
-    this.timers = new TimerQueue(context.clock);
     const { store } = context;
+    this.queue = new WorkQueue({
+      ...context,
+      name: (id) => `delete node ${id} for its age`,
+      about: (id) => ({ node_id: id }),
+      reconcile: (id) => this.reconcile(id),
+    });
     this.unsubscribe = [
-      store.nodes.onChange(({ id, after }) => this.consider(id, after)),
+      store.nodes.onChange(({ id, after }) => this.schedule(id, after)),
       store.onComplete((complete) => {
-        if (complete) this.considerAll();
+        if (complete) this.addAll();
       }),
     ];
   }
 
-  /** Goes on with another configuration. */
+  /** Follows another configuration. */
   apply(config: NodepoolConfig): void {
     this.limits = config;
-    this.considerAll();
+    this.addAll();
   }
 
   stop(): void {
     for (const unsubscribe of this.unsubscribe) unsubscribe();
-    for (const { timer } of this.waiting.values()) timer.cancel();
-    this.waiting.clear();
+    this.queue.close();
   }
 
-  private considerAll(): void {
+  private addAll(): void {
     const { nodes } = this.context.store;
     for (const state of ['ready', 'hold'] as const) {
-      for (const entry of [...nodes.inState(state)]) this.consider(entry.id, entry);
+      for (const entry of nodes.inState(state)) this.schedule(entry.id, entry);
     }
   }
 
-  private consider(id: string, entry: NodeEntry | undefined): void {
-    const due = entry === undefined || !this.isOurs(entry) ? Infinity : this.expiry(entry.node);
-    const waiting = this.waiting.get(id);
-    if (waiting?.due === due) return;
-    waiting?.timer.cancel();
-    this.waiting.delete(id);
-    if (due !== Infinity) this.wait(id, due, due - this.context.clock.now());
+  /** Reconciles the node when it expires. */
+  private schedule(id: string, entry: NodeEntry | undefined): void {
+    const leftMs = this.leftMs(entry);
+    if (leftMs === Infinity) this.queue.remove(id);
+    else this.queue.add(id, leftMs);
   }
 
-  /** `due` by the wall clock, which may have jumped until then: it is looked at again. */
-  private wait(id: string, due: number, delayMs: number): void {
-    const timer = this.timers.schedule(this.context.clock.monotonic() + Math.max(delayMs, 0), () => {
-      this.waiting.delete(id);
-      this.expire(id);
-    });
-    this.waiting.set(id, { due, timer });
+  private async reconcile(id: string): Promise<Reconciled> {
+    const entry = this.context.store.nodes.get(id);
+    const leftMs = this.leftMs(entry);
+    // Everything is added again once the records are complete.
+    if (entry === undefined || leftMs === Infinity || !this.context.store.complete) return 'done';
+    // A change of the wall clock or of the limits can move the expiry.
+    if (leftMs > 0) return { requeueAfterMs: leftMs };
+    await this.markForDeletion(entry);
+    return { requeueAfterMs: RETRY_MS };
+  }
+
+  /** Returns the milliseconds until the node expires; `Infinity` if it never does, or not by this launcher. */
+  private leftMs(entry: NodeEntry | undefined): number {
+    return entry === undefined || !this.isOurs(entry) ? Infinity : this.expiry(entry.node) - this.context.clock.now();
   }
 
   private isOurs({ node, locked }: NodeEntry): boolean {
@@ -84,26 +94,6 @@ export class NodeAges {
     let age = Infinity;
     for (const label of type) age = Math.min(age, this.limits.labels.get(label)?.maxReadyAgeMs ?? Infinity);
     return age;
-  }
-
-  private expire(id: string): void {
-    const { store, tasks, clock, log } = this.context;
-    const entry = store.nodes.get(id);
-    // Incomplete, it is considered again when it is not any more.
-    if (entry === undefined || !store.complete) return;
-    if (!this.isOurs(entry) || this.expiry(entry.node) > clock.now()) {
-      this.consider(id, entry);
-      return;
-    }
-    // Until the change shows, or else the next attempt.
-    this.wait(id, this.expiry(entry.node), RETRY_MS);
-    tasks.run(`delete node ${id} for its age`, async () => {
-      try {
-        await this.markForDeletion(entry);
-      } catch (error) {
-        log.warn('A node that is too old could not be marked for deletion; it is tried again', { node_id: id, error });
-      }
-    });
   }
 
   private async markForDeletion(entry: NodeEntry): Promise<void> {

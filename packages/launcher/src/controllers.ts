@@ -1,0 +1,34 @@
+/**
+ * The controllers of the launcher. Each brings one thing in line with the configuration and the records, from a work queue.
+ * A provider that runs has two of its own, which `ProviderRuntime` starts: `Deletions` and the search for leaked resources.
+ * Requests are not among them: pools admit, schedule and fulfil them.
+ */
+
+import type { LauncherContext } from './context.js';
+import type { Controller } from './controller.js';
+import { AbandonedProviders } from './maintenance/abandoned-providers.js';
+import { LostRequests } from './maintenance/lost-requests.js';
+import { NodeExpiration } from './maintenance/node-expiration.js';
+import { OrphanedLocks } from './maintenance/orphaned-locks.js';
+import { UnreadableNodes } from './maintenance/unreadable-nodes.js';
+import { VanishedRequests } from './maintenance/vanished-requests.js';
+import { MinReady } from './min-ready/min-ready.js';
+import type { QuotaLedger } from './quota/quota-ledger.js';
+
+/** Creates the controllers of a launcher. `serves` returns true if it serves the provider. */
+export function createControllers(
+  context: LauncherContext,
+  ledger: QuotaLedger,
+  serves: (provider: string) => boolean,
+): readonly Controller[] {
+  const abandoned = new AbandonedProviders(context, serves);
+  return [
+    abandoned,
+    new NodeExpiration(context, serves),
+    new VanishedRequests(context, ledger, serves),
+    new LostRequests(context, ledger),
+    new OrphanedLocks(context),
+    new UnreadableNodes(context),
+    new MinReady(context, abandoned),
+  ];
+}
