@@ -3,6 +3,7 @@ import { existsSync } from 'node:fs';
 import js from '@eslint/js';
 import tseslint from 'typescript-eslint';
 import { importDirection } from './tooling/eslint/import-direction.mjs';
+import { CHECKED_PACKAGES, plainEnglish } from './tooling/eslint/plain-english.mjs';
 
 const inPackage = !existsSync('pnpm-workspace.yaml');
 
@@ -28,7 +29,7 @@ export default tseslint.config(
   tseslint.configs.strictTypeChecked,
   {
     languageOptions: { parserOptions: inPackage ? { projectService: true } : projects(ROOT_PROJECTS) },
-    plugins: { nodepool: { rules: { 'import-direction': importDirection } } },
+    plugins: { nodepool: { rules: { 'import-direction': importDirection, 'plain-english': plainEnglish } } },
     rules: {
       'nodepool/import-direction': 'error',
       '@typescript-eslint/consistent-type-imports': 'error',
@@ -45,6 +46,10 @@ export default tseslint.config(
         { name: 'setInterval', message: 'Use a Clock.' },
       ],
     },
+  },
+  {
+    files: CHECKED_PACKAGES.map((folder) => `${folder}/**/*.ts`),
+    rules: { 'nodepool/plain-english': 'error' },
   },
   {
     files: ['**/test/**/*.ts'],

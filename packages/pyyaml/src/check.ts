@@ -1,13 +1,13 @@
-/** The rules that a parsed text has to keep beyond the grammar. Prepares the mappings for the library's conversion to values. */
+/** Checks a parsed text beyond its grammar, and prepares its mappings for the library's conversion to values. */
 
 import { isAlias, isMap, isScalar, isSeq, type Alias, type Node, type YAMLMap } from 'yaml';
 import { asNode, isMergeKey, keyText, mergePairs, spanOf, type Span, type YamlPath } from './document.js';
 import type { YamlProblem } from './problem.js';
 import { fitsTag } from './scalar-tags.js';
 
-/** Number of values, those behind aliases counted each time. A large site's file has a few thousand. */
+/** Limit of values per document; a value behind an alias counts each time. A large site's file has a few thousand. */
 const MAX_VALUES = 250_000;
-/** Levels of values, those behind aliases included. */
+/** Limit of nested values, those behind aliases included. */
 const MAX_DEPTH = 400;
 const COLLECTION_TAGS = new Set(['!', 'tag:yaml.org,2002:map', 'tag:yaml.org,2002:seq']);
 
@@ -69,7 +69,7 @@ export class DocumentCheck {
       const key = this.checkKey(keyNode, map, path);
       if (key === undefined) continue;
       if (isScalar(keyNode)) {
-        // The library would use the resolved value, e.g. 8 for the key `010`, and merge the value of the key `!!str <<`.
+        // The library would use the resolved value, e.g. 8 for the key `010`, and would merge at the key `!!str <<`.
         keyNode.value = key;
         keyNode.type = 'QUOTE_DOUBLE';
       }
@@ -94,8 +94,8 @@ export class DocumentCheck {
       }
       return extent;
     });
-    // PyYAML puts merged keys before the mapping's own, and gives precedence to the last of several merge keys; the library
-    // puts them where the merge key is, and gives precedence to the first.
+    // PyYAML puts merged keys first, and the last merge key takes precedence. The library puts them at the merge key's
+    // place, and the first takes precedence.
     if (pairs.length > 0) map.items = [...pairs.reverse(), ...map.items.filter((pair) => !isMergeKey(pair.key))];
     return extents;
   }
@@ -137,7 +137,7 @@ export class DocumentCheck {
     }
   }
 
-  /** Adds a problem after which there is no value. */
+  /** Adds a problem that leaves the document without a value. */
   private refuse(span: Span, path: YamlPath, expected: string, found: string, hint?: string): void {
     this.add(span, path, expected, found, hint);
     this.fatal = true;

@@ -22,7 +22,7 @@ export interface Span {
 /** Keys and indexes from the top, e.g. `['providers', 0, 'name']`. */
 export type YamlPath = readonly (string | number)[];
 
-/** The place of a value in the text. A list's entries have no key of their own: `key` equals `value` there. */
+/** The place of a value in the text. List entries have no key, so their `key` equals `value`. */
 export interface YamlPlace {
   readonly key: Span;
   readonly value: Span;
@@ -36,8 +36,11 @@ export class YamlDocument {
   ) {}
 
   /**
-   * Returns the place of the value at `path`, through aliases and merge keys, and how many steps of the path exist: if
-   * `depth` is less than the length of `path`, the place is that of the innermost existing part.
+   * Returns the place of the value at `path`, through aliases and merge keys, and the number of existing steps
+   * (`depth`). If a step is missing, the place is that of the innermost existing value.
+   *
+   * @example
+   * document.locate(['providers', 0, 'rate']).place.value; // { start: 42, end: 45 }
    */
   locate(path: YamlPath): { readonly place: YamlPlace; readonly depth: number } {
     let node = this.resolve(this.document.contents);
@@ -55,7 +58,7 @@ export class YamlDocument {
     return { place, depth: path.length };
   }
 
-  /** Returns the path of the scalar, key or value, that contains the offset; undefined if none does. */
+  /** Returns the path of the scalar (key or value) at the offset, or undefined if there is none. */
   pathAt(offset: number): YamlPath | undefined {
     const path: (string | number)[] = [];
     let node: Node | null = this.document.contents;
@@ -118,7 +121,7 @@ function contains(node: Node | null, offset: number): boolean {
   return start <= offset && offset < end;
 }
 
-/** Returns the pairs of a mapping whose key is `<<`, in the order in which their values take precedence. */
+/** Returns the pairs with the key `<<`, highest precedence first. */
 export function mergePairs(map: YAMLMap): Pair[] {
   return map.items.filter((pair) => isMergeKey(pair.key));
 }
@@ -127,7 +130,7 @@ export function isMergeKey(key: unknown): boolean {
   return isScalar(key) && typeof key.value === 'symbol';
 }
 
-/** Returns a scalar key as it is written; undefined for an empty one and for collections. */
+/** Returns a scalar key as it is written, or undefined if the key is empty or a collection. */
 export function keyText(key: Node | null): string | undefined {
   if (!isScalar(key) || key.source === undefined) return undefined;
   return key.source === '' && key.type === 'PLAIN' ? undefined : key.source;

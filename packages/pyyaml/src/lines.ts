@@ -1,6 +1,6 @@
 import { LineCounter } from 'yaml';
 
-/** Line and column, both from 1. */
+/** Line and column, both counted from 1. */
 export interface LinePosition {
   readonly line: number;
   readonly column: number;

@@ -1,13 +1,13 @@
 import { CST } from 'yaml';
 
-/** Columns of indentation count as levels, so this is generous. */
+/** Limit of levels. Generous, because each column of indentation counts as one. */
 const MAX_DEPTH = 200;
-/** Tokens that the lexer puts between the parts of the text. */
+/** Tokens that the lexer inserts; they are not in the text. */
 const CONTROL: ReadonlySet<string> = new Set([CST.DOCUMENT, CST.FLOW_END, CST.SCALAR]);
 
 /**
- * The depth of nesting at the place that a lexer has reached. To be asked about each token before the parser gets it: the
- * parser recurses, and a text of nothing but `[` would end the process.
+ * Counts the depth of nesting while a lexer reads. Each token must pass `accepts` before the parser receives it,
+ * because the parser recurses: a text of nothing but `[` would exhaust the stack.
  */
 export class NestingDepth {
   private flow = 0;
@@ -20,7 +20,7 @@ export class NestingDepth {
     return this.reached;
   }
 
-  /** Takes the next token. Returns false, staying before it, if it is nested deeper than any configuration. */
+  /** Advances over the next token. Returns false, without advancing, if the token is nested too deeply. */
   accepts(token: string): boolean {
     if (!this.isScalar && CONTROL.has(token)) {
       this.isScalar = token === CST.SCALAR;

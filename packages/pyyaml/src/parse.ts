@@ -6,17 +6,17 @@ import type { YamlProblem } from './problem.js';
 import { scalarTags } from './scalar-tags.js';
 
 export interface ParsedYaml {
-  /** Undefined if the text has no usable value; set beside problems that concern parts of the text only. */
+  /** Undefined if the text has no usable value. A problem of one part leaves the document usable. */
   readonly document: YamlDocument | undefined;
   readonly problems: readonly YamlProblem[];
 }
 
-/** Number of tokens that are parsed in one part. */
+/** Number of tokens that are parsed between two pauses. */
 const PART = 10_000;
 
 /**
- * Parses one YAML document. Never throws for what is in the text, however hostile: a text that is nested too deeply, or
- * whose aliases multiply, is a problem. Unlike PyYAML it refuses duplicate keys, and reads every key as it is written.
+ * Parses one YAML document. Never throws: every fault of the text, deep nesting and multiplying aliases included, is a
+ * problem of the result. Unlike PyYAML it refuses duplicate keys, and reads every key as it is written.
  */
 export function parseYaml(text: string): ParsedYaml {
   const parts = parseInParts(text);
@@ -25,7 +25,7 @@ export function parseYaml(text: string): ParsedYaml {
   return part.value;
 }
 
-/** Parses as `parseYaml` does, in parts: a large text does not hold up its process. Awaits `pause` after each part. */
+/** Parses as `parseYaml` does, and awaits `pause` after each part so that a large text does not block the process. */
 export async function parseYamlInParts(text: string, pause: () => Promise<void>): Promise<ParsedYaml> {
   const parts = parseInParts(text);
   let part = parts.next();
@@ -73,7 +73,7 @@ function compose(tokens: readonly CST.Token[], text: string): Document.Parsed {
     resolveKnownTags: false,
   });
   const [document, second] = composer.compose(tokens, true, text.length);
-  if (document === undefined) throw new Error('the composer made no document, although it has to');
+  if (document === undefined) throw new Error('the YAML composer returned no document');
   if (second !== undefined) {
     const [start, end] = second.range;
     document.errors.push(new YAMLParseError([start, end], 'MULTIPLE_DOCS', 'Source contains multiple documents'));
@@ -99,12 +99,12 @@ const INDENTATION_CODES = new Set<string>([
 /** Reports the first error only: the ones that follow are nearly always its consequences. */
 function syntaxProblem(text: string, { code, message, pos }: YAMLError): YamlProblem {
   const hint = INDENTATION_CODES.has(code) ? 'check the indentation of this line and of those before it' : undefined;
-  // Behind a colon the library quotes the text, which may be a secret.
+  // After a colon the library quotes the text, which may be a secret.
   const reason = message.replace(/: .*$/s, '');
   return problemAt(firstContent(text, pos[0]), 'valid YAML', `an error: ${reason}`, hint);
 }
 
-/** Returns the offset of the first content at or after `offset`: an error reported at blanks or comments is in what follows. */
+/** Returns the offset of the first content at or after `offset`: an error at blanks or comments belongs to it. */
 function firstContent(text: string, offset: number): number {
   const blank = /(?:\s+|#[^\n]*\n)*/y;
   blank.lastIndex = offset;

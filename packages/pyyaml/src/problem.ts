@@ -1,6 +1,6 @@
 import type { Span, YamlPath } from './document.js';
 
-/** A reason why a text cannot be used as it is, at its place. Contains none of the text's values. */
+/** A fault of a text and its place. Quotes no values of the text, which may be secrets. */
 export interface YamlProblem {
   readonly span: Span;
   /** Keys and indexes from the top; empty for the text as a whole. */

@@ -1,6 +1,6 @@
 /**
- * Scalars as PyYAML's resolver and constructor read them (YAML 1.1 with exceptions): `yes` is a boolean, `0755` is octal,
- * `1:30` is 90, and `1e3`, `08` and `y` are strings. Two deliberate differences: dates stay strings, and so do integers
+ * Reads scalars as PyYAML's resolver and constructor do (YAML 1.1 with exceptions): `yes` is a boolean, `0755` is
+ * octal, `1:30` is 90, and `1e3`, `08` and `y` are strings. Unlike in PyYAML, dates stay strings, and so do integers
  * that a JavaScript number cannot hold exactly.
  */
 
@@ -30,7 +30,7 @@ function floatOf(text: string): number {
   return unsigned === '.nan' ? NaN : sign * sexagesimal(unsigned);
 }
 
-/** Returns the value of parts separated by colons in base 60; of a single part its own. */
+/** Returns the value of digits in base 60, separated by colons. */
 function sexagesimal(unsigned: string): number {
   return unsigned.split(':').reduce((sum, part) => sum * 60 + Number(part), 0);
 }

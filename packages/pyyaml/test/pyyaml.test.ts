@@ -4,7 +4,7 @@ import { LineIndex, parseYaml, parseYamlInParts, type YamlValue } from '../src/i
 
 const PYTHON = '/usr/bin/python3';
 
-/** Returns what PyYAML itself makes of the texts: values as JSON with special floats spelt out, or null if it refuses. */
+/** Returns PyYAML's results: values as JSON with special floats spelt out, or null if PyYAML refuses the text. */
 function readByPyYaml(texts: readonly string[]): unknown[] {
   const program = `
 import json, math, sys, yaml
@@ -221,7 +221,7 @@ test('a large text is parsed in parts of bounded size, with the same result', as
   expect(parsed.problems).toEqual([]);
   expect(parsed.document?.value).toEqual(parseYaml(text).document?.value);
   expect(parsed.document?.locate([1999, 'rate'])).toEqual(parseYaml(text).document?.locate([1999, 'rate']));
-  // Each entry has more than ten tokens: names, values, blanks, brackets, colons, commas. Three pauses follow the tokens.
+  // Each entry has more than ten tokens. Three pauses follow the last token.
   expect(pauses).toBeGreaterThanOrEqual(2 + 3);
 });
 

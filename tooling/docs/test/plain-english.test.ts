@@ -1,0 +1,122 @@
+/** The check of the English of comments, messages and pages finds what it should, and checks the finished pages. */
+
+import { execFileSync } from 'node:child_process';
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { expect, it } from '@jest/globals';
+import { REPOSITORY } from '../src/repository.js';
+
+interface Finding {
+  readonly index: number;
+  readonly found: string;
+}
+
+const MODULE = join(REPOSITORY, 'tooling', 'eslint', 'plain-english.mjs');
+
+/** Evaluates an expression that uses the exports of the module, in a process of its own: jest loads no ES modules. */
+function evaluate(expression: string, input: unknown = null): unknown {
+  const program = `
+    import * as english from ${JSON.stringify(pathToFileURL(MODULE).href)};
+    import { readFileSync } from 'node:fs';
+    import { Linter } from 'eslint';
+    const input = JSON.parse(readFileSync(0, 'utf8'));
+    process.stdout.write(JSON.stringify(${expression}));`;
+  const options = { cwd: REPOSITORY, input: JSON.stringify(input), encoding: 'utf8' } as const;
+  return JSON.parse(execFileSync(process.execPath, ['--input-type=module', '-e', program], options));
+}
+
+function foundIn(texts: readonly string[], check: 'findings' | 'markdownFindings' = 'findings'): string[][] {
+  const results = evaluate(`input.map((text) => english.${check}(text))`, texts) as Finding[][];
+  return results.map((each) => each.map(({ found }) => found));
+}
+
+it('finds sentences without a subject, unnamed actors and unusual verbs', () => {
+  expect(
+    foundIn([
+      'What is dear to read. Whether it is held.',
+      'Deletes the znode. That of a parent stays.\n\nOf the server.',
+      'False: what is below it has changed.',
+      'Somebody removed it, and nobody is told.',
+      'Used by others, lends it a hand, lets it go.',
+      'A list\n- For so long it waits, by which it is gone.',
+    ]),
+  ).toEqual([
+    ['What', 'Whether'],
+    ['That', 'Of'],
+    ['False:'],
+    ['Somebody', 'nobody', 'told'],
+    ['by others', 'lends it a hand', 'lets it go'],
+    ['For so long', 'by which', 'is gone'],
+  ]);
+});
+
+it('accepts plain sentences, questions and code', () => {
+  const texts = [
+    'Returns true if the lock is held. The others are skipped.',
+    'What is a lease? A node that a requestor holds.',
+    'Sets `Whether` and `somebody`, e.g. That of the server.',
+    'It lasts so long that what happened is logged, off the record.',
+  ];
+  expect(foundIn(texts)).toEqual([[], [], [], []]);
+});
+
+it('checks prose and tables of Markdown, but not headings, code and links', () => {
+  const page = [
+    '# What it does',
+    '',
+    'Of use. See [this](https://nobody.example).',
+    '',
+    '```',
+    'Whoever',
+    '```',
+    '',
+    '| What | Who |',
+    '| ---- | --- |',
+    '| a    | Whether it is so |',
+  ].join('\n');
+  expect(foundIn([page], 'markdownFindings')).toEqual([['Of', 'Whether']]);
+});
+
+it('reports comments, messages of errors and of loggers, and long lines with their places', () => {
+  const source = [
+    '/**',
+    ' * Deletes it.',
+    ' * What stays is said elsewhere.',
+    ' */',
+    'const one = new TypeError(`lost: somebody removed ${name}`);',
+    "logger.warn('others wait');",
+    "call('somebody');",
+    `// ${'long '.repeat(30)}`,
+    '// It is',
+    '// gone.',
+  ].join('\n');
+  const messages = evaluate(
+    `new Linter().verify(input, {
+      plugins: { nodepool: { rules: { 'plain-english': english.plainEnglish } } },
+      rules: { 'nodepool/plain-english': 'error' },
+    }).map(({ line, column, message }) => [line, column, message.split(':')[0]])`,
+    source,
+  );
+  expect(messages).toEqual([
+    [3, 4, '"What"'],
+    [5, 27, '"somebody"'],
+    [6, 13, '"others wait"'],
+    [8, 121, 'The comment has more than 120 columns'],
+    [9, 7, '"is gone"'],
+  ]);
+});
+
+it('the pages on the list of the check pass it', () => {
+  const { CHECKED_PACKAGES: folders, CHECKED_PAGES: pages } = evaluate('english') as Record<string, string[]>;
+  const files = [
+    ...(folders ?? []).map((folder) => join(folder, 'README.md')).filter((file) => existsSync(join(REPOSITORY, file))),
+    ...(pages ?? []).map((page) => join('docs', page)),
+  ];
+  expect(files).not.toEqual([]);
+  const found = foundIn(
+    files.map((file) => readFileSync(join(REPOSITORY, file), 'utf8')),
+    'markdownFindings',
+  );
+  expect(files.map((file, index) => [file, found[index]])).toEqual(files.map((file) => [file, []]));
+});
