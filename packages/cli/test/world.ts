@@ -3,7 +3,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { openStore, type PoolComponentData, type Store } from '@nodepool/store';
-import { seededRandom, VirtualClock } from '@nodepool/core/testing';
+import { nodeDataWith, seededRandom, VirtualClock } from '@nodepool/core/testing';
 import type { ImageBuild, ImageBuildData, ImageUpload, ImageUploadData, NodeData } from '@nodepool/core';
 import { SimulatedZooKeeperServer } from '@nodepool/zookeeper/simulated';
 import type { ZooKeeper } from '@nodepool/zookeeper';
@@ -205,44 +205,10 @@ export class World {
   }
 }
 
-function nodeData(data: Partial<NodeData>): NodeData {
-  return {
-    state: 'ready',
-    state_time: 0,
-    created_time: null,
-    provider: 'cloud',
-    pool: 'main',
-    launcher: null,
-    type: ['small'],
-    allocated_to: null,
-    external_id: 'server-1',
-    hostname: null,
-    cloud: null,
-    region: null,
-    az: null,
-    host_id: null,
-    interface_ip: null,
-    public_ipv4: '192.0.2.7',
-    private_ipv4: null,
-    public_ipv6: null,
-    connection_type: 'ssh',
-    connection_port: 22,
-    username: 'zuul',
-    python_path: null,
-    shell_type: null,
-    host_keys: [],
-    image_id: null,
-    attributes: null,
-    resources: null,
-    slot: null,
-    driver_data: null,
-    tenant_name: null,
-    requestor: null,
-    comment: null,
-    hold_job: null,
-    hold_expiration: null,
-    user_data: null,
-    progress: null,
-    ...data,
-  };
+function nodeData(facts: Partial<NodeData>): NodeData {
+  return nodeDataWith({
+    ...{ provider: 'cloud', pool: 'main', type: ['small'], external_id: 'server-1', public_ipv4: '192.0.2.7' },
+    ...{ connection_type: 'ssh', connection_port: 22, username: 'zuul' },
+    ...facts,
+  });
 }

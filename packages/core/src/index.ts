@@ -42,7 +42,7 @@ export * from './driver/task-manager.js';
 export * from './driver/task-queue.js';
 export * from './driver/base-task-manager-provider.js';
 export * from './driver/rate-limiter.js';
-export { RequestTemplate, TemplateError } from './driver/request-template.js';
+export { RequestTemplate, requestTemplatesAt, TemplateError } from './driver/request-template.js';
 export { externalIdKey, IndexedListing } from './driver/state-machine/listing.js';
 export { GuardedCalls } from './driver/state-machine/guarded-calls.js';
 export * from './driver/state-machine/attempt-lookup.js';

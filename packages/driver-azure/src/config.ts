@@ -6,10 +6,9 @@ import {
   loadCommonProvider,
   numberAt,
   objectAt,
-  RequestTemplate,
+  requestTemplatesAt,
   stringAt,
   stringsAt,
-  TemplateError,
   textsAt,
   type JsonObject,
   type LabelConfig,
@@ -17,6 +16,7 @@ import {
   type PoolConfig,
   type ProviderConfig,
   type ProviderConfigContext,
+  type RequestTemplate,
 } from '@nodepool/core';
 import { DEFAULTS } from './schema.js';
 
@@ -162,7 +162,7 @@ function loadLabel(label: LabelConfig, source: LabelSource, context: ProviderCon
     password,
     generatePassword,
     tags: checkedTags(section, problem),
-    dynamicTags: templates(section, path, context),
+    dynamicTags: requestTemplatesAt(section, 'dynamic-tags', path, context),
     userData: encoded(section, 'user-data', problem),
     customData: encoded(section, 'custom-data', problem),
     volumeSize: numberAt(section, 'volume-size'),
@@ -239,26 +239,6 @@ function checkedTags(section: JsonObject, problem: Problem): Readonly<Record<str
     if (value.length > TAG_MAX) problem(['tags', name], `at most ${TAG_MAX} characters, as the value of a tag`);
   }
   return tags;
-}
-
-function templates(
-  section: JsonObject,
-  path: LabelSource['path'],
-  context: ProviderConfigContext,
-): ReadonlyMap<string, RequestTemplate> {
-  const parsed = new Map<string, RequestTemplate>();
-  for (const [key, text] of Object.entries(textsAt(section, 'dynamic-tags'))) {
-    try {
-      parsed.set(key, RequestTemplate.parse(text));
-    } catch (error) {
-      if (!(error instanceof TemplateError)) throw error;
-      context.problem([...path, 'dynamic-tags', key], {
-        expected: `a text with placeholders over the request; ${error.message}`,
-        ...(error.hint === undefined ? {} : { hint: error.hint }),
-      });
-    }
-  }
-  return parsed;
 }
 
 /** The wire wants base64. */

@@ -5,10 +5,9 @@ import {
   loadCommonProvider,
   millisecondsAt,
   numberAt,
-  RequestTemplate,
+  requestTemplatesAt,
   stringAt,
   stringsAt,
-  TemplateError,
   textsAt,
   type JsonObject,
   type LabelConfig,
@@ -17,6 +16,7 @@ import {
   type PoolSource,
   type ProviderConfig,
   type ProviderConfigContext,
+  type RequestTemplate,
 } from '@nodepool/core';
 import { DEFAULT_PORT_CLEANUP_SECONDS, DEFAULT_VOLUME_SIZE_GB, DEFAULTS } from './schema.js';
 
@@ -116,7 +116,7 @@ function loadLabel(label: LabelConfig, source: LabelSource, context: ProviderCon
         ? (numberAt(section, 'volume-size') ?? DEFAULT_VOLUME_SIZE_GB)
         : undefined,
     instanceProperties: instanceProperties(section, path, context),
-    dynamicInstanceProperties: templates(section, path, context),
+    dynamicInstanceProperties: requestTemplatesAt(section, 'dynamic-instance-properties', path, context),
     userData: userData(section, path, context),
     networks: stringsAt(section, 'networks') ?? stringsAt(poolSection, 'networks') ?? [],
     securityGroups: stringsAt(poolSection, 'security-groups') ?? [],
@@ -143,26 +143,6 @@ function instanceProperties(
     });
   }
   return properties;
-}
-
-function templates(
-  section: JsonObject,
-  path: LabelSource['path'],
-  context: ProviderConfigContext,
-): ReadonlyMap<string, RequestTemplate> {
-  const parsed = new Map<string, RequestTemplate>();
-  for (const [key, text] of Object.entries(textsAt(section, 'dynamic-instance-properties'))) {
-    try {
-      parsed.set(key, RequestTemplate.parse(text));
-    } catch (error) {
-      if (!(error instanceof TemplateError)) throw error;
-      context.problem([...path, 'dynamic-instance-properties', key], {
-        expected: `a text with placeholders over the request; ${error.message}`,
-        ...(error.hint === undefined ? {} : { hint: error.hint }),
-      });
-    }
-  }
-  return parsed;
 }
 
 function userData(section: JsonObject, path: LabelSource['path'], context: ProviderConfigContext): string | undefined {

@@ -2,7 +2,7 @@
 
 import { expect } from '@jest/globals';
 import { SimulatedZooKeeperServer, type SimulatedClientOptions } from '@nodepool/zookeeper/simulated';
-import { VirtualClock, seededRandom } from '@nodepool/core/testing';
+import { nodeDataWith, VirtualClock, seededRandom } from '@nodepool/core/testing';
 import { isZooKeeperError, type ZooKeeper } from '@nodepool/zookeeper';
 import { openStore, type RequestEntry, type Store } from '@nodepool/store';
 import type { NodeData, NodeRequestData } from '@nodepool/core';
@@ -152,45 +152,20 @@ export function lastName(path: string): string {
 
 /** A node's record. */
 export function nodeData(over: Partial<NodeData> = {}): NodeData {
-  return {
-    state: 'ready',
-    state_time: 1000,
-    created_time: 1000,
-    provider: 'cloud',
-    pool: 'main',
-    launcher: 'launcher-1',
-    type: ['small'],
-    allocated_to: null,
-    external_id: 'instance-1',
-    hostname: null,
-    cloud: null,
-    region: null,
-    az: null,
-    host_id: null,
-    interface_ip: '192.0.2.1',
-    public_ipv4: null,
-    private_ipv4: null,
-    public_ipv6: null,
-    connection_type: 'ssh',
-    connection_port: 22,
-    username: 'zuul',
-    python_path: 'auto',
-    shell_type: null,
-    host_keys: [],
-    image_id: 'image',
-    attributes: null,
+  return nodeDataWith({
+    ...{
+      state_time: 1000,
+      created_time: 1000,
+      provider: 'cloud',
+      pool: 'main',
+      launcher: 'launcher-1',
+      type: ['small'],
+    },
+    ...{ external_id: 'instance-1', interface_ip: '192.0.2.1', connection_type: 'ssh', connection_port: 22 },
+    ...{ username: 'zuul', python_path: 'auto', image_id: 'image', requestor: 'test' },
     resources: { cores: 4, instances: 1, ram: 8192 },
-    slot: null,
-    driver_data: null,
-    tenant_name: null,
-    requestor: 'test',
-    comment: null,
-    hold_job: null,
-    hold_expiration: null,
-    user_data: null,
-    progress: null,
     ...over,
-  };
+  });
 }
 
 /** A request's record. */

@@ -4,8 +4,10 @@
  * it holds.
  */
 
-import { isJsonObject, type JsonValue } from '../model/json.js';
+import { isJsonObject, type JsonObject, type JsonValue } from '../model/json.js';
 import type { RequestInfo } from './api.js';
+import type { ProviderConfigContext } from './provider-config.js';
+import { textsAt } from './section.js';
 import { ValueFormat, pythonNumber, type ValueKind } from './request-template-format.js';
 
 /** Says what is wrong with a template, e.g. `there is no request.nme`. */
@@ -152,4 +154,26 @@ function quoted(text: string): string {
 
 function isList(value: JsonValue): value is readonly JsonValue[] {
   return Array.isArray(value);
+}
+
+/** Reads the templates of a mapping in a section. Reports those that are wrong to `context`, below `path`. */
+export function requestTemplatesAt(
+  section: JsonObject,
+  key: string,
+  path: readonly (string | number)[],
+  context: Pick<ProviderConfigContext, 'problem'>,
+): ReadonlyMap<string, RequestTemplate> {
+  const parsed = new Map<string, RequestTemplate>();
+  for (const [name, text] of Object.entries(textsAt(section, key))) {
+    try {
+      parsed.set(name, RequestTemplate.parse(text));
+    } catch (error) {
+      if (!(error instanceof TemplateError)) throw error;
+      context.problem([...path, key, name], {
+        expected: `a text with placeholders over the request; ${error.message}`,
+        ...(error.hint === undefined ? {} : { hint: error.hint }),
+      });
+    }
+  }
+  return parsed;
 }

@@ -1,4 +1,5 @@
-/** Time, chance and logging for tests and simulations. */
+/** Time, chance, logging and records for tests and simulations. */
+export { nodeDataWith, nodeWith, requestWith } from './records.js';
 export { VirtualClock, type VirtualClockOptions } from './virtual-clock.js';
 export { seededRandom } from '../runtime/random.js';
 export { silentLogger } from '../runtime/logger.js';

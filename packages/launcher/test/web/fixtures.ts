@@ -1,5 +1,6 @@
 /** A store with given records, for tests of the web endpoint, and a clock that is moved by hand. */
 import type { Clock, Timer } from '@nodepool/core';
+import { nodeWith, requestWith } from '@nodepool/core/testing';
 import type { ImageStore, NodeEntry, PoolComponentData, RequestEntry, Store } from '@nodepool/store';
 
 export class HandClock implements Clock {
@@ -61,35 +62,17 @@ export class Records {
 
 export function nodeEntry(id: string, node: Partial<NodeEntry['node']> = {}): NodeEntry {
   const data: Partial<NodeEntry['node']> = {
-    state: 'ready',
+    ...{ provider: 'cloud', pool: 'main', external_id: 'server-1', public_ipv4: '192.0.2.7', public_ipv6: '' },
+    ...{ connection_type: 'ssh', connection_port: 22 },
     state_time: Date.UTC(2026, 10, 20, 12, 0, 0) / 1000,
     type: ['small'],
   };
-  return { id, version: 0, locked: false, node: { ...emptyNode(id), ...data, ...node } };
+  return { id, version: 0, locked: false, node: nodeWith({ id, ...data, ...node }) };
 }
 
 export function requestEntry(id: string, labels: readonly string[]): RequestEntry {
-  return {
-    id,
-    version: 0,
-    locked: false,
-    request: {
-      id,
-      state: 'requested',
-      state_time: 0,
-      node_types: labels,
-      nodes: [],
-      declined_by: [],
-      reuse: true,
-      requestor: 'zuul',
-      requestor_data: null,
-      provider: null,
-      relative_priority: 0,
-      event_id: 'event',
-      created_time: null,
-      tenant_name: null,
-    },
-  };
+  const request = requestWith({ id, node_types: labels, requestor: 'zuul', event_id: 'event' });
+  return { id, version: 0, locked: false, request };
 }
 
 export function pool(name: string, labels: readonly string[]): PoolComponentData {
@@ -105,47 +88,5 @@ export function pool(name: string, labels: readonly string[]): PoolComponentData
     supported_labels: labels,
     priority: 100,
     paused: false,
-  };
-}
-
-function emptyNode(id: string): NodeEntry['node'] {
-  return {
-    id,
-    state: 'init',
-    state_time: 0,
-    created_time: null,
-    provider: 'cloud',
-    pool: 'main',
-    launcher: null,
-    type: [],
-    allocated_to: null,
-    external_id: 'server-1',
-    hostname: null,
-    cloud: null,
-    region: null,
-    az: null,
-    host_id: null,
-    interface_ip: null,
-    public_ipv4: '192.0.2.7',
-    private_ipv4: null,
-    public_ipv6: '',
-    connection_type: 'ssh',
-    connection_port: 22,
-    username: null,
-    python_path: null,
-    shell_type: null,
-    host_keys: [],
-    image_id: null,
-    attributes: null,
-    resources: null,
-    slot: null,
-    driver_data: null,
-    tenant_name: null,
-    requestor: null,
-    comment: null,
-    hold_job: null,
-    hold_expiration: null,
-    user_data: null,
-    progress: null,
   };
 }
