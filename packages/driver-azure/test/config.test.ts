@@ -9,7 +9,7 @@ import { formatProblem, loadConfig, type NodepoolConfig } from '@nodepool/config
 import { azureDriver, type AzureProvider } from '../src/index.js';
 import { readAuth } from '../src/auth.js';
 
-const FILES = join(__dirname, '..', '..', 'core', 'test', 'config', 'files', 'valid');
+const FILES = join(__dirname, '..', '..', 'config', 'test', 'files', 'valid');
 const folder = mkdtempSync(join(tmpdir(), 'azure-config-'));
 
 /** The samples have a placeholder for the file with the credentials, and double the braces of templates or do not. */

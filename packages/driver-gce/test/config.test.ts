@@ -10,7 +10,7 @@ import type { JsonObject } from '@nodepool/core';
 import { driver } from '../src/index.js';
 import { section } from './cloud.js';
 
-const FILES = join(__dirname, '..', '..', 'core', 'test', 'config', 'files', 'valid');
+const FILES = join(__dirname, '..', '..', 'config', 'test', 'files', 'valid');
 
 function load(file: string): Promise<LoadResult> {
   return loadConfig({ file, secureFile: undefined, env: {}, discoverDriver: async () => driver });

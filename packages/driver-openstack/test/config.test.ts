@@ -8,7 +8,7 @@ import { formatProblem, loadConfig, type NodepoolConfig } from '@nodepool/config
 import type { ProviderConfig } from '@nodepool/core';
 import { openStackDriver, type OpenStackProvider, type Surroundings } from '../src/index.js';
 
-const FILES = join(__dirname, '..', '..', 'core', 'test', 'config', 'files');
+const FILES = join(__dirname, '..', '..', 'config', 'test', 'files');
 const nowhere: Surroundings = { env: {}, cwd: '/nowhere', home: '/nowhere', siteDirectories: [] };
 
 async function load(file: string, surroundings = nowhere): Promise<NodepoolConfig> {
