@@ -22,8 +22,8 @@ export interface RequestorContext {
   readonly closing: AbortSignal;
 }
 
-/** Wait before a call to ZooKeeper is repeated, milliseconds. */
-const RETRY_MS = 1000;
+/** Wait before a call to ZooKeeper is repeated, milliseconds. Calls wait for a connection by themselves. */
+export const RETRY_MS = 100;
 
 /** Errors that a repeated call may not meet again. */
 const TRANSIENT: readonly ZooKeeperErrorCode[] = [

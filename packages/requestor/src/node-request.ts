@@ -4,13 +4,10 @@ import { sleep, type NodeRequest } from '@nodepool/core';
 import { requestCodec, requestLockPath, requestPath, type NodeHandle } from '@nodepool/store';
 import { isZooKeeperError, type TransactionOp } from '@nodepool/zookeeper';
 import type { RequestProgress, WaitOptions } from './api.js';
-import { isTransient, pauseAfter, startLimits, withLimits, type RequestorContext } from './context.js';
+import { RETRY_MS, isTransient, pauseAfter, startLimits, withLimits, type RequestorContext } from './context.js';
 import { NodeNotReadyError, RequestFailedError, RequestRemovedError } from './errors.js';
 import { follow, readRequest } from './follow.js';
 import { Lease } from './lease.js';
-
-/** Wait before the nodes are locked again after the loss of a session, milliseconds. */
-const LOCK_AGAIN_MS = 1000;
 
 /**
  * Follows one request and takes its nodes. All methods continue after the loss of a ZooKeeper session: a durable request survives
@@ -78,7 +75,7 @@ export class SubmittedRequest {
           this.end();
           return new Lease(this.context, handles, request.node_types);
         }
-        await sleep(this.context.clock, LOCK_AGAIN_MS, signal);
+        await sleep(this.context.clock, RETRY_MS, signal);
       }
     });
   }

@@ -22,6 +22,7 @@ import {
   writeDaemonConfig,
   startRequestor,
   type ExampleProvider,
+  type RequestorKind,
   type RequestorResult,
   type RunningRequestor,
   type ZooKeeperAddress,
@@ -56,6 +57,7 @@ export class Site {
   private readonly programs: Program[] = [];
   private readonly webappPorts = new Map<string, number>();
   private started = 0;
+  private requestorKind: RequestorKind = 'python';
 
   private constructor(
     private readonly server: RunningZooKeeper | ZooKeeperForTests,
@@ -134,9 +136,15 @@ export class Site {
     return `http://127.0.0.1:${port}`;
   }
 
+  /** Requestors that are started from now on are of this kind. */
+  askWith(kind: RequestorKind): void {
+    this.requestorKind = kind;
+  }
+
   /** Starts a requestor and lets it run. */
   async requestor(...args: readonly string[]): Promise<RunningRequestor> {
-    const requestor = await startRequestor(this.address, join(this.folder, `${this.nextName('requestor')}.log`), args);
+    const logFile = join(this.folder, `${this.nextName('requestor')}.log`);
+    const requestor = await startRequestor(this.address, logFile, args, { kind: this.requestorKind });
     this.programs.push(requestor.program);
     return requestor;
   }

@@ -13,8 +13,9 @@ export { describeExit, Program, type Exit, type ProgramOptions } from './process
 export { programPath, requestorPath, type ProgramName } from './programs.js';
 export {
   startRequestor,
+  type RequestorKind,
   type RequestorResult,
   type RequestReport,
   type RunningRequestor,
   type Summary,
-} from './python-requestor.js';
+} from './requestor-process.js';

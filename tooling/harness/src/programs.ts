@@ -24,6 +24,11 @@ export function programPath(name: ProgramName): string {
   return path;
 }
 
+/** Path of the program on the requestor library, built. */
+export function libraryRequestorPath(): string {
+  return join(__dirname, '..', 'dist', 'requestor-program.js');
+}
+
 /** Path of the requestor that speaks as Zuul does; `NODEPOOL_REQUESTOR` names another one. */
 export function requestorPath(): string {
   return process.env['NODEPOOL_REQUESTOR'] ?? join(__dirname, '..', '..', 'requestor', 'requestor.py');

@@ -102,7 +102,7 @@ export class Site {
         timeout,
         '--wait-deleted',
       ],
-      2.5 * REQUEST_TIMEOUT_S * 1000,
+      { deadlineMs: 2.5 * REQUEST_TIMEOUT_S * 1000 },
     );
     this.programs.push(program);
     return await result;

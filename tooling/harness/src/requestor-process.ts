@@ -1,15 +1,20 @@
-/** Runs `requestor.py`, which asks for nodes with the Python client as Zuul does, and reads what it reports. */
+/**
+ * Runs a requestor as a process, and reads its report: `requestor.py`, which speaks to ZooKeeper with the Python client as Zuul does,
+ * or the program on the library, which has the same options.
+ */
 
 import { readFileSync } from 'node:fs';
 import type { ZooKeeperAddress } from './example-config.js';
 import { Program } from './process.js';
-import { requestorPath } from './programs.js';
+import { libraryRequestorPath, requestorPath } from './programs.js';
 
 const PYTHON = '/usr/bin/python3';
 /** The longest that the requestor waits for a request, seconds, unless `args` say otherwise. */
 const REQUEST_TIMEOUT_S = 180;
 /** Longer than the time-outs of the requestor: ends a requestor that hangs. */
 const DEFAULT_DEADLINE_MS = 280_000;
+
+export type RequestorKind = 'python' | 'library';
 
 /** Its last line. */
 export interface Summary {
@@ -46,6 +51,13 @@ export interface RunningRequestor {
   readonly result: Promise<RequestorResult>;
 }
 
+export interface RequestorRunOptions {
+  /** Milliseconds after which the requestor is killed. */
+  readonly deadlineMs?: number;
+  /** Default `python`. */
+  readonly kind?: RequestorKind;
+}
+
 /**
  * Starts a requestor; `args` as its `--help` says. Its standard output and errors go into `logFile`. It is killed, and its
  * result rejects, when it runs for longer than `deadlineMs`.
@@ -54,15 +66,23 @@ export async function startRequestor(
   zooKeeper: ZooKeeperAddress,
   logFile: string,
   args: readonly string[],
-  deadlineMs = DEFAULT_DEADLINE_MS,
+  { deadlineMs = DEFAULT_DEADLINE_MS, kind = 'python' }: RequestorRunOptions = {},
 ): Promise<RunningRequestor> {
   const { tls } = zooKeeper;
   const tlsArgs = tls === undefined ? [] : ['--ca', tls.ca, '--cert', tls.cert, '--key', tls.key];
   const defaults = ['--timeout', String(REQUEST_TIMEOUT_S)];
   const program = await Program.start({
     name: 'requestor',
-    command: PYTHON,
-    args: [requestorPath(), '--zookeeper', zooKeeper.servers, ...tlsArgs, ...defaults, '--verbose', ...args],
+    command: kind === 'python' ? PYTHON : process.execPath,
+    args: [
+      kind === 'python' ? requestorPath() : libraryRequestorPath(),
+      '--zookeeper',
+      zooKeeper.servers,
+      ...tlsArgs,
+      ...defaults,
+      '--verbose',
+      ...args,
+    ],
     logFile,
   });
   return { program, result: resultOf(program, deadlineMs) };

@@ -1,12 +1,12 @@
-/** The requestor in Python on a connection that breaks again and again, with this test in the part of the launcher. */
+/** Both requestors on a connection that breaks again and again, with this test in the part of the launcher. */
 
 import { mkdtempSync, rmSync } from 'node:fs';
 import { connect as connectSocket, createServer, type Server, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, it } from '@jest/globals';
+import { afterAll, afterEach, beforeAll, expect, it } from '@jest/globals';
 import { zooKeeperForTests, type ZooKeeperForTests } from '@nodepool/dev-zookeeper';
-import { startRequestor } from '@nodepool/harness';
+import { startRequestor, type RequestorKind } from '@nodepool/harness';
 import { connect, type ZooKeeper } from '@nodepool/zookeeper';
 
 const REQUESTS = '/nodepool/requests';
@@ -105,8 +105,9 @@ beforeAll(async () => {
   for (const path of ['/nodepool', REQUESTS, '/nodepool/nodes']) await launcher.create(path);
 });
 
+afterEach(() => proxy.stop());
+
 afterAll(async () => {
-  await proxy.stop();
   await launcher.close();
   await server.stop();
   rmSync(folder, { recursive: true });
@@ -125,25 +126,30 @@ async function serve(path: string): Promise<void> {
   await launcher.set(path, json({ ...request, state: 'fulfilled', nodes }));
 }
 
-it('gets and uses its nodes although each of its calls loses its connection, and leaves one request for each', async () => {
-  const chroot = server.servers.slice(server.servers.indexOf('/'));
-  proxy = await BreakingProxy.start(Number(/:(\d+)/.exec(server.servers)?.[1]));
-  const served: Promise<void>[] = [];
-  const watch = launcher.watch(REQUESTS, 'persistent-recursive', {
-    onEvent: ({ type, path }) => {
-      if (type === 'created') served.push(serve(path));
-    },
-    onReset: () => undefined,
-  });
-  const requestor = await startRequestor({ servers: `127.0.0.1:${proxy.port}${chroot}` }, join(folder, 'log'), [
-    ...['--labels', 'debian', '--requests', '20'],
-  ]);
-  const result = await requestor.result;
-  watch.close();
-  await Promise.all(served);
+const KINDS: RequestorKind[] = ['python', 'library'];
 
-  expect(result.summary).toMatchObject({ outcomes: { fulfilled: 20 }, problems: [], nodes: 20 });
-  expect(served).toHaveLength(20);
-  expect(proxy.breaks).toBeGreaterThan(20);
-  expect((await launcher.children(REQUESTS)).children).toEqual([]);
-});
+it.each(KINDS)(
+  'gets and uses its nodes although each of its calls loses its connection, with one request each: %s',
+  async (kind) => {
+    const chroot = server.servers.slice(server.servers.indexOf('/'));
+    proxy = await BreakingProxy.start(Number(/:(\d+)/.exec(server.servers)?.[1]));
+    const served: Promise<void>[] = [];
+    const watch = launcher.watch(REQUESTS, 'persistent-recursive', {
+      onEvent: ({ type, path }) => {
+        if (type === 'created') served.push(serve(path));
+      },
+      onReset: () => undefined,
+    });
+    const address = { servers: `127.0.0.1:${proxy.port}${chroot}` };
+    const args = ['--labels', 'debian', '--requests', '20'];
+    const requestor = await startRequestor(address, join(folder, `${kind}.log`), args, { kind });
+    const result = await requestor.result;
+    watch.close();
+    await Promise.all(served);
+
+    expect(result.summary).toMatchObject({ outcomes: { fulfilled: 20 }, problems: [], nodes: 20 });
+    expect(served).toHaveLength(20);
+    expect(proxy.breaks).toBeGreaterThan(20);
+    expect((await launcher.children(REQUESTS)).children).toEqual([]);
+  },
+);
