@@ -13,6 +13,8 @@ const REQUESTS = '/nodepool/requests';
 const PING = -2;
 /** Shares no factor with the number of calls that a request takes, so that each call loses its connection once. */
 const CALLS_PER_CONNECTION = 7;
+/** Requests of one run: enough for a break at each of the calls. */
+const COUNT = 8;
 
 /** Breaks each connection at its seventh call: in turn before the server gets the call, and before the client gets the answer. */
 class BreakingProxy {
@@ -141,15 +143,15 @@ it.each(KINDS)(
       onReset: () => undefined,
     });
     const address = { servers: `127.0.0.1:${proxy.port}${chroot}` };
-    const args = ['--labels', 'debian', '--requests', '20'];
+    const args = ['--labels', 'debian', '--requests', String(COUNT)];
     const requestor = await startRequestor(address, join(folder, `${kind}.log`), args, { kind });
     const result = await requestor.result;
     watch.close();
     await Promise.all(served);
 
-    expect(result.summary).toMatchObject({ outcomes: { fulfilled: 20 }, problems: [], nodes: 20 });
-    expect(served).toHaveLength(20);
-    expect(proxy.breaks).toBeGreaterThan(20);
+    expect(result.summary).toMatchObject({ outcomes: { fulfilled: COUNT }, problems: [], nodes: COUNT });
+    expect(served).toHaveLength(COUNT);
+    expect(proxy.breaks).toBeGreaterThan(COUNT);
     expect((await launcher.children(REQUESTS)).children).toEqual([]);
   },
 );
