@@ -1,28 +1,55 @@
-/** One launcher, asked for nodes by a program that speaks to ZooKeeper as Zuul does. */
+/** One launcher, asked for nodes by two requestors: with the Python client, as Zuul does, and with our library. Both see the same. */
 
+import { execFile } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import type { Program } from '@nodepool/harness';
+import { conditionMet, libraryRequestorPath, type Program, type RequestorKind } from '@nodepool/harness';
 import { Site } from './site.js';
 
-describe('a launcher', () => {
-  let site: Site;
-  let launcher: Program;
+const NODES = '/nodepool/nodes';
+const HARNESS = dirname(dirname(libraryRequestorPath()));
+/** As kazoo's lock recipe names contenders. */
+const CONTENDER = /^[0-9a-f]{32}__lock__\d{10}$/;
 
-  beforeAll(async () => {
-    // So short that the nodes of a requestor that died are soon free.
-    site = await Site.start({ maxSessionTimeout: 10_000 });
-    launcher = await site.launcher({ providers: [{ cloud: { 'boot-time': 0.1, ssh: true }, hostKeyChecking: true }] });
-  });
+let site: Site;
+let launcher: Program;
 
-  afterAll(async () => {
-    await site.stop();
+beforeAll(async () => {
+  // So short that the nodes of a requestor that died are soon free.
+  site = await Site.start({ maxSessionTimeout: 10_000 });
+  launcher = await site.launcher({
+    providers: [{ cloud: { 'boot-time': 0.1, ssh: true }, hostKeyChecking: true }, { name: 'other' }],
   });
+});
+
+afterAll(async () => {
+  await site.stop();
+});
+
+async function json(path: string): Promise<Readonly<Record<string, unknown>>> {
+  return JSON.parse(Buffer.from((await site.zooKeeper.get(path)).data).toString()) as Readonly<Record<string, unknown>>;
+}
+
+async function below(path: string): Promise<readonly string[]> {
+  return (await site.zooKeeper.children(path)).children;
+}
+
+describe.each<[string, RequestorKind]>([
+  ['the Python client', 'python'],
+  ['the library', 'library'],
+])('a launcher, asked with %s', (_, kind) => {
+  beforeAll(() => site.askWith(kind));
 
   it('fulfils a request for one node, and deletes the node once it was used', async () => {
-    const { exitCode, summary, reports } = await site.ask('--labels', 'debian', '--wait-deleted');
+    const { exitCode, summary, reports } = await site.ask(
+      ...['--labels', 'debian', '--wait-deleted', '--provider', 'example'],
+    );
 
     expect(summary).toMatchObject({ outcomes: { fulfilled: 1 }, problems: [], nodes: 1 });
     expect(reports[0]?.addresses[0]).toEqual(expect.stringMatching(/\d+\.\d+\.\d+\.\d+/));
+    expect(reports[0]?.request).toMatch(/^200-\d{10}$/);
     expect(exitCode).toBe(0);
   });
 
@@ -43,18 +70,45 @@ describe('a launcher', () => {
     expect(exitCode).toBe(0);
   });
 
-  it('launches new nodes for a requestor that wants none that are ready', async () => {
+  it('sees the request gone, and its nodes in use and locked, while they are held', async () => {
+    const holding = await site.requestor('--labels', 'debian,fedora', '--hold', '300', '--tenant', 'tenant-one');
+    await launcher.while('hands the nodes over', 120_000, (signal) =>
+      conditionMet(site.zooKeeper, NODES, signal, async () => {
+        const nodes = await Promise.all((await below(NODES)).map((id) => json(`${NODES}/${id}`)));
+        return nodes.length === 2 && nodes.every(({ state }) => state === 'in-use');
+      }),
+    );
+
+    expect(await below('/nodepool/requests')).toEqual([]);
+    for (const id of await below(NODES)) {
+      expect(await json(`${NODES}/${id}`)).toMatchObject({ state: 'in-use', tenant_name: 'tenant-one' });
+      expect(await below(`${NODES}/${id}/lock`)).toEqual([expect.stringMatching(CONTENDER)]);
+    }
+    await holding.program.kill();
+    await holding.result;
+    await site.clean(launcher);
+  });
+
+  it('gets nodes of the provider that it names', async () => {
+    const { reports, exitCode } = await site.ask('--labels', 'debian', '--provider', 'other', '--wait-deleted');
+
+    expect(reports.map(({ providers }) => providers)).toEqual([['other']]);
+    expect(exitCode).toBe(0);
+  });
+
+  it('gets new nodes if it wants none that are ready', async () => {
     const { exitCode, summary } = await site.ask('--labels', 'fedora', '--no-reuse', '--wait-deleted');
 
     expect(summary).toMatchObject({ outcomes: { fulfilled: 1 }, problems: [] });
     expect(exitCode).toBe(0);
   });
 
-  it('fails a request for a label that nobody offers', async () => {
+  it('fails a request for a label that no pool offers', async () => {
     const { exitCode, summary } = await site.ask('--labels', 'plan9');
 
     expect(summary).toMatchObject({ outcomes: { failed: 1 } });
     expect(exitCode).toBe(1);
+    expect(await below('/nodepool/requests')).toEqual([]);
   });
 
   it('deletes the nodes of a requestor that died with them in use', async () => {
@@ -65,7 +119,32 @@ describe('a launcher', () => {
     await site.clean(launcher);
   });
 
-  it('ends in peace when it is asked to', async () => {
-    expect(await launcher.stop()).toEqual({ code: 0, signal: null });
+  it('leaves no lock and no request behind', async () => {
+    await launcher.while('removes the locks of ended requests', 120_000, (signal) =>
+      conditionMet(site.zooKeeper, '/nodepool', signal, async () => (await site.leftovers()).length === 0),
+    );
+
+    expect(await site.leftovers()).toEqual([]);
   });
+});
+
+it('runs the program of the README of @nodepool/requestor', async () => {
+  const readme = readFileSync(join(HARNESS, '..', '..', 'packages', 'requestor', 'README.md'), 'utf8');
+  const program = /```ts\n(.*?)```/s.exec(readme)?.[1] ?? '';
+  expect(program).toContain("servers: '127.0.0.1:2181'");
+  // Beside a package that depends on the library, so that its name is found.
+  const folder = mkdtempSync(join(HARNESS, 'dist', 'readme-'));
+  const file = join(folder, 'program.mjs');
+  writeFileSync(file, program.replace('127.0.0.1:2181', site.address.servers));
+  try {
+    const { stdout } = await promisify(execFile)(process.execPath, [file], { timeout: 120_000 });
+    expect(stdout).toMatch(/^\d{10} zuul [\d.]+ \d+\n$/);
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+  await site.clean(launcher);
+});
+
+it('ends in peace when it is asked to', async () => {
+  expect(await launcher.stop()).toEqual({ code: 0, signal: null });
 });

@@ -10,7 +10,7 @@ export { configFileOf, startBuilder, startLauncher, writeDaemonConfig, type Daem
 export { interruption } from './interruption.js';
 export { Narrator } from './narrator.js';
 export { describeExit, Program, type Exit, type ProgramOptions } from './process.js';
-export { programPath, requestorPath, type ProgramName } from './programs.js';
+export { libraryRequestorPath, programPath, requestorPath, type ProgramName } from './programs.js';
 export {
   startRequestor,
   type RequestorKind,
