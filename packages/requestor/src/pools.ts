@@ -2,14 +2,14 @@
 
 import { Emitter, type Clock, type Logger, type NodeRequest } from '@nodepool/core';
 import { componentsPath, decodeComponent, type PoolComponentData } from '@nodepool/store';
-import { cachedTree, type CachedTree, type CallOptions, type ZooKeeper } from '@nodepool/zookeeper';
+import { treeCache, type CallOptions, type TreeCache, type ZooKeeper } from '@nodepool/zookeeper';
 
 const POOLS = componentsPath('pool');
 
 export class PoolRegistry {
   private readonly pools = new Map<string, PoolComponentData>();
   private readonly changes: Emitter<void>;
-  private tree: CachedTree | undefined;
+  private tree: TreeCache | undefined;
 
   constructor(
     private readonly zooKeeper: ZooKeeper,
@@ -21,7 +21,7 @@ export class PoolRegistry {
 
   /** Resolves once the registered pools are known; the first call starts to watch them. */
   async ready(options: CallOptions): Promise<void> {
-    this.tree ??= cachedTree(
+    this.tree ??= treeCache(
       this.zooKeeper,
       POOLS,
       {

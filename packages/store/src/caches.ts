@@ -1,9 +1,9 @@
-/** The cached trees of a store, as one: complete when all are, told of every write of ours. */
+/** Combines the tree caches of a store: complete when all of them are, and informed of every write of this client. */
 
 import {
-  cachedTree,
+  treeCache,
   isZooKeeperError,
-  type CachedTree,
+  type TreeCache,
   type CallOptions,
   type Stat,
   type TreeListener,
@@ -33,7 +33,7 @@ export interface Written {
 }
 
 interface Cache extends CacheOptions {
-  tree: CachedTree | undefined;
+  tree: TreeCache | undefined;
   complete: boolean;
 }
 
@@ -66,7 +66,7 @@ export class Caches {
 
   start(): void {
     for (const cache of this.caches) {
-      cache.tree ??= cachedTree(
+      cache.tree ??= treeCache(
         this.zooKeeper,
         cache.root,
         {
@@ -104,12 +104,12 @@ export class Caches {
     return this.cacheOf(path)?.tree?.get(path) !== undefined;
   }
 
-  /** See `CachedTree.unread`. */
-  unread(root: string, isMeant: (path: string) => boolean): Promise<void> | undefined {
-    return this.cacheOf(root)?.tree?.unread(isMeant);
+  /** See `TreeCache.pendingReads`. */
+  pendingReads(root: string, isMeant: (path: string) => boolean): Promise<void> | undefined {
+    return this.cacheOf(root)?.tree?.pendingReads(isMeant);
   }
 
-  /** Announces a write, see `CachedTree.expect`. */
+  /** Announces a write, see `TreeCache.expect`. */
   expect(paths: readonly string[]): WriteExpectation {
     const parts = this.caches.flatMap((cache) => {
       const own = paths.filter((path) => isBelow(path, cache.root));

@@ -126,7 +126,7 @@ export class NodeRecords implements NodeStore {
   }
 
   known(id: string): Promise<void> | undefined {
-    return this.context.caches.unread(NODES_ROOT, (path) => nameOf(path) <= id);
+    return this.context.caches.pendingReads(NODES_ROOT, (path) => nameOf(path) <= id);
   }
 
   async read(id: string, options?: CallOptions): Promise<NodeEntry | undefined> {

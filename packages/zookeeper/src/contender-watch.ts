@@ -2,7 +2,7 @@
 
 import type { ZooKeeper } from './api.js';
 import { sleep, type Clock } from './clock.js';
-import type { ContenderLock } from './held-lock.js';
+import type { ContenderLock } from './contender-lock.js';
 
 const RETRY_MS = 1000;
 

@@ -4,7 +4,7 @@ import type { ZooKeeper } from './api.js';
 import { sleep, systemClock, type Clock } from './clock.js';
 import { isZooKeeperError } from './errors.js';
 import { lockRecipe, type LockRecipeOptions } from './lock.js';
-import { untilAborted } from './patience.js';
+import { untilAborted } from './deadline.js';
 import type { Election, HeldLock, LockRecipe } from './recipes-api.js';
 import { warnProcess } from './warn.js';
 

@@ -9,4 +9,4 @@ export { lockRecipe, type LockRecipeOptions, type Locks } from './lock.js';
 export { isContended } from './lock-names.js';
 export { election, type ElectionOptions } from './election.js';
 export { ensurePath } from './ensure-path.js';
-export { cachedTree, type CachedTreeSettings } from './cached-tree.js';
+export { treeCache, type TreeCacheSettings } from './tree-cache.js';

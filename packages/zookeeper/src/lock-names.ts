@@ -15,7 +15,7 @@ export interface Contender {
 }
 
 /** The contenders among `children`, next holder first. Their random beginnings mean nothing for the order. */
-export function contendersInLine(children: readonly string[]): Contender[] {
+export function sortedContenders(children: readonly string[]): Contender[] {
   const contenders: Contender[] = [];
   for (const name of children) {
     const at = name.lastIndexOf(MARK);

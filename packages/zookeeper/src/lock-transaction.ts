@@ -3,11 +3,11 @@
 import type { CallOptions, Session, TransactionOp, TransactionResult, ZooKeeper } from './api.js';
 import { parentPath } from './client/paths.js';
 import { OutcomeUnknownError, ZooKeeperError } from './errors.js';
-import type { ContenderRemovals } from './held-lock.js';
+import type { ContenderRemovals } from './contender-lock.js';
 import { ensurePath } from './ensure-path.js';
 
 /** One lock to take. `exists`: whether the directory is thought to be there. */
-interface Attempt {
+interface LockAttempt {
   readonly path: string;
   readonly prefix: string;
   exists: boolean;
@@ -18,7 +18,7 @@ interface TransactionLockOptions extends CallOptions {
   readonly after?: readonly TransactionOp[];
 }
 
-export interface TakenLocks {
+export interface AcquiredLocks {
   readonly session: Session;
   /** Paths of the contenders, in the order of the locks. */
   readonly contenders: readonly string[];
@@ -33,10 +33,10 @@ const MAX_ATTEMPTS = 5;
 export async function tryAcquireLocks(
   zk: ZooKeeper,
   removals: ContenderRemovals,
-  locks: readonly Attempt[],
+  locks: readonly LockAttempt[],
   data: Uint8Array,
   options: TransactionLockOptions,
-): Promise<TakenLocks | undefined> {
+): Promise<AcquiredLocks | undefined> {
   for (let count = 0; count < MAX_ATTEMPTS; count++) {
     const session = zk.session?.confirmed === true ? zk.session : await zk.connected(options);
     const plan = new Plan(locks, data, options);
@@ -45,12 +45,12 @@ export async function tryAcquireLocks(
       results = await zk.transaction(plan.ops, options);
     } catch (error) {
       if (!(error instanceof ZooKeeperError)) throw error;
-      if (error.code === 'outcome-unknown') giveUpAll(removals, locks, session);
-      const verdict = plan.judge(error);
-      if (verdict === 'contended') return undefined;
-      if (verdict === 'failed') throw plan.rebased(error);
-      await correct(zk, verdict, options);
-      if (locks.length > 1 && (await lookAtAll(zk, locks, options))) return undefined;
+      if (error.code === 'outcome-unknown') removeContenders(removals, locks, session);
+      const diagnosis = plan.diagnose(error);
+      if (diagnosis === 'contended') return undefined;
+      if (diagnosis === 'failed') throw plan.rebased(error);
+      await applyCorrection(zk, diagnosis, options);
+      if (locks.length > 1 && (await refreshDirectories(zk, locks, options))) return undefined;
       continue;
     }
     const taken = plan.read(session, results);
@@ -62,51 +62,51 @@ export async function tryAcquireLocks(
 
 /** What is to be done about a lock whose directory is not as it was thought to be. */
 interface Correction {
-  readonly lock: Attempt;
-  readonly because: 'missing' | 'there' | 'no-parent';
+  readonly lock: LockAttempt;
+  readonly reason: 'missing' | 'exists' | 'no-parent';
 }
 
 /** The operations of one attempt, and which of them means what. */
 class Plan {
   readonly ops: readonly TransactionOp[];
-  /** For each operation of the locks: its lock, and what it does. */
-  private readonly steps: { readonly lock: Attempt; readonly does: 'delete' | 'make' | 'contend' }[] = [];
+  /** For each operation of the locks: its lock, and what it action. */
+  private readonly steps: { readonly lock: LockAttempt; readonly action: 'delete' | 'create' | 'contend' }[] = [];
   private readonly before: readonly TransactionOp[];
   private readonly after: readonly TransactionOp[];
 
-  constructor(locks: readonly Attempt[], data: Uint8Array, { before = [], after = [] }: TransactionLockOptions) {
+  constructor(locks: readonly LockAttempt[], data: Uint8Array, { before = [], after = [] }: TransactionLockOptions) {
     this.before = before;
     this.after = after;
     const ops = [...before];
     for (const lock of locks) {
       if (lock.exists) {
         ops.push({ type: 'delete', path: lock.path });
-        this.steps.push({ lock, does: 'delete' });
+        this.steps.push({ lock, action: 'delete' });
       }
       ops.push({ type: 'create', path: lock.path });
-      this.steps.push({ lock, does: 'make' });
+      this.steps.push({ lock, action: 'create' });
       ops.push({
         type: 'create',
         path: `${lock.path}/${lock.prefix}`,
         data,
         options: { mode: 'ephemeral-sequential' },
       });
-      this.steps.push({ lock, does: 'contend' });
+      this.steps.push({ lock, action: 'contend' });
     }
     this.ops = [...ops, ...after];
   }
 
   /** What the failure of the transaction means. */
-  judge({ code, operationIndex }: ZooKeeperError): 'contended' | 'failed' | Correction {
+  diagnose({ code, operationIndex }: ZooKeeperError): 'contended' | 'failed' | Correction {
     const step = operationIndex === undefined ? undefined : this.steps[operationIndex - this.before.length];
     if (step === undefined) return 'failed';
-    const { lock, does } = step;
-    if (does === 'delete') {
+    const { lock, action } = step;
+    if (action === 'delete') {
       if (code === 'not-empty') return 'contended';
-      if (code === 'no-node') return { lock, because: 'missing' };
-    } else if (does === 'make') {
-      if (code === 'node-exists') return { lock, because: 'there' };
-      if (code === 'no-node') return { lock, because: 'no-parent' };
+      if (code === 'no-node') return { lock, reason: 'missing' };
+    } else if (action === 'create') {
+      if (code === 'node-exists') return { lock, reason: 'exists' };
+      if (code === 'no-node') return { lock, reason: 'no-parent' };
     }
     return 'failed';
   }
@@ -123,11 +123,11 @@ class Plan {
     return copy instanceof ZooKeeperError ? copy : error;
   }
 
-  read(session: Session, results: readonly TransactionResult[]): TakenLocks {
+  read(session: Session, results: readonly TransactionResult[]): AcquiredLocks {
     const contenders: string[] = [];
-    this.steps.forEach(({ does }, index) => {
+    this.steps.forEach(({ action }, index) => {
       const result = results[this.before.length + index];
-      if (does === 'contend' && result?.type === 'create') contenders.push(result.path);
+      if (action === 'contend' && result?.type === 'create') contenders.push(result.path);
     });
     return {
       session,
@@ -138,16 +138,20 @@ class Plan {
   }
 }
 
-async function correct(zk: ZooKeeper, { lock, because }: Correction, options: CallOptions): Promise<void> {
-  if (because === 'no-parent') {
+async function applyCorrection(zk: ZooKeeper, { lock, reason }: Correction, options: CallOptions): Promise<void> {
+  if (reason === 'no-parent') {
     const parent = parentPath(lock.path);
     if (parent !== undefined && parent !== '/') await ensurePath(zk, parent, callOptions(options));
   }
-  lock.exists = because === 'there';
+  lock.exists = reason === 'exists';
 }
 
 /** Where one expectation was wrong, others may be. True: one of the locks is contended for. */
-async function lookAtAll(zk: ZooKeeper, locks: readonly Attempt[], options: CallOptions): Promise<boolean> {
+async function refreshDirectories(
+  zk: ZooKeeper,
+  locks: readonly LockAttempt[],
+  options: CallOptions,
+): Promise<boolean> {
   const stats = await Promise.all(locks.map(({ path }) => zk.exists(path, callOptions(options))));
   locks.forEach((lock, index) => {
     lock.exists = stats[index] !== undefined;
@@ -160,12 +164,12 @@ function callOptions({ signal, timeoutMs }: CallOptions): CallOptions {
 }
 
 /** The transaction may have been applied: whatever it left is removed. */
-function giveUpAll(removals: ContenderRemovals, locks: readonly Attempt[], session: Session): void {
+function removeContenders(removals: ContenderRemovals, locks: readonly LockAttempt[], session: Session): void {
   for (const { path, prefix } of locks) void removals.removeByPrefix(path, prefix, session);
 }
 
 /** The transaction waited for a connection and was applied in another session than it was meant for, or that is gone. */
-function sessionChanged(zk: ZooKeeper, removals: ContenderRemovals, taken: TakenLocks): OutcomeUnknownError {
+function sessionChanged(zk: ZooKeeper, removals: ContenderRemovals, taken: AcquiredLocks): OutcomeUnknownError {
   const { session } = zk;
   if (session !== undefined) for (const contender of taken.contenders) void removals.remove(contender, session);
   const cause: unknown = taken.session.lost.reason;

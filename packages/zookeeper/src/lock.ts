@@ -5,12 +5,12 @@ import { randomBytes } from 'node:crypto';
 import type { CallOptions, Session, TransactionOp, TransactionResult, ZooKeeper } from './api.js';
 import { systemClock, type Clock } from './clock.js';
 import { isZooKeeperError, NoNodeError, SessionLostError } from './errors.js';
-import { ContenderLock, ContenderRemovals, findContender, LocksOfSessions } from './held-lock.js';
-import { contenderPrefix, contendersInLine } from './lock-names.js';
+import { ContenderLock, ContenderRemovals, findContender, SessionLocks } from './contender-lock.js';
+import { contenderPrefix, sortedContenders } from './lock-names.js';
 import { tryAcquireLocks } from './lock-transaction.js';
 import { ensurePath } from './ensure-path.js';
 import type { HeldLock, LockOptions, LockRecipe } from './recipes-api.js';
-import { Patience, untilAborted } from './patience.js';
+import { Deadline, untilAborted } from './deadline.js';
 import { watchContender } from './contender-watch.js';
 import { warnProcess } from './warn.js';
 
@@ -47,7 +47,7 @@ interface OwnContender {
 class ZooKeeperLocks implements Locks {
   private readonly clock: Clock;
   private readonly identifier: string;
-  private readonly sessions = new LocksOfSessions();
+  private readonly sessions = new SessionLocks();
   private readonly background: ContenderRemovals;
 
   constructor(
@@ -68,20 +68,20 @@ class ZooKeeperLocks implements Locks {
   }
 
   async acquire(path: string, options: LockOptions & CallOptions = {}): Promise<HeldLock> {
-    const patience = new Patience(this.clock, `lock ${path}`, options);
+    const deadline = new Deadline(this.clock, `lock ${path}`, options);
     try {
-      const contender = await this.becomeContender(path, this.dataOf(options), patience);
+      const contender = await this.createContender(path, this.dataOf(options), deadline);
       try {
-        await this.waitInLine(path, contender, patience);
+        await this.waitForTurn(path, contender, deadline);
       } catch (error) {
         void this.background.remove(contender.path, contender.session);
         throw error;
       }
       return this.held(path, contender.path, contender.session, options);
     } catch (error) {
-      throw patience.reasonOr(error);
+      throw deadline.reasonOr(error);
     } finally {
-      patience.end();
+      deadline.end();
     }
   }
 
@@ -135,8 +135,8 @@ class ZooKeeperLocks implements Locks {
   }
 
   /** Makes a contender, and the directory if it is missing. */
-  private async becomeContender(path: string, data: Uint8Array, patience: Patience): Promise<OwnContender> {
-    const { options } = patience;
+  private async createContender(path: string, data: Uint8Array, deadline: Deadline): Promise<OwnContender> {
+    const { options } = deadline;
     for (;;) {
       await this.zk.connected(options);
       const prefix = this.newPrefix();
@@ -150,7 +150,7 @@ class ZooKeeperLocks implements Locks {
         if (isZooKeeperError(error, 'no-node')) await ensurePath(this.zk, path, options);
         else if (!isZooKeeperError(error, 'outcome-unknown')) throw error;
         else {
-          const found = await this.afterUnknownOutcome(path, prefix, before, patience);
+          const found = await this.afterUnknownOutcome(path, prefix, before, deadline);
           if (found !== undefined) return found;
         }
       }
@@ -162,13 +162,13 @@ class ZooKeeperLocks implements Locks {
     path: string,
     prefix: string,
     before: Session | undefined,
-    patience: Patience,
+    deadline: Deadline,
   ): Promise<OwnContender | undefined> {
     try {
-      patience.check();
-      const found = await findContender(this.zk, path, prefix, patience.options);
+      deadline.check();
+      const found = await findContender(this.zk, path, prefix, deadline.options);
       const { session } = this.zk;
-      const stat = found === undefined ? undefined : await this.zk.exists(found, patience.options);
+      const stat = found === undefined ? undefined : await this.zk.exists(found, deadline.options);
       return found !== undefined && session?.id === stat?.ephemeralOwner && session !== undefined
         ? { path: found, session }
         : undefined;
@@ -178,11 +178,11 @@ class ZooKeeperLocks implements Locks {
     }
   }
 
-  private async waitInLine(path: string, contender: OwnContender, patience: Patience): Promise<void> {
+  private async waitForTurn(path: string, contender: OwnContender, deadline: Deadline): Promise<void> {
     const own = contender.path.slice(path.length + 1);
     for (;;) {
-      const { children } = await this.zk.children(path, patience.options);
-      const line = contendersInLine(children);
+      const { children } = await this.zk.children(path, deadline.options);
+      const line = sortedContenders(children);
       const place = line.findIndex(({ name }) => name === own);
       if (contender.session.lost.aborted) throw sessionLost(path, contender.session);
       if (place < 0) {
@@ -191,18 +191,18 @@ class ZooKeeperLocks implements Locks {
       }
       const predecessor = line[place - 1];
       if (predecessor === undefined) return;
-      await this.untilGone(`${path}/${predecessor.name}`, contender.session, patience);
+      await this.waitForChange(`${path}/${predecessor.name}`, contender.session, deadline);
     }
   }
 
   /** Until something happens to the predecessor; also when it is gone already. */
-  private async untilGone(predecessor: string, session: Session, patience: Patience): Promise<void> {
+  private async waitForChange(predecessor: string, session: Session, deadline: Deadline): Promise<void> {
     let tell = (): void => undefined;
     const happened = new Promise<void>((resolve) => {
       tell = resolve;
     });
-    const stat = await this.zk.exists(predecessor, { ...patience.options, watch: () => tell() });
-    if (stat !== undefined) await untilAborted(happened, [session.lost, patience.signal]);
+    const stat = await this.zk.exists(predecessor, { ...deadline.options, watch: () => tell() });
+    if (stat !== undefined) await untilAborted(happened, [session.lost, deadline.signal]);
   }
 }
 

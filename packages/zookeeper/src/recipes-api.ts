@@ -117,7 +117,7 @@ export interface TreeListener {
 }
 
 /** Options of a cached tree. */
-export interface CachedTreeOptions {
+export interface TreeCacheOptions {
   /**
    * Whether the data of a znode is wanted, by path. For others (e.g. locks) only the presence is kept: `data` is empty
    * and no read is made for a change. Default: all.
@@ -129,7 +129,7 @@ export interface CachedTreeOptions {
  * Mirrors the znodes below (and including) a root from one recursive watch. Eventually equal to the server's; never
  * behind an answer that the same client has seen for the same path if `wrote` is told of it.
  */
-export interface CachedTree {
+export interface TreeCache {
   readonly root: string;
   readonly complete: boolean;
   /** Resolves once complete. Rejects when it never will be, because the server is too old to be watched (before 3.6). */
@@ -142,7 +142,7 @@ export interface CachedTree {
    * still be on its way. Resolves when that has come for these paths (or they are gone); undefined: it is all here. Says
    * nothing unless the tree is complete, before and after.
    */
-  unread(isMeant: (path: string) => boolean): Promise<void> | undefined;
+  pendingReads(isMeant: (path: string) => boolean): Promise<void> | undefined;
   /**
    * Announces a versioned write, creation or deletion of these paths by this client before it is issued; the tree then
    * does not read the znode for the events that the write causes, but takes what `settle` says.

@@ -2,7 +2,7 @@
 
 import { OutcomeUnknownError, TimeoutError, ZooKeeperError } from '../errors.js';
 import type { JuteReader } from './jute-reader.js';
-import type { Load } from './load.js';
+import type { Backpressure } from './backpressure.js';
 import type { AbortGroup, Pending } from './pending.js';
 import { serverError, ServerCode } from './server-errors.js';
 
@@ -53,7 +53,7 @@ export class Call<T> implements PipelinedCall {
     /** Why there is no connection at this moment, for errors. */
     private readonly lastProblem: () => Error | undefined,
     /** Told when it is given up before it was sent. Undefined: it is not a call of the pipeline. */
-    private readonly load: Load | undefined,
+    private readonly backpressure: Backpressure | undefined,
     private readonly resolve: (value: T) => void,
     private readonly reject: (error: Error) => void,
   ) {}
@@ -95,7 +95,7 @@ export class Call<T> implements PipelinedCall {
 
   giveUp(error: ZooKeeperError): void {
     if (this.settled) return;
-    if (this.sentAt === undefined) this.load?.remove(this.frame.length);
+    if (this.sentAt === undefined) this.backpressure?.remove(this.frame.length);
     if (!this.write || this.sentAt === undefined) {
       this.fail(error);
       return;

@@ -25,7 +25,7 @@ import { Call, type Operation } from './call.js';
 import type { OpenWire } from './connection.js';
 import { Emitter } from './emitter.js';
 import type { Link } from './link.js';
-import { Load } from './load.js';
+import { Backpressure } from './backpressure.js';
 import * as op from './operations.js';
 import { resolveOptions, type ClientOptions, type Settings } from './options.js';
 import { validatePath } from './paths.js';
@@ -34,7 +34,7 @@ import { Pipeline } from './pipeline.js';
 import { Opcode } from './protocol.js';
 import { readTransactionFrame, readTransactionOperation } from './read-transaction.js';
 import { ServerCode } from './server-errors.js';
-import { SessionKeeper } from './session-keeper.js';
+import { SessionManager } from './session-manager.js';
 import type { ClientSession } from './session.js';
 import { isSequential, transactionFrame, transactionOperation } from './transaction.js';
 import { Waiters } from './waiters.js';
@@ -65,29 +65,29 @@ class ZooKeeperClient implements ZooKeeper {
   private readonly emitter = new Emitter<ZooKeeperEvents>();
   private readonly abortGroups = new AbortGroups();
   private readonly deadlines: Deadlines;
-  private readonly load: Load;
+  private readonly backpressure: Backpressure;
   private readonly pipeline: Pipeline;
-  private readonly keeper: SessionKeeper;
+  private readonly sessionManager: SessionManager;
   private readonly watches: WatchSync;
   private readonly sessionWaiters: Waiters<Session>;
   private readonly drainWaiters: Waiters<void>;
   private closedBy: ZooKeeperError | undefined;
-  private readonly lastProblem = (): Error | undefined => this.keeper.lastProblem;
+  private readonly lastProblem = (): Error | undefined => this.sessionManager.lastProblem;
 
   constructor(private readonly settings: Settings) {
     const { clock, maxPendingCalls, maxPendingBytes, chroot } = settings;
     this.deadlines = new Deadlines(clock);
-    this.load = new Load(maxPendingCalls, maxPendingBytes, () => this.drainWaiters.resolve());
-    this.pipeline = new Pipeline(clock, this.load);
+    this.backpressure = new Backpressure(maxPendingCalls, maxPendingBytes, () => this.drainWaiters.resolve());
+    this.pipeline = new Pipeline(clock, this.backpressure);
     this.sessionWaiters = this.waiters('connected', 'no ZooKeeper server confirmed a session');
     this.drainWaiters = this.waiters('drained', 'too many calls still wait for their answers');
     this.watches = new WatchSync(chroot, {
-      lastZxid: () => this.keeper.lastZxid,
+      lastZxid: () => this.sessionManager.lastZxid,
       call: (operation, path, frame, options) => this.call(operation, path, frame, options),
       background: (operation, path, frame, onAnswer) => this.backgroundCall(operation, path, frame, onAnswer),
       warn: (error) => this.emitter.emit('warning', error),
     });
-    this.keeper = new SessionKeeper(settings, {
+    this.sessionManager = new SessionManager(settings, {
       onUp: (link, session, fresh) => this.up(link, session, fresh),
       onDown: (error) => {
         this.watches.disconnected();
@@ -105,24 +105,24 @@ class ZooKeeperClient implements ZooKeeper {
       onEvent: (event) => this.watches.told(event),
       onWatchesSet: (code) => this.watches.wasSet(code),
     });
-    this.keeper.start();
+    this.sessionManager.start();
   }
 
   get state(): ConnectionState {
-    return this.keeper.state;
+    return this.sessionManager.state;
   }
 
   get session(): Session | undefined {
-    return this.keeper.session;
+    return this.sessionManager.session;
   }
 
   get counters(): ZooKeeperCounters {
-    const { connects, bytesSent, bytesReceived } = this.keeper;
+    const { connects, bytesSent, bytesReceived } = this.sessionManager;
     return { ...this.pipeline.counters, watchEvents: this.watches.events, bytesSent, bytesReceived, connects };
   }
 
   get writable(): boolean {
-    return this.load.moderate;
+    return this.backpressure.belowHighWater;
   }
 
   on<E extends keyof ZooKeeperEvents>(event: E, listener: (...args: ZooKeeperEvents[E]) => void): this {
@@ -136,7 +136,7 @@ class ZooKeeperClient implements ZooKeeper {
   }
 
   async connected(options: CallOptions = {}): Promise<Session> {
-    const { session } = this.keeper;
+    const { session } = this.sessionManager;
     const refusal = this.refusal(options.signal);
     if (refusal !== undefined) throw refusal;
     if (session?.confirmed === true) return session;
@@ -227,12 +227,12 @@ class ZooKeeperClient implements ZooKeeper {
       const timeoutMs = this.timeoutOf(options);
       const call = new Call(op.AUTH, undefined, frame, timeoutMs, this.lastProblem, undefined, resolve, reject);
       this.limit(call, timeoutMs, options?.signal);
-      this.keeper.addAuth(call);
+      this.sessionManager.addAuth(call);
     });
   }
 
   updateServers(servers: string | readonly string[]): void {
-    this.keeper.updateServers(this.settings.parseServers(servers));
+    this.sessionManager.updateServers(this.settings.parseServers(servers));
   }
 
   async removeWatches(
@@ -251,7 +251,7 @@ class ZooKeeperClient implements ZooKeeper {
   }
 
   close(): Promise<void> {
-    return this.keeper.close();
+    return this.sessionManager.close();
   }
 
   private serverPath(operation: string, path: string, sequential = false): string {
@@ -304,14 +304,14 @@ class ZooKeeperClient implements ZooKeeper {
       const refusal =
         this.refusal(options?.signal) ??
         this.tooLarge(operation.name, path, frame) ??
-        this.load.refusal(frame.length, operation.name, path);
+        this.backpressure.refusal(frame.length, operation.name, path);
       if (refusal !== undefined) {
         onSettled?.(undefined);
         reject(refusal);
         return;
       }
       const timeoutMs = this.timeoutOf(options);
-      const call = new Call(operation, path, frame, timeoutMs, this.lastProblem, this.load, resolve, reject);
+      const call = new Call(operation, path, frame, timeoutMs, this.lastProblem, this.backpressure, resolve, reject);
       call.onSettled = onSettled;
       this.limit(call, timeoutMs, options?.signal);
       this.pipeline.submit(call);
@@ -331,7 +331,9 @@ class ZooKeeperClient implements ZooKeeper {
     onAnswer: (error?: Error) => void,
   ): void {
     const onSuccess = (): void => onAnswer();
-    this.pipeline.submit(new Call(operation, path, frame, Infinity, this.lastProblem, this.load, onSuccess, onAnswer));
+    this.pipeline.submit(
+      new Call(operation, path, frame, Infinity, this.lastProblem, this.backpressure, onSuccess, onAnswer),
+    );
   }
 
   private tooLarge(name: string, path: string | undefined, frame: Buffer): InvalidArgumentError | undefined {
@@ -363,7 +365,7 @@ class ZooKeeperClient implements ZooKeeper {
     this.watches.dropOneShots();
   }
 
-  private waiters<T>(operation: string, complaint: string): Waiters<T> {
-    return new Waiters({ operation, complaint }, this.lastProblem, this.deadlines, this.abortGroups);
+  private waiters<T>(operation: string, timeoutMessage: string): Waiters<T> {
+    return new Waiters({ operation, timeoutMessage }, this.lastProblem, this.deadlines, this.abortGroups);
   }
 }

@@ -4,7 +4,7 @@ import { ConnectionLostError } from '../errors.js';
 import type { Call } from './call.js';
 import { Fifo } from './fifo.js';
 import type { JuteReader } from './jute-reader.js';
-import type { Outlet } from './pipeline.js';
+import type { FrameSink } from './pipeline.js';
 import { serverError, ServerCode } from './server-errors.js';
 
 interface Credential {
@@ -15,7 +15,7 @@ interface Credential {
 
 export class Credentials {
   private readonly all: Credential[];
-  private outlet: Outlet | undefined;
+  private sink: FrameSink | undefined;
   /** Those that were sent and not answered yet, in their order. */
   private asked = new Fifo<Credential>();
 
@@ -24,21 +24,21 @@ export class Credentials {
   }
 
   /** Sends all on a new connection. */
-  connected(outlet: Outlet): void {
-    this.outlet = outlet;
+  connected(sink: FrameSink): void {
+    this.sink = sink;
     this.asked = new Fifo();
-    for (const credential of this.all) this.send(outlet, credential);
+    for (const credential of this.all) this.send(sink, credential);
   }
 
   disconnected(): void {
-    this.outlet = undefined;
+    this.sink = undefined;
   }
 
   /** Adds one; the call is answered when a server has taken it, or not. */
   add(call: Call<void>): void {
     const credential = { frame: call.frame, call };
     this.all.push(credential);
-    if (this.outlet !== undefined) this.send(this.outlet, credential);
+    if (this.sink !== undefined) this.send(this.sink, credential);
   }
 
   /**
@@ -67,9 +67,9 @@ export class Credentials {
     for (const { call } of this.all) call?.giveUp(error);
   }
 
-  private send(outlet: Outlet, credential: Credential): void {
+  private send(sink: FrameSink, credential: Credential): void {
     this.asked.push(credential);
     // The connection takes over the bytes that it is given.
-    outlet.send(Buffer.from(credential.frame));
+    sink.send(Buffer.from(credential.frame));
   }
 }

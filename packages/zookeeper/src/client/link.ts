@@ -9,7 +9,7 @@ import { ConnectionLostError, type ZooKeeperError } from '../errors.js';
 import { describeEndpoint, type OpenWire, type Wire, type TlsSettings } from './connection.js';
 import { JuteReader } from './jute-reader.js';
 import { Fifo } from './fifo.js';
-import type { Outlet } from './pipeline.js';
+import type { FrameSink } from './pipeline.js';
 import { pingFrame } from './operations.js';
 import { readConnectResponse, readWatchEvent, SpecialXid, type ConnectResponse } from './protocol.js';
 import type { Endpoint } from './server-list.js';
@@ -43,7 +43,7 @@ export interface LinkSettings {
   readonly openWire: OpenWire;
 }
 
-export class Link implements Outlet {
+export class Link implements FrameSink {
   private readonly connection: Wire;
   private readonly clock: Clock;
   private readonly reader = new JuteReader();

@@ -10,11 +10,11 @@ import { ConnectionLostError, ZooKeeperError } from '../errors.js';
 import type { PipelinedCall } from './call.js';
 import { Fifo } from './fifo.js';
 import type { JuteReader } from './jute-reader.js';
-import type { Load } from './load.js';
+import type { Backpressure } from './backpressure.js';
 import { SendWindow } from './send-window.js';
 
 /** Where messages go. */
-export interface Outlet {
+export interface FrameSink {
   /** Takes over the bytes. */
   send(bytes: Buffer): void;
 }
@@ -28,7 +28,7 @@ export class Pipeline {
   private readonly unsent = new Fifo<PipelinedCall>();
   private readonly sent = new Fifo<PipelinedCall>();
   private readonly window = new SendWindow();
-  private outlet: Outlet | undefined;
+  private sink: FrameSink | undefined;
   private lastXid = 0;
   private flushPending = false;
   /** Told when everything that was sent is answered, and nothing more is sent until then. */
@@ -40,12 +40,12 @@ export class Pipeline {
   /** A call counts as `load` until it is settled; once it was sent, until it is answered or its connection is lost. */
   constructor(
     private readonly clock: Clock,
-    private readonly load: Load,
+    private readonly backpressure: Backpressure,
   ) {}
 
   /** The part of the counters that is counted here. */
   get counters(): Pick<ZooKeeperCounters, 'requests' | 'writes' | 'inFlight' | 'pendingCalls' | 'pendingBytes'> {
-    const { calls: pendingCalls, bytes: pendingBytes } = this.load;
+    const { calls: pendingCalls, bytes: pendingBytes } = this.backpressure;
     return {
       requests: { ...this.requests },
       writes: this.writes,
@@ -57,7 +57,7 @@ export class Pipeline {
 
   /** Sends the call as soon as there is a connection. */
   submit(call: PipelinedCall): void {
-    this.load.add(call.frame.length);
+    this.backpressure.add(call.frame.length);
     this.unsent.push(call);
     // In a long outage calls come and are given up: those must not pile up.
     while (this.unsent.peek()?.settled === true) this.unsent.shift();
@@ -65,8 +65,8 @@ export class Pipeline {
   }
 
   /** There is a connection with a confirmed session: everything that waits is sent over it, in its order. */
-  attach(outlet: Outlet, sessionTimeoutMs: number): void {
-    this.outlet = outlet;
+  attach(sink: FrameSink, sessionTimeoutMs: number): void {
+    this.sink = sink;
     this.onIdle = undefined;
     this.window.reset(sessionTimeoutMs);
     this.flush();
@@ -77,7 +77,7 @@ export class Pipeline {
    * the connection is lost before.
    */
   leave(onIdle: () => void): void {
-    this.outlet = undefined;
+    this.sink = undefined;
     if (this.sent.size === 0) onIdle();
     else this.onIdle = onIdle;
   }
@@ -87,7 +87,7 @@ export class Pipeline {
    * unknown outcome.
    */
   detach(error: ZooKeeperError): void {
-    this.outlet = undefined;
+    this.sink = undefined;
     this.onIdle = undefined;
     const interrupted = this.sent.takeAll();
     const waiting = this.unsent.takeAll();
@@ -95,7 +95,7 @@ export class Pipeline {
     if (error.code === 'protocol') interrupted[0]?.giveUp(error);
     for (const call of interrupted) {
       if (call.write || call.connectionBound) call.giveUp(lostError(call, error));
-      if (call.settled) this.load.remove(call.frame.length);
+      if (call.settled) this.backpressure.remove(call.frame.length);
       else call.sentAt = undefined;
     }
     for (const call of waiting) if (call.connectionBound) call.giveUp(lostError(call, error));
@@ -119,7 +119,7 @@ export class Pipeline {
     const sentAt = call.sentAt ?? 0;
     call.answer(code, reader);
     this.sent.shift();
-    this.load.remove(call.frame.length);
+    this.backpressure.remove(call.frame.length);
     this.window.answered(call.frame.length, sentAt, this.clock.monotonic());
     if (this.unsent.size > 0) this.flushSoon();
     if (this.onIdle !== undefined && this.sent.size === 0) this.becomeIdle();
@@ -128,11 +128,11 @@ export class Pipeline {
 
   /** Fails everything: unless it is a write that was sent, with `error`. */
   fail(error: ZooKeeperError): void {
-    this.outlet = undefined;
+    this.sink = undefined;
     this.onIdle = undefined;
     for (const call of this.sent.takeAll()) {
       call.giveUp(error);
-      this.load.remove(call.frame.length);
+      this.backpressure.remove(call.frame.length);
     }
     for (const call of this.unsent.takeAll()) call.giveUp(error);
   }
@@ -149,7 +149,7 @@ export class Pipeline {
   }
 
   private flushSoon(): void {
-    if (this.outlet === undefined || this.flushPending) return;
+    if (this.sink === undefined || this.flushPending) return;
     this.flushPending = true;
     process.nextTick(this.flushNow);
   }
@@ -173,8 +173,8 @@ export class Pipeline {
 
   private flush(): void {
     this.flushPending = false;
-    const { outlet } = this;
-    if (outlet === undefined) return;
+    const { sink } = this;
+    if (sink === undefined) return;
     const { batch, size } = this.takeBatch();
     const now = this.clock.monotonic();
     const bytes = Buffer.allocUnsafe(size);
@@ -189,7 +189,7 @@ export class Pipeline {
       this.requests[call.name] = (this.requests[call.name] ?? 0) + 1;
       if (call.write) this.writes++;
     }
-    if (size > 0) outlet.send(bytes);
+    if (size > 0) sink.send(bytes);
   }
 }
 

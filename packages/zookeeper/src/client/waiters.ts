@@ -4,17 +4,17 @@ import { TimeoutError, ZooKeeperError } from '../errors.js';
 import type { AbortGroup, AbortGroups, Deadlines, Pending } from './pending.js';
 
 /** What is waited for, as errors say it. */
-export interface Awaited {
+export interface AwaitedEvent {
   readonly operation: string;
   /** What did not happen, e.g. `no server confirmed a session`. */
-  readonly complaint: string;
+  readonly timeoutMessage: string;
 }
 
 export class Waiters<T> {
   private readonly waiting = new Set<Waiter<T>>();
 
   constructor(
-    private readonly awaited: Awaited,
+    private readonly event: AwaitedEvent,
     private readonly lastProblem: () => Error | undefined,
     private readonly deadlines: Deadlines,
     private readonly abortGroups: AbortGroups,
@@ -23,7 +23,7 @@ export class Waiters<T> {
   /** The signal must not be aborted yet. */
   wait(timeoutMs: number, signal: AbortSignal | undefined): Promise<T> {
     return new Promise((resolve, reject) => {
-      const waiter = new Waiter(this.awaited, timeoutMs, this.lastProblem, this.waiting, resolve, reject);
+      const waiter = new Waiter(this.event, timeoutMs, this.lastProblem, this.waiting, resolve, reject);
       this.deadlines.add(waiter, timeoutMs);
       if (signal !== undefined) this.abortGroups.add(waiter, signal);
     });
@@ -46,7 +46,7 @@ class Waiter<T> implements Pending {
 
   /** Is in `all` for as long as it waits. */
   constructor(
-    private readonly awaited: Awaited,
+    private readonly event: AwaitedEvent,
     private readonly timeoutMs: number,
     private readonly lastProblem: () => Error | undefined,
     private readonly all: Set<Waiter<T>>,
@@ -67,10 +67,10 @@ class Waiter<T> implements Pending {
   }
 
   timedOut(): void {
-    const { operation, complaint } = this.awaited;
+    const { operation, timeoutMessage } = this.event;
     const cause = this.lastProblem();
     const why = cause === undefined ? '' : `; last problem: ${cause.message}`;
-    const message = `${complaint} within ${Math.round(this.timeoutMs)} ms${why}`;
+    const message = `${timeoutMessage} within ${Math.round(this.timeoutMs)} ms${why}`;
     this.fail(new TimeoutError('timeout', message, { operation, cause }));
   }
 

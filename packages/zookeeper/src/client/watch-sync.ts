@@ -6,7 +6,7 @@ import type { Operation } from './call.js';
 import { Fifo } from './fifo.js';
 import * as op from './operations.js';
 import type { Chroot } from './paths.js';
-import type { Outlet } from './pipeline.js';
+import type { FrameSink } from './pipeline.js';
 import { serverError, ServerCode } from './server-errors.js';
 import {
   WatchRegistry,
@@ -31,7 +31,7 @@ const NO_PATHS: op.WatchPaths = { data: [], exist: [], child: [], persistent: []
 
 export class WatchSync implements WatchPort {
   private readonly registry = new WatchRegistry(this);
-  private outlet: Outlet | undefined;
+  private sink: FrameSink | undefined;
   /** What each `setWatches` that was not answered yet sets, in their order. */
   private setting = new Fifo<readonly Registration[]>();
   /** Events that the server told of. */
@@ -76,14 +76,14 @@ export class WatchSync implements WatchPort {
   }
 
   /** There is a connection: everything is set on it before anything else is sent. */
-  connected(outlet: Outlet): void {
-    this.outlet = outlet;
+  connected(sink: FrameSink): void {
+    this.sink = sink;
     this.setting = new Fifo();
-    for (const { paths, registrations } of this.registry.connect()) this.set(outlet, paths, registrations);
+    for (const { paths, registrations } of this.registry.connect()) this.set(sink, paths, registrations);
   }
 
   disconnected(): void {
-    this.outlet = undefined;
+    this.sink = undefined;
     this.registry.disconnected();
   }
 
@@ -138,16 +138,16 @@ export class WatchSync implements WatchPort {
   }
 
   setOneShot(kind: OneShotKind, path: string): void {
-    if (this.outlet !== undefined) this.set(this.outlet, { ...NO_PATHS, [kind]: [path] }, []);
+    if (this.sink !== undefined) this.set(this.sink, { ...NO_PATHS, [kind]: [path] }, []);
   }
 
   warn(error: ZooKeeperError): void {
     this.port.warn(error);
   }
 
-  private set(outlet: Outlet, paths: op.WatchPaths, registrations: readonly Registration[]): void {
+  private set(sink: FrameSink, paths: op.WatchPaths, registrations: readonly Registration[]): void {
     this.setting.push(registrations);
-    outlet.send(op.setWatchesFrame(this.port.lastZxid(), this.onServer(paths)));
+    sink.send(op.setWatchesFrame(this.port.lastZxid(), this.onServer(paths)));
   }
 
   private onServer(paths: op.WatchPaths): op.WatchPaths {

@@ -2,10 +2,10 @@
 
 import { describe, expect, it } from '@jest/globals';
 import {
-  cachedTree,
+  treeCache,
   isZooKeeperError,
-  type CachedTree,
-  type CachedTreeSettings,
+  type TreeCache,
+  type TreeCacheSettings,
   type TreeNode,
   type ZooKeeper,
 } from '../../src/index.js';
@@ -19,14 +19,14 @@ export function describeTrees(bench: Bench): void {
   describeStorms(bench);
 }
 
-interface WatchedTree {
-  readonly tree: CachedTree;
+interface ZooKeeperTreeCache {
+  readonly tree: TreeCache;
   readonly log: Collector<string>;
 }
 
-function mirror(bench: Bench, zk: ZooKeeper, root: string, settings: CachedTreeSettings = {}): WatchedTree {
+function mirror(bench: Bench, zk: ZooKeeper, root: string, settings: TreeCacheSettings = {}): ZooKeeperTreeCache {
   const log = new Collector<string>();
-  const tree = cachedTree(
+  const tree = treeCache(
     zk,
     root,
     {
@@ -280,7 +280,7 @@ async function contentOf(zk: ZooKeeper, path: string): Promise<string[]> {
   return [`${path} ${textOf(data)} ${stat.czxid} ${stat.mzxid} ${stat.version}`, ...below.flat()].sort();
 }
 
-function contentOfTree(tree: CachedTree, path: string): string[] {
+function contentOfTree(tree: TreeCache, path: string): string[] {
   const node: TreeNode | undefined = tree.get(path);
   const below = [...tree.children(path)].map((name) => contentOfTree(tree, `${path}/${name}`));
   const own =
@@ -291,7 +291,7 @@ function contentOfTree(tree: CachedTree, path: string): string[] {
 }
 
 /** One random operation, announced to the tree or not. */
-async function strike(client: ZooKeeper, tree: CachedTree, path: string, random: () => number): Promise<void> {
+async function strike(client: ZooKeeper, tree: TreeCache, path: string, random: () => number): Promise<void> {
   const expected = random() < 0.5 ? tree.expect([path]) : undefined;
   const data = bytes(String(Math.floor(random() * 1e6)));
   const kind = random();
@@ -314,7 +314,7 @@ async function strike(client: ZooKeeper, tree: CachedTree, path: string, random:
 
 function describeStorms(bench: Bench): void {
   describe('cached trees in a storm of operations', () => {
-    const storm = async (client: ZooKeeper, tree: CachedTree, random: () => number): Promise<void> => {
+    const storm = async (client: ZooKeeper, tree: TreeCache, random: () => number): Promise<void> => {
       const pick = (): string => {
         const parent = `n${Math.floor(random() * 6)}`;
         return bench.path(random() < 0.5 ? parent : `${parent}/m${Math.floor(random() * 3)}`);

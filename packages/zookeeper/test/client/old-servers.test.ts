@@ -1,7 +1,7 @@
 /** Servers that do not know what newer ones do: they say so, and close the connection. */
 
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { cachedTree, connect, type ClientOptions, type WatchListener, type ZooKeeper } from '../../src/index.js';
+import { treeCache, connect, type ClientOptions, type WatchListener, type ZooKeeper } from '../../src/index.js';
 import { FakeServer, writeStat, type FakeConnection } from './fake-server.js';
 import { errorOf, eventOf } from './helpers.js';
 
@@ -120,7 +120,7 @@ describe('a server older than 3.6', () => {
 
   it('keeps a mirror from ever being ready, which says so', async () => {
     const { zk, peer } = await pair();
-    const tree = cachedTree(zk, '/t', { onPut: () => undefined, onRemove: () => undefined });
+    const tree = treeCache(zk, '/t', { onPut: () => undefined, onRemove: () => undefined });
     const ready = errorOf(tree.ready());
     peer.reply((await peer.next()).xid, 7n, UNIMPLEMENTED);
     expect(await ready).toMatchObject({ code: 'unimplemented' });

@@ -185,17 +185,17 @@ describe('a read-only server', () => {
     const refused = await server.connection();
     expect(await refused.connectRequest()).toMatchObject({ readOnly: false, sessionId: 0n });
     refused.socket.destroy();
-    const scout = await server.connection();
-    expect(await scout.connectRequest()).toMatchObject({ readOnly: false, sessionId: 0n });
+    const search = await server.connection();
+    expect(await search.connectRequest()).toMatchObject({ readOnly: false, sessionId: 0n });
     const read = zk.get('/a');
     await peer.next();
-    scout.grant(10_000, SESSION_ID + 1n);
+    search.grant(10_000, SESSION_ID + 1n);
     // What was not answered is asked again.
-    await answerGet(scout);
+    await answerGet(search);
     await read;
     await peer.closed();
     expect([zk.session?.id, zk.session?.readOnly, zk.counters.connects]).toEqual([SESSION_ID + 1n, false, 2]);
-    scout.socket.destroy();
+    search.socket.destroy();
     expect(await (await server.connection()).connectRequest()).toMatchObject({ readOnly: false });
   });
 
@@ -205,9 +205,9 @@ describe('a read-only server', () => {
     await peer.connectRequest();
     peer.grant(10_000, SESSION_ID, true);
     await zk.connected();
-    const scout = await server.connection();
+    const search = await server.connection();
     const closed = zk.close();
-    await scout.closed();
+    await search.closed();
     peer.reply((await peer.next()).xid, 0n, 0);
     await closed;
     expect(await errorOf(zk.get('/'))).toMatchObject({ code: 'closed' });

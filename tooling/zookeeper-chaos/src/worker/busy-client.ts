@@ -2,11 +2,11 @@
 
 import { seededRandom } from '@nodepool/core/testing';
 import {
-  cachedTree,
+  treeCache,
   connect,
   lockRecipe,
   systemClock,
-  type CachedTree,
+  type TreeCache,
   type Locks,
   type ZooKeeper,
 } from '@nodepool/zookeeper';
@@ -26,7 +26,7 @@ const EPHEMERALS = 5;
 export class BusyClient {
   private readonly zk: ZooKeeper;
   private readonly locks: Locks;
-  private readonly tree: CachedTree;
+  private readonly tree: TreeCache;
   private readonly recorder = new Recorder();
   private readonly lanes: Lanes;
   private readonly watched: readonly Watched[];
@@ -47,7 +47,7 @@ export class BusyClient {
     this.zk = connect({ servers, sessionTimeoutMs, operationTimeoutMs, reconnectDelayMs: [50, 500], random });
     this.zk.on('lost', () => this.recorder.sessionsLost++);
     this.locks = lockRecipe(this.zk, { identifier: name, onWarning: (error) => this.complain(error) });
-    this.tree = cachedTree(
+    this.tree = treeCache(
       this.zk,
       TREE,
       {

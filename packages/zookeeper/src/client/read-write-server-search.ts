@@ -9,7 +9,7 @@ import { NO_SESSION } from './protocol.js';
 import { resolveServer } from './resolution.js';
 import type { Endpoint, ServerList } from './server-list.js';
 
-export interface ScoutPort {
+export interface SearchPort {
   readonly settings: Settings;
   readonly servers: ServerList;
   linkSettings(endpoint: Endpoint): LinkSettings;
@@ -24,7 +24,7 @@ export interface ScoutPort {
  * aborts. The time between two rounds grows as between attempts to connect. Never rejects; servers that cannot be
  * reached are of no interest.
  */
-export async function seekReadWriteServer(port: ScoutPort, stop: AbortSignal): Promise<void> {
+export async function findReadWriteServer(port: SearchPort, stop: AbortSignal): Promise<void> {
   const { firstReconnectDelayMs, lastReconnectDelayMs, clock, random } = port.settings;
   let delayMs = firstReconnectDelayMs;
   for (;;) {
@@ -35,7 +35,7 @@ export async function seekReadWriteServer(port: ScoutPort, stop: AbortSignal): P
 }
 
 /** True when it is over: one was found, or `stop` aborted. */
-async function askAll(port: ScoutPort, stop: AbortSignal): Promise<boolean> {
+async function askAll(port: SearchPort, stop: AbortSignal): Promise<boolean> {
   const { servers, settings } = port;
   for (let count = servers.size; count > 0; count--) {
     const server = servers.take();
@@ -49,7 +49,7 @@ async function askAll(port: ScoutPort, stop: AbortSignal): Promise<boolean> {
   return stop.aborted;
 }
 
-function ask(port: ScoutPort, endpoint: Endpoint, stop: AbortSignal): Promise<boolean> {
+function ask(port: SearchPort, endpoint: Endpoint, stop: AbortSignal): Promise<boolean> {
   const { handler, onFound, settings } = port;
   return new Promise((resolve) => {
     let found = false;

@@ -1,7 +1,7 @@
 /** Cached trees under faults of every kind: in the end, and in what they told, equal to the server. */
 import { describe, expect, it } from '@jest/globals';
 import { VirtualClock } from '@nodepool/core/testing';
-import { cachedTree, isZooKeeperError, type CachedTree, type ZooKeeper } from '../../src/index.js';
+import { treeCache, isZooKeeperError, type TreeCache, type ZooKeeper } from '../../src/index.js';
 import { SimulatedZooKeeperServer } from '../../src/simulated/index.js';
 import { seeded } from '../behaviour/seeded.js';
 
@@ -10,7 +10,7 @@ const SEEDS = Array.from({ length: 60 }, (_, index) => index + 1);
 
 interface Mirror {
   readonly client: ZooKeeper;
-  readonly tree: CachedTree;
+  readonly tree: TreeCache;
   /** What the listener was told, added up. */
   readonly told: Map<string, string>;
 }
@@ -30,7 +30,7 @@ function truthOf(server: SimulatedZooKeeperServer): Map<string, string> {
 function mirrorOf(server: SimulatedZooKeeperServer, clock: VirtualClock): Mirror {
   const client = server.connect({ sessionTimeoutMs: 8000, operationTimeoutMs: 20_000 });
   const told = new Map<string, string>();
-  const tree = cachedTree(
+  const tree = treeCache(
     client,
     ROOT,
     {

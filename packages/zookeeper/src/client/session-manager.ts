@@ -8,19 +8,19 @@ import { sleep } from '../clock.js';
 import { ClosedError, ConnectionLostError, SessionLostError, ZooKeeperError } from '../errors.js';
 import type { Call } from './call.js';
 import { Credentials } from './credentials.js';
-import { ForsakenSessions } from './forsaken-sessions.js';
+import { ExpiredSessionReaper } from './expired-session-reaper.js';
 import type { JuteReader } from './jute-reader.js';
 import { Link, type LinkHandler, type LinkSettings } from './link.js';
 import { authFrame, closeSessionFrame, connectFrame } from './operations.js';
 import type { Settings } from './options.js';
 import { NO_SESSION, type ConnectResponse } from './protocol.js';
-import { seekReadWriteServer } from './read-write-scout.js';
+import { findReadWriteServer } from './read-write-server-search.js';
 import { resolveServer } from './resolution.js';
 import { ServerList, type Endpoint, type ServerAddress } from './server-list.js';
 import { ClientSession } from './session.js';
 
 /** What the keeper tells the client. */
-export interface KeeperHandler {
+export interface SessionManagerHandler {
   /** There is a connection with a confirmed session. `fresh`: the session is a new one. */
   onUp(link: Link, session: ClientSession, fresh: boolean): void;
   /** The connection is gone. */
@@ -42,7 +42,7 @@ const STABLE_AFTER_MS = 1000;
 /** Ordinary requests have positive numbers. */
 const CLOSE_XID = 0;
 
-export class SessionKeeper {
+export class SessionManager {
   state: ConnectionState = 'connecting';
   session: ClientSession | undefined;
   /** The newest transaction that a server told us of. */
@@ -54,9 +54,9 @@ export class SessionKeeper {
   private finishedBytes = { sent: 0, received: 0 };
   private readonly servers: ServerList;
   private readonly credentials: Credentials;
-  private readonly forsaken = new ForsakenSessions();
+  private readonly reaper = new ExpiredSessionReaper();
   /** Ends the search for a server that takes writes. */
-  private scouting: AbortController | undefined;
+  private search: AbortController | undefined;
   /** The present connection is left on purpose. */
   private leaving = false;
   private readonly stop = new AbortController();
@@ -70,7 +70,7 @@ export class SessionKeeper {
 
   constructor(
     private readonly settings: Settings,
-    private readonly handler: KeeperHandler,
+    private readonly handler: SessionManagerHandler,
   ) {
     this.servers = new ServerList(settings.servers, settings.random);
     this.credentials = new Credentials(settings.auth.map(({ scheme, auth }) => authFrame(scheme, auth)));
@@ -116,7 +116,7 @@ export class SessionKeeper {
       // The connection stays for the farewell, but nobody else uses it any more.
       this.up = false;
       this.shutDown(error);
-      if (link !== undefined && up) await this.sayFarewell(link);
+      if (link !== undefined && up) await this.sendCloseSession(link);
       this.dropLink();
     }
     await this.loop;
@@ -130,8 +130,8 @@ export class SessionKeeper {
   private shutDown(error: ZooKeeperError): void {
     if (this.state === 'closed') return;
     this.stop.abort(error);
-    this.stopScouting();
-    this.forsaken.stop();
+    this.stopSearch();
+    this.reaper.stop();
     const { session } = this;
     this.session = undefined;
     this.state = 'closed';
@@ -144,7 +144,7 @@ export class SessionKeeper {
   }
 
   /** Tells the server that the session is over, and waits for its answer, not for longer than for any other server's. */
-  private async sayFarewell(link: Link): Promise<void> {
+  private async sendCloseSession(link: Link): Promise<void> {
     const answered = new Promise<void>((resolve) => {
       this.onSessionClosed = resolve;
     });
@@ -282,30 +282,30 @@ export class SessionKeeper {
     link.startHeartbeat(response.timeoutMs);
     this.credentials.connected(link);
     this.state = 'connected';
-    if (readOnly) this.startScouting();
-    else this.forsaken.closeAll(this.linkSettings(link.endpoint));
+    if (readOnly) this.startSearch();
+    else this.reaper.closeAll(this.linkSettings(link.endpoint));
     this.handler.onUp(link, present, session === undefined);
   }
 
   /** No server confirmed it in time. It may live on at the servers. */
   private readonly onExpired = (session: ClientSession, error: SessionLostError): void => {
-    if (this.session === session && !session.readOnly) this.forsaken.add(session);
+    if (this.session === session && !session.readOnly) this.reaper.add(session);
     this.lose(session, error);
   };
 
-  private startScouting(): void {
-    this.stopScouting();
-    const scouting = new AbortController();
-    this.scouting = scouting;
+  private startSearch(): void {
+    this.stopSearch();
+    const search = new AbortController();
+    this.search = search;
     const { settings, servers, linkHandler: handler } = this;
     const linkSettings = (endpoint: Endpoint): LinkSettings => this.linkSettings(endpoint);
     const onFound: LinkHandler['onEstablished'] = (link, response, sentAt) => this.moveTo(link, response, sentAt);
-    void seekReadWriteServer({ settings, servers, linkSettings, handler, onFound }, scouting.signal);
+    void findReadWriteServer({ settings, servers, linkSettings, handler, onFound }, search.signal);
   }
 
-  private stopScouting(): void {
-    this.scouting?.abort();
-    this.scouting = undefined;
+  private stopSearch(): void {
+    this.search?.abort();
+    this.search = undefined;
   }
 
   /** Takes the connection and the session of a server that takes writes, instead of one that does not. */
@@ -364,7 +364,7 @@ export class SessionKeeper {
     if (!this.up) return;
     this.up = false;
     this.credentials.disconnected();
-    this.stopScouting();
+    this.stopSearch();
     const { session } = this;
     if (session !== undefined) session.confirmed = false;
     this.state = session === undefined ? 'connecting' : 'suspended';

@@ -41,12 +41,12 @@ export class ContenderRemovals {
 
   /** Deletes one contender. Never rejects. */
   remove(contender: string, session: Session): Promise<void> {
-    return this.persistently(session, (options) => this.deleteIfThere(contender, options));
+    return this.retryUntilSessionLost(session, (options) => this.deleteIfThere(contender, options));
   }
 
   /** Finds and deletes what a creation of unknown outcome left in a lock directory, if anything. Never rejects. */
   removeByPrefix(directory: string, prefix: string, session: Session): Promise<void> {
-    return this.persistently(session, async (options) => {
+    return this.retryUntilSessionLost(session, async (options) => {
       const contender = await findContender(this.zk, directory, prefix, options);
       if (contender !== undefined) await this.deleteIfThere(contender, options);
     });
@@ -60,7 +60,10 @@ export class ContenderRemovals {
     }
   }
 
-  private async persistently(session: Session, attempt: (options: CallOptions) => Promise<void>): Promise<void> {
+  private async retryUntilSessionLost(
+    session: Session,
+    attempt: (options: CallOptions) => Promise<void>,
+  ): Promise<void> {
     this.running++;
     const options: CallOptions = { signal: session.lost };
     try {
@@ -106,7 +109,7 @@ export async function findContender(
   }
 }
 
-/** A function, because it changes while something is awaited. */
+/** A function, because it changes while something is event. */
 function isOver(session: Session): boolean {
   return session.lost.aborted;
 }
@@ -124,7 +127,7 @@ function asError(error: unknown): Error {
 }
 
 /** The locks that hang on one session: it gets one listener, however many they are. */
-export class LocksOfSessions {
+export class SessionLocks {
   private readonly bySession = new WeakMap<Session, Set<ContenderLock>>();
 
   add(lock: ContenderLock): void {
@@ -164,7 +167,7 @@ export class ContenderLock implements HeldLock {
     readonly path: string,
     readonly contender: string,
     readonly session: Session,
-    private readonly locks: LocksOfSessions,
+    private readonly locks: SessionLocks,
     private readonly removals: ContenderRemovals,
   ) {
     this.fence = { type: 'check', path: contender, version: 0 };

@@ -2,20 +2,20 @@
 
 import { OverloadedError } from '../errors.js';
 
-export class Load {
+export class Backpressure {
   calls = 0;
   bytes = 0;
-  private strained = false;
+  private blocked = false;
 
-  /** `onRelieved` is called when it falls to half of what is allowed, after having been above. */
+  /** `onDrained` is called when it falls to half of what is allowed, after having been above. */
   constructor(
     private readonly maxCalls: number,
     private readonly maxBytes: number,
-    private readonly onRelieved: () => void,
+    private readonly onDrained: () => void,
   ) {}
 
   /** At most half of what is allowed is used. */
-  get moderate(): boolean {
+  get belowHighWater(): boolean {
     return this.calls * 2 <= this.maxCalls && this.bytes * 2 <= this.maxBytes;
   }
 
@@ -32,15 +32,15 @@ export class Load {
   add(bytes: number): void {
     this.calls++;
     this.bytes += bytes;
-    if (!this.strained && !this.moderate) this.strained = true;
+    if (!this.blocked && !this.belowHighWater) this.blocked = true;
   }
 
   remove(bytes: number): void {
     this.calls--;
     this.bytes -= bytes;
-    if (this.strained && this.moderate) {
-      this.strained = false;
-      this.onRelieved();
+    if (this.blocked && this.belowHighWater) {
+      this.blocked = false;
+      this.onDrained();
     }
   }
 }

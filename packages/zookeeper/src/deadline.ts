@@ -4,7 +4,7 @@ import type { CallOptions } from './api.js';
 import { abortReason, type Clock, type Timer } from './clock.js';
 import { TimeoutError } from './errors.js';
 
-export class Patience {
+export class Deadline {
   /** For the calls that the recipe makes. */
   readonly options: CallOptions;
   private readonly controller: AbortController | undefined;

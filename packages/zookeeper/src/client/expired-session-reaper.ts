@@ -11,14 +11,14 @@ import type { ClientSession } from './session.js';
 /** The servers end it by themselves some time: what does not succeed soon is not worth more. */
 const MAX_ATTEMPTS = 3;
 
-interface Forsaken {
+interface ExpiredSession {
   readonly session: ClientSession;
   attempts: number;
   link: Link | undefined;
 }
 
-export class ForsakenSessions {
-  private readonly all = new Set<Forsaken>();
+export class ExpiredSessionReaper {
+  private readonly all = new Set<ExpiredSession>();
 
   add(session: ClientSession): void {
     this.all.add({ session, attempts: 0, link: undefined });
@@ -26,7 +26,7 @@ export class ForsakenSessions {
 
   /** A server is there: closes them all in the background. */
   closeAll(settings: LinkSettings): void {
-    for (const forsaken of this.all) if (forsaken.link === undefined) this.close(forsaken, settings);
+    for (const expired of this.all) if (expired.link === undefined) this.close(expired, settings);
   }
 
   /** Forgets them. */
@@ -35,10 +35,10 @@ export class ForsakenSessions {
     this.all.clear();
   }
 
-  private close(forsaken: Forsaken, settings: LinkSettings): void {
-    const { id: sessionId, password, timeoutMs } = forsaken.session;
+  private close(expired: ExpiredSession, settings: LinkSettings): void {
+    const { id: sessionId, password, timeoutMs } = expired.session;
     const done = (link: Link): void => {
-      this.all.delete(forsaken);
+      this.all.delete(expired);
       link.close();
     };
     const handler: LinkHandler = {
@@ -52,7 +52,7 @@ export class ForsakenSessions {
         link.send(closeSessionFrame());
       },
       onAnswer: () => {
-        if (forsaken.link !== undefined) done(forsaken.link);
+        if (expired.link !== undefined) done(expired.link);
         return 0;
       },
       onAlive: () => undefined,
@@ -61,16 +61,16 @@ export class ForsakenSessions {
       onEvent: () => undefined,
       onWatchesSet: () => undefined,
       onDown: () => {
-        forsaken.link = undefined;
-        if (forsaken.attempts >= MAX_ATTEMPTS) this.all.delete(forsaken);
+        expired.link = undefined;
+        if (expired.attempts >= MAX_ATTEMPTS) this.all.delete(expired);
       },
     };
-    forsaken.attempts++;
+    expired.attempts++;
     try {
-      forsaken.link = new Link(settings, handler);
+      expired.link = new Link(settings, handler);
     } catch {
       // The files of a certificate may be in the middle of being renewed; the connection of the client tells of it.
-      forsaken.link = undefined;
+      expired.link = undefined;
     }
   }
 }

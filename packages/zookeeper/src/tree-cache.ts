@@ -1,5 +1,5 @@
 /**
- * A mirror of the znodes below a root, fed by one recursive watch; see `CachedTree` for what it promises.
+ * A mirror of the znodes below a root, fed by one recursive watch; see `TreeCache` for what it promises.
  *
  * Within a generation (from one setting of the watch to the next) everything that arrives is in the order of the
  * server's transactions, except that the answers to reads and writes reach us a turn later than events that came after
@@ -9,15 +9,15 @@
 import type { CallOptions, PersistentWatch, Stat, WatchEvent, ZooKeeper } from './api.js';
 import { systemClock, type Clock, type Timer } from './clock.js';
 import { isZooKeeperError, type ZooKeeperError } from './errors.js';
-import { Patience, untilAborted } from './patience.js';
-import type { CachedTree, CachedTreeOptions, TreeListener, TreeNode, WriteExpectation } from './recipes-api.js';
+import { Deadline, untilAborted } from './deadline.js';
+import type { TreeCache, TreeCacheOptions, TreeListener, TreeNode, WriteExpectation } from './recipes-api.js';
 import { CachedNode, childPath, TreeNodes } from './tree-nodes.js';
 import { TreeReads, type ReadResult } from './tree-reads.js';
 import { TreeWalk } from './tree-walk.js';
 import { warnProcess } from './warn.js';
 import { WriteExpectations } from './write-expectations.js';
 
-export interface CachedTreeSettings extends CachedTreeOptions {
+export interface TreeCacheSettings extends TreeCacheOptions {
   /** Default: the real time. */
   readonly clock?: Clock;
   /** Told of reads that fail (they are tried again) and of listeners that throw. Default: a warning of the process. */
@@ -45,16 +45,16 @@ const RETRY_MS = 1000;
  * of its children in it may be old. Of znodes whose data is not wanted it is all zeros. A child may be told of before its
  * parent.
  */
-export function cachedTree(
+export function treeCache(
   zk: ZooKeeper,
   root: string,
   listener: TreeListener,
-  settings: CachedTreeSettings = {},
-): CachedTree {
-  return new WatchedTree(zk, root, listener, settings);
+  settings: TreeCacheSettings = {},
+): TreeCache {
+  return new ZooKeeperTreeCache(zk, root, listener, settings);
 }
 
-class WatchedTree implements CachedTree {
+class ZooKeeperTreeCache implements TreeCache {
   complete = false;
   private readonly clock: Clock;
   private readonly wantsData: (path: string) => boolean;
@@ -78,7 +78,7 @@ class WatchedTree implements CachedTree {
     private readonly zk: ZooKeeper,
     readonly root: string,
     private readonly listener: TreeListener,
-    private readonly settings: CachedTreeSettings,
+    private readonly settings: TreeCacheSettings,
   ) {
     this.clock = settings.clock ?? systemClock;
     this.wantsData = settings.wantsData ?? (() => true);
@@ -92,15 +92,15 @@ class WatchedTree implements CachedTree {
   }
 
   async ready(options: CallOptions = {}): Promise<void> {
-    const patience = new Patience(this.clock, `the mirror of ${this.root}`, options);
+    const deadline = new Deadline(this.clock, `the mirror of ${this.root}`, options);
     try {
       while (!this.complete) {
         if (this.failure !== undefined) throw this.failure;
         const completed = new Promise<void>((resolve) => this.waiters.push(resolve));
-        await untilAborted(completed, [patience.signal]);
+        await untilAborted(completed, [deadline.signal]);
       }
     } finally {
-      patience.end();
+      deadline.end();
     }
   }
 
@@ -112,7 +112,7 @@ class WatchedTree implements CachedTree {
     return this.nodes.children(path);
   }
 
-  unread(isMeant: (path: string) => boolean): Promise<void> | undefined {
+  pendingReads(isMeant: (path: string) => boolean): Promise<void> | undefined {
     return this.reads.answered((path) => this.nodes.get(path) === undefined && isMeant(path));
   }
 
