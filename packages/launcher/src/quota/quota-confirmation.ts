@@ -1,6 +1,6 @@
 /**
  * Confirms accepted requests against the limits: the stage between the records in state `init`, which are reservations
- * that any launcher may have made at the same time, and the first call to the cloud. docs/limits-and-waiting.md has the
+ * that any launcher may have made at the same time, and the first call to the cloud. docs/how-it-works.md has the
  * argument why confirmed records never exceed a limit.
  */
 

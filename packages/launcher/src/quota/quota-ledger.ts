@@ -1,7 +1,7 @@
 /**
  * Counts what nodes use of the limits of pools, providers and tenants: every record until it is removed, and every
  * launch that is decided and not recorded yet. Kept up to date event by event; a decision costs O(1), whatever the
- * number of nodes. docs/limits-and-waiting.md explains why limits hold although several launchers decide at the same
+ * number of nodes. docs/how-it-works.md explains why limits hold although several launchers decide at the same
  * time.
  */
 
