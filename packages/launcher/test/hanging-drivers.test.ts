@@ -2,7 +2,7 @@
 
 import { afterEach, beforeEach, expect, it } from '@jest/globals';
 import type { NodepoolConfig } from '@nodepool/config';
-import type { Provider } from '@nodepool/core';
+import { silentLogger, type Logger, type Provider } from '@nodepool/core';
 import { spoiltDriver } from './support/spoilt-driver.js';
 import { World, pool, provider } from './support/world.js';
 
@@ -50,6 +50,26 @@ it('a launch that never asked the cloud for anything is begun anew by the next l
   await world.launcher([onlyOnce], 'launcher2', drivers());
   await world.until('it is fulfilled', () => stateOf(id) === 'fulfilled');
   expect(world.cloud.existingInstances()).toHaveLength(1);
+});
+
+it('a driver that reports launches in progress after all have ended is named in the log, and the request is fulfilled', async () => {
+  const warnings: unknown[] = [];
+  const log: Logger = {
+    ...silentLogger,
+    with: () => log,
+    named: () => log,
+    warn: (message, fields) => void warnings.push([message, fields]),
+  };
+  world.log = log;
+  const drivers = spoiltDriver(world.cloud, (target) => ({
+    getRequestHandler: (of, request) => {
+      const handler = target.getRequestHandler(of, request);
+      return { launch: (launch) => handler.launch(launch), launchesComplete: () => false };
+    },
+  }));
+  await world.launcher([demo], 'launcher1', drivers);
+  await fulfilled();
+  expect(warnings).toContainEqual([expect.stringContaining('launches in progress'), { driver: 'example' }]);
 });
 
 it.each(['cleanupNode', 'waitForNodeCleanup'] as const)(

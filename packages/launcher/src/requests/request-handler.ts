@@ -101,6 +101,10 @@ export class RequestHandler {
       const launched = await launchNodes(this.pool.context, jobs, (failed) => this.end(failed));
       if (launched.kind === 'failed') return this.termination ?? launched;
       if (this.termination !== undefined) return this.termination;
+      if (!this.handled.driverHandler.launchesComplete()) {
+        const { driver } = this.pool.provider.config;
+        this.log.warn('The driver reports launches in progress after all of them have ended; report it', { driver });
+      }
       await this.fulfil(slots, launched.changes);
       return undefined;
     } catch (error) {
