@@ -53,7 +53,7 @@ export class Launcher implements ProvidersShare {
     this.ledger = new QuotaLedger(this.context.store);
     this.candidates = new CandidatePools(this.context.store.components, this.context.clock);
     this.labelGate = new TurnGate(this.context.clock, LABELS_PER_TURN);
-    this.scheduler = new RequestScheduler(this.context.store, this.context.clock, this.candidates);
+    this.scheduler = new RequestScheduler(this.context, this.candidates);
   }
 
   /** What the providers are doing, for the stack dump and for explanations. */

@@ -3,7 +3,7 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { openStore, type RequestEntry, type Store } from '@nodepool/store';
 import { seededRandom } from '@nodepool/core/testing';
-import type { Clock } from '@nodepool/core';
+import { silentLogger, TaskSupervisor, type Clock } from '@nodepool/core';
 import { CandidatePools } from '../src/requests/candidate-pools.js';
 import { RequestScheduler, type ScheduledPool } from '../src/scheduling/request-scheduler.js';
 import { World } from './support/world.js';
@@ -43,11 +43,16 @@ async function submit(count: number, label: (index: number) => string, priority 
   await world.until('the store knows them', () => store.requests.size >= count);
 }
 
+const contextOf = (clock: Clock) => ({
+  ...{ store, clock, random: seededRandom(1), log: silentLogger },
+  tasks: new TaskSupervisor(clock, () => undefined),
+});
+
 describe('the scheduler', () => {
   it('offers the first of requests that are alike, and the best priority first', async () => {
     await submit(500, (index) => `label-${index % 2}`);
     await submit(1, () => 'label-1', 100);
-    const scheduler = new RequestScheduler(store, world.clock, new CandidatePools(store.components, world.clock));
+    const scheduler = new RequestScheduler(contextOf(world.clock), new CandidatePools(store.components, world.clock));
     const offered: string[] = [];
     scheduler.add(watcher(({ id }) => offered.push(id)));
     await world.clock.advance(1000);
@@ -67,7 +72,7 @@ describe('the scheduler', () => {
         return world.clock.schedule(delayMs, call);
       },
     };
-    const scheduler = new RequestScheduler(store, clock, new CandidatePools(store.components, clock));
+    const scheduler = new RequestScheduler(contextOf(clock), new CandidatePools(store.components, clock));
     const perTurn = new Map<number, number>();
     const pools = Array.from({ length: 20 }, () =>
       watcher(() => {

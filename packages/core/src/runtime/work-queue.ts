@@ -147,6 +147,11 @@ export class WorkQueue<K> {
     if (entry.startedAt === undefined) this.arm(entry);
   }
 
+  /** Number of keys that are pending or running. */
+  get size(): number {
+    return this.entries.size;
+  }
+
   /** Returns true if the key is pending or running. */
   has(key: K): boolean {
     return this.entries.has(key);

@@ -21,7 +21,7 @@ import {
   type Retry,
 } from '@nodepool/core';
 import { LostOwnershipError, type NodeEntry, type NodeHandle } from '@nodepool/store';
-import { isToBeDeleted, isUnfinished } from './deletable-nodes.js';
+import { isToBeDeleted, isUnfinished } from './node-lifecycle.js';
 import { type LauncherContext, unixSeconds } from '../context.js';
 import type { Controller } from '../controller.js';
 import { driverCall } from '../driver-call.js';

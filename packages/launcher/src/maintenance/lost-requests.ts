@@ -14,7 +14,7 @@ import { WorkQueue, type Reconciled } from '@nodepool/core';
 import type { LauncherContext } from '../context.js';
 import type { Controller } from '../controller.js';
 import type { QuotaLedger } from '../quota/quota-ledger.js';
-import { isUnfinished } from '../deletion/deletable-nodes.js';
+import { isUnfinished } from '../deletion/node-lifecycle.js';
 
 /** For so long a lost request is left to pools that take it over, and after that once more each time. */
 const PATIENCE_MS = 60_000;

@@ -5,7 +5,7 @@ import type { NodeEntry } from '@nodepool/store';
 import { MAX_OUTAGE_WAIT_MS } from '../cloud-outage.js';
 import type { LauncherContext } from '../context.js';
 import type { LabelActivity } from '../diagnostics/activity.js';
-import { isUnfinished } from '../deletion/deletable-nodes.js';
+import { isUnfinished } from '../deletion/node-lifecycle.js';
 import { describeExcess } from '../quota/need.js';
 import type { ProviderLimits } from '../quota/provider-limits.js';
 import type { Place, QuotaLedger } from '../quota/quota-ledger.js';

@@ -4,11 +4,11 @@
  * it depends on changes; then that class of requests is offered to that pool again.
  */
 
-import type { Clock, NodeRequest, Timer } from '@nodepool/core';
+import { WorkQueue, type Clock, type NodeRequest, type Timer } from '@nodepool/core';
 import { settleEvents, type RequestEntry, type Store } from '@nodepool/store';
+import type { LauncherContext } from '../context.js';
 import type { CandidatePools } from '../requests/candidate-pools.js';
 import { compareClasses, OpenRequests, type RequestClass } from './open-requests.js';
-import { RetryDelays } from './retry-delays.js';
 
 /** Limit of the time for decisions in one turn of the event loop, milliseconds; the next turn continues. */
 const TURN_BUDGET_MS = 10;
@@ -41,7 +41,8 @@ interface Offer {
 
 export class RequestScheduler {
   private readonly open: OpenRequests;
-  private readonly retries: RetryDelays;
+  /** Requests whose handling failed, each until its retry: an immediate retry would fail again. */
+  private readonly retries: WorkQueue<string>;
   private readonly pools = new Set<ScheduledPool>();
   /** Requests that a pool has taken, until their records are written. */
   private readonly recording = new Set<string>();
@@ -63,12 +64,24 @@ export class RequestScheduler {
   private nextTurn: Timer | undefined;
   private readonly unsubscribe: (() => void)[];
 
+  private readonly store: Store;
+  private readonly clock: Clock;
+
   constructor(
-    private readonly store: Store,
-    private readonly clock: Clock,
+    context: Pick<LauncherContext, 'store' | 'clock' | 'random' | 'tasks' | 'log'>,
     private readonly candidates: Pick<CandidatePools, 'complete' | 'onChange'>,
   ) {
-    this.retries = new RetryDelays(clock, (id) => this.open.show(id));
+    const { store, clock } = context;
+    this.store = store;
+    this.clock = clock;
+    this.retries = new WorkQueue({
+      ...context,
+      name: (id) => `retry request ${id}`,
+      reconcile: (id) => {
+        this.open.show(id);
+        return Promise.resolve('done');
+      },
+    });
     this.open = new OpenRequests(store, (requestClass, sooner) => this.firstChanged(requestClass, sooner));
     this.unsubscribe = [
       candidates.onChange(() => this.offerAll()),
@@ -138,7 +151,7 @@ export class RequestScheduler {
   stop(): void {
     for (const unsubscribe of this.unsubscribe) unsubscribe();
     this.open.stop();
-    this.retries.stop();
+    this.retries.close();
     this.nextTurn?.cancel();
     this.pools.clear();
   }

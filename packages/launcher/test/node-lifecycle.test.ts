@@ -1,0 +1,45 @@
+/** The table of a node's life names every step that nodes take. */
+
+import { expect, it } from '@jest/globals';
+import { NODE_STATES } from '@nodepool/core';
+import { seededRandom } from '@nodepool/core/testing';
+import { openStore } from '@nodepool/store';
+import { NODE_LIFECYCLE } from '../src/deletion/node-lifecycle.js';
+import { World, pool, provider } from './support/world.js';
+
+it('names every step of nodes that are launched, used, deleted, or whose launches fail', async () => {
+  const world = new World();
+  const zk = world.server.connect();
+  const store = openStore(zk, { clock: world.clock, random: seededRandom(1), identifier: 'test' });
+  store.start();
+  await world.during(store.ready());
+  const steps = new Set<string>();
+  store.nodes.onChange(({ before, after }) => {
+    if (before === undefined || before.node.state === after?.node.state) return;
+    steps.add(`${before.node.state} -> ${after?.node.state ?? 'removed'}`);
+  });
+  // Steps of the same moment would be seen as one.
+  world.cloud.configure({ deleteTimeMs: [5000, 5000] });
+  await world.launcher([provider('demo', [pool('main', ['small'])])]);
+  const isDone = (id: string): boolean => {
+    const state = world.records('/nodepool/requests').get(id)?.['state'];
+    return state === 'fulfilled' || state === 'failed';
+  };
+  const first = await world.during(world.requestor.submit(['small']));
+  await world.until('it is fulfilled', () => isDone(first));
+  await world.during(world.requestor.giveBack(await world.during(world.requestor.take(first))));
+  world.cloud.configure({
+    faults: {
+      ...{ 'create-errors': 0, 'lost-answers': 0, 'failed-instances': 1, 'stuck-instances': 0, 'delete-errors': 0 },
+      ...{ 'list-errors': 0, 'upload-errors': 0, 'capacity-errors': 0, 'auth-errors': 0 },
+    },
+  });
+  const second = await world.during(world.requestor.submit(['small']));
+  await world.until('it has failed', () => isDone(second));
+  await world.until('all nodes are gone', () => world.nodes().size === 0);
+  const named = NODE_STATES.flatMap((state) => NODE_LIFECYCLE[state].next.map(({ to }) => `${state} -> ${to}`));
+  expect([...steps].filter((step) => !named.includes(step))).toEqual([]);
+  expect([...steps]).toEqual(expect.arrayContaining(['building -> ready', 'ready -> in-use', 'deleting -> removed']));
+  store.close();
+  expect(await world.end()).toEqual([]);
+});
