@@ -1,4 +1,4 @@
-/** What every part of the launcher gets to live with. */
+/** Dependencies shared by all parts of the launcher. */
 
 import type { Clock, Logger, Metrics, RandomSource, TaskSupervisor } from '@nodepool/core';
 import type { DecisionRecorder } from './diagnostics/decisions.js';
@@ -9,31 +9,34 @@ export interface LauncherContext {
   readonly clock: Clock;
   readonly random: RandomSource;
   readonly log: Logger;
-  /** Background work: named, and heard of when it fails. */
+  /** Runs named background work and reports its failures. */
   readonly tasks: TaskSupervisor;
-  /** Waits for logins and gathers host keys. */
+  /** Waits for the logins of nodes and gathers their host keys. */
   readonly scanner: LoginScanner;
-  /** Full host name, the first part of our pools' ids. */
+  /** Full host name; the components of the launcher are registered with it. */
   readonly hostname: string;
-  /** Fully qualified name of the host, by which other programs and metrics know the launcher's pools. */
+  /** Fully qualified host name; the ids of the launcher's pools begin with it. */
   readonly fqdn: string;
   readonly version: string;
   readonly metrics: Metrics;
   /** Time after a request's creation in which others of its priority that fit may pass it, milliseconds. */
   readonly backfillWindowMs: number;
-  /** What was decided about requests, nodes and labels, for `explain`. */
+  /** Records decisions about requests, nodes and labels, for `explain`. */
   readonly decisions: DecisionRecorder;
 }
 
 /** Default of `backfillWindowMs`. */
 export const BACKFILL_WINDOW_MS = 60_000;
 
-/** What a launcher is made with; without `metrics` and `decisions` it reports none. */
+/** Options of a launcher. Without `metrics` and `decisions` it reports none. */
 export type LauncherOptions = Omit<LauncherContext, OptionalParts> & Partial<Pick<LauncherContext, OptionalParts>>;
 
 type OptionalParts = 'metrics' | 'decisions' | 'backfillWindowMs' | 'fqdn';
 
-/** Waits until a node's login answers; resolves with its host keys (none for logins without). Rejects with a `DriverError`. */
+/**
+ * Resolves with the host keys of a node once its login answers; with none for logins without. Rejects with a
+ * `DriverError`.
+ */
 export interface LoginScanner {
   scan(login: {
     readonly host: string;

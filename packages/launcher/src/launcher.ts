@@ -1,6 +1,6 @@
 /**
  * The launcher: registers itself, runs one runtime per configured provider, and follows changes of the configuration.
- * What it does is decided below it (`pool-worker.ts`, `controllers.ts`).
+ * `provider/request-path.ts` and `controllers.ts` have its work.
  */
 
 import { isDeepStrictEqual } from 'node:util';
@@ -56,7 +56,7 @@ export class Launcher implements ProvidersShare {
     this.scheduler = new RequestScheduler(this.context, this.candidates);
   }
 
-  /** What the providers are doing, for the stack dump and for explanations. */
+  /** Returns what the providers are doing, for the stack dump and for explanations. */
   activity(): readonly ProviderActivity[] {
     return [...this.runtimes.values()].map((runtime) => runtime.activity());
   }
@@ -83,13 +83,13 @@ export class Launcher implements ProvidersShare {
     await this.apply(config);
   }
 
-  /** Goes on with another configuration: only providers that differ are stopped and started. */
+  /** Applies another configuration: only providers that differ are stopped and started. */
   apply(config: NodepoolConfig): Promise<void> {
     this.applying = this.applying.then(() => this.applyNow(config));
     return this.applying;
   }
 
-  /** Lets go of everything in progress, so that it can be taken up again, and leaves the registry. */
+  /** Releases everything in progress, so that it can be resumed, and leaves the registry. */
   async stop(): Promise<void> {
     this.stopped = true;
     await this.applying;

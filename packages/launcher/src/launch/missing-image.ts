@@ -27,7 +27,7 @@ interface RefusedLaunch {
   readonly log: Logger;
 }
 
-/** Returns another upload to launch from if the launch failed because the image of this one is gone. */
+/** Returns another upload to launch from if the launch failed because the cloud lost the image of this one. */
 export async function replacementFor(
   context: LauncherContext,
   job: RefusedLaunch,
@@ -55,7 +55,7 @@ async function isGone(
   if (!(await isUnlisted(context, job, upload))) return false;
   const { image, build, id, external_id: externalId } = upload;
   const about = { image, build_id: build, upload_id: id, external_id: externalId };
-  job.log.warn('The image of an upload is gone from the cloud; the next newest is used', about);
+  job.log.warn('The image of an upload is missing in the cloud; the next newest is used', about);
   const handle = await images.tryLockUpload(upload, { change: { listed: false }, signal: job.signal });
   await handle?.lock.release();
   return true;

@@ -34,7 +34,7 @@ export class ProviderLimits {
     signal.addEventListener('abort', () => this.timer?.cancel(), { once: true });
   }
 
-  /** What the cloud allows in total, whatever is in use. */
+  /** The limits of the cloud in total, whatever is in use. */
   get total(): QuotaInformation {
     return this.known?.total ?? UNLIMITED;
   }

@@ -124,8 +124,8 @@ export class QuotaLedger {
   }
 
   /**
-   * Returns a limit that is exceeded by records up to this id, some of which are being deleted: a node of this need
-   * gets no other instance before they are removed.
+   * Returns a limit that records up to this id exceed while some of them are being deleted: a node of this need gets no
+   * other instance before they are removed.
    */
   retryShortfall(place: Place, request: NodeRequest, lastId: string, need: Need): Shortfall | undefined {
     return this.excess(place, request, lastId, need, (scope, resource) => scope.leaving.get(resource) > 0);

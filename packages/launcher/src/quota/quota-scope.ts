@@ -90,7 +90,7 @@ export class QuotaScope {
     return undefined;
   }
 
-  /** Returns how much is missing until the demand fits, by resource, once every node that is being deleted is gone. */
+  /** Returns the missing amounts until the demand fits, by resource, as if all nodes being deleted were removed. */
   missing(demand: Demand): Map<string, number> {
     const missing = new Map<string, number>();
     for (const [resource, needed] of needIn(this, demand).entries()) {

@@ -45,7 +45,7 @@ export async function declineRequest(pool: PoolView, entry: RequestEntry, reason
   if (accepted === undefined) return;
   const change = afterDecline(accepted.request.request, pool);
   const failed = change.state === 'failed';
-  recordDecision(pool, entry.id, failed ? 'failed it: everybody has declined' : 'declined', reason);
+  recordDecision(pool, entry.id, failed ? 'failed it: every pool has declined' : 'declined', reason);
   pool.log.info(failed ? 'Failed request' : 'Declined request', { ...aboutRequest(pool, entry), reason });
   await writeUnlessGone(pool, entry, () => accepted.request.release(change));
 }

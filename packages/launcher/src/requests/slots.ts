@@ -45,7 +45,7 @@ export function slotsOf({ nodes }: Allocation, reused: readonly NodeHandle[]): S
   }));
 }
 
-/** Returns records of which nothing was begun: new ones, and those of resumed launches in state `init`. */
+/** Returns records without a call to the cloud so far: new ones, and those of resumed launches in state `init`. */
 export function tentativeRecords(slots: readonly Slot[], created: AcceptedRequest['created']): RecordVersion[] {
   return [
     ...created.map((id) => ({ id, version: 0 })),

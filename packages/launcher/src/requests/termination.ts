@@ -18,7 +18,7 @@ export type Termination =
   /** The lock was lost with the session. */
   | { readonly kind: 'lost' }
   | { readonly kind: 'stopped' }
-  /** The limits do not allow the acceptance. `records`: those created for it, of which nothing was begun. */
+  /** The limits do not allow the acceptance. `records`: those created for it. */
   | {
       readonly kind: 'unconfirmed';
       readonly shortfall: Shortfall;

@@ -77,7 +77,7 @@ describe('a request', () => {
     const explanation = explainRequest(sources, id)!;
     expect(explanation.decisions.at(-1)).toMatchObject({
       by: 'demo/main',
-      decision: 'failed it: everybody has declined',
+      decision: 'failed it: every pool has declined',
       reason: 'it needs 2 instances, and the limit of pool main of provider demo is 1',
     });
     expect(explanation.pools[0]?.says).toBe('declined it');
@@ -147,6 +147,6 @@ it('is text for people, in which nothing of a record can forge lines', async () 
   await inState(id, 'failed');
   const text = explanationText(explainRequest(sources, id)!, world.clock.now());
   expect(text).toMatch(/^request 200-0000000000\n {2}Failed/);
-  expect(text).toContain('demo/main failed it: everybody has declined: no pool has all the labels');
+  expect(text).toContain('demo/main failed it: every pool has declined: no pool has all the labels');
   expect(text.split('\n').filter((line) => line.startsWith('record: forged'))).toEqual([]);
 });

@@ -54,7 +54,7 @@ export function parseServerHello(received: Buffer): readonly string[] | undefine
   return undefined;
 }
 
-/** Returns the start of the packets: after the first line that begins with `SSH-`, before which others may come. */
+/** Returns the start of the packets: after the first line that begins with `SSH-`, which other lines may precede. */
 function endOfIdentification(received: Buffer): number | undefined {
   let start = 0;
   for (;;) {
