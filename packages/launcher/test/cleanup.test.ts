@@ -73,11 +73,12 @@ async function freeNode(label = 'small'): Promise<string> {
 async function heldNode(change: JsonObject = {}): Promise<string> {
   const id = await submit(['small']);
   await served(id);
-  const { ids, locks } = await world.during(world.requestor.take(id));
+  const taken = await world.during(world.requestor.take(id));
+  const { ids } = taken;
   const [node = ''] = ids;
   const heldSince = { state: 'hold', state_time: world.clock.now() / 1000 };
   await world.during(world.requestor.change(`${NODES}/${node}`, { ...heldSince, ...change }));
-  for (const lock of locks) await world.during(lock.release());
+  await world.during(world.requestor.die(taken));
   return node;
 }
 
@@ -170,11 +171,12 @@ describe('a held node', () => {
     await world.launcher([demo()], 'launcher1', hold(600));
     const id = await submit(['small']);
     await served(id);
-    const { ids, locks } = await world.during(world.requestor.take(id));
+    const taken = await world.during(world.requestor.take(id));
+    const { ids } = taken;
     await world.during(world.requestor.change(`${NODES}/${ids[0]}`, { state: 'hold', state_time: 0 }));
     await world.clock.advance(1_200_000);
     expect(world.nodes().get(ids[0]!)?.state).toBe('hold');
-    await world.during(locks[0]!.release());
+    await world.during(world.requestor.die(taken));
     await world.until('it is deleted', () => world.nodes().size === 0);
   });
 });
@@ -485,7 +487,7 @@ describe('a pending request that nobody holds', () => {
     expect(stateOf(id)).toBe('pending');
     await world.clock.advance(MINUTE_MS);
     expect(stateOf(id)).toBe('requested');
-    expect(world.records(REQUESTS).get(id)).toMatchObject({ declined_by: [], span_info: { trace: 1 } });
+    expect(world.records(REQUESTS).get(id)).toMatchObject({ requestor_data: { build_set_uuid: 'b' } });
     expect(world.lockHolders()).toEqual([]);
   });
 

@@ -29,7 +29,7 @@ it('deletes a node whose requestor wrote into it while it was being deleted', as
   await world.until('it is fulfilled', () => world.records('/nodepool/requests').get(id)?.state === 'fulfilled');
   const taken = await world.during(world.requestor.take(id));
   const [node] = taken.ids;
-  await world.during(taken.locks[0]!.release());
+  await world.during(world.requestor.die(taken));
   await world.until('it is being deleted', () => world.nodes().get(node!)?.state === 'deleting');
   await world.clock.advance(1000);
   await world.during(world.requestor.change(`/nodepool/nodes/${node!}`, { state: 'used' }));

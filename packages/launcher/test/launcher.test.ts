@@ -75,7 +75,8 @@ describe('a launcher', () => {
 
   it('keeps what the requestor wrote into the request', async () => {
     await world.launcher([demo()]);
-    const id = await submit(['small']);
+    const written = { requestor_data: { build_set_uuid: 'b' }, span_info: { trace: 1 } };
+    const id = await world.during(world.requestor.put(['small'], written));
     await fulfilled(id);
     expect(world.records('/nodepool/requests').get(id)).toMatchObject({
       span_info: { trace: 1 },
@@ -118,7 +119,7 @@ describe('a launcher', () => {
     const id = await submit(['small']);
     await fulfilled(id);
     const taken = await world.during(world.requestor.take(id));
-    await world.during(taken.locks[0]!.release());
+    await world.during(world.requestor.die(taken));
     await world.until('the node is gone', () => world.nodes().size === 0);
     expect(world.cloud.existingInstances()).toEqual([]);
   });

@@ -1,5 +1,6 @@
 /** What the parts of a requestor share. */
 
+import { setMaxListeners } from 'node:events';
 import { linkSignals, sleep, type Clock, type Logger, type RandomSource } from '@nodepool/core';
 import type { Store } from '@nodepool/store';
 import { isZooKeeperError, type LockRecipe, type ZooKeeper, type ZooKeeperErrorCode } from '@nodepool/zookeeper';
@@ -59,6 +60,8 @@ export function startLimits(
       ? undefined
       : clock.schedule(timeoutMs, () => deadline.abort(new RequestTimeoutError(what, timeoutMs)));
   const linked = linkSignals(closing, deadline.signal, ...(signal === undefined ? [] : [signal]));
+  // One listener for each call that is in progress.
+  setMaxListeners(Infinity, linked.signal);
   const end = (): void => {
     timer?.cancel();
     linked.unlink();

@@ -19,6 +19,7 @@ import {
   type ClientOptions,
   type ZooKeeper,
 } from '@nodepool/zookeeper';
+import { setMaxListeners } from 'node:events';
 import { hostname } from 'node:os';
 import type { RequestProgress, RequestSpec, WaitOptions } from './api.js';
 import { pauseAfter, withLimits, type RequestorContext } from './context.js';
@@ -81,6 +82,8 @@ export class Requestor {
     private readonly disconnect: () => Promise<void>,
   ) {
     this.name = name;
+    // One listener for each wait.
+    setMaxListeners(Infinity, this.closing.signal);
     const identifier = `${hostname()}-${process.pid}`;
     const onWarning = (error: Error): void =>
       log.warn('A lock could not be given up yet; it is tried again', { error });

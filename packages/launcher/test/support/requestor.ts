@@ -1,9 +1,9 @@
-/** Asks for nodes as Zuul does, with nothing but the protocol. */
+/** Requests nodes with the library, durably as Zuul does. */
 
 import type { Clock, JsonObject } from '@nodepool/core';
-import { lockRecipe, type HeldLock, type LockRecipe, type ZooKeeper } from '@nodepool/zookeeper';
-
-const REQUESTS = '/nodepool/requests';
+import { seededRandom } from '@nodepool/core/testing';
+import { openRequestor, type Lease, type Requestor as Library } from '@nodepool/requestor';
+import type { ZooKeeper } from '@nodepool/zookeeper';
 
 export interface RequestOptions {
   readonly priority?: number;
@@ -14,44 +14,40 @@ export interface RequestOptions {
   readonly tenant?: string;
 }
 
-/** Nodes in the hands of the requestor. */
+/** Nodes in use. */
 export interface TakenNodes {
   readonly ids: readonly string[];
-  readonly locks: readonly HeldLock[];
+  readonly lease: Lease;
 }
 
 export class Requestor {
-  private readonly locks: LockRecipe;
+  private readonly byName = new Map<string, Library>();
 
   constructor(
     private readonly zk: ZooKeeper,
     private readonly clock: Clock,
-  ) {
-    this.locks = lockRecipe(zk, { identifier: 'requestor' });
-  }
+  ) {}
 
   async submit(labels: readonly string[], options: RequestOptions = {}): Promise<string> {
-    const request: JsonObject = {
-      state: 'requested',
-      state_time: this.clock.now() / 1000,
-      created_time: this.clock.now() / 1000,
-      declined_by: [],
-      node_types: labels,
-      nodes: [],
-      reuse: options.reuse ?? true,
-      requestor: options.requestor ?? 'zuul',
-      requestor_data: { build_set_uuid: 'b' },
-      provider: options.provider ?? null,
-      relative_priority: options.relativePriority ?? 0,
-      event_id: 'event',
-      tenant_name: options.tenant ?? 'tenant',
-      span_info: { trace: 1 },
-    };
-    const prefix = `${REQUESTS}/${String(options.priority ?? 200).padStart(3, '0')}-`;
-    const { path } = await this.zk.create(prefix, Buffer.from(JSON.stringify(request)), {
-      mode: 'persistent-sequential',
+    const { requestor = 'zuul', tenant = 'tenant', ...rest } = options;
+    const data = { build_set_uuid: 'b' };
+    const { id } = await this.named(requestor).request({
+      labels,
+      tenant,
+      data,
+      eventId: 'event',
+      durable: true,
+      ...rest,
     });
-    return path.slice(REQUESTS.length + 1);
+    return id;
+  }
+
+  /** Puts a request as another program writes it. */
+  async put(labels: readonly string[], more: JsonObject): Promise<string> {
+    const record = { state: 'requested', node_types: labels, requestor: 'zuul', event_id: 'event', ...more };
+    const data = Buffer.from(JSON.stringify(record));
+    const { path } = await this.zk.create('/nodepool/requests/200-', data, { mode: 'persistent-sequential' });
+    return path.slice('/nodepool/requests/'.length);
   }
 
   async read(path: string): Promise<JsonObject> {
@@ -60,26 +56,38 @@ export class Requestor {
   }
 
   async withdraw(id: string): Promise<void> {
-    await this.zk.delete(`${REQUESTS}/${id}`);
+    await this.named('zuul').resume(id).cancel();
   }
 
-  /** Locks the nodes of a fulfilled request, takes them into use, removes the request. */
+  /** Locks the nodes of a fulfilled request, removes the request, takes them into use. */
   async take(id: string): Promise<TakenNodes> {
-    const { nodes } = await this.read(`${REQUESTS}/${id}`);
-    const ids = nodes as string[];
-    const locks = await Promise.all(ids.map((node) => this.locks.acquire(`/nodepool/nodes/${node}/lock`)));
-    await this.withdraw(id);
-    await Promise.all(ids.map((node) => this.change(`/nodepool/nodes/${node}`, { state: 'in-use' })));
-    return { ids, locks };
+    const lease = await this.named('zuul').resume(id).take();
+    return { ids: lease.nodes.map((node) => node.id), lease };
   }
 
-  async giveBack({ ids, locks }: TakenNodes): Promise<void> {
-    await Promise.all(ids.map((node) => this.change(`/nodepool/nodes/${node}`, { state: 'used' })));
-    await Promise.all(locks.map((lock) => lock.release()));
+  async giveBack({ lease }: TakenNodes): Promise<void> {
+    await lease.return();
   }
 
-  /** As Zuul writes: the whole object, without a version. */
+  /** Removes the locks of the nodes, as the end of a session does. */
+  async die({ ids }: TakenNodes): Promise<void> {
+    for (const directory of ids.map((id) => `/nodepool/nodes/${id}/lock`)) {
+      const { children } = await this.zk.children(directory);
+      await Promise.all(children.map((name) => this.zk.delete(`${directory}/${name}`)));
+    }
+  }
+
+  /** Changes a record as Zuul does: the whole object, without a version. */
   async change(path: string, change: JsonObject): Promise<void> {
     await this.zk.set(path, Buffer.from(JSON.stringify({ ...(await this.read(path)), ...change })));
+  }
+
+  private named(name: string): Library {
+    let library = this.byName.get(name);
+    if (library === undefined) {
+      library = openRequestor(this.zk, { name, clock: this.clock, random: seededRandom(this.byName.size) });
+      this.byName.set(name, library);
+    }
+    return library;
   }
 }
