@@ -29,6 +29,8 @@ class Connections {
   private readonly messages = new WeakMap<Socket, IncomingMessage>();
   /** Calls of `fetch` that have begun and were not sent: Node.js compiles its HTTP client before the first one. */
   private readonly unsent = new Set<unknown>();
+  /** Connections opened and closed, and bytes received on closed ones. */
+  private past = 0;
 
   constructor() {
     // Sockets with TLS are seen with the calls in them, all others when they are made.
@@ -49,6 +51,11 @@ class Connections {
     return [...calls, ...[...this.ends.values()].flatMap((end) => this.awaitedBy(end))].join('; ');
   }
 
+  /** Returns a number that grows when a connection is opened or closed, or receives data. */
+  activity(): number {
+    return [...this.ends.keys()].reduce((sum, { bytesRead }) => sum + bytesRead, this.past);
+  }
+
   private addCall(request: unknown): void {
     if (!(request instanceof ClientRequest)) return;
     if (request.socket === null) request.once('socket', (socket: Socket) => this.addClient(socket));
@@ -62,7 +69,7 @@ class Connections {
   }
 
   private add(socket: unknown, isClient: boolean): void {
-    if (!(socket instanceof Socket) || this.ends.has(socket)) return;
+    if (!(socket instanceof Socket) || socket.destroyed || this.ends.has(socket)) return;
     const { localPort, remotePort } = socket;
     const layer = socket instanceof TLSSocket ? 'TLS' : 'TCP';
     const ports = isClient ? `${layer} ${localPort}-${remotePort}` : `${layer} ${remotePort}-${localPort}`;
@@ -74,8 +81,10 @@ class Connections {
       this.single.delete(ports);
     }
     this.ends.set(socket, end);
+    this.past += 1;
     socket.once('close', () => {
       this.ends.delete(socket);
+      this.past += 1 + socket.bytesRead;
       if (this.single.get(ports) === end) this.single.delete(ports);
     });
   }
@@ -88,9 +97,11 @@ class Connections {
   }
 
   private awaitedBy({ socket, isClient, peer }: End): string[] {
-    if (socket.destroyed || socket.readableEnded || this.isFull(socket)) return [];
     const { localPort, remotePort, bytesRead } = socket;
     const between = `between ports ${localPort} and ${remotePort}`;
+    // A destroyed socket emits `close` a turn of the event loop later, and clients then retry their calls.
+    if (socket.destroyed) return [`the closing of a connection ${between}`];
+    if (socket.readableEnded || this.isFull(socket)) return [];
     // A connection is established before the server accepts it.
     if (peer === undefined) return isClient && bytesRead === 0 ? [`a connection ${between} that was not accepted`] : [];
     const bytes = peer.socket.bytesWritten - bytesRead;

@@ -18,8 +18,21 @@ export class InputOutput {
   /** `patienceMs`: what was sent and is not received for so long counts as never received. */
   constructor(private readonly patienceMs: number) {}
 
-  /** True if a file operation, a piece of compression or a transmission is under way. */
-  get busy(): boolean {
+  /**
+   * Lets the event loop turn a few times. Returns true if no file operation, compression or transmission was under way or
+   * ended in any of the turns.
+   */
+  async idleTurns(): Promise<boolean> {
+    let idle = true;
+    for (let turn = 0; turn < TURNS; turn += 1) {
+      const activity = this.connections.activity();
+      await new Promise((resolve) => setImmediate(resolve));
+      idle &&= !this.busy && this.connections.activity() === activity;
+    }
+    return idle;
+  }
+
+  private get busy(): boolean {
     if (isCompressing()) return true;
     if (process.getActiveResourcesInfo().some((name) => OPERATION.test(name))) return true;
     const inTransit = this.connections.inTransit();
@@ -27,10 +40,5 @@ export class InputOutput {
     if (inTransit !== this.inTransit) this.changedAt = now;
     this.inTransit = inTransit;
     return inTransit !== '' && now - this.changedAt < this.patienceMs;
-  }
-
-  /** Lets the event loop turn a few times, and look at input and output. */
-  async turns(): Promise<void> {
-    for (let turn = 0; turn < TURNS; turn += 1) await new Promise((resolve) => setImmediate(resolve));
   }
 }

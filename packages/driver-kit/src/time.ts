@@ -52,9 +52,9 @@ export function simulatedTime(options: SimulatedTimeOptions = {}): TestTime & { 
   const until = async (condition: () => boolean, limitMs: number): Promise<boolean> => {
     const end = clock.monotonic() + limitMs;
     for (;;) {
-      await io.turns();
+      const idle = await io.idleTurns();
       if (condition()) return true;
-      if (io.busy) continue;
+      if (!idle) continue;
       if ((clock.nextDueAt ?? Infinity) > end) {
         await clock.advance(end - clock.monotonic());
         return condition();

@@ -1,0 +1,69 @@
+/** Simulated time: it does not pass while this process exchanges data with itself. */
+
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { once } from 'node:events';
+import { connect, createServer, type AddressInfo, type Server, type Socket } from 'node:net';
+import { simulatedTime } from '@nodepool/driver-kit';
+
+const LIMIT_MS = 600_000;
+
+let server: Server;
+let accepted: Socket[];
+
+beforeEach(async () => {
+  accepted = [];
+  server = createServer((socket) => {
+    accepted.push(socket);
+    socket.on('error', () => undefined).on('data', (data) => socket.write(data));
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+});
+
+afterEach(async () => {
+  accepted.forEach((socket) => socket.destroy());
+  server.close();
+  await once(server, 'close');
+});
+
+function open(): Socket {
+  return connect((server.address() as AddressInfo).port, '127.0.0.1');
+}
+
+/** Runs the callback so many turns of the event loop later, before what is scheduled for the same turn afterwards. */
+function afterTurns(turns: number, callback: () => void): void {
+  if (turns === 0) callback();
+  else setImmediate(() => afterTurns(turns - 1, callback));
+}
+
+/** As many turns as simulated time waits for something to happen. */
+const TURNS = [1, 2, 3];
+
+describe.each(TURNS)(
+  'simulated time, when data is sent %i turns of the event loop after it was started',
+  (sentAfter) => {
+    it.each([0, 1, 2])(
+      'stands still until a call is repeated that was cut, %i turns after that',
+      async (repeatedAfter) => {
+        const time = simulatedTime();
+        time.clock.schedule(60_000, () => undefined);
+        const socket = open();
+        await once(socket, 'connect');
+        let answered = false;
+        const repeat = (): void => {
+          const next = open();
+          next.write('again');
+          next.once('data', () => {
+            answered = true;
+            next.destroy();
+          });
+        };
+        accepted[0]?.on('data', () => accepted[0]?.destroy());
+        socket.resume().once('close', () => afterTurns(repeatedAfter, repeat));
+        afterTurns(sentAfter, () => socket.write('cut'));
+        expect(await time.until(() => answered, LIMIT_MS)).toBe(true);
+        expect(time.clock.monotonic()).toBe(0);
+      },
+    );
+  },
+);
