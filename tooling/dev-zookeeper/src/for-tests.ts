@@ -32,6 +32,10 @@ export async function zooKeeperForTests(options: StartOptions = {}): Promise<Zoo
 
 async function withClient(servers: string, work: (client: RawClient) => Promise<void>): Promise<void> {
   const client = await RawClient.connect(servers);
-  await work(client);
-  await client.close();
+  try {
+    await work(client);
+    await client.close();
+  } finally {
+    client.destroy();
+  }
 }

@@ -8,9 +8,12 @@ import { connect, type Socket } from 'node:net';
 
 const OPCODE = { create: 1, delete: 2, children: 8, close: -11 } as const;
 const NO_NODE = -101;
+const NO_AUTH = -102;
 const NODE_EXISTS = -110;
-const SESSION_TIMEOUT_MS = 10_000;
-const SOCKET_TIMEOUT_MS = 10_000;
+const NOT_EMPTY = -111;
+const SESSION_TIMEOUT_MS = 60_000;
+/** A bound for a server that hangs; a busy machine must not reach it. */
+const SOCKET_TIMEOUT_MS = 300_000;
 
 export class RawClient {
   private xid = 0;
@@ -38,9 +41,9 @@ export class RawClient {
     await this.request(OPCODE.create, [text(path), int(0), ...acl, int(0)], [NODE_EXISTS]);
   }
 
-  /** Removes a znode and all that is below it; a missing one is fine. */
+  /** Deletes a znode and its descendants. Keeps those whose access list protects them, and a missing one is fine. */
   async deleteAll(path: string): Promise<void> {
-    const answer = await this.request(OPCODE.children, [text(path), Buffer.of(0)], [NO_NODE]);
+    const answer = await this.request(OPCODE.children, [text(path), Buffer.of(0)], [NO_NODE, NO_AUTH]);
     if (answer === undefined) return;
     let offset = 4;
     for (let left = answer.readInt32BE(0); left > 0; left--) {
@@ -48,11 +51,16 @@ export class RawClient {
       await this.deleteAll(`${path}/${answer.toString('utf8', offset + 4, end)}`);
       offset = end;
     }
-    await this.request(OPCODE.delete, [text(path), int(-1)], [NO_NODE]);
+    await this.request(OPCODE.delete, [text(path), int(-1)], [NO_NODE, NO_AUTH, NOT_EMPTY]);
   }
 
   async close(): Promise<void> {
     await this.request(OPCODE.close, [], []);
+    this.destroy();
+  }
+
+  /** Ends the connection; the server ends the session later. */
+  destroy(): void {
     this.socket.destroy();
   }
 
