@@ -1,8 +1,8 @@
 /** Takes the lock of a node for a command. */
 
+import { deadlineSignal, TimerQueue } from '@nodepool/core';
 import type { NodeHandle } from '@nodepool/store';
 import { RefusedError, type StoreContext } from './command-context.js';
-import { startDeadline } from './wait.js';
 
 const LOCK_TIMEOUT_MS = 5000;
 
@@ -15,16 +15,20 @@ export async function lockNode({ store, clock, interrupted }: StoreContext, id: 
     `node ${id} is busy: somebody has held its lock for ${LOCK_TIMEOUT_MS / 1000} s; try again when it is unlocked, ` +
       'see `nodepool list --detail`',
   );
-  const deadline = startDeadline(clock, LOCK_TIMEOUT_MS, busy);
+  const limited = deadlineSignal({
+    timers: new TimerQueue(clock),
+    signal: interrupted,
+    deadline: clock.monotonic() + LOCK_TIMEOUT_MS,
+    onDeadline: () => busy,
+  });
   try {
-    return await store.nodes.lock(id, { signal: AbortSignal.any([interrupted, deadline.signal]) });
+    return await store.nodes.lock(id, { signal: limited.signal });
   } catch (error) {
-    interrupted.throwIfAborted();
-    deadline.signal.throwIfAborted();
+    limited.signal.throwIfAborted();
     if (isGone(error)) throw new RefusedError(`node ${id} was removed in this moment`, { cause: error });
     throw error;
   } finally {
-    deadline.cancel();
+    limited.unlink();
   }
 }
 

@@ -1,17 +1,6 @@
 /** Waiting for something to become true in the store, by its events, and the end of patience. */
 
-import { abortReason, type Clock } from '@nodepool/core';
-
-/** A signal that aborts with `reason` after a while, unless `cancel` comes first. */
-export function startDeadline(
-  clock: Clock,
-  delayMs: number,
-  reason: Error,
-): { readonly signal: AbortSignal; cancel(): void } {
-  const controller = new AbortController();
-  const timer = clock.schedule(delayMs, () => controller.abort(reason));
-  return { signal: controller.signal, cancel: () => timer.cancel() };
-}
+import { abortReason } from '@nodepool/core';
 
 /**
  * Resolves with what `look` answers once that is not undefined. `look` is called now, and after each event.

@@ -51,7 +51,7 @@ export class Launcher implements ProvidersShare {
     this.limits = new LimitMetrics(this.context.metrics);
     this.drivers = new DriversInUse(this.context.log, this.context.metrics);
     this.ledger = new QuotaLedger(this.context.store);
-    this.candidates = new CandidatePools(this.context.store.components, this.context.clock);
+    this.candidates = new CandidatePools(this.context.store.components, this.context.clock, this.context.log);
     this.labelGate = new TurnGate(this.context.clock, LABELS_PER_TURN);
     this.scheduler = new RequestScheduler(this.context, this.candidates);
   }

@@ -52,7 +52,7 @@ describe('the scheduler', () => {
   it('offers the first of requests that are alike, and the best priority first', async () => {
     await submit(500, (index) => `label-${index % 2}`);
     await submit(1, () => 'label-1', 100);
-    const scheduler = new RequestScheduler(contextOf(world.clock), new CandidatePools(store.components, world.clock));
+    const scheduler = new RequestScheduler(contextOf(world.clock), new CandidatePools(store.components, world.clock, silentLogger));
     const offered: string[] = [];
     scheduler.add(watcher(({ id }) => offered.push(id)));
     await world.clock.advance(1000);
@@ -72,7 +72,7 @@ describe('the scheduler', () => {
         return world.clock.schedule(delayMs, call);
       },
     };
-    const scheduler = new RequestScheduler(contextOf(clock), new CandidatePools(store.components, clock));
+    const scheduler = new RequestScheduler(contextOf(clock), new CandidatePools(store.components, clock, silentLogger));
     const perTurn = new Map<number, number>();
     const pools = Array.from({ length: 20 }, () =>
       watcher(() => {

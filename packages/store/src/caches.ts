@@ -10,8 +10,8 @@ import {
   type WriteExpectation,
   type ZooKeeper,
 } from '@nodepool/zookeeper';
-import type { Clock, Logger } from '@nodepool/core';
-import { Listeners } from './listeners.js';
+import type { Emitter, Clock, Logger } from '@nodepool/core';
+import { storeEmitter } from './listeners.js';
 
 /** A part of the server's tree that is mirrored. */
 export interface CacheOptions {
@@ -39,7 +39,7 @@ interface Cache extends CacheOptions {
 
 export class Caches {
   private readonly caches: Cache[] = [];
-  private readonly listeners: Listeners<boolean>;
+  private readonly listeners: Emitter<boolean>;
   private wasComplete = false;
   /** A read failed, and not all caches have been complete since. */
   private disturbed = false;
@@ -49,7 +49,7 @@ export class Caches {
     private readonly clock: Clock,
     private readonly log: Logger,
   ) {
-    this.listeners = new Listeners(log);
+    this.listeners = storeEmitter(log);
   }
 
   add(options: CacheOptions): void {
@@ -96,7 +96,7 @@ export class Caches {
   }
 
   onComplete(listener: (complete: boolean) => void): () => void {
-    return this.listeners.add(listener);
+    return this.listeners.on(listener);
   }
 
   /** Whether a znode is known to be there. */
@@ -169,7 +169,7 @@ export class Caches {
     }
     if (complete === this.wasComplete) return;
     this.wasComplete = complete;
-    this.listeners.tell(complete);
+    this.listeners.emit(complete);
   }
 
   private cacheOf(path: string): Cache | undefined {

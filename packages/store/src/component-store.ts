@@ -1,11 +1,12 @@
 /** The component registry: `/nodepool/components`. */
 
+import type { Emitter } from '@nodepool/core';
 import { decodeComponent } from './codec/component.js';
 import { COMPONENT_KINDS, type ComponentData, type ComponentKind, type PoolComponentData } from './component.js';
 import type { Change, ComponentEntry, ComponentHandle, ComponentStore } from './api.js';
 import { ComponentRegistration } from './component-registration.js';
 import type { StoreContext } from './context.js';
-import { Listeners } from './listeners.js';
+import { storeEmitter } from './listeners.js';
 import { COMPONENTS_ROOT, kindOfComponent } from './paths.js';
 
 /** A registration, whatever kind of component it is of. */
@@ -13,11 +14,11 @@ type OwnRegistration = Pick<ComponentRegistration<ComponentData>, 'path' | 'vani
 
 export class ComponentRegistry implements ComponentStore {
   private readonly entries = new Map<string, ComponentEntry>();
-  private readonly changes: Listeners<Change<ComponentEntry>>;
+  private readonly changes: Emitter<Change<ComponentEntry>>;
   private readonly own = new Set<OwnRegistration>();
 
   constructor(private readonly context: StoreContext) {
-    this.changes = new Listeners(context.log);
+    this.changes = storeEmitter(context.log);
     context.caches.add({
       root: COMPONENTS_ROOT,
       wantsData: (path) => kindOfComponent(path, COMPONENT_KINDS) !== undefined,
@@ -49,7 +50,7 @@ export class ComponentRegistry implements ComponentStore {
   }
 
   onChange(listener: (change: Change<ComponentEntry>) => void): () => void {
-    return this.changes.add(listener);
+    return this.changes.on(listener);
   }
 
   register<C extends ComponentData>(component: C): ComponentHandle<C> {
@@ -78,7 +79,7 @@ export class ComponentRegistry implements ComponentStore {
     if (before === undefined && after === undefined) return;
     if (after === undefined) this.entries.delete(path);
     else this.entries.set(path, after);
-    this.changes.tell({ id: path, before, after });
+    this.changes.emit({ id: path, before, after });
   }
 }
 

@@ -4,6 +4,7 @@ import type { CallOptions, TreeNode } from '@nodepool/zookeeper';
 import { buildCodec, decodeBuildFailure, uploadCodec } from './codec/image.js';
 import type { Decoded, Source } from './codec/codec.js';
 import {
+  type Emitter,
   isUsableUpload,
   type ImageBuild,
   type ImageBuildData,
@@ -26,7 +27,7 @@ import type {
 import { pathOfUpload } from './image-handle.js';
 import { ImageLocks, type KnownRecord } from './image-locks.js';
 import { mark, removeImage, unmark } from './image-marks.js';
-import { Listeners } from './listeners.js';
+import { storeEmitter } from './listeners.js';
 import {
   IMAGES_ROOT,
   buildLockPath,
@@ -60,11 +61,11 @@ export class ImageRecords implements ImageStore {
   private readonly unreadable = new Map<string, CorruptRecord>();
   /** Contenders, by path of the lock. */
   private readonly contenders = new Map<string, number>();
-  private readonly changes: Listeners<string>;
+  private readonly changes: Emitter<string>;
   private readonly locks: ImageLocks;
 
   constructor(private readonly context: StoreContext) {
-    this.changes = new Listeners(context.log);
+    this.changes = storeEmitter(context.log);
     this.locks = new ImageLocks(context);
     context.caches.add({
       root: IMAGES_ROOT,
@@ -75,12 +76,12 @@ export class ImageRecords implements ImageStore {
       onPut: (znode, before) => {
         const place = placeOfImage(znode.path);
         if (place === undefined) return;
-        if (this.put(place, znode, before === undefined)) this.changes.tell(place.image);
+        if (this.put(place, znode, before === undefined)) this.changes.emit(place.image);
       },
       onRemove: ({ path }) => {
         const place = placeOfImage(path);
         if (place === undefined) return;
-        if (this.remove(place, path)) this.changes.tell(place.image);
+        if (this.remove(place, path)) this.changes.emit(place.image);
       },
     });
   }
@@ -179,7 +180,7 @@ export class ImageRecords implements ImageStore {
   }
 
   onChange(listener: (image: string) => void): () => void {
-    return this.changes.add(listener);
+    return this.changes.on(listener);
   }
 
   readImages(options?: CallOptions): Promise<readonly string[]> {

@@ -2,11 +2,11 @@
 
 import type { TreeNode } from '@nodepool/zookeeper';
 import type { Codec, Source, Stated } from './codec/codec.js';
-import type { Logger } from '@nodepool/core';
+import type { Emitter, Logger } from '@nodepool/core';
 import type { CorruptRecord } from './errors.js';
 import type { Change } from './api.js';
 import { Index } from './indexes.js';
-import { Listeners } from './listeners.js';
+import { storeEmitter } from './listeners.js';
 
 /** What every entry of a table has. */
 export interface TableEntry<T> {
@@ -40,10 +40,10 @@ export class RecordTable<D extends Stated, E extends TableEntry<{ readonly id: s
   /** Ids of which nothing is told for now: how many wait for that to end, and what was told last. */
   private readonly paused = new Map<string, { count: number; readonly told: E | undefined }>();
   private readonly inOrder = new Index<E>(() => EVERYTHING);
-  private readonly changes: Listeners<Change<E>>;
+  private readonly changes: Emitter<Change<E>>;
 
   constructor(private readonly options: TableOptions<D, E>) {
-    this.changes = new Listeners(options.log);
+    this.changes = storeEmitter(options.log);
   }
 
   all(): Iterable<E> {
@@ -64,12 +64,12 @@ export class RecordTable<D extends Stated, E extends TableEntry<{ readonly id: s
   }
 
   onChange(listener: (change: Change<E>) => void): () => void {
-    return this.changes.add(listener);
+    return this.changes.on(listener);
   }
 
   /** Tells of a change around a record that is not there. */
   tellOfAbsent(id: string): void {
-    this.changes.tell({ id, before: undefined, after: undefined });
+    this.changes.emit({ id, before: undefined, after: undefined });
   }
 
   /**
@@ -131,7 +131,7 @@ export class RecordTable<D extends Stated, E extends TableEntry<{ readonly id: s
     if (paused.count > 0) return;
     this.paused.delete(id);
     const after = this.entries.get(id);
-    if (paused.told !== after) this.changes.tell({ id, before: paused.told, after });
+    if (paused.told !== after) this.changes.emit({ id, before: paused.told, after });
   }
 
   /** A znode that is no contender also keeps everybody from the lock, which is taken by creating its directory anew. */
@@ -174,7 +174,7 @@ export class RecordTable<D extends Stated, E extends TableEntry<{ readonly id: s
     else this.entries.set(id, after);
     this.inOrder.update(before, after);
     for (const index of this.options.indexes) index.update(before, after);
-    if (!this.paused.has(id)) this.changes.tell({ id, before, after });
+    if (!this.paused.has(id)) this.changes.emit({ id, before, after });
   }
 }
 

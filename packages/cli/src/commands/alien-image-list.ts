@@ -1,11 +1,11 @@
 /** `nodepool alien-image-list [PROVIDER]`: images in clouds that carry our tags and that no record knows. */
 
 import {
-  abortReason,
   externalIdKey,
   isError,
   TaskSupervisor,
-  type Call,
+  TimerQueue,
+  withDeadline,
   type ImageManager,
   type ListedImage,
   type Provider,
@@ -15,7 +15,6 @@ import { makeRecordList, type ListColumn } from '@nodepool/store';
 import { RefusedError, type ListFormat, type StoreContext } from '../command-context.js';
 import { checkProvider } from '../image-names.js';
 import { printList } from '../print-list.js';
-import { startDeadline } from '../wait.js';
 
 const TIMEOUT_MS = 120_000;
 
@@ -84,26 +83,21 @@ async function listImages(
   provider: Provider,
   images: ImageManager,
 ): Promise<readonly ListedImage[]> {
-  const late = new RefusedError(`the cloud has not answered for ${TIMEOUT_MS / 1000} s`);
-  const deadline = startDeadline(clock, TIMEOUT_MS, late);
-  const signal = AbortSignal.any([interrupted, deadline.signal]);
   const tasks = new TaskSupervisor(clock, (task, error) => log.error(`The task "${task}" failed`, error));
-  const call: Call = { signal, deadline: clock.monotonic() + TIMEOUT_MS, log };
+  const deadline = clock.monotonic() + TIMEOUT_MS;
+  const limits = {
+    timers: new TimerQueue(clock),
+    signal: interrupted,
+    deadline,
+    onDeadline: () => new RefusedError(`the cloud has not answered for ${TIMEOUT_MS / 1000} s`),
+  };
   try {
-    await orAborted(provider.start({ clock, random, log, tasks, onApiCall: () => undefined }), signal);
-    return await orAborted(images.listImages(call), signal);
+    return await withDeadline(limits, async (signal) => {
+      await provider.start({ clock, random, log, tasks, onApiCall: () => undefined });
+      signal.throwIfAborted();
+      return images.listImages({ signal, deadline, log });
+    });
   } finally {
-    deadline.cancel();
     provider.stop();
   }
-}
-
-/** A driver may not heed the signal: the command ends all the same. */
-function orAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const onAbort = (): void => reject(abortReason(signal));
-    signal.addEventListener('abort', onAbort, { once: true });
-    work.then(resolve, reject).finally(() => signal.removeEventListener('abort', onAbort));
-    if (signal.aborted) onAbort();
-  });
 }

@@ -1,9 +1,9 @@
 /** `nodepool wait request|node|label ID`: for scripts that go on when something has come true. */
 
-import { NODE_STATES } from '@nodepool/core';
+import { NODE_STATES, TimerQueue, withDeadline } from '@nodepool/core';
 import { RefusedError, type StoreContext } from '../command-context.js';
 import { parseNodeId } from '../node-id.js';
-import { startDeadline, waitUntil } from '../wait.js';
+import { waitUntil } from '../wait.js';
 
 export interface WaitOptions {
   /** State of a node, or `gone`; undefined: `ready`. */
@@ -32,29 +32,22 @@ export async function wait(
 ): Promise<void> {
   if (kind !== 'node' && state !== undefined) throw new RefusedError('--state is for nodes only; leave it out');
   const condition = conditionOf(context, kind, id, state);
-  const deadline =
-    timeout === undefined
-      ? undefined
-      : startDeadline(
-          context.clock,
-          timeout * 1000,
-          new RefusedError(
-            `${condition.inWords}: not so after ${timeout} s; \`nodepool explain ${kind} ${id}\` says why`,
-          ),
-        );
-  const { interrupted, out } = context;
-  const end = deadline === undefined ? interrupted : AbortSignal.any([interrupted, deadline.signal]);
-  try {
-    out.print(
-      await waitUntil(
-        () => condition.look(),
-        (listener) => condition.subscribe(listener),
-        end,
-      ),
-    );
-  } finally {
-    deadline?.cancel();
-  }
+  const { interrupted, out, clock } = context;
+  const limits = {
+    timers: new TimerQueue(clock),
+    signal: interrupted,
+    deadline: timeout === undefined ? Infinity : clock.monotonic() + timeout * 1000,
+    onDeadline: () =>
+      new RefusedError(`${condition.inWords}: not so after ${timeout} s; \`nodepool explain ${kind} ${id}\` says why`),
+  };
+  const found = await withDeadline(limits, (signal) =>
+    waitUntil(
+      () => condition.look(),
+      (listener) => condition.subscribe(listener),
+      signal,
+    ),
+  );
+  out.print(found);
 }
 
 function conditionOf(context: StoreContext, kind: string, id: string, state: string | undefined): Condition {

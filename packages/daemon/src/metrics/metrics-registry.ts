@@ -1,15 +1,16 @@
 /** Takes what is reported to statsd and to Prometheus; either may be missing. */
 
-import type {
-  Clock,
-  Timer,
-  Counter,
-  Duration,
-  Gauge,
-  MetricLabels,
-  Metrics,
-  PrometheusSeries,
-  StatsdSender,
+import {
+  Emitter,
+  type Clock,
+  type Timer,
+  type Counter,
+  type Duration,
+  type Gauge,
+  type MetricLabels,
+  type Metrics,
+  type PrometheusSeries,
+  type StatsdSender,
 } from '@nodepool/core';
 
 /** Statsd forgets gauges that are not repeated. */
@@ -32,10 +33,11 @@ interface KeptGauge {
 export class MetricsRegistry implements Metrics {
   /** By declaration, then by labels. Only what statsd is to be told again. */
   private readonly gauges = new Map<Gauge, Map<string, KeptGauge>>();
-  private readonly refreshers = new Set<() => void>();
+  private readonly collections: Emitter<void>;
   private timer: Timer | undefined;
 
   constructor(private readonly options: MetricsRegistryOptions) {
+    this.collections = new Emitter((error) => options.onError(error));
     if (options.statsd !== undefined) this.scheduleSending();
   }
 
@@ -62,15 +64,14 @@ export class MetricsRegistry implements Metrics {
   }
 
   onCollect(refresh: () => void): () => void {
-    this.refreshers.add(refresh);
-    return () => this.refreshers.delete(refresh);
+    return this.collections.on(refresh);
   }
 
   /** What Prometheus reads; undefined without it. */
   async exposition(): Promise<{ readonly contentType: string; readonly text: string } | undefined> {
     const { prometheus } = this.options;
     if (prometheus === undefined) return undefined;
-    this.collect();
+    this.collections.emit();
     return { contentType: prometheus.contentType, text: await prometheus.text() };
   }
 
@@ -94,16 +95,6 @@ export class MetricsRegistry implements Metrics {
     else kept.set(series, { keys: gauge.statsd(labels), value });
   }
 
-  private collect(): void {
-    for (const refresh of this.refreshers) {
-      try {
-        refresh();
-      } catch (error) {
-        this.options.onError(error);
-      }
-    }
-  }
-
   private scheduleSending(): void {
     const { clock, statsd } = this.options;
     this.timer = clock.schedule(
@@ -117,7 +108,7 @@ export class MetricsRegistry implements Metrics {
   }
 
   private send(statsd: StatsdSender): void {
-    this.collect();
+    this.collections.emit();
     for (const kept of this.gauges.values()) {
       for (const { keys, value } of kept.values()) for (const key of keys) statsd.gauge(key, value);
     }

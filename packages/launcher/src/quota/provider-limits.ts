@@ -4,7 +4,15 @@
  * provider counts as unlimited: a cloud that never reports its limits would not be used otherwise.
  */
 
-import { QuotaInformation, toDriverError, type Call, type Instance, type Provider, type Timer } from '@nodepool/core';
+import {
+  Emitter,
+  QuotaInformation,
+  toDriverError,
+  type Call,
+  type Instance,
+  type Provider,
+  type Timer,
+} from '@nodepool/core';
 import type { LauncherContext } from '../context.js';
 import { driverCall } from '../driver-call.js';
 import type { QuotaLedger } from './quota-ledger.js';
@@ -22,7 +30,7 @@ export class ProviderLimits {
   /** `Clock.monotonic` milliseconds from which on they are too old. */
   private staleAt = -Infinity;
   private timer: Timer | undefined;
-  private readonly listeners = new Set<(changed: boolean) => void>();
+  private readonly reads: Emitter<boolean>;
 
   constructor(
     private readonly context: LauncherContext,
@@ -31,6 +39,7 @@ export class ProviderLimits {
     /** Aborts when the provider is stopped. */
     private readonly signal: AbortSignal,
   ) {
+    this.reads = new Emitter((error) => context.log.error('A listener to limits of a provider failed', error));
     signal.addEventListener('abort', () => this.timer?.cancel(), { once: true });
   }
 
@@ -46,8 +55,7 @@ export class ProviderLimits {
 
   /** Calls the listener after each read, also a failed one; `changed`: they are not as before. Returns how to stop. */
   onRead(listener: (changed: boolean) => void): () => void {
-    this.listeners.add(listener);
-    return () => this.listeners.delete(listener);
+    return this.reads.on(listener);
   }
 
   /** To be called when a decision depends on them. */
@@ -99,7 +107,7 @@ export class ProviderLimits {
       const after = this.known?.available;
       const changed = after !== undefined && (before === undefined || !isSame(before, after));
       // Waiting requests are scheduled again.
-      if (!this.signal.aborted) for (const listener of [...this.listeners]) listener(changed);
+      if (!this.signal.aborted) this.reads.emit(changed);
     }
   }
 

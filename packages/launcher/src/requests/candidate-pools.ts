@@ -5,7 +5,7 @@
  */
 
 import type { Change, ComponentEntry, ComponentStore, PoolComponentData } from '@nodepool/store';
-import type { Clock, Timer } from '@nodepool/core';
+import { Emitter, type Clock, type Logger, type Timer } from '@nodepool/core';
 
 /** Time for which a pool that left the registry remains a candidate, milliseconds: the restart of a launcher. */
 const RETURN_MS = 30_000;
@@ -33,13 +33,15 @@ export class CandidatePools implements Candidates {
   private known: readonly PoolComponentData[] | undefined;
   /** Results of `having` by set of labels, until the next change. */
   private readonly byLabels = new Map<string, readonly PoolComponentData[]>();
-  private readonly listeners = new Set<() => void>();
+  private readonly changes: Emitter<void>;
   private readonly unsubscribe: () => void;
 
   constructor(
     private readonly registry: ComponentStore,
     private readonly clock: Clock,
+    log: Logger,
   ) {
+    this.changes = new Emitter((error) => log.error('A listener to changes of pools failed', error));
     this.unsubscribe = registry.onChange((change) => this.onChanged(change));
   }
 
@@ -49,8 +51,7 @@ export class CandidatePools implements Candidates {
 
   /** Called after every change. Returns how to stop listening. */
   onChange(listener: () => void): () => void {
-    this.listeners.add(listener);
-    return () => this.listeners.delete(listener);
+    return this.changes.on(listener);
   }
 
   /** Adds a pool that is configured here, registered or not. Returns how to remove it. */
@@ -119,7 +120,7 @@ export class CandidatePools implements Candidates {
   private changed(): void {
     this.known = undefined;
     this.byLabels.clear();
-    for (const listener of [...this.listeners]) listener();
+    this.changes.emit();
   }
 }
 

@@ -10,10 +10,11 @@ import {
   toDriverError,
   type DriverError,
   type Logger,
-  abortReason,
+  deadlineSignal,
   sleep,
-  type Clock,
   Slots,
+  TimerQueue,
+  type Clock,
 } from '@nodepool/core';
 import { withConnection, type Endpoint } from './connection.js';
 import { algorithmPerKey, fetchHostKey } from './host-key.js';
@@ -54,22 +55,20 @@ export async function scanWith(login: NodeLogin, clock: Clock, slots: Slots): Pr
   if (!Number.isInteger(login.port) || login.port < 1 || login.port > 65_535) {
     throw new ConfigurationError(`connection port ${login.port} of ${login.host} is not a TCP port (1 to 65535)`);
   }
-  const controller = new AbortController();
+  const limited = deadlineSignal({
+    timers: new TimerQueue(clock),
+    signal: login.signal,
+    deadline: clock.monotonic() + login.timeoutMs,
+    onDeadline: () => scan.timeout(),
+    onAbort: (cause) => new AbortedError(`the scan of port ${login.port} of ${login.host} was aborted`, { cause }),
+  });
   // Each connection adds a listener, and there is one connection per kind of key.
-  setMaxListeners(0, controller.signal);
-  const scan = new Scan(login, clock, slots, controller.signal);
-  const onAbort = (): void => {
-    const cause = abortReason(login.signal);
-    controller.abort(new AbortedError(`the scan of ${scan.place} was aborted`, { cause }));
-  };
-  if (login.signal.aborted) onAbort();
-  login.signal.addEventListener('abort', onAbort, { once: true });
-  const timer = clock.schedule(login.timeoutMs, () => controller.abort(scan.timeout()));
+  setMaxListeners(0, limited.signal);
+  const scan = new Scan(login, clock, slots, limited.signal);
   try {
     return await scan.run();
   } finally {
-    timer.cancel();
-    login.signal.removeEventListener('abort', onAbort);
+    limited.unlink();
   }
 }
 
