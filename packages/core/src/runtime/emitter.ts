@@ -15,11 +15,12 @@ export class Emitter<E> {
     };
   }
 
-  /** Calls all listeners, in the order in which they were added. */
+  /** Calls the listeners of this moment, in the order in which they were added, without those removed meanwhile. */
   emit(event: E): void {
-    for (const { listener } of this.listeners) {
+    for (const entry of [...this.listeners]) {
+      if (!this.listeners.has(entry)) continue;
       try {
-        listener(event);
+        entry.listener(event);
       } catch (error) {
         this.onError(error);
       }
