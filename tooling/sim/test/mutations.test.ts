@@ -4,7 +4,7 @@ import { describe, expect, it } from '@jest/globals';
 import { MUTATIONS, RULES, simulate } from '../src/index.js';
 
 /** Seeds that may be needed until a spoilt launcher gives itself away. */
-const SEEDS = 8;
+const SEEDS = 20;
 /** Where nothing goes wrong, a sound launcher is done sooner, milliseconds. */
 const PATIENCE_MS = 600_000;
 
