@@ -390,7 +390,7 @@ describe('taking a lock', () => {
     await readyBuild();
     for (const moment of ['before-applied', 'after-applied'] as const) {
       simulation.server.loseNextWrite(zooKeeper, moment);
-      await expect(simulation.run(attempt())).rejects.toThrow(/answer is not known/);
+      await expect(simulation.run(attempt())).rejects.toThrow(/sent, but not answered/);
       await simulation.clock.advance(5000);
       expect(simulation.contenders()).toEqual([]);
     }

@@ -1,52 +1,55 @@
 /**
- * The interface of a ZooKeeper client: what `connect` (the real client) and `SimulatedZooKeeper` (in memory, on a
- * virtual clock) both provide, and what the recipes (lock, election, cached tree) are built on.
+ * The interface of a ZooKeeper client. `connect` and `SimulatedZooKeeperServer.connect` implement it; the recipes
+ * (lock, election, tree cache) use it.
  *
- * Guarantees, as the server gives them to one session (ZooKeeper Programmer's Guide, "Consistency Guarantees"):
- * requests are answered in the order in which they were issued; a watch event of a change is delivered before any
- * answer that reflects that change; events are delivered in the order of the changes. So an answer to a read that was
- * issued after an event arrived is at least as new as the event.
+ * A session has these guarantees (ZooKeeper Programmer's Guide, "Consistency Guarantees"):
+ * - The server answers requests in the order in which the client issued them.
+ * - A watch event arrives before any answer that reflects its change.
+ * - Events arrive in the order of the changes. A read that is issued after an event is at least as new as the event.
  */
 
 import type { ZooKeeperError } from './errors.js';
 
-/** Metadata of a znode. Zxids and session ids are 64 bits wide, hence `bigint`. Times are milliseconds since the epoch. */
+/** Metadata of a znode. Transaction ids (zxids) are 64 bits wide. Times are milliseconds since the epoch. */
 export interface Stat {
-  /** Transaction that created the znode. */
+  /** Id of the transaction that created the znode. */
   readonly czxid: bigint;
-  /** Transaction that last changed its data. */
+  /** Id of the transaction that last changed the data. */
   readonly mzxid: bigint;
   readonly ctime: number;
   readonly mtime: number;
-  /** Number of changes of the data: what versioned writes are compared with. */
+  /** Number of changes of the data. Versioned writes compare with it. */
   readonly version: number;
-  /** Number of changes (creations and deletions) of its children. */
+  /** Number of creations and deletions of children. */
   readonly cversion: number;
+  /** Number of changes of the access control list. */
   readonly aversion: number;
-  /** Session that owns the znode when it is ephemeral, else 0n. */
+  /** Id of the session that owns an ephemeral znode; 0n for other znodes. */
   readonly ephemeralOwner: bigint;
   readonly dataLength: number;
   readonly numChildren: number;
-  /** Transaction that last changed its list of children. */
+  /** Id of the transaction that last changed the list of children. */
   readonly pzxid: bigint;
 }
 
 /** Permission bits, as in ZooKeeper's `ZooDefs.Perms`. */
 export const Permission = { read: 1, write: 2, create: 4, delete: 8, admin: 16, all: 31 } as const;
 
+/** One entry of an access control list, e.g. `{ permissions: Permission.read, scheme: 'world', id: 'anyone' }`. */
 export interface Acl {
+  /** Sum of `Permission` bits. */
   readonly permissions: number;
   readonly scheme: string;
   readonly id: string;
 }
 
-/** Who the server takes a client for, in one scheme, e.g. `digest` and the user's name, or `ip` and the address. */
+/** An identity of a client in one scheme, e.g. `digest` and the user's name, or `ip` and the address. */
 export interface Identity {
   readonly scheme: string;
   readonly user: string;
 }
 
-/** Everybody may do everything: the default at creation. */
+/** Allows every client everything. The default of `create`. */
 export const OPEN_ACL: readonly Acl[] = [{ permissions: Permission.all, scheme: 'world', id: 'anyone' }];
 
 export type CreateMode =
@@ -54,110 +57,109 @@ export type CreateMode =
   | 'persistent-sequential'
   | 'ephemeral'
   | 'ephemeral-sequential'
-  /** Removed by the server some time after its last child is gone. */
+  /** The server deletes it some time after its last child was deleted. */
   | 'container'
-  /** Removed by the server when unmodified and childless for `ttlMs`. The server must have TTL nodes enabled. */
+  /** The server deletes it when it was childless and unmodified for `ttlMs`. The server must have TTL nodes enabled. */
   | 'persistent-ttl'
   | 'persistent-sequential-ttl';
 
 export interface CreateOptions {
   /** Default `persistent`. */
   readonly mode?: CreateMode;
-  /** Default: open to everybody. */
+  /** Default: `OPEN_ACL`. */
   readonly acl?: readonly Acl[];
-  /** Required by, and only allowed with, the `-ttl` modes. */
+  /** Milliseconds. Required by the `-ttl` modes, refused with any other. */
   readonly ttlMs?: number;
 }
 
 export interface CallOptions {
-  /** Stops waiting. The outcome of a write that was already sent is then unknown (`OutcomeUnknownError`). */
+  /** Ends the wait. A write that was sent already then rejects with `OutcomeUnknownError`. */
   readonly signal?: AbortSignal;
-  /** Milliseconds until the call is given up as by `signal`. Default: the client's `operationTimeoutMs`. */
+  /** Milliseconds until the call rejects with `TimeoutError`. Default: the client's `operationTimeoutMs`. */
   readonly timeoutMs?: number;
 }
 
-/** Change of one znode. The path is relative to the client's chroot. */
+/** A change of one znode. The path is relative to the client's chroot. */
 export interface WatchEvent {
   readonly type: 'created' | 'deleted' | 'changed' | 'children' | 'watch-removed';
   readonly path: string;
 }
 
 /**
- * A persistent watch. Its events are delivered synchronously, in order. It survives reconnections and new sessions
- * (it is set again), but events of the time in between are lost: `onReset` tells that from now on events flow (again)
- * and what was read before must be read again. It is also called when the watch was set for the first time.
+ * The listener of a persistent watch. Events arrive synchronously and in order. The client sets the watch again after a
+ * reconnection and in a new session, but events of the time in between are lost.
  */
 export interface WatchListener {
   onEvent(event: WatchEvent): void;
+  /** Called each time the watch was set, also the first time. Data that was read before may be stale: read it again. */
   onReset?(): void;
   /**
-   * The server refuses to set the watch, which is closed by that; other watches and calls are not affected. Servers
-   * older than 3.6 do so with code `unimplemented`. Without this method it becomes a `warning` of the client.
+   * Called when the server refused the watch, which is then closed. Servers older than 3.6 refuse with code
+   * `unimplemented`. Without this method the error becomes a `warning` of the client.
    */
   onError?(error: ZooKeeperError): void;
 }
 
-/**
- * What a one-shot watch waits for: `data`: set by `exists` and `get`; `children`: set by `children`; `any`: either.
- */
+/** Kind of a one-shot watch: `exists` and `get` set `data`, `children` sets `children`; `any` means both. */
 export type WatchKind = 'data' | 'children' | 'any';
 
 export interface PersistentWatch {
   readonly path: string;
   readonly mode: 'persistent' | 'persistent-recursive';
-  /** Removes the watch; idempotent. */
+  /** Removes the watch. Idempotent. */
   close(): void;
 }
 
 /**
- * Where the client stands.
- * - `connecting`: no session yet, or the last one expired and a new one is being made.
- * - `connected`: the session is confirmed by a server.
+ * State of a client.
+ * - `connecting`: the client has no session and is creating one.
+ * - `connected`: a server has confirmed the session.
  * - `suspended`: the connection is lost; the session may still be resumed.
- * - `closed`: `close` was called, or the client gave up for good (authentication failed).
+ * - `closed`: `close` was called, or authentication failed. Final.
  */
 export type ConnectionState = 'connecting' | 'connected' | 'suspended' | 'closed';
 
 /**
- * One session with the ensemble. When it is lost, the client makes a new one by itself; whatever hangs on the session
- * (ephemerals, locks) hangs on this object, never on the client.
+ * One session with the ensemble. After its loss the client creates a new session, but ephemeral znodes and locks belong
+ * to the session that created them.
  */
 export interface Session {
   readonly id: bigint;
-  /** As negotiated with the server. */
+  /** Milliseconds, as negotiated with the server. */
   readonly timeoutMs: number;
   /**
-   * Aborts when the session is lost: the server said that it expired, or the local timer says that it must have (also
-   * while no server can be reached), or the client was closed. The reason is a `SessionLostError`.
+   * Aborts with a `SessionLostError` when a server reports that the session expired, when no server confirmed it within
+   * its timeout, or when the client is closed.
    */
   readonly lost: AbortSignal;
   /**
-   * True while a server has confirmed the session and the connection has not been lost since. False: start no side
-   * effect that relies on a lock of this session.
+   * True while the connection to the server that confirmed the session lasts. While it is false, start no side effect
+   * that relies on a lock of this session.
    */
   readonly confirmed: boolean;
   /**
-   * True when it was made at a server that only serves reads, because that has lost the rest of its ensemble (option
-   * `readOnly`). Writes then fail with code `not-read-only`. Never changes: as soon as a server is found that takes
-   * writes, this session is lost and replaced by one there.
+   * True for a session with a server that has lost its quorum and only serves reads (option `readOnly`). Writes then
+   * reject with code `not-read-only`. Never changes: once the client finds a read-write server, it replaces the
+   * session.
    */
   readonly readOnly: boolean;
 }
 
+/** Events of a client, with the arguments of their listeners. */
 export interface ZooKeeperEvents {
   /** The state changed. */
   state: [state: ConnectionState];
-  /** A new session was made (not: an old one resumed). */
+  /** A new session was created. */
   session: [session: Session];
-  /** The session was resumed after a suspension. */
+  /** The session was resumed after its connection was lost. */
   resumed: [session: Session];
   /** A session was lost. */
   lost: [session: Session, error: ZooKeeperError];
-  /** Something went wrong that no call reports: a connection attempt, an unknown answer. For the log. */
+  /** A problem that no call reports, such as a failed connection attempt. For the log. */
   warning: [error: Error];
 }
 
-/** One operation of a transaction. Paths are relative to the chroot. `version` defaults to -1 = any. */
+/** One operation of a transaction. Paths are relative to the chroot. `version` defaults to -1, which matches any. */
 export type TransactionOp =
   | { readonly type: 'create'; readonly path: string; readonly data?: Uint8Array; readonly options?: CreateOptions }
   | { readonly type: 'delete'; readonly path: string; readonly version?: number }
@@ -165,26 +167,26 @@ export type TransactionOp =
   /** The transaction fails unless the znode exists and has this version. */
   | { readonly type: 'check'; readonly path: string; readonly version?: number };
 
-/** Result of the operation of a transaction at the same index. `stat` is missing only when the server sent none. */
+/** Result of the operation at the same index. A server may send no `stat` for a creation. */
 export type TransactionResult =
   | { readonly type: 'create'; readonly path: string; readonly stat?: Stat }
   | { readonly type: 'delete' }
   | { readonly type: 'set'; readonly stat: Stat }
   | { readonly type: 'check' };
 
-/** One read of a transaction of reads. Paths are relative to the chroot. */
+/** One read of a read transaction. Paths are relative to the chroot. */
 export interface ReadOp {
   readonly type: 'get' | 'children';
   readonly path: string;
 }
 
-/** Result of the read at the same index; one that fails does not fail the others. */
+/** Result of the read at the same index. The failure of one read does not fail the others. */
 export type ReadResult =
   | { readonly type: 'get'; readonly data: Uint8Array; readonly stat: Stat }
   | { readonly type: 'children'; readonly children: readonly string[] }
   | { readonly type: 'error'; readonly error: ZooKeeperError };
 
-/** Numbers for metrics; all are totals since the client was made unless said otherwise. */
+/** Numbers for metrics: totals since the client was created, unless stated otherwise. */
 export interface ZooKeeperCounters {
   /** Requests sent, by kind; a transaction counts once, under `multi`. Pings are not counted. */
   readonly requests: Readonly<Record<string, number>>;
@@ -193,113 +195,129 @@ export interface ZooKeeperCounters {
   readonly watchEvents: number;
   readonly bytesSent: number;
   readonly bytesReceived: number;
-  /** Requests without an answer at this moment. */
+  /** Gauge: requests that were sent and not answered yet. */
   readonly inFlight: number;
-  /** Calls that are not answered at this moment, sent or not: what `maxPendingCalls` limits. */
+  /** Gauge: unanswered calls, sent or not. `maxPendingCalls` limits them. */
   readonly pendingCalls: number;
-  /** Bytes of their requests: what `maxPendingBytes` limits. */
+  /** Gauge: bytes of the requests of unanswered calls. `maxPendingBytes` limits them. */
   readonly pendingBytes: number;
+  /** Sessions created or resumed. */
   readonly connects: number;
 }
 
 /**
- * A client. All paths are absolute and relative to the chroot. Every call rejects with a `ZooKeeperError`:
- * - the server's answer as a subclass (`NoNodeError`, `NodeExistsError`, `BadVersionError`, `NotEmptyError`, …),
- * - `ConnectionLostError`: the call was not sent, or it only reads: it took no effect,
- * - `OutcomeUnknownError`: a write was sent and its answer was lost: it may have taken effect,
- * - `OverloadedError`: too many calls wait for their answers; it was not sent,
+ * A ZooKeeper client. Paths start with a slash and are relative to the chroot. A call without a connection waits for
+ * one until its deadline. Every call rejects with a `ZooKeeperError`:
+ * - `NoNodeError`, `NodeExistsError`, `BadVersionError`, `NotEmptyError`, …: the server refused the call.
+ * - `ConnectionLostError`: the call took no effect, because it was not sent or only reads.
+ * - `OutcomeUnknownError`: a write was sent and its answer was lost. It may have been applied.
+ * - `OverloadedError`: the call was not sent, because too many calls are unanswered.
  * - `SessionLostError`, `ClosedError`, `TimeoutError`, `InvalidArgumentError`.
  *
- * A call that is issued while the client is `connecting` or `suspended` waits for the connection until its deadline,
- * unless `options.signal` says otherwise. A call bound to a session (see `Lock`) fails at once instead.
+ * @example
+ * const zk = connect({ servers: 'zk1:2181,zk2:2181/app' });
+ * await zk.create('/config', Buffer.from('{}'));
+ * const { data, stat } = await zk.get('/config', { watch: (event) => console.log(event.type) });
+ * await zk.set('/config', Buffer.from('{"a":1}'), { version: stat.version });
+ * await zk.close();
  */
 export interface ZooKeeper {
   readonly state: ConnectionState;
-  /** The present session; undefined until the first one, and between the loss of one and the next. */
+  /** The current session, or undefined until the first one is created, and between a loss and the next one. */
   readonly session: Session | undefined;
   readonly counters: ZooKeeperCounters;
   /**
-   * False while the calls that wait for their answers are more than half of what is allowed (`maxPendingCalls`,
-   * `maxPendingBytes`). Calls are accepted until all of it is used, then refused with `OverloadedError`.
+   * False while unanswered calls exceed half of `maxPendingCalls` or `maxPendingBytes`. Calls are accepted up to the
+   * full limit, and reject with `OverloadedError` beyond it.
    */
   readonly writable: boolean;
-  /** Resolves once `writable` is true, at once if it is. Rejects when closed, aborted, or at the deadline. */
+  /** Resolves once `writable` is true. Rejects when the client is closed, on abort, and at the deadline. */
   drained(options?: CallOptions): Promise<void>;
 
   on<E extends keyof ZooKeeperEvents>(event: E, listener: (...args: ZooKeeperEvents[E]) => void): this;
   off<E extends keyof ZooKeeperEvents>(event: E, listener: (...args: ZooKeeperEvents[E]) => void): this;
 
-  /** Resolves with the session once there is a confirmed one. Rejects when closed or aborted. */
+  /** Resolves with the session once a server has confirmed it. Rejects when closed, on abort, and at the deadline. */
   connected(options?: CallOptions): Promise<Session>;
 
-  /** Creates a znode; resolves with its path (with the sequence number, if it has one) and stat. */
+  /** Creates a znode. Resolves with its stat and its path, which includes the sequence number of sequential modes. */
   create(
     path: string,
     data?: Uint8Array,
     options?: CreateOptions & CallOptions,
   ): Promise<{ readonly path: string; readonly stat: Stat }>;
+  /** Deletes a znode that has no children. */
   delete(path: string, options?: { version?: number } & CallOptions): Promise<void>;
-  /** Undefined when there is no such znode. `watch` is told once of the next creation, change or deletion. */
+  /**
+   * Resolves with undefined if the znode does not exist. `watch` is called once, at the next creation, change or
+   * deletion.
+   */
   exists(path: string, options?: { watch?: (event: WatchEvent) => void } & CallOptions): Promise<Stat | undefined>;
+  /** Reads the data of a znode. `watch` is called once, at the next change or deletion. */
   get(
     path: string,
     options?: { watch?: (event: WatchEvent) => void } & CallOptions,
   ): Promise<{ readonly data: Uint8Array; readonly stat: Stat }>;
+  /** Replaces the data of a znode. */
   set(path: string, data: Uint8Array, options?: { version?: number } & CallOptions): Promise<Stat>;
+  /** Lists the names of the children, unordered. `watch` is called once, at their next creation or deletion. */
   children(
     path: string,
     options?: { watch?: (event: WatchEvent) => void } & CallOptions,
   ): Promise<{ readonly children: readonly string[]; readonly stat: Stat }>;
-  /** Resolves once this server has caught up with everything that was committed before the call. */
+  /** Resolves once the connected server has applied every transaction that was committed before the call. */
   sync(path: string, options?: CallOptions): Promise<void>;
   /**
-   * All operations, or none. Rejects with the `ZooKeeperError` of the operation that failed; its `operationIndex` tells
-   * which.
+   * Applies all operations or none. Rejects with the error of the failed operation, whose index is `operationIndex`.
    */
   transaction(ops: readonly TransactionOp[], options?: CallOptions): Promise<readonly TransactionResult[]>;
   getAcl(path: string, options?: CallOptions): Promise<{ readonly acl: readonly Acl[]; readonly stat: Stat }>;
   setAcl(path: string, acl: readonly Acl[], options?: { version?: number } & CallOptions): Promise<Stat>;
 
   /**
-   * Reads all as of one moment: no change comes between them. A read that fails does so by itself, in its result.
-   * Servers 3.6 and newer; older ones reject it with code `unimplemented`.
+   * Reads several znodes from one state of the server. Needs ZooKeeper 3.6; older servers reject with code
+   * `unimplemented`.
    */
   readTransaction(ops: readonly ReadOp[], options?: CallOptions): Promise<readonly ReadResult[]>;
-  /** Number of all znodes below a path, at any depth. Servers 3.6 and newer; older ones: code `unimplemented`. */
+  /** Counts the znodes below a path, at any depth. Needs ZooKeeper 3.6 (else code `unimplemented`). */
   countDescendants(path: string, options?: CallOptions): Promise<number>;
   /**
-   * Paths of this session's ephemeral znodes that start with `prefix` (default `/`). Servers 3.6 and newer; older ones:
-   * code `unimplemented`.
+   * Lists the paths of this session's ephemeral znodes that start with `prefix` (default `/`). Needs ZooKeeper 3.6
+   * (else code `unimplemented`).
    */
   ephemerals(prefix?: string, options?: CallOptions): Promise<readonly string[]>;
-  /** Who the server takes this client for. Servers 3.7 and newer; older ones reject it with code `unimplemented`. */
+  /** Lists the identities of this client at the server. Needs ZooKeeper 3.7 (else code `unimplemented`). */
   whoAmI(options?: CallOptions): Promise<readonly Identity[]>;
   /**
-   * Adds credentials, e.g. of scheme `digest` and `user:password`, for this connection and all that follow. Calls that
-   * are made afterwards have them. Rejects with code `auth-failed` when the server does not take them: it then closes
-   * the connection, and the client makes another one without them. A caller that gives up waiting does not take them
-   * back.
+   * Adds credentials for this connection and all later ones; calls that are issued afterwards use them. Rejects with
+   * code `auth-failed` if the server refuses them; the client then reconnects without them. Aborting the call does not
+   * withdraw them.
+   *
+   * @example
+   * await zk.addAuth('digest', 'user:password');
    */
   addAuth(scheme: string, auth: string | Uint8Array, options?: CallOptions): Promise<void>;
   /**
-   * Replaces the list of servers (see `ClientOptions.servers`), without a chroot or with the same one. The session stays
-   * the same. When the server that is connected to is not in the new list, it is left for one that is, after what was
-   * sent to it is answered. Throws `InvalidArgumentError` when the list is wrong.
+   * Replaces the list of servers (see `ClientOptions.servers`) and keeps the session. If the current server is not on
+   * the new list, the client moves to another one once every sent request is answered. Throws `InvalidArgumentError` if
+   * the list is malformed or has another chroot.
    */
   updateServers(servers: string | readonly string[]): void;
 
   /**
-   * Removes one-shot watches at a path: all of a kind (default `any`), or those of one `listener`. Each listener is told
-   * `watch-removed` before this resolves. Rejects with code `no-watcher` when there is none. A persistent watch is
-   * removed by its own `close`.
+   * Removes one-shot watches at a path: all of a kind (default `any`), or those of one `listener`. Each listener
+   * receives `watch-removed` before this resolves. Rejects with code `no-watcher` if there is none. To remove a
+   * persistent watch, call its `close`.
    */
   removeWatches(
     path: string,
     options?: { readonly kind?: WatchKind; readonly listener?: (event: WatchEvent) => void } & CallOptions,
   ): Promise<void>;
-  /** Adds a persistent watch; returns at once, `onReset` tells when it is set. Servers 3.6 and newer; see `onError`. */
+  /**
+   * Adds a persistent watch in the background; `onReset` reports that it is set. Needs ZooKeeper 3.6, see `onError`.
+   */
   watch(path: string, mode: PersistentWatch['mode'], listener: WatchListener): PersistentWatch;
 
-  /** Ends the session (its ephemerals go at once) and rejects what is pending with `ClosedError`. Idempotent. */
+  /** Ends the session, which deletes its ephemeral znodes, and rejects pending calls with `ClosedError`. Idempotent. */
   close(): Promise<void>;
 }

@@ -1,25 +1,23 @@
-/**
- * Time as the client sees it. Everything in this workspace takes a `Clock`, so that a simulation can replace it.
- */
+/** Time behind an interface, so that simulations can replace it. */
 
-/** A scheduled callback. `cancel` is idempotent and a no-op after the callback ran. */
+/** A scheduled callback. `cancel` is idempotent, and does nothing after the callback ran. */
 export interface Timer {
   cancel(): void;
 }
 
 export interface Clock {
-  /** Wall clock, milliseconds since the epoch. May jump; use for timestamps that others read. */
+  /** Wall clock, milliseconds since the epoch. May jump: use it for timestamps only. */
   now(): number;
-  /** Monotonic milliseconds since an arbitrary start. Use for durations and deadlines. */
+  /** Monotonic milliseconds since an arbitrary start, for durations and deadlines. */
   monotonic(): number;
   /**
-   * Runs `callback` once after `delayMs` (0 or more).
-   * `background: true` lets the process end while the timer is pending.
+   * Runs `callback` once after `delayMs` (0 or more). With `background: true` the timer does not keep the process
+   * alive.
    */
   schedule(delayMs: number, callback: () => void, options?: { background?: boolean }): Timer;
 }
 
-/** The longest delay that Node.js accepts for a timer; longer ones would fire at once. */
+/** Longest delay of a Node.js timer, milliseconds. A longer one would fire at once. */
 const MAX_DELAY_MS = 2 ** 31 - 1;
 
 /** The real time of this process. */
@@ -27,14 +25,14 @@ export const systemClock: Clock = {
   now: () => Date.now(),
   monotonic: () => performance.now(),
   schedule(delayMs, callback, options) {
-    // eslint-disable-next-line no-restricted-globals -- the one place where real timers are made
+    // eslint-disable-next-line no-restricted-globals -- the only place that creates real timers
     const handle = setTimeout(callback, Math.min(Math.max(delayMs, 0), MAX_DELAY_MS));
     if (options?.background === true) handle.unref();
     return { cancel: () => clearTimeout(handle) };
   },
 };
 
-/** Resolves after `delayMs`; rejects with the signal's reason when it aborts first. */
+/** Resolves after `delayMs`. Rejects with the signal's reason if it aborts first. */
 export function sleep(clock: Clock, delayMs: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     if (signal?.aborted === true) {
@@ -53,7 +51,7 @@ export function sleep(clock: Clock, delayMs: number, signal?: AbortSignal): Prom
   });
 }
 
-/** The reason of an aborted signal, always an `Error`. */
+/** Returns the reason of an aborted signal as an `Error`. */
 export function abortReason(signal: AbortSignal): Error {
   const reason: unknown = signal.reason;
   return reason instanceof Error ? reason : new Error(`aborted: ${String(reason)}`);

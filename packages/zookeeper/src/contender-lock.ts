@@ -1,24 +1,18 @@
-/** A lock that is held, and the removal of contenders that must not stay. */
+/** A held lock, and the deletion of contenders in the background. */
 
 import type { CallOptions, Session, TransactionOp, ZooKeeper } from './api.js';
 import { abortReason, sleep, type Clock } from './clock.js';
 import { isZooKeeperError, NoNodeError, ZooKeeperError } from './errors.js';
 import type { HeldLock } from './recipes-api.js';
 
-/**
- * Why the `lost` of every released lock aborts. One for all, without a stack: locks come and go by the thousand, and
- * making an error for each is what their release would mostly cost.
- */
+/** Abort reason of every released lock. Shared and without a stack, because creating an error dominates a release. */
 const RELEASED = new ZooKeeperError('aborted', 'the lock was released');
 RELEASED.stack = `${RELEASED.name}: ${RELEASED.message}`;
 
-/** Waiting time before the removal of a contender is tried again after an error that waiting may cure. */
+/** Delay before the deletion of a contender is retried, milliseconds. */
 const RETRY_MS = 1000;
 
-/**
- * Removes contenders for as long as it takes: until they are gone, or the session that owns them is. Every removal is
- * counted until then.
- */
+/** Deletes contenders in the background, with retries until they are deleted or their session is lost. */
 export class ContenderRemovals {
   private running = 0;
   private idleWaiters: (() => void)[] = [];
@@ -29,30 +23,30 @@ export class ContenderRemovals {
     private readonly onWarning: (error: Error) => void,
   ) {}
 
-  /** Removals in progress. */
+  /** Deletions in progress. */
   get count(): number {
     return this.running;
   }
 
-  /** Resolves once none is in progress. */
+  /** Resolves once no deletion is in progress. */
   async idle(): Promise<void> {
     if (this.running > 0) await new Promise<void>((resolve) => this.idleWaiters.push(resolve));
   }
 
   /** Deletes one contender. Never rejects. */
   remove(contender: string, session: Session): Promise<void> {
-    return this.retryUntilSessionLost(session, (options) => this.deleteIfThere(contender, options));
+    return this.retryUntilSessionLost(session, (options) => this.deleteIfExists(contender, options));
   }
 
   /** Finds and deletes what a creation of unknown outcome left in a lock directory, if anything. Never rejects. */
   removeByPrefix(directory: string, prefix: string, session: Session): Promise<void> {
     return this.retryUntilSessionLost(session, async (options) => {
       const contender = await findContender(this.zk, directory, prefix, options);
-      if (contender !== undefined) await this.deleteIfThere(contender, options);
+      if (contender !== undefined) await this.deleteIfExists(contender, options);
     });
   }
 
-  private async deleteIfThere(path: string, options: CallOptions): Promise<void> {
+  private async deleteIfExists(path: string, options: CallOptions): Promise<void> {
     try {
       await this.zk.delete(path, options);
     } catch (error) {
@@ -88,16 +82,14 @@ export class ContenderRemovals {
   }
 }
 
-/**
- * The path of the contender that a creation of unknown outcome made in a lock directory; undefined when it made none.
- */
+/** Returns the path of the contender whose creation had an unknown outcome, or undefined if it does not exist. */
 export async function findContender(
   zk: ZooKeeper,
   directory: string,
   prefix: string,
   options: CallOptions,
 ): Promise<string | undefined> {
-  // A server that the client moved to may lag behind the one that took the creation.
+  // The client may have moved to a server that lags behind the one that applied the creation.
   await zk.sync(directory, options);
   try {
     const { children } = await zk.children(directory, options);
@@ -109,7 +101,7 @@ export async function findContender(
   }
 }
 
-/** A function, because it changes while something is event. */
+/** A function, because TypeScript assumes that a property stays the same across an await. */
 function isOver(session: Session): boolean {
   return session.lost.aborted;
 }
@@ -126,7 +118,7 @@ function asError(error: unknown): Error {
   return error instanceof Error ? error : new Error(String(error));
 }
 
-/** The locks that hang on one session: it gets one listener, however many they are. */
+/** The held locks by session. Adds one abort listener per session, not one per lock. */
 export class SessionLocks {
   private readonly bySession = new WeakMap<Session, Set<ContenderLock>>();
 
@@ -154,12 +146,12 @@ export class SessionLocks {
   }
 }
 
-/** A lock that is ours because our contender is the first in line. */
+/** A lock held by the first contender. */
 export class ContenderLock implements HeldLock {
   readonly fence: TransactionOp;
   readonly releaseOp: TransactionOp;
   private controller: AbortController | undefined;
-  /** Why it is over, if it is. */
+  /** Why the lock is no longer held, if it is not. */
   private endedBy: Error | undefined;
   private releasing: Promise<void> | undefined;
 
@@ -177,7 +169,7 @@ export class ContenderLock implements HeldLock {
   }
 
   get lost(): AbortSignal {
-    // Made when somebody asks: most locks are held for a moment, by somebody who relies on the fence.
+    // Created on demand, because the holders of most locks rely on the fence.
     if (this.controller === undefined) {
       this.controller = new AbortController();
       if (this.endedBy !== undefined) this.controller.abort(this.endedBy);
@@ -191,14 +183,14 @@ export class ContenderLock implements HeldLock {
 
   release(): Promise<void> {
     if (this.releasing === undefined) {
-      const gone = this.endedBy !== undefined;
+      const ended = this.endedBy !== undefined;
       this.released();
-      this.releasing = gone ? Promise.resolve() : this.removals.remove(this.contender, this.session);
+      this.releasing = ended ? Promise.resolve() : this.removals.remove(this.contender, this.session);
     }
     return this.releasing;
   }
 
-  /** It is no longer ours. Idempotent. */
+  /** Marks the lock as no longer held. Idempotent. */
   end(reason: Error): void {
     if (this.endedBy !== undefined) return;
     this.endedBy = reason;
@@ -206,9 +198,9 @@ export class ContenderLock implements HeldLock {
     this.controller?.abort(reason);
   }
 
-  /** Somebody removed our contender. */
-  taken(): void {
-    const message = `the lock ${this.path} was lost: somebody removed ${this.contender}`;
+  /** Ends the lock after another client deleted the contender. */
+  contenderDeleted(): void {
+    const message = `the lock ${this.path} was lost: another client deleted ${this.contender}`;
     this.end(new NoNodeError('no-node', message, { path: this.contender }));
   }
 }

@@ -1,4 +1,4 @@
-/** Notices when somebody else removes the contender of a lock that is held. */
+/** Detects that another client deleted the contender of a held lock. */
 
 import type { ZooKeeper } from './api.js';
 import { sleep, type Clock } from './clock.js';
@@ -6,19 +6,19 @@ import type { ContenderLock } from './contender-lock.js';
 
 const RETRY_MS = 1000;
 
-/** Watches in the background for as long as the lock is held, and tells it (`taken`). */
+/** Watches in the background while the lock is held, and calls `contenderDeleted`. */
 export function watchContender(zk: ZooKeeper, lock: ContenderLock, clock: Clock): void {
-  const look = async (): Promise<void> => {
+  const check = async (): Promise<void> => {
     while (!lock.lost.aborted) {
       try {
-        const stat = await zk.exists(lock.contender, { signal: lock.lost, watch: () => void look() });
-        if (stat === undefined) lock.taken();
+        const stat = await zk.exists(lock.contender, { signal: lock.lost, watch: () => void check() });
+        if (stat === undefined) lock.contenderDeleted();
         return;
       } catch {
-        // While there is no answer, nothing is known; the loss of the session is told elsewhere.
+        // Without an answer the lock counts as held; the loss of the session ends it elsewhere.
         await sleep(clock, RETRY_MS, lock.lost).catch(() => undefined);
       }
     }
   };
-  void look();
+  void check();
 }

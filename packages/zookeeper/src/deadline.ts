@@ -1,16 +1,16 @@
-/** How long a recipe of many calls is wanted: until a deadline or a signal, whichever comes first. */
+/** Limits a recipe of many calls: by a deadline and by a signal. */
 
 import type { CallOptions } from './api.js';
 import { abortReason, type Clock, type Timer } from './clock.js';
 import { TimeoutError } from './errors.js';
 
 export class Deadline {
-  /** For the calls that the recipe makes. */
+  /** Options for the calls of the recipe. */
   readonly options: CallOptions;
   private readonly controller: AbortController | undefined;
   private readonly timer: Timer | undefined;
 
-  /** `what` names the recipe in the error of the deadline. Must be ended. */
+  /** `what` names the recipe in the `TimeoutError`. Call `end` when the recipe is done. */
   constructor(
     clock: Clock,
     what: string,
@@ -29,7 +29,7 @@ export class Deadline {
     if (timeoutMs === undefined) return;
     this.timer = clock.schedule(
       timeoutMs,
-      () => controller.abort(new TimeoutError('timeout', `${what}: not done within ${timeoutMs} ms`)),
+      () => controller.abort(new TimeoutError('timeout', `${what}: timed out after ${timeoutMs} ms`)),
       { background: true },
     );
   }
@@ -38,12 +38,12 @@ export class Deadline {
     return this.controller?.signal;
   }
 
-  /** Throws the reason when it is over. */
+  /** Throws the reason if the deadline has passed or the signal has aborted. */
   check(): void {
     if (this.signal?.aborted === true) throw abortReason(this.signal);
   }
 
-  /** The reason when it is over, else `error`: what came of the calls that were given up is no news then. */
+  /** Returns the reason if the limit was reached, else `error`. The limit explains the failures of aborted calls. */
   reasonOr(error: unknown): unknown {
     return this.signal?.aborted === true ? abortReason(this.signal) : error;
   }
@@ -53,13 +53,13 @@ export class Deadline {
     this.limits.signal?.removeEventListener('abort', this);
   }
 
-  /** Called by the signal. */
+  /** The listener of the caller's signal. */
   handleEvent(): void {
     if (this.limits.signal !== undefined) this.controller?.abort(abortReason(this.limits.signal));
   }
 }
 
-/** Settles as the promise does, or rejects with the reason of a signal that aborts before. */
+/** Settles as `promise` does, or rejects with the reason of the first signal that aborts before. */
 export function untilAborted<T>(promise: Promise<T>, signals: readonly (AbortSignal | undefined)[]): Promise<T> {
   return new Promise((resolve, reject) => {
     const onAbort = (event: Event): void => {

@@ -1,4 +1,4 @@
-/** An office that one process holds at a time: the holder of a lock; see `Election` for what it promises. */
+/** Leader election: the holder of a lock is the leader. See `Election` for the contract. */
 
 import type { ZooKeeper } from './api.js';
 import { sleep, systemClock, type Clock } from './clock.js';
@@ -9,15 +9,24 @@ import type { Election, HeldLock, LockRecipe } from './recipes-api.js';
 import { warnProcess } from './warn.js';
 
 export interface ElectionOptions extends LockRecipeOptions {
-  /** Locks of this client, if there are some already. */
+  /** The client's existing lock recipe. Default: a new one. */
   readonly locks?: LockRecipe;
-  /** Waiting time after a failure before it runs for the office again, milliseconds. Default 1000. */
+  /** Delay between a failure and the next attempt, milliseconds. Default 1000. */
   readonly retryMs?: number;
-  /** Told what went wrong, in running for the office or in `onElected`. Default: a warning of the process. */
+  /** Called with the errors of attempts and of `onElected`. Default: a process warning. */
   readonly onError?: (error: unknown) => void;
 }
 
-/** The election whose contenders are below `path`. A new term begins only when `onElected` of the last is done. */
+/**
+ * Creates an election whose contenders are children of `path`. A new term begins only after `onElected` has settled for
+ * the previous one.
+ *
+ * @example
+ * const leader = election(zk, '/app/leader');
+ * leader.run(async (term) => {
+ *   while (!term.aborted) await work(term);
+ * });
+ */
 export function election(zk: ZooKeeper, path: string, options: ElectionOptions = {}): Election {
   return new LockElection(options.locks ?? lockRecipe(zk, options), path, options);
 }
@@ -41,7 +50,7 @@ class LockElection implements Election {
   }
 
   run(onElected: (term: AbortSignal) => Promise<void> | void): void {
-    if (this.loop !== undefined) throw new Error(`the election ${this.path} is running already`);
+    if (this.loop !== undefined) throw new Error(`the election ${this.path} is already running`);
     this.loop = this.campaign(onElected);
   }
 
@@ -69,7 +78,7 @@ class LockElection implements Election {
     }
   }
 
-  /** One term. Rejects when `onElected` does. */
+  /** Runs one term. Rejects if `onElected` does. */
   private async serve(lock: HeldLock, onElected: (term: AbortSignal) => Promise<void> | void): Promise<void> {
     this.lock = lock;
     try {

@@ -1,6 +1,4 @@
-/**
- * Errors of the client. `instanceof` fails across two copies of this package; use `code`, which is stable.
- */
+/** Errors of the client. Prefer `code` to `instanceof`, which fails across two copies of this package. */
 
 export type ZooKeeperErrorCode =
   | 'no-node'
@@ -29,17 +27,17 @@ export type ZooKeeperErrorCode =
   | 'server-error';
 
 export interface ZooKeeperErrorDetails {
-  /** Operation, e.g. `create`. */
+  /** Name of the operation, e.g. `create`. */
   readonly operation?: string | undefined;
   readonly path?: string | undefined;
-  /** The server's numeric code, when it gave one (`KeeperException.Code`). */
+  /** The server's numeric code (`KeeperException.Code`), if the server answered. */
   readonly serverCode?: number | undefined;
   /** Index of the failed operation in a transaction. */
   readonly operationIndex?: number | undefined;
   readonly cause?: unknown;
 }
 
-/** Base of all errors of this package. `applied` says whether a write took effect. */
+/** Base of all errors of this package. */
 export class ZooKeeperError extends Error {
   readonly code: ZooKeeperErrorCode;
   readonly operation: string | undefined;
@@ -57,31 +55,32 @@ export class ZooKeeperError extends Error {
     this.operationIndex = details.operationIndex;
   }
 
-  /** `unknown` only when a write was sent and its answer never came. */
+  /** Returns `unknown` if a write was sent and its answer was lost, else `not-applied`. */
   get outcome(): 'not-applied' | 'unknown' {
     return this.code === 'outcome-unknown' ? 'unknown' : 'not-applied';
   }
 }
 
-/** A definition per code that callers are likely to catch by class. */
 export class NoNodeError extends ZooKeeperError {}
 export class NodeExistsError extends ZooKeeperError {}
 export class BadVersionError extends ZooKeeperError {}
 export class NotEmptyError extends ZooKeeperError {}
 /** The call took no effect: it was never sent, or it only reads. */
 export class ConnectionLostError extends ZooKeeperError {}
-/** A write was sent and its answer was lost: it may or may not have taken effect. */
+/** A write was sent and its answer was lost: it may have been applied. */
 export class OutcomeUnknownError extends ZooKeeperError {}
-/** The session that the call was bound to is gone, and its ephemerals and locks with it. */
+/** The session is lost, and its ephemeral znodes and locks with it. */
 export class SessionLostError extends ZooKeeperError {}
 export class ClosedError extends ZooKeeperError {}
 /** The deadline passed before the call was sent, or while a read waited for its answer. */
 export class TimeoutError extends ZooKeeperError {}
-/** More calls wait for their answers than the client's options allow. It was not sent. */
+/** The call was not sent, because unanswered calls reached the client's limits. */
 export class OverloadedError extends ZooKeeperError {}
 export class InvalidArgumentError extends ZooKeeperError {}
 
-/** Narrows an unknown error to one of this package's, also when it comes from another copy of it. */
+/**
+ * Returns true if `error` is one of this package's errors, with `code` if given. Accepts errors of other copies of it.
+ */
 export function isZooKeeperError(error: unknown, code?: ZooKeeperErrorCode): error is ZooKeeperError {
   return (
     error instanceof Error &&

@@ -1,4 +1,4 @@
-/** A ZooKeeper client: the interface (`ZooKeeper`), its implementation, and recipes. */
+/** A ZooKeeper client: its interface (`ZooKeeper`), its implementation (`connect`), and recipes. */
 export * from './api.js';
 export * from './clock.js';
 export * from './errors.js';

@@ -1,9 +1,9 @@
-/** Names of contenders for a lock, as kazoo's lock recipe forms and reads them (`kazoo.recipe.lock`). */
+/** Names of lock contenders, as in kazoo's lock recipe (`kazoo.recipe.lock`). */
 
 const MARK = '__lock__';
 const SEQUENCE = /^-?\d+$/;
 
-/** What the name of a contender begins with; the server appends the sequence number. */
+/** Returns the start of a contender's name; the server appends the sequence number. */
 export function contenderPrefix(uniqueHex: string): string {
   return uniqueHex + MARK;
 }
@@ -14,7 +14,7 @@ export interface Contender {
   readonly sequence: number;
 }
 
-/** The contenders among `children`, next holder first. Their random beginnings mean nothing for the order. */
+/** Returns the contenders among `children` by sequence number, the holder first. */
 export function sortedContenders(children: readonly string[]): Contender[] {
   const contenders: Contender[] = [];
   for (const name of children) {
@@ -26,7 +26,7 @@ export function sortedContenders(children: readonly string[]): Contender[] {
   return contenders.sort((one, other) => one.sequence - other.sequence);
 }
 
-/** Whether any child of a lock directory contends for the lock. */
+/** Returns true if one of the children of a lock directory is a contender. */
 export function isContended(children: Iterable<string>): boolean {
   for (const name of children) if (name.includes(MARK)) return true;
   return false;

@@ -1,4 +1,4 @@
-/** Takes free locks in one transaction, so that an attempt that loses leaves nothing behind. */
+/** Acquires free locks in one transaction, so that a failed attempt leaves no contender. */
 
 import type { CallOptions, Session, TransactionOp, TransactionResult, ZooKeeper } from './api.js';
 import { parentPath } from './client/paths.js';
@@ -6,7 +6,7 @@ import { OutcomeUnknownError, ZooKeeperError } from './errors.js';
 import type { ContenderRemovals } from './contender-lock.js';
 import { ensurePath } from './ensure-path.js';
 
-/** One lock to take. `exists`: whether the directory is thought to be there. */
+/** One lock to acquire. `exists` is the current assumption about its directory. */
 interface LockAttempt {
   readonly path: string;
   readonly prefix: string;
@@ -26,10 +26,10 @@ export interface AcquiredLocks {
   readonly after: readonly TransactionResult[];
 }
 
-/** Directories that come and go between attempts are in use by others. */
+/** Attempts before a lock counts as contended, because other clients keep creating and deleting its directory. */
 const MAX_ATTEMPTS = 5;
 
-/** Undefined: somebody contends for one of the locks. See `LockRecipe.tryAcquireAll`. */
+/** Implements `LockRecipe.tryAcquireAll`. Resolves with undefined if one of the locks is contended. */
 export async function tryAcquireLocks(
   zk: ZooKeeper,
   removals: ContenderRemovals,
@@ -53,23 +53,23 @@ export async function tryAcquireLocks(
       if (locks.length > 1 && (await refreshDirectories(zk, locks, options))) return undefined;
       continue;
     }
-    const taken = plan.read(session, results);
-    if (zk.session === session) return taken;
-    throw sessionChanged(zk, removals, taken);
+    const acquired = plan.read(session, results);
+    if (zk.session === session) return acquired;
+    throw sessionChanged(zk, removals, acquired);
   }
   return undefined;
 }
 
-/** What is to be done about a lock whose directory is not as it was thought to be. */
+/** A wrong assumption about the directory of a lock. */
 interface Correction {
   readonly lock: LockAttempt;
   readonly reason: 'missing' | 'exists' | 'no-parent';
 }
 
-/** The operations of one attempt, and which of them means what. */
+/** The operations of one attempt, with the role of each. */
 class Plan {
   readonly ops: readonly TransactionOp[];
-  /** For each operation of the locks: its lock, and what it action. */
+  /** The lock and the role of each lock operation, in order. */
   private readonly steps: { readonly lock: LockAttempt; readonly action: 'delete' | 'create' | 'contend' }[] = [];
   private readonly before: readonly TransactionOp[];
   private readonly after: readonly TransactionOp[];
@@ -96,7 +96,7 @@ class Plan {
     this.ops = [...ops, ...after];
   }
 
-  /** What the failure of the transaction means. */
+  /** Returns the meaning of a failed transaction. */
   diagnose({ code, operationIndex }: ZooKeeperError): 'contended' | 'failed' | Correction {
     const step = operationIndex === undefined ? undefined : this.steps[operationIndex - this.before.length];
     if (step === undefined) return 'failed';
@@ -111,7 +111,7 @@ class Plan {
     return 'failed';
   }
 
-  /** The error with an index that counts through the caller's operations only. */
+  /** Returns the error with an `operationIndex` that counts the caller's operations only. */
   rebased(error: ZooKeeperError): ZooKeeperError {
     const { operationIndex: index } = error;
     const behind = this.before.length + this.steps.length;
@@ -146,7 +146,7 @@ async function applyCorrection(zk: ZooKeeper, { lock, reason }: Correction, opti
   lock.exists = reason === 'exists';
 }
 
-/** Where one expectation was wrong, others may be. True: one of the locks is contended for. */
+/** Updates all assumptions after one was wrong. Returns true if one of the locks is contended. */
 async function refreshDirectories(
   zk: ZooKeeper,
   locks: readonly LockAttempt[],
@@ -163,16 +163,17 @@ function callOptions({ signal, timeoutMs }: CallOptions): CallOptions {
   return { ...(signal === undefined ? {} : { signal }), ...(timeoutMs === undefined ? {} : { timeoutMs }) };
 }
 
-/** The transaction may have been applied: whatever it left is removed. */
+/** Deletes the contenders of a transaction that may have been applied. */
 function removeContenders(removals: ContenderRemovals, locks: readonly LockAttempt[], session: Session): void {
   for (const { path, prefix } of locks) void removals.removeByPrefix(path, prefix, session);
 }
 
-/** The transaction waited for a connection and was applied in another session than it was meant for, or that is gone. */
-function sessionChanged(zk: ZooKeeper, removals: ContenderRemovals, taken: AcquiredLocks): OutcomeUnknownError {
+/** Releases locks that a transaction acquired in a session that is not the current one. */
+function sessionChanged(zk: ZooKeeper, removals: ContenderRemovals, acquired: AcquiredLocks): OutcomeUnknownError {
   const { session } = zk;
-  if (session !== undefined) for (const contender of taken.contenders) void removals.remove(contender, session);
-  const cause: unknown = taken.session.lost.reason;
-  const message = 'the session was lost while locks were taken; they are given up, but the transaction was applied';
+  if (session !== undefined) for (const contender of acquired.contenders) void removals.remove(contender, session);
+  const cause: unknown = acquired.session.lost.reason;
+  const message =
+    'the session was lost while locks were acquired; the transaction was applied, but the locks are released';
   return new OutcomeUnknownError('outcome-unknown', message, { operation: 'multi', cause });
 }

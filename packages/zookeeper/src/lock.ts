@@ -1,4 +1,4 @@
-/** The exclusive lock that kazoo's clients understand; see `LockRecipe` for what it promises. */
+/** The exclusive lock, compatible with kazoo's. See `LockRecipe` for the contract. */
 
 import { hostname } from 'node:os';
 import { randomBytes } from 'node:crypto';
@@ -15,30 +15,30 @@ import { watchContender } from './contender-watch.js';
 import { warnProcess } from './warn.js';
 
 export interface LockRecipeOptions {
-  /** Where the unique part of a contender's name comes from: 32 hexadecimal digits. Default: random bytes. */
+  /** Source of the unique part of a contender's name, 32 hexadecimal digits. Default: random bytes. */
   readonly random?: { uuidHex(): string };
-  /** Written into contenders unless a call says otherwise. Default: `<host>-<pid>`, as kazoo's clients do. */
+  /** Data of contenders, unless a call has its own. Default: `<host>-<pid>`, as in kazoo. */
   readonly identifier?: string;
   /** Default: the real time. */
   readonly clock?: Clock;
-  /** Told why a contender could not be removed yet; it is tried again. Default: a warning of the process. */
+  /** Called when the deletion of a contender failed; it is retried. Default: a process warning. */
   readonly onWarning?: (error: Error) => void;
 }
 
-/** The lock recipe with its background work in view. */
+/** The lock recipe, with its removals_ work visible. */
 export interface Locks extends LockRecipe {
-  /** Contenders that are being removed: of releases, and of attempts that failed. */
+  /** Number of contenders being deleted, after a release or a failed attempt. */
   readonly removals: number;
-  /** Resolves once there are none. */
+  /** Resolves once `removals` is 0. */
   idle(): Promise<void>;
 }
 
-/** Locks on a client. Make one for all the locks of a client. */
+/** Creates the lock recipe of a client. Use one instance for all locks of the client. */
 export function lockRecipe(zk: ZooKeeper, options: LockRecipeOptions = {}): Locks {
   return new ZooKeeperLocks(zk, options);
 }
 
-/** A contender of ours, with the session that it lives in. */
+/** A contender of this client, and the session that owns it. */
 interface OwnContender {
   readonly path: string;
   readonly session: Session;
@@ -48,7 +48,7 @@ class ZooKeeperLocks implements Locks {
   private readonly clock: Clock;
   private readonly identifier: string;
   private readonly sessions = new SessionLocks();
-  private readonly background: ContenderRemovals;
+  private readonly contenderRemovals: ContenderRemovals;
 
   constructor(
     private readonly zk: ZooKeeper,
@@ -56,15 +56,15 @@ class ZooKeeperLocks implements Locks {
   ) {
     this.clock = options.clock ?? systemClock;
     this.identifier = options.identifier ?? `${hostname()}-${process.pid}`;
-    this.background = new ContenderRemovals(zk, this.clock, options.onWarning ?? warnProcess);
+    this.contenderRemovals = new ContenderRemovals(zk, this.clock, options.onWarning ?? warnProcess);
   }
 
   get removals(): number {
-    return this.background.count;
+    return this.contenderRemovals.count;
   }
 
   idle(): Promise<void> {
-    return this.background.idle();
+    return this.contenderRemovals.idle();
   }
 
   async acquire(path: string, options: LockOptions & CallOptions = {}): Promise<HeldLock> {
@@ -74,7 +74,7 @@ class ZooKeeperLocks implements Locks {
       try {
         await this.waitForTurn(path, contender, deadline);
       } catch (error) {
-        void this.background.remove(contender.path, contender.session);
+        void this.contenderRemovals.remove(contender.path, contender.session);
         throw error;
       }
       return this.held(path, contender.path, contender.session, options);
@@ -89,12 +89,12 @@ class ZooKeeperLocks implements Locks {
     path: string,
     options: LockOptions & CallOptions & { readonly exists?: boolean; readonly ops?: readonly TransactionOp[] } = {},
   ): Promise<{ readonly lock: HeldLock; readonly results: readonly TransactionResult[] } | undefined> {
-    // What the operations are about may be gone, and the parents of the lock with it: then nothing must be made.
+    // `before`, so that a failing operation is found first and no ancestor of the lock is created for a deleted record.
     const { ops = [], exists, ...rest } = options;
     const locks = [exists === undefined ? { path } : { path, exists }];
-    const taken = await this.tryAcquireAll(locks, { ...rest, before: ops });
-    const lock = taken?.locks[0];
-    return taken === undefined || lock === undefined ? undefined : { lock, results: taken.before };
+    const acquired = await this.tryAcquireAll(locks, { ...rest, before: ops });
+    const lock = acquired?.locks[0];
+    return acquired === undefined || lock === undefined ? undefined : { lock, results: acquired.before };
   }
 
   async tryAcquireAll(
@@ -110,9 +110,9 @@ class ZooKeeperLocks implements Locks {
     | undefined
   > {
     const attempts = locks.map(({ path, exists }) => ({ path, exists: exists ?? true, prefix: this.newPrefix() }));
-    const taken = await tryAcquireLocks(this.zk, this.background, attempts, this.dataOf(options), options);
-    if (taken === undefined) return undefined;
-    const { session, contenders, before, after } = taken;
+    const acquired = await tryAcquireLocks(this.zk, this.contenderRemovals, attempts, this.dataOf(options), options);
+    if (acquired === undefined) return undefined;
+    const { session, contenders, before, after } = acquired;
     return {
       locks: contenders.map((contender, index) => this.held(locks[index]?.path ?? '', contender, session, options)),
       before,
@@ -129,12 +129,12 @@ class ZooKeeperLocks implements Locks {
   }
 
   private held(path: string, contender: string, session: Session, options: LockOptions): HeldLock {
-    const lock = new ContenderLock(path, contender, session, this.sessions, this.background);
+    const lock = new ContenderLock(path, contender, session, this.sessions, this.contenderRemovals);
     if (options.watchContender === true) watchContender(this.zk, lock, this.clock);
     return lock;
   }
 
-  /** Makes a contender, and the directory if it is missing. */
+  /** Creates a contender, and the lock directory if it is missing. */
   private async createContender(path: string, data: Uint8Array, deadline: Deadline): Promise<OwnContender> {
     const { options } = deadline;
     for (;;) {
@@ -144,21 +144,21 @@ class ZooKeeperLocks implements Locks {
       try {
         const created = await this.zk.create(`${path}/${prefix}`, data, { ...options, mode: 'ephemeral-sequential' });
         const { session } = this.zk;
-        // Otherwise it went with the session that it was made in.
+        // Otherwise the server deletes the contender with the session that created it.
         if (session?.id === created.stat.ephemeralOwner) return { path: created.path, session };
       } catch (error) {
         if (isZooKeeperError(error, 'no-node')) await ensurePath(this.zk, path, options);
         else if (!isZooKeeperError(error, 'outcome-unknown')) throw error;
         else {
-          const found = await this.afterUnknownOutcome(path, prefix, before, deadline);
+          const found = await this.findAfterUnknownOutcome(path, prefix, before, deadline);
           if (found !== undefined) return found;
         }
       }
     }
   }
 
-  /** Finds the contender that a creation may have made. Undefined: none that lives. */
-  private async afterUnknownOutcome(
+  /** Returns the contender of a creation with an unknown outcome, or undefined if it does not exist. */
+  private async findAfterUnknownOutcome(
     path: string,
     prefix: string,
     before: Session | undefined,
@@ -173,7 +173,7 @@ class ZooKeeperLocks implements Locks {
         ? { path: found, session }
         : undefined;
     } catch (error) {
-      if (before !== undefined) void this.background.removeByPrefix(path, prefix, before);
+      if (before !== undefined) void this.contenderRemovals.removeByPrefix(path, prefix, before);
       throw error;
     }
   }
@@ -182,32 +182,32 @@ class ZooKeeperLocks implements Locks {
     const own = contender.path.slice(path.length + 1);
     for (;;) {
       const { children } = await this.zk.children(path, deadline.options);
-      const line = sortedContenders(children);
-      const place = line.findIndex(({ name }) => name === own);
+      const queue = sortedContenders(children);
+      const position = queue.findIndex(({ name }) => name === own);
       if (contender.session.lost.aborted) throw sessionLost(path, contender.session);
-      if (place < 0) {
-        const message = `lock ${path}: somebody removed our contender ${own} while it waited in line`;
+      if (position < 0) {
+        const message = `lock ${path}: the contender ${own} was deleted by another client while it waited`;
         throw new NoNodeError('no-node', message, { path: contender.path });
       }
-      const predecessor = line[place - 1];
+      const predecessor = queue[position - 1];
       if (predecessor === undefined) return;
       await this.waitForChange(`${path}/${predecessor.name}`, contender.session, deadline);
     }
   }
 
-  /** Until something happens to the predecessor; also when it is gone already. */
+  /** Resolves when the predecessor changes or is deleted, at once if it does not exist. */
   private async waitForChange(predecessor: string, session: Session, deadline: Deadline): Promise<void> {
-    let tell = (): void => undefined;
-    const happened = new Promise<void>((resolve) => {
-      tell = resolve;
+    let notify = (): void => undefined;
+    const changed = new Promise<void>((resolve) => {
+      notify = resolve;
     });
-    const stat = await this.zk.exists(predecessor, { ...deadline.options, watch: () => tell() });
-    if (stat !== undefined) await untilAborted(happened, [session.lost, deadline.signal]);
+    const stat = await this.zk.exists(predecessor, { ...deadline.options, watch: () => notify() });
+    if (stat !== undefined) await untilAborted(changed, [session.lost, deadline.signal]);
   }
 }
 
 function sessionLost(path: string, session: Session): SessionLostError {
-  const message = `lock ${path}: the session was lost while waiting in line`;
+  const message = `lock ${path}: the session was lost while waiting for the lock`;
   return new SessionLostError('session-lost', message, { path, cause: session.lost.reason });
 }
 

@@ -1,79 +1,85 @@
 /**
- * What the recipes promise: the exclusive lock that kazoo's clients understand, an election on top of it, and a tree
- * that mirrors a part of the server. Implementations: `lock.ts`, `election.ts`, `cached-tree.ts`.
+ * Interfaces of the recipes: an exclusive lock compatible with kazoo's, an election based on it, and a cache of a
+ * subtree. Implementations: `lock.ts`, `election.ts`, `tree-cache.ts`.
  */
 
 import type { CallOptions, Session, Stat, TransactionOp, TransactionResult } from './api.js';
 
 /**
- * A held lock. It is a claim, not a mutex: a process that was paused may hold this object after the lock went to
- * somebody else. So either pass `fence` into the transaction that must only happen under the lock, or write with a
- * version that was read under it.
+ * A held lock. A paused process may still have this object after another client acquired the lock. Therefore either add
+ * `fence` to every transaction that needs the lock, or write with a version that was read under the lock.
+ *
+ * @example
+ * const lock = await locks.acquire('/app/lock');
+ * try {
+ *   await zk.transaction([lock.fence, { type: 'set', path: '/app/state', data }]);
+ * } finally {
+ *   await lock.release();
+ * }
  */
 export interface HeldLock {
   /** The lock directory, e.g. `/nodepool/nodes/0000000001/lock`. */
   readonly path: string;
-  /** Our contender. */
+  /** Path of this client's contender. */
   readonly contender: string;
   readonly session: Session;
   /**
-   * Aborts with the loss of the session, by `release` and `released`, and, with `watchContender`, when somebody else
-   * removed the contender.
+   * Aborts when the session is lost, by `release` and `released`, and, with `watchContender`, when another client
+   * deleted the contender.
    */
   readonly lost: AbortSignal;
-  /** Fails a transaction unless the lock is still ours at the moment it is applied. */
+  /** Fails a transaction that is applied after the lock was lost. */
   readonly fence: TransactionOp;
-  /** The operation that gives the lock up, to be made part of a transaction; call `released` when that was applied. */
+  /** Releases the lock as part of a transaction. Call `released` once the transaction was applied. */
   readonly releaseOp: TransactionOp;
+  /** Marks the lock as released, without a call to the server. */
   released(): void;
-  /**
-   * Gives the lock up. Keeps trying across suspensions for as long as the session lives; never leaves the contender
-   * behind. Idempotent.
-   */
+  /** Releases the lock. Retries until the contender is deleted or the session is lost. Idempotent; never rejects. */
   release(): Promise<void>;
 }
 
 export interface LockOptions {
-  /** Written into the contender for people to read. Kazoo writes `<host>-<pid>`. */
+  /** Data of the contender, for operators. kazoo writes `<host>-<pid>`. */
   readonly identifier?: string;
   /**
-   * Notices when somebody else removes the contender while the lock is held, at the price of one read: `lost` then
-   * aborts. Default false: `fence` notices it when it matters. For locks that are held for long.
+   * Aborts `lost` if another client deletes the contender, at the cost of one read per lock. For locks that are held
+   * long; otherwise `fence` detects the loss. Default false.
    */
   readonly watchContender?: boolean;
 }
 
 /**
- * The exclusive lock of kazoo's recipe: contenders are ephemeral sequential children named
- * `<32 hex digits>__lock__<sequence>`; the lowest sequence among the children whose name contains `__lock__` holds it.
+ * The exclusive lock of kazoo's recipe (`kazoo.recipe.lock`). Contenders are ephemeral sequential children named
+ * `<32 hex digits>__lock__<sequence>`. The contender with the lowest sequence holds the lock.
  */
 export interface LockRecipe {
   /**
-   * Waits in line. Rejects with the signal's reason or at the deadline, leaving no contender behind. Without `timeoutMs`
-   * there is no limit to the waiting in line, only to each call that it takes. A missing directory is made, with its
-   * parents.
+   * Acquires the lock, waiting for earlier contenders. Creates a missing lock directory with its ancestors. On abort
+   * and at the deadline it rejects and deletes its contender; without `timeoutMs` it waits without limit.
    */
   acquire(path: string, options?: LockOptions & CallOptions): Promise<HeldLock>;
   /**
-   * Takes the lock only if nobody contends for it: in one transaction, so that a lost attempt leaves nothing behind.
-   * `ops` are applied in that same transaction: all or nothing. Resolves with undefined when somebody contends.
-   * Rejects when one of `ops` fails (then nothing was taken; `operationIndex` is relative to `ops`).
+   * Acquires the lock and applies `ops` in one transaction. Resolves with undefined, changing nothing, if the lock
+   * directory has any child. Rejects, changing nothing, if one of `ops` fails; `operationIndex` counts within `ops`.
    *
-   * How: an empty lock directory is deleted and made again in the transaction (deletion fails when it has children),
-   * a missing one is made, with its parents. `exists` (e.g. from a cache; default true) says which to try first; the other
-   * is tried on a miss. So any child of the directory counts as contending.
+   * The transaction deletes and recreates an empty lock directory, because the deletion fails if it has children, or
+   * creates a missing one. `exists` (e.g. from a cache, default true) selects which of the two to try first.
    *
-   * When the outcome of the transaction is unknown (`OutcomeUnknownError`), the lock is given up if it was taken, as soon
-   * as the connection allows, but `ops` may have been applied: read again.
+   * After an `OutcomeUnknownError` the lock is released in the background if it was acquired, but `ops` may have been
+   * applied: read again.
+   *
+   * @example
+   * const acquired = await locks.tryAcquire('/app/lock', { ops: [{ type: 'check', path: '/app', version: 3 }] });
+   * if (acquired === undefined) return; // another client holds the lock
    */
   tryAcquire(
     path: string,
     options?: LockOptions & CallOptions & { readonly exists?: boolean; readonly ops?: readonly TransactionOp[] },
   ): Promise<{ readonly lock: HeldLock; readonly results: readonly TransactionResult[] } | undefined>;
   /**
-   * As `tryAcquire`, for several locks at once: all or none. `ops` come before or after the locks' own operations
-   * without a guaranteed order between the two groups, but in order among themselves; a lock's directory may be below a znode
-   * that `before` creates. The `operationIndex` of an error counts through `before` and on through `after`.
+   * Acquires several locks in one transaction: all or none, as `tryAcquire` does. The operations of `before` precede
+   * those of the locks, so a lock directory may be below a znode that `before` creates; those of `after` follow. The
+   * `operationIndex` of an error counts through `before` and then `after`.
    */
   tryAcquireAll(
     locks: readonly { readonly path: string; readonly exists?: boolean }[],
@@ -89,77 +95,87 @@ export interface LockRecipe {
   >;
 }
 
-/** Candidate for an office that one process holds at a time. Same znodes as a lock. */
+/** A leader election: at most one process is elected at a time. Uses the znodes of a lock. */
 export interface Election {
-  /** True while this process holds the office. */
+  /** True while this process is the leader. */
   readonly elected: boolean;
-  /** Runs for office again and again until `close`; `onElected` gets a signal that aborts when the office is lost. */
+  /** Takes part in the election until `close`. The signal of `onElected` aborts when the leadership is lost. */
   run(onElected: (term: AbortSignal) => Promise<void> | void): void;
+  /** Resigns. Resolves once `onElected` has settled. */
   close(): Promise<void>;
 }
 
-/** A znode as the tree knows it. */
+/** A cached znode. */
 export interface TreeNode {
   readonly path: string;
   readonly data: Uint8Array;
   readonly stat: Stat;
 }
 
+/** Receives the changes of a tree cache, synchronously and in order. */
 export interface TreeListener {
-  /** A znode appeared or its data changed. `before` is what the tree had. Called synchronously, in order. */
+  /** A znode was created or its data changed. `before` is the previous entry of the cache. */
   onPut(node: TreeNode, before: TreeNode | undefined): void;
+  /** A znode was deleted. */
   onRemove(node: TreeNode): void;
-  /**
-   * The tree became complete (also after each new connection), or, with false, stopped being known to be.
-   * While incomplete it answers from what it has.
-   */
+  /** `TreeCache.complete` changed. It becomes false when the connection is lost and true after the next load. */
   onComplete?(complete: boolean): void;
 }
 
-/** Options of a cached tree. */
+/** Options of a tree cache. */
 export interface TreeCacheOptions {
   /**
-   * Whether the data of a znode is wanted, by path. For others (e.g. locks) only the presence is kept: `data` is empty
-   * and no read is made for a change. Default: all.
+   * Returns true if the cache shall hold the data of the znode. It stores other znodes (e.g. locks) with empty `data`.
+   * Default: all data.
    */
   readonly wantsData?: (path: string) => boolean;
 }
 
 /**
- * Mirrors the znodes below (and including) a root from one recursive watch. Eventually equal to the server's; never
- * behind an answer that the same client has seen for the same path if `wrote` is told of it.
+ * A cache of a znode and all its descendants, kept up to date by one persistent recursive watch (kazoo's and Curator's
+ * `TreeCache`). Eventually consistent with the server. An announced write (`expect`) is visible in it at once.
+ *
+ * @example
+ * const tree = treeCache(zk, '/app', { onPut: (node) => console.log(node.path), onRemove: () => undefined });
+ * await tree.ready();
+ * tree.get('/app/config')?.data;
  */
 export interface TreeCache {
   readonly root: string;
+  /** True if every znode was loaded since the last connection. While false, the cache may be stale. */
   readonly complete: boolean;
-  /** Resolves once complete. Rejects when it never will be, because the server is too old to be watched (before 3.6). */
+  /** Resolves once the cache is complete. Rejects if the server is older than 3.6, which has no recursive watches. */
   ready(options?: CallOptions): Promise<void>;
   get(path: string): TreeNode | undefined;
-  /** Names of the children of a path, unordered; empty when unknown. */
+  /** Returns the names of the children of a path, unordered; empty if the path is unknown. */
   children(path: string): ReadonlySet<string>;
   /**
-   * Of what was made before the last answer that this client got, the tree knows at least the paths; what they hold may
-   * still be on its way. Resolves when that has come for these paths (or they are gone); undefined: it is all here. Says
-   * nothing unless the tree is complete, before and after.
+   * Returns undefined if no read of a matching path that is missing from the cache is pending, else a promise that
+   * resolves when those reads are done. A complete cache then holds every matching znode that existed before this
+   * client's latest answer.
    */
-  pendingReads(isMeant: (path: string) => boolean): Promise<void> | undefined;
+  pendingReads(matches: (path: string) => boolean): Promise<void> | undefined;
   /**
-   * Announces a versioned write, creation or deletion of these paths by this client before it is issued; the tree then
-   * does not read the znode for the events that the write causes, but takes what `settle` says.
-   * Call exactly one of the two functions when the outcome is known; `unknown` makes the tree read.
+   * Announces that this client is about to create, write (with a version) or delete these paths. The cache then takes
+   * the result from `applied` instead of reading the znodes after their events. Call exactly one of the two functions
+   * of the result.
    */
   expect(paths: readonly string[]): WriteExpectation;
   close(): void;
 }
 
+/** An announced write. */
 export interface WriteExpectation {
-  /** The write was applied: what the paths now hold (undefined: removed). Paths that were announced but are not named were not touched. */
+  /**
+   * The write was applied: `node` is the new state, or undefined for a deletion. Announced paths not listed are
+   * unchanged.
+   */
   applied(
     nodes: readonly {
       readonly path: string;
       readonly node: { readonly data: Uint8Array; readonly stat: Stat } | undefined;
     }[],
   ): void;
-  /** It was not applied, or nobody knows: events that came meanwhile are read as usual, all paths are read again. */
+  /** The write failed or its outcome is unknown: the cache reads all announced paths again. */
   unknown(): void;
 }

@@ -1,9 +1,9 @@
 /**
- * A mirror of the znodes below a root, fed by one recursive watch; see `TreeCache` for what it promises.
+ * A cache of a subtree, updated by one recursive watch. See `TreeCache` for the contract.
  *
- * Within a generation (from one setting of the watch to the next) everything that arrives is in the order of the
- * server's transactions, except that the answers to reads and writes reach us a turn later than events that came after
- * them. Hence: data is only replaced by data of a later transaction, and an event of a deletion voids the reads before it.
+ * A generation lasts from one setting of the watch to the next. Within it, messages arrive in the order of the server's
+ * transactions, but promises of answers resolve after later events were delivered. Therefore only data of a later
+ * transaction replaces data, and a deletion event voids the reads before it.
  */
 
 import type { CallOptions, PersistentWatch, Stat, WatchEvent, ZooKeeper } from './api.js';
@@ -18,9 +18,9 @@ import { warnProcess } from './warn.js';
 import { WriteExpectations } from './write-expectations.js';
 
 export interface TreeCacheSettings extends TreeCacheOptions {
-  /** Default: the real time. */
+  /** Default: the system clock. */
   readonly clock?: Clock;
-  /** Told of reads that fail (they are tried again) and of listeners that throw. Default: a warning of the process. */
+  /** Called with the errors of reads, which are retried, and of listeners. Default: a process warning. */
   readonly onWarning?: (error: Error) => void;
 }
 
@@ -38,12 +38,13 @@ const NO_STAT: Stat = {
   numChildren: 0,
   pzxid: 0n,
 };
+/** Delay before a failed read is retried, milliseconds. */
 const RETRY_MS = 1000;
 
 /**
- * Starts to mirror `root` and what is below it. The stat of a node is that of the last read or write of its data: numbers
- * of its children in it may be old. Of znodes whose data is not wanted it is all zeros. A child may be told of before its
- * parent.
+ * Starts to cache `root` and its descendants. A node's `stat` is that of the last read or write of its data, so its
+ * counts of children may be old; it is all zeros for znodes whose data the cache does not hold. The listener may
+ * receive a child before its parent.
  */
 export function treeCache(
   zk: ZooKeeper,
@@ -65,13 +66,13 @@ class ZooKeeperTreeCache implements TreeCache {
   private walk: TreeWalk | undefined;
   private loaded = false;
   private generation = 0;
-  /** Deleted since the present load began. */
+  /** Paths deleted since the current load began. */
   private deletedInLoad = new Set<string>();
-  /** Reads that failed and will be made again. */
+  /** Failed reads that wait for their retry, by path. */
   private retries = new Map<string, Timer>();
   private waiters: (() => void)[] = [];
   private closed = false;
-  /** Why it will never be complete. */
+  /** Why the cache cannot become complete. */
   private failure: ZooKeeperError | undefined;
 
   constructor(
@@ -92,7 +93,7 @@ class ZooKeeperTreeCache implements TreeCache {
   }
 
   async ready(options: CallOptions = {}): Promise<void> {
-    const deadline = new Deadline(this.clock, `the mirror of ${this.root}`, options);
+    const deadline = new Deadline(this.clock, `the cache of ${this.root}`, options);
     try {
       while (!this.complete) {
         if (this.failure !== undefined) throw this.failure;
@@ -112,13 +113,13 @@ class ZooKeeperTreeCache implements TreeCache {
     return this.nodes.children(path);
   }
 
-  pendingReads(isMeant: (path: string) => boolean): Promise<void> | undefined {
-    return this.reads.answered((path) => this.nodes.get(path) === undefined && isMeant(path));
+  pendingReads(matches: (path: string) => boolean): Promise<void> | undefined {
+    return this.reads.answered((path) => this.nodes.get(path) === undefined && matches(path));
   }
 
   expect(paths: readonly string[]): WriteExpectation {
     const { generation } = this;
-    const announced = new Set(paths.filter((path) => this.holds(path) && this.wantsData(path)));
+    const announced = new Set(paths.filter((path) => this.contains(path) && this.wantsData(path)));
     for (const path of announced) this.expectations.announce(path);
     return {
       applied: (nodes) => {
@@ -140,11 +141,11 @@ class ZooKeeperTreeCache implements TreeCache {
     this.closed = true;
     this.zk.off('state', this.onState);
     this.watch.close();
-    this.forgetLoad();
+    this.abandonLoad();
     this.setComplete(false);
   }
 
-  // ---- What the server tells
+  // ---- Events and loads
 
   private readonly onState = (): void => {
     if (this.zk.state !== 'connected') {
@@ -163,15 +164,15 @@ class ZooKeeperTreeCache implements TreeCache {
       this.remove(path);
     } else if (type === 'created' || type === 'changed') {
       if (type === 'created') this.deletedInLoad.delete(path);
-      if (!this.wantsData(path)) this.present(path);
+      if (!this.wantsData(path)) this.putPresence(path);
       else if (!this.expectations.noteEvent(path, type)) this.reads.request(path);
     }
   }
 
-  /** Reads everything anew: events may have been missed until now. */
+  /** Reads the whole subtree, because events may have been missed. */
   private load(): void {
     if (this.closed) return;
-    this.forgetLoad();
+    this.abandonLoad();
     this.generation++;
     this.loaded = false;
     this.updateComplete();
@@ -180,8 +181,8 @@ class ZooKeeperTreeCache implements TreeCache {
       wantsData: this.wantsData,
       onRead: (path, result) => this.read(path, result),
       onPresent: (path) => {
-        // The list that it was found in may be older than the event of its deletion.
-        if (!this.deletedInLoad.has(path)) this.present(path);
+        // The listing may be older than the deletion event.
+        if (!this.deletedInLoad.has(path)) this.putPresence(path);
       },
       onChildren: (path, names) => this.listed(path, names),
       onFailure: (path, error, retry) =>
@@ -200,7 +201,7 @@ class ZooKeeperTreeCache implements TreeCache {
     walk.start(this.root);
   }
 
-  private forgetLoad(): void {
+  private abandonLoad(): void {
     this.walk?.abandon();
     this.walk = undefined;
     this.deletedInLoad = new Set();
@@ -223,11 +224,11 @@ class ZooKeeperTreeCache implements TreeCache {
     return reads;
   }
 
-  // ---- What becomes of it
+  // ---- Updates
 
   private read(path: string, result: ReadResult): void {
     if (result !== undefined) this.put(path, result.data, result.stat);
-    // All data that the tree holds came with earlier answers. A presence may have been told by an event since.
+    // Data in the cache came with earlier answers, but a later event may have reported the existence.
     else if (this.wantsData(path) || this.nodes.get(path)?.generation !== this.generation) this.remove(path);
   }
 
@@ -244,7 +245,7 @@ class ZooKeeperTreeCache implements TreeCache {
     this.store(new CachedNode(path, data, stat, this.generation), before);
   }
 
-  private present(path: string): void {
+  private putPresence(path: string): void {
     const before = this.nodes.get(path);
     if (before === undefined) this.store(new CachedNode(path, EMPTY, NO_STAT, this.generation), undefined);
     else before.generation = this.generation;
@@ -252,14 +253,14 @@ class ZooKeeperTreeCache implements TreeCache {
 
   private store(node: CachedNode, before: CachedNode | undefined): void {
     this.nodes.put(node);
-    this.tell(() => this.listener.onPut(node, before));
+    this.notify(() => this.listener.onPut(node, before));
   }
 
   private remove(path: string): void {
-    this.nodes.remove(path, (node) => this.tell(() => this.listener.onRemove(node)));
+    this.nodes.remove(path, (node) => this.notify(() => this.listener.onRemove(node)));
   }
 
-  /** Children as the server lists them; those that this load has not seen otherwise and that are not there are gone. */
+  /** Removes the children that the server does not list, unless this load has confirmed them otherwise. */
   private listed(path: string, names: readonly string[]): void {
     const known = this.nodes.children(path);
     if (known.size === 0) return;
@@ -275,13 +276,13 @@ class ZooKeeperTreeCache implements TreeCache {
     node: { readonly data: Uint8Array; readonly stat: Stat } | undefined,
     since: number,
   ): void {
-    const { mustRead, gone } = this.expectations.settle(path, 'applied');
+    const { mustRead, deleted } = this.expectations.settle(path, 'applied');
     if (this.closed) return;
     if (mustRead || since !== this.generation) this.reads.request(path);
     if (since !== this.generation) return;
     if (node !== undefined) {
-      // A deletion that the answer cannot know of came between the answer and this call.
-      if (!gone) this.put(path, node.data, node.stat);
+      // The event of a later deletion may have arrived between the answer and this call.
+      if (!deleted) this.put(path, node.data, node.stat);
     } else if (!mustRead) {
       this.reads.deleted(path);
       this.remove(path);
@@ -292,14 +293,14 @@ class ZooKeeperTreeCache implements TreeCache {
     if (wanted && !this.closed) this.reads.request(path);
   }
 
-  private holds(path: string): boolean {
+  private contains(path: string): boolean {
     const { root } = this;
     return path === root || root === '/' || (path.startsWith(root) && path.charCodeAt(root.length) === 0x2f);
   }
 
   // ---- Completeness
 
-  /** Until it succeeds, the tree is not complete. */
+  /** Schedules a retry. The cache is incomplete until it succeeds. */
   private retryLater(path: string, error: unknown, retry: () => void): void {
     if (isZooKeeperError(error, 'closed')) return;
     if (this.zk.state === 'connected') this.warn(error);
@@ -321,7 +322,7 @@ class ZooKeeperTreeCache implements TreeCache {
   private setComplete(complete: boolean): void {
     if (complete === this.complete) return;
     this.complete = complete;
-    this.tell(() => this.listener.onComplete?.(complete));
+    this.notify(() => this.listener.onComplete?.(complete));
     if (complete) this.wake();
   }
 
@@ -331,18 +332,18 @@ class ZooKeeperTreeCache implements TreeCache {
     for (const resolve of waiters) resolve();
   }
 
-  /** The server does not let it be watched: what is here is what was seen last. */
+  /** Stops updating after the server refused the watch. */
   private fail(error: ZooKeeperError): void {
     this.failure = error;
     this.loaded = false;
-    this.forgetLoad();
+    this.abandonLoad();
     this.updateComplete();
     this.warn(error);
     this.wake();
   }
 
-  /** What a listener throws must not keep the tree from being right. */
-  private tell(call: () => void): void {
+  /** Calls a listener. An exception becomes a warning, because it must not interrupt an update of the cache. */
+  private notify(call: () => void): void {
     try {
       call();
     } catch (error) {
@@ -356,7 +357,7 @@ class ZooKeeperTreeCache implements TreeCache {
   }
 }
 
-/** Transaction numbers can come again when a server was set back to an older state. */
+/** Compares data too, because transaction ids repeat after a restore from a backup. */
 function isSame(node: CachedNode, data: Uint8Array, stat: Stat): boolean {
   return node.stat.mzxid === stat.mzxid && node.stat.czxid === stat.czxid && Buffer.compare(node.data, data) === 0;
 }

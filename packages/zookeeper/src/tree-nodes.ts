@@ -1,10 +1,10 @@
-/** The znodes that a cached tree holds, with the children of each. */
+/** The znodes of a tree cache, with their children. */
 
 import type { Stat } from './api.js';
 import { parentPath } from './client/paths.js';
 import type { TreeNode } from './recipes-api.js';
 
-/** A znode, and the load of the tree that last confirmed it. */
+/** A cached znode, with the generation of the last load that confirmed it. */
 export class CachedNode implements TreeNode {
   constructor(
     readonly path: string,
@@ -39,7 +39,7 @@ export class TreeNodes {
     else names.add(nameOf(path));
   }
 
-  /** Takes out a znode and what is below it, children before their parents; `onRemoved` hears of each. */
+  /** Removes a znode and its descendants, children first, and calls `onRemoved` for each. */
   remove(path: string, onRemoved: (node: CachedNode) => void): void {
     const names = this.childNames.get(path);
     if (names !== undefined) for (const name of [...names]) this.remove(childPath(path, name), onRemoved);
@@ -56,7 +56,7 @@ export class TreeNodes {
   }
 }
 
-/** Path of a child. */
+/** Returns the path of a child. */
 export function childPath(parent: string, name: string): string {
   return parent === '/' ? `/${name}` : `${parent}/${name}`;
 }

@@ -1,20 +1,22 @@
-/** The reads of a cached tree: issued together, one per path and turn, and void when the znode was deleted meanwhile. */
+/**
+ * The reads of a tree cache: at most one per path and turn of the event loop, void if the znode is deleted meanwhile.
+ */
 
 import type { Stat, ZooKeeper } from './api.js';
 import { isZooKeeperError } from './errors.js';
 
-/** What the reads of one path share. */
+/** The pending reads of one path. */
 export interface PathReads {
   readonly path: string;
   outstanding: number;
   queued: boolean;
-  /** A deletion arrived after they were issued. */
+  /** True once a deletion event arrived after they were issued. */
   void: boolean;
-  /** Who waits for the next answer. */
+  /** Callbacks for the next answer. */
   waiters: (() => void)[];
 }
 
-/** Undefined: there is no such znode. */
+/** Data and stat of a znode, or undefined if it does not exist. */
 export type ReadResult = { readonly data: Uint8Array; readonly stat: Stat } | undefined;
 
 export class TreeReads {
@@ -26,14 +28,14 @@ export class TreeReads {
     for (const reads of queue) if (!reads.void) this.issue(reads, this.onRead, this.onFailure);
   };
 
-  /** `onRead` and `onFailure` hear of the reads that `request` leads to, unless they became void. */
+  /** `onRead` and `onFailure` receive the results of `request`, unless the read became void. */
   constructor(
     private readonly zk: ZooKeeper,
     private readonly onRead: (path: string, result: ReadResult) => void,
     private readonly onFailure: (path: string, error: unknown) => void,
   ) {}
 
-  /** Reads soon. Events that arrive together lead to one read. */
+  /** Schedules a read. Requests for one path within a turn share it. */
   request(path: string): void {
     const reads = this.readsOf(path);
     if (reads.queued) return;
@@ -42,7 +44,7 @@ export class TreeReads {
     this.queue.push(reads);
   }
 
-  /** Reads now. `onRead` is not called when the read becomes void: then `onFailure` is, without an error. */
+  /** Reads at once. Calls `onFailure` without an error if the read becomes void. */
   read(
     path: string,
     onRead: (path: string, result: ReadResult) => void,
@@ -51,7 +53,7 @@ export class TreeReads {
     this.issue(this.readsOf(path), onRead, onFailure, true);
   }
 
-  /** What is under way may tell of the znode as it was before it was deleted. */
+  /** Voids the pending reads, which may return the state before the deletion. */
   deleted(path: string): void {
     const reads = this.byPath.get(path);
     if (reads === undefined) return;
@@ -60,11 +62,11 @@ export class TreeReads {
     release(reads);
   }
 
-  /** Resolves when each of these paths of which a read is under way was answered, or its read became void. */
-  answered(isMeant: (path: string) => boolean): Promise<void> | undefined {
-    const meant = [...this.byPath.values()].filter(({ path }) => isMeant(path));
-    if (meant.length === 0) return undefined;
-    return Promise.all(meant.map(({ waiters }) => new Promise<void>((resolve) => waiters.push(resolve)))).then(
+  /** Resolves when the pending reads of the matching paths are done or void. Returns undefined if there are none. */
+  answered(matches: (path: string) => boolean): Promise<void> | undefined {
+    const matching = [...this.byPath.values()].filter(({ path }) => matches(path));
+    if (matching.length === 0) return undefined;
+    return Promise.all(matching.map(({ waiters }) => new Promise<void>((resolve) => waiters.push(resolve)))).then(
       () => undefined,
     );
   }

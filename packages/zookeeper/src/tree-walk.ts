@@ -1,4 +1,4 @@
-/** One load of a cached tree: reads every znode, many at a time. */
+/** One load of a tree cache: reads all znodes, many concurrently. */
 
 import type { ZooKeeper } from './api.js';
 import { isZooKeeperError } from './errors.js';
@@ -6,19 +6,19 @@ import { Fifo } from './client/fifo.js';
 import { childPath } from './tree-nodes.js';
 import type { ReadResult, TreeReads } from './tree-reads.js';
 
-/** What a walk finds out, for the tree. */
+/** Receives the results of a walk. */
 export interface WalkHandler {
   wantsData(path: string): boolean;
   onRead(path: string, result: ReadResult): void;
-  /** A znode whose data is not wanted is there. */
+  /** A znode exists whose data is not wanted. */
   onPresent(path: string): void;
   onChildren(path: string, names: readonly string[]): void;
-  /** The request could not be answered; `retry` makes it again. */
+  /** A request failed; `retry` issues it again. */
   onFailure(path: string, error: unknown, retry: () => void): void;
   onDone(): void;
 }
 
-/** Deep enough to keep a server busy over any round trip, without filling memory with requests. */
+/** Limit of concurrent requests: keeps a server busy over long round trips, and bounds memory. */
 const MAX_IN_FLIGHT = 500;
 
 export class TreeWalk {
@@ -37,7 +37,7 @@ export class TreeWalk {
     this.visit([root]);
   }
 
-  /** Nothing is told any more. */
+  /** Stops calling the handler. */
   abandon(): void {
     this.abandoned = true;
   }
@@ -50,13 +50,13 @@ export class TreeWalk {
       const path = this.waiting.shift();
       if (path === undefined) break;
       this.inFlight++;
-      this.look(path);
+      this.load(path);
     }
     this.filling = false;
     if (this.inFlight === 0 && !this.abandoned) this.handler.onDone();
   }
 
-  private look(path: string): void {
+  private load(path: string): void {
     if (this.handler.wantsData(path)) {
       this.read(path);
       return;
@@ -77,7 +77,7 @@ export class TreeWalk {
       this.done([]);
     };
     this.reads.read(path, onRead, (_path, error) => {
-      // Deleted meanwhile: what is there now, if anything, is told by events.
+      // Deleted meanwhile: if it was created again, an event reports it.
       if (error === undefined) this.done([]);
       else this.failed(path, error, () => this.read(path));
     });
@@ -88,7 +88,7 @@ export class TreeWalk {
       ({ children }) => {
         if (this.abandoned) return;
         this.handler.onChildren(path, children);
-        // A server answers in any order; in this one, who keeps sequential znodes sorted only has to append.
+        // Sorted, so that a listener that keeps sequential znodes in order only appends.
         this.done([...children].sort().map((name) => childPath(path, name)));
       },
       (error: unknown) => {

@@ -1,6 +1,6 @@
-/** Where problems go that nobody asked to be told of. */
+/** The default handler of problems. */
 
-/** Makes a warning of the process, which writes it to its standard error. */
+/** Emits a process warning, which Node.js writes to standard error. */
 export function warnProcess(error: unknown): void {
   process.emitWarning(error instanceof Error ? (error.stack ?? error.message) : String(error));
 }

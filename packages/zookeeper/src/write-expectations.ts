@@ -1,28 +1,27 @@
 /**
- * The writes that the owner of a cached tree has announced, and which events they account for.
+ * Matches the announced writes of a tree cache with events.
  *
- * An applied write of a znode causes one event, which comes before its answer. So when a path had no more events than
- * applied writes since they were announced, the newest answer says all there is to know; when it had more, somebody else
- * wrote as well, and the znode must be read.
+ * An applied write causes one event, which arrives before its answer. If a path had no more events than applied writes,
+ * the newest answer is the current state. If it had more, another client wrote as well, and the znode must be read.
  */
 
 interface Account {
-  /** Announcements that were not settled. */
+  /** Number of announcements that are not settled. */
   open: number;
   events: number;
   applied: number;
-  /** The outcome of a write is not known. */
-  doubtful: boolean;
-  /** The last event was a deletion. */
-  gone: boolean;
+  /** True if the outcome of a write is unknown. */
+  uncertain: boolean;
+  /** True if the last event was a deletion. */
+  deleted: boolean;
 }
 
-/** What is known of a path when one of its announcements is settled. */
+/** The state of a path after one of its announcements was settled. */
 export interface Settlement {
-  /** Others wrote as well, or may have: it must be read. */
+  /** True if another client wrote too, or may have written. */
   readonly mustRead: boolean;
-  /** It was deleted, as far as events tell. */
-  readonly gone: boolean;
+  /** True if the last event was a deletion. */
+  readonly deleted: boolean;
 }
 
 export class WriteExpectations {
@@ -31,30 +30,30 @@ export class WriteExpectations {
   announce(path: string): void {
     const account = this.accounts.get(path);
     if (account === undefined)
-      this.accounts.set(path, { open: 1, events: 0, applied: 0, doubtful: false, gone: false });
+      this.accounts.set(path, { open: 1, events: 0, applied: 0, uncertain: false, deleted: false });
     else account.open++;
   }
 
-  /** Notes an event. True: it may be that of an announced write, so that nothing needs to be read for it yet. */
+  /** Counts an event. Returns true if an announced write may have caused it, so that no read is needed yet. */
   noteEvent(path: string, type: 'created' | 'changed' | 'deleted'): boolean {
     if (this.accounts.size === 0) return false;
     const account = this.accounts.get(path);
     if (account === undefined) return false;
     account.events++;
-    account.gone = type === 'deleted';
+    account.deleted = type === 'deleted';
     return true;
   }
 
   /** Settles one announcement. */
   settle(path: string, outcome: 'applied' | 'untouched' | 'unknown'): Settlement {
     const account = this.accounts.get(path);
-    if (account === undefined) return { mustRead: true, gone: false };
+    if (account === undefined) return { mustRead: true, deleted: false };
     if (outcome === 'applied') account.applied++;
-    if (outcome === 'unknown') account.doubtful = true;
+    if (outcome === 'unknown') account.uncertain = true;
     account.open--;
-    const { gone } = account;
-    if (account.open > 0) return { mustRead: outcome === 'unknown', gone };
+    const { deleted } = account;
+    if (account.open > 0) return { mustRead: outcome === 'unknown', deleted };
     this.accounts.delete(path);
-    return { mustRead: account.doubtful || account.events > account.applied, gone };
+    return { mustRead: account.uncertain || account.events > account.applied, deleted };
   }
 }

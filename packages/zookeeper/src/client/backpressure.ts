@@ -1,4 +1,4 @@
-/** How much waits for answers, and how much may: the back-pressure of a client. */
+/** Limits the unanswered calls of a client and their bytes. */
 
 import { OverloadedError } from '../errors.js';
 
@@ -7,24 +7,27 @@ export class Backpressure {
   bytes = 0;
   private blocked = false;
 
-  /** `onDrained` is called when it falls to half of what is allowed, after having been above. */
+  /** `onDrained` is called when the usage returns to the high-water mark or below. */
   constructor(
     private readonly maxCalls: number,
     private readonly maxBytes: number,
     private readonly onDrained: () => void,
   ) {}
 
-  /** At most half of what is allowed is used. */
+  /** True while at most half of either limit is used. */
   get belowHighWater(): boolean {
     return this.calls * 2 <= this.maxCalls && this.bytes * 2 <= this.maxBytes;
   }
 
-  /** Why a request of this size is refused now, if it is. A single one is never refused. */
+  /**
+   * Returns the error of a request that would exceed the limits, else undefined. Accepts any size if no call is
+   * pending.
+   */
   refusal(bytes: number, operation: string, path: string | undefined): OverloadedError | undefined {
     if (this.calls === 0) return undefined;
     if (this.calls < this.maxCalls && this.bytes + bytes <= this.maxBytes) return undefined;
     const message =
-      `${operation} ${path ?? ''}: not sent, because ${this.calls} calls with ${this.bytes} bytes wait for their answers ` +
+      `${operation} ${path ?? ''}: not sent, because ${this.calls} calls with ${this.bytes} bytes are unanswered ` +
       `(maxPendingCalls ${this.maxCalls}, maxPendingBytes ${this.maxBytes}); wait for drained()`;
     return new OverloadedError('overloaded', message, { operation, path });
   }

@@ -1,4 +1,4 @@
-/** One request of a caller, from its issue until its promise is settled. */
+/** One call of a client: its request, until its promise is settled. */
 
 import { OutcomeUnknownError, TimeoutError, ZooKeeperError } from '../errors.js';
 import type { JuteReader } from './jute-reader.js';
@@ -6,33 +6,33 @@ import type { Backpressure } from './backpressure.js';
 import type { AbortGroup, Pending } from './pending.js';
 import { serverError, ServerCode } from './server-errors.js';
 
-/** A kind of request. */
+/** A type of request. */
 export interface Operation<T> {
-  /** As in `ZooKeeperCounters.requests` and in errors. */
+  /** Name in `ZooKeeperCounters.requests` and in errors. */
   readonly name: string;
-  /** True when it can change data: then it is never sent twice. */
+  /** True if it can change data. Such a request is never sent twice. */
   readonly write: boolean;
-  /** The result, from what follows the header of an answer without error. */
+  /** Reads the result from the body of a successful answer. */
   read(reader: JuteReader, call: Call<T>): T;
-  /** True when an answer that there is no such znode is not an error but the result `undefined`. */
+  /** True if a missing znode yields the result `undefined` instead of an error. */
   readonly mayBeAbsent?: boolean;
-  /** True when it means nothing to any other connection than the one that it was issued on. */
+  /** True if the request is meaningless on any other connection than its first. */
   readonly connectionBound?: boolean;
 }
 
-/** What the connection needs to know of a call, whatever its result. */
+/** A call as the pipeline handles it, independent of its result type. */
 export interface PipelinedCall extends Pending {
   readonly name: string;
   readonly write: boolean;
   readonly connectionBound: boolean;
-  /** The whole message; bytes 4 to 7 are for the xid. */
+  /** The whole message. Bytes 4 to 7 are reserved for the xid. */
   readonly frame: Buffer;
   xid: number;
-  /** Monotonic; undefined until it was handed to a connection. */
+  /** Monotonic milliseconds; undefined until the request is sent. */
   sentAt: number | undefined;
-  /** Takes the server's answer. Throws (`protocol`) when it makes no sense, after having failed the call. */
+  /** Settles the call with the server's answer. If the answer is malformed, fails the call and throws (`protocol`). */
   answer(code: number, reader: JuteReader): void;
-  /** Fails it; if it is a write that was sent, as of unknown outcome, with `error` as the cause. */
+  /** Fails the call with `error`. A write that was sent fails with `OutcomeUnknownError`, caused by `error`. */
   giveUp(error: ZooKeeperError): void;
 }
 
@@ -42,7 +42,7 @@ export class Call<T> implements PipelinedCall {
   xid = 0;
   sentAt: number | undefined;
   abortGroup: AbortGroup | undefined;
-  /** Told the code of the answer, or nothing when it was given up, before the promise is settled. */
+  /** Called before the promise is settled, with the code of the answer, or undefined if there is none. */
   onSettled: ((code: number | undefined) => void) | undefined;
 
   constructor(
@@ -50,9 +50,9 @@ export class Call<T> implements PipelinedCall {
     readonly path: string | undefined,
     readonly frame: Buffer,
     private readonly timeoutMs: number,
-    /** Why there is no connection at this moment, for errors. */
+    /** Returns the reason why there is no connection, for errors. */
     private readonly lastProblem: () => Error | undefined,
-    /** Told when it is given up before it was sent. Undefined: it is not a call of the pipeline. */
+    /** Counts the call until it is answered; undefined for calls outside the pipeline. */
     private readonly backpressure: Backpressure | undefined,
     private readonly resolve: (value: T) => void,
     private readonly reject: (error: Error) => void,
@@ -79,7 +79,7 @@ export class Call<T> implements PipelinedCall {
     }
     let value: T;
     try {
-      // `undefined` is a value of T for operations that may find nothing: they declare it.
+      // Operations with `mayBeAbsent` have `undefined` in their result type.
       value = absent ? (undefined as T) : this.operation.read(reader, this);
     } catch (error) {
       if (!(error instanceof ZooKeeperError) || error.code === 'protocol') {
@@ -100,7 +100,7 @@ export class Call<T> implements PipelinedCall {
       this.fail(error);
       return;
     }
-    const message = `${this.label}: it was sent, but its answer is not known, so it may or may not have been applied: ${error.message}`;
+    const message = `${this.label}: sent, but not answered, so it may have been applied: ${error.message}`;
     this.fail(new OutcomeUnknownError('outcome-unknown', message, { ...this.details, cause: error }));
   }
 
@@ -113,7 +113,7 @@ export class Call<T> implements PipelinedCall {
   }
 
   aborted(reason: Error): void {
-    const message = `${this.label}: the caller gave it up: ${reason.message}`;
+    const message = `${this.label}: aborted by the caller: ${reason.message}`;
     this.giveUp(
       reason instanceof ZooKeeperError
         ? reason
@@ -144,5 +144,5 @@ export class Call<T> implements PipelinedCall {
 
 function asProtocolError(error: unknown): ZooKeeperError {
   if (error instanceof ZooKeeperError) return error;
-  return new ZooKeeperError('protocol', 'the answer cannot be understood', { cause: error });
+  return new ZooKeeperError('protocol', 'the answer is malformed', { cause: error });
 }

@@ -1,4 +1,4 @@
-/** The client that talks to real servers. */
+/** The client. */
 
 import type {
   Acl,
@@ -51,12 +51,20 @@ interface VersionOptions extends CallOptions {
 
 const ANY_VERSION = -1;
 
-/** Returns at once and connects in the background. Throws `InvalidArgumentError` when an option is wrong. */
+/**
+ * Creates a client, which connects in the background and reconnects by itself until it is closed. Throws
+ * `InvalidArgumentError` if an option is invalid.
+ *
+ * @example
+ * const zk = connect({ servers: 'zk1:2181,zk2:2181,zk3:2181/app' });
+ * zk.on('warning', (error) => console.warn(error.message));
+ * await zk.connected({ timeoutMs: 10_000 });
+ */
 export function connect(options: ClientOptions): ZooKeeper {
   return new ZooKeeperClient(resolveOptions(options));
 }
 
-/** As `connect`, over connections of another kind, such as simulated ones. */
+/** Creates a client over another kind of connections, such as simulated ones. */
 export function connectThrough(openWire: OpenWire, options: ClientOptions): ZooKeeper {
   return new ZooKeeperClient(resolveOptions(options, openWire));
 }
@@ -80,7 +88,7 @@ class ZooKeeperClient implements ZooKeeper {
     this.backpressure = new Backpressure(maxPendingCalls, maxPendingBytes, () => this.drainWaiters.resolve());
     this.pipeline = new Pipeline(clock, this.backpressure);
     this.sessionWaiters = this.waiters('connected', 'no ZooKeeper server confirmed a session');
-    this.drainWaiters = this.waiters('drained', 'too many calls still wait for their answers');
+    this.drainWaiters = this.waiters('drained', 'too many calls are unanswered');
     this.watches = new WatchSync(chroot, {
       lastZxid: () => this.sessionManager.lastZxid,
       call: (operation, path, frame, options) => this.call(operation, path, frame, options),
@@ -93,7 +101,7 @@ class ZooKeeperClient implements ZooKeeper {
         this.watches.disconnected();
         this.pipeline.detach(error);
       },
-      onLeave: (whenIdle) => this.pipeline.leave(whenIdle),
+      onDrain: (whenIdle) => this.pipeline.drain(whenIdle),
       onState: (state) => this.emitter.emit('state', state),
       onLost: (session, error) => {
         this.watches.dropOneShots();
@@ -102,8 +110,8 @@ class ZooKeeperClient implements ZooKeeper {
       onClosed: (error) => this.closed(error),
       onWarning: (error) => this.emitter.emit('warning', error),
       onAnswer: (xid, code, reader) => this.pipeline.answer(xid, code, reader),
-      onEvent: (event) => this.watches.told(event),
-      onWatchesSet: (code) => this.watches.wasSet(code),
+      onEvent: (event) => this.watches.onEvent(event),
+      onWatchesSet: (code) => this.watches.onWatchesSet(code),
     });
     this.sessionManager.start();
   }
@@ -263,7 +271,7 @@ class ZooKeeperClient implements ZooKeeper {
     return options?.timeoutMs ?? this.settings.operationTimeoutMs;
   }
 
-  /** Why nothing can be asked now, if so. */
+  /** Returns the error of a call that is issued now, if the client is closed or the signal has aborted. */
   private refusal(signal: AbortSignal | undefined): ZooKeeperError | undefined {
     if (this.closedBy !== undefined) return this.closedBy;
     if (signal?.aborted !== true) return undefined;
@@ -323,7 +331,7 @@ class ZooKeeperClient implements ZooKeeper {
     if (signal !== undefined) this.abortGroups.add(call, signal);
   }
 
-  /** A request whose deadline is that of the connection. */
+  /** Issues a request without a deadline; it fails with its connection. */
   private backgroundCall(
     operation: Operation<void>,
     path: string,
@@ -338,7 +346,7 @@ class ZooKeeperClient implements ZooKeeper {
 
   private tooLarge(name: string, path: string | undefined, frame: Buffer): InvalidArgumentError | undefined {
     const { maxPacketBytes } = this.settings;
-    // The limit is on the message without its length.
+    // The limit does not count the length field of the message.
     const size = frame.length - 4;
     if (size <= maxPacketBytes) return undefined;
     const message =

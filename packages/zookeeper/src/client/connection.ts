@@ -8,36 +8,36 @@ import { FrameDecoder, type FrameHandler } from './frame-decoder.js';
 import type { Endpoint } from './server-list.js';
 import { explainTlsError, tlsMaterialError, type TlsContext } from './tls-errors.js';
 
-/** A chunk of this size may be followed at once by more: it is a full record of TLS, or up to a full buffer of TCP. */
+/** Bytes. A chunk of this size suggests that more is waiting: it is a full TLS record, or a full TCP buffer. */
 const LARGE_CHUNK_BYTES = 16 * 1024;
 
-/** TLS material as bytes. Files are read again for every connection, so that renewed certificates are taken up. */
+/** TLS settings. `material` reads files for every connection, so that renewed certificates take effect. */
 export interface TlsSettings {
   readonly servername: string | undefined;
   material(): { readonly ca?: Buffer; readonly cert?: Buffer; readonly key?: Buffer };
 }
 
 export interface ConnectionHandler {
-  /** The connection is made (with TLS: and encrypted). */
+  /** The connection is established, including TLS. */
   onOpen(): void;
-  /** Something arrived, be it only a part of a message. Comes before the messages that it completes. */
+  /** Bytes arrived, possibly a part of a message. Called before the messages that they complete. */
   onBytes(): void;
   onFrame: FrameHandler;
-  /** It is over; nothing is called any more. Not called after `destroy`. */
+  /** The connection ended. The last call of the handler; not called after `destroy`. */
   onEnd(error: ZooKeeperError): void;
 }
 
-/** What a link needs of a connection: the socket of a real one, or the two streams of a simulated one. */
+/** A byte stream to a server: a socket, or a simulated connection. */
 export interface Wire {
   readonly bytesSent: number;
   readonly bytesReceived: number;
-  /** Takes over the bytes. */
+  /** Sends bytes, which the caller must not modify afterwards. */
   send(bytes: Buffer): void;
-  /** Ends it at once, without a call of `onEnd`. Idempotent. */
+  /** Closes the connection at once, without calling `onEnd`. Idempotent. */
   destroy(): void;
 }
 
-/** Opens a connection in the background. Throws when the TLS material cannot be read. */
+/** Opens a connection in the background. Throws if the TLS material cannot be read. */
 export type OpenWire = (
   endpoint: Endpoint,
   tls: TlsSettings | undefined,
@@ -52,11 +52,11 @@ export class Connection implements Wire {
   bytesSent = 0;
   bytesReceived = 0;
   private readonly socket: Socket;
-  /** Undefined: plain TCP. */
+  /** Set for TLS connections. */
   private readonly tlsContext: Omit<TlsContext, 'now'> | undefined;
   private ended = false;
 
-  /** Throws when the TLS material cannot be read. */
+  /** Throws if the TLS material cannot be read. */
   constructor(
     private readonly endpoint: Endpoint,
     tls: TlsSettings | undefined,
@@ -71,7 +71,6 @@ export class Connection implements Wire {
       this.tlsContext = context;
     }
     const decoder = new FrameDecoder(maxFrameBytes, (buffer, start, end) => {
-      // Bytes that follow what ended the connection are of no interest.
       if (!this.ended) this.handler.onFrame(buffer, start, end);
     });
     this.socket.setNoDelay(true);
@@ -87,7 +86,6 @@ export class Connection implements Wire {
     this.socket.write(bytes);
   }
 
-  /** Ends it at once, without a call of `onEnd`. Idempotent. */
   destroy(): void {
     this.ended = true;
     this.socket.destroy();
@@ -96,10 +94,10 @@ export class Connection implements Wire {
   private opened(): void {
     if (this.ended) return;
     const { localAddress, localPort, remoteAddress, remotePort } = this.socket;
-    // TCP allows two sides to open towards each other. A client that tries a local port at which nobody listens meets
-    // itself there sooner or later, and would take its own request for the server's answer.
+    // TCP simultaneous open: a client that connects to a free local port can be assigned that port itself. It would
+    // then read its own request as the server's answer.
     if (localPort === remotePort && localAddress === remoteAddress) {
-      this.end(this.lost('nobody listens at its port: the connection led back to this very socket'));
+      this.end(this.lost('no server listens on this port: the socket connected to itself'));
       return;
     }
     this.handler.onOpen();
@@ -118,7 +116,7 @@ export class Connection implements Wire {
     if (chunk.length >= LARGE_CHUNK_BYTES) this.pauseForTurn();
   }
 
-  /** Reads on in the next turn of the event loop. Without a pause, one turn handles all that arrives during it. */
+  /** Resumes reading in the next turn of the event loop, so that one turn does not process an endless stream. */
   private pauseForTurn(): void {
     this.socket.pause();
     setImmediate(() => {
@@ -147,7 +145,7 @@ function openTls(
   tls: TlsSettings,
 ): { readonly socket: Socket; readonly context: Omit<TlsContext, 'now'> } {
   const material = tls.material();
-  // An address is no server name; then the certificate is compared with the address itself.
+  // TLS allows no address as a server name. Node.js then compares the certificate with the address.
   const servername = tls.servername ?? (isIP(host) === 0 ? host : undefined);
   const name = servername === undefined ? {} : { servername };
   try {
@@ -158,7 +156,7 @@ function openTls(
   }
 }
 
-/** E.g. `zk1.example.org:2281 (192.0.2.1)`. */
+/** Returns the endpoint for messages, e.g. `zk1.example.org:2281 (192.0.2.1)`. */
 export function describeEndpoint({ host, port, ip }: Endpoint): string {
   const name = host.includes(':') ? `[${host}]` : host;
   return ip === host ? `${name}:${port}` : `${name}:${port} (${ip})`;

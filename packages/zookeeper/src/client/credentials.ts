@@ -1,4 +1,4 @@
-/** Who the client says it is: credentials that are sent on every connection, and what servers say to them. */
+/** The credentials of a client, which it sends on every connection. */
 
 import { ConnectionLostError } from '../errors.js';
 import type { Call } from './call.js';
@@ -9,24 +9,24 @@ import { serverError, ServerCode } from './server-errors.js';
 
 interface Credential {
   readonly frame: Buffer;
-  /** Of the caller who added it at run time, until a server took it. */
+  /** The pending `addAuth` call that added it, until a server accepted it. */
   call: Call<void> | undefined;
 }
 
 export class Credentials {
   private readonly all: Credential[];
   private sink: FrameSink | undefined;
-  /** Those that were sent and not answered yet, in their order. */
-  private asked = new Fifo<Credential>();
+  /** Sent credentials that are not answered yet, in order. */
+  private unanswered = new Fifo<Credential>();
 
   constructor(frames: readonly Buffer[]) {
     this.all = frames.map((frame) => ({ frame, call: undefined }));
   }
 
-  /** Sends all on a new connection. */
+  /** Sends all credentials on a new connection. */
   connected(sink: FrameSink): void {
     this.sink = sink;
-    this.asked = new Fifo();
+    this.unanswered = new Fifo();
     for (const credential of this.all) this.send(sink, credential);
   }
 
@@ -34,7 +34,7 @@ export class Credentials {
     this.sink = undefined;
   }
 
-  /** Adds one; the call is answered when a server has taken it, or not. */
+  /** Adds a credential. The call settles with the server's answer. */
   add(call: Call<void>): void {
     const credential = { frame: call.frame, call };
     this.all.push(credential);
@@ -42,11 +42,12 @@ export class Credentials {
   }
 
   /**
-   * The server's answer to the oldest that was sent. Throws when it does not take it: `auth-failed` if it is one that the
-   * client was made with, `ConnectionLostError` if it was added later and is given up: servers close the connection then.
+   * Handles the server's answer to the oldest sent credential. If the server refused it, it closes the connection.
+   * Throws `auth-failed` for a credential of the client's options; removes one that was added later and throws
+   * `ConnectionLostError`, so that the client reconnects without it.
    */
   answered(code: number, reader: JuteReader): void {
-    const credential = this.asked.shift();
+    const credential = this.unanswered.shift();
     const call = credential?.call;
     if (credential === undefined || call === undefined) {
       if (code !== ServerCode.ok) throw serverError(code, { operation: 'auth' });
@@ -57,19 +58,19 @@ export class Credentials {
     if (code === ServerCode.ok) return;
     this.all.splice(this.all.indexOf(credential), 1);
     const cause = serverError(code, { operation: 'auth' });
-    throw new ConnectionLostError('connection-lost', `connecting anew without what was added: ${cause.message}`, {
+    throw new ConnectionLostError('connection-lost', `reconnecting without the added credentials: ${cause.message}`, {
       cause,
     });
   }
 
-  /** Fails those who still wait. */
+  /** Fails the pending `addAuth` calls. */
   fail(error: Parameters<Call<void>['giveUp']>[0]): void {
     for (const { call } of this.all) call?.giveUp(error);
   }
 
   private send(sink: FrameSink, credential: Credential): void {
-    this.asked.push(credential);
-    // The connection takes over the bytes that it is given.
+    this.unanswered.push(credential);
+    // A copy, because the connection takes ownership of the bytes.
     sink.send(Buffer.from(credential.frame));
   }
 }

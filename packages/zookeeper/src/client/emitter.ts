@@ -11,7 +11,7 @@ export class Emitter<Events extends { [E in keyof Events]: unknown[] }> {
     this.listeners[event]?.delete(listener);
   }
 
-  /** Calls the listeners in the order in which they were added. One that throws does not keep the others from it. */
+  /** Calls the listeners in the order of their addition, see `callListener`. */
   emit<E extends keyof Events>(event: E, ...args: Events[E]): void {
     const listeners = this.listeners[event];
     if (listeners === undefined) return;
@@ -20,8 +20,8 @@ export class Emitter<Events extends { [E in keyof Events]: unknown[] }> {
 }
 
 /**
- * Calls somebody else's function in the middle of our work. What it throws is a defect of its own: it becomes an
- * uncaught exception of the process, as it does with the listener of any event, but does not leave ours half done.
+ * Calls a listener of the application. An exception becomes an uncaught exception of the process, as with any event
+ * listener, but does not interrupt the caller.
  */
 export function callListener<A extends unknown[]>(listener: (...args: A) => void, ...args: A): void {
   try {

@@ -1,14 +1,13 @@
 /**
- * Sessions that our own clock ended while no server could be reached. The servers may keep them, and their ephemerals,
- * for as long again: so they are closed as soon as a server is there, each over a connection of its own beside the one of
- * the new session.
+ * Closes sessions that expired by the client's clock while no server could be reached. The servers may keep them, and
+ * their ephemeral znodes, for another timeout. Each is closed over a separate connection.
  */
 
 import { Link, type LinkHandler, type LinkSettings } from './link.js';
 import { closeSessionFrame, connectFrame } from './operations.js';
 import type { ClientSession } from './session.js';
 
-/** The servers end it by themselves some time: what does not succeed soon is not worth more. */
+/** Attempts per session. More are not needed, because the servers expire the session eventually. */
 const MAX_ATTEMPTS = 3;
 
 interface ExpiredSession {
@@ -24,12 +23,12 @@ export class ExpiredSessionReaper {
     this.all.add({ session, attempts: 0, link: undefined });
   }
 
-  /** A server is there: closes them all in the background. */
+  /** Closes all sessions in the background. Call when a server is reachable. */
   closeAll(settings: LinkSettings): void {
     for (const expired of this.all) if (expired.link === undefined) this.close(expired, settings);
   }
 
-  /** Forgets them. */
+  /** Abandons all sessions and closes their connections. */
   stop(): void {
     for (const { link } of this.all) link?.close();
     this.all.clear();
@@ -69,7 +68,7 @@ export class ExpiredSessionReaper {
     try {
       expired.link = new Link(settings, handler);
     } catch {
-      // The files of a certificate may be in the middle of being renewed; the connection of the client tells of it.
+      // A certificate file may be incomplete during its renewal. The client's own connection reports it.
       expired.link = undefined;
     }
   }

@@ -1,4 +1,4 @@
-/** A queue whose operations take constant time on the average. */
+/** A first-in, first-out queue with amortised constant time per operation. */
 
 const COMPACT_AT = 1024;
 
@@ -33,7 +33,7 @@ export class Fifo<T> {
     return item;
   }
 
-  /** Empties the queue; what was in it, in order. */
+  /** Removes and returns all items, in order. */
   takeAll(): T[] {
     const rest = this.items.slice(this.head) as T[];
     this.items = [];

@@ -1,16 +1,16 @@
-/** Cuts the bytes of a connection into messages: each has its length, 32 bits, before it. */
+/** Splits the byte stream of a connection into messages, each prefixed with its length in 32 bits. */
 
 import { ZooKeeperError } from '../errors.js';
 
 const HEADER_BYTES = 4;
-/** A message is trusted to be as long as it says only as its bytes arrive. */
+/** Bytes. A larger message gets memory only as its bytes arrive, whatever length it announces. */
 const FIRST_ALLOCATION = 64 * 1024;
 
 /** Receives one message: the bytes of `buffer` from `start` up to `end`, valid only during the call. */
 export type FrameHandler = (buffer: Buffer, start: number, end: number) => void;
 
 export class FrameDecoder {
-  /** The beginning of a message whose end has not arrived. */
+  /** The start of an incomplete message. */
   private partial: Buffer | undefined;
   private filled = 0;
 
@@ -19,7 +19,7 @@ export class FrameDecoder {
     private readonly onFrame: FrameHandler,
   ) {}
 
-  /** Hands on every message that is complete with `chunk`. Throws (`protocol`) on a length that cannot be. */
+  /** Passes on every message that `chunk` completes. Throws (`protocol`) if a length is negative or too large. */
   push(chunk: Buffer): void {
     let offset = this.partial === undefined ? 0 : this.completePartial(chunk);
     while (offset < chunk.length) {
@@ -34,7 +34,7 @@ export class FrameDecoder {
     }
   }
 
-  /** Takes what belongs to the partial message; the offset in `chunk` behind it. */
+  /** Adds the rest of the partial message. Returns the offset in `chunk` after it. */
   private completePartial(chunk: Buffer): number {
     let offset = 0;
     while (this.partial !== undefined && offset < chunk.length) {
@@ -71,13 +71,13 @@ export class FrameDecoder {
     return larger;
   }
 
-  /** Length of the message at `offset`, with its header. */
+  /** Returns the length of the message at `offset`, including its header. */
   private frameLength(buffer: Buffer, offset: number): number {
     const length = buffer.readInt32BE(offset);
     if (length < 0 || length > this.maxFrameBytes) {
       throw new ZooKeeperError(
         'protocol',
-        `a message of ${length} bytes was announced; at most ${this.maxFrameBytes} are accepted (maxAnswerBytes)`,
+        `the server announced a message of ${length} bytes; at most ${this.maxFrameBytes} are accepted (maxAnswerBytes)`,
       );
     }
     return HEADER_BYTES + length;

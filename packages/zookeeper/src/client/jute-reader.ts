@@ -1,6 +1,6 @@
 /**
- * Reads ZooKeeper's serialisation format. What it reads came from the network: every read is checked against the bytes
- * that are there, and anything that does not fit is a `ZooKeeperError` with code `protocol`.
+ * Reads ZooKeeper's serialisation format ("jute"). The input is untrusted: every read beyond the message throws a
+ * `ZooKeeperError` with code `protocol`.
  */
 
 import { ZooKeeperError } from '../errors.js';
@@ -8,13 +8,13 @@ import { ZooKeeperError } from '../errors.js';
 const EMPTY = Buffer.alloc(0);
 const TWO_TO_32 = 2 ** 32;
 
-/** One is used again and again: `reset` to the next message. */
+/** A reusable reader: call `reset` for each message. */
 export class JuteReader {
   private bytes: Buffer = EMPTY;
   private position = 0;
   private end = 0;
 
-  /** From now on reads `bytes` from `start` up to `end`. */
+  /** Starts reading `bytes` from `start` up to `end`. */
   reset(bytes: Buffer, start = 0, end = bytes.length): this {
     this.bytes = bytes;
     this.position = start;
@@ -22,7 +22,7 @@ export class JuteReader {
     return this;
   }
 
-  /** Bytes that were not read yet. */
+  /** Number of unread bytes. */
   get remaining(): number {
     return this.end - this.position;
   }
@@ -37,7 +37,7 @@ export class JuteReader {
     return this.bytes.readBigInt64BE(at);
   }
 
-  /** A 64-bit integer that is known to be small enough for a number, such as a time in milliseconds. */
+  /** Reads a 64-bit integer that a number can hold, such as a time in milliseconds. */
   longAsNumber(): number {
     const at = this.advance(8);
     return this.bytes.readInt32BE(at) * TWO_TO_32 + this.bytes.readUInt32BE(at + 4);
@@ -48,7 +48,7 @@ export class JuteReader {
     return this.bytes.readUInt8(at) !== 0;
   }
 
-  /** A copy: it does not keep the bytes around it in memory. A missing byte string is an empty one. */
+  /** Reads a byte string. Returns a copy, which does not retain the message; empty if the byte string is missing. */
   buffer(): Buffer {
     const length = this.lengthOf('a byte string', 1);
     const at = this.advance(length);
@@ -71,7 +71,7 @@ export class JuteReader {
     return values;
   }
 
-  /** The number of elements of a vector, each of which takes at least `elementBytes`. */
+  /** Reads the number of elements of a vector. Each element has at least `elementBytes`. */
   count(what: string, elementBytes: number): number {
     return this.lengthOf(what, elementBytes);
   }

@@ -1,15 +1,15 @@
 /**
- * Writes ZooKeeper's serialisation format ("jute"): big-endian integers, byte strings and texts with a 32-bit length
- * before them (-1: none), vectors with a 32-bit count before them.
+ * Writes ZooKeeper's serialisation format ("jute"): big-endian integers, byte strings and texts prefixed with a 32-bit
+ * length (-1 if missing), vectors prefixed with a 32-bit count.
  */
 
 const INITIAL_BYTES = 16 * 1024;
-/** A buffer that one large request made grow beyond this is not kept. */
+/** Bytes. `reset` replaces a buffer that a large request made larger than this. */
 const KEPT_BYTES = 256 * 1024;
-/** UTF-8 takes at most this many bytes per UTF-16 unit. */
+/** Upper limit of UTF-8 bytes per UTF-16 unit. */
 const MAX_BYTES_PER_UNIT = 3;
 
-/** One is used again and again: `reset`, write, `take`. */
+/** A reusable writer: call `reset`, write, and call `take`. */
 export class JuteWriter {
   private bytes = Buffer.allocUnsafe(INITIAL_BYTES);
   private length = 0;
@@ -24,7 +24,7 @@ export class JuteWriter {
     return this.length;
   }
 
-  /** A copy of what was written since `reset`. */
+  /** Returns a copy of the bytes written since `reset`. */
   take(): Buffer {
     const copy = Buffer.allocUnsafe(this.length);
     this.bytes.copy(copy, 0, 0, this.length);
@@ -36,7 +36,7 @@ export class JuteWriter {
     this.length = this.bytes.writeInt32BE(value, this.length);
   }
 
-  /** Overwrites an integer that was written before. */
+  /** Overwrites an earlier integer. */
   intAt(offset: number, value: number): void {
     this.bytes.writeInt32BE(value, offset);
   }

@@ -1,7 +1,4 @@
-/**
- * The life of one connection: handshake, heartbeat, and the routing of what arrives. A link that failed is never used
- * again.
- */
+/** One connection to a server: handshake, heartbeat, and dispatch of messages. A failed link is not reused. */
 
 import type { WatchEvent } from '../api.js';
 import type { Clock, Timer } from '../clock.js';
@@ -15,22 +12,22 @@ import { readConnectResponse, readWatchEvent, SpecialXid, type ConnectResponse }
 import type { Endpoint } from './server-list.js';
 
 export interface LinkHandler {
-  /** The message that opens the session; asked for once the connection is there. */
+  /** Returns the connect request. Called once the connection is established. */
   connectRequest(): Buffer;
-  /** The server's answer to it. What is sent from here on are requests. `sentAt`: when it was asked (monotonic). */
+  /** The server answered the connect request, which was sent at `sentAt` (monotonic). Requests may follow. */
   onEstablished(link: Link, response: ConnectResponse, sentAt: number): void;
-  /** An answer to a request; returns when that was sent. May throw `protocol`. */
+  /** The server answered a request. Returns the time when it was sent. May throw `protocol`. */
   onAnswer(xid: number, code: number, reader: JuteReader): number;
-  /** The session is alive: a request that was sent at `sentAt` was answered. */
+  /** The session was alive at `sentAt`: a request sent then was answered. */
   onAlive(sentAt: number): void;
-  /** The server has told of everything up to this transaction. */
+  /** The client has seen all transactions up to `zxid`. */
   onZxid(zxid: bigint): void;
   onEvent(event: WatchEvent): void;
-  /** The oldest unanswered credential was answered. May throw. */
+  /** The server answered the oldest unanswered credential. May throw. */
   onAuth(code: number, reader: JuteReader): void;
-  /** The oldest unanswered `setWatches` was answered. May throw. */
+  /** The server answered the oldest unanswered `setWatches`. May throw. */
   onWatchesSet(code: number): void;
-  /** It is over, for whatever reason; nothing is called any more. Not called after `close`. */
+  /** The link failed. The last call of the handler; not called after `close`. */
   onDown(link: Link, error: ZooKeeperError): void;
 }
 
@@ -53,7 +50,7 @@ export class Link implements FrameSink {
   private connectSentAt = 0;
   private lastSentAt = 0;
   private lastReceivedAt = 0;
-  /** When each unanswered ping was sent. */
+  /** Send times of the unanswered pings. */
   private readonly pings = new Fifo<number>();
   private readTimeoutMs = 0;
   private pingIntervalMs = 0;
@@ -73,11 +70,11 @@ export class Link implements FrameSink {
       onEnd: (error) => this.down(error),
     });
     this.timer = clock.schedule(connectTimeoutMs, () => {
-      this.down(this.lost(`it did not confirm a session within ${Math.round(connectTimeoutMs)} ms`));
+      this.down(this.lost(`no session was confirmed within ${Math.round(connectTimeoutMs)} ms`));
     });
   }
 
-  /** Of the server. */
+  /** Name of the server, for messages. */
   get name(): string {
     return describeEndpoint(this.settings.endpoint);
   }
@@ -99,14 +96,14 @@ export class Link implements FrameSink {
     this.connection.send(bytes);
   }
 
-  /** From now on pings, and counts as lost when not a byte comes from the server for two thirds of the session's timeout. */
+  /** Starts to ping. The link fails when no byte arrives for two thirds of the session timeout. */
   startHeartbeat(sessionTimeoutMs: number): void {
     this.readTimeoutMs = (sessionTimeoutMs * 2) / 3;
     this.pingIntervalMs = sessionTimeoutMs / 3;
     this.scheduleHeartbeat(this.pingIntervalMs);
   }
 
-  /** Ends it without telling. Idempotent. */
+  /** Closes the link without calling `onDown`. Idempotent. */
   close(): void {
     this.over = true;
     this.timer?.cancel();
@@ -151,7 +148,7 @@ export class Link implements FrameSink {
         this.handler.onWatchesSet(code);
         return;
       default:
-        // Before the answer is handed on: it may be the last that is heard of this connection.
+        // First, because handling the answer may close the connection.
         if (zxid > 0n) this.handler.onZxid(zxid);
         this.handler.onAlive(this.handler.onAnswer(xid, code, reader));
     }
@@ -162,15 +159,15 @@ export class Link implements FrameSink {
   }
 
   /**
-   * `suspected`: the server was found silent for too long a moment ago. When this process itself was held up, its answer
-   * lies in the socket unread; what is there is read before the second look.
+   * Pings an idle server and fails a silent one. A silent server gets a second check (`suspected`) in a later turn,
+   * because its answers may be unread in the socket if this process was blocked.
    */
   private beat(suspected: boolean): void {
     const now = this.clock.monotonic();
     const silence = now - this.lastReceivedAt;
     if (silence >= this.readTimeoutMs) {
       if (suspected) {
-        this.down(this.lost(`it has been silent for ${Math.round(silence)} ms`));
+        this.down(this.lost(`no byte arrived for ${Math.round(silence)} ms`));
       } else {
         this.timer = this.clock.schedule(0, () => this.beat(true));
       }
@@ -183,7 +180,7 @@ export class Link implements FrameSink {
     }
     const untilPing = this.lastSentAt + this.pingIntervalMs - now;
     const untilTimeout = this.lastReceivedAt + this.readTimeoutMs - now;
-    // Whole milliseconds: with fractions, a clock can come back a rounding error too early, for ever.
+    // Whole milliseconds, because with fractions a timer can fire early by a rounding error again and again.
     this.scheduleHeartbeat(Math.max(1, Math.ceil(Math.min(untilPing, untilTimeout))));
   }
 

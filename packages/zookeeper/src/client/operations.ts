@@ -1,4 +1,4 @@
-/** Every kind of request: how it is written, and how its answer is read. */
+/** The types of requests: writes their frames and reads their answers. */
 
 import {
   type Acl,
@@ -26,7 +26,7 @@ import {
   type ConnectRequest,
 } from './protocol.js';
 
-/** One for all: it is used between `begin` and `finish`, within which nothing waits. */
+/** Shared: no frame is interrupted between `begin` and `finish`. */
 const writer = new JuteWriter();
 const XID_OFFSET = 4;
 const EMPTY = Buffer.alloc(0);
@@ -50,7 +50,7 @@ export interface Created {
   readonly stat: Stat;
 }
 
-/** Paths in results are the server's: the client strips its chroot. */
+/** Paths in results include the chroot. */
 export const CREATE: Operation<Created> = {
   name: 'create',
   write: true,
@@ -76,7 +76,7 @@ export const GET_ACL: Operation<{ acl: readonly Acl[]; stat: Stat }> = {
   read: (reader) => ({ acl: readAcl(reader), stat: readStat(reader) }),
 };
 export const SET_ACL: Operation<Stat> = { name: 'setAcl', write: true, read: readStat };
-/** Bytes of an identity without its texts. */
+/** Smallest size of an identity, with empty texts. */
 const IDENTITY_BYTES = 8;
 export const WHO_AM_I: Operation<readonly Identity[]> = {
   name: 'whoAmI',
@@ -96,7 +96,7 @@ export const COUNT_DESCENDANTS: Operation<number> = {
   write: false,
   read: (reader) => reader.int(),
 };
-/** Not a request of the pipeline: it is sent when a connection begins, and when it is new. */
+/** Bypasses the pipeline: sent at the start of each connection, and when it is added. */
 export const AUTH: Operation<void> = { name: 'auth', write: false, read: () => undefined };
 export const ADD_WATCH: Operation<void> = {
   name: 'addWatch',
@@ -111,19 +111,19 @@ export const REMOVE_WATCHES: Operation<void> = {
   read: () => undefined,
 };
 
-/** A request without anything. */
+/** A request without a body. */
 export function emptyFrame(opcode: number): Buffer {
   begin(opcode);
   return finish();
 }
 
-/** A request of nothing but a path. */
+/** A request with a path only. */
 export function pathFrame(opcode: number, path: string): Buffer {
   begin(opcode).text(path);
   return finish();
 }
 
-/** A read that can leave a watch. */
+/** A read that may set a one-shot watch. */
 export function watchableFrame(opcode: number, path: string, watch: boolean): Buffer {
   const body = begin(opcode);
   body.text(path);
@@ -196,7 +196,7 @@ export function connectFrame(request: ConnectRequest): Buffer {
   return writer.take();
 }
 
-/** Paths of watches, by what they wait for. */
+/** Paths of watches, by kind. */
 export interface WatchPaths {
   readonly data: readonly string[];
   readonly exist: readonly string[];
@@ -205,7 +205,7 @@ export interface WatchPaths {
   readonly recursive: readonly string[];
 }
 
-/** Sets watches again; the server tells at once of what changed since `relativeZxid`, of one-shot watches only. */
+/** Sets watches again. One-shot watches fire at once for changes after `relativeZxid`. */
 export function setWatchesFrame(relativeZxid: bigint, paths: WatchPaths): Buffer {
   const persistent = paths.persistent.length + paths.recursive.length > 0;
   const body = begin(persistent ? Opcode.setWatches2 : Opcode.setWatches, SpecialXid.setWatches);
@@ -236,7 +236,7 @@ export function createOpcode(mode: CreateMode | undefined): number {
   }
 }
 
-/** What follows the header of a creation, alone or in a transaction. Throws `InvalidArgumentError`. */
+/** Writes the body of a creation, alone or in a transaction. Throws `InvalidArgumentError`. */
 export function writeCreation(
   body: JuteWriter,
   path: string,
@@ -262,6 +262,6 @@ export function writeCreation(
   body.long(BigInt(ttlMs));
 }
 
-/** Starts a request whose body is written elsewhere; `finishFrame` ends it. */
+/** Starts a request whose body another module writes; `finishFrame` ends it. */
 export const beginFrame = begin;
 export const finishFrame = finish;

@@ -1,4 +1,4 @@
-/** What a client can be told, checked and completed once. */
+/** The options of a client, their validation and their defaults. */
 
 import { readFileSync } from 'node:fs';
 import { systemClock, type Clock } from '../clock.js';
@@ -7,72 +7,73 @@ import { openConnection, type OpenWire, type TlsSettings } from './connection.js
 import { Chroot } from './paths.js';
 import { parseServers, type ServerAddress } from './server-list.js';
 
-/** PEM texts, their bytes, or paths of PEM files (a text that has no `-----BEGIN` in it). */
+/** A PEM text, its bytes, or the path of a PEM file (a text without `-----BEGIN`). */
 export type Pem = string | Uint8Array;
 
+/** TLS options of a client. `cert` and `key` must be given together. */
 export interface ClientTlsOptions {
-  /** Who may sign the server's certificate. Default: the authorities that Node.js trusts. */
+  /** Authorities that may sign the server's certificate. Default: those that Node.js trusts. */
   readonly ca?: Pem;
-  /** The client's certificate; ZooKeeper demands one unless it is configured otherwise. */
+  /** The client's certificate. ZooKeeper requires one by default. */
   readonly cert?: Pem;
   readonly key?: Pem;
-  /** The name that the server's certificate must have. Default: the host that is connected to. */
+  /** Name that the server's certificate must have. Default: the host of the server. */
   readonly servername?: string;
 }
 
 export interface ClientOptions {
   /**
-   * `host:port,[::1]:port/chroot`, or a list of `host:port`. The port defaults to 2181, with `tls` to 2281. The order
-   * does not matter: each client shuffles it.
+   * `host:port,[::1]:port/chroot`, or a list of `host:port`. The default port is 2181, with `tls` 2281. Each client
+   * shuffles the list.
    */
   readonly servers: string | readonly string[];
-  /** Path below which everything is. Default: the one in `servers`, if any. */
+  /** Path that the client prepends to all paths. Default: the one in `servers`, if any. */
   readonly chroot?: string;
-  /** Proposed to the server, which may shorten or extend it. Default 10000. */
+  /** Proposed session timeout, milliseconds. The server may shorten or extend it. Default 10000. */
   readonly sessionTimeoutMs?: number;
-  /** Deadline of calls that name none. Default 30000. */
+  /** Timeout of calls without `timeoutMs`, milliseconds. Default 30000. */
   readonly operationTimeoutMs?: number;
   /**
-   * Time for one server to accept the connection and to confirm the session. Default: the session timeout divided by
-   * one more than the number of servers.
+   * Milliseconds for one server to accept the connection and confirm the session. Default: the session timeout divided
+   * by the number of servers plus one.
    */
   readonly connectTimeoutMs?: number;
   readonly tls?: ClientTlsOptions;
-  /** Credentials, sent on every connection, e.g. `{ scheme: 'digest', auth: 'user:password' }`. */
+  /** Credentials to send on every connection, e.g. `{ scheme: 'digest', auth: 'user:password' }`. */
   readonly auth?: readonly { readonly scheme: string; readonly auth: string | Uint8Array }[];
-  /** Largest request, as the server's `jute.maxbuffer`. Default 1048575. */
+  /** Largest request, bytes. Must not exceed the servers' `jute.maxbuffer`. Default 1048575. */
   readonly maxPacketBytes?: number;
-  /** Largest answer. Default 16777216. */
+  /** Largest accepted answer, bytes. Default 16777216. */
   readonly maxAnswerBytes?: number;
   /**
-   * How many calls may wait for their answers, and how many bytes their requests may have: more are refused with
-   * `OverloadedError`. From half of it on `writable` is false. Default 100000 calls and 67108864 bytes.
+   * Limits of unanswered calls and of the bytes of their requests. Further calls reject with `OverloadedError`; above
+   * half of a limit `writable` is false. Default 100000 calls and 67108864 bytes.
    */
   readonly maxPendingCalls?: number;
   readonly maxPendingBytes?: number;
   /**
-   * Whether a new session may be one at a server that only serves reads because it has lost the rest of its ensemble
-   * (and is configured to do so: `readonlymode.enabled`). Then a server that takes writes is looked for in the
-   * background. See `Session.readOnly`. Default false.
+   * Accept a session with a server that has lost its quorum and only serves reads (its `readonlymode.enabled`). The
+   * client then searches for a read-write server in the background. See `Session.readOnly`. Default false.
    */
   readonly readOnly?: boolean;
   /**
-   * Waiting time after all servers failed: from the first to the second value, doubled each time, of which a random
-   * part (half at least) is taken. Default 100 to 2000.
+   * First and last delay after all servers failed, milliseconds. The delay doubles each time, and is randomised between
+   * half of it and all of it. Default 100 and 2000.
    */
   readonly reconnectDelayMs?: readonly [number, number];
+  /** Default: the system clock. */
   readonly clock?: Clock;
   /** Uniform in [0, 1). Default `Math.random`. */
   readonly random?: { next(): number };
 }
 
-/** Options with every default filled in. */
+/** Validated options with all defaults. */
 export interface Settings {
   readonly servers: readonly ServerAddress[];
   readonly chroot: Chroot;
   readonly sessionTimeoutMs: number;
   readonly operationTimeoutMs: number;
-  /** Undefined: depends on the number of servers. */
+  /** If undefined, it depends on the number of servers. */
   readonly connectTimeoutMs: number | undefined;
   readonly tls: TlsSettings | undefined;
   readonly auth: readonly { readonly scheme: string; readonly auth: Uint8Array }[];
@@ -81,7 +82,7 @@ export interface Settings {
   readonly maxPendingCalls: number;
   readonly maxPendingBytes: number;
   readonly readOnly: boolean;
-  /** A new list of servers. Throws `InvalidArgumentError`, also when it has another chroot. */
+  /** Parses a new list of servers. Throws `InvalidArgumentError` if it is malformed or has another chroot. */
   parseServers(servers: string | readonly string[]): readonly ServerAddress[];
   readonly firstReconnectDelayMs: number;
   readonly lastReconnectDelayMs: number;
@@ -96,10 +97,10 @@ const JUTE_MAX_BUFFER = 0xfffff;
 const MAX_ANSWER_BYTES = 16 * 1024 * 1024;
 const MAX_PENDING_CALLS = 100_000;
 const MAX_PENDING_BYTES = 64 * 1024 * 1024;
-/** Timeouts travel as 32-bit integers. */
+/** Limit of timeouts, milliseconds: the protocol has 32-bit integers. */
 const LONGEST_MS = 2 ** 31 - 1;
 
-/** Throws `InvalidArgumentError` naming the option that is wrong. */
+/** Validates options. Throws `InvalidArgumentError`, which names the invalid option. */
 export function resolveOptions(options: ClientOptions, openWire: OpenWire = openConnection): Settings {
   const defaultPort = options.tls === undefined ? DEFAULT_PORT : DEFAULT_TLS_PORT;
   const { servers, chroot: chrootOfServers } = parseServers(options.servers, defaultPort);

@@ -1,16 +1,16 @@
-/** Paths of znodes: what is valid, and the chroot below which a client lives. */
+/** Paths of znodes: validation, and the chroot of a client. */
 
 import { InvalidArgumentError } from '../errors.js';
 
 /**
- * Characters that ZooKeeper does not allow (`PathUtils.validatePath`): controls, surrogates and private use, specials.
- * Halves of a pair count as well: ZooKeeper looks at UTF-16 units.
+ * Characters that ZooKeeper refuses (`PathUtils.validatePath`): controls, surrogates, private use, specials. ZooKeeper
+ * checks UTF-16 units, so it refuses every surrogate pair.
  */
-// eslint-disable-next-line no-control-regex -- control characters are what it is about
+// eslint-disable-next-line no-control-regex -- finds control characters
 const FORBIDDEN = /[\u0000-\u001f\u007f-\u009f\ud800-\uf8ff\ufff0-\uffff]/;
 const BAD_SEGMENT = /\/(?:\.{0,2})(?:\/|$)/;
 
-/** Throws `InvalidArgumentError` unless `path` may name a znode. `sequential`: a number will be appended to it. */
+/** Throws `InvalidArgumentError` if `path` is invalid. With `sequential`, the server will append a number to it. */
 export function validatePath(path: string, operation: string, sequential = false): void {
   const problem = problemOf(path, sequential);
   if (problem === undefined) return;
@@ -30,7 +30,7 @@ function problemOf(path: string, sequential: boolean): string | undefined {
   return undefined;
 }
 
-/** The parent of a path; undefined for the root. */
+/** Returns the parent of a path, or undefined for the root. */
 export function parentPath(path: string): string | undefined {
   if (path === '/') return undefined;
   const slash = path.lastIndexOf('/');
@@ -39,7 +39,7 @@ export function parentPath(path: string): string | undefined {
 
 /** Translates between the client's paths and the server's. */
 export class Chroot {
-  /** Without a slash at its end; empty when there is no chroot. */
+  /** Without a trailing slash; empty if there is no chroot. */
   private readonly prefix: string;
 
   constructor(path: string) {
@@ -53,7 +53,7 @@ export class Chroot {
     return path === '/' ? this.prefix : this.prefix + path;
   }
 
-  /** Undefined for a path that is not below the chroot. */
+  /** Returns undefined for a path outside the chroot. */
   toClient(path: string): string | undefined {
     if (this.prefix === '') return path;
     if (!path.startsWith(this.prefix)) return undefined;

@@ -1,10 +1,11 @@
-/** What waits for an answer, and the two things that end the wait early: deadlines and abort signals. */
+/** Deadlines and abort signals of pending calls. */
 
 import { abortReason, type Clock, type Timer } from '../clock.js';
 import { Fifo } from './fifo.js';
 
+/** A pending call or wait. */
 export interface Pending {
-  /** True once it was answered, or was given up. */
+  /** True once it was answered or failed. */
   readonly settled: boolean;
   /** Monotonic milliseconds; set by `Deadlines.add`. */
   deadline: number;
@@ -14,62 +15,62 @@ export interface Pending {
   aborted(reason: Error): void;
 }
 
-interface Lane {
+interface TimeoutQueue {
   readonly waiting: Fifo<Pending>;
   timer: Timer | undefined;
 }
 
 /**
- * Deadlines of many calls with few timers. Calls with the same timeout become due in the order in which they were made,
- * so each distinct timeout has a queue, and one timer for its head; what is settled is skipped.
+ * Deadlines of many calls with few timers. Calls with the same timeout become due in the order in which they were
+ * issued, so each distinct timeout has one queue and one timer for its head.
  */
 export class Deadlines {
-  private readonly lanes = new Map<number, Lane>();
+  private readonly queues = new Map<number, TimeoutQueue>();
 
   constructor(private readonly clock: Clock) {}
 
   add(pending: Pending, timeoutMs: number): void {
-    let lane = this.lanes.get(timeoutMs);
-    if (lane === undefined) {
-      lane = { waiting: new Fifo(), timer: undefined };
-      this.lanes.set(timeoutMs, lane);
+    let queue = this.queues.get(timeoutMs);
+    if (queue === undefined) {
+      queue = { waiting: new Fifo(), timer: undefined };
+      this.queues.set(timeoutMs, queue);
     }
     pending.deadline = this.clock.monotonic() + timeoutMs;
-    for (let head = lane.waiting.peek(); head?.settled === true; head = lane.waiting.peek()) lane.waiting.shift();
-    lane.waiting.push(pending);
-    if (lane.timer === undefined) this.schedule(timeoutMs, lane, timeoutMs);
+    for (let head = queue.waiting.peek(); head?.settled === true; head = queue.waiting.peek()) queue.waiting.shift();
+    queue.waiting.push(pending);
+    if (queue.timer === undefined) this.schedule(timeoutMs, queue, timeoutMs);
   }
 
-  /** Forgets everything. */
+  /** Removes all deadlines. */
   clear(): void {
-    for (const lane of this.lanes.values()) lane.timer?.cancel();
-    this.lanes.clear();
+    for (const queue of this.queues.values()) queue.timer?.cancel();
+    this.queues.clear();
   }
 
-  private schedule(timeoutMs: number, lane: Lane, delayMs: number): void {
+  private schedule(timeoutMs: number, queue: TimeoutQueue, delayMs: number): void {
     const check = (): void => {
-      this.check(timeoutMs, lane);
+      this.check(timeoutMs, queue);
     };
-    // The connection, or the attempt to get one, keeps the process alive; a deadline alone need not.
-    lane.timer = this.clock.schedule(delayMs, check, { background: true });
+    // In the background, because the connection or its attempt keeps the process alive already.
+    queue.timer = this.clock.schedule(delayMs, check, { background: true });
   }
 
-  private check(timeoutMs: number, lane: Lane): void {
-    lane.timer = undefined;
+  private check(timeoutMs: number, queue: TimeoutQueue): void {
+    queue.timer = undefined;
     const now = this.clock.monotonic();
-    for (let head = lane.waiting.peek(); head !== undefined; head = lane.waiting.peek()) {
+    for (let head = queue.waiting.peek(); head !== undefined; head = queue.waiting.peek()) {
       if (!head.settled && head.deadline > now) {
-        this.schedule(timeoutMs, lane, head.deadline - now);
+        this.schedule(timeoutMs, queue, head.deadline - now);
         return;
       }
-      lane.waiting.shift();
+      queue.waiting.shift();
       if (!head.settled) head.timedOut();
     }
-    this.lanes.delete(timeoutMs);
+    this.queues.delete(timeoutMs);
   }
 }
 
-/** All that waits under one abort signal: a signal gets one listener, however many calls it covers. */
+/** The pending calls of one abort signal. The signal gets one listener, not one per call. */
 export class AbortGroup {
   private readonly members = new Set<Pending>();
 
@@ -91,7 +92,7 @@ export class AbortGroup {
     this.onEmpty(this.signal);
   }
 
-  /** Called by the signal. */
+  /** The listener of the signal. */
   handleEvent(): void {
     const reason = abortReason(this.signal);
     for (const pending of [...this.members]) pending.aborted(reason);
@@ -104,7 +105,7 @@ export class AbortGroups {
     this.groups.delete(signal);
   };
 
-  /** `pending` must take itself out of its group when it is settled. The signal must not be aborted yet. */
+  /** Adds `pending`, which must remove itself from its group when it settles. The signal must not be aborted yet. */
   add(pending: Pending, signal: AbortSignal): void {
     let group = this.groups.get(signal);
     if (group === undefined) {

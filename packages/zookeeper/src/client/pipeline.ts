@@ -1,7 +1,6 @@
 /**
- * The calls of a client on their way: those that wait to be sent, and those that wait for their answers, which come in
- * the order of the requests. What is issued within one turn of the event loop is sent as one piece, as far as the send
- * window allows.
+ * The queue of unsent calls and the queue of calls that wait for their answers. Answers arrive in the order of the
+ * requests. Calls of one turn of the event loop are sent together, within the send window.
  */
 
 import type { ZooKeeperCounters } from '../api.js';
@@ -13,9 +12,9 @@ import type { JuteReader } from './jute-reader.js';
 import type { Backpressure } from './backpressure.js';
 import { SendWindow } from './send-window.js';
 
-/** Where messages go. */
+/** A destination of messages. */
 export interface FrameSink {
-  /** Takes over the bytes. */
+  /** Sends bytes, which the caller must not modify afterwards. */
   send(bytes: Buffer): void;
 }
 
@@ -31,19 +30,19 @@ export class Pipeline {
   private sink: FrameSink | undefined;
   private lastXid = 0;
   private flushPending = false;
-  /** Told when everything that was sent is answered, and nothing more is sent until then. */
+  /** Set while draining: called once every sent call is answered. */
   private onIdle: (() => void) | undefined;
   private readonly flushNow = (): void => {
     this.flush();
   };
 
-  /** A call counts as `load` until it is settled; once it was sent, until it is answered or its connection is lost. */
+  /** `backpressure` counts an unsent call until it settles, and a sent call until its answer or a lost connection. */
   constructor(
     private readonly clock: Clock,
     private readonly backpressure: Backpressure,
   ) {}
 
-  /** The part of the counters that is counted here. */
+  /** The counters of the pipeline. */
   get counters(): Pick<ZooKeeperCounters, 'requests' | 'writes' | 'inFlight' | 'pendingCalls' | 'pendingBytes'> {
     const { calls: pendingCalls, bytes: pendingBytes } = this.backpressure;
     return {
@@ -59,12 +58,12 @@ export class Pipeline {
   submit(call: PipelinedCall): void {
     this.backpressure.add(call.frame.length);
     this.unsent.push(call);
-    // In a long outage calls come and are given up: those must not pile up.
+    // During a long outage calls time out; remove them here so that they do not accumulate.
     while (this.unsent.peek()?.settled === true) this.unsent.shift();
     this.flushSoon();
   }
 
-  /** There is a connection with a confirmed session: everything that waits is sent over it, in its order. */
+  /** Starts to send over a connection with a confirmed session, unsent calls first. */
   attach(sink: FrameSink, sessionTimeoutMs: number): void {
     this.sink = sink;
     this.onIdle = undefined;
@@ -72,26 +71,23 @@ export class Pipeline {
     this.flush();
   }
 
-  /**
-   * Sends nothing more over the present connection, and calls `onIdle` once everything that was sent is answered, unless
-   * the connection is lost before.
-   */
-  leave(onIdle: () => void): void {
+  /** Stops sending, and calls `onIdle` once every sent call is answered, unless the connection is lost before. */
+  drain(onIdle: () => void): void {
     this.sink = undefined;
     if (this.sent.size === 0) onIdle();
     else this.onIdle = onIdle;
   }
 
   /**
-   * The connection is gone. What was not sent stays; reads that were sent are sent again; writes that were sent are of
-   * unknown outcome.
+   * Handles the loss of the connection. Unsent calls stay queued, and sent reads return to the queue. Sent writes fail
+   * with `OutcomeUnknownError`.
    */
   detach(error: ZooKeeperError): void {
     this.sink = undefined;
     this.onIdle = undefined;
     const interrupted = this.sent.takeAll();
     const waiting = this.unsent.takeAll();
-    // An answer that cannot be read may be what ended the connection. Asking for it again would end the next one.
+    // A malformed answer may have ended the connection. Repeating its request would end the next one.
     if (error.code === 'protocol') interrupted[0]?.giveUp(error);
     for (const call of interrupted) {
       if (call.write || call.connectionBound) call.giveUp(lostError(call, error));
@@ -104,16 +100,16 @@ export class Pipeline {
   }
 
   /**
-   * Hands an answer to the call that it belongs to; when that was sent. Throws (`protocol`) when nothing was asked, or
-   * the answer is not the next one due, or cannot be read.
+   * Passes an answer to its call and returns the time when the call was sent. Throws (`protocol`) if the answer is
+   * unexpected, out of order or malformed.
    */
   answer(xid: number, code: number, reader: JuteReader): number {
     const call = this.sent.peek();
     if (call === undefined) {
-      throw new ZooKeeperError('protocol', `the server answered request ${xid}, but nothing was asked`);
+      throw new ZooKeeperError('protocol', `the server answered request ${xid}, but no request is pending`);
     }
     if (call.xid !== xid) {
-      const message = `the server answered request ${xid} where the answer to ${call.xid} (${call.name}) was due`;
+      const message = `the server answered request ${xid}, but the answer to ${call.xid} (${call.name}) was due`;
       throw new ZooKeeperError('protocol', message);
     }
     const sentAt = call.sentAt ?? 0;
@@ -126,7 +122,7 @@ export class Pipeline {
     return sentAt;
   }
 
-  /** Fails everything: unless it is a write that was sent, with `error`. */
+  /** Fails all calls with `error`, and sent writes with `OutcomeUnknownError`. */
   fail(error: ZooKeeperError): void {
     this.sink = undefined;
     this.onIdle = undefined;
@@ -154,7 +150,7 @@ export class Pipeline {
     process.nextTick(this.flushNow);
   }
 
-  /** Takes the calls off the queue that the send window has room for. */
+  /** Removes the calls from the queue that fit into the send window. */
   private takeBatch(): { readonly batch: readonly PipelinedCall[]; readonly size: number } {
     const batch: PipelinedCall[] = [];
     let size = 0;

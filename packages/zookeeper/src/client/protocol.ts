@@ -1,7 +1,4 @@
-/**
- * Numbers and records of ZooKeeper's client protocol, as in `zookeeper.jute`, `ZooDefs.OpCode` and `ClientCnxn` of
- * ZooKeeper 3.8.
- */
+/** Constants and records of the client protocol (`zookeeper.jute`, `ZooDefs.OpCode`, `ClientCnxn` of ZooKeeper 3.8). */
 
 import type { Acl, CreateMode, Stat, WatchEvent } from '../api.js';
 import { InvalidArgumentError, ZooKeeperError } from '../errors.js';
@@ -38,7 +35,7 @@ export const Opcode = {
   error: -1,
 } as const;
 
-/** Request numbers with a meaning of their own; all others are positive. */
+/** Reserved request numbers. The numbers of ordinary requests are positive. */
 export const SpecialXid = { event: -1, ping: -2, auth: -4, setWatches: -8 } as const;
 
 /** Flags of a creation (`CreateMode`). */
@@ -65,31 +62,31 @@ const EVENT_TYPES: Readonly<Record<number, WatchEvent['type']>> = {
 };
 
 const PASSWORD_BYTES = 16;
-/** Of what makes no sense, in errors. */
+/** Length of malformed input in error messages. */
 const SHOWN_CHARACTERS = 100;
 
-/** What a client proposes when a connection begins. Session id 0: a new session. */
+/** The first message of a connection. Session id 0 requests a new session. */
 export interface ConnectRequest {
   readonly lastZxid: bigint;
   readonly timeoutMs: number;
   readonly sessionId: bigint;
   readonly password: Uint8Array;
-  /** Whether a server that only serves reads will do. Others refuse the connection. */
+  /** True if the client accepts a read-only server. */
   readonly readOnly: boolean;
 }
 
-/** `timeoutMs` of 0: the session expired. */
+/** The answer to a `ConnectRequest`. A `timeoutMs` of 0 means that the session has expired. */
 export interface ConnectResponse {
   readonly timeoutMs: number;
   readonly sessionId: bigint;
   readonly password: Uint8Array;
-  /** The server only serves reads: it has lost the others of its ensemble. */
+  /** True if the server has lost its quorum and only serves reads. */
   readonly readOnly: boolean;
 }
 
 export const NO_SESSION = { sessionId: 0n, password: Buffer.alloc(PASSWORD_BYTES) } as const;
 
-/** Writes the whole message, its length included. */
+/** Writes the whole message, including its length. */
 export function writeConnectRequest(writer: JuteWriter, request: ConnectRequest): void {
   writer.int(0);
   writer.int(0); // protocol version
@@ -109,7 +106,7 @@ export function readConnectResponse(reader: JuteReader): ConnectResponse {
     timeoutMs: reader.int(),
     sessionId: reader.long(),
     password: reader.buffer(),
-    // Servers older than 3.4 do not know of it.
+    // Servers older than 3.4 do not send it.
     readOnly: reader.remaining > 0 && reader.boolean(),
   };
 }
@@ -130,7 +127,7 @@ export function readStat(reader: JuteReader): Stat {
   };
 }
 
-/** Bytes of an ACL entry without its texts. */
+/** Smallest size of an ACL entry, with empty texts. */
 const ACL_BYTES = 12;
 
 export function readAcl(reader: JuteReader): Acl[] {
@@ -152,16 +149,16 @@ export function writeAcl(writer: JuteWriter, acl: readonly Acl[]): void {
   }
 }
 
-/** A change that the server tells of; the path is still below the chroot. Undefined: a kind that we do not know. */
+/** Reads a watch event, whose path includes the chroot. Returns undefined for an unknown type of event. */
 export function readWatchEvent(reader: JuteReader): WatchEvent | undefined {
   const type = EVENT_TYPES[reader.int()];
-  reader.int(); // state of the session, which the connection itself tells better
+  reader.int(); // state of the session, known from the connection
   const path = reader.text();
   if (type === undefined) return undefined;
-  // Whoever looks for the parents of a path relies on it.
+  // `parentPath` relies on a leading slash.
   if (!path.startsWith('/')) {
     const shown = JSON.stringify(path.slice(0, SHOWN_CHARACTERS));
-    throw new ZooKeeperError('protocol', `the server told of a change of ${shown}, which is no path`);
+    throw new ZooKeeperError('protocol', `the server sent an event for ${shown}, which is not a path`);
   }
   return { type, path };
 }

@@ -1,4 +1,4 @@
-/** The request and the answer of a transaction of reads (`multiRead`, of servers 3.6 and newer). */
+/** The request and the answer of a read transaction (`multiRead`, ZooKeeper 3.6 and newer). */
 
 import type { ReadOp, ReadResult } from '../api.js';
 import { ZooKeeperError } from '../errors.js';
@@ -12,7 +12,7 @@ import { serverError } from './server-errors.js';
 const OPCODES = { get: Opcode.getData, children: Opcode.getChildren } as const;
 const NO_ERROR = -1;
 
-/** Throws `InvalidArgumentError` when one of the paths is invalid. */
+/** Returns the request. Throws `InvalidArgumentError` if a path is invalid. */
 export function readTransactionFrame(ops: readonly ReadOp[], chroot: Chroot): Buffer {
   for (const op of ops) validatePath(op.path, op.type);
   const body = beginFrame(Opcode.multiRead);
@@ -29,7 +29,7 @@ export function readTransactionFrame(ops: readonly ReadOp[], chroot: Chroot): Bu
   return finishFrame();
 }
 
-/** The operation that reads the answer to `ops`. */
+/** Returns the operation that reads the answer to `ops`. */
 export function readTransactionOperation(ops: readonly ReadOp[]): Operation<readonly ReadResult[]> {
   return { name: 'multiRead', write: false, read: (reader) => readResults(reader, ops) };
 }

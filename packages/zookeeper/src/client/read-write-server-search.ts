@@ -1,4 +1,4 @@
-/** Looks for a server that takes writes, while the client is at one that only serves reads. */
+/** Searches for a read-write server while the client is connected to a read-only one. */
 
 import { sleep } from '../clock.js';
 import { ZooKeeperError } from '../errors.js';
@@ -13,43 +13,42 @@ export interface SearchPort {
   readonly settings: Settings;
   readonly servers: ServerList;
   linkSettings(endpoint: Endpoint): LinkSettings;
-  /** What is told of the connection that was found, once it was found. */
+  /** The handler of the connection that the search finds. */
   readonly handler: LinkHandler;
-  /** A server made a session that can write. */
+  /** A server created a read-write session. */
   readonly onFound: LinkHandler['onEstablished'];
 }
 
 /**
- * Asks every server for a session that can write, which only one that takes writes gives, until one does or `stop`
- * aborts. The time between two rounds grows as between attempts to connect. Never rejects; servers that cannot be
- * reached are of no interest.
+ * Requests a read-write session from each server in turn until one grants it or `stop` aborts. Delays between rounds
+ * grow as those between connection attempts. Ignores unreachable servers; never rejects.
  */
 export async function findReadWriteServer(port: SearchPort, stop: AbortSignal): Promise<void> {
   const { firstReconnectDelayMs, lastReconnectDelayMs, clock, random } = port.settings;
   let delayMs = firstReconnectDelayMs;
   for (;;) {
     await sleep(clock, delayMs * (0.5 + random() / 2), stop).catch(() => undefined);
-    if (stop.aborted || (await askAll(port, stop))) return;
+    if (stop.aborted || (await tryAllServers(port, stop))) return;
     delayMs = Math.min(delayMs * 2, lastReconnectDelayMs);
   }
 }
 
-/** True when it is over: one was found, or `stop` aborted. */
-async function askAll(port: SearchPort, stop: AbortSignal): Promise<boolean> {
+/** Tries each server once. Returns true if one was found or `stop` aborted. */
+async function tryAllServers(port: SearchPort, stop: AbortSignal): Promise<boolean> {
   const { servers, settings } = port;
   for (let count = servers.size; count > 0; count--) {
     const server = servers.take();
-    // The time for the name of a server is the same as for a server itself.
+    // Resolving a name has the same timeout as connecting.
     const timeoutMs = settings.connectTimeoutMs ?? settings.sessionTimeoutMs / (servers.size + 1);
     const endpoints = await resolveServer(servers, server, timeoutMs, settings.clock, stop).catch(() => []);
     for (const endpoint of endpoints) {
-      if (stop.aborted || (await ask(port, endpoint, stop))) return true;
+      if (stop.aborted || (await tryEndpoint(port, endpoint, stop))) return true;
     }
   }
   return stop.aborted;
 }
 
-function ask(port: SearchPort, endpoint: Endpoint, stop: AbortSignal): Promise<boolean> {
+function tryEndpoint(port: SearchPort, endpoint: Endpoint, stop: AbortSignal): Promise<boolean> {
   const { handler, onFound, settings } = port;
   return new Promise((resolve) => {
     let found = false;
@@ -63,7 +62,7 @@ function ask(port: SearchPort, endpoint: Endpoint, stop: AbortSignal): Promise<b
     };
     const onEstablished: LinkHandler['onEstablished'] = (established, response, sentAt) => {
       if (response.timeoutMs <= 0 || response.readOnly) {
-        throw new ZooKeeperError('protocol', `${established.name} does not make a session that can write`);
+        throw new ZooKeeperError('protocol', `${established.name} does not grant a read-write session`);
       }
       found = true;
       settle(true);
@@ -80,7 +79,7 @@ function ask(port: SearchPort, endpoint: Endpoint, stop: AbortSignal): Promise<b
         onDown: (down, error) => (found ? handler.onDown(down, error) : settle(false)),
       });
     } catch {
-      // The files of a certificate may be in the middle of being renewed; whoever connects next tells of it.
+      // A certificate file may be incomplete during its renewal. The next connection of the client reports it.
       settle(false);
     }
   });

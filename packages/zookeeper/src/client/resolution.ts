@@ -1,12 +1,12 @@
-/** Turns the name of a server into the places to connect to, within a time. */
+/** Resolves the name of a server, with a timeout. */
 
 import { sleep, type Clock } from '../clock.js';
 import { ConnectionLostError } from '../errors.js';
 import type { Endpoint, ServerAddress, ServerList } from './server-list.js';
 
 /**
- * The addresses of a server at this moment. Rejects with `ConnectionLostError` when its name cannot be resolved, also
- * when `stop` aborts.
+ * Returns the current endpoints of a server. Rejects with `ConnectionLostError` if its name cannot be resolved within
+ * `timeoutMs`, and when `stop` aborts.
  */
 export async function resolveServer(
   servers: ServerList,
@@ -23,7 +23,7 @@ export async function resolveServer(
     return await Promise.race([servers.resolve(server), tooLate]);
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
-    const message = `${server.host}:${server.port}: its name cannot be resolved: ${reason}`;
+    const message = `${server.host}:${server.port}: cannot resolve the name: ${reason}`;
     throw new ConnectionLostError('connection-lost', message, { cause: error });
   } finally {
     enough.abort();

@@ -1,25 +1,25 @@
 /**
- * Limits what one connection has in flight, so that answers follow their requests closely enough to prove the session,
- * and a ping never waits behind much. The limit adapts to the server's speed, as TCP's congestion window does.
+ * Limits the requests in flight on one connection, so that answers arrive early enough to confirm the session and pings
+ * do not wait. The limit adapts to the server's speed, as TCP's congestion window does.
  */
 
 /** A request counts as one unit, and one more for each full 4096 bytes. */
 const BYTES_PER_UNIT = 4096;
 const FIRST_LIMIT = 32;
 const LOWEST_LIMIT = 8;
-/** Units. ZooKeeper's own default for all its connections (`globalOutstandingLimit`): more would only wait there. */
+/** Units: the server's default limit for all its connections (`globalOutstandingLimit`). */
 const HIGHEST_LIMIT = 1000;
-/** Share of the session timeout. Answers that take longer reduce the limit; below half of it, they raise the limit. */
+/** Share of the session timeout. Slower answers reduce the limit, answers faster than half of it raise the limit. */
 const SLOW_SHARE = 1 / 4;
 
 export class SendWindow {
   private limit = FIRST_LIMIT;
   private inFlight = 0;
   private slowMs = Infinity;
-  /** Monotonic. Answers to requests from before the last reduction say nothing about the present limit. */
+  /** Monotonic. Answers to requests sent before the last reduction do not count. */
   private reducedAt = -Infinity;
 
-  /** Starts anew for another connection. */
+  /** Resets the limit for a new connection. */
   reset(sessionTimeoutMs: number): void {
     this.limit = FIRST_LIMIT;
     this.inFlight = 0;
@@ -27,7 +27,7 @@ export class SendWindow {
     this.reducedAt = -Infinity;
   }
 
-  /** Returns true if a request of this size may be sent now. A single request always may. */
+  /** Returns true if a request of this size may be sent now. A single request always fits. */
   admits(bytes: number): boolean {
     return this.inFlight === 0 || this.inFlight + units(bytes) <= this.limit;
   }

@@ -1,4 +1,4 @@
-/** The server's error codes (`KeeperException.Code`) as errors of this package. */
+/** Converts the server's error codes (`KeeperException.Code`) to errors of this package. */
 
 import {
   BadVersionError,
@@ -48,7 +48,7 @@ const MEANINGS: ReadonlyMap<number, Meaning> = new Map<number, Meaning>([
   [-127, { code: 'throttled', text: 'the server is overloaded and dropped the request' }],
 ]);
 
-/** The error of an operation that the server answered with `serverCode`. */
+/** Returns the error for a server's error code. */
 export function serverError(serverCode: number, details: ZooKeeperErrorDetails): ZooKeeperError {
   const meaning = MEANINGS.get(serverCode);
   const what = `${details.operation ?? 'request'}${details.path === undefined ? '' : ` ${details.path}`}`;

@@ -1,4 +1,4 @@
-/** The servers of an ensemble: what an operator wrote, and the order in which one client tries them. */
+/** The servers of an ensemble: parsing, and the order in which a client tries them. */
 
 import { lookup } from 'node:dns/promises';
 import { isIP } from 'node:net';
@@ -10,14 +10,14 @@ export interface ServerAddress {
   readonly port: number;
 }
 
-/** One place to connect to: a server at one of its IP addresses. */
+/** A server at one of its IP addresses. */
 export interface Endpoint extends ServerAddress {
   readonly ip: string;
 }
 
 /**
- * Parses `host:port,[::1]:port/chroot`, or a list of `host:port`. Throws `InvalidArgumentError` naming the entry that is
- * wrong. The chroot is empty when there is none.
+ * Parses `host:port,[::1]:port/chroot`, or a list of `host:port`. Returns an empty chroot if there is none. Throws
+ * `InvalidArgumentError`, which names the invalid entry.
  */
 export function parseServers(
   text: string | readonly string[],
@@ -33,7 +33,7 @@ export function parseServers(
 }
 
 function parseServer(entry: string, defaultPort: number): ServerAddress {
-  // A bare IPv6 address has colons of its own; with a port it needs brackets.
+  // A bare IPv6 address contains colons; with a port it needs brackets.
   if (isIP(entry) === 6) return { host: entry, port: defaultPort };
   const match = /^(?:\[(?<ipv6>[^\]]+)\]|(?<name>[^:[\]\s]+))(?::(?<port>\d+))?$/.exec(entry);
   const host = match?.groups?.['ipv6'] ?? match?.groups?.['name'];
@@ -47,7 +47,7 @@ function invalid(entry: string, reason: string): InvalidArgumentError {
   return new InvalidArgumentError('invalid-argument', `servers: ${JSON.stringify(entry)}: ${reason}`);
 }
 
-/** Goes round the servers in an order of its own, so that many clients spread over them. */
+/** Iterates over the servers in random order, so that clients spread over them. */
 export class ServerList {
   private servers: ServerAddress[];
   private next = 0;
@@ -63,7 +63,7 @@ export class ServerList {
     return this.servers.length;
   }
 
-  /** From now on these, those that are new to it first. */
+  /** Replaces the servers. New ones come first. */
   replace(servers: readonly ServerAddress[]): void {
     const fresh = servers.filter((server) => !this.has(server));
     const known = servers.filter((server) => this.has(server));
@@ -84,8 +84,8 @@ export class ServerList {
   }
 
   /**
-   * Its IP addresses at this moment, shuffled. Asked for at each attempt, because a server may come back elsewhere.
-   * Rejects when the name is unknown.
+   * Resolves with the server's current IP addresses, shuffled. Call it for each attempt, because addresses change.
+   * Rejects if the name is unknown.
    */
   async resolve(server: ServerAddress): Promise<readonly Endpoint[]> {
     if (isIP(server.host) !== 0) return [{ ...server, ip: server.host }];

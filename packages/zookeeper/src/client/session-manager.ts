@@ -1,6 +1,5 @@
 /**
- * Keeps a session with the ensemble: finds a server, resumes the session there, makes a new one when it is lost, until
- * it is closed.
+ * Maintains a session: connects to a server, resumes the session after a lost connection, and replaces a lost session.
  */
 
 import type { ConnectionState, WatchEvent } from '../api.js';
@@ -19,17 +18,17 @@ import { resolveServer } from './resolution.js';
 import { ServerList, type Endpoint, type ServerAddress } from './server-list.js';
 import { ClientSession } from './session.js';
 
-/** What the keeper tells the client. */
+/** Receives the events of a session manager. */
 export interface SessionManagerHandler {
-  /** There is a connection with a confirmed session. `fresh`: the session is a new one. */
+  /** A connection with a confirmed session is established. `fresh` is true for a new session. */
   onUp(link: Link, session: ClientSession, fresh: boolean): void;
-  /** The connection is gone. */
+  /** The connection is lost. */
   onDown(error: ZooKeeperError): void;
-  /** The connection shall be left: `whenIdle` is to be called once what was sent is answered, unless it ends before. */
-  onLeave(whenIdle: () => void): void;
+  /** The connection is about to be replaced. Send nothing more, and call `whenIdle` once every request is answered. */
+  onDrain(whenIdle: () => void): void;
   onState(state: ConnectionState): void;
   onLost(session: ClientSession, error: SessionLostError): void;
-  /** It gave up for good. Nothing is called after this. */
+  /** The client is closed. The last call but `onState`. */
   onClosed(error: ZooKeeperError): void;
   onWarning(error: ZooKeeperError): void;
   onAnswer(xid: number, code: number, reader: JuteReader): number;
@@ -37,34 +36,34 @@ export interface SessionManagerHandler {
   onWatchesSet(code: number): void;
 }
 
-/** A connection that lived for less is counted as a failed attempt, so that a server that drops us is not besieged. */
+/** Milliseconds. A shorter connection counts as a failed attempt, so that a server is not flooded with attempts. */
 const STABLE_AFTER_MS = 1000;
-/** Ordinary requests have positive numbers. */
+/** Request number of `closeSession`; those of ordinary requests are positive. */
 const CLOSE_XID = 0;
 
 export class SessionManager {
   state: ConnectionState = 'connecting';
   session: ClientSession | undefined;
-  /** The newest transaction that a server told us of. */
+  /** The newest transaction that the client has seen. */
   lastZxid = 0n;
-  /** Why there is no connection; undefined while there is one. */
+  /** Reason why there is no connection; undefined while connected. */
   lastProblem: Error | undefined;
-  /** Sessions made or resumed. */
+  /** Number of sessions created or resumed. */
   connects = 0;
   private finishedBytes = { sent: 0, received: 0 };
   private readonly servers: ServerList;
   private readonly credentials: Credentials;
   private readonly reaper = new ExpiredSessionReaper();
-  /** Ends the search for a server that takes writes. */
+  /** Stops the search for a read-write server. */
   private search: AbortController | undefined;
-  /** The present connection is left on purpose. */
-  private leaving = false;
+  /** True while the connection drains to be replaced. */
+  private draining = false;
   private readonly stop = new AbortController();
   private loop: Promise<void> = Promise.resolve();
   private link: Link | undefined;
-  /** The link has a confirmed session. */
+  /** True if the link has a confirmed session. */
   private up = false;
-  /** Ends the wait for the present link. */
+  /** Ends the wait of `serve` for the end of the link. */
   private linkOver: () => void = () => undefined;
   private onSessionClosed: (() => void) | undefined;
 
@@ -84,7 +83,7 @@ export class SessionManager {
     return this.finishedBytes.received + (this.link?.bytesReceived ?? 0);
   }
 
-  /** Starts to look for a server. */
+  /** Starts to connect. */
   start(): void {
     this.loop = this.run().catch((error: unknown) => {
       this.giveUp(
@@ -102,18 +101,18 @@ export class SessionManager {
   updateServers(servers: readonly ServerAddress[]): void {
     this.servers.replace(servers);
     const { link } = this;
-    if (link === undefined || this.leaving || this.state === 'closed' || this.servers.has(link.endpoint)) return;
-    this.leaving = true;
-    if (this.up) this.handler.onLeave(() => this.leave(link));
-    else this.leave(link);
+    if (link === undefined || this.draining || this.state === 'closed' || this.servers.has(link.endpoint)) return;
+    this.draining = true;
+    if (this.up) this.handler.onDrain(() => this.dropDrained(link));
+    else this.dropDrained(link);
   }
 
-  /** Ends the session at the server if it can be reached. Resolves when nothing of it is left. */
+  /** Closes the session, at the server too if it is reachable. Resolves when all background work has ended. */
   async close(): Promise<void> {
     if (this.state !== 'closed') {
       const { link, up } = this;
       const error = new ClosedError('closed', 'the ZooKeeper client was closed');
-      // The connection stays for the farewell, but nobody else uses it any more.
+      // From here only `sendCloseSession` uses the connection.
       this.up = false;
       this.shutDown(error);
       if (link !== undefined && up) await this.sendCloseSession(link);
@@ -143,7 +142,7 @@ export class SessionManager {
     this.handler.onState('closed');
   }
 
-  /** Tells the server that the session is over, and waits for its answer, not for longer than for any other server's. */
+  /** Closes the session at the server. Waits for the answer for at most the connect timeout. */
   private async sendCloseSession(link: Link): Promise<void> {
     const answered = new Promise<void>((resolve) => {
       this.onSessionClosed = resolve;
@@ -167,7 +166,7 @@ export class SessionManager {
     }
   }
 
-  /** True as soon as one has served us for some time. False when all were tried in vain. */
+  /** Tries each server once. Returns true once a connection was stable, false if all attempts failed. */
   private async tryAllServers(): Promise<boolean> {
     for (let count = this.servers.size; count > 0; count--) {
       for (const endpoint of await this.resolve(this.servers.take())) {
@@ -196,7 +195,7 @@ export class SessionManager {
     return { endpoint, tls, maxAnswerBytes, connectTimeoutMs: this.connectTimeoutMs, clock, openWire };
   }
 
-  /** One connection, from its beginning to its end. True when the next one deserves no delay. */
+  /** Runs one connection until it ends. Returns true if the next attempt needs no delay. */
   private async serve(endpoint: Endpoint): Promise<boolean> {
     const { clock } = this.settings;
     const connectsBefore = this.connects;
@@ -207,16 +206,16 @@ export class SessionManager {
     try {
       this.link = new Link(this.linkSettings(endpoint), this.linkHandler);
     } catch (error) {
-      // The files of a certificate may be in the middle of being renewed.
+      // A certificate file may be incomplete during its renewal.
       this.problem(asZooKeeperError(error));
       return false;
     }
     const hadSession = this.session !== undefined;
     await over;
     const expired = hadSession && this.session === undefined;
-    const left = this.leaving;
-    this.leaving = false;
-    return expired || left || (this.connects > connectsBefore && clock.monotonic() - startedAt >= STABLE_AFTER_MS);
+    const drained = this.draining;
+    this.draining = false;
+    return expired || drained || (this.connects > connectsBefore && clock.monotonic() - startedAt >= STABLE_AFTER_MS);
   }
 
   private readonly linkHandler: LinkHandler = {
@@ -225,7 +224,7 @@ export class SessionManager {
       const { sessionId, password } =
         session === undefined ? NO_SESSION : { sessionId: session.id, password: session.password };
       const { sessionTimeoutMs: timeoutMs } = this.settings;
-      // A session that can write is not taken to a server that cannot confirm it, because it lost touch with the others.
+      // A read-only server cannot confirm a read-write session.
       const readOnly = this.settings.readOnly && session?.readOnly !== false;
       return connectFrame({ lastZxid: this.lastZxid, timeoutMs, sessionId, password, readOnly });
     },
@@ -287,7 +286,7 @@ export class SessionManager {
     this.handler.onUp(link, present, session === undefined);
   }
 
-  /** No server confirmed it in time. It may live on at the servers. */
+  /** No server confirmed the session in time. The servers may still have it. */
   private readonly onExpired = (session: ClientSession, error: SessionLostError): void => {
     if (this.session === session && !session.readOnly) this.reaper.add(session);
     this.lose(session, error);
@@ -308,11 +307,11 @@ export class SessionManager {
     this.search = undefined;
   }
 
-  /** Takes the connection and the session of a server that takes writes, instead of one that does not. */
+  /** Replaces the connection and session of a read-only server with those of a read-write server. */
   private moveTo(link: Link, response: ConnectResponse, sentAt: number): void {
     const { session, linkOver } = this;
     if (session === undefined) return;
-    // The loop goes on waiting, now for the end of this connection.
+    // `serve` now waits for the end of the new connection.
     this.linkOver = () => undefined;
     const message = `session ${session.name} only served reads; ${link.name} takes writes and has made another`;
     this.lose(session, new SessionLostError('session-lost', message));
@@ -324,18 +323,18 @@ export class SessionManager {
       return;
     }
     this.link = link;
-    this.leaving = false;
+    this.draining = false;
     this.established(link, response, sentAt);
   }
 
-  /** The link is not wanted any more. */
-  private leave(link: Link): void {
+  /** Drops a drained link. */
+  private dropDrained(link: Link): void {
     if (this.link !== link) return;
     this.detach(new ConnectionLostError('connection-lost', `${link.name} is not in the list of servers any more`));
     this.dropLink();
   }
 
-  /** The link ended by itself. */
+  /** Handles the failure of the link. */
   private down(error: ZooKeeperError): void {
     this.detach(error);
     if (this.state !== 'closed') {
@@ -349,7 +348,7 @@ export class SessionManager {
     if (this.session !== session) return;
     this.session = undefined;
     session.confirmed = false;
-    // Servers that were set back to an older state refuse who has seen a newer one. A new session may see an older one.
+    // Servers that were restored from a backup refuse clients that have seen newer transactions.
     this.lastZxid = 0n;
     this.detach(error);
     this.state = 'connecting';
@@ -359,7 +358,7 @@ export class SessionManager {
     this.dropLink();
   }
 
-  /** Nobody uses the link any more. */
+  /** Reports the loss of the connection, if it had a confirmed session. */
   private detach(error: ZooKeeperError): void {
     if (!this.up) return;
     this.up = false;

@@ -1,11 +1,11 @@
-/** One session with the ensemble, and the clock that tells when it must be over. */
+/** A session with the ensemble, and the timer of its expiration. */
 
 import { setMaxListeners } from 'node:events';
 import type { Session } from '../api.js';
 import type { Clock, Timer } from '../clock.js';
 import { SessionLostError } from '../errors.js';
 
-/** A timer that is later than this means that the process was held up. */
+/** Milliseconds. A timer later than this means that the process was blocked. */
 const HELD_UP_MS = 50;
 
 export class ClientSession implements Session {
@@ -13,14 +13,14 @@ export class ClientSession implements Session {
   readonly password: Uint8Array;
   readonly readOnly: boolean;
   timeoutMs: number;
-  /** Set by whoever holds the connection. */
+  /** Set by the session manager. */
   confirmed = false;
   private readonly controller = new AbortController();
-  /** When the newest request was sent that a server has answered since: it counted the timeout from then or later. */
+  /** Send time of the newest answered request. The server restarted the timeout then or later. */
   private provenAt: number;
   private timer: Timer | undefined;
 
-  /** `onExpired` is called once, when the session must have expired by our own clock; it must `end` the session. */
+  /** `onExpired` is called once, when the session has expired by the client's clock. It must call `end`. */
   constructor(
     made: {
       readonly id: bigint;
@@ -37,7 +37,7 @@ export class ClientSession implements Session {
     this.readOnly = made.readOnly ?? false;
     this.timeoutMs = made.timeoutMs;
     this.provenAt = made.provenAt;
-    // Everything that is bound to the session listens here; a warning at the eleventh listener would be a false one.
+    // Many listeners are normal, so Node.js must not warn at the eleventh.
     setMaxListeners(0, this.controller.signal);
     this.schedule();
   }
@@ -46,17 +46,17 @@ export class ClientSession implements Session {
     return this.controller.signal;
   }
 
-  /** As shown in the server's log. */
+  /** Id as in the server's log. */
   get name(): string {
     return `0x${BigInt.asUintN(64, this.id).toString(16)}`;
   }
 
-  /** A server answered a request that was sent at `sentAt` (monotonic). */
+  /** Records that a server answered a request that was sent at `sentAt` (monotonic). */
   proveAlive(sentAt: number): void {
     if (sentAt > this.provenAt) this.provenAt = sentAt;
   }
 
-  /** Resumed at a server that may have negotiated another timeout. */
+  /** Records that a server resumed the session, perhaps with another timeout. */
   resume(timeoutMs: number, sentAt: number): void {
     this.timeoutMs = timeoutMs;
     this.proveAlive(sentAt);
@@ -64,7 +64,7 @@ export class ClientSession implements Session {
     this.schedule();
   }
 
-  /** Ends it. Idempotent. */
+  /** Ends the session. Idempotent. */
   end(error: SessionLostError): void {
     if (this.controller.signal.aborted) return;
     this.confirmed = false;
@@ -78,8 +78,8 @@ export class ClientSession implements Session {
   }
 
   /**
-   * `suspected`: the session was found to be over a moment ago, and too late. When this process itself was held up, the
-   * answer that proves the session lies in the socket unread; what is there is read before the second look.
+   * Expires an overdue session. If the timer is late, a second check (`suspected`) follows in a later turn, because the
+   * answer that confirms the session may be unread in the socket.
    */
   private check(suspected: boolean): void {
     const overdueMs = this.clock.monotonic() - (this.provenAt + this.timeoutMs);

@@ -1,14 +1,14 @@
 /**
- * What the errors of TLS mean for who operates the client: what is wrong with which certificate, and what to do. The
- * codes are those of Node.js' documentation ("X509 certificate error codes") and OpenSSL's names of the alerts of TLS.
+ * Explains TLS errors to operators: the faulty certificate, the fault, and the remedy. Codes are those of Node.js
+ * ("X509 certificate error codes") and OpenSSL's names of TLS alerts.
  */
 
 import { X509Certificate } from 'node:crypto';
 import { InvalidArgumentError } from '../errors.js';
 
-/** What the client brought to the connection. */
+/** The client's side of a TLS connection. */
 export interface TlsContext {
-  /** The name that the server's certificate was compared with. */
+  /** Name that the server's certificate must have. */
   readonly expectedName: string;
   /** PEM of the client's certificate, if it has one. */
   readonly certificate: Buffer | undefined;
@@ -31,11 +31,11 @@ const SERVER_CERTIFICATE: ReadonlyMap<string, string> = new Map([
   ['CERT_SIGNATURE_FAILURE', UNKNOWN_AUTHORITY],
 ]);
 
-/** Alerts by which a server refuses the certificate of a client, or the lack of one. */
+/** Alerts of a server that refuses the client's certificate or requires one. */
 const CLIENT_CERTIFICATE_ALERT =
   /ALERT_(?:BAD_CERTIFICATE|CERTIFICATE_(?:EXPIRED|REVOKED|UNKNOWN|REQUIRED)|UNSUPPORTED_CERTIFICATE|UNKNOWN_CA|ACCESS_DENIED|HANDSHAKE_FAILURE|DECRYPT_ERROR)$/;
 
-/** In words, why a connection with TLS failed; the error's own message when it says enough. */
+/** Returns an explanation of a failed TLS connection, or the error's own message if its code is unknown. */
 export function explainTlsError(error: Error, context: TlsContext): string {
   const code = codeOf(error);
   const known = SERVER_CERTIFICATE.get(code);
@@ -51,7 +51,7 @@ export function explainTlsError(error: Error, context: TlsContext): string {
   return error.message;
 }
 
-/** Certificates or a key that TLS cannot use. */
+/** Returns the error for certificates or a key that TLS cannot use. */
 export function tlsMaterialError(cause: unknown): InvalidArgumentError {
   const reason =
     codeOf(cause) === 'ERR_OSSL_X509_KEY_VALUES_MISMATCH'
@@ -75,7 +75,7 @@ function expiryOf(certificate: Buffer): number | undefined {
   try {
     return Date.parse(new X509Certificate(certificate).validTo);
   } catch {
-    // It was good enough to connect with, and what is looked for is only a detail of another error.
+    // The expiry is only a detail of another error.
     return undefined;
   }
 }

@@ -12,7 +12,7 @@ import { serverError, ServerCode } from './server-errors.js';
 
 const ANY_VERSION = -1;
 
-/** Throws `InvalidArgumentError` when one of the operations is invalid. */
+/** Returns the request. Throws `InvalidArgumentError` if an operation is invalid. */
 export function transactionFrame(ops: readonly TransactionOp[], chroot: Chroot): Buffer {
   for (const op of ops) validatePath(op.path, op.type, op.type === 'create' && isSequential(op.options?.mode));
   const body = beginFrame(Opcode.multi);
@@ -21,7 +21,7 @@ export function transactionFrame(ops: readonly TransactionOp[], chroot: Chroot):
   return finishFrame();
 }
 
-/** The operation that reads the answer to `ops`. */
+/** Returns the operation that reads the answer to `ops`. */
 export function transactionOperation(
   ops: readonly TransactionOp[],
   chroot: Chroot,
@@ -74,7 +74,7 @@ function readResults(reader: JuteReader, ops: readonly TransactionOp[], chroot: 
     const op = ops[index];
     if (op === undefined) throw new ZooKeeperError('protocol', `more than ${ops.length} results of a transaction`);
     if (type === Opcode.error) {
-      failure = earlier(failure, reader.int(), op, index);
+      failure = decisiveFailure(failure, reader.int(), op, index);
     } else {
       results.push(readResult(reader, type, op, chroot));
     }
@@ -87,10 +87,10 @@ function readResults(reader: JuteReader, ops: readonly TransactionOp[], chroot: 
 }
 
 /**
- * The operations before the one that failed are marked with code 0, those behind it as "runtime inconsistency": neither
- * is the reason. (A server may say the latter only: then it is the error.)
+ * Returns the decisive failure. A server marks operations before the failed one with code 0 and those after it as
+ * "runtime inconsistency", which counts only if no operation has another code.
  */
-function earlier(
+function decisiveFailure(
   failure: ZooKeeperError | undefined,
   code: number,
   op: TransactionOp,
@@ -107,7 +107,7 @@ function readResult(reader: JuteReader, type: number, op: TransactionOp, chroot:
     case 'create': {
       const created = reader.text();
       const path = chroot.toClient(created) ?? created;
-      // Only the newer kinds of creation are answered with a stat.
+      // The answer to an old `create` has no stat.
       const hasStat = type === Opcode.create2 || type === Opcode.createContainer || type === Opcode.createTtl;
       return hasStat ? { type: 'create', path, stat: readStat(reader) } : { type: 'create', path };
     }

@@ -1,12 +1,12 @@
-/** Callers who wait for something of the client as a whole, such as a session, each with a deadline and a signal. */
+/** Callers that wait for an event of the client, such as a session, each with a deadline and a signal. */
 
 import { TimeoutError, ZooKeeperError } from '../errors.js';
 import type { AbortGroup, AbortGroups, Deadlines, Pending } from './pending.js';
 
-/** What is waited for, as errors say it. */
+/** An event, as in error messages. */
 export interface AwaitedEvent {
   readonly operation: string;
-  /** What did not happen, e.g. `no server confirmed a session`. */
+  /** Message of the `TimeoutError`, e.g. `no server confirmed a session`. */
   readonly timeoutMessage: string;
 }
 
@@ -31,7 +31,7 @@ export class Waiters<T> {
 
   resolve(value: T): void {
     if (this.waiting.size === 0) return;
-    for (const waiter of [...this.waiting]) waiter.happened(value);
+    for (const waiter of [...this.waiting]) waiter.succeed(value);
   }
 
   fail(error: ZooKeeperError): void {
@@ -44,7 +44,7 @@ class Waiter<T> implements Pending {
   deadline = 0;
   abortGroup: AbortGroup | undefined;
 
-  /** Is in `all` for as long as it waits. */
+  /** Adds itself to `all` until it settles. */
   constructor(
     private readonly event: AwaitedEvent,
     private readonly timeoutMs: number,
@@ -56,7 +56,7 @@ class Waiter<T> implements Pending {
     all.add(this);
   }
 
-  happened(value: T): void {
+  succeed(value: T): void {
     this.settle();
     this.resolve(value);
   }
@@ -76,7 +76,7 @@ class Waiter<T> implements Pending {
 
   aborted(reason: Error): void {
     if (reason instanceof ZooKeeperError) this.fail(reason);
-    else this.fail(new ZooKeeperError('aborted', `the caller gave up waiting: ${reason.message}`, { cause: reason }));
+    else this.fail(new ZooKeeperError('aborted', `aborted by the caller: ${reason.message}`, { cause: reason }));
   }
 
   private settle(): void {

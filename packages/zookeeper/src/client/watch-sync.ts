@@ -1,4 +1,4 @@
-/** Keeps what is watched at the server in step with the registry of watches: when a connection begins, and on request. */
+/** Sets the watches of the registry at the server: on each new connection, and on request. */
 
 import type { CallOptions, PersistentWatch, WatchEvent, WatchKind, WatchListener } from '../api.js';
 import { ConnectionLostError, ZooKeeperError } from '../errors.js';
@@ -17,12 +17,12 @@ import {
   type WatchPort,
 } from './watches.js';
 
-/** How it talks to the server. */
+/** Access to the server. */
 export interface WatchSyncPort {
-  /** The newest transaction that the server told of. */
+  /** Returns the newest transaction that the client has seen. */
   lastZxid(): bigint;
   call(operation: Operation<void>, path: string, frame: Buffer, options: CallOptions | undefined): Promise<void>;
-  /** A request whose only deadline is the end of the connection. `onAnswer` is called in the order of what arrives. */
+  /** Issues a request without a timeout; it fails with its connection. Calls `onAnswer` in the order of arrival. */
   background(operation: Operation<void>, path: string, frame: Buffer, onAnswer: (error?: Error) => void): void;
   warn(error: Error): void;
 }
@@ -32,9 +32,9 @@ const NO_PATHS: op.WatchPaths = { data: [], exist: [], child: [], persistent: []
 export class WatchSync implements WatchPort {
   private readonly registry = new WatchRegistry(this);
   private sink: FrameSink | undefined;
-  /** What each `setWatches` that was not answered yet sets, in their order. */
-  private setting = new Fifo<readonly Registration[]>();
-  /** Events that the server told of. */
+  /** Registrations of each unanswered `setWatches`, in order. */
+  private unanswered = new Fifo<readonly Registration[]>();
+  /** Number of received events. */
   events = 0;
 
   constructor(
@@ -44,7 +44,7 @@ export class WatchSync implements WatchPort {
 
   // ---- For the client
 
-  /** A read begins that leaves a one-shot watch. */
+  /** Starts a read that sets a one-shot watch. */
   watchingRead(path: string, listener: OneShotListener): WatchingRead {
     return this.registry.watchingRead(path, listener);
   }
@@ -69,16 +69,17 @@ export class WatchSync implements WatchPort {
     try {
       await this.port.call(op.REMOVE_WATCHES, path, frame, options);
     } catch (error) {
-      // It was told in this moment, or went with its connection: there is none any more, as was asked for.
-      const gone = error instanceof ZooKeeperError && (error.code === 'no-watcher' || error.code === 'connection-lost');
-      if (!gone) throw error;
+      // The watch fired meanwhile or ended with its connection, so it is removed already.
+      const removed =
+        error instanceof ZooKeeperError && (error.code === 'no-watcher' || error.code === 'connection-lost');
+      if (!removed) throw error;
     }
   }
 
-  /** There is a connection: everything is set on it before anything else is sent. */
+  /** Sets all watches on a new connection. Call it before any other request is sent. */
   connected(sink: FrameSink): void {
     this.sink = sink;
-    this.setting = new Fifo();
+    this.unanswered = new Fifo();
     for (const { paths, registrations } of this.registry.connect()) this.set(sink, paths, registrations);
   }
 
@@ -91,19 +92,19 @@ export class WatchSync implements WatchPort {
     this.registry.dropOneShots();
   }
 
-  /** An event of the server. */
-  told(event: WatchEvent): void {
+  /** Handles an event of the server. */
+  onEvent(event: WatchEvent): void {
     this.events++;
     const path = this.chroot.toClient(event.path);
     if (path !== undefined) this.registry.dispatch({ type: event.type, path });
   }
 
   /**
-   * The oldest `setWatches` was answered. Throws `ConnectionLostError` when the connection is of no use, because the
-   * server is too old for persistent watches: they are given up, and the others must be set on another connection.
+   * Handles the answer to the oldest `setWatches`. If the server is too old for persistent watches, closes those and
+   * throws `ConnectionLostError`, because the other watches must be set on another connection.
    */
-  wasSet(code: number): void {
-    const registrations = this.setting.shift() ?? [];
+  onWatchesSet(code: number): void {
+    const registrations = this.unanswered.shift() ?? [];
     if (code === ServerCode.ok) {
       this.registry.wasSet(registrations);
       return;
@@ -114,7 +115,7 @@ export class WatchSync implements WatchPort {
       return;
     }
     this.registry.refused(registrations, tooOld(error, undefined));
-    const message = 'the server does not know persistent watches; connecting anew without them';
+    const message = 'the server does not support persistent watches; reconnecting without them';
     throw new ConnectionLostError('connection-lost', message, { cause: error });
   }
 
@@ -146,11 +147,11 @@ export class WatchSync implements WatchPort {
   }
 
   private set(sink: FrameSink, paths: op.WatchPaths, registrations: readonly Registration[]): void {
-    this.setting.push(registrations);
-    sink.send(op.setWatchesFrame(this.port.lastZxid(), this.onServer(paths)));
+    this.unanswered.push(registrations);
+    sink.send(op.setWatchesFrame(this.port.lastZxid(), this.toServerPaths(paths)));
   }
 
-  private onServer(paths: op.WatchPaths): op.WatchPaths {
+  private toServerPaths(paths: op.WatchPaths): op.WatchPaths {
     const toServer = (path: string): string => this.chroot.toServer(path);
     return {
       data: paths.data.map(toServer),
@@ -162,14 +163,14 @@ export class WatchSync implements WatchPort {
   }
 }
 
-/** The next connection sets the watches that there are then: the loss of this one is no problem. */
+/** Returns true if the connection is lost. The next connection sets all watches again. */
 function isConnectionOver({ code }: ZooKeeperError): boolean {
   return code === 'connection-lost' || code === 'closed';
 }
 
 function tooOld(cause: ZooKeeperError, path: string | undefined): ZooKeeperError {
   const place = path === undefined ? '' : ` ${path}`;
-  const message = `watch${place}: this server does not know persistent watches: ZooKeeper 3.6 or newer is needed`;
+  const message = `watch${place}: this server does not support persistent watches; ZooKeeper 3.6 or newer is needed`;
   const { serverCode } = cause;
   return new ZooKeeperError('unimplemented', message, { operation: 'addWatch', path, serverCode, cause });
 }

@@ -1,9 +1,9 @@
 /**
- * The watches of a client: those that are told once, and persistent ones. Paths are the client's.
+ * The one-shot and persistent watches of a client. Paths are relative to the chroot.
  *
- * A server of version 3.8 knows one kind of watch per path and session: a one-shot watch set at the path of a persistent
- * one would replace it (ZOOKEEPER-4466). So where a persistent watch is, one-shot watches are not asked for but served
- * from its events, and so are two kinds of persistent watches at one path.
+ * ZooKeeper 3.8 has one watch mode per path and session, so a one-shot watch would replace a persistent watch at the
+ * same path (ZOOKEEPER-4466). Therefore a persistent watch at the server also serves the one-shot watches and the
+ * watches of another mode at its path.
  */
 
 import type { PersistentWatch, WatchEvent, WatchKind, WatchListener } from '../api.js';
@@ -14,40 +14,40 @@ import { parentPath } from './paths.js';
 
 export type OneShotListener = (event: WatchEvent) => void;
 
-/** What a one-shot watch waits for: `data` and `child` of a znode that is there, `exist` of one that is not. */
+/** Kind of a one-shot watch: `data` and `child` for an existing znode, `exist` for a missing one. */
 export type OneShotKind = 'data' | 'exist' | 'child';
 
-/** How the registry asks the server. Answers come back through `wasSet` and `refused`. */
+/** Access of the registry to the server, which answers through `wasSet` and `refused`. */
 export interface WatchPort {
   addWatch(path: string, mode: PersistentWatch['mode'], registration: Registration): void;
   removeWatches(path: string): void;
-  /** Sets one that is told once, without reading anything. */
+  /** Sets a one-shot watch without a read. */
   setOneShot(kind: OneShotKind, path: string): void;
   warn(error: ZooKeeperError): void;
 }
 
-/** A listener with its watch. */
+/** A persistent watch and its listener. */
 export interface Registration {
   readonly watch: PersistentWatch;
   readonly listener: WatchListener;
   open: boolean;
 }
 
-/** What is set at the server for one path. */
+/** The persistent watch at the server for one path. */
 interface Entry {
   mode: PersistentWatch['mode'];
   readonly registrations: Set<Registration>;
-  /** Reads that rely on it instead of a one-shot watch of their own. */
+  /** Number of pending reads that rely on it instead of setting a one-shot watch. */
   pins: number;
-  /** It is not set: the server refused it. */
+  /** True if the server refused it. */
   refused: boolean;
 }
 
-/** A read that leaves a one-shot watch, on its way. */
+/** A pending read that sets a one-shot watch. */
 export interface WatchingRead {
-  /** Whether the server must be asked for a watch; otherwise a persistent one serves. */
+  /** True if the request must set the watch at the server; otherwise a persistent watch serves it. */
   readonly askServer: boolean;
-  /** It was answered, and leaves the watch: or not (undefined), because it failed. Call it once. */
+  /** Ends the read, with the kind of the watch, or undefined if the read failed. Call it once. */
   done(kind: OneShotKind | undefined): void;
 }
 
@@ -57,7 +57,7 @@ const KINDS_OF: Readonly<Record<WatchKind, readonly OneShotKind[]>> = {
   any: ['data', 'exist', 'child'],
 };
 
-/** Servers limit the length of a request; so does ours when watches are set again. */
+/** Limit of the paths in one `setWatches` request, bytes. Servers limit the size of a request. */
 const BATCH_BYTES = 128 * 1024;
 
 export class WatchRegistry {
@@ -67,13 +67,13 @@ export class WatchRegistry {
     child: new Map(),
   };
   private readonly entries = new Map<string, Entry>();
-  /** Reads on their way that ask the server for a watch, by path. */
+  /** Number of pending reads that set a watch at the server, by path. */
   private readonly asking = new Map<string, number>();
   private connected = false;
 
   constructor(private readonly port: WatchPort) {}
 
-  /** A read begins that will leave a one-shot watch of `listener`. */
+  /** Starts a read that sets a one-shot watch for `listener`. */
   watchingRead(path: string, listener: OneShotListener): WatchingRead {
     const entry = this.entries.get(path);
     if (entry === undefined) {
@@ -81,7 +81,7 @@ export class WatchRegistry {
       return {
         askServer: true,
         done: (kind) => {
-          this.noLongerAsking(path);
+          this.endAsking(path);
           if (kind !== undefined) this.addOneShot(kind, path, listener);
         },
       };
@@ -101,8 +101,8 @@ export class WatchRegistry {
   }
 
   /**
-   * Removes listeners that wait to be told once, and tells them so. What must be removed at the server then; undefined
-   * if nothing. `none`: there was no such listener.
+   * Removes one-shot listeners and sends them `watch-removed`. Returns the kind of watch to remove at the server,
+   * undefined if it must stay, or `none` if there was no such listener.
    */
   removeOneShots(path: string, kind: WatchKind, listener: OneShotListener | undefined): WatchKind | 'none' | undefined {
     const removed = new Set<OneShotListener>();
@@ -121,7 +121,7 @@ export class WatchRegistry {
     for (const one of removed) callListener(one, { type: 'watch-removed', path });
     const shared = !this.connected || this.entries.has(path) || this.asking.has(path);
     this.removeIfUnused(path);
-    // What others rely on, or are about to, stays at the server: an event without a listener harms nobody.
+    // Other listeners or pending reads rely on the watch at the server, and an event without a listener is harmless.
     if (shared) return undefined;
     for (const one of [...emptied]) if (this.waitsFor(one, path)) emptied.delete(one);
     if (emptied.size === 2) return 'any';
@@ -142,14 +142,14 @@ export class WatchRegistry {
     return watch;
   }
 
-  /** The server confirmed that these are set: from now on their events flow. */
+  /** Notifies the listeners that the server has set their watches. */
   wasSet(registrations: readonly Registration[]): void {
     for (const { open, listener } of registrations) {
       if (open && listener.onReset !== undefined) callListener(() => listener.onReset?.());
     }
   }
 
-  /** The server does not set these: they are closed, and their owners told. */
+  /** Closes watches that the server refused, and notifies their listeners. */
   refused(registrations: readonly Registration[], error: ZooKeeperError): void {
     for (const registration of registrations) {
       if (!registration.open) continue;
@@ -167,12 +167,12 @@ export class WatchRegistry {
     }
   }
 
-  /** The connection is gone: until `batches` are sent over the next one, nothing is asked of the server. */
+  /** Handles the loss of the connection. Sends nothing to the server until `connect`. */
   disconnected(): void {
     this.connected = false;
   }
 
-  /** There is a connection again. What must be set on it, in portions that fit into a request each. */
+  /** Handles a new connection. Returns the watches to set on it, in batches that fit into one request each. */
   connect(): { readonly paths: WatchPaths; readonly registrations: readonly Registration[] }[] {
     this.connected = true;
     const batches: Batch[] = [];
@@ -187,8 +187,8 @@ export class WatchRegistry {
       batch?.paths[kind].push(path);
       if (registrations !== undefined) batch?.registrations.push(...registrations);
     };
-    // Those that are told once come first, also where a persistent one takes their place at once: setting them makes
-    // the server tell of what was missed.
+    // One-shot watches come first, even if a persistent one replaces them at once, because setting them makes the
+    // server send missed events.
     for (const kind of ['data', 'exist', 'child'] as const) {
       for (const path of this.oneShots[kind].keys()) add(kind, path);
     }
@@ -198,7 +198,7 @@ export class WatchRegistry {
     return batches;
   }
 
-  /** Tells every one-shot listener that its watch is gone, and forgets it. */
+  /** Removes all one-shot listeners and sends them `watch-removed`. */
   dropOneShots(): void {
     for (const kind of ['data', 'exist', 'child'] as const) {
       const all = [...this.oneShots[kind]];
@@ -210,7 +210,7 @@ export class WatchRegistry {
     for (const path of [...this.entries.keys()]) this.removeIfUnused(path);
   }
 
-  /** Hands an event to everybody whom it concerns. */
+  /** Passes an event to the listeners concerned. */
   dispatch(event: WatchEvent): void {
     const { type, path } = event;
     switch (type) {
@@ -230,14 +230,14 @@ export class WatchRegistry {
       case 'watch-removed':
         return;
     }
-    this.tellPersistent(event);
-    // A recursive watch is not told of changed lists of children, but of the children themselves.
+    this.notifyPersistent(event);
+    // A recursive watch gets no events of child lists, only of the children themselves.
     if (type !== 'created' && type !== 'deleted') return;
     const parent = parentPath(path);
     if (parent === undefined || this.entries.get(parent)?.mode !== 'persistent-recursive') return;
     const ofParent: WatchEvent = { type: 'children', path: parent };
     this.fire('child', ofParent);
-    this.tellPersistent(ofParent);
+    this.notifyPersistent(ofParent);
   }
 
   private addOneShot(kind: OneShotKind, path: string, listener: OneShotListener): void {
@@ -246,7 +246,7 @@ export class WatchRegistry {
     else listeners.add(listener);
   }
 
-  private noLongerAsking(path: string): void {
+  private endAsking(path: string): void {
     const left = (this.asking.get(path) ?? 1) - 1;
     if (left === 0) this.asking.delete(path);
     else this.asking.set(path, left);
@@ -256,7 +256,7 @@ export class WatchRegistry {
     return KINDS_OF[kind].some((one) => this.oneShots[one].has(path));
   }
 
-  private tellPersistent(event: WatchEvent): void {
+  private notifyPersistent(event: WatchEvent): void {
     if (this.entries.size === 0) return;
     const { type } = event;
     for (let at: string | undefined = event.path; at !== undefined; at = parentPath(at)) {
@@ -265,7 +265,7 @@ export class WatchRegistry {
       for (const registration of [...entry.registrations]) {
         const { mode } = registration.watch;
         const concerned = mode === 'persistent' ? at === event.path : type !== 'children';
-        if (concerned && registration.open) callListener((told) => registration.listener.onEvent(told), event);
+        if (concerned && registration.open) callListener((each) => registration.listener.onEvent(each), event);
       }
     }
   }

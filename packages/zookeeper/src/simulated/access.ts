@@ -1,5 +1,5 @@
 /**
- * Who may do what: authentication and access control lists as in ZooKeeper 3.8 (`PrepRequestProcessor.fixupACL`,
+ * Authentication and access control lists as in ZooKeeper 3.8 (`PrepRequestProcessor.fixupACL`,
  * `ZooKeeperServer.checkACL`, `DigestAuthenticationProvider`), with the schemes world, auth, digest and ip.
  */
 
@@ -8,16 +8,16 @@ import { BlockList, isIP } from 'node:net';
 import { OPEN_ACL, Permission, type Acl } from '../api.js';
 import { Refusal, RefusedError } from './messages.js';
 
-/** Somebody whom a client has shown to be, as access control lists name them. */
+/** An authenticated identity of a client, as access control lists name it. */
 export interface Identity {
   readonly scheme: string;
   readonly id: string;
 }
 
-/** What every client of the simulation is before it shows anything. */
+/** The identity of every simulated client before it authenticates. */
 export const LOCAL_IDENTITY: Identity = { scheme: 'ip', id: '127.0.0.1' };
 
-/** Whom credentials show; undefined: they are not taken. */
+/** Returns the identity of credentials, or undefined if they are refused. */
 export function authenticate(scheme: string, auth: Uint8Array): Identity | undefined {
   if (scheme === 'ip') return LOCAL_IDENTITY;
   if (scheme !== 'digest') return undefined;
@@ -25,30 +25,29 @@ export function authenticate(scheme: string, auth: Uint8Array): Identity | undef
   return { scheme, id: `${user}:${createHash('sha1').update(auth).digest('base64')}` };
 }
 
-/** Whether one of the entries allows one of the permissions. */
+/** Returns true if one of the entries allows one of the permissions. */
 export function allows(acl: readonly Acl[], anyOf: number, identities: readonly Identity[]): boolean {
-  // Nearly all are: simulations ask this for every request and event.
+  // The common case: simulations check every request and event.
   if (acl === OPEN_ACL) return true;
   return acl.some(
     (entry) =>
-      (entry.permissions & anyOf) !== 0 &&
-      (isEverybody(entry) || identities.some((identity) => isMeant(entry, identity))),
+      (entry.permissions & anyOf) !== 0 && (isAnyone(entry) || identities.some((identity) => matches(entry, identity))),
   );
 }
 
-/** The list as it is stored: `auth` stands for whom the client has shown to be. Throws `RefusedError`. */
+/** Returns the list to store, with `auth` replaced by the client's identities. Throws `RefusedError`. */
 export function storedAcl(acl: readonly Acl[], identities: readonly Identity[]): readonly Acl[] {
   if (acl.length === 1 && isOpen(acl[0])) return OPEN_ACL;
   const stored = acl.flatMap((entry) => {
     if (entry.scheme === 'auth') return ownEntries(entry, identities);
-    if (isEverybody(entry) || isValid(entry)) return [entry];
+    if (isAnyone(entry) || isValid(entry)) return [entry];
     throw new RefusedError(Refusal.invalidAcl);
   });
   if (stored.length === 0) throw new RefusedError(Refusal.invalidAcl);
   return stored.filter((entry, index) => stored.findIndex((other) => isSame(entry, other)) === index);
 }
 
-/** The list as it is shown to somebody who may not change it. */
+/** Returns the list for a client without the admin permission: digests are masked. */
 export function maskedAcl(acl: readonly Acl[]): readonly Acl[] {
   return acl.map((entry) => (entry.scheme === 'digest' ? { ...entry, id: `${userOf(entry.id)}:x` } : entry));
 }
@@ -59,7 +58,7 @@ function ownEntries({ permissions }: Acl, identities: readonly Identity[]): Acl[
   return own.map(({ scheme, id }) => ({ permissions, scheme, id }));
 }
 
-function isEverybody({ scheme, id }: Acl): boolean {
+function isAnyone({ scheme, id }: Acl): boolean {
   return scheme === 'world' && id === 'anyone';
 }
 
@@ -71,7 +70,7 @@ function isSame(one: Acl, other: Acl): boolean {
   return one.permissions === other.permissions && one.scheme === other.scheme && one.id === other.id;
 }
 
-function isMeant(entry: Acl, { scheme, id }: Identity): boolean {
+function matches(entry: Acl, { scheme, id }: Identity): boolean {
   if (scheme !== entry.scheme) return false;
   return scheme === 'ip' ? rangeOf(entry.id)?.check(id) === true : id === entry.id;
 }
@@ -81,7 +80,7 @@ function isValid({ scheme, id }: Acl): boolean {
   return scheme === 'ip' && rangeOf(id) !== undefined;
 }
 
-/** The addresses that `address` or `address/bits` stands for; undefined when it makes no sense. */
+/** Returns the addresses of `address` or `address/bits`, or undefined if the text is malformed. */
 function rangeOf(text: string): BlockList | undefined {
   const [address = '', bits] = text.split('/');
   const family = isIP(address);

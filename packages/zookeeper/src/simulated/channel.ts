@@ -1,4 +1,4 @@
-/** One direction of a simulated connection: ordered, and as slow or stuck as it is told to be. */
+/** One direction of a simulated connection: ordered, with configurable delays and stalls. */
 
 import type { Clock } from '../clock.js';
 import { Fifo } from '../client/fifo.js';
@@ -14,7 +14,7 @@ export class Channel<T> {
     this.deliverDue();
   };
 
-  /** `delayMs` is asked for each message; one never arrives before those that were pushed earlier. */
+  /** `delayMs` is called for each message. Messages arrive in the order of `push`. */
   constructor(
     private readonly clock: Clock,
     private readonly delayMs: () => number,
@@ -28,13 +28,13 @@ export class Channel<T> {
     this.schedule();
   }
 
-  /** While held, nothing arrives; what is under way does afterwards. */
+  /** Stalls or resumes delivery. Stalled messages arrive after the resumption. */
   hold(held: boolean): void {
     this.held = held;
     if (!held) this.schedule();
   }
 
-  /** Drops what is under way. */
+  /** Drops all messages in transit. */
   close(): void {
     this.closed = true;
     this.queue.takeAll();

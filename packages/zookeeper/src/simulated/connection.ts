@@ -1,4 +1,4 @@
-/** A simulated connection: to the client it is the wire, to the server the place where answers and events go. */
+/** A simulated connection between a client and the simulated server. */
 
 import type { WatchEvent } from '../api.js';
 import type { ConnectionHandler, Wire } from '../client/connection.js';
@@ -10,37 +10,37 @@ import { Channel } from './channel.js';
 import type { EventSink } from './watch-table.js';
 import { eventMessage } from './wire.js';
 
-/** The end that the server holds. */
+/** The server's end of a connection. */
 export interface ServerEnd {
-  /** One message; the bytes are valid only during the call. Throws when it cannot be understood. */
+  /** Handles one message, whose bytes are valid only during the call. Throws if it is malformed. */
   onFrame(connection: SimulatedConnection, buffer: Buffer, start: number, end: number): void;
-  /** It is over; nothing is called any more. */
+  /** The connection ended. The last call. */
   onDown(connection: SimulatedConnection): void;
 }
 
-/** Milliseconds that a message takes, asked for each. */
+/** Transit times in milliseconds, called for each message. */
 export interface Delays {
   up(): number;
   down(): number;
 }
 
 const MAX_REQUEST_BYTES = 16 * 1024 * 1024;
-/** Goes before the server's first message. */
+/** Precedes the server's first message. */
 const OPENED = Buffer.alloc(0);
-/** Comes behind its last. */
+/** Follows the server's last message. */
 const CLOSED = Buffer.alloc(0);
 
 export class SimulatedConnection implements Wire, EventSink {
   bytesSent = 0;
   bytesReceived = 0;
-  /** Of the session that was made or resumed on it; the server's business. */
+  /** Id of the session that was created or resumed on it. Set by the server. */
   sessionId: bigint | undefined;
-  /** As what its client is known; the server's business. */
+  /** Identities of the client. Set by the server. */
   identities: readonly Identity[] = [LOCAL_IDENTITY];
   private readonly up: Channel<Buffer>;
   private readonly down: Channel<Buffer>;
   private held = false;
-  private serverGone = false;
+  private closedByServer = false;
   private over = false;
 
   constructor(
@@ -50,7 +50,7 @@ export class SimulatedConnection implements Wire, EventSink {
     private readonly client: ConnectionHandler,
   ) {
     const decoder = new FrameDecoder(MAX_REQUEST_BYTES, (buffer, start, end) => {
-      if (!this.over && !this.serverGone) server.onFrame(this, buffer, start, end);
+      if (!this.over && !this.closedByServer) server.onFrame(this, buffer, start, end);
     });
     this.up = new Channel(
       clock,
@@ -65,33 +65,33 @@ export class SimulatedConnection implements Wire, EventSink {
     this.down.push(OPENED);
   }
 
-  /** By the client. */
+  /** Called by the client. */
   send(bytes: Buffer): void {
     if (this.over) return;
     this.bytesSent += bytes.length;
     this.up.push(bytes);
   }
 
-  /** By the client, which is not told. */
+  /** Called by the client; does not call `onEnd`. */
   destroy(): void {
     if (this.over) return;
     this.finish();
   }
 
-  /** By the server. */
+  /** Called by the server. */
   reply(message: Buffer): void {
     this.down.push(message);
   }
 
-  /** By the server. */
+  /** Called by the server. */
   sendEvent(event: WatchEvent): void {
     this.down.push(eventMessage(event));
   }
 
-  /** Holds both directions up, or lets them go on, as a cut that nobody has noticed yet. */
+  /** Stalls or resumes both directions, like a network partition that neither side has detected. */
   hold(held: boolean): void {
     this.held = held;
-    if (!held && this.serverGone) {
+    if (!held && this.closedByServer) {
       this.cut('the server closed the connection');
       return;
     }
@@ -99,24 +99,24 @@ export class SimulatedConnection implements Wire, EventSink {
     this.down.hold(held);
   }
 
-  /** The server is done with it; the client learns that as soon as anything reaches it. */
+  /** Closes the connection at the server. The client notices once the connection is not stalled. */
   closeByServer(reason: string): void {
     if (!this.held) {
       this.cut(reason);
       return;
     }
-    this.serverGone = true;
+    this.closedByServer = true;
     this.server.onDown(this);
   }
 
-  /** As `closeByServer`, but what was answered still arrives. */
+  /** Closes the connection at the server after the pending answers. */
   closeAfterReplies(): void {
-    this.serverGone = true;
+    this.closedByServer = true;
     this.server.onDown(this);
     this.down.push(CLOSED);
   }
 
-  /** Breaks it: what is under way is lost, both ends are told. Idempotent. */
+  /** Breaks the connection: messages in transit are lost, and both ends are notified. Idempotent. */
   cut(reason: string): void {
     if (this.over) return;
     this.finish();
@@ -151,6 +151,6 @@ export class SimulatedConnection implements Wire, EventSink {
     this.over = true;
     this.up.close();
     this.down.close();
-    if (!this.serverGone) this.server.onDown(this);
+    if (!this.closedByServer) this.server.onDown(this);
   }
 }

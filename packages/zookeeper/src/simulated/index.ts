@@ -1,4 +1,4 @@
-/** A ZooKeeper server in memory, for tests and simulations: the same client interface, on a clock and with faults of the caller's choice. */
+/** A ZooKeeper server in memory, with injected faults and a virtual clock, for tests and simulations. */
 export {
   SimulatedZooKeeperServer,
   type ServerSnapshot,

@@ -1,8 +1,8 @@
-/** What the simulated server is asked and what it answers, without the bytes. */
+/** Requests and answers of the simulated server, decoded. */
 
 import type { Acl, CreateMode, Identity, ReadOp, Stat, TransactionOp, WatchKind } from '../api.js';
 
-/** A request; paths are the server's. `version` -1 = any. */
+/** A request. Paths include the chroot. A `version` of -1 matches any. */
 export type Request =
   | {
       readonly type: 'create';
@@ -28,12 +28,12 @@ export type Request =
   | { readonly type: 'countDescendants'; readonly path: string }
   | { readonly type: 'ping' | 'whoAmI' | 'close' };
 
-/** Operations that a transaction may hold. */
+/** An operation of a transaction. */
 export type WriteRequest = Extract<Request, { type: TransactionOp['type'] }>;
 
-/** What a client watched before it lost its connection (`SetWatches2`). */
+/** The watches of a client that reconnects (`SetWatches2`). */
 export interface WatchesToRestore {
-  /** The newest transaction that the client knows of. */
+  /** The newest transaction that the client has seen. */
   readonly sinceZxid: bigint;
   readonly data: readonly string[];
   readonly exist: readonly string[];
@@ -42,7 +42,7 @@ export interface WatchesToRestore {
   readonly recursive: readonly string[];
 }
 
-/** Result of one write; `create` has a path and a stat, `set` a stat. */
+/** Result of one write. `create` and `set` have a stat. */
 export interface WriteResult {
   readonly path: string;
   readonly stat: Stat | undefined;
@@ -64,7 +64,7 @@ export type AnswerValue =
   /** The transaction failed with `serverCode` at `index` of `count` operations. */
   | { readonly type: 'multi-failed'; readonly count: number; readonly index: number; readonly serverCode: number };
 
-/** Result of one read of a transaction of reads. */
+/** Result of one read of a read transaction. */
 export type ReadAnswer =
   | Extract<AnswerValue, { readonly type: 'data' | 'children' }>
   | { readonly type: 'refused'; readonly serverCode: number };
@@ -73,13 +73,13 @@ export type ReadAnswer =
 export interface Change {
   readonly type: 'created' | 'deleted' | 'changed';
   readonly path: string;
-  /** Of the znode, or of the one that was deleted: who may hear of it. */
+  /** Access control list of the changed or deleted znode: decides who receives the event. */
   readonly acl: readonly Acl[];
-  /** Of its parent: who may hear that the list of children changed. */
+  /** Access control list of its parent: decides who receives the event of the child list. */
   readonly parentAcl: readonly Acl[];
 }
 
-/** Codes of `KeeperException.Code` that the simulation answers with. */
+/** Codes of `KeeperException.Code` in answers of the simulation. */
 export const Refusal = {
   unimplemented: -6,
   badArguments: -8,
@@ -95,7 +95,7 @@ export const Refusal = {
   noWatcher: -121,
 } as const;
 
-/** The server refuses a request, which took no effect. */
+/** The server refused a request, which had no effect. */
 export class RefusedError extends Error {
   constructor(readonly serverCode: number) {
     super(`refused with code ${serverCode}`);
@@ -103,7 +103,7 @@ export class RefusedError extends Error {
   }
 }
 
-/** Whether a request can change data, so that the loss of its answer leaves its outcome unknown. */
+/** Returns true if a request can change data, so that a lost answer leaves its outcome unknown. */
 export function isWrite(request: Request): boolean {
   switch (request.type) {
     case 'create':

@@ -1,7 +1,6 @@
 /**
- * A ZooKeeper server in memory, on a clock of the caller's, for simulations and tests. It keeps the rules of a real
- * server (3.8) for znodes, sessions and watches, and goes wrong on request as real ones do. Its clients are the real
- * client; only what lies between is simulated.
+ * A ZooKeeper server in memory, for simulations and tests. It follows the rules of ZooKeeper 3.8 for znodes, sessions
+ * and watches, and injects faults on request. Its clients are the real client over simulated connections.
  */
 
 import type { ZooKeeper } from '../api.js';
@@ -16,21 +15,21 @@ import { SimulatedConnection, type Delays, type ServerEnd } from './connection.j
 import { isWrite, Refusal, RefusedError, type AnswerValue, type Request } from './messages.js';
 import { ZnodeService, type CommitListener, type DataSnapshot } from './service.js';
 import { SessionTable, type ServerSession, type SessionRecord } from './session-table.js';
-import { answerMessage, connectResponse, readHello, readRequest, refusalMessage } from './wire.js';
+import { answerMessage, connectResponse, readConnectRequest, readRequest, refusalMessage } from './wire.js';
 import type { DumpedZnode } from './znode-tree.js';
 
 export interface SimulatedServerOptions {
   readonly clock: Clock;
-  /** Milliseconds that a message takes in one direction, asked for each if a function. Default 0. */
+  /** Transit time of a message, milliseconds; a function is called for each message. Default 0. */
   readonly latencyMs?: number | (() => number);
-  /** Sessions end at full ticks, as in a real server. Default 2000. */
+  /** Tick, milliseconds. Sessions expire at full ticks, as in a real server. Default 2000. */
   readonly tickMs?: number;
-  /** Limits of what clients may propose. Default: 2 and 20 ticks. */
+  /** Limits of the session timeout. Default: 2 and 20 ticks. */
   readonly minSessionTimeoutMs?: number;
   readonly maxSessionTimeoutMs?: number;
-  /** Whether TTL znodes are enabled (`zookeeper.extendedTypesEnabled`). Default: no. */
+  /** Enables TTL znodes (`zookeeper.extendedTypesEnabled`). Default false. */
   readonly ttlNodes?: boolean;
-  /** How often empty containers and overdue TTL znodes are looked for. Default 60000. */
+  /** Interval of the clean-up of empty containers and overdue TTL znodes, milliseconds. Default 60000. */
   readonly containerCheckMs?: number;
 }
 
@@ -39,20 +38,20 @@ export interface SimulatedClientOptions extends Pick<
   ClientOptions,
   'readOnly' | 'maxPacketBytes' | 'maxPendingCalls' | 'maxPendingBytes'
 > {
-  /** Must exist before anything is created below it. */
+  /** Must exist before a znode is created below it. */
   readonly chroot?: string;
   readonly sessionTimeoutMs?: number;
   readonly operationTimeoutMs?: number;
   readonly reconnectDelayMs?: readonly [number, number];
-  /** The schemes `digest` and `ip` are known. */
+  /** Credentials of the schemes `digest` and `ip`. */
   readonly auth?: readonly { readonly scheme: string; readonly auth: string | Uint8Array }[];
-  /** Of the client's process; see `PausableClock`. Default: the server's. */
+  /** Clock of the client's process; see `PausableClock`. Default: the server's clock. */
   readonly clock?: Clock;
-  /** Default: always in the middle. */
+  /** Default: always 0.5. */
   readonly random?: { next(): number };
 }
 
-/** A state that `restore` can bring back. */
+/** A state for `restore`. */
 export interface ServerSnapshot extends DataSnapshot {
   readonly sessions: readonly Pick<SessionRecord, 'id' | 'password' | 'timeoutMs'>[];
 }
@@ -62,16 +61,16 @@ interface PlannedLoss {
   readonly matches: (request: Request) => boolean;
 }
 
-/** What lies between one client and the server. */
+/** The network between one client and the server. */
 interface Path {
-  /** Usually one; more while the client closes an old session, or looks for a server that takes writes. */
+  /** Usually one; more while the client closes an expired session or searches for a read-write server. */
   readonly connections: Set<SimulatedConnection>;
   partition: 'cut' | 'silent' | undefined;
   lagMs: number;
   loss: PlannedLoss | undefined;
 }
 
-/** The client parses this, and then asks us for the connection. */
+/** A placeholder: the simulated wire ignores the address. */
 const ADDRESS = '127.0.0.1';
 
 export class SimulatedZooKeeperServer {
@@ -98,7 +97,7 @@ export class SimulatedZooKeeperServer {
     this.sessions = new SessionTable(clock, limits, (session) => this.sessionEnded(session));
   }
 
-  /** A new client; it connects in the background. */
+  /** Creates a client, which connects in the background. */
   connect(options: SimulatedClientOptions = {}): ZooKeeper {
     const path: Path = { connections: new Set(), partition: undefined, lagMs: 0, loss: undefined };
     const openWire: OpenWire = (_endpoint, _tls, _maxFrameBytes, handler) => this.open(path, handler);
@@ -112,14 +111,14 @@ export class SimulatedZooKeeperServer {
     return client;
   }
 
-  // ---- What checkers look at
+  // ---- State, for checkers
 
-  /** Every znode by path, sorted. */
+  /** Returns every znode by path, sorted. */
   dump(): ReadonlyMap<string, DumpedZnode> {
     return this.service.dump();
   }
 
-  /** The newest transaction. */
+  /** Id of the newest transaction. */
   get lastZxid(): bigint {
     return this.service.lastZxid;
   }
@@ -128,21 +127,21 @@ export class SimulatedZooKeeperServer {
     return this.sessions.list();
   }
 
-  /** Tells of every transaction that changed something, right after it was applied. Returns how to stop listening. */
+  /** Calls `listener` after every transaction with a change. Returns a function that removes it. */
   onCommit(listener: CommitListener): () => void {
     return this.service.onCommit(listener);
   }
 
-  // ---- What goes wrong, on request
+  // ---- Faults
 
-  /** Cuts the client's connection; it reconnects by itself. */
+  /** Cuts the client's connection. The client reconnects. */
   disconnect(client: ZooKeeper): void {
     for (const connection of [...this.pathOf(client).connections]) connection.cut('the connection was cut');
   }
 
   /**
-   * Nothing passes between the client and the server until `heal`. With `cut` the client is told of it at once, and
-   * further attempts to connect fail at once; with `silent` messages are held up and it has to notice by itself.
+   * Blocks all messages between the client and the server until `heal`. With `cut`, connections and connection attempts
+   * fail at once. With `silent`, messages are delayed and the client must detect the partition.
    */
   partition(client: ZooKeeper, how: 'cut' | 'silent' = 'cut'): void {
     const path = this.pathOf(client);
@@ -153,33 +152,33 @@ export class SimulatedZooKeeperServer {
     }
   }
 
-  /** Ends a partition. What was held up arrives, unless one side has given the connection up. */
+  /** Ends a partition. Delayed messages arrive, unless one side has closed the connection. */
   heal(client: ZooKeeper): void {
     const path = this.pathOf(client);
     path.partition = undefined;
     for (const connection of [...path.connections]) connection.hold(false);
   }
 
-  /** Expires the client's session now, as its server does when it hears nothing. */
+  /** Expires the client's session now, as a server does after the timeout. */
   expireSession(client: ZooKeeper): void {
     const { session } = client;
     if (session !== undefined) this.sessions.end(session.id);
   }
 
   /**
-   * The next write of the client that `matches` is lost together with its connection: before it was applied, or after,
-   * so that only its answer is. The client cannot tell which.
+   * Cuts the connection at the client's next write that `matches`, before or after the write is applied. The client
+   * cannot distinguish the two.
    */
   loseNextWrite(client: ZooKeeper, when: PlannedLoss['when'], matches: PlannedLoss['matches'] = () => true): void {
     this.pathOf(client).loss = { when, matches };
   }
 
-  /** Whatever the server sends to the client arrives this much later than the latency says. */
+  /** Delays messages to the client by `ms` in addition to the latency. */
   setLag(client: ZooKeeper, ms: number): void {
     this.pathOf(client).lagMs = ms;
   }
 
-  /** Takes the server down. No session ends while it is. */
+  /** Stops the server. No session expires while it is stopped. */
   stop(): void {
     this.running = false;
     this.service.stop();
@@ -187,18 +186,18 @@ export class SimulatedZooKeeperServer {
     for (const connection of [...this.connections.keys()]) connection.cut('the server went down');
   }
 
-  /** Brings it back; all sessions have their full timeout from now on. */
+  /** Starts the server again, with the full timeout for all sessions. */
   start(): void {
     if (this.running) return;
     this.running = true;
     this.service.start();
-    // Nobody can end a session alone.
+    // A server without a quorum expires no sessions.
     if (!this.readOnly) this.sessions.start();
   }
 
   /**
-   * From now on it only serves reads, to clients that allow it (`readOnly`), as a server that lost the others of its
-   * ensemble; or it takes writes again. Every connection is cut. Sessions that can write do not end meanwhile.
+   * Switches to read-only mode, as a server that has lost its quorum, or back. Cuts every connection. A read-only
+   * server accepts clients with the option `readOnly`, and expires no read-write session.
    */
   setReadOnly(readOnly: boolean): void {
     if (readOnly === this.readOnly) return;
@@ -217,7 +216,7 @@ export class SimulatedZooKeeperServer {
     return { ...this.service.snapshot(), sessions: this.sessions.snapshot() };
   }
 
-  /** Brings an older state back, as from a backup, with a restart. */
+  /** Restores an older state, as from a backup, and restarts the server. */
   restore(snapshot: ServerSnapshot): void {
     this.stop();
     this.service.restore(snapshot);
@@ -230,7 +229,7 @@ export class SimulatedZooKeeperServer {
   private pathOf(client: ZooKeeper): Path {
     const path = this.paths.get(client);
     if (path !== undefined) return path;
-    throw new InvalidArgumentError('invalid-argument', 'this client was not made by this simulated server');
+    throw new InvalidArgumentError('invalid-argument', 'the client does not belong to this simulated server');
   }
 
   private open(path: Path, handler: ConnectionHandler): Wire {
@@ -247,7 +246,7 @@ export class SimulatedZooKeeperServer {
     onFrame: (connection, buffer, start, end) => {
       const reader = this.reader.reset(buffer, start, end);
       if (connection.sessionId === undefined) {
-        this.greet(connection, reader);
+        this.openSession(connection, reader);
       } else {
         const { xid, request } = readRequest(reader);
         this.serve(connection, connection.sessionId, xid, request);
@@ -261,19 +260,19 @@ export class SimulatedZooKeeperServer {
     },
   };
 
-  private greet(connection: SimulatedConnection, reader: JuteReader): void {
-    const hello = readHello(reader);
-    if (hello.lastZxid > this.service.lastZxid) {
+  private openSession(connection: SimulatedConnection, reader: JuteReader): void {
+    const request = readConnectRequest(reader);
+    if (request.lastZxid > this.service.lastZxid) {
       connection.closeByServer('the client has seen newer transactions than this server');
       return;
     }
     const { readOnly } = this;
-    if (readOnly && !hello.readOnly) {
+    if (readOnly && !request.readOnly) {
       connection.closeByServer('it only serves reads at present');
       return;
     }
-    if (hello.sessionId === 0n && !readOnly) this.service.countTransaction();
-    const session = this.sessions.open(hello, connection, readOnly);
+    if (request.sessionId === 0n && !readOnly) this.service.countTransaction();
+    const session = this.sessions.open(request, connection, readOnly);
     connection.reply(
       connectResponse(
         session === undefined
@@ -293,7 +292,7 @@ export class SimulatedZooKeeperServer {
       connection.cut('the connection was cut');
       return;
     }
-    if (request.type === 'auth' && !this.admit(connection, request)) {
+    if (request.type === 'auth' && !this.authenticateClient(connection, request)) {
       connection.reply(refusalMessage(xid, this.service.lastZxid, Refusal.authFailed));
       connection.closeAfterReplies();
       return;
@@ -301,10 +300,10 @@ export class SimulatedZooKeeperServer {
     const answer = this.answerTo(connection, sessionId, xid, request);
     if (loss === 'after-applied') connection.cut('the connection was cut');
     else connection.reply(answer);
-    if (request.type === 'close') this.sessions.farewell(sessionId);
+    if (request.type === 'close') this.sessions.close(sessionId);
   }
 
-  private admit(connection: SimulatedConnection, request: Extract<Request, { type: 'auth' }>): boolean {
+  private authenticateClient(connection: SimulatedConnection, request: Extract<Request, { type: 'auth' }>): boolean {
     const identity = authenticate(request.scheme, request.auth);
     if (identity === undefined) return false;
     connection.identities = [...connection.identities, identity];
@@ -339,7 +338,7 @@ export class SimulatedZooKeeperServer {
 
 const NO_PASSWORD = Buffer.alloc(16);
 
-/** Leads nowhere: nothing is heard of it, or, with a handler, soon that nobody listens at the other end. */
+/** A connection that never opens: it stays silent or, with a handler, is refused. */
 class DeadWire implements Wire {
   readonly bytesSent = 0;
   readonly bytesReceived = 0;

@@ -1,4 +1,4 @@
-/** What the simulated server does with requests: the znodes, the watches, and the numbering of transactions. */
+/** The request processor of the simulated server: znodes, watches, and transaction ids. */
 
 import type { Clock, Timer } from '../clock.js';
 import type { ReadOp } from '../api.js';
@@ -22,12 +22,13 @@ type ReadRequest = Exclude<
 
 export type CommitListener = (changes: readonly Change[], zxid: bigint) => void;
 
-/** Znodes as they were at some time. */
+/** A copy of all znodes. */
 export interface DataSnapshot {
   readonly tree: ZnodeTree;
   readonly zxid: bigint;
 }
 
+/** Default interval of the clean-up of containers and TTL znodes. */
 const CONTAINER_CHECK_MS = 60_000;
 
 export class ZnodeService {
@@ -66,7 +67,7 @@ export class ZnodeService {
     this.zxid = snapshot.zxid;
   }
 
-  /** As a server forgets all watches when it goes down. */
+  /** Stops the clean-up and removes all watches, as a server does when it stops. */
   stop(): void {
     this.cleaner?.cancel();
     this.cleaner = undefined;
@@ -81,7 +82,7 @@ export class ZnodeService {
     this.watches.removeSink(sink);
   }
 
-  /** Creating a session is a transaction. */
+  /** Counts the transaction of a session's creation. */
   countTransaction(): void {
     this.zxid++;
   }
@@ -92,7 +93,7 @@ export class ZnodeService {
     this.committed(changes);
   }
 
-  /** Applies a request of a session; its watches are set for `sink`. Throws `RefusedError`, having changed nothing. */
+  /** Applies a request of a session and sets its watches for `sink`. Throws `RefusedError` and changes nothing. */
   handle(sink: EventSink, sessionId: bigint, identities: readonly Identity[], request: Request): AnswerValue {
     switch (request.type) {
       case 'create':
@@ -157,7 +158,7 @@ export class ZnodeService {
       case 'multiRead':
         return { type: 'reads', results: request.ops.map((op) => this.readOne(op, identities)) };
       case 'whoAmI':
-        return { type: 'identities', identities: identities.map(shown) };
+        return { type: 'identities', identities: identities.map(publicIdentity) };
       case 'ping':
       case 'auth':
       case 'close':
@@ -176,7 +177,7 @@ export class ZnodeService {
     }
   }
 
-  /** As `DataTree.setWatches`: one-shot watches whose change was missed fire at once, the others are set. */
+  /** Sets watches again (`DataTree.setWatches`). One-shot watches that missed a change fire at once. */
   private restoreWatches(sink: EventSink, request: Extract<Request, { type: 'setWatches' }>): void {
     const { sinceZxid } = request;
     for (const path of request.data) {
@@ -200,14 +201,14 @@ export class ZnodeService {
   }
 
   private nextContext(sessionId: bigint, identities: readonly Identity[]): WriteContext {
-    // A transaction that is refused has a number as well.
+    // A refused transaction has an id too.
     this.zxid++;
     return { zxid: this.zxid, now: Math.floor(this.clock.now()), sessionId, identities };
   }
 
   private committed(changes: readonly Change[]): void {
     if (changes.length === 0) return;
-    for (const change of changes) this.watches.tell(change);
+    for (const change of changes) this.watches.notify(change);
     for (const listener of this.commitListeners) listener(changes, this.zxid);
     this.scheduleCleaning();
   }
@@ -238,7 +239,7 @@ function writeAnswer({ path, stat }: WriteResult, type: 'create' | 'delete' | 's
   return type === 'create' ? { type: 'created', path, stat } : { type: 'stat', stat };
 }
 
-/** As the server shows it: without what stands for a password. */
-function shown({ scheme, id }: Identity): { readonly scheme: string; readonly user: string } {
+/** Returns the identity without its digest. */
+function publicIdentity({ scheme, id }: Identity): { readonly scheme: string; readonly user: string } {
   return { scheme, user: scheme === 'digest' ? id.slice(0, id.indexOf(':')) : id };
 }

@@ -1,10 +1,10 @@
-/** The sessions of the simulated server: made, resumed, kept alive by what their clients send, and ended. */
+/** The sessions of the simulated server. */
 
 import type { Clock, Timer } from '../clock.js';
 import type { SimulatedConnection } from './connection.js';
-import type { Hello } from './wire.js';
+import type { ConnectRequest } from './wire.js';
 
-/** One session as a checker sees it. */
+/** A session, for checkers. */
 export interface ServerSession {
   readonly id: bigint;
   readonly timeoutMs: number;
@@ -14,11 +14,11 @@ export interface ServerSession {
 export interface SessionRecord {
   readonly id: bigint;
   readonly password: Buffer;
-  /** It only reads, and is known to nobody but the server that lost touch with the others. */
+  /** True for a session that was created in read-only mode. */
   readonly readOnly: boolean;
   timeoutMs: number;
   connection: SimulatedConnection | undefined;
-  /** Monotonic. */
+  /** Monotonic milliseconds. */
   expiresAt: number;
   timer: Timer | undefined;
 }
@@ -30,7 +30,7 @@ export interface SessionLimits {
 }
 
 const PASSWORD_BYTES = 16;
-/** Real ones have the number of the server in their first byte; positive as most are. */
+/** Real ids have the server's number in their first byte. */
 const FIRST_ID = 0x0100_0000_0000_0000n;
 
 export class SessionTable {
@@ -38,7 +38,7 @@ export class SessionTable {
   private lastId = FIRST_ID;
   private running = true;
 
-  /** `onEnd` is called when a session ended, whatever the reason; it still has its connection, if any. */
+  /** `onEnd` is called when a session was closed or expired. The session still has its connection, if any. */
   constructor(
     private readonly clock: Clock,
     private readonly limits: SessionLimits,
@@ -53,21 +53,22 @@ export class SessionTable {
     }));
   }
 
-  /** Makes a session, or resumes the one that is named. Undefined: that one expired. */
-  open(hello: Hello, connection: SimulatedConnection, readOnly: boolean): SessionRecord | undefined {
-    const session = hello.sessionId === 0n ? this.make(readOnly) : this.sessions.get(hello.sessionId);
-    if (session === undefined || (hello.sessionId !== 0n && !session.password.equals(hello.password))) return undefined;
+  /** Creates a session, or resumes the requested one. Returns undefined if that one has expired. */
+  open(request: ConnectRequest, connection: SimulatedConnection, readOnly: boolean): SessionRecord | undefined {
+    const session = request.sessionId === 0n ? this.make(readOnly) : this.sessions.get(request.sessionId);
+    if (session === undefined || (request.sessionId !== 0n && !session.password.equals(request.password)))
+      return undefined;
     const { connection: before } = session;
     session.connection = connection;
-    session.timeoutMs = Math.min(Math.max(hello.timeoutMs, this.limits.minTimeoutMs), this.limits.maxTimeoutMs);
+    session.timeoutMs = Math.min(Math.max(request.timeoutMs, this.limits.minTimeoutMs), this.limits.maxTimeoutMs);
     connection.sessionId = session.id;
-    // A client that comes back before its old connection was found dead takes the session with it.
+    // The client reconnected before its old connection failed.
     before?.closeByServer('the session moved to another connection');
     this.extend(session);
     return session;
   }
 
-  /** Heard of it. False: there is no such session on this connection. */
+  /** Restarts the timeout of a session. Returns false if the session is not on this connection. */
   touch(id: bigint, connection: SimulatedConnection): boolean {
     const session = this.sessions.get(id);
     if (session === undefined || session.connection !== connection) return false;
@@ -75,7 +76,7 @@ export class SessionTable {
     return true;
   }
 
-  /** The connection is gone; the session may be resumed until it expires. */
+  /** Detaches a closed connection. Its session can be resumed until it expires. */
   disconnected(connection: SimulatedConnection): void {
     const session = connection.sessionId === undefined ? undefined : this.sessions.get(connection.sessionId);
     if (session?.connection === connection) session.connection = undefined;
@@ -89,14 +90,14 @@ export class SessionTable {
     this.onEnd(session);
   }
 
-  /** Ends one on request of its client, which closes the connection once it has the answer. */
-  farewell(id: bigint): void {
+  /** Closes a session for its client. The client closes the connection after the answer. */
+  close(id: bigint): void {
     const session = this.sessions.get(id);
     if (session !== undefined) session.connection = undefined;
     this.end(id);
   }
 
-  /** Those that only read go without a trace. */
+  /** Deletes the read-only sessions, without `onEnd`. */
   forgetReadOnly(): void {
     for (const session of [...this.sessions.values()]) {
       if (!session.readOnly) continue;
@@ -105,13 +106,13 @@ export class SessionTable {
     }
   }
 
-  /** From now on none expires. */
+  /** Stops all expirations. */
   stop(): void {
     this.running = false;
     for (const session of this.sessions.values()) this.unschedule(session);
   }
 
-  /** All have their full timeout again. */
+  /** Resumes expirations, with the full timeout for all sessions. */
   start(): void {
     this.running = true;
     for (const session of this.sessions.values()) this.extend(session);
@@ -122,7 +123,7 @@ export class SessionTable {
     return all.map(({ id, password, timeoutMs }) => ({ id, password, timeoutMs }));
   }
 
-  /** Replaces all sessions; call it while stopped. */
+  /** Replaces all sessions. Call it while stopped. */
   restore(sessions: readonly Pick<SessionRecord, 'id' | 'password' | 'timeoutMs'>[]): void {
     this.sessions.clear();
     for (const { id, password, timeoutMs } of sessions) {
@@ -148,7 +149,7 @@ export class SessionTable {
     return session;
   }
 
-  /** Sessions end at full ticks, never before their timeout (`ExpiryQueue.roundToNextInterval`). */
+  /** Restarts the timeout, rounded up to a full tick (`ExpiryQueue.roundToNextInterval`). */
   private extend(session: SessionRecord): void {
     const { tickMs } = this.limits;
     session.expiresAt = (Math.floor((this.clock.monotonic() + session.timeoutMs) / tickMs) + 1) * tickMs;

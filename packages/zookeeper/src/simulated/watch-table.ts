@@ -1,7 +1,6 @@
 /**
- * The watches of the simulated server. As in ZooKeeper 3.8 (`WatchManager`, `WatcherModeManager`): one table for data
- * and one for children, in which a connection has one mode per path, so that the latest mode that was asked for replaces
- * the one before.
+ * The watches of the simulated server, as in ZooKeeper 3.8 (`WatchManager`, `WatcherModeManager`): one table for data
+ * and one for children. A connection has one mode per path and table; a new mode replaces the old one.
  */
 
 import { Permission, type Acl, type WatchEvent, type WatchKind } from '../api.js';
@@ -9,7 +8,7 @@ import { parentPath } from '../client/paths.js';
 import { allows, type Identity } from './access.js';
 import type { Change } from './messages.js';
 
-/** Whoever gets the events: a connection. */
+/** The receiver of events: a connection. */
 export interface EventSink {
   readonly identities: readonly Identity[];
   sendEvent(event: WatchEvent): void;
@@ -29,7 +28,7 @@ class WatchTable {
     sinks.set(sink, mode);
   }
 
-  /** False: there was none. */
+  /** Returns false if there was no watch. */
   remove(path: string, sink: EventSink): boolean {
     const sinks = this.byPath.get(path);
     const mode = sinks?.get(sink);
@@ -45,28 +44,28 @@ class WatchTable {
   }
 
   /**
-   * Sends the event to each connection at most once, and to none of `except`. Returns whose it was. Those who may not read
-   * the znode are told nothing, but their one-shot watches are used up (ZOOKEEPER-4799).
+   * Sends the event to each watching connection once, but not to those of `except`. Connections without the read
+   * permission get no event, but lose their one-shot watches (ZOOKEEPER-4799). Returns all watching connections.
    */
   trigger(event: WatchEvent, acl: readonly Acl[], except?: ReadonlySet<EventSink>): ReadonlySet<EventSink> {
-    const told = new Set<EventSink>();
+    const watching = new Set<EventSink>();
     for (const [sink, mode] of this.byPath.get(event.path) ?? []) {
       if (mode === 'recursive' && event.type === 'children') continue;
-      told.add(sink);
+      watching.add(sink);
       if (mode === 'once') this.remove(event.path, sink);
     }
-    if (this.recursive > 0 && event.type !== 'children') this.addRecursive(parentPath(event.path), told);
-    for (const sink of told) {
+    if (this.recursive > 0 && event.type !== 'children') this.addRecursive(parentPath(event.path), watching);
+    for (const sink of watching) {
       if (except?.has(sink) !== true && allows(acl, Permission.read, sink.identities)) sink.sendEvent(event);
     }
-    return told;
+    return watching;
   }
 
-  private addRecursive(from: string | undefined, told: Set<EventSink>): void {
+  private addRecursive(from: string | undefined, watching: Set<EventSink>): void {
     for (let path = from; path !== undefined; path = parentPath(path)) {
       const sinks = this.byPath.get(path);
       if (sinks === undefined) continue;
-      for (const [sink, mode] of sinks) if (mode === 'recursive') told.add(sink);
+      for (const [sink, mode] of sinks) if (mode === 'recursive') watching.add(sink);
     }
   }
 }
@@ -83,14 +82,14 @@ export class ServerWatches {
     this.children.add(path, sink, 'once');
   }
 
-  /** A persistent watch is in both tables. */
+  /** Adds a persistent watch, which is in both tables. */
   add(path: string, sink: EventSink, recursive: boolean): void {
     const mode = recursive ? 'recursive' : 'persistent';
     this.data.add(path, sink, mode);
     this.children.add(path, sink, mode);
   }
 
-  /** Removes what the connection watches there. False: nothing. */
+  /** Removes the connection's watches at a path. Returns false if there were none. */
   remove(path: string, sink: EventSink, kind: WatchKind): boolean {
     const data = kind !== 'children' && this.data.remove(path, sink);
     const children = kind !== 'data' && this.children.remove(path, sink);
@@ -102,13 +101,13 @@ export class ServerWatches {
     this.children.removeSink(sink);
   }
 
-  /** Tells of a change in the order of the real server: the znode first, then its parent. */
-  tell(change: Change): void {
+  /** Sends the events of a change in the order of a real server: the znode's first, then its parent's. */
+  notify(change: Change): void {
     const { type, path, acl, parentAcl } = change;
     const event: WatchEvent = { type, path };
-    const told = this.data.trigger(event, acl);
+    const watching = this.data.trigger(event, acl);
     if (type === 'changed') return;
-    if (type === 'deleted') this.children.trigger(event, acl, told);
+    if (type === 'deleted') this.children.trigger(event, acl, watching);
     const parent = parentPath(path);
     if (parent !== undefined) this.children.trigger({ type: 'children', path: parent }, parentAcl);
   }

@@ -1,4 +1,4 @@
-/** The server's side of the client protocol: requests from bytes, answers to bytes. See `client/protocol.ts`. */
+/** The server's side of the client protocol: decodes requests and encodes answers. See `client/protocol.ts`. */
 
 import type { CreateMode, ReadOp, Stat, WatchEvent, WatchKind } from '../api.js';
 import type { JuteReader } from '../client/jute-reader.js';
@@ -15,27 +15,27 @@ import {
 import { ZooKeeperError } from '../errors.js';
 import type { AnswerValue, ReadAnswer, Request, WriteRequest, WriteResult } from './messages.js';
 
-/** What a client proposes when a connection begins; `sessionId` 0n: a new session. */
-export interface Hello {
+/** The first message of a connection. A `sessionId` of 0n requests a new session. */
+export interface ConnectRequest {
   readonly lastZxid: bigint;
   readonly timeoutMs: number;
   readonly sessionId: bigint;
   readonly password: Buffer;
-  /** Whether a server that only serves reads will do. */
+  /** True if the client accepts a read-only server. */
   readonly readOnly: boolean;
 }
 
-/** One for all: nothing waits between its reset and `finish`. */
+/** Shared: no message is interrupted between `reset` and `take`. */
 const writer = new JuteWriter();
 const MODES = new Map(Object.entries(CREATE_FLAGS).map(([mode, flags]) => [flags, mode as CreateMode]));
 const KINDS = new Map(Object.entries(WATCHER_TYPE).map(([kind, type]) => [type as number, kind as WatchKind]));
 const EVENT_TYPES = { created: 1, deleted: 2, changed: 3, children: 4, 'watch-removed': -2 } as const;
 const SYNC_CONNECTED = 3;
 const RUNTIME_INCONSISTENCY = -2;
-/** `OpCode.create`, of the time before stats were part of the answer. */
+/** `OpCode.create`, whose answer has no stat. */
 const PLAIN_CREATE = 1;
 
-export function readHello(reader: JuteReader): Hello {
+export function readConnectRequest(reader: JuteReader): ConnectRequest {
   reader.int(); // protocol version
   return {
     lastZxid: reader.long(),
@@ -46,7 +46,7 @@ export function readHello(reader: JuteReader): Hello {
   };
 }
 
-/** Throws `ZooKeeperError` (`protocol`) when it cannot be understood. */
+/** Reads a request. Throws `ZooKeeperError` (`protocol`) if it is malformed. */
 export function readRequest(reader: JuteReader): { readonly xid: number; readonly request: Request } {
   const xid = reader.int();
   const opcode = reader.int();
@@ -247,7 +247,7 @@ function opHeader(opcode: number, done: boolean, error: number): void {
 function writeResult(op: WriteRequest, result: WriteResult | undefined): void {
   switch (op.type) {
     case 'create': {
-      // A creation of the plain kind is answered without a stat when it is part of a transaction.
+      // In a transaction, the answer to a plain creation has no stat.
       const withStat = op.mode === 'container' || op.ttlMs > 0;
       opHeader(withStat ? Opcode.createContainer : PLAIN_CREATE, false, 0);
       writer.text(result?.path ?? op.path);
@@ -283,7 +283,7 @@ function writeReadAnswer(answer: ReadAnswer): void {
   }
 }
 
-/** What comes before the operation that failed is marked as well, and what comes behind it as inconsistent. */
+/** Marks the operations before the failed one with 0, and those after it as inconsistent. */
 function writeFailures(count: number, failed: number, serverCode: number): void {
   for (let index = 0; index < count; index++) {
     const code = index < failed ? 0 : index === failed ? serverCode : RUNTIME_INCONSISTENCY;

@@ -1,6 +1,6 @@
 /**
- * The znodes of the simulated server, with the rules of ZooKeeper 3.8 (`PrepRequestProcessor`, `DataTree`,
- * `DataNode.copyStat`): what is refused, and what every write does to the numbers of a znode and of its parent.
+ * The znodes of the simulated server, with the rules of ZooKeeper 3.8 for refusals and for the stats of a znode and its
+ * parent (`PrepRequestProcessor`, `DataTree`, `DataNode.copyStat`).
  */
 
 import { OPEN_ACL, Permission, type Acl, type Stat } from '../api.js';
@@ -8,10 +8,10 @@ import { parentPath } from '../client/paths.js';
 import { allows, maskedAcl, storedAcl, type Identity } from './access.js';
 import { Refusal, RefusedError, type Change, type WriteRequest, type WriteResult } from './messages.js';
 
-/** `EphemeralType`: containers and TTL nodes are marked in the field of the owner. */
+/** The owner field marks containers and TTL znodes (`EphemeralType`). */
 const CONTAINER_OWNER = -(2n ** 63n);
 const TTL_OWNER_MARK = -(2n ** 56n);
-/** The server's own znodes, which cannot be deleted. */
+/** The server's own znodes, which clients cannot delete. */
 const SPECIAL_PATHS: ReadonlySet<string> = new Set(['/', '/zookeeper', '/zookeeper/config', '/zookeeper/quota']);
 
 interface Znode {
@@ -24,14 +24,14 @@ interface Znode {
   mtime: number;
   version: number;
   aversion: number;
-  /** How many children were ever created: what sequence numbers are made of. */
+  /** Number of children ever created, the source of sequence numbers. */
   creations: number;
   readonly owner: bigint;
   readonly ttlMs: number;
   readonly children: Set<string>;
 }
 
-/** Who writes, and when. */
+/** The session and the time of a write. */
 export interface WriteContext {
   readonly zxid: bigint;
   readonly now: number;
@@ -39,7 +39,7 @@ export interface WriteContext {
   readonly identities: readonly Identity[];
 }
 
-/** A znode as a checker sees it. */
+/** A znode, for checkers. */
 export interface DumpedZnode {
   readonly data: Uint8Array;
   readonly stat: Stat;
@@ -48,9 +48,9 @@ export interface DumpedZnode {
 export class ZnodeTree {
   private readonly nodes: Map<string, Znode>;
   private readonly ephemerals: Map<bigint, Set<string>>;
-  /** Undoes the transaction in progress, last step first. */
+  /** Undo steps of the transaction in progress. */
   private journal: (() => void)[] | undefined;
-  /** Containers and TTL nodes: what the clean-up looks at. */
+  /** Paths of containers and TTL znodes, for the clean-up. */
   private readonly expirable: Set<string>;
 
   constructor(
@@ -69,7 +69,7 @@ export class ZnodeTree {
     for (const [owner, paths] of from.ephemerals) this.ephemerals.set(owner, new Set(paths));
   }
 
-  /** An independent copy. */
+  /** Returns an independent copy. */
   copy(): ZnodeTree {
     return new ZnodeTree(this.settings, this);
   }
@@ -92,7 +92,7 @@ export class ZnodeTree {
     return { children: [...node.children], stat: statOf(node) };
   }
 
-  /** Paths of a session's ephemeral znodes that start with `prefix`. */
+  /** Returns the paths of a session's ephemeral znodes that start with `prefix`. */
   ephemeralsOf(sessionId: bigint, prefix: string): string[] {
     return [...(this.ephemerals.get(sessionId) ?? [])].filter((path) => path.startsWith(prefix));
   }
@@ -120,7 +120,7 @@ export class ZnodeTree {
     return statOf(node);
   }
 
-  /** Applies one write and appends what it changed to `changes`. Throws `RefusedError`, having changed nothing. */
+  /** Applies one write and appends its changes to `changes`. Throws `RefusedError` and changes nothing. */
   write(request: WriteRequest, context: WriteContext, changes: Change[]): WriteResult {
     switch (request.type) {
       case 'create':
@@ -136,7 +136,7 @@ export class ZnodeTree {
     }
   }
 
-  /** Applies all writes, or none: then says which is the first that is refused, and why. */
+  /** Applies all writes or none. Returns the index and code of the first refused write, if any. */
   writeAll(
     requests: readonly WriteRequest[],
     context: WriteContext,
@@ -159,17 +159,17 @@ export class ZnodeTree {
     }
   }
 
-  /** Whether there are containers or TTL nodes. */
+  /** True if there are containers or TTL znodes. */
   get hasExpirable(): boolean {
     return this.expirable.size > 0;
   }
 
-  /** Removes the ephemeral znodes of a session that ended. */
+  /** Deletes the ephemeral znodes of a session that ended. */
   removeEphemerals(context: WriteContext, changes: Change[]): void {
     for (const path of [...(this.ephemerals.get(context.sessionId) ?? [])]) this.unlink(path, context, changes);
   }
 
-  /** Paths of the containers and TTL nodes that the server would remove now, children first. */
+  /** Returns the paths of the containers and TTL znodes that the server would delete now. */
   expired(now: number): string[] {
     const paths: string[] = [];
     for (const path of this.expirable) {
@@ -181,7 +181,7 @@ export class ZnodeTree {
     return paths;
   }
 
-  /** Removes a znode without children, whatever its version. */
+  /** Deletes a znode without children, regardless of its version. */
   unlink(path: string, context: WriteContext, changes: Change[]): void {
     const node = this.nodes.get(path);
     const parent = this.nodes.get(parentPath(path) ?? '');
@@ -199,7 +199,7 @@ export class ZnodeTree {
     changes.push({ type: 'deleted', path, acl: node.acl, parentAcl: parent.acl });
   }
 
-  /** Every znode by path, sorted. */
+  /** Returns every znode by path, sorted. */
   dump(): Map<string, DumpedZnode> {
     const paths = [...this.nodes.keys()].sort();
     const dumped = new Map<string, DumpedZnode>();
@@ -259,7 +259,7 @@ export class ZnodeTree {
     node.mzxid = context.zxid;
     node.mtime = context.now;
     node.version = version + 1;
-    // A change of data is no news of the parent.
+    // The parent has no event for a change of data.
     changes.push({ type: 'changed', path: request.path, acl: node.acl, parentAcl: [] });
     return { path: request.path, stat: statOf(node) };
   }
@@ -341,10 +341,10 @@ function statOf(node: Znode): Stat {
     ctime: node.ctime,
     mtime: node.mtime,
     version: node.version,
-    // Creations and deletions; of those created, all but the present children were deleted.
+    // Creations plus deletions: all created children but the current ones were deleted.
     cversion: node.creations * 2 - numChildren,
     aversion: node.aversion,
-    // The marks of containers and TTL nodes are not shown to clients.
+    // Clients do not see the marks of containers and TTL znodes.
     ephemeralOwner: node.owner > 0n ? node.owner : 0n,
     dataLength: node.data.length,
     numChildren,

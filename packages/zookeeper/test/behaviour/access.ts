@@ -34,12 +34,12 @@ const PERMISSIONS: readonly PermissionName[] = ['read', 'write', 'create', 'dele
 
 interface Demand {
   readonly name: string;
-  /** Of these, one is enough; none: nothing is demanded. */
+  /** One of these permissions suffices; an empty list requires none. */
   readonly anyOf: readonly PermissionName[];
   attempt(zk: PlainZooKeeper, path: string): Promise<unknown>;
 }
 
-/** What each operation demands of the znode that has a child named `child`. */
+/** Permissions that each operation requires on a znode with a child named `child`. */
 const DEMANDS: readonly Demand[] = [
   { name: 'exists', anyOf: [], attempt: (zk, path) => zk.exists(path) },
   { name: 'sync', anyOf: [], attempt: (zk, path) => zk.sync(path) },
@@ -72,7 +72,7 @@ const INVALID_LISTS: readonly (readonly [what: string, entry: Acl])[] = [
   ['credentials of nobody', { permissions: 31, scheme: 'auth', id: '' }],
 ];
 
-/** Lists are put on existing znodes: not every client can give them at creation. */
+/** Sets the lists on existing znodes, because not every client can set them at creation. */
 export function describeAccess(bench: PlainBench, unable: Inabilities = {}): void {
   const verdicts = VERDICTS.filter(
     ({ name, verdict }) => name !== 'getAcl' || verdict === 'ok' || unable.refusedGetAcl !== true,
@@ -83,8 +83,8 @@ export function describeAccess(bench: PlainBench, unable: Inabilities = {}): voi
       await bench.zk.create(bench.path('a'), bytes(''));
       await bench.zk.create(bench.path('a/child'));
       await bench.zk.setAcl(bench.path('a'), [world(Permission[permission])]);
-      // The leader of an ensemble checks writes against the old list until it has applied the change, and a follower may
-      // answer before that. Behind another write it has.
+      // The leader checks writes against the old list until it has applied the change, and a follower may answer
+      // earlier. Another write waits for the change.
       await bench.zk.create(bench.path('applied'));
       expect(await outcomeOf(attempt(bench.zk, bench.path('a')))).toBe(verdict);
     });
@@ -205,7 +205,7 @@ export function describeAccess(bench: PlainBench, unable: Inabilities = {}): voi
   });
 }
 
-/** What only a client can do that gives lists at creation, and has transactions. */
+/** Tests for clients that set lists at creation and have transactions. */
 export function describeAccessOfOurs(bench: Bench): void {
   describe('access control', () => {
     it.each(INVALID_LISTS)('refuses a creation with %s', async (_what, entry) => {
@@ -232,7 +232,7 @@ export function describeAccessOfOurs(bench: Bench): void {
       expect(await outcomeOf(bench.zk.transaction([{ type: 'check', path: bench.path('a') }]))).toBe('no-auth');
     });
 
-    // As servers do since 3.8.4 and 3.9.2, and Debian's 3.8.0 (ZOOKEEPER-4799).
+    // ZOOKEEPER-4799: servers since 3.8.4 and 3.9.2, and Debian's 3.8.0.
     it('keeps changes of what a client may not read from its watches, which they use up', async () => {
       const log = new EventLog();
       bench.zk.watch(bench.path('a'), 'persistent', log);
@@ -248,7 +248,7 @@ export function describeAccessOfOurs(bench: Bench): void {
     });
 
     it('is lost with credentials of an unknown scheme: the client gives up', async () => {
-      // Whether the session is there first is a matter of time.
+      // The session may be created first, depending on timing.
       const asked = bench.client({ auth: [{ scheme: 'nobody', auth: 'x' }] }).then((zk) => zk.sync('/'));
       await expect(asked).rejects.toMatchObject({ code: 'auth-failed' });
     });

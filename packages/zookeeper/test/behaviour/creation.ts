@@ -1,4 +1,4 @@
-/** Behaviour of creation, mode by mode, and of what a creation is refused for. */
+/** Behaviour of creation: every mode, and the reasons for refusals. */
 
 import { describe, expect, it } from '@jest/globals';
 import type { CreateMode } from '../../src/index.js';
@@ -85,7 +85,7 @@ export function describeCreationModes(bench: PlainBench): void {
   });
 }
 
-/** What differs from the one-by-one creation when it is part of a transaction. */
+/** Differences between a creation in a transaction and a single one. */
 export function describeCreationInTransactions(bench: Bench): void {
   describe.each(MODES)('a znode of mode %s, made by a transaction', (mode) => {
     const digits = isSequential(mode) ? '0000000000' : '';

@@ -1,6 +1,6 @@
 /**
- * The same random calls, with watches and lost connections, at a real server and at the simulated one: no difference.
- * `SEED=100 SEEDS=50` looks at other sequences than usual.
+ * Makes the same random calls, with watches and lost connections, at a real server and at the simulated one, and
+ * compares the results. `SEED=100 SEEDS=50` selects other sequences.
  */
 
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
@@ -14,10 +14,10 @@ import { SimulatedFactory } from './simulated-factory.js';
 const STEPS = 120;
 const FIRST_SEED = Number(process.env['SEED'] ?? 1);
 const SEEDS = Array.from({ length: Number(process.env['SEEDS'] ?? 8) }, (_, index) => FIRST_SEED + index);
-/** One of so many steps is followed by the loss of a connection. */
+/** On average, one of this many steps is followed by a lost connection. */
 const LOSS_EVERY = 40;
 
-/** What both clients saw. */
+/** The observations of both clients. */
 async function run(factory: ZooKeeperFactory, root: string, plan: readonly Step[]): Promise<unknown[][]> {
   const first = await factory.connect();
   await first.create(root);
@@ -28,7 +28,7 @@ async function run(factory: ZooKeeperFactory, root: string, plan: readonly Step[
   for (const [index, { client, name, run: runStep }] of plan.entries()) {
     const zk = clients[client]!;
     await logs[client]!.outcome(name, runStep(zk, logs[client]!));
-    // An answer comes behind the events of what was before: now both have been told.
+    // This answer arrives after the events of all earlier changes.
     for (const one of clients) await one.exists('/');
     if (index % LOSS_EVERY === LOSS_EVERY - 1) {
       await missing(factory, zk, () => clients[1 - client]!.exists('/'));
@@ -59,7 +59,7 @@ async function missing(factory: ZooKeeperFactory, zk: ZooKeeper, work: () => Pro
   await work();
   heal();
   await resumed;
-  // What was missed is told before this is answered.
+  // Missed events arrive before this answer.
   await zk.exists('/');
 }
 

@@ -1,4 +1,4 @@
-/** An ensemble of three servers behaves as one: leader and followers serve the tests in turn, and then together. */
+/** An ensemble of three servers behaves as one server: tests use leader and followers in turn, then together. */
 import { describe, expect, it } from '@jest/globals';
 import { connect, type ZooKeeper } from '../../src/index.js';
 import { bytes, EventLog, outcomeOf, textOf, type Bench } from './harness.js';
@@ -76,7 +76,7 @@ describeZooKeeper('an ensemble of three', factory, (bench) => {
   });
 });
 
-/** One client for each server, below the root of the test. */
+/** Connects one client per server, with the root of the test as its chroot. */
 async function withClients(bench: Bench, work: (clients: readonly ZooKeeper[]) => Promise<void>): Promise<void> {
   const slash = factory.servers.indexOf('/');
   const chroot = factory.servers.slice(slash) + bench.root;

@@ -1,4 +1,4 @@
-/** What the sections of the behaviour suite are given: a place to make clients of, and ways to wait without sleeping. */
+/** The harness of the behaviour suite: creates clients, and waits without sleeping. */
 
 import { afterAll, afterEach, beforeAll, beforeEach } from '@jest/globals';
 import {
@@ -18,48 +18,48 @@ export interface TestClientOptions {
   readonly auth?: readonly { readonly scheme: string; readonly auth: string }[];
 }
 
-/** What every client of ZooKeeper can do, whoever wrote it. */
+/** The operations of every ZooKeeper client, also of the reference. */
 export type PlainZooKeeper = Pick<
   ZooKeeper,
   'session' | 'create' | 'delete' | 'exists' | 'get' | 'set' | 'children' | 'getAcl' | 'setAcl' | 'sync' | 'close'
 >;
 
-/** What a client of somebody else's cannot do. */
+/** Limits of the reference client. */
 export interface Inabilities {
-  /** When `getAcl` is answered with an error, the process crashes. */
+  /** True if an error answer to `getAcl` crashes the process. */
   readonly refusedGetAcl?: boolean;
 }
 
-/** A kind of server, with clients for it. */
+/** A type of server, and clients for it. */
 export interface PlainFactory<Client extends PlainZooKeeper> {
-  /** A test begins. Its clients see each other's changes at once. */
+  /** Starts a test, whose clients see each other's changes at once. */
   nextTest?(): void;
-  /** Starts what the tests need. */
+  /** Starts the servers. */
   start(): Promise<void>;
   stop(): Promise<void>;
-  /** A connected client whose root is the root of the tests unless it has a chroot, which is below that. */
+  /** Returns a connected client. Its chroot is below the root of the tests. */
   connect(options?: TestClientOptions): Promise<Client>;
 }
 
-/** A kind of server whose connections can be cut. */
+/** A type of server with connections that can be cut. */
 export interface ZooKeeperFactory extends PlainFactory<ZooKeeper> {
-  /** Ends the session of a client from outside. */
+  /** Expires the session of a client at the server. */
   expire(client: ZooKeeper): Promise<void>;
-  /** Cuts the connection of a client, which then reconnects by itself. Resolves when it was cut. */
+  /** Cuts the connection of a client, which then reconnects. Resolves once it is cut. */
   disconnect(client: ZooKeeper): Promise<void>;
-  /** Cuts the connection of a client, and lets it have another one only after the returned function was called. */
+  /** Cuts the connection of a client, which reconnects only after the returned function was called. */
   isolate(client: ZooKeeper): () => void;
-  /** The time of the clients; it passes by itself. */
+  /** The clock of the clients, which advances by itself. */
   readonly clock: Clock;
 }
 
-/** One test's view of the factory: every client is closed after each test, and each test has a root of its own. */
+/** The factory for one test: each test has its own root, and its clients are closed after it. */
 export class PlainBench<Client extends PlainZooKeeper = PlainZooKeeper> {
   private clients: Client[] = [];
-  /** Path of a znode of this test's own. */
+  /** Returns a path below the root of the test. */
   root = '';
   private tests = 0;
-  /** A client to look with. */
+  /** A client for checks. */
   zk!: Client;
 
   constructor(private readonly makeClients: PlainFactory<Client>) {
@@ -78,7 +78,7 @@ export class PlainBench<Client extends PlainZooKeeper = PlainZooKeeper> {
     });
   }
 
-  /** A connected client. */
+  /** Returns a connected client. */
   async client(options?: TestClientOptions): Promise<Client> {
     const client = await this.makeClients.connect(options);
     this.clients.push(client);
@@ -95,13 +95,13 @@ export class PlainBench<Client extends PlainZooKeeper = PlainZooKeeper> {
   }
 }
 
-/** As `PlainBench`, for clients whose connections can be cut. */
+/** A `PlainBench` for clients whose connections can be cut. */
 export class Bench extends PlainBench<ZooKeeper> {
   constructor(readonly factory: ZooKeeperFactory) {
     super(factory);
   }
 
-  /** Expires the session of a client; resolves with the client's next session. */
+  /** Expires the session of a client. Resolves with the client's next session. */
   async expire(client: ZooKeeper): Promise<Session> {
     const next = new Promise<Session>((resolve) => {
       const listener = (session: Session): void => {
@@ -114,14 +114,14 @@ export class Bench extends PlainBench<ZooKeeper> {
     return next;
   }
 
-  /** Cuts the connection; resolves once the session is resumed. */
+  /** Cuts the connection. Resolves once the session is resumed. */
   async reconnect(client: ZooKeeper): Promise<void> {
     const resumed = resumption(client);
     await this.factory.disconnect(client);
     await resumed;
   }
 
-  /** Does `work` while the client has no connection; resolves once its session is resumed. */
+  /** Runs `work` while the client has no connection. Resolves once its session is resumed. */
   async whileIsolated(client: ZooKeeper, work: () => Promise<unknown>): Promise<void> {
     const resumed = resumption(client);
     const heal = this.factory.isolate(client);
@@ -141,7 +141,7 @@ function resumption(client: ZooKeeper): Promise<void> {
   });
 }
 
-/** Collects what it is told, for tests that wait until there is enough of it. */
+/** Collects items, for tests that wait for a number of them. */
 export class Collector<T> {
   readonly items: T[] = [];
   private waiters: { readonly count: number; readonly resolve: (items: readonly T[]) => void }[] = [];
@@ -155,14 +155,14 @@ export class Collector<T> {
     });
   };
 
-  /** Resolves with all items once there are so many. */
+  /** Resolves with all items once there are `count` of them. */
   atLeast(count: number): Promise<readonly T[]> {
     if (this.items.length >= count) return Promise.resolve(this.items);
     return new Promise((resolve) => this.waiters.push({ count, resolve }));
   }
 }
 
-/** A watch listener that collects events, and resets as the text `reset`. */
+/** A watch listener that collects its events, and `reset` for each reset. */
 export class EventLog extends Collector<string> implements WatchListener {
   onEvent(event: WatchEvent): void {
     this.add(`${event.type} ${event.path}`);
@@ -176,7 +176,7 @@ export class EventLog extends Collector<string> implements WatchListener {
 export const bytes = (text: string): Uint8Array => Buffer.from(text);
 export const textOf = (data: Uint8Array): string => Buffer.from(data).toString();
 
-/** How a call ended, as a text: `ok`, or the code of its error. */
+/** Returns the outcome of a call as text: `ok` or the code of its error. */
 export function outcomeOf(call: Promise<unknown>): Promise<string> {
   return call.then(
     () => 'ok',

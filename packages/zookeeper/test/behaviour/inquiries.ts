@@ -1,4 +1,4 @@
-/** Behaviour of requests that only ask: several reads at once, counts, ephemerals, who one is; and of taking watches back. */
+/** Behaviour of read transactions, counts, lists of ephemerals, `whoAmI`, and the removal of watches. */
 
 import { describe, expect, it } from '@jest/globals';
 import type { WatchEvent } from '../../src/index.js';

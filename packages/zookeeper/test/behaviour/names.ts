@@ -1,4 +1,4 @@
-/** Which names a znode may have, and what every operation says of others. */
+/** Valid names of znodes, and the answer of every operation to invalid ones. */
 
 import { describe, expect, it } from '@jest/globals';
 import { bytes, outcomeOf, type Bench, type Inabilities, type PlainBench, type PlainZooKeeper } from './harness.js';
@@ -97,7 +97,7 @@ export function describeNames(bench: PlainBench): void {
   });
 }
 
-/** Not every client refuses all of these by itself, and a server may take what it cannot read back. */
+/** Some clients do not refuse all of these, and a server may accept a name that it cannot read back. */
 export function describeBadPaths(bench: Bench): void {
   describe.each(BAD_PATHS)('a path that is %s', (_why, path) => {
     it('is refused by every operation, and nothing is sent', async () => {
@@ -114,7 +114,7 @@ export function describeBadPaths(bench: Bench): void {
   });
 }
 
-/** What every operation says of a znode that is not there. */
+/** The answer of every operation to a missing znode. */
 export function describeMissing(bench: PlainBench, unable: Inabilities = {}): void {
   describe('where there is no znode', () => {
     const EXPECTED: Readonly<Record<string, string>> = { create: 'ok', exists: 'ok', sync: 'ok' };

@@ -1,4 +1,4 @@
-/** Behaviour in time: the order of answers and events, what other clients see, and much at once. */
+/** Behaviour in time: the order of answers and events, visibility to other clients, and many concurrent calls. */
 
 import { describe, expect, it } from '@jest/globals';
 import { bytes, EventLog, outcomeOf, textOf, type Bench, type PlainBench } from './harness.js';

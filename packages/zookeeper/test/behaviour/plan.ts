@@ -1,4 +1,4 @@
-/** Random sequences of calls on a small tree, and what came of them as text, so that two servers can be compared. */
+/** Random sequences of calls on a small tree, with their results as text, to compare two servers. */
 
 import {
   isZooKeeperError,
@@ -12,7 +12,7 @@ import {
 } from '../../src/index.js';
 import { bytes } from './harness.js';
 
-/** One step, of the client with this number. */
+/** One step of the client with this number. */
 export interface Step {
   readonly client: number;
   readonly name: string;
@@ -39,7 +39,7 @@ const LISTS: readonly (readonly Acl[])[] = [
   [{ permissions: 31, scheme: 'nobody', id: '' }],
 ];
 
-/** What one client saw: answers and events, in their order. */
+/** The answers and events of one client, in order. */
 export class Log {
   readonly lines: unknown[] = [];
 
@@ -58,7 +58,7 @@ export class Log {
   }
 }
 
-/** The same steps for the same random source. */
+/** Returns random steps, the same for the same random source. */
 export function makePlan(random: () => number, length: number): Step[] {
   const pick = <T>(items: readonly T[]): T => items[Math.floor(random() * items.length)]!;
   const version = (): number => pick([-1, -1, -1, 0, 1, 2]);
@@ -147,7 +147,7 @@ function operation(pick: <T>(items: readonly T[]) => T, version: () => number): 
   }
 }
 
-/** Servers list children in an order of their own. */
+/** Sorts children, because their order differs between servers. */
 async function sortedRead(read: Promise<unknown>): Promise<unknown> {
   const result = await read;
   if (typeof result !== 'object' || result === null || !('children' in result)) return result;
@@ -168,8 +168,8 @@ function follow(zk: ZooKeeper, path: string, mode: 'persistent' | 'persistent-re
 }
 
 /**
- * Makes what two servers number in their own ways the same: transactions by their rank, sessions by their client, times
- * left out.
+ * Replaces numbers that differ between servers: transaction ids by their rank, session ids by their client. Omits
+ * times.
  */
 export function normalized(lines: readonly unknown[], sessions: readonly bigint[]): unknown[] {
   const zxids = new Set<bigint>();

@@ -1,4 +1,4 @@
-/** Real servers, reached through relays per client that can be cut. */
+/** Real servers behind relays, one per client, that can be cut. */
 
 import { once } from 'node:events';
 import { createConnection, createServer, type AddressInfo, type Server, type Socket } from 'node:net';
@@ -6,7 +6,7 @@ import { zooKeeperForTests, type ZooKeeperForTests } from '@nodepool/dev-zookeep
 import { connect, systemClock, type ZooKeeper } from '../../src/index.js';
 import type { TestClientOptions, ZooKeeperFactory } from './harness.js';
 
-/** Sessions of at least two ticks: short enough to wait for the end of one. */
+/** Milliseconds. A session lasts at least two ticks, and tests wait for its end. */
 const TICK_MS = 500;
 
 export class RealFactory implements ZooKeeperFactory {
@@ -15,7 +15,7 @@ export class RealFactory implements ZooKeeperFactory {
   private readonly relays = new Map<ZooKeeper, Relay>();
   private tests = 0;
 
-  /** Of an ensemble, each test has another server: leader and followers take turns. */
+  /** Selects the server of an ensemble for the next test, in turn. */
   constructor(private readonly ensembleSize = 1) {}
 
   async start(): Promise<void> {
@@ -32,7 +32,7 @@ export class RealFactory implements ZooKeeperFactory {
     await this.zooKeeper?.stop();
   }
 
-  /** `host:port/chroot`, past the relays. */
+  /** `host:port/chroot` of the server itself, without a relay. */
   get servers(): string {
     if (this.zooKeeper === undefined) throw new Error('start it first');
     return this.zooKeeper.servers;
@@ -87,7 +87,7 @@ export class RealFactory implements ZooKeeperFactory {
   }
 }
 
-/** Hands bytes on between one client and the server. */
+/** Relays bytes between one client and the server. */
 class Relay {
   open = true;
   readonly listening: Promise<unknown>;

@@ -1,4 +1,4 @@
-/** A real server behaves as the simulation says. */
+/** A real server behaves as the simulated one. */
 import { RealFactory } from './real-factory.js';
 import { describeZooKeeper } from './suite.js';
 

@@ -1,6 +1,6 @@
-/** Chance that can be repeated. */
+/** Seeded random numbers. */
 
-/** Uniform in [0, 1), the same for the same seed (mulberry32). */
+/** Returns numbers uniform in [0, 1), the same for the same seed (mulberry32). */
 export function seeded(seed: number): () => number {
   let state = seed >>> 0;
   return () => {

@@ -93,7 +93,7 @@ function describeLife(bench: Bench): void {
         () => 'created',
         (error: unknown) => (isZooKeeperError(error) ? error.code : error),
       );
-      // Depending on when it was sent; it must say which.
+      // Depends on the time of sending; the code must agree with the effect.
       expect(['created', 'outcome-unknown']).toContain(outcome);
       await client.exists(bench.path('a'));
     });

@@ -1,11 +1,11 @@
-/** The simulated server, with a virtual clock that runs on by itself as fast as it can. */
+/** The simulated server, with a virtual clock that advances by itself. */
 
 import { VirtualClock } from '@nodepool/core/testing';
 import type { ZooKeeper } from '../../src/index.js';
 import { SimulatedZooKeeperServer, type SimulatedServerOptions } from '../../src/simulated/index.js';
 import type { TestClientOptions, ZooKeeperFactory } from './harness.js';
 
-/** As the real servers of the suite. */
+/** The same as for the real servers of the suite. */
 const TICK_MS = 500;
 
 export class SimulatedFactory implements ZooKeeperFactory {

@@ -1,4 +1,4 @@
-/** What every ZooKeeper does, real or simulated: one section per file. */
+/** The behaviour of every ZooKeeper server, real or simulated: one section per file. */
 
 import { describe } from '@jest/globals';
 import { describeAccess, describeAccessOfOurs } from './access.js';
@@ -23,7 +23,7 @@ import { describeMissedEvents, describeOneShotMatrix, describePersistentMatrix }
 import { describeWatches } from './watches.js';
 import { describeZnodes } from './znodes.js';
 
-/** What any client can do with a server, whoever wrote it. */
+/** The sections for any client, this one or the reference. */
 function describePlain(bench: PlainBench, unable?: Inabilities): void {
   describeCreationModes(bench);
   describeNames(bench);
@@ -34,7 +34,7 @@ function describePlain(bench: PlainBench, unable?: Inabilities): void {
   describeOrdering(bench);
 }
 
-/** Everything, for our client; and what else there is to say of this kind of server. */
+/** All sections for this client, and `describeMore`, the tests of one type of server. */
 export function describeZooKeeper(
   name: string,
   factory: ZooKeeperFactory,
@@ -61,7 +61,7 @@ export function describeZooKeeper(
   });
 }
 
-/** For another client than ours: the reference that tells whether it is the server or our client that behaves so. */
+/** The sections for the reference client, which shows if a behaviour is the server's or this client's. */
 export function describeReference(name: string, factory: PlainFactory<PlainZooKeeper>, unable: Inabilities): void {
   describe(name, () => describePlain(new PlainBench(factory), unable));
 }

@@ -1,4 +1,4 @@
-/** Behaviour of cached trees on any ZooKeeper. */
+/** Behaviour of tree caches on any ZooKeeper. */
 
 import { describe, expect, it } from '@jest/globals';
 import {
@@ -272,7 +272,7 @@ function describeLateOutcomes(bench: Bench): void {
   });
 }
 
-/** What a tree must be equal to in the end. */
+/** The expected final state of a cache. */
 async function contentOf(zk: ZooKeeper, path: string): Promise<string[]> {
   const { data, stat } = await zk.get(path);
   const { children } = await zk.children(path);
@@ -290,7 +290,7 @@ function contentOfTree(tree: TreeCache, path: string): string[] {
   return [...own, ...below.flat()].sort();
 }
 
-/** One random operation, announced to the tree or not. */
+/** One random operation, announced to the cache or not. */
 async function strike(client: ZooKeeper, tree: TreeCache, path: string, random: () => number): Promise<void> {
   const expected = random() < 0.5 ? tree.expect([path]) : undefined;
   const data = bytes(String(Math.floor(random() * 1e6)));
@@ -337,7 +337,7 @@ function describeStorms(bench: Bench): void {
       const truth = await contentOf(bench.zk, bench.root);
       for (const { client, tree } of pairs) {
         await tree.ready();
-        // Everything that was under way when the storm ended has been answered after this.
+        // An answer to this implies that all earlier requests were answered.
         for (let turn = 0; turn < 3; turn++) await client.sync(bench.root);
         expect(contentOfTree(tree, bench.root)).toEqual(truth);
         tree.close();

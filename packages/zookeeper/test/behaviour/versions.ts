@@ -1,4 +1,4 @@
-/** Behaviour of versions: which writes are let through, and what they count up. */
+/** Behaviour of versions: accepted writes, and the counters that they increment. */
 
 import { describe, expect, it } from '@jest/globals';
 import { OPEN_ACL } from '../../src/index.js';
@@ -14,7 +14,7 @@ const WRITES: readonly (readonly [name: string, write: Write])[] = [
   ['setAcl', (zk, path, version) => zk.setAcl(path, OPEN_ACL, only(version))],
 ];
 
-/** Of a znode of which the version and the version of the ACL are 2. */
+/** Writes to a znode whose `version` and `aversion` are 2. */
 const EXPECTATIONS: readonly (readonly [version: number | undefined, outcome: string])[] = [
   [undefined, 'ok'],
   [-1, 'ok'],

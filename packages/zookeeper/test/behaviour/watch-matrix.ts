@@ -1,10 +1,10 @@
-/** Which watch tells of which change: every kind of watch against every kind of change, also of changes that were missed. */
+/** Every type of watch against every type of change, including changes missed during a lost connection. */
 
 import { describe, expect, it } from '@jest/globals';
 import { OPEN_ACL, type WatchEvent, type ZooKeeper } from '../../src/index.js';
 import { bytes, Collector, EventLog, outcomeOf, type Bench, type PlainBench, type PlainZooKeeper } from './harness.js';
 
-/** Everything is done at the znode `a`, which may have a child `a/child`. */
+/** All changes are at the znode `a`, which may have a child `a/child`. */
 interface Step {
   readonly name: string;
   run(zk: PlainZooKeeper, path: string): Promise<unknown>;
@@ -33,7 +33,7 @@ type ChangeName = keyof typeof CHANGES;
 
 type OneShot = 'get' | 'exists' | 'children' | 'exists of nothing';
 
-/** What is there before the change, besides `a`. */
+/** Znodes that exist before the change, in addition to `a`. */
 const NEEDS_CHILD: ReadonlySet<ChangeName> = new Set(['setChild', 'deleteChild', 'createGrandchild']);
 
 function setWatch(
@@ -53,14 +53,14 @@ function setWatch(
   }
 }
 
-/** Makes what the change needs. */
+/** Creates the znodes that the change needs. */
 async function prepare(zk: PlainZooKeeper, change: ChangeName, path: string): Promise<void> {
   if (change === 'create') return;
   await zk.create(path, bytes('old'));
   if (NEEDS_CHILD.has(change)) await zk.create(`${path}/child`);
 }
 
-/** What a watch that is told once says of a change; nothing where none is named. */
+/** Events of a one-shot watch for each change; none where no event is listed. */
 const TOLD_ONCE: Readonly<Record<OneShot, Partial<Record<ChangeName, WatchEvent['type']>>>> = {
   get: { set: 'changed', sameData: 'changed', delete: 'deleted' },
   exists: { set: 'changed', sameData: 'changed', delete: 'deleted' },
@@ -90,14 +90,14 @@ export function describeOneShotMatrix(bench: PlainBench): void {
       const log = new Collector<string>();
       await setWatch(bench.zk, kind, path, (event) => log.add(`${event.type} ${event.path}`));
       await CHANGES[change].run(bench.zk, path);
-      // An answer comes after the events of what it reflects.
+      // An answer arrives after the events of the changes that it reflects.
       await bench.zk.exists(path);
       expect(log.items).toEqual(told === 'nothing' ? [] : [`${told} ${path}`]);
     });
   });
 }
 
-/** What was missed while there was no connection is told once there is one again. */
+/** Events of a one-shot watch after a reconnection, for changes during the lost connection. */
 export function describeMissedEvents(bench: Bench): void {
   describe('a watch that is told once, whose client had no connection', () => {
     it.each(ONE_SHOT_CASES)('set by $kind: of $what it is told $told', async ({ kind, change, told }) => {
@@ -160,7 +160,7 @@ export function describeMissedEvents(bench: Bench): void {
   });
 }
 
-/** Told by a persistent watch at `a`, by type and path relative to `a`. */
+/** Events of a persistent watch at `a`, as type and path relative to `a`. */
 const PERSISTENT: Readonly<Record<'persistent' | 'persistent-recursive', Partial<Record<ChangeName, string[]>>>> = {
   persistent: {
     create: ['created '],

@@ -1,4 +1,4 @@
-/** Behaviour of watches: told once, persistent, recursive; in order, before answers, across connections. */
+/** Behaviour of one-shot, persistent and recursive watches: order, precedence over answers, reconnections. */
 
 import { describe, expect, it } from '@jest/globals';
 import { bytes, Collector, EventLog, type Bench } from './harness.js';

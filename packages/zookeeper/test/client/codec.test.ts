@@ -1,4 +1,4 @@
-/** The serialisation format, and the cutting of bytes into messages. */
+/** The serialisation format, and the splitting of bytes into messages. */
 
 import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
@@ -60,7 +60,7 @@ describe('the serialisation format', () => {
   it('never reads outside of a message, whatever is in it', () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 64 }), fc.array(fc.nat(5), { maxLength: 20 }), (bytes, steps) => {
-        // Readable texts on both sides, which must not appear.
+        // Readable texts around the message must not appear.
         const around = Buffer.concat([Buffer.alloc(64, 'a'), bytes, Buffer.alloc(64, 'z')]);
         const reader = new JuteReader().reset(around, 64, 64 + bytes.length);
         const reads = [

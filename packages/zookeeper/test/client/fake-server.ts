@@ -1,11 +1,11 @@
-/** A server whose every answer the test writes itself. */
+/** A fake server: the test writes every answer. */
 
 import { createServer, type AddressInfo, type Server, type Socket } from 'node:net';
 import { FrameDecoder } from '../../src/client/frame-decoder.js';
 import { JuteReader } from '../../src/client/jute-reader.js';
 import { JuteWriter } from '../../src/client/jute-writer.js';
 
-/** A message of the client: its header, and a reader of what follows. */
+/** A message of the client: its header, and a reader of its body. */
 export interface Received {
   readonly xid: number;
   readonly opcode: number;
@@ -46,12 +46,12 @@ export class FakeServer {
     return family === 'IPv6' ? `[${address}]:${port}` : `${address}:${port}`;
   }
 
-  /** The next connection. */
+  /** Resolves with the next connection. */
   connection(): Promise<FakeConnection> {
     return this.connections.take();
   }
 
-  /** The next connection, with a session. */
+  /** Resolves with the next connection after granting a session. */
   async session(timeoutMs?: number): Promise<FakeConnection> {
     const connection = await this.connection();
     await connection.handshake(timeoutMs);
@@ -75,7 +75,7 @@ export class FakeConnection {
     socket.on('error', () => socket.destroy());
   }
 
-  /** Resolves when the client has closed it. */
+  /** Resolves when the client has closed the connection. */
   closed(): Promise<void> {
     return this.socket.destroyed
       ? Promise.resolve()
@@ -111,7 +111,7 @@ export class FakeConnection {
     });
   }
 
-  /** The next message of the client. */
+  /** Resolves with the next message of the client. */
   async next(): Promise<Received> {
     const body = new JuteReader().reset(await this.messages.take());
     return { xid: body.int(), opcode: body.int(), body };
@@ -126,7 +126,7 @@ export class FakeConnection {
   }
 }
 
-/** A message with its length before it. */
+/** Returns a message prefixed with its length. */
 export function message(write: (writer: JuteWriter) => void): Buffer {
   const writer = new JuteWriter();
   writer.int(0);
@@ -153,7 +153,7 @@ export function writeStat(writer: JuteWriter, version: number): void {
   writer.long(1n);
 }
 
-/** Things that arrive, for those who wait for them. */
+/** A queue of arrivals that tests wait for. */
 class Mailbox<T> {
   private readonly items: T[] = [];
   private readonly takers: ((item: T) => void)[] = [];

@@ -1,8 +1,8 @@
-/** Waiting for what a client tells, and looking at how a promise ended. */
+/** Waits for events of a client and for errors of promises. */
 
 import type { Clock, Timer, ZooKeeper, ZooKeeperError, ZooKeeperEvents } from '../../src/index.js';
 
-/** The arguments of the next such event (for which `accept` holds). */
+/** Resolves with the arguments of the next event that `accept` accepts. */
 export function eventOf<E extends keyof ZooKeeperEvents>(
   client: ZooKeeper,
   event: E,
@@ -18,7 +18,7 @@ export function eventOf<E extends keyof ZooKeeperEvents>(
   });
 }
 
-/** The error with which the promise rejects. */
+/** Resolves with the error of a rejected promise. */
 export async function errorOf(promise: Promise<unknown>): Promise<ZooKeeperError> {
   try {
     await promise;
@@ -28,10 +28,10 @@ export async function errorOf(promise: Promise<unknown>): Promise<ZooKeeperError
   throw new Error('it was expected to reject');
 }
 
-/** One turn of the event loop: what was issued before is sent after it. */
+/** Waits for one turn of the event loop, after which all issued requests are sent. */
 export const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
-/** A clock that the test moves. */
+/** A clock that the test advances. */
 export class ManualClock implements Clock {
   private time = 0;
   private timers: { readonly at: number; readonly callback: () => void }[] = [];
@@ -58,7 +58,7 @@ export class ManualClock implements Clock {
     };
   }
 
-  /** Time passes while the process is held up; then what became due runs, without what it schedules anew. */
+  /** Advances the clock as if the process were blocked, then runs the due timers but not those that they schedule. */
   holdUp(ms: number): void {
     this.time += ms;
     const due = this.timers.filter(({ at }) => at <= this.time).sort((one, other) => one.at - other.at);
@@ -66,7 +66,7 @@ export class ManualClock implements Clock {
     for (const { callback } of due) callback();
   }
 
-  /** Moves on, and runs what became due, in the order of its time. */
+  /** Advances the clock and runs the due timers in order. */
   advance(ms: number): void {
     const end = this.time + ms;
     for (;;) {

@@ -1,4 +1,4 @@
-/** What the client makes of servers that answer late, wrongly or not at all. */
+/** The client at servers that answer late, wrongly or not at all. */
 
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { connect, type ClientOptions, type ZooKeeper } from '../../src/index.js';
@@ -41,7 +41,7 @@ function client(options: Partial<ClientOptions> = {}): ZooKeeper {
   return made;
 }
 
-/** A client with a session at the fake server. */
+/** Returns a client with a session at the fake server. */
 async function pair(options?: Partial<ClientOptions>): Promise<{ zk: ZooKeeper; peer: FakeConnection }> {
   const zk = client(options);
   const peer = await server.session();
@@ -126,7 +126,7 @@ describe('a server that answers', () => {
     const zk = client({ servers: [server.address, other.address], connectTimeoutMs: 50 });
     const warned = eventOf(zk, 'warning');
     const silent = await Promise.race([server.connection(), other.connection()]);
-    expect((await warned)[0].message).toContain('did not confirm a session within 50 ms');
+    expect((await warned)[0].message).toContain('no session was confirmed within 50 ms');
     await silent.closed();
     const peer = await Promise.race([server.session(), other.session()]);
     await zk.connected();
@@ -139,7 +139,7 @@ describe('a server that answers', () => {
     const peer = await server.session();
     const session = await zk.connected();
     const [warning] = await eventOf(zk, 'warning');
-    expect(warning.message).toMatch(/silent for/);
+    expect(warning.message).toMatch(/no byte arrived for/);
     expect([zk.state, session.confirmed, session.lost.aborted]).toEqual(['suspended', false, false]);
     await peer.closed();
     await server.session();
@@ -268,7 +268,7 @@ describe('a session', () => {
   it('is kept through silence by pings, for longer than its timeout', async () => {
     const { zk, peer } = await pair({ sessionTimeoutMs: 900 });
     const { session } = zk;
-    // One ping for every third of the timeout.
+    // One ping per third of the timeout.
     for (let count = 0; count < 4; count++) {
       const { xid, opcode } = await peer.next();
       expect([xid, opcode]).toEqual([PING_XID, PING]);

@@ -1,4 +1,4 @@
-/** Servers that do not know what newer ones do: they say so, and close the connection. */
+/** Old servers: they refuse unknown requests and close the connection. */
 
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { treeCache, connect, type ClientOptions, type WatchListener, type ZooKeeper } from '../../src/index.js';
@@ -52,7 +52,7 @@ function log(): { told: string[]; listener: WatchListener } {
   return { told, listener };
 }
 
-const TOO_OLD = 'this server does not know persistent watches: ZooKeeper 3.6 or newer is needed';
+const TOO_OLD = 'this server does not support persistent watches; ZooKeeper 3.6 or newer is needed';
 
 describe('a server older than 3.6', () => {
   it('refuses a persistent watch to its owner; watches that are told once go on, also on the next connection', async () => {

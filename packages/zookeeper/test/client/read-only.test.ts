@@ -1,4 +1,4 @@
-/** A server of an ensemble that has lost the others, and serves reads to who allows it. */
+/** A server that has lost its quorum, and serves reads to clients that accept it. */
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import { startZooKeeper, type RunningZooKeeper } from '@nodepool/dev-zookeeper';
@@ -13,7 +13,7 @@ beforeAll(async () => {
     ensembleSize: 3,
     tickTime: 250,
     javaOptions: ['-Dreadonlymode.enabled=true'],
-    // Only local sessions can be made without the others.
+    // Without a quorum, only local sessions can be created.
     settings: { localSessionsEnabled: 'true', localSessionsUpgradingEnabled: 'true' },
   });
 });
@@ -39,7 +39,7 @@ describe('a server without the others of its ensemble', () => {
     await writer.create('/kept', bytes('kept'));
     await writer.close();
     await Promise.all([ensemble.kill('SIGKILL', 0), ensemble.kill('SIGKILL', 1)]);
-    // The last server may serve for a moment as if the others were there.
+    // The last server may act as part of a quorum for a moment.
     const zk = client({ readOnly: true, sessionTimeoutMs: 500 });
     const [session] = await eventOf(zk, 'session', (made) => made.readOnly);
     expect([zk.session === session, session.confirmed, zk.state]).toEqual([true, true, 'connected']);

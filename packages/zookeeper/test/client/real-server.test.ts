@@ -9,7 +9,7 @@ let server: RunningZooKeeper;
 let clients: ZooKeeper[] = [];
 
 beforeAll(async () => {
-  // Sessions of 2 to 20 ticks: short ones are possible.
+  // Short ticks allow short sessions (2 to 20 ticks).
   server = await startZooKeeper({ tickTime: 500, settings: { extendedTypesEnabled: 'true' } });
 });
 
@@ -260,7 +260,7 @@ describe('with an ensemble of three', () => {
     const { session } = zk;
     const leader = await ensemble.leader();
     await ensemble.kill('SIGKILL', leader);
-    // Sent over a connection that is about to break, or waiting for the next one.
+    // The calls are in flight on a failing connection, or wait for the next one.
     const set = await zk.set('/survivor', bytes('y')).catch(() => zk.set('/survivor', bytes('y')));
     expect(set.version).toBeGreaterThan(0);
     expect([zk.session === session, session?.lost.aborted]).toEqual([true, false]);
@@ -272,7 +272,7 @@ describe('with an ensemble of three', () => {
     const all = ensemble.servers.split(',');
     const hanging = all.findIndex((_server, index) => index !== leader);
     const others = all.filter((_server, index) => index !== hanging);
-    // A random source that keeps the order: the first in line is the one that will hang.
+    // The random source keeps the order, so the first server is the one that will hang.
     const random = { next: () => 0 };
     const zk = await client({ servers: [all[hanging]!, ...others], sessionTimeoutMs: 4000, random });
     const other = await client({ servers: others });

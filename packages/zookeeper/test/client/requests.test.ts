@@ -1,4 +1,4 @@
-/** Requests of newer servers, and what is done at run time, on a real server. */
+/** Requests of newer servers, and changes at run time, on a real server. */
 
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { startZooKeeper, type RunningZooKeeper } from '@nodepool/dev-zookeeper';
@@ -21,7 +21,7 @@ afterEach(async () => {
   clients = [];
 });
 
-/** A connected client, and a path of this test's own. */
+/** Returns a connected client and a path for the test. */
 async function client(options: Partial<ClientOptions> = {}): Promise<ZooKeeper> {
   const made = connect({ servers: server.servers, reconnectDelayMs: [20, 100], ...options });
   clients.push(made);
@@ -181,7 +181,7 @@ describe('a watch that is told once', () => {
     const { zk, path } = await clientAndPath();
     await zk.get(path, { watch: tell });
     await zk.children(path, { watch: tell });
-    // Those of data are counted.
+    // Watches on data are counted.
     expect(await countAtServer()).toBe('Total watches:1');
     await zk.removeWatches(path, { kind: 'data' });
     expect([told, await countAtServer()]).toEqual([[`watch-removed ${path}`], 'Total watches:0']);

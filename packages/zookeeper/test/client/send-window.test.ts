@@ -1,4 +1,4 @@
-/** Requests in flight, and their effect on the session: a server in memory, on a virtual clock. */
+/** The send window and its effect on the session, with a server in memory and a virtual clock. */
 
 import { afterEach, describe, expect, it } from '@jest/globals';
 import { VirtualClock } from '@nodepool/core/testing';
@@ -10,13 +10,13 @@ const PING_XID = -2;
 const CLOSE_XID = 0;
 const SESSION_MS = 4000;
 const DATA = Buffer.alloc(4096);
-/** Longer than any of these servers takes. */
+/** Milliseconds: longer than any of these servers needs. */
 const PATIENT = { timeoutMs: 1_000_000 };
 
 let zk: ZooKeeper;
 let clock: VirtualClock;
 let peer: Peer;
-/** Requests that were answered. */
+/** Number of answered requests. */
 let served: number;
 let mostInFlight: number;
 
@@ -36,7 +36,7 @@ async function start(): Promise<void> {
   await zk.connected();
 }
 
-/** Answers the oldest `count` requests that are there. */
+/** Answers the oldest `count` requests. */
 function serve(count: number): void {
   mostInFlight = Math.max(mostInFlight, peer.xids.length - served);
   for (let left = count; left > 0 && served < peer.xids.length && !peer.ended; left--) {
@@ -45,7 +45,7 @@ function serve(count: number): void {
   }
 }
 
-/** From now on the server answers `count` requests each `everyMs`. */
+/** Makes the server answer `count` requests each `everyMs`. */
 function serveAtRate(count: number, everyMs: number): void {
   clock.schedule(everyMs, () => {
     serve(count);

@@ -1,4 +1,4 @@
-/** What may be written as `servers`, and in which order they are tried. */
+/** The syntax of `servers`, and the order of connection attempts. */
 
 import { describe, expect, it } from '@jest/globals';
 import { Chroot } from '../../src/client/paths.js';

@@ -1,4 +1,4 @@
-/** Connections beside the one that is used, and the change of servers, on servers whose answers the test writes. */
+/** Side connections and the change of servers, on fake servers. */
 
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { connect, type ClientOptions, type ConnectionState, type ZooKeeper } from '../../src/index.js';
@@ -36,10 +36,10 @@ async function answerGet(peer: FakeConnection): Promise<void> {
   });
 }
 
-/** Loses the session by the client's own clock; what the client asks for when the server is reached again. */
+/** Expires the session by the client's clock. Returns the client's requests once the server is reachable again. */
 async function forsake(zk: ZooKeeper, peer: FakeConnection): Promise<FakeConnection> {
   const lost = eventOf(zk, 'lost');
-  // Attempts to connect are left without an answer until the session is over.
+  // Connection attempts get no answer until the session has expired.
   peer.socket.destroy();
   const silent = await server.connection();
   await lost;
@@ -190,7 +190,7 @@ describe('a read-only server', () => {
     const read = zk.get('/a');
     await peer.next();
     search.grant(10_000, SESSION_ID + 1n);
-    // What was not answered is asked again.
+    // The client repeats the unanswered read.
     await answerGet(search);
     await read;
     await peer.closed();

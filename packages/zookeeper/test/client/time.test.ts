@@ -1,4 +1,4 @@
-/** Deadlines and the life of a session, on a clock that the test moves. */
+/** Deadlines and session expiration, on a clock that the test advances. */
 
 import { describe, expect, it } from '@jest/globals';
 import { AbortGroups, Deadlines, type AbortGroup, type Pending } from '../../src/client/pending.js';
@@ -105,7 +105,7 @@ describe('a session', () => {
     const clock = new ManualClock();
     const { session: made, losses } = session(clock);
     clock.advance(900);
-    // Sent at 500, answered only now: the server counts from some moment in between, the earliest is what is safe.
+    // Sent at 500, answered now: the server restarted the timeout in between, and 500 is the safe bound.
     made.proveAlive(500);
     clock.advance(599);
     expect(made.lost.aborted).toBe(false);
@@ -120,7 +120,7 @@ describe('a session', () => {
     const { session: made } = session(clock);
     clock.holdUp(1500);
     expect(made.lost.aborted).toBe(false);
-    // The socket is read now: the answer to a request of before.
+    // The socket is read now, with the answer to an earlier request.
     made.proveAlive(900);
     clock.advance(399);
     expect(made.lost.aborted).toBe(false);

@@ -1,4 +1,4 @@
-/** What goes wrong with TLS, told so that the reader knows which certificate it is and what to do. */
+/** TLS faults: messages name the certificate and the remedy. */
 
 import { execFile } from 'node:child_process';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
@@ -41,7 +41,7 @@ afterAll(async () => {
   await rm(folder, { recursive: true });
 });
 
-/** What the client warns of, and what a caller who waits in vain is told. */
+/** Returns the client's warning, and the error of a caller that waits in vain. */
 async function complaints(address: string, tls: ClientTlsOptions): Promise<{ warning: Error; told: Error }> {
   const zk = connect({ servers: address, tls });
   clients.push(zk);
@@ -58,7 +58,7 @@ async function expectComplaint(address: string, tls: ClientTlsOptions, message: 
   expect((told.cause as Error).message).toMatch(message);
 }
 
-/** A server that gets as far as the handshake. */
+/** A server that completes only the TLS handshake. */
 async function tlsServer(options: TlsOptions): Promise<string> {
   const server = createServer(options, (socket) => socket.on('error', () => socket.destroy()));
   servers.push(server);
@@ -66,7 +66,7 @@ async function tlsServer(options: TlsOptions): Promise<string> {
   return `localhost:${(server.address() as AddressInfo).port}`;
 }
 
-/** Signs the certificate of `name` anew, so that it expired yesterday. */
+/** Replaces the certificate of `name` by one that expired yesterday. */
 async function expired(certificates: Certificates, name: 'server' | 'client'): Promise<string> {
   const place = join(certificates.ca, '..');
   const out = join(place, `${name}-expired.pem`);

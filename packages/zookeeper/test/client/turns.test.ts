@@ -1,11 +1,11 @@
-/** How much of what arrives is handled in one turn of the event loop. */
+/** Limits on the received data that is handled in one turn of the event loop. */
 
 import { afterEach, beforeEach, expect, it } from '@jest/globals';
 import { connect, type ZooKeeper } from '../../src/index.js';
 import { FakeServer, writeStat } from './fake-server.js';
 
 const ANSWERS = 20;
-/** More than is read from a socket at a time. */
+/** Bytes: more than one read of a socket returns. */
 const ANSWER_BYTES = 100_000;
 
 let server: FakeServer;
@@ -41,6 +41,6 @@ it('answers that arrive together are handled over several turns, other work betw
     });
   }
   await Promise.all(reads);
-  // The next chunk is handled just before the count of the turn begins anew.
+  // The next chunk is handled just before the counter of the turn is reset.
   expect(mostInTurn).toBeLessThanOrEqual(2);
 });

@@ -1,4 +1,4 @@
-/** The bookkeeping of watches where the server's cannot be relied on. */
+/** The registry of watches, where the server's own watches do not suffice. */
 
 import { describe, expect, it } from '@jest/globals';
 import type { WatchEvent, WatchListener } from '../../src/index.js';
@@ -95,7 +95,7 @@ describe('watches', () => {
     const { watches } = registry();
     const { told, listener } = log();
     const thrown = new Promise((resolve) => {
-      // The uncaught exception of a process is what it becomes; here the next tick that throws is looked at.
+      // In a program it becomes an uncaught exception; the test catches it in the next tick.
       const nextTick = process.nextTick;
       process.nextTick = ((callback: () => void) => {
         process.nextTick = nextTick;

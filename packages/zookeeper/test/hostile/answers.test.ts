@@ -1,4 +1,4 @@
-/** Answers that come in pieces, late, twice, in the wrong order, unasked, too long, or never. */
+/** Answers that arrive in pieces, late, twice, out of order, unsolicited, too long, or never. */
 
 import { createServer, type AddressInfo, type Server, type Socket } from 'node:net';
 import { join } from 'node:path';
@@ -17,14 +17,14 @@ import { clientInMemory, frame, hello, turn, type Peer } from './peer.js';
 const SEED = 20_261_120;
 const corpus = loadCorpus(join(__dirname, '../../fuzz/corpus.json'));
 const REPEATABLE = ['get', 'children', 'exists', 'getAcl', 'set', 'sync', 'create', 'transaction', 'delete'] as const;
-/** Offset of the server's code in an answer, behind the numbers of the request and of the transaction. */
+/** Offset of the error code in an answer, after the request number and the transaction id. */
 const CODE_OFFSET = 12;
-/** Those whose recorded answer is no refusal, and has something in it that the call is for. */
+/** Calls whose recorded answer is successful and has a body. */
 const WITH_A_RESULT = Object.keys(OPERATIONS).filter(
   (name) => name !== 'sync' && name !== 'delete' && corpus[name]?.[0]?.readInt32BE(CODE_OFFSET) === 0,
 );
 
-/** The recorded answer to a kind of call, as one to request `xid`. */
+/** Returns the recorded answer to a type of call, with the request number `xid`. */
 function answerTo(name: string, xid: number): Buffer {
   const message = Buffer.from(corpus[name]?.[0] ?? []);
   message.writeInt32BE(xid, 0);
@@ -42,7 +42,7 @@ function event(type: number, path: string): Buffer {
   return frame(writer.take());
 }
 
-/** A client with a session, and the other end of its connection. */
+/** Returns a client with a session, and the server's end of its connection. */
 async function pair(options: Partial<ClientOptions> = {}): Promise<{
   zk: ZooKeeper;
   peer: Peer;
@@ -57,7 +57,7 @@ async function pair(options: Partial<ClientOptions> = {}): Promise<{
   return { zk, peer, warnings };
 }
 
-/** Issues calls of these kinds and waits until they are sent. Resolves with their outcomes to come. */
+/** Issues calls of these types. Resolves with their pending outcomes once they are sent. */
 async function issued(zk: ZooKeeper, names: readonly string[]): Promise<Promise<string>[]> {
   const outcomes = names.map((name) => outcomeOf(OPERATIONS[name]!(zk)));
   await turn();
@@ -98,7 +98,7 @@ describe('answers', () => {
     peer.feed(answerTo(names[1]!, second!));
     peer.feed(answerTo(names[0]!, first!));
     expect(peer.ended).toBe(true);
-    expect(warnings).toEqual([expect.stringContaining(`answered request ${second!} where the answer to ${first!}`)]);
+    expect(warnings).toEqual([expect.stringContaining(`answered request ${second!}, but the answer to ${first!}`)]);
     // The other reads wait for the next connection, until the client is closed.
     await zk.close();
     expect(await Promise.all(outcomes)).toEqual(expected);
@@ -112,7 +112,7 @@ describe('answers', () => {
     peer.feed(answer);
     expect(await outcome).toBe('ok');
     expect([peer.ended, warnings.length]).toEqual([true, 1]);
-    expect(warnings[0]).toContain('nothing was asked');
+    expect(warnings[0]).toContain('no request is pending');
     await zk.close();
   });
 
@@ -158,7 +158,7 @@ describe('answers', () => {
       const { zk, peer, warnings } = await pair();
       zk.watch('/', 'persistent-recursive', { onEvent: () => undefined });
       peer.feed(event(3, path));
-      expect([peer.ended, warnings]).toEqual([true, [expect.stringContaining('which is no path')]]);
+      expect([peer.ended, warnings]).toEqual([true, [expect.stringContaining('which is not a path')]]);
       await zk.close();
     },
   );
@@ -265,7 +265,7 @@ describe('a server that accepts and never answers', () => {
     const warned = eventOf(zk, 'warning');
     const error = await errorOf(zk.create('/a', undefined, { timeoutMs: 200 }));
     expect(error).toMatchObject({ code: 'timeout', outcome: 'not-applied' });
-    expect(error.message).toContain('did not confirm a session within 20 ms');
+    expect(error.message).toContain('no session was confirmed within 20 ms');
     await warned;
     expect(silent.accepted).toBeGreaterThan(1);
     await zk.close();
@@ -294,7 +294,7 @@ describe('a server that accepts and never answers', () => {
   });
 });
 
-/** Accepts connections, reads what comes, and says nothing. */
+/** A server that accepts connections, reads, and never answers. */
 class SilentServer {
   accepted = 0;
   readonly firstConnection: Promise<void>;

@@ -1,4 +1,4 @@
-/** Whatever bytes a server sends, the client survives them: a short run with a fixed seed; see `fuzz/main.ts`. */
+/** The client survives any bytes of a server: a short run of `fuzz/main.ts` with a fixed seed. */
 
 import { join } from 'node:path';
 import { describe, expect, it } from '@jest/globals';

@@ -1,4 +1,4 @@
-/** The other end of a client's connections, in memory: what arrives, in which pieces and when, is the test's to say. */
+/** The server's end of a client's connections, in memory. The test decides which bytes arrive, and when. */
 
 import { connectThrough } from '../../src/client/client.js';
 import type { ConnectionHandler, OpenWire, Wire } from '../../src/client/connection.js';
@@ -14,18 +14,18 @@ import {
 
 const PASSWORD = Buffer.alloc(16, 1);
 
-/** Time stands still: what happens is answered, or is over, or waits. */
+/** A clock that stands still. */
 export const frozenClock: Clock = {
   now: () => 0,
   monotonic: () => 0,
   schedule: () => ({ cancel: () => undefined }),
 };
 
-/** The other end of a client's connection. */
+/** The server's end of a client's connection. */
 export class Peer implements Wire {
   bytesSent = 0;
   bytesReceived = 0;
-  /** Of the requests, in their order. */
+  /** Request numbers of the client's requests, in order. */
   readonly xids: number[] = [];
   private readonly fed: Buffer[] = [];
   private greeted = false;
@@ -45,12 +45,12 @@ export class Peer implements Wire {
     });
   }
 
-  /** Whether the client, or this side, has ended it. */
+  /** True once either side has closed the connection. */
   get ended(): boolean {
     return this.over;
   }
 
-  /** Everything that went to the client, in hexadecimal. */
+  /** All bytes sent to the client, in hexadecimal. */
   get sent(): string {
     return Buffer.concat(this.fed).toString('hex');
   }
@@ -59,7 +59,7 @@ export class Peer implements Wire {
     this.handler.onOpen();
   }
 
-  /** Opens it, and confirms a session. */
+  /** Opens the connection and confirms a session. */
   establish(timeoutMs = 10_000): void {
     this.open();
     this.feed(hello(timeoutMs));
@@ -74,7 +74,7 @@ export class Peer implements Wire {
     this.over = true;
   }
 
-  /** As a socket does it: an error ends the connection. Throws it when it is none that the client foresees. */
+  /** Delivers bytes as a socket does: an error ends the connection. Rethrows errors that the client does not expect. */
   feed(bytes: Buffer): void {
     if (this.over) return;
     this.fed.push(bytes);
@@ -94,7 +94,7 @@ export class Peer implements Wire {
   }
 }
 
-/** A client that connects to peers: `nextPeer` resolves with each of its connections, in their order. */
+/** Returns a client that connects to peers; `nextPeer` resolves with its connections in order. */
 export function clientInMemory(options: Partial<ClientOptions> = {}): {
   readonly zk: ZooKeeper;
   nextPeer(): Promise<Peer>;
@@ -116,7 +116,7 @@ export function clientInMemory(options: Partial<ClientOptions> = {}): {
   return { zk, nextPeer };
 }
 
-/** The message that confirms a session, with its length. */
+/** Returns the message that confirms a session, prefixed with its length. */
 export function hello(timeoutMs: number, { version = 0, sessionId = 7n, password = PASSWORD } = {}): Buffer {
   const writer = new JuteWriter();
   writer.int(version);
@@ -127,12 +127,12 @@ export function hello(timeoutMs: number, { version = 0, sessionId = 7n, password
   return frame(writer.take());
 }
 
-/** A message with its length before it. */
+/** Returns a message prefixed with its length. */
 export function frame(message: Buffer): Buffer {
   const length = Buffer.alloc(4);
   length.writeInt32BE(message.length);
   return Buffer.concat([length, message]);
 }
 
-/** One turn of the event loop: what was issued before is sent after it. */
+/** Waits for one turn of the event loop, after which all issued requests are sent. */
 export const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));

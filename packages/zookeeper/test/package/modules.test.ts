@@ -1,4 +1,4 @@
-/** The package as it is installed: compiled, and loaded and typed by programs of both module systems. */
+/** The compiled package, loaded and type-checked by programs of both module systems. */
 
 import { execFile } from 'node:child_process';
 import { cp, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
@@ -14,7 +14,7 @@ const workspace = resolve(packageFolder, '../..');
 const tsc = join(workspace, 'node_modules/.bin/tsc');
 const names = Object.keys(source).sort();
 
-/** A program's folder, with the package in its `node_modules`. */
+/** Creates the folder of a program, with the package in its `node_modules`. */
 let folder: string;
 
 beforeAll(async () => {

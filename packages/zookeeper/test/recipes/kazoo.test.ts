@@ -1,4 +1,4 @@
-/** Our lock and that of kazoo, the Python client, keep each other out. */
+/** The lock excludes the lock of kazoo, the Python client, and vice versa. */
 import { spawn, spawnSync, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
@@ -47,7 +47,7 @@ class KazooPeer {
   }
 }
 
-/** Resolves once it is set up: `joined` then resolves when somebody joins the line. */
+/** Starts to wait for a new contender. Resolves once the watch is set; `joined` resolves when a contender joins. */
 async function nextContender(zk: ZooKeeper): Promise<{ readonly joined: Promise<unknown> }> {
   const log = new EventLog();
   zk.watch(LOCK, 'persistent-recursive', log);

@@ -1,4 +1,4 @@
-/** Locks when connections, answers and sessions are lost at the worst moment: nothing is left behind. */
+/** Locks when connections, answers and sessions are lost at critical moments: no contender is left behind. */
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { VirtualClock } from '@nodepool/core/testing';
 import { election, lockRecipe, type HeldLock, type Locks, type ZooKeeper } from '../../src/index.js';
@@ -29,7 +29,7 @@ afterEach(async () => {
   await closing;
 });
 
-/** Lets time pass until the promise is settled. */
+/** Advances the clock until the promise settles. */
 async function settled<T>(promise: Promise<T>): Promise<T> {
   let done = false;
   const finish = (): void => {

@@ -1,4 +1,4 @@
-/** Cached trees under faults of every kind: in the end, and in what they told, equal to the server. */
+/** Tree caches under faults: their state and their notifications agree with the server. */
 import { describe, expect, it } from '@jest/globals';
 import { VirtualClock } from '@nodepool/core/testing';
 import { treeCache, isZooKeeperError, type TreeCache, type ZooKeeper } from '../../src/index.js';
@@ -11,14 +11,14 @@ const SEEDS = Array.from({ length: 60 }, (_, index) => index + 1);
 interface Mirror {
   readonly client: ZooKeeper;
   readonly tree: TreeCache;
-  /** What the listener was told, added up. */
+  /** The sum of the listener's notifications. */
   readonly told: Map<string, string>;
 }
 
 const wantsData = (path: string): boolean => !path.includes('lock');
 const textOf = (data: Uint8Array): string => Buffer.from(data).toString();
 
-/** Every znode below the root, as a tree should have it. */
+/** Every znode below the root, as the cache must hold it. */
 function truthOf(server: SimulatedZooKeeperServer): Map<string, string> {
   const truth = new Map<string, string>();
   for (const [path, { data }] of server.dump()) {
@@ -163,7 +163,7 @@ describe('cached trees that are being loaded', () => {
             () => four!.set(`${ROOT}/b`, Buffer.from('changed')),
           );
         };
-        // Of two requests that are sent in the same millisecond, the one that was sent first arrives first.
+        // Requests of the same millisecond arrive in the order of their sending.
         clock.schedule(moment, when === 'before' ? atOnce : () => clock.schedule(0, atOnce));
         const { client, tree, told } = mirrorOf(server, clock);
         await clock.advance(100);

@@ -1,6 +1,6 @@
 /**
- * The npm package `zookeeper` (a binding of the C client) behind the operations that the behaviour suite uses. It is
- * loaded from where `tooling/zookeeper-reference/install.sh` puts it: it must be compiled, so it is no dependency.
+ * The npm package `zookeeper` (a binding of the C client) with the interface of the behaviour suite. It must be
+ * compiled, so it is not a dependency; `tooling/zookeeper-reference/install.sh` installs it.
  */
 
 import { existsSync } from 'node:fs';
@@ -13,7 +13,7 @@ import type { PlainZooKeeper } from '../behaviour/harness.js';
 
 const FOLDER = join(__dirname, '../../../../.tools/zookeeper-reference/node_modules/zookeeper');
 
-/** Whether it was installed, and compiled. */
+/** True if the package is installed and compiled. */
 export const isInstalled = existsSync(join(FOLDER, 'build'));
 
 interface NativeStat extends Omit<Stat, 'czxid' | 'mzxid' | 'pzxid' | 'ctime' | 'mtime' | 'ephemeralOwner'> {
@@ -32,11 +32,11 @@ interface NativeAcl {
   readonly auth: string;
 }
 
-/** Code, text, and what was asked for. */
+/** Callback with code, text and result. */
 type Callback<Results extends unknown[]> = (code: number, text: string, ...results: Results) => void;
 type Watcher = (type: number, state: number, path: string) => void;
 
-/** The part of the package that is used. Each call returns a code; other than 0, there will be no callback. */
+/** The used part of the package. Each call returns a code; if it is not 0, the callback is never called. */
 interface NativeClient {
   readonly client_id: string;
   init(config: Readonly<Record<string, unknown>>): void;
@@ -72,19 +72,19 @@ export class NpmClient implements PlainZooKeeper {
 
   private constructor(private readonly native: NativeClient) {}
 
-  /** `servers` as for our client, with the chroot. */
+  /** `servers` includes the chroot, as for this client. */
   static async connect(servers: string, timeoutMs: number): Promise<NpmClient> {
     const Native = createRequire(__filename)(FOLDER) as new () => NativeClient;
     const native = new Native();
     const connected = new Promise<void>((resolve) => native.once('connect', () => resolve()));
-    // Without the limit, an answer that comes in more than ten pieces is taken for the end of the session.
+    // Without the limit, the package treats an answer in more than ten pieces as the end of the session.
     const settings = { debug_level: 1, data_as_buffer: true, response_counter_limit: 2 ** 30 };
     native.init({ connect: servers, timeout: timeoutMs, ...settings });
     await connected;
     return new NpmClient(native);
   }
 
-  /** Only the id means anything. */
+  /** Only the id is valid. */
   get session(): Session {
     const id = BigInt(`0x${this.native.client_id}`);
     return { id, timeoutMs: 0, lost: new AbortController().signal, confirmed: true, readOnly: false };
@@ -94,7 +94,7 @@ export class NpmClient implements PlainZooKeeper {
     await this.ask<[]>('auth', undefined, (callback) => this.native.add_auth(scheme, auth, callback));
   }
 
-  /** The package gives no stat for a creation: it is read. */
+  /** Reads the stat, because the package returns none for a creation. */
   async create(path: string, data?: Uint8Array, options?: CreateOptions): Promise<{ path: string; stat: Stat }> {
     if (options?.acl !== undefined) throw new Error('the npm package cannot create with an access control list');
     const mode: CreateMode = options?.mode ?? 'persistent';
@@ -159,7 +159,7 @@ export class NpmClient implements PlainZooKeeper {
     return { acl: entries, stat: toStat(stat) };
   }
 
-  /** The package gives no stat: it is read. */
+  /** Reads the stat, because the package returns none. */
   async setAcl(path: string, acl: readonly Acl[], options?: { version?: number }): Promise<Stat> {
     const entries = acl.map(({ permissions, scheme, id }) => ({ perms: permissions, scheme, auth: id }));
     const version = options?.version ?? ANY_VERSION;
@@ -172,7 +172,7 @@ export class NpmClient implements PlainZooKeeper {
   }
 
   close(): Promise<void> {
-    // A second one aborts the process.
+    // A second call aborts the process.
     if (!this.closed) this.native.close();
     this.closed = true;
     return Promise.resolve();
@@ -200,7 +200,7 @@ export class NpmClient implements PlainZooKeeper {
   }
 }
 
-/** The package's watchers are told of the state of the session as well. */
+/** Filters out session events, which the package's watchers receive too. */
 function watcherOf(options: WatchOptions): Watcher | undefined {
   const watch = options?.watch;
   if (watch === undefined) return undefined;

@@ -1,6 +1,6 @@
 /**
- * The npm package `zookeeper` as an independent reference: what it sees of a real server is what our suite says. Run by
- * `pnpm --filter @nodepool/zookeeper test:reference`, never with the other tests: it has to be compiled, and it may
+ * Runs the behaviour suite with the npm package `zookeeper` as an independent reference (`pnpm --filter
+ * @nodepool/zookeeper test:reference`). Separate from the other tests, because the package must be compiled and may
  * abort the process.
  */
 import { describe, expect, it } from '@jest/globals';

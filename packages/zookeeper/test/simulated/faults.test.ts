@@ -1,4 +1,4 @@
-/** What goes wrong with the simulated server on request, as its clients see it. */
+/** Faults of the simulated server, as its clients see them. */
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { VirtualClock } from '@nodepool/core/testing';
 import type { ConnectionState, ZooKeeper } from '../../src/index.js';
@@ -32,7 +32,7 @@ async function connected(options?: SimulatedClientOptions): Promise<ZooKeeper> {
   return client;
 }
 
-/** The outcome of a promise after some time, without waiting for it. */
+/** Returns the outcome of a promise so far, after `ms`. */
 async function after<T>(ms: number, promise: Promise<T>): Promise<T | string> {
   let outcome: T | string = 'pending';
   promise.then(

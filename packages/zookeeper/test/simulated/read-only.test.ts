@@ -1,4 +1,4 @@
-/** The simulated server without the others of its ensemble, and what the client makes of it. */
+/** The simulated server in read-only mode, and the client's reaction. */
 
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { VirtualClock } from '@nodepool/core/testing';
@@ -97,7 +97,7 @@ describe('a session that our own clock ended', () => {
     await clock.advance(0);
     expect(await codeOf(zk.create('/e', undefined, { mode: 'ephemeral' }))).toBe('ok');
     const old = zk.session?.id;
-    // Nobody can end a session while the server is down; afterwards each has its full timeout again.
+    // No session expires while the server is stopped; afterwards each has its full timeout.
     server.stop();
     await clock.advance(20_000);
     expect(zk.session).toBeUndefined();

@@ -1,11 +1,11 @@
-/** Messages of a real server, recorded once: what fuzzing starts from. */
+/** Recorded messages of a real server, the input of fuzzing. */
 
 import { readFileSync } from 'node:fs';
 
-/** Messages without their length, by what they answer; see `OPERATIONS`, and `connect`, `event`, `ping`, `setWatches`. */
+/** Messages without their length, by call: the names of `OPERATIONS`, and `connect`, `event`, `ping`, `setWatches`. */
 export type Corpus = Readonly<Record<string, readonly Buffer[]>>;
 
-/** Reads `fuzz/corpus.json`: lists of hexadecimal texts. Throws when it is something else. */
+/** Reads `fuzz/corpus.json`, lists of hexadecimal texts. Throws if the file is malformed. */
 export function loadCorpus(file: string): Corpus {
   const parsed: unknown = JSON.parse(readFileSync(file, 'utf8'));
   if (typeof parsed !== 'object' || parsed === null) throw new Error(`${file}: an object was expected`);

@@ -1,7 +1,6 @@
 /**
- * Fuzzes the client for a while: `pnpm --filter @nodepool/zookeeper fuzz --seconds 60 --seed 1`. Each round has a seed of
- * its own, which is printed when something is found: `--seed N --rounds 1` repeats it. `--record host:port` writes the
- * corpus anew instead.
+ * Fuzzes the client: `pnpm --filter @nodepool/zookeeper fuzz --seconds 60 --seed 1`. Prints the seed of a failed round;
+ * `--seed N --rounds 1` repeats it. `--record host:port` records the corpus instead.
  */
 
 import { writeFileSync } from 'node:fs';
@@ -14,9 +13,9 @@ import { recordCorpus } from './record.js';
 
 const CORPUS_FILE = join(process.cwd(), 'fuzz', 'corpus.json');
 const REPORT_EVERY_MS = 10_000;
-/** Memory that belongs to no round: beyond it, something is kept that should not be. */
+/** Bytes. More memory than this after all rounds means a leak. */
 const MAX_MEMORY_BYTES = 512 * 1024 * 1024;
-/** A round takes less than a millisecond. */
+/** Milliseconds; an ordinary round takes less than one. */
 const MAX_ROUND_MS = 2000;
 
 async function fuzz(firstSeed: number, seconds: number, rounds: number): Promise<void> {
@@ -52,7 +51,7 @@ function report(seed: number, error: unknown): never {
   process.exit(1);
 }
 
-/** A whole number that was given, or the default. */
+/** Returns the integer of an option, or the default. */
 function numberOf(name: string, text: string | undefined, otherwise: number): number {
   const value = text === undefined ? otherwise : Number(text);
   if (Number.isNaN(value) || value < 0) throw new Error(`--${name} must be a number, not ${String(text)}`);

@@ -1,4 +1,4 @@
-/** Ways to spoil bytes. All chance comes from the caller's random source. */
+/** Mutations of bytes, driven by the caller's random source. */
 
 /** Uniform in [0, 1). */
 export type Random = () => number;
@@ -11,19 +11,19 @@ export function pick<T>(random: Random, items: readonly T[]): T {
   return item;
 }
 
-/** Integers at which arithmetic goes wrong. */
+/** Integers that provoke overflows and off-by-one errors. */
 const INTERESTING = [0, -1, -2, 1, 4, 127, 128, 255, 65_535, 2 ** 24, 2 ** 31 - 1, -(2 ** 31), -101, -112, -115];
 const LARGEST_INSERTION = 64;
 
 type Mutation = (bytes: Buffer, random: Random) => Buffer;
 
 const MUTATIONS: readonly Mutation[] = [
-  // One bit.
+  // Flips one bit.
   (bytes, random) =>
     changed(bytes, random, (copy, at) => copy.writeUInt8(copy.readUInt8(at) ^ (1 << below(random, 8)), at)),
-  // One byte.
+  // Replaces one byte.
   (bytes, random) => changed(bytes, random, (copy, at) => copy.writeUInt8(below(random, 256), at)),
-  // One integer: a length, a count, a code.
+  // Replaces one integer: a length, a count, a code.
   (bytes, random) => {
     if (bytes.length < 4) return bytes;
     const copy = Buffer.from(bytes);
@@ -31,29 +31,29 @@ const MUTATIONS: readonly Mutation[] = [
     copy.writeInt32BE(random() < 0.7 ? pick(random, INTERESTING) : bytes.length - at + below(random, 9) - 4, at);
     return copy;
   },
-  // The end is missing.
+  // Truncates the message.
   (bytes, random) => bytes.subarray(0, below(random, bytes.length + 1)),
-  // Something in the middle is missing.
+  // Removes a part of the middle.
   (bytes, random) => {
     const from = below(random, bytes.length + 1);
     return Buffer.concat([bytes.subarray(0, from), bytes.subarray(from + below(random, bytes.length - from + 1))]);
   },
-  // Something is in the middle that does not belong there.
+  // Inserts noise.
   (bytes, random) => {
     const at = below(random, bytes.length + 1);
     return Buffer.concat([bytes.subarray(0, at), noise(random, below(random, LARGEST_INSERTION)), bytes.subarray(at)]);
   },
-  // A part is there twice.
+  // Repeats a part.
   (bytes, random) => {
     const from = below(random, bytes.length + 1);
     const part = bytes.subarray(from, from + below(random, bytes.length - from + 1));
     return Buffer.concat([bytes.subarray(0, from), part, bytes.subarray(from)]);
   },
-  // Something else altogether.
+  // Replaces everything by noise.
   (bytes, random) => noise(random, bytes.length),
 ];
 
-/** The bytes after one to four mutations. */
+/** Returns the bytes after one to four mutations. */
 export function mutated(bytes: Buffer, random: Random): Buffer {
   let result = bytes;
   for (let left = 1 + below(random, 4); left > 0; left--) result = pick(random, MUTATIONS)(result, random);
@@ -73,7 +73,7 @@ function changed(bytes: Buffer, random: Random, change: (copy: Buffer, at: numbe
   return copy;
 }
 
-/** The bytes in pieces of any size, in their order; some pieces are empty. */
+/** Splits the bytes into pieces of random size; some are empty. */
 export function inPieces(bytes: Buffer, random: Random): Buffer[] {
   const pieces: Buffer[] = [];
   const largest = pick(random, [1, 7, 64, bytes.length + 1]);

@@ -1,4 +1,4 @@
-/** Every kind of call whose answer is fuzzed, by the name under which recorded answers are in the corpus. */
+/** The calls whose answers are fuzzed, by their names in the corpus. */
 
 import type { ZooKeeper } from '../../../src/index.js';
 
@@ -7,7 +7,7 @@ export type Attempt = (zk: ZooKeeper) => Promise<unknown>;
 const DATA = Buffer.from('data');
 const watch = (): void => undefined;
 
-/** In an order in which all of them can be made at a server whose root has no znode `fuzz`. */
+/** Ordered so that all of them succeed at a server without a znode `/fuzz`. */
 export const OPERATIONS: Readonly<Record<string, Attempt>> = {
   existsNot: (zk) => zk.exists('/fuzz', { watch }),
   create: (zk) => zk.create('/fuzz', DATA),

@@ -1,4 +1,4 @@
-/** Records what a real server answers, for the corpus. */
+/** Records the answers of a real server for the corpus. */
 
 import { connectThrough } from '../../../src/client/client.js';
 import { openConnection, type OpenWire } from '../../../src/client/connection.js';
@@ -12,7 +12,7 @@ const SET_WATCHES_XID = -8;
 const FAREWELL_XID = 0;
 const SESSION_TIMEOUT_MS = 4000;
 
-/** Makes every kind of call at `servers`, and cuts the connection once. Leaves `/fuzz` behind if something fails. */
+/** Makes every type of call at `servers`, and cuts the connection once. Leaves `/fuzz` behind on failure. */
 export async function recordCorpus(servers: string): Promise<Corpus> {
   const corpus: Record<string, Buffer[]> = {};
   let current = 'connect';
@@ -31,7 +31,7 @@ export async function recordCorpus(servers: string): Promise<Corpus> {
         handler.onFrame(bytes, start, end);
       },
     });
-    // As if the network had done it.
+    // Simulates a network failure.
     cut = () => {
       wire.destroy();
       handler.onEnd(new ConnectionLostError('connection-lost', 'cut for the recording'));
@@ -44,7 +44,7 @@ export async function recordCorpus(servers: string): Promise<Corpus> {
     current = name;
     await attempt(zk).catch(() => undefined);
   }
-  // Long enough for a ping.
+  // Waits for a ping.
   await sleep(systemClock, SESSION_TIMEOUT_MS / 2);
   current = 'rest';
   zk.watch('/fuzz', 'persistent-recursive', { onEvent: () => undefined });

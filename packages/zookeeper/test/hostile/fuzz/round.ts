@@ -1,4 +1,4 @@
-/** One round of fuzzing: a client, a session, some calls, and answers that are spoilt in any way. */
+/** One round of fuzzing: a client, a session, some calls, and corrupted answers. */
 
 import { isZooKeeperError, type ZooKeeper } from '../../../src/index.js';
 import { clientInMemory, frame, turn, type Peer } from '../peer.js';
@@ -6,11 +6,11 @@ import type { Corpus } from './corpus.js';
 import { below, inPieces, mutated, noise, pick, type Random } from './mutations.js';
 import { OPERATIONS } from './operations.js';
 
-/** What a client must never do, whatever it is sent. */
+/** A forbidden reaction of the client. */
 export class Finding extends Error {
   constructor(
     message: string,
-    /** What was sent to the client, in hexadecimal. */
+    /** The bytes sent to the client, in hexadecimal. */
     readonly sent: string,
     cause?: unknown,
   ) {
@@ -19,12 +19,12 @@ export class Finding extends Error {
   }
 }
 
-/** Small, so that an allocation beyond it would be seen. */
+/** Bytes. Small, so that an excessive allocation is detected. */
 const MAX_ANSWER_BYTES = 1024 * 1024;
 const NAMES = Object.keys(OPERATIONS);
 const UNSOLICITED = ['event', 'ping', 'setWatches'] as const;
 
-/** Runs a round; throws `Finding` when the client does what it must not. */
+/** Runs a round. Throws `Finding` if the client reacts in a forbidden way. */
 export async function fuzzRound(corpus: Corpus, random: Random): Promise<void> {
   const { zk, nextPeer } = clientInMemory({ random: { next: random }, maxAnswerBytes: MAX_ANSWER_BYTES });
   const calls: Promise<string>[] = [];
@@ -61,7 +61,7 @@ function feed(peer: Peer, bytes: Buffer): void {
   }
 }
 
-/** Resolves with how the call ended; rejects with a `Finding` when that is no error of this package. */
+/** Resolves with the outcome of the call. Rejects with a `Finding` if its error is not one of this package. */
 async function issue(zk: ZooKeeper, label: string, name: string, open: Set<string>, peer: Peer): Promise<string> {
   open.add(label);
   try {
@@ -75,7 +75,7 @@ async function issue(zk: ZooKeeper, label: string, name: string, open: Set<strin
   }
 }
 
-/** What goes to the client: answers, most of them spoilt, and what nobody asked for, in more or less the right order. */
+/** Returns messages for the client: answers, mostly corrupted, and unsolicited ones, in roughly the right order. */
 function answersTo(names: readonly string[], peer: Peer, corpus: Corpus, random: Random): Buffer[] {
   // The watch comes first.
   const xids = [...peer.xids];
@@ -93,7 +93,7 @@ function answersTo(names: readonly string[], peer: Peer, corpus: Corpus, random:
   return messages.map((message) => {
     const chance = random();
     if (chance < 0.4) return frame(message);
-    // The number of the request stays, so that what is spoilt is read.
+    // The request number stays intact, so that the client reads the corrupted rest.
     if (chance < 0.7) return frame(Buffer.concat([message.subarray(0, 4), mutated(message.subarray(4), random)]));
     if (chance < 0.8) return frame(mutated(message, random));
     if (chance < 0.9) return mutated(frame(message), random);
