@@ -52,7 +52,10 @@ describe('the scheduler', () => {
   it('offers the first of requests that are alike, and the best priority first', async () => {
     await submit(500, (index) => `label-${index % 2}`);
     await submit(1, () => 'label-1', 100);
-    const scheduler = new RequestScheduler(contextOf(world.clock), new CandidatePools(store.components, world.clock, silentLogger));
+    const scheduler = new RequestScheduler(
+      contextOf(world.clock),
+      new CandidatePools(store.components, world.clock, silentLogger),
+    );
     const offered: string[] = [];
     scheduler.add(watcher(({ id }) => offered.push(id)));
     await world.clock.advance(1000);
