@@ -1,7 +1,7 @@
 #!/bin/sh
-# Installs the npm package `zookeeper` into .tools/zookeeper-reference, where the behaviour suite and the benchmark look
-# for it. It is compiled on the spot (make, g++, cmake and python3 are needed; it takes some minutes), so it is no
-# dependency of the workspace. Does nothing when it is there already.
+# Installs the npm package `zookeeper` into .tools/zookeeper-reference for the behaviour suite and the benchmark. The package
+# is not a dependency of the workspace, because its compilation needs make, g++, cmake, python3 and some minutes. Does
+# nothing if it is installed already.
 set -eu
 
 version=7.3.0
@@ -19,16 +19,16 @@ for tool in make g++ cmake python3; do
   fi
 done
 mkdir -p "$target"
-# Two installations at once would compile over each other.
+# Concurrent installations would overwrite each other's files.
 if ! mkdir "$target/lock" 2>/dev/null; then
-  echo "another installation is under way; if not, remove $target/lock" >&2
+  echo "another installation is in progress; if not, remove $target/lock" >&2
   exit 1
 fi
 trap 'rmdir "$target/lock"' EXIT
 [ -f "$target/package.json" ] || echo '{"private":true}' >"$target/package.json"
 (cd "$target" && npm install --ignore-scripts --no-audit --no-fund --save-exact "zookeeper@$version")
-# Its own script, called by name: npm may be configured to run none during an installation.
+# Runs the package's install script explicitly, because npm may be configured to ignore scripts.
 (cd "$target/node_modules/zookeeper" && npm run install)
-# What was compiled must also load.
+# Checks that the compiled package loads.
 node -e 'require(process.argv[1])' "$target/node_modules/zookeeper"
 touch "$target/installed-$version"

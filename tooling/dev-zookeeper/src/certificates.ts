@@ -1,4 +1,4 @@
-/** A certificate authority of our own, and certificates of a server and a client that it signed. Made with openssl. */
+/** Creates a certificate authority, and certificates for a server and a client, with openssl. */
 
 import { execFile } from 'node:child_process';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
@@ -12,7 +12,7 @@ export interface Certificates {
   readonly ca: string;
   readonly serverCert: string;
   readonly serverKey: string;
-  /** Certificate followed by the PKCS#8 key: what ZooKeeper takes for a key store. */
+  /** Certificate followed by the PKCS#8 key: the format of ZooKeeper's key store. */
   readonly serverKeyStore: string;
   readonly clientCert: string;
   readonly clientKey: string;
@@ -20,7 +20,7 @@ export interface Certificates {
 
 const DAYS = '30';
 
-/** Makes all of them in `folder`, which is made if it is missing. Valid for `localhost` and 127.0.0.1. */
+/** Creates all certificates in `folder`, valid for `localhost` and 127.0.0.1. Creates the folder if it is missing. */
 export async function makeCertificates(folder: string): Promise<Certificates> {
   await mkdir(folder, { recursive: true });
   const caKey = join(folder, 'ca.key');

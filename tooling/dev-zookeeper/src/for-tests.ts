@@ -5,7 +5,7 @@ import { RawClient } from './raw-client.js';
 import { startZooKeeper, type StartOptions } from './zookeeper.js';
 
 export interface ZooKeeperForTests {
-  /** `host:port,…/chroot`; nobody else uses what is below the chroot. */
+  /** `host:port,…/chroot`. No other process uses the chroot. */
   readonly servers: string;
   /** Removes what the tests left behind, and the server if it was started for them. */
   stop(): Promise<void>;

@@ -1,4 +1,4 @@
-/** Where the Debian packages put ZooKeeper, and what to do when they are missing. */
+/** The files of Debian's ZooKeeper packages, and the remedy if they are missing. */
 
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
@@ -6,14 +6,14 @@ import { join } from 'node:path';
 const JAR_FOLDER = '/usr/share/java';
 
 /**
- * `netty-codec` is not in the manifest of Debian's zookeeper.jar, yet a server that uses Netty (TLS does) fails every
- * connection without it. The others are found through the manifest.
+ * The manifest of Debian's zookeeper.jar lists all libraries but `netty-codec`, without which a server with Netty
+ * (needed for TLS) fails every connection.
  */
 const JARS = ['zookeeper.jar', 'slf4j-log4j12.jar', 'log4j-1.2.jar', 'netty-codec.jar'] as const;
 
 const REMEDY = 'install it: apt-get install -y --no-install-recommends zookeeper libnetty-java';
 
-/** The class path of a server whose configuration is in `configurationFolder`. Throws when something is missing. */
+/** Returns the class path of a server with its configuration folder. Throws if a file is missing. */
 export function classPath(configurationFolder: string): string {
   const jars = JARS.map((jar) => join(JAR_FOLDER, jar));
   const missing = jars.filter((jar) => !existsSync(jar));

@@ -1,7 +1,7 @@
 /**
- * Starts ZooKeeper, prints one JSON line that says where, and stays until SIGTERM or SIGINT. With a command, after `--`,
- * runs that with `ZOOKEEPER_SERVERS` in its environment instead, and ends with its exit status.
- * Options: `--ensemble N`, `--tls`, `--tick-time MS`, `--max-session-timeout MS`.
+ * Starts ZooKeeper, prints one JSON line that says where, and stays until SIGTERM or SIGINT. With a command, after
+ * `--`, runs that with `ZOOKEEPER_SERVERS` in its environment instead, and ends with its exit status. Options:
+ * `--ensemble N`, `--tls`, `--tick-time MS`, `--max-session-timeout MS`.
  */
 
 import { spawn } from 'node:child_process';

@@ -4,14 +4,14 @@ import { randomInt } from 'node:crypto';
 import { createServer, type Server } from 'node:net';
 
 /**
- * Below the range from which the kernel takes the ports of outgoing connections. Inside it, a client that keeps trying
- * to reach a stopped server would sooner or later take the server's port, or connect to itself.
+ * Ports below the kernel's range for outgoing connections. Inside that range, a client that retries to connect to a
+ * stopped server can get the server's port, or connect to itself.
  */
 const LOWEST = 15_000;
 const HIGHEST = 32_000;
 const ATTEMPTS = 200;
 
-/** Returns `count` different ports without a listener. No other process on this machine gets them while this one runs. */
+/** Returns `count` different unused ports. No other process that reserves ports this way gets them meanwhile. */
 export async function freePorts(count: number): Promise<number[]> {
   const held: Server[] = [];
   const ports: number[] = [];
@@ -31,8 +31,8 @@ export async function freePorts(count: number): Promise<number[]> {
 }
 
 /**
- * Returns false if another process has reserved the port, which it may not have bound yet. The reservation is an abstract
- * socket, which ends with this process; other systems than Linux have none.
+ * Reserves a port with an abstract socket, which ends with this process. Returns false if another process has reserved
+ * it. Systems other than Linux have no abstract sockets.
  */
 function reserve(port: number): Promise<boolean> {
   if (process.platform !== 'linux') return Promise.resolve(true);

@@ -1,4 +1,4 @@
-/** One ZooKeeper server: its folder, its process, and a watchdog that ends it when this process dies. */
+/** One ZooKeeper server: its folder, its process, and a watchdog that stops it when this process ends. */
 
 import { spawn, type ChildProcess } from 'node:child_process';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
@@ -7,11 +7,11 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { classPath } from './installation.js';
 
-/** What one server is made from. */
+/** Settings of one server. */
 export interface ServerSetup {
-  /** Folder of this server alone. */
+  /** Folder for this server only. */
   readonly folder: string;
-  /** Removed by the watchdog when this process dies. */
+  /** Folder that the watchdog deletes when this process ends. */
   readonly baseFolder: string;
   /** 1, 2, … */
   readonly id: number;
@@ -23,8 +23,8 @@ export interface ServerSetup {
 }
 
 /**
- * $1: the log; $2: the folder to remove; the rest: the server's command. Standard input is a pipe from the parent that
- * ends when the parent does, however it dies. The server must not hold it, nor outlive it.
+ * Arguments: the log, the folder to delete, and the server's command. Standard input is a pipe that closes when the
+ * parent ends for any reason. The server must not inherit it.
  */
 const WATCHDOG = `
 log=$1; base=$2; shift 2
@@ -65,7 +65,7 @@ export class ServerProcess {
     this.clientPort = setup.clientPort;
   }
 
-  /** Writes the server's files; does not start it. */
+  /** Writes the server's files, without starting it. */
   static async prepare(setup: ServerSetup): Promise<ServerProcess> {
     const dataFolder = join(setup.folder, 'data');
     await mkdir(dataFolder, { recursive: true });
@@ -90,7 +90,7 @@ export class ServerProcess {
     ]);
   }
 
-  /** Starts the process; resolves with the state of things at once, not with its readiness. */
+  /** Starts the process. Resolves before the server is ready; see `ready`. */
   async start(): Promise<void> {
     if (this.child !== undefined) throw new Error(`server ${this.id} runs already`);
     const child = spawn('/bin/sh', ['-c', WATCHDOG, 'sh', this.logFile, this.setup.baseFolder, ...this.command], {
@@ -108,7 +108,7 @@ export class ServerProcess {
     this.javaPid = await firstNumber(child);
   }
 
-  /** Sends a signal to the server; `SIGKILL`, `SIGTERM` and the like wait until it is gone. */
+  /** Sends a signal to the server; `SIGKILL`, `SIGTERM` and the like resolve once it has ended. */
   async signal(name: NodeJS.Signals): Promise<void> {
     if (this.javaPid === undefined) return;
     process.kill(this.javaPid, name);
@@ -128,10 +128,10 @@ export class ServerProcess {
     });
   }
 
-  /** Resolves once the server serves clients. Rejects, with the end of its log, when it ends or takes too long. */
+  /** Resolves once the server serves clients. Rejects with the end of its log if it ends or takes too long. */
   async ready(deadline: number): Promise<void> {
     let lastProblem: unknown;
-    // There is no event to wait for: the server says nothing when it becomes ready.
+    // Polls, because the server sends no event when it becomes ready.
     while (performance.now() < deadline && this.child !== undefined) {
       try {
         const answer = await this.fourLetterWord('srvr');
@@ -158,7 +158,7 @@ export class ServerProcess {
   }
 }
 
-/** The number that the child prints first; undefined when it ends without. */
+/** Resolves with the number that the child prints first, or undefined if it ends before. */
 function firstNumber(child: ChildProcess): Promise<number | undefined> {
   return new Promise((resolve, reject) => {
     let text = '';

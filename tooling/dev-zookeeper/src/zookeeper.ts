@@ -9,13 +9,13 @@ import { freePorts } from './ports.js';
 import { ServerProcess } from './server-process.js';
 
 export interface StartOptions {
-  /** Number of servers. Default 1; an ensemble takes 3 or more. */
+  /** Number of servers. Default 1; an ensemble needs 3 or more. */
   readonly ensembleSize?: number;
-  /** Also listens for TLS, and demands client certificates. Default false. */
+  /** Also listens for TLS, and requires client certificates. Default false. */
   readonly tls?: boolean;
-  /** Milliseconds of a tick; session time-outs are clamped to 2 to 20 ticks. Default 2000. */
+  /** Milliseconds of a tick. Session timeouts are limited to 2 to 20 ticks. Default 2000. */
   readonly tickTime?: number;
-  /** As in `java -Xmx`. Default `384m`. */
+  /** Heap size, as in `java -Xmx`. Default `384m`. */
   readonly javaHeap?: string;
   /** Further options of java, e.g. `-Dreadonlymode.enabled=true`, which has no line in zoo.cfg. */
   readonly javaOptions?: readonly string[];
@@ -23,7 +23,7 @@ export interface StartOptions {
   readonly parentFolder?: string;
   /** Further lines of zoo.cfg. A key that ZooKeeper does not know becomes the Java property `zookeeper.<key>`. */
   readonly settings?: Readonly<Record<string, string | number>>;
-  /** Milliseconds until the servers must serve. Default 120000. */
+  /** Time limit for the servers to start, milliseconds. Default 120000. */
   readonly startTimeoutMs?: number;
 }
 
@@ -38,21 +38,21 @@ export interface ClientTlsFiles {
 export interface RunningZooKeeper {
   /** `127.0.0.1:port,…` without TLS. */
   readonly servers: string;
-  /** `localhost:port,…` with TLS, when it was asked for. */
+  /** `localhost:port,…` with TLS, if enabled. */
   readonly tlsServers: string | undefined;
   readonly tls: ClientTlsFiles | undefined;
-  /** Ends all servers and removes their data. Idempotent. */
+  /** Stops all servers and deletes their data. Idempotent. */
   stop(): Promise<void>;
-  /** Sends a signal (default `SIGKILL`) to one server and waits until it is gone; its data stays. */
+  /** Ends one server with a signal (default `SIGKILL`) and keeps its data. Resolves once the server has ended. */
   kill(signal?: NodeJS.Signals, index?: number): Promise<void>;
-  /** Starts a server that was killed, with the data that it had; resolves once it serves. */
+  /** Restarts a killed server with its data. Resolves once it serves. */
   restart(index?: number): Promise<void>;
-  /** Stops a server's process from running, as if its machine hung. */
+  /** Suspends a server's process, as if its machine hung. */
   pause(index?: number): Promise<void>;
   continue(index?: number): Promise<void>;
-  /** The answer to e.g. `srvr`, `mntr`, `cons`, `dump`. */
+  /** Resolves with the answer to a four-letter word, e.g. `srvr`, `mntr`, `cons`, `dump`. */
   fourLetterWord(word: string, index?: number): Promise<string>;
-  /** Index of the leader of an ensemble; undefined when there is none. */
+  /** Resolves with the index of the leader of an ensemble, or undefined if there is none. */
   leader(): Promise<number | undefined>;
 }
 
@@ -64,7 +64,7 @@ export async function startZooKeeper(options: StartOptions = {}): Promise<Runnin
     try {
       return await Ensemble.start(options);
     } catch (error) {
-      // Somebody took a port between our looking and the server's binding it.
+      // Another process bound a port between the check and the server's bind.
       const portTaken = error instanceof Error && error.message.includes('BindException');
       if (!portTaken || attempt === START_ATTEMPTS) throw error;
     }
@@ -211,7 +211,7 @@ function tlsSettings(port: number, certificates: Certificates): Record<string, s
   };
 }
 
-/** A folder in memory if there is one with room, else the usual temporary folder. */
+/** Returns a folder in memory if it has enough space, else the temporary folder. */
 async function roomyFolder(): Promise<string> {
   const memory = '/dev/shm';
   try {
@@ -219,7 +219,7 @@ async function roomyFolder(): Promise<string> {
     const { bavail, bsize } = await statfs(memory);
     if (bavail * bsize >= ENOUGH_MEMORY_BYTES) return memory;
   } catch {
-    // No such file system: the temporary folder does as well, only slower.
+    // Without such a file system, the temporary folder serves, but slower.
   }
   return tmpdir();
 }

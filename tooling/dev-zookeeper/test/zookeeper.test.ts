@@ -1,4 +1,4 @@
-/** Real servers start, stop, keep their data, and do not outlive who started them. */
+/** Real servers start, stop, keep their data, and end with the process that started them. */
 
 import { afterAll, describe, expect, it } from '@jest/globals';
 import { spawn } from 'node:child_process';
@@ -20,14 +20,14 @@ afterAll(() => Promise.all(running.map((server) => server.stop())));
 
 const zxid = (srvr: string): string | undefined => /Zxid: (0x[0-9a-f]+)/.exec(srvr)?.[1];
 
-it('no port is given away twice', async () => {
+it('returns no port twice', async () => {
   const ports: number[] = [];
   for (let round = 0; round < 40; round += 1) ports.push(...(await freePorts(10)));
   expect(new Set(ports).size).toBe(400);
 });
 
 describe('a server', () => {
-  it('serves, goes, and comes back with what it had', async () => {
+  it('serves, ends, and restarts with its data', async () => {
     const server = await start();
     expect(await server.fourLetterWord('ruok')).toBe('imok');
     const before = zxid(await server.fourLetterWord('srvr'));
@@ -39,13 +39,13 @@ describe('a server', () => {
     await server.stop();
   });
 
-  it('with settings that it does not understand fails with the end of its log', async () => {
+  it('with invalid settings fails with the end of its log', async () => {
     await expect(startZooKeeper({ settings: { initLimit: 'nonsense' } })).rejects.toThrow(
       /ended; its log ends with:[^]*nonsense/,
     );
   });
 
-  it('comes with certificates when TLS is asked for', async () => {
+  it('with TLS comes with certificates', async () => {
     const server = await start({ tls: true });
     expect(server.tlsServers).toMatch(/^localhost:\d+$/);
     expect([server.tls?.ca, server.tls?.cert, server.tls?.key].map((file) => existsSync(file ?? ''))).toEqual([
@@ -55,7 +55,7 @@ describe('a server', () => {
     ]);
   });
 
-  it('of an ensemble leads, and another does when it is gone', async () => {
+  it('of an ensemble leads, and another leads after its end', async () => {
     const ensemble = await start({ ensembleSize: 3, tickTime: 500 });
     const first = await ensemble.leader();
     expect(ensemble.servers.split(',')).toHaveLength(3);
@@ -93,7 +93,7 @@ describe('a server', () => {
 });
 
 describe('a server for tests', () => {
-  it('has a root of its own for each run', async () => {
+  it('has a separate root for each run', async () => {
     const [one, two] = await Promise.all([zooKeeperForTests(), zooKeeperForTests()]);
     expect(one.servers).toMatch(/^[\d.:,]+\/test-[0-9a-f-]{36}$/);
     expect(one.servers).not.toBe(two.servers);

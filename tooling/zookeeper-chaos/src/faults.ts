@@ -1,4 +1,4 @@
-/** What is done to servers, connections and processes, and in which order. */
+/** The faults of servers, connections and processes, and their order. */
 
 import { type RandomSource, sleep, systemClock } from '@nodepool/core';
 import type { RunningZooKeeper } from '@nodepool/dev-zookeeper';
@@ -20,10 +20,10 @@ export const FAULT_KINDS = [
 
 export type FaultKind = (typeof FAULT_KINDS)[number];
 
-/** How often each fault happens in a round. */
+/** Number of occurrences of each fault in a round. */
 export type FaultCounts = Readonly<Record<FaultKind, number>>;
 
-/** The faults of a round, in the order in which they happen. */
+/** Returns the faults of a round in order. */
 export function faultPlan(counts: FaultCounts, random: RandomSource): FaultKind[] {
   const plan = FAULT_KINDS.flatMap((kind) => Array.from({ length: counts[kind] }, () => kind));
   for (let last = plan.length - 1; last > 0; last--) {
@@ -34,7 +34,7 @@ export function faultPlan(counts: FaultCounts, random: RandomSource): FaultKind[
   return plan;
 }
 
-/** What faults are done to. */
+/** The targets of faults. */
 export interface Targets {
   readonly servers: RunningZooKeeper;
   /** One per server, in the same order. */
@@ -48,7 +48,7 @@ const RECOVERY_MS = 1000;
 const LONGEST_DELAY_MS = 200;
 const START_ATTEMPTS = 3;
 
-/** Does one fault, mends it, and leaves some time. Resolves with what was done, in words. */
+/** Injects one fault, repairs it, and waits. Resolves with a description. */
 export async function inflict(kind: FaultKind, targets: Targets): Promise<string> {
   const { random } = targets;
   const index = below(random, targets.proxies.length);
@@ -105,7 +105,7 @@ async function one(kind: FaultKind, index: number, targets: Targets): Promise<st
   }
 }
 
-/** Puts the proxies of one server, or of all, into a mode for about half a session. */
+/** Sets the mode of the proxies of one or all servers for about half a session timeout. */
 async function spoil(mode: ProxyMode, targets: Targets, index?: number): Promise<string> {
   const { random, sessionTimeoutMs, proxies } = targets;
   const chosen = index === undefined ? proxies : proxies.slice(index, index + 1);
@@ -118,8 +118,8 @@ async function spoil(mode: ProxyMode, targets: Targets, index?: number): Promise
 }
 
 /**
- * Starts a server that does not run. One that ends while it joins the others, who may be failing as well, is started again,
- * as whoever supervises it would do.
+ * Starts a stopped server. Restarts it, as a supervisor would, if it ends while it joins the ensemble, whose other
+ * servers may be failing too.
  */
 async function revive(servers: RunningZooKeeper, index: number): Promise<void> {
   for (let attempt = 1; ; attempt++) {
@@ -133,7 +133,7 @@ async function revive(servers: RunningZooKeeper, index: number): Promise<void> {
   }
 }
 
-/** Starts the servers again that ended by themselves; resolves when all serve. */
+/** Restarts the servers that ended unexpectedly. Resolves when all serve. */
 export async function reviveAll(servers: RunningZooKeeper, count: number): Promise<void> {
   for (let index = 0; index < count; index++) {
     const answer = await servers.fourLetterWord('srvr', index).catch(() => 'nobody answers');

@@ -1,4 +1,4 @@
-/** Reads what the server holds at the end, with a client of its own. */
+/** Reads the server's final state with a separate client. */
 
 import { isZooKeeperError, type ZooKeeper } from '@nodepool/zookeeper';
 import type { FinalState } from './history.js';
@@ -18,7 +18,7 @@ import {
   withoutSequence,
 } from './layout.js';
 
-/** Makes the folders that clients write into. */
+/** Creates the parent znodes of the clients' writes. */
 export async function prepare(zk: ZooKeeper, clients: readonly string[]): Promise<void> {
   for (const path of FOLDERS) await zk.create(path);
   const rest = [
@@ -29,7 +29,7 @@ export async function prepare(zk: ZooKeeper, clients: readonly string[]): Promis
   await Promise.all(rest.map((path) => zk.create(path)));
 }
 
-/** Makes the znode that is the last of the tree. */
+/** Creates the final znode of the tree. */
 export async function endTree(zk: ZooKeeper): Promise<void> {
   await zk.create(TREE_END);
 }
@@ -60,7 +60,7 @@ export async function finalState(zk: ZooKeeper, clients: readonly string[]): Pro
   };
 }
 
-/** Paths of the children; none when the folder does not exist. */
+/** Returns the paths of the children; none if the parent does not exist. */
 async function paths(zk: ZooKeeper, folder: string): Promise<string[]> {
   try {
     const { children } = await zk.children(folder);

@@ -1,30 +1,30 @@
 /**
- * What clients wrote down while servers and connections failed, and what was found at the server afterwards. Everything
- * is plain JSON: it travels from the processes of the clients to the checker in files.
+ * The history of a round: the clients' records during the faults, and the servers' final state. Plain JSON, which
+ * client processes write to files for the checker.
  */
 
-/** What the client said of a call: it took effect, it did not, or nobody knows. */
+/** The client's report on a call: it took effect, it did not, or it is unknown. */
 export type Outcome = 'applied' | 'not-applied' | 'unknown';
 
-/** One call that creates or deletes znodes whose paths are used only once, all of them or none. */
+/** One atomic call that creates or deletes znodes with unique paths. */
 export interface NodeWrite {
   readonly creates: readonly string[];
   readonly deletes: readonly string[];
-  /** A transaction that contains a condition that never holds. */
+  /** True for a transaction with a condition that never holds. */
   readonly mustFail: boolean;
   readonly outcome: Outcome;
-  /** Of the error. */
+  /** Code of the error. */
   readonly code?: string;
 }
 
-/** A write of a value that nobody else writes, on the condition that the register has a certain version. */
+/** A conditional write of a unique value to a register with an expected version. */
 export interface RegisterWrite {
   readonly path: string;
   readonly value: string;
   readonly onVersion: number;
   readonly outcome: Outcome;
   readonly code?: string;
-  /** The version that the server says it made. */
+  /** The version that the server returned. */
   readonly version?: number;
 }
 
@@ -35,8 +35,8 @@ export interface RegisterRead {
 }
 
 /**
- * A read of the number of changes of a watched znode, in terms of the watch: how many events had been delivered, since the
- * watch was set on this connection, when the read was issued and when it was answered.
+ * A read of a watched znode's number of changes, with the numbers of events since the watch was set on this connection:
+ * at the issue of the read, and at its answer.
  */
 export interface WatchedRead {
   readonly changes: number;
@@ -44,47 +44,47 @@ export interface WatchedRead {
   readonly eventsAfter: number;
 }
 
-/** One persistent watch over one connection: from its `onReset` until the connection is lost. */
+/** A persistent watch on one connection, from `onReset` until the loss of the connection. */
 export interface WatchSegment {
   readonly path: string;
   readonly reads: readonly WatchedRead[];
 }
 
-/** A watch that is told of once. */
+/** A one-shot watch. */
 export interface OneShot {
   readonly path: string;
-  /** Of the read that left it. */
+  /** Outcome of the read that set it. */
   readonly version: number;
-  /** How often it was told of, a removal with the session included. */
+  /** Number of its events, including its removal with the session. */
   readonly told: number;
 }
 
-/** A write under a lock, in one transaction with the check that the contender is still there. */
+/** A write under a lock, in one transaction with the lock's fence. */
 export interface FencedWrite {
   readonly lock: string;
   readonly contender: string;
-  /** One more than the version of the lock's counter as it was read under the lock. */
+  /** The version of the lock's counter, read under the lock, plus one. */
   readonly number: number;
   readonly outcome: Outcome;
-  /** The version of the counter that the write made. */
+  /** The version of the counter after the write. */
   readonly version?: number;
 }
 
-/** An ephemeral znode that a client made and never deleted. */
+/** An ephemeral znode that a client created and did not delete. */
 export interface Ephemeral {
   readonly path: string;
   readonly outcome: Outcome;
-  /** The session that owns it, in decimal, when the server told. */
+  /** Id of the session that owns it, in decimal, if the server answered. */
   readonly owner?: string;
 }
 
 export interface ClientHistory {
   readonly client: string;
-  /** Calls that had no outcome when all faults were over and the deadline of every call had passed. */
+  /** Calls without an outcome after all faults and all deadlines. */
   readonly unsettled: readonly string[];
-  /** Errors that are not of the client's own kind. */
+  /** Errors that are not a `ZooKeeperError`. */
   readonly unexpected: readonly string[];
-  /** Calls that were made, of all kinds. */
+  /** Number of issued calls. */
   readonly calls: number;
   readonly sessionsLost: number;
   readonly nodeWrites: readonly NodeWrite[];
@@ -94,25 +94,25 @@ export interface ClientHistory {
   readonly oneShots: readonly OneShot[];
   readonly fencedWrites: readonly FencedWrite[];
   readonly ephemerals: readonly Ephemeral[];
-  /** The session at the end, in decimal; it is still open then. */
+  /** Id of the session at the end, in decimal. The session is still open then. */
   readonly session: string;
-  /** The cached tree at the end: per path, what identifies the state of the znode. */
+  /** The tree cache at the end: a state identifier for each path. */
   readonly tree: Readonly<Record<string, string>>;
 }
 
-/** What the server holds at the end, while the sessions of all clients are still open. */
+/** The server's state at the end, while all sessions are still open. */
 export interface FinalState {
-  /** Paths of all znodes that `nodeWrites` are about; sequence numbers are cut off. */
+  /** Paths of all znodes of `nodeWrites`, without sequence numbers. */
   readonly nodes: readonly string[];
   readonly registers: Readonly<Record<string, { readonly version: number; readonly value: string }>>;
-  /** Contenders that are left in the directories of locks, after everybody gave up his locks. */
+  /** Contenders in the lock directories after the release of all locks. */
   readonly contenders: readonly string[];
-  /** Owners of ephemerals by path, in decimal. */
+  /** Session ids of the owners of ephemerals, in decimal, by path. */
   readonly ephemerals: Readonly<Record<string, string>>;
   readonly tree: Readonly<Record<string, string>>;
 }
 
-/** A rule that did not hold. */
+/** A violation of a rule. */
 export interface Violation {
   readonly rule: string;
   readonly client?: string;

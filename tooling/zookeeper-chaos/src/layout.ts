@@ -1,9 +1,9 @@
-/** Where the clients' znodes are. */
+/** The paths of the clients' znodes. */
 
 export const ROOT = '/chaos';
-/** A folder per client, for znodes whose paths are used once. */
+/** One parent per client, for znodes with unique paths. */
 export const NODES = `${ROOT}/nodes`;
-/** Registers that all clients write, on a condition. */
+/** Registers for conditional writes of all clients. */
 export const REGISTERS = `${ROOT}/registers`;
 export const REGISTER_COUNT = 4;
 export const LOCKS = `${ROOT}/locks`;
@@ -11,9 +11,9 @@ export const LOCKS = `${ROOT}/locks`;
 export const COUNTERS = `${ROOT}/counters`;
 export const LOCK_COUNT = 4;
 export const EPHEMERALS = `${ROOT}/ephemerals`;
-/** What cached trees mirror. */
+/** The tree of the tree caches. */
 export const TREE = `${ROOT}/tree`;
-/** Made when all is quiet: a tree that has it has all that came before. */
+/** The final znode, created after all writes. A tree cache that holds it holds all earlier changes. */
 export const TREE_END = `${TREE}/end`;
 
 export const FOLDERS = [ROOT, NODES, REGISTERS, LOCKS, COUNTERS, EPHEMERALS, TREE] as const;
@@ -23,12 +23,12 @@ export function numbered(folder: string, count: number): string[] {
   return Array.from({ length: count }, (_, index) => `${folder}/${index}`);
 }
 
-/** A path without the ten digits that the server appended, if the name says that it did (`q-…`). */
+/** Returns a path without its sequence number, if the name has one (`q-…`). */
 export function withoutSequence(path: string): string {
   return path.includes('/q-') ? path.slice(0, -10) : path;
 }
 
-/** What identifies a state of a znode. */
+/** Returns an identifier of a znode's state. */
 export function stateOf(data: Uint8Array, mzxid: bigint): string {
   return `${Buffer.from(data).toString('latin1')}@${mzxid}`;
 }

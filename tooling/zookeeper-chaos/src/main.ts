@@ -1,5 +1,6 @@
 /**
- * Breaks real ZooKeeper servers, connections and processes under 20 busy clients, and checks what the clients said.
+ * Injects faults into real ZooKeeper servers, connections and processes under 20 busy clients, and checks the clients'
+ * reports.
  */
 
 import { parseArgs } from 'node:util';

@@ -1,21 +1,21 @@
-/** A TCP proxy in front of one server that cuts, delays, halves and silences connections. */
+/** A TCP proxy in front of one server, which cuts, delays, truncates and silences connections. */
 
 import { createServer, connect, type AddressInfo, type Server, type Socket } from 'node:net';
 import { systemClock } from '@nodepool/core';
 
 /**
- * What happens to what passes through.
- * - `pass`: nothing.
- * - `delay`: pieces wait for each other; the order stays.
- * - `half-open`: what the server says never arrives, what the client says does.
- * - `silent`: connections are accepted, and nothing passes in either direction.
+ * Mode of a proxy.
+ * - `pass`: passes everything.
+ * - `delay`: delays each piece; the order stays.
+ * - `half-open`: passes the client's data and drops the server's.
+ * - `silent`: accepts connections and drops the data of both directions.
  */
 export type ProxyMode = 'pass' | 'delay' | 'half-open' | 'silent';
 
 interface Pair {
   readonly client: Socket;
   readonly server: Socket;
-  /** The next piece from the server is cut in half, and the connection with it. */
+  /** True if the next piece from the server is to be truncated, after which the connection is cut. */
   truncate: boolean;
 }
 
@@ -44,21 +44,21 @@ export class Proxy {
     return (this.listener.address() as AddressInfo).port;
   }
 
-  /** From now on, for connections that there are as for new ones. */
+  /** Sets the mode of existing and new connections. */
   set(mode: ProxyMode, delayMs = 0): void {
     const swallowed = this.mode === 'half-open' || this.mode === 'silent';
     this.mode = mode;
     this.delayMs = delayMs;
-    // What they lost is gone: the rest of the stream would make no sense.
+    // The connections have lost data, so the rest of their streams would be malformed.
     if (swallowed) this.cut();
   }
 
-  /** Ends all connections at once. */
+  /** Cuts all connections at once. */
   cut(): void {
     for (const pair of [...this.pairs]) this.end(pair);
   }
 
-  /** Ends each connection in the middle of the server's next piece. */
+  /** Cuts each connection in the middle of the server's next piece. */
   halve(): void {
     for (const pair of this.pairs) pair.truncate = true;
   }
@@ -90,7 +90,7 @@ export class Proxy {
   private forward(piece: Buffer, from: Socket, to: Socket): void {
     to.write(piece);
     if (this.mode !== 'delay') return;
-    // What follows waits; so the order stays.
+    // Later pieces wait, so that the order stays.
     from.pause();
     systemClock.schedule(this.delayMs, () => from.resume());
   }

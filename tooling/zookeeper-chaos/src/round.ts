@@ -1,4 +1,6 @@
-/** One round: servers, proxies, processes of clients; faults; then silence, and the check of everything. */
+/**
+ * One round: starts servers, proxies and client processes, injects faults, then stops all calls and checks the rules.
+ */
 
 import { createReadStream } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -20,7 +22,7 @@ export interface RoundSettings {
   readonly seed: number;
   readonly clients: number;
   readonly processes: number;
-  /** Calls that each client has in flight. */
+  /** Number of calls in flight per client. */
   readonly inFlight: number;
   readonly faults: FaultCounts;
   readonly onProgress: (line: string) => void;
@@ -37,8 +39,8 @@ export interface RoundResult {
 
 const TICK_MS = 200;
 /**
- * Servers that compete with their clients for processors must not give each other up for being slow: with the usual limits
- * an ensemble with ticks this short would never agree again.
+ * Long limits in ticks. Servers share the processors with their clients, and with the default limits an ensemble with
+ * such short ticks would not find a quorum again.
  */
 const SERVERS: StartOptions = {
   ensembleSize: 3,
@@ -87,7 +89,7 @@ export async function runRound(settings: RoundSettings): Promise<RoundResult> {
     settings.onProgress('all faults are over; waiting for silence');
     await all(workers, (worker) => worker.order({ order: 'quiet', withinMs: SETTLE_MS }, 'quiet', SETTLE_MS + END_MS));
     await endTree(observer);
-    // The ephemerals of sessions that were lost go at the latest when those have timed out at the server.
+    // The server deletes the ephemerals of lost sessions at the latest after the session timeout.
     await sleep(systemClock, SESSION_TIMEOUT_MS + 2 * TICK_MS);
     await all(workers, (worker) =>
       worker.order({ order: 'write', withinMs: SETTLE_MS }, 'written', SETTLE_MS + END_MS),
@@ -115,11 +117,11 @@ async function inflictAll(settings: RoundSettings, targets: Targets): Promise<vo
   for (const [index, kind] of plan.entries()) {
     const done = await inflict(kind, targets);
     settings.onProgress(`${index + 1}/${plan.length}: ${done}`);
-    if (targets.workers.some(({ crash }) => crash !== undefined)) throw new Error('a process of clients crashed');
+    if (targets.workers.some(({ crash }) => crash !== undefined)) throw new Error('a client process crashed');
   }
 }
 
-/** Names of clients, in groups of about the same size. */
+/** Returns the names of clients in groups of about equal size. */
 function share(clients: number, groups: number): string[][] {
   const names: string[][] = Array.from({ length: groups }, () => []);
   for (let index = 0; index < clients; index++) names[index % groups]?.push(`c${index}`);
@@ -137,7 +139,7 @@ function crashes(workers: readonly WorkerProcess[]): Violation[] {
 async function readHistories(files: readonly string[]): Promise<ClientHistory[]> {
   const histories: ClientHistory[] = [];
   for (const file of files) {
-    // Written by our own processes.
+    // The client processes write this file.
     for await (const line of createInterface(createReadStream(file))) histories.push(JSON.parse(line) as ClientHistory);
   }
   return histories;

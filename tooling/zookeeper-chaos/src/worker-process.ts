@@ -1,11 +1,11 @@
-/** A process of clients, seen from the round: orders, reports, signals, and an end that nobody asked for. */
+/** A client process as the round sees it: commands, reports, signals, and unexpected exits. */
 
 import { fork, type ChildProcess } from 'node:child_process';
 import { join } from 'node:path';
 import { systemClock } from '@nodepool/core';
 import type { Order, Report } from './worker/protocol.js';
 
-/** The built program, also when this runs from its sources. */
+/** Path of the built program, also if this file runs from its sources. */
 const PROGRAM = join(__dirname, '..', 'dist', 'worker', 'main.js');
 const STDERR_KEPT = 4000;
 
@@ -25,13 +25,13 @@ export class WorkerProcess {
     this.child.on('exit', (code, signal) => this.over(signal ?? `code ${code ?? '?'}`));
   }
 
-  /** Why the process must count as crashed, if it must. */
+  /** The reason why the process counts as crashed, if it does. */
   get crash(): string | undefined {
     if (this.ended === undefined || this.ended === 'code 0') return undefined;
     return `process ${this.name} ended with ${this.ended}: ${this.stderr}`;
   }
 
-  /** Gives an order and waits for the report. Rejects when the process ends, or at the deadline. */
+  /** Sends a command and waits for the report. Rejects if the process ends, and at the deadline. */
   async order(order: Order, report: Report | 'end', withinMs: number): Promise<void> {
     if (this.ended !== undefined) throw new Error(this.crash ?? `process ${this.name} has ended`);
     const done = new Promise<boolean>((resolve) => {

@@ -8,20 +8,20 @@ import { runRound } from '../src/round.js';
 const SEED = 20261;
 const ONE_OF_EACH = Object.fromEntries(FAULT_KINDS.map((kind) => [kind, 1])) as FaultCounts;
 
-it('plans all faults that were asked for, in an order that the seed decides', () => {
+it('plans all requested faults, in an order that depends on the seed', () => {
   const plan = faultPlan(ONE_OF_EACH, seededRandom(SEED));
   expect([...plan].sort()).toEqual([...FAULT_KINDS].sort());
   expect(faultPlan(ONE_OF_EACH, seededRandom(SEED))).toEqual(plan);
   expect(faultPlan(ONE_OF_EACH, seededRandom(SEED + 1))).not.toEqual(plan);
 });
 
-it('keeps its word while servers, connections and processes fail', async () => {
+it('violates no rule while servers, connections and processes fail', async () => {
   const faults: FaultCounts = { ...ONE_OF_EACH, 'restart-server': 2 };
   const said: string[] = [];
   const onProgress = (line: string): void => void said.push(line);
   const result = await runRound({ seed: SEED, clients: 20, processes: 5, inFlight: 100, faults, onProgress });
   expect(result.violations).toEqual([]);
-  // Without load and losses, the rules would hold for nothing.
+  // Without load and losses, the rules would hold trivially.
   expect(result.fencedWrites).toBeGreaterThan(0);
   expect(result.sessionsLost).toBeGreaterThan(0);
   expect(result.unknownOutcomes).toBeGreaterThan(0);

@@ -1,4 +1,4 @@
-/** The checker finds what is wrong: for each rule, a history that breaks it. */
+/** The checker detects violations: for each rule, a history that violates it. */
 
 import { describe, expect, it } from '@jest/globals';
 import { check } from '../src/check/index.js';
@@ -14,7 +14,7 @@ function withWrite(write: NodeWrite): Partial<ClientHistory> {
 }
 
 describe('the checker', () => {
-  it('finds nothing in a history in which every rule holds', () => {
+  it('finds nothing in a correct history', () => {
     expect(complaints({})).toEqual([]);
   });
 
@@ -113,7 +113,7 @@ describe('the checker', () => {
     expect(complaints({ segments })).toEqual([expect.stringMatching(`no watch event lost or doubled.*were ${what}`)]);
   });
 
-  it('finds a watch that was told twice, and one that never was', () => {
+  it('finds a one-shot watch that fired twice, and one that never did', () => {
     const oneShots = [
       { path: '/r', version: 0, told: 2 },
       { path: '/r', version: 1, told: 0 },
@@ -124,14 +124,14 @@ describe('the checker', () => {
     ]);
   });
 
-  it('finds a write under the lock by somebody else', () => {
+  it('finds a write under the lock by another client', () => {
     const fencedWrites = [{ lock: '/l', contender: '/l/x', number: 1, outcome: 'applied' as const, version: 2 }];
     expect(complaints({ fencedWrites })).toEqual([
       expect.stringMatching('no lock held by two.*write 1 made version 2'),
     ]);
   });
 
-  it('finds a holder that writes after somebody else had the lock', () => {
+  it('finds a holder that writes after another client held the lock', () => {
     const write = (contender: string, number: number): ClientHistory['fencedWrites'][number] => ({
       ...{ lock: '/l', contender, number, outcome: 'applied', version: number },
     });
@@ -157,7 +157,7 @@ describe('the checker', () => {
     ['lacks a znode', { '/tree': '@1' }],
     ['has an old state', { '/tree': '@1', '/tree/x': 'v@8' }],
     ['has a znode too many', { '/tree': '@1', '/tree/x': 'v@9', '/tree/y': 'v@9' }],
-  ])('finds a cached tree that %s', (_, tree) => {
-    expect(complaints({ tree })).toEqual([expect.stringMatching('cached trees equal')]);
+  ])('finds a tree cache that %s', (_, tree) => {
+    expect(complaints({ tree })).toEqual([expect.stringMatching('tree caches equal')]);
   });
 });

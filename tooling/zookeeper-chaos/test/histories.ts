@@ -1,4 +1,4 @@
-/** Histories in which every rule holds, to be made wrong one by one. */
+/** Correct histories, which tests modify to violate one rule each. */
 
 import type { ClientHistory, FinalState } from '../src/history.js';
 

@@ -1,4 +1,4 @@
-/** The proxy does to connections what it is told. */
+/** The proxy injects faults into connections. */
 
 import { once } from 'node:events';
 import { connect, createServer, type AddressInfo, type Server, type Socket } from 'node:net';
@@ -37,12 +37,12 @@ describe('a proxy', () => {
     return text;
   }
 
-  /** Whether it ends in order or by a reset. */
+  /** Resolves with the way in which the connection ends: in order or by a reset. */
   function untilClosed(): Promise<unknown> {
     return new Promise((resolve) => client.once('close', resolve));
   }
 
-  it('lets everything through', async () => {
+  it('passes everything', async () => {
     client.write('hello');
     expect(await answer(5)).toBe('hello');
   });
@@ -68,7 +68,7 @@ describe('a proxy', () => {
     expect(received).toBe('1234');
   });
 
-  it('keeps the order of what it delays', async () => {
+  it('delays pieces in order', async () => {
     proxy.set('delay', 5);
     const all = answer(13);
     client.write('one,');
@@ -78,7 +78,7 @@ describe('a proxy', () => {
   });
 
   it.each(['silent', 'half-open'] as const)(
-    'lets no answer through when %s, and cuts when that is over',
+    'passes no answer when %s, and cuts the connections afterwards',
     async (mode) => {
       let received = '';
       client.on('data', (piece: Buffer) => (received += piece.toString()));

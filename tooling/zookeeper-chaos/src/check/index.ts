@@ -7,7 +7,7 @@ import { checkRegisters } from './registers.js';
 import { checkEphemerals, checkOutcomes, checkTrees } from './sessions.js';
 import { checkWatches } from './watches.js';
 
-/** Everything that did not hold; empty when all is well. */
+/** Returns all violations. */
 export function check(histories: readonly ClientHistory[], final: FinalState): Violation[] {
   return [
     ...checkOutcomes(histories),

@@ -1,9 +1,9 @@
 /**
- * Rule: no lock is held by two, and nobody who failed stays in line.
+ * Rule: no two clients hold a lock at once, and no failed attempt leaves a contender.
  *
- * Each holder reads the version of the lock's counter and writes the next number, fenced by its contender. If only one
- * holds the lock, every write that is applied makes just the version that it is about, and the writes of one contender
- * follow each other.
+ * Each holder reads the version of the lock's counter and writes the next number, fenced by its contender. With a
+ * single holder, each applied write creates exactly the expected version, and the writes of one contender are
+ * contiguous.
  */
 
 import type { ClientHistory, FencedWrite, FinalState, Violation } from '../history.js';

@@ -1,10 +1,10 @@
-/** Rule: what the client said of a write is what happened at the server. For znodes whose paths are used only once. */
+/** Rule: the client's reports on writes agree with the server's state, for znodes with unique paths. */
 
 import type { ClientHistory, FinalState, NodeWrite, Violation } from '../history.js';
 
 const RULE = 'no write reported wrongly';
 
-/** Reasons for a write that was valid not to be applied. Anything else is an answer that this write cannot get. */
+/** Codes that explain why a valid write was not applied. Any other code is a wrong answer. */
 const HARMLESS_CODES: ReadonlySet<string> = new Set([
   'connection-lost',
   'timeout',
@@ -14,7 +14,7 @@ const HARMLESS_CODES: ReadonlySet<string> = new Set([
   'throttled',
 ]);
 
-/** What is known of one path. */
+/** The knowledge about one path. */
 interface Fate {
   readonly client: string;
   readonly creation: NodeWrite;
@@ -69,7 +69,7 @@ function complaintAboutFate({ creation, deletion }: Fate, present: boolean): str
   return deletedPerhaps ? undefined : 'is missing, but its creation was applied and no deletion was';
 }
 
-/** Of the znodes of one creation that nobody deleted, all exist or none. */
+/** Checks that the undeleted znodes of one creation all exist or all do not. */
 function checkAtomicity(fates: ReadonlyMap<string, Fate>, present: ReadonlySet<string>): Violation[] {
   const violations: Violation[] = [];
   const seen = new Set<NodeWrite>();

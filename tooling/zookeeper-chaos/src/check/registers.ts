@@ -1,4 +1,4 @@
-/** Rule: what the client said of a conditional write is what everybody reads. */
+/** Rule: the client's reports on conditional writes agree with all reads. */
 
 import type { ClientHistory, FinalState, RegisterWrite, Violation } from '../history.js';
 
@@ -7,7 +7,7 @@ const RULE = 'no write reported wrongly';
 interface Tally {
   applied: number;
   unknown: number;
-  /** Value by the version that it made or was read at. */
+  /** Value by version, from writes and reads. */
   readonly valueAt: Map<number, string>;
 }
 

@@ -1,4 +1,7 @@
-/** Rules: every operation has an outcome; ephemerals live as long as their sessions; cached trees equal the server's. */
+/**
+ * Rules: every operation has an outcome, ephemerals live as long as their sessions, tree caches equal the server's
+ * data.
+ */
 
 import type { ClientHistory, FinalState, Violation } from '../history.js';
 
@@ -38,7 +41,7 @@ export function checkTrees(histories: readonly ClientHistory[], final: FinalStat
     const differences = [...paths].filter((path) => tree[path] !== final.tree[path]);
     return differences.slice(0, MOST_DIFFERENCES).map((path): Violation => {
       const detail = `${path} is ${tree[path] ?? 'missing'} in the cache, ${final.tree[path] ?? 'missing'} at the server`;
-      return { rule: 'cached trees equal to the server’s', client, detail };
+      return { rule: 'tree caches equal to the server’s', client, detail };
     });
   });
 }

@@ -1,11 +1,10 @@
 /**
- * Rule: no watch event is lost or doubled.
+ * Rule: no watch event is lost or duplicated.
  *
- * While a persistent watch stands, every change makes one event, which is delivered before an answer that reflects the
- * change. Let a watch be set when a znode had `base` changes. A read that finds `changes` was issued after `eventsBefore`
- * events and answered after `eventsAfter`: so `base + eventsBefore <= changes <= base + eventsAfter`. Each read bounds
- * `base`; when no value is left that all reads allow, an event was lost or doubled. The last read of a segment that ends in
- * silence makes it exact.
+ * A persistent watch delivers one event per change, before any answer that reflects the change. Let `base` be the
+ * number of changes when the watch was set. A read that is issued after `eventsBefore` events, is answered after
+ * `eventsAfter`, and finds `changes` implies `base + eventsBefore <= changes <= base + eventsAfter`. An event was lost
+ * or duplicated if no `base` satisfies all reads. The final read, without concurrent changes, makes the bound exact.
  */
 
 import type { ClientHistory, FinalState, Violation, WatchSegment } from '../history.js';

@@ -1,4 +1,4 @@
-/** A client under load: hundreds of calls in flight, locks, ephemerals, watches, and a cached tree. */
+/** A client under load: hundreds of calls in flight, locks, ephemerals, watches, and a tree cache. */
 
 import { seededRandom } from '@nodepool/core/testing';
 import {
@@ -12,7 +12,7 @@ import {
 } from '@nodepool/zookeeper';
 import type { ClientHistory } from '../history.js';
 import { numbered, REGISTER_COUNT, REGISTERS, stateOf, TREE, TREE_END } from '../layout.js';
-import { Lanes } from './lanes.js';
+import { Workload } from './workload.js';
 import type { WorkerSettings } from './protocol.js';
 import { Recorder } from './recorder.js';
 import { Watched } from './watched.js';
@@ -28,7 +28,7 @@ export class BusyClient {
   private readonly locks: Locks;
   private readonly tree: TreeCache;
   private readonly recorder = new Recorder();
-  private readonly lanes: Lanes;
+  private readonly workload: Workload;
   private readonly watched: readonly Watched[];
   private readonly running: Promise<void>[] = [];
   private stopping = false;
@@ -56,10 +56,10 @@ export class BusyClient {
         },
         onRemove: () => undefined,
       },
-      // Reads that fail are tried again; what counts is the state at the end.
+      // Failed reads are retried; only the final state is checked.
       { onWarning: () => undefined },
     );
-    this.lanes = new Lanes(name, this.zk, this.locks, this.recorder, random);
+    this.workload = new Workload(name, this.zk, this.locks, this.recorder, random);
     this.watched = [
       ...numbered(REGISTERS, REGISTER_COUNT).map((path) => this.watchRegister(path)),
       new Watched(this.zk, this.recorder, {
@@ -72,24 +72,24 @@ export class BusyClient {
   }
 
   start(): void {
-    const { lanes } = this;
+    const { workload } = this;
     const nodeLanes = Math.max(1, this.settings.inFlight - REGISTER_LANES - TREE_LANES - LOCK_LANES - READ_LANES);
-    this.run(nodeLanes, () => lanes.nodes());
-    this.run(READ_LANES, () => lanes.read());
-    this.run(REGISTER_LANES, () => lanes.register());
-    this.run(TREE_LANES, () => lanes.tree());
-    this.run(LOCK_LANES, () => lanes.lock());
+    this.run(nodeLanes, () => workload.nodes());
+    this.run(READ_LANES, () => workload.read());
+    this.run(REGISTER_LANES, () => workload.register());
+    this.run(TREE_LANES, () => workload.tree());
+    this.run(LOCK_LANES, () => workload.lock());
     for (const watched of this.watched) this.run(1, () => watched.read());
-    for (const path of numbered(REGISTERS, REGISTER_COUNT)) this.supervise(lanes.oneShot(path, () => this.stopping));
+    for (const path of numbered(REGISTERS, REGISTER_COUNT)) this.supervise(workload.oneShot(path, () => this.stopping));
     let ephemerals = 0;
     this.zk.on('session', () => {
       for (let count = 0; count < EPHEMERALS && !this.stopping && ephemerals++ < 500; count++) {
-        this.supervise(lanes.ephemeral());
+        this.supervise(workload.ephemeral());
       }
     });
   }
 
-  /** Makes no new calls, and resolves when what is in flight is settled; at the latest after that many milliseconds. */
+  /** Stops issuing calls. Resolves when all calls are settled, at the latest after that many milliseconds. */
   async quiet(withinMs: number): Promise<void> {
     this.stopping = true;
     await this.within(withinMs, async () => {
@@ -99,7 +99,7 @@ export class BusyClient {
     });
   }
 
-  /** What it wrote down, and its cached tree once that has what was made last. */
+  /** Resolves with the history, after the tree cache has received the final znode. */
   async history(withinMs: number): Promise<ClientHistory> {
     const unsettled = this.recorder.unsettled;
     if (this.locks.removals > 0) unsettled.push(`${this.locks.removals} removals of contenders`);

@@ -1,4 +1,4 @@
-/** A process of clients. It is told what to do by the process that started it, and ends with it. */
+/** The client process. It obeys the process that started it, and ends with it. */
 
 import { createWriteStream } from 'node:fs';
 import { finished } from 'node:stream/promises';
@@ -42,7 +42,7 @@ async function obey(message: Order): Promise<void> {
 }
 
 process.on('message', (message) => {
-  // Only our own parent writes to this pipe.
+  // Only the parent process writes to this pipe.
   obey(message as Order).catch((error: unknown) => {
     process.stderr.write(`${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`);
     process.exit(1);

@@ -1,4 +1,4 @@
-/** What the process of the round and the processes of the clients say to each other. */
+/** The messages between the process of the round and the client processes. */
 
 export interface WorkerSettings {
   readonly servers: string;
@@ -7,7 +7,7 @@ export interface WorkerSettings {
   readonly clients: readonly string[];
   readonly sessionTimeoutMs: number;
   readonly operationTimeoutMs: number;
-  /** Calls that each client has in flight. */
+  /** Number of calls in flight per client. */
   readonly inFlight: number;
   /** File for the histories, a line of JSON per client. */
   readonly historyFile: string;
@@ -15,11 +15,11 @@ export interface WorkerSettings {
 
 export type Order =
   | { readonly order: 'start'; readonly settings: WorkerSettings }
-  /** Makes no new calls, gives all locks up, and waits for what is in flight. Answered with `quiet`. */
+  /** Stops issuing calls, releases all locks, and waits for the calls in flight. Answered with `quiet`. */
   | { readonly order: 'quiet'; readonly withinMs: number }
-  /** The last reads, and the history to the file. Answered with `written`. */
+  /** Makes the final reads and writes the history to the file. Answered with `written`. */
   | { readonly order: 'write'; readonly withinMs: number }
-  /** Closes the clients, and ends. */
+  /** Closes the clients and exits. */
   | { readonly order: 'end' };
 
 export type Report = 'started' | 'quiet' | 'written';

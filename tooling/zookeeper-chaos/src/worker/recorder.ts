@@ -1,4 +1,4 @@
-/** Makes calls and writes down what the client said of them. */
+/** Issues calls and records the client's reports on them. */
 
 import { isZooKeeperError } from '@nodepool/zookeeper';
 import type {
@@ -34,7 +34,7 @@ export class Recorder {
   calls = 0;
   private readonly pending = new Map<number, string>();
 
-  /** Calls that have no outcome at this moment. */
+  /** Number of calls without an outcome. */
   get unsettled(): string[] {
     return [...this.pending.values()];
   }

@@ -1,4 +1,4 @@
-/** Counts the events of one persistent watch, and reads what it watches, over one connection after the other. */
+/** Counts the events of one persistent watch and reads the watched znode, on successive connections. */
 
 import type { Stat, WatchEvent, ZooKeeper } from '@nodepool/zookeeper';
 import type { WatchedRead } from '../history.js';
@@ -13,9 +13,9 @@ interface Segment {
 export interface WatchedSettings {
   readonly path: string;
   readonly mode: 'persistent' | 'persistent-recursive';
-  /** Whether an event counts as a change. */
+  /** Returns true if an event counts as a change. */
   readonly counts: (event: WatchEvent) => boolean;
-  /** Number of changes, of a znode's metadata. */
+  /** Returns the number of changes according to a znode's stat. */
   readonly changes: (stat: Stat) => number;
 }
 
@@ -50,7 +50,7 @@ export class Watched {
     const { value: stat } = await this.recorder.attempt(`exists ${path}`, () => this.zk.exists(path));
     const { segment } = this;
     if (stat === undefined || segment === undefined) return;
-    // A read that was issued over the connection before is sent again after the watch was set.
+    // A read of the previous connection is repeated after the watch was set.
     const eventsBefore = segment === issuedIn ? issuedAt : 0;
     segment.reads.push({ changes: changes(stat), eventsBefore, eventsAfter: segment.events });
   }

@@ -1,4 +1,4 @@
-/** What one client does, over and over: each function is one step, and writes down what came of it. */
+/** The workload of one client: each function is one repeated step and records its result. */
 
 import type { RandomSource } from '@nodepool/core';
 import type { Locks, TransactionOp, ZooKeeper } from '@nodepool/zookeeper';
@@ -17,14 +17,14 @@ import {
 import { below } from '../random.js';
 import type { Attempt, Recorder } from './recorder.js';
 
-/** Nothing has this version: a condition that never holds. */
+/** A version that no znode has, for a condition that never holds. */
 const IMPOSSIBLE_VERSION = 999_999;
 const TREE_NAMES = 40;
 const KEPT_ONE_IN = 8;
 const WRITES_PER_HOLD = 3;
-const LONGEST_WAIT_IN_LINE_MS = 3000;
+const LONGEST_LOCK_WAIT_MS = 3000;
 
-export class Lanes {
+export class Workload {
   private next = 0;
 
   constructor(
@@ -35,7 +35,7 @@ export class Lanes {
     private readonly random: RandomSource,
   ) {}
 
-  /** Creates znodes alone, in transactions, with sequence numbers, or in vain; deletes some of them again. */
+  /** Creates znodes: single, in transactions, sequential, or in failing transactions. Deletes some of them. */
   async nodes(): Promise<void> {
     const path = `${NODES}/${this.client}/n-${this.next++}`;
     switch (below(this.random, 5)) {
@@ -43,7 +43,7 @@ export class Lanes {
         await this.createTwo([`${path}-a`, `${path}-b`]);
         return;
       case 1:
-        await this.createInVain(path);
+        await this.createImpossible(path);
         return;
       case 2:
         await this.createSequential();
@@ -63,7 +63,7 @@ export class Lanes {
     this.wroteNodes(deletion, [], paths);
   }
 
-  private async createInVain(path: string): Promise<void> {
+  private async createImpossible(path: string): Promise<void> {
     const attempt = await this.recorder.attempt(`create ${path} in vain`, () =>
       this.zk.transaction([
         { type: 'create', path },
@@ -93,7 +93,7 @@ export class Lanes {
     this.wroteNodes(deletion, [], [recordedAs]);
   }
 
-  /** Most znodes are deleted again: what the servers hold must stay small enough for them to start quickly. */
+  /** Deletes most znodes, so that the servers' data stays small and they start quickly. */
   private keeps(): boolean {
     return below(this.random, KEPT_ONE_IN) === 0;
   }
@@ -134,7 +134,7 @@ export class Lanes {
     });
   }
 
-  /** Changes what cached trees mirror. What comes of it is compared at the end. */
+  /** Changes the tree of the tree caches, which are compared at the end. */
   async tree(): Promise<void> {
     const parent = `${TREE}/${below(this.random, TREE_NAMES)}`;
     const path = below(this.random, 2) === 0 ? parent : `${parent}/${below(this.random, 3)}`;
@@ -156,19 +156,19 @@ export class Lanes {
     this.recorder.ephemerals.push({ path, outcome, ...owner });
   }
 
-  /** Takes a lock, waiting in line or not, writes under it, and gives it up. */
+  /** Acquires a lock, with or without waiting, writes under it, and releases it. */
   async lock(): Promise<void> {
     const index = below(this.random, LOCK_COUNT);
     const path = `${LOCKS}/${index}`;
-    const patience = 1 + below(this.random, LONGEST_WAIT_IN_LINE_MS);
+    const timeoutMs = 1 + below(this.random, LONGEST_LOCK_WAIT_MS);
     const waits = below(this.random, 3) > 0;
     const { value: held } = await this.recorder.attempt(`lock ${path}`, async () =>
-      waits ? await this.locks.acquire(path, { timeoutMs: patience }) : (await this.locks.tryAcquire(path))?.lock,
+      waits ? await this.locks.acquire(path, { timeoutMs }) : (await this.locks.tryAcquire(path))?.lock,
     );
     if (held === undefined) return;
     for (let count = 0; count < WRITES_PER_HOLD && !held.lost.aborted; count++) {
       const counter = `${COUNTERS}/${index}`;
-      // The server may have changed since, and the new one may lag behind.
+      // The client may have moved to a server that lags behind.
       const { value: read } = await this.recorder.attempt(`read ${counter}`, async () => {
         await this.zk.sync(counter);
         return await this.zk.exists(counter);
@@ -185,7 +185,7 @@ export class Lanes {
     await this.recorder.attempt(`release ${path}`, () => held.release());
   }
 
-  /** Leaves a watch that is told of once, and another when it is told. */
+  /** Sets a one-shot watch, and sets it again after each event. */
   async oneShot(path: string, isOver: () => boolean): Promise<void> {
     for (;;) {
       let record: { path: string; version: number; told: number } | undefined;
