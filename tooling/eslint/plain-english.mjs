@@ -1,7 +1,12 @@
 // Checks the English of comments, messages and Markdown: sentences with a subject, named actors, the usual verbs.
 
 /** Packages whose comments and messages the rule checks. */
-export const CHECKED_PACKAGES = ['packages/zookeeper', 'packages/pyyaml', 'tooling/zookeeper-chaos', 'tooling/dev-zookeeper'];
+export const CHECKED_PACKAGES = [
+  'packages/zookeeper',
+  'packages/pyyaml',
+  'tooling/zookeeper-chaos',
+  'tooling/dev-zookeeper',
+];
 
 /** Markdown pages whose prose is not checked. The contract is written from texts in the code of the driver kit. */
 export const UNCHECKED_PAGES = ['docs/driver-contract.md'];

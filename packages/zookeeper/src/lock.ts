@@ -25,7 +25,7 @@ export interface LockRecipeOptions {
   readonly onWarning?: (error: Error) => void;
 }
 
-/** The lock recipe, with its removals_ work visible. */
+/** The lock recipe, with its background work visible. */
 export interface Locks extends LockRecipe {
   /** Number of contenders being deleted, after a release or a failed attempt. */
   readonly removals: number;

@@ -89,7 +89,7 @@ export function describeAccess(bench: PlainBench, unable: Inabilities = {}): voi
       expect(await outcomeOf(attempt(bench.zk, bench.path('a')))).toBe(verdict);
     });
 
-    it('and lacks the others for everybody can be deleted by means of its parent', async () => {
+    it('and lacks the others for every client can be deleted by means of its parent', async () => {
       await bench.zk.create(bench.path('a'));
       await bench.zk.setAcl(bench.path('a'), [world(Permission.read)]);
       await bench.zk.delete(bench.path('a'));
@@ -150,7 +150,7 @@ export function describeAccess(bench: PlainBench, unable: Inabilities = {}): voi
   });
 
   describe('credentials', () => {
-    it('open what a digest protects, and nobody else’s do', async () => {
+    it('open what a digest protects, and those of other users do not', async () => {
       await bench.zk.create(bench.path('a'), bytes('x'));
       await bench.zk.setAcl(bench.path('a'), [digest(31, 'alice:secret')]);
       await bench.zk.create(bench.path('applied'));

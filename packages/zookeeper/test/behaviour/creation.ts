@@ -44,7 +44,7 @@ export function describeCreationModes(bench: PlainBench): void {
       expect(await bench.zk.exists(path)).toBeUndefined();
     });
 
-    it(`is owned by ${isEphemeral(mode) ? 'its session' : 'nobody'}`, async () => {
+    it(`is owned by ${isEphemeral(mode) ? 'its session' : 'no session'}`, async () => {
       const { stat } = await bench.zk.create(bench.path('a'), undefined, { mode });
       expect(stat.ephemeralOwner).toBe(isEphemeral(mode) ? bench.sessionOf(bench.zk).id : 0n);
     });

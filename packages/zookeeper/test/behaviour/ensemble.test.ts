@@ -21,7 +21,7 @@ describeZooKeeper('an ensemble of three', factory, (bench) => {
       });
     });
 
-    it('are told of each other’s changes, all in the same order', async () => {
+    it('get events of each other’s changes, all in the same order', async () => {
       await withClients(bench, async (clients) => {
         const logs = clients.map(() => new EventLog());
         for (const [index, zk] of clients.entries()) zk.watch('/', 'persistent-recursive', logs[index]!);

@@ -60,7 +60,7 @@ export function describeInquiries(bench: Bench): void {
     });
   });
 
-  describe('asking who one is', () => {
+  describe('asking for the own identities', () => {
     it('tells the credentials that were added', async () => {
       await bench.zk.addAuth('digest', 'somebody:secret');
       const identities = await bench.zk.whoAmI();
@@ -68,8 +68,8 @@ export function describeInquiries(bench: Bench): void {
     });
   });
 
-  describe('taking one-shot watches back', () => {
-    it('tells their listeners, and no event comes any more', async () => {
+  describe('removing one-shot watches', () => {
+    it('notifies their listeners, and no event arrives afterwards', async () => {
       const path = bench.path('a');
       await bench.zk.create(path);
       const events: WatchEvent['type'][] = [];

@@ -12,7 +12,7 @@ export function describeLocks(bench: Bench): void {
 }
 
 function describeWaiting(bench: Bench, locksOf: (zk: ZooKeeper) => Locks): void {
-  describe('locks that are waited for', () => {
+  describe('locks with acquire', () => {
     it('make a contender with a name that kazoo understands, and remove it', async () => {
       const lock = await locksOf(bench.zk).acquire(bench.path('deep/lock'));
       const { children } = await bench.zk.children(bench.path('deep/lock'));
@@ -66,7 +66,7 @@ function describeWaiting(bench: Bench, locksOf: (zk: ZooKeeper) => Locks): void 
       await (await waiting).release();
     });
 
-    it('are given up at the deadline or by the signal, and leave no contender', async () => {
+    it('end at the deadline or by the signal, and leave no contender', async () => {
       const held = await locksOf(bench.zk).acquire(bench.path('lock'));
       const other = await bench.client();
       const locks = locksOf(other);
@@ -81,7 +81,7 @@ function describeWaiting(bench: Bench, locksOf: (zk: ZooKeeper) => Locks): void 
       await held.release();
     });
 
-    it('pass on when the holder’s session is lost, which its holder hears of', async () => {
+    it('pass on when the holder’s session is lost, which its holder notices', async () => {
       const holder = await bench.client({ sessionTimeoutMs: 2000 });
       const held = await locksOf(holder).acquire(bench.path('lock'));
       const waiting = locksOf(bench.zk).acquire(bench.path('lock'));
@@ -108,7 +108,7 @@ function describeWaiting(bench: Bench, locksOf: (zk: ZooKeeper) => Locks): void 
       await (await third).release();
     });
 
-    it('are lost when somebody removes the contender, if it is watched', async () => {
+    it('are lost when another client removes the contender, if it is watched', async () => {
       const lock = await locksOf(bench.zk).acquire(bench.path('lock'), { watchContender: true });
       const lost = new Promise<void>((resolve) => lock.lost.addEventListener('abort', () => resolve()));
       await bench.zk.exists(lock.contender);
@@ -128,7 +128,7 @@ function describeWaiting(bench: Bench, locksOf: (zk: ZooKeeper) => Locks): void 
 }
 
 function describeTrying(bench: Bench, locksOf: (zk: ZooKeeper) => Locks): void {
-  describe('locks that are tried', () => {
+  describe('locks with tryAcquire', () => {
     it.each([undefined, true, false])(
       'are taken when free, whether or not the directory exists (told: %s)',
       async (exists) => {
@@ -143,7 +143,7 @@ function describeTrying(bench: Bench, locksOf: (zk: ZooKeeper) => Locks): void {
       },
     );
 
-    it('are not taken when somebody contends, and leave nothing behind', async () => {
+    it('are not taken when another client contends, and leave nothing behind', async () => {
       const held = await locksOf(bench.zk).acquire(bench.path('lock'));
       const other = locksOf(await bench.client());
       for (const exists of [true, false]) {
@@ -211,7 +211,7 @@ function describeTrying(bench: Bench, locksOf: (zk: ZooKeeper) => Locks): void {
       expect(isZooKeeperError(error, 'no-node') && error.operationIndex).toBe(1);
     });
 
-    it('fail the fence once the lock went to somebody else', async () => {
+    it('fail the fence once the lock went to another client', async () => {
       const first = await locksOf(bench.zk).tryAcquire(bench.path('lock'));
       await bench.zk.delete(first!.lock.contender);
       const second = await locksOf(await bench.client()).tryAcquire(bench.path('lock'));
@@ -244,7 +244,7 @@ function describeElections(bench: Bench): void {
       expect((await other.children(bench.path('office'))).children).toEqual([]);
     });
 
-    it('are run for again after the session was lost', async () => {
+    it('continue after the session was lost', async () => {
       const client = await bench.client({ sessionTimeoutMs: 2000 });
       const terms = new Collector<AbortSignal>();
       const candidate = election(client, bench.path('office'), { clock: bench.factory.clock });
@@ -256,7 +256,7 @@ function describeElections(bench: Bench): void {
       await candidate.close();
     });
 
-    it('are run for again after the term failed', async () => {
+    it('continue after the term failed', async () => {
       const terms = new Collector<number>();
       const errors: unknown[] = [];
       const candidate = election(bench.zk, bench.path('office'), {

@@ -23,7 +23,7 @@ function describeEphemerals(bench: Bench): void {
       expect((await bench.zk.children(bench.root)).children).toEqual(['p']);
     });
 
-    it('go when the session expires, and their watchers are told', async () => {
+    it('go when the session expires, and their watches fire', async () => {
       const owner = await bench.client(SHORT_SESSION);
       await owner.create(bench.path('e-'), undefined, { mode: 'ephemeral-sequential' });
       const events = new Collector<string>();
@@ -48,7 +48,7 @@ function describeEphemerals(bench: Bench): void {
       });
     });
 
-    it('may be deleted by anybody', async () => {
+    it('may be deleted by any client', async () => {
       const owner = await bench.client();
       await owner.create(bench.path('e'), undefined, { mode: 'ephemeral' });
       await bench.zk.delete(bench.path('e'));

@@ -93,7 +93,7 @@ export function describeTransactions(bench: Bench): void {
       expect((await zk.create(bench.path('n-'), undefined, { mode })).path).toBe(bench.path('n-0000000000'));
     });
 
-    it('tell watches of every operation, in order', async () => {
+    it('send events of every operation, in order', async () => {
       const { zk } = bench;
       const log = new EventLog();
       zk.watch(bench.root, 'persistent-recursive', log);

@@ -41,7 +41,7 @@ function mirror(bench: Bench, zk: ZooKeeper, root: string, settings: TreeCacheSe
 }
 
 function describeMirror(bench: Bench): void {
-  describe('cached trees', () => {
+  describe('tree caches', () => {
     it('read what is there, then follow every change', async () => {
       await bench.zk.create(bench.path('a'), bytes('1'));
       await bench.zk.create(bench.path('a/b'), bytes('2'));
@@ -106,7 +106,7 @@ function describeMirror(bench: Bench): void {
       tree.close();
     });
 
-    it('are incomplete while there is no connection, and tell only what changed meanwhile', async () => {
+    it('are incomplete while there is no connection, and report only what changed meanwhile', async () => {
       for (const name of ['same', 'changed', 'gone']) await bench.zk.create(bench.path(name), bytes('1'));
       const client = await bench.client();
       const { tree, log } = mirror(bench, client, bench.root);
@@ -166,7 +166,7 @@ function describeMirror(bench: Bench): void {
 }
 
 function describeWrites(bench: Bench): void {
-  describe('cached trees and writes of their own client', () => {
+  describe('tree caches and writes of their own client', () => {
     it('take what was written instead of reading it', async () => {
       const path = bench.path('a');
       const client = await bench.client();
@@ -211,7 +211,7 @@ function describeWrites(bench: Bench): void {
       tree.close();
     });
 
-    it('read an announced path that was not touched but that somebody else changed', async () => {
+    it('read an announced path that was not touched but that another client changed', async () => {
       const [one, two] = [bench.path('one'), bench.path('two')];
       await bench.zk.create(one, bytes('1'));
       await bench.zk.create(two, bytes('1'));
@@ -232,7 +232,7 @@ function describeWrites(bench: Bench): void {
 }
 
 function describeLateOutcomes(bench: Bench): void {
-  describe('cached trees that are told late of writes', () => {
+  describe('tree caches with late reports of writes', () => {
     it('do not go back to an older one', async () => {
       const path = bench.path('a');
       const { stat: first } = await bench.zk.create(path, bytes('0'));
@@ -252,7 +252,7 @@ function describeLateOutcomes(bench: Bench): void {
       tree.close();
     });
 
-    it('do not bring back what somebody else deleted since', async () => {
+    it('do not bring back what another client deleted since', async () => {
       const path = bench.path('a');
       const client = await bench.client();
       const { tree, log } = mirror(bench, client, bench.root);
@@ -313,7 +313,7 @@ async function strike(client: ZooKeeper, tree: TreeCache, path: string, random: 
 }
 
 function describeStorms(bench: Bench): void {
-  describe('cached trees in a storm of operations', () => {
+  describe('tree caches in a storm of operations', () => {
     const storm = async (client: ZooKeeper, tree: TreeCache, random: () => number): Promise<void> => {
       const pick = (): string => {
         const parent = `n${Math.floor(random() * 6)}`;

@@ -83,8 +83,8 @@ const ONE_SHOT_CASES = (Object.keys(TOLD_ONCE) as OneShot[]).flatMap((kind) =>
 );
 
 export function describeOneShotMatrix(bench: PlainBench): void {
-  describe('a watch that is told once', () => {
-    it.each(ONE_SHOT_CASES)('set by $kind: of $what it is told $told', async ({ kind, change, told }) => {
+  describe('a one-shot watch', () => {
+    it.each(ONE_SHOT_CASES)('set by $kind: gets $told for $what', async ({ kind, change, told }) => {
       const path = bench.path('a');
       await prepare(bench.zk, change, path);
       const log = new Collector<string>();
@@ -99,8 +99,8 @@ export function describeOneShotMatrix(bench: PlainBench): void {
 
 /** Events of a one-shot watch after a reconnection, for changes during the lost connection. */
 export function describeMissedEvents(bench: Bench): void {
-  describe('a watch that is told once, whose client had no connection', () => {
-    it.each(ONE_SHOT_CASES)('set by $kind: of $what it is told $told', async ({ kind, change, told }) => {
+  describe('a one-shot watch, whose client had no connection', () => {
+    it.each(ONE_SHOT_CASES)('set by $kind: gets $told for $what', async ({ kind, change, told }) => {
       const path = bench.path('a');
       await prepare(bench.zk, change, path);
       const client = await bench.client();
@@ -200,7 +200,7 @@ const follow = async (zk: ZooKeeper, path: string, mode: 'persistent' | 'persist
 
 export function describePersistentMatrix(bench: Bench): void {
   describe('a persistent watch', () => {
-    it.each(PERSISTENT_CASES)('of mode $mode: of $what it is told $told', async ({ mode, change, told }) => {
+    it.each(PERSISTENT_CASES)('of mode $mode: gets $told for $what', async ({ mode, change, told }) => {
       const path = bench.path('a');
       await prepare(bench.zk, change, path);
       const log = await follow(bench.zk, path, mode);
@@ -239,7 +239,7 @@ export function describePersistentMatrix(bench: Bench): void {
       },
     );
 
-    it('at the root of the tree is told of everything', async () => {
+    it('at the root of the tree gets all events', async () => {
       const inside = await bench.client({ chroot: bench.root });
       const log = await follow(inside, '/', 'persistent-recursive');
       await inside.create('/a');
@@ -247,7 +247,7 @@ export function describePersistentMatrix(bench: Bench): void {
       expect(log.items).toEqual(['reset', 'created /a', 'created /a/b']);
     });
 
-    it('within another one is told once of each change, as is the other', async () => {
+    it('within another one gets each event once, as does the other', async () => {
       await bench.zk.create(bench.path('a'));
       const outer = await follow(bench.zk, bench.root, 'persistent-recursive');
       const inner = await follow(bench.zk, bench.path('a'), 'persistent-recursive');
@@ -257,7 +257,7 @@ export function describePersistentMatrix(bench: Bench): void {
       expect(inner.items).toEqual(['reset', `created ${bench.path('a/b')}`]);
     });
 
-    it('is told of ephemerals that go with their session', async () => {
+    it('gets events of ephemerals that end with their session', async () => {
       const owner = await bench.client();
       for (const name of ['e1', 'e2']) await owner.create(bench.path(name), undefined, { mode: 'ephemeral' });
       const log = await follow(bench.zk, bench.root, 'persistent-recursive');
@@ -266,7 +266,7 @@ export function describePersistentMatrix(bench: Bench): void {
       expect([...events].sort()).toEqual([`deleted ${bench.path('e1')}`, `deleted ${bench.path('e2')}`]);
     });
 
-    it('that is closed and set again is told from then on', async () => {
+    it('that is closed and set again gets events from then on', async () => {
       const first = new EventLog();
       const watch = bench.zk.watch(bench.root, 'persistent', first);
       await first.atLeast(1);

@@ -15,7 +15,7 @@ const collector = (): { log: Collector<string>; watch: (event: { type: string; p
 };
 
 function describeOneShot(bench: Bench): void {
-  describe('watches that are told once', () => {
+  describe('one-shot watches', () => {
     it('of the data', async () => {
       const { log, watch } = collector();
       await bench.zk.create(bench.path('a'));
@@ -62,7 +62,7 @@ function describeOneShot(bench: Bench): void {
       expect(log.items).toEqual([]);
     });
 
-    it('are told before the answer to the change', async () => {
+    it('fire before the answer to the change', async () => {
       const order: string[] = [];
       await bench.zk.create(bench.path('a'));
       await bench.zk.get(bench.path('a'), { watch: () => order.push('event') });
@@ -113,7 +113,7 @@ function describePersistent(bench: Bench): void {
       ]);
     });
 
-    it('are not disturbed by watches that are told once', async () => {
+    it('are not disturbed by one-shot watches', async () => {
       const log = new EventLog();
       const { log: once, watch } = collector();
       bench.zk.watch(bench.root, 'persistent-recursive', log);
@@ -132,7 +132,7 @@ function describePersistent(bench: Bench): void {
       ]);
     });
 
-    it('are told nothing after they were closed', async () => {
+    it('get no events after they were closed', async () => {
       const log = new EventLog();
       const watch = bench.zk.watch(bench.root, 'persistent-recursive', log);
       await log.atLeast(1);
@@ -190,7 +190,7 @@ function describeReconnection(bench: Bench): void {
       expect(await log.atLeast(3)).toEqual(['reset', 'reset', `created ${bench.path('a')}`]);
     });
 
-    it('those told once are kept across connections', async () => {
+    it('one-shot watches are kept across connections', async () => {
       const client = await bench.client();
       const { log, watch } = collector();
       await bench.zk.create(bench.path('a'));

@@ -87,7 +87,7 @@ describe('a server that answers', () => {
     expect(zk.session?.id).toBe(SESSION_ID);
   });
 
-  it('when nothing was asked loses the connection', async () => {
+  it('without a request loses the connection', async () => {
     const { zk, peer } = await pair();
     const warned = eventOf(zk, 'warning');
     peer.reply(99, 7n, 0);

@@ -55,7 +55,7 @@ function log(): { told: string[]; listener: WatchListener } {
 const TOO_OLD = 'this server does not support persistent watches; ZooKeeper 3.6 or newer is needed';
 
 describe('a server older than 3.6', () => {
-  it('refuses a persistent watch to its owner; watches that are told once go on, also on the next connection', async () => {
+  it('refuses a persistent watch to its owner; one-shot watches go on, also on the next connection', async () => {
     const { zk, peer } = await pair();
     const got = zk.get('/once', { watch: () => undefined });
     await answerGet(peer);

@@ -170,7 +170,7 @@ describe('every mode of creation', () => {
   });
 });
 
-describe('a watch that is told once', () => {
+describe('a one-shot watch', () => {
   const told: string[] = [];
   const tell = ({ type, path }: WatchEvent): void => void told.push(`${type} ${path}`);
   const countAtServer = async (): Promise<string> => (await server.fourLetterWord('wchs')).split('\n').at(-2) ?? '';

@@ -137,7 +137,7 @@ describe('material', () => {
     expect(warning.message).toContain('tls.key is not the key of tls.cert');
   });
 
-  it('that is no certificate is told as such', async () => {
+  it('that is no certificate is reported as such', async () => {
     const { warning } = await complaints('localhost:1', { ...ours, cert: '-----BEGIN nonsense', key: ours.clientKey });
     expect(warning).toMatchObject({ code: 'invalid-argument' });
     expect(warning.message).toMatch(/tls\.ca, tls\.cert or tls\.key cannot be used: .*give matching PEM files/);

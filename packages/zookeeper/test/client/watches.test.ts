@@ -48,7 +48,7 @@ describe('watches', () => {
     expect(asked).toEqual(['remove /a']);
   });
 
-  it('told once rely on a persistent one at their path, which stays until they were told', () => {
+  it('of the one-shot type rely on a persistent one at their path, which stays until they fire', () => {
     const { watches, asked } = registry();
     const once = log();
     const watch = watches.addPersistent('/a', 'persistent', log().listener);
@@ -84,14 +84,14 @@ describe('watches', () => {
     for (const { paths: portion } of batches) expect(JSON.stringify(portion.data).length).toBeLessThan(150_000);
   });
 
-  it('told once at the path of a persistent one are set again as well, so that they are told of what was missed', () => {
+  it('of the one-shot type at the path of a persistent one are set again as well, so that missed events fire them', () => {
     const { watches } = registry();
     watches.addPersistent('/a', 'persistent-recursive', log().listener);
     watches.watchingRead('/a', log().tell).done('child');
     expect(watches.connect().map(({ paths }) => [paths.child, paths.recursive])).toEqual([[['/a'], ['/a']]]);
   });
 
-  it('go on being told when a listener throws, which is not lost either', async () => {
+  it('continue when a listener throws, whose error is not lost either', async () => {
     const { watches } = registry();
     const { told, listener } = log();
     const thrown = new Promise((resolve) => {

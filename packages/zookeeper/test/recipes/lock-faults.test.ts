@@ -44,8 +44,8 @@ const contenders = (path = '/lock/'): string[] => [...server.dump().keys()].filt
 const isContender = (request: { readonly type: string; readonly path?: string }): boolean =>
   request.type === 'create' && request.path?.includes('__lock__') === true;
 
-describe('a lock that is waited for', () => {
-  it.each(['before-applied', 'after-applied'] as const)('is got once when the creation is lost %s', async (when) => {
+describe('acquire', () => {
+  it.each(['before-applied', 'after-applied'] as const)('acquires once when the creation is lost %s', async (when) => {
     await settled(client.create('/lock'));
     server.loseNextWrite(client, when, isContender);
     const lock = await settled(locks.acquire('/lock'));
@@ -54,7 +54,7 @@ describe('a lock that is waited for', () => {
     expect(contenders()).toEqual([]);
   });
 
-  it('is given up while the connection is suspended: the contender goes when it is back', async () => {
+  it('can be aborted while the connection is suspended: the contender is deleted afterwards', async () => {
     const held = await settled(otherLocks.acquire('/lock'));
     const controller = new AbortController();
     const waiting = locks.acquire('/lock', { signal: controller.signal });
@@ -70,7 +70,7 @@ describe('a lock that is waited for', () => {
     expect(contenders()).toEqual([held.contender]);
   });
 
-  it('is given up while the answer to its creation is under way, and leaves nothing', async () => {
+  it('can be aborted before the answer to its creation, and leaves nothing', async () => {
     await settled(client.create('/lock'));
     const controller = new AbortController();
     const waiting = locks.acquire('/lock', { signal: controller.signal });
@@ -82,7 +82,7 @@ describe('a lock that is waited for', () => {
     expect(contenders()).toEqual([]);
   });
 
-  it('ends with the session when that is lost in line', async () => {
+  it('fails when the session is lost while it waits', async () => {
     const held = await settled(otherLocks.acquire('/lock'));
     const waiting = locks.acquire('/lock');
     await clock.advance(100);
@@ -92,7 +92,7 @@ describe('a lock that is waited for', () => {
     expect(contenders()).toEqual([held.contender]);
   });
 
-  it('is released in spite of a suspension, and of an answer that is lost', async () => {
+  it('is released in spite of a lost connection and a lost answer', async () => {
     const lock = await settled(locks.acquire('/lock'));
     server.partition(client);
     const released = lock.release();
@@ -104,7 +104,7 @@ describe('a lock that is waited for', () => {
     expect(contenders()).toEqual([]);
   });
 
-  it('is not released any more when the session is lost: it went with it', async () => {
+  it('needs no release when the session is lost', async () => {
     const lock = await settled(locks.acquire('/lock'));
     server.partition(client);
     const released = lock.release();
@@ -148,8 +148,8 @@ describe('a lock that is waited for', () => {
   });
 });
 
-describe('a lock that is tried', () => {
-  it.each(['before-applied', 'after-applied'] as const)('is given up when the answer is lost %s', async (when) => {
+describe('tryAcquire', () => {
+  it.each(['before-applied', 'after-applied'] as const)('releases the lock when the answer is lost %s', async (when) => {
     server.loseNextWrite(client, when);
     const attempt = locks.tryAcquire('/lock', { exists: false });
     await expect(settled(attempt)).rejects.toMatchObject({ code: 'outcome-unknown' });
@@ -158,7 +158,7 @@ describe('a lock that is tried', () => {
     expect(await settled(otherLocks.tryAcquire('/lock'))).toBeDefined();
   });
 
-  it('is given up when it was only taken in the next session', async () => {
+  it('releases the lock when the next session acquired it', async () => {
     const attempt = locks.tryAcquire('/lock', { exists: false });
     server.partition(client);
     await clock.advance(15_000);
@@ -169,7 +169,7 @@ describe('a lock that is tried', () => {
     expect(contenders()).toEqual([]);
   });
 
-  it('is given up at the deadline while there is no connection, without a trace', async () => {
+  it('fails at the deadline without a connection, and leaves nothing', async () => {
     server.partition(client);
     const attempt = locks.tryAcquire('/lock', { timeoutMs: 1000 });
     await expect(settled(attempt)).rejects.toMatchObject({ code: 'timeout' });
@@ -195,7 +195,7 @@ describe('the locks of a session', () => {
 });
 
 describe('an election', () => {
-  it('hands the office over when its holder hangs without noticing', async () => {
+  it('passes the leadership on when its holder hangs unnoticed', async () => {
     const terms: string[] = [];
     const one = election(client, '/office', { clock });
     const two = election(other, '/office', { clock });

@@ -85,7 +85,7 @@ function doHarm(server: SimulatedZooKeeperServer, { client }: Mirror, random: ()
   else server.restart();
 }
 
-describe('cached trees under faults', () => {
+describe('tree caches under faults', () => {
   it.each(SEEDS)('are equal to the server once there is quiet (seed %d)', async (seed) => {
     const random = seeded(seed);
     const clock = new VirtualClock();
@@ -130,7 +130,7 @@ describe('cached trees under faults', () => {
   });
 });
 
-describe('cached trees that are being loaded', () => {
+describe('tree caches that are being loaded', () => {
   it.each(['before', 'after'])(
     'miss nothing that is made or removed at any moment, %s their own reads',
     async (when) => {

@@ -56,7 +56,7 @@ describe('a server that only serves reads', () => {
     expect([...server.dump().keys()].includes('/a')).toBe(false);
   });
 
-  it('is left for one that takes writes; watches that are told once end with the session', async () => {
+  it('is left for one that takes writes; one-shot watches end with the session', async () => {
     server.setReadOnly(true);
     const zk = client({ readOnly: true });
     const persistent: string[] = [];
