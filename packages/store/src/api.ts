@@ -1,5 +1,5 @@
 /**
- * The domain's records in ZooKeeper: nodes, requests, images, components. Reads come from cached trees and are as old as
+ * The domain's records in ZooKeeper: nodes, requests, images, components. Reads come from tree caches and are as old as
  * the last event; every decision is confirmed by a versioned write or a fenced transaction.
  *
  * Errors: a write whose version or lock does not hold any more rejects with `LostOwnershipError`: re-read, and stop.

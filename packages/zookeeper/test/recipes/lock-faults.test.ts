@@ -149,14 +149,17 @@ describe('acquire', () => {
 });
 
 describe('tryAcquire', () => {
-  it.each(['before-applied', 'after-applied'] as const)('releases the lock when the answer is lost %s', async (when) => {
-    server.loseNextWrite(client, when);
-    const attempt = locks.tryAcquire('/lock', { exists: false });
-    await expect(settled(attempt)).rejects.toMatchObject({ code: 'outcome-unknown' });
-    await settled(locks.idle());
-    expect(contenders()).toEqual([]);
-    expect(await settled(otherLocks.tryAcquire('/lock'))).toBeDefined();
-  });
+  it.each(['before-applied', 'after-applied'] as const)(
+    'releases the lock when the answer is lost %s',
+    async (when) => {
+      server.loseNextWrite(client, when);
+      const attempt = locks.tryAcquire('/lock', { exists: false });
+      await expect(settled(attempt)).rejects.toMatchObject({ code: 'outcome-unknown' });
+      await settled(locks.idle());
+      expect(contenders()).toEqual([]);
+      expect(await settled(otherLocks.tryAcquire('/lock'))).toBeDefined();
+    },
+  );
 
   it('releases the lock when the next session acquired it', async () => {
     const attempt = locks.tryAcquire('/lock', { exists: false });
