@@ -1,6 +1,6 @@
 /** The TCP connections of this process with itself, and the data and calls that are on their way to them and in them. */
 
-import { subscribe } from 'node:diagnostics_channel';
+import { channel, subscribe, type Channel } from 'node:diagnostics_channel';
 import { ClientRequest, IncomingMessage } from 'node:http';
 import { Socket } from 'node:net';
 import { TLSSocket } from 'node:tls';
@@ -13,12 +13,18 @@ interface End {
   peer: End | undefined;
 }
 
-let shared: Connections | undefined;
+/** Property of a diagnostics channel that has the watch of this process: the kit may be loaded more than once. */
+const WATCH = Symbol.for('@nodepool/driver-kit/connections');
+
+interface WatchedChannel extends Channel {
+  [WATCH]: Connections | undefined;
+}
 
 /** Returns the one watch of this process: it subscribes for good, and adds listeners to every socket. */
 export function connectionsOfProcess(): Connections {
-  shared ??= new Connections();
-  return shared;
+  const watched = channel('net.client.socket') as WatchedChannel;
+  watched[WATCH] ??= new Connections();
+  return watched[WATCH];
 }
 
 class Connections {

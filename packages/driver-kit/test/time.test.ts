@@ -1,8 +1,9 @@
 /** Simulated time: it does not pass while this process exchanges data with itself. */
 
-import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { once } from 'node:events';
 import { connect, createServer, type AddressInfo, type Server, type Socket } from 'node:net';
+import type * as kit from '@nodepool/driver-kit';
 import { simulatedTime } from '@nodepool/driver-kit';
 
 const LIMIT_MS = 600_000;
@@ -67,3 +68,21 @@ describe.each(TURNS)(
     );
   },
 );
+
+it('adds its listeners to a socket once, however often the kit is loaded', async () => {
+  const listenersOfSocket = async (): Promise<number> => {
+    const socket = open();
+    const count = socket.listenerCount('connect');
+    await once(socket, 'connect');
+    socket.destroy();
+    return count;
+  };
+  simulatedTime();
+  const before = await listenersOfSocket();
+  jest.isolateModules(() => {
+    const again = jest.requireActual<typeof kit>('@nodepool/driver-kit');
+    expect(again.simulatedTime).not.toBe(simulatedTime);
+    again.simulatedTime();
+  });
+  expect(await listenersOfSocket()).toBe(before);
+});
