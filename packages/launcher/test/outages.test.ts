@@ -117,7 +117,7 @@ describe('a cloud that is away', () => {
     const ids = [await submit('small'), await submit('small')];
     for (const id of ids) expect(await ended(id)).toBe('fulfilled');
     expect(world.clock.monotonic() - submitted).toBeLessThan(60_000);
-    for (const id of ids) expect(world.records(REQUESTS).get(id)?.['declined_by']).toEqual([]);
+    for (const id of ids) expect(world.records(REQUESTS).get(id)).not.toHaveProperty('declined_by.0');
     const before = launches;
     expect(await ended(await submit('small'))).toBe('fulfilled');
     expect(launches).toBe(before + 1);
