@@ -8,13 +8,29 @@ import { stringsOf, textOf } from './values.js';
 /** A launcher may not know yet of a request that waits for less, milliseconds; nor try one again that could not be written. */
 const NEWS_MS = 30_000;
 
+/**
+ * A launcher may not know yet of a node that another one assigned to a request more recently, milliseconds: longer than
+ * its session lasts without news, after which its writes are refused.
+ */
+const ASSIGNMENT_NEWS_MS = 10_000;
+
 /** A node that a request has just got. */
 interface Place {
   readonly node: JsonObject;
   /** Id of its request. */
   readonly request: string;
+  /** Name of the launcher that works on the request. */
+  readonly launcher: string | undefined;
   /** A new node takes a place in every limit; one that was ready only in that of its new tenant. */
   readonly isNew: boolean;
+}
+
+/** The assignment of a node to a request. */
+interface Assignment {
+  /** Milliseconds since the start. */
+  readonly at: number;
+  /** Name of the launcher that works on the request. */
+  readonly launcher: string | undefined;
 }
 
 /** A limit in which a place was taken. */
@@ -35,16 +51,34 @@ export function prioritiesAreKept(sight: Sight): Rule {
   const { observed } = sight;
   /** Since when requests have been free for any launcher to take, milliseconds since the start. */
   const waitingSince = new Map<string, number>();
+  /** The latest assignment of each node. */
+  const assignments = new Map<string, Assignment>();
+  const note = (change: SeenChange): void => {
+    const request = newOwner(change);
+    if (request !== undefined) assignments.set(change.id, { at: sight.now(), launcher: launcherOf(request, sight) });
+    else if (change.after === undefined) assignments.delete(change.id);
+  };
+  const isKnownTo = (launcher: string | undefined, node: string): boolean => {
+    const assignment = assignments.get(node);
+    return (
+      assignment === undefined || assignment.launcher === launcher || sight.now() - assignment.at >= ASSIGNMENT_NEWS_MS
+    );
+  };
   return {
     number: 'O1',
     committed({ nodes, requests }) {
+      for (const change of nodes) note(change);
       for (const change of nodes) {
-        const place = placeTaken(change);
+        const place = placeTaken(change, sight);
         if (place === undefined) continue;
+        const { request: served, launcher } = place;
+        const others = [...observed.nodes.values()].filter(
+          ({ id, data }) => data['allocated_to'] !== served && isKnownTo(launcher, id),
+        );
         for (const [waiting, since] of waitingSince) {
           if (sight.now() - Math.max(since, sight.configuredAt()) < NEWS_MS) continue;
           const passed = observed.requests.get(waiting);
-          const limit = passed === undefined ? undefined : limitPassedIn(passed, place, sight);
+          const limit = passed === undefined ? undefined : limitPassedIn(passed, place, others, sight);
           if (limit === undefined) continue;
           const how = place.isNew ? 'launched' : 'handed over';
           return `node ${change.id} is ${how} for ${place.request}, while ${waiting} waits for the ${limit}`;
@@ -57,27 +91,46 @@ export function prioritiesAreKept(sight: Sight): Rule {
       }
       return undefined;
     },
-    forget: () => waitingSince.clear(),
+    forget: () => {
+      waitingSince.clear();
+      assignments.clear();
+    },
   };
 }
 
-function placeTaken({ before, after }: SeenChange): Place | undefined {
-  const request = after?.data['allocated_to'];
-  if (after === undefined || typeof request !== 'string') return undefined;
+function placeTaken(change: SeenChange, sight: Sight): Place | undefined {
+  const request = newOwner(change);
+  const { before, after } = change;
+  if (request === undefined || after === undefined) return undefined;
   const { data: node } = after;
-  if (before === undefined) return node['state'] === 'init' ? { node, request, isNew: true } : undefined;
-  const isHandOver = before.data['allocated_to'] === null && before.data['tenant_name'] !== node['tenant_name'];
-  return isHandOver ? { node, request, isNew: false } : undefined;
+  const isNew = before === undefined;
+  const takesPlace = isNew ? node['state'] === 'init' : before.data['tenant_name'] !== node['tenant_name'];
+  return takesPlace ? { node, request, launcher: launcherOf(request, sight), isNew } : undefined;
+}
+
+/** Returns the request that the change assigns the node to. */
+function newOwner({ before, after }: SeenChange): string | undefined {
+  const request = after?.data['allocated_to'];
+  if (typeof request !== 'string') return undefined;
+  return before === undefined || before.data['allocated_to'] === null ? request : undefined;
+}
+
+function launcherOf(request: string, { observed }: Sight): string | undefined {
+  return observed.requests.get(request)?.holder;
 }
 
 /** Returns the name of a limit in which the place was due to the waiting request. */
-function limitPassedIn({ id, data: request }: Seen, place: Place, sight: Sight): string | undefined {
+function limitPassedIn(
+  { id, data: request }: Seen,
+  place: Place,
+  others: readonly Seen[],
+  sight: Sight,
+): string | undefined {
   if (priorityOf(id) >= priorityOf(place.request)) return undefined;
   const pools = sight.observed.pools();
-  const { hostname } = pools.find((pool) => pool['id'] === place.node['launcher']) ?? {};
-  const open = pools.filter((pool) => pool['hostname'] === hostname && isOpen(pool, request, pools));
+  const open = pools.filter((pool) => pool['hostname'] === place.launcher && isOpen(pool, request, pools));
   const passed = limitsOf(request, place, sight).find(
-    (limit) => open.some((pool) => limit.spans(pool)) && isTooFull(limit, request, place.request, sight),
+    (limit) => open.some((pool) => limit.spans(pool)) && isTooFull(limit, request, others),
   );
   return passed?.name;
 }
@@ -121,14 +174,17 @@ function canServe(pool: JsonObject, request: JsonObject): boolean {
   return !hasDeclined && stringsOf(request['node_types']).every((label) => labels.includes(label));
 }
 
-/** What the request that got the place has does not count, nor do ready nodes that the waiting one could use. */
-function isTooFull({ limit, counts }: Limit, waiting: JsonObject, served: string, { observed }: Sight): boolean {
+/**
+ * Returns true if `others` leave the waiting request too little room: the nodes that the launcher knew of, without those
+ * of the request that got the place. Ready nodes that the waiting one could use do not count.
+ */
+function isTooFull({ limit, counts }: Limit, waiting: JsonObject, others: readonly Seen[]): boolean {
   const count = stringsOf(waiting['node_types']).length;
   if (limit === undefined || count > limit) return false;
   let used = 0;
   let free = 0;
-  for (const { data: node } of observed.nodes.values()) {
-    if (!counts(node) || node['allocated_to'] === served) continue;
+  for (const { data: node } of others) {
+    if (!counts(node)) continue;
     used += 1;
     if (node['state'] === 'ready' && node['allocated_to'] === null) free += 1;
   }
