@@ -1,6 +1,6 @@
 /** A requestor, as Zuul is one: it asks for nodes, changes its mind, uses what it gets, and may die at any moment. */
 
-import { type JsonObject, type RandomSource, sleep, type Clock } from '@nodepool/core';
+import { isJsonObject, type JsonObject, type RandomSource, sleep, type Clock } from '@nodepool/core';
 import { isZooKeeperError, lockRecipe, type HeldLock, type LockRecipe, type ZooKeeper } from '@nodepool/zookeeper';
 import type { SimulatedZooKeeperServer } from '@nodepool/zookeeper/simulated';
 import { announcing } from './announcing.js';
@@ -37,6 +37,8 @@ export interface RequestorSurroundings {
   readonly clock: Clock;
   readonly random: RandomSource;
   readonly checker: Checker;
+  /** Its name in `requestor_data`, by which it finds its request if the answer to the creation is lost. */
+  readonly name: string;
   /** The only provider that it wants; undefined: it is drawn. */
   readonly provider?: string | undefined;
   /** Milliseconds since the start. */
@@ -124,7 +126,7 @@ export class SimulatedRequestor {
       nodes: [],
       reuse: !this.chance('noReuse'),
       requestor: 'zuul',
-      requestor_data: { kept: now },
+      requestor_data: { kept: now, name: this.surroundings.name },
       provider: this.surroundings.provider ?? (this.chance('provider') ? 'beta' : null),
       relative_priority: Math.floor(random.next() * 5),
       event_id: 'event',
@@ -234,18 +236,30 @@ export class SimulatedRequestor {
     });
   }
 
-  /** Its session ends, and with it its locks. Its request is withdrawn by whoever comes after it. */
+  /** Ends its session, and with it its locks, and withdraws its request, as a requestor does that is restarted. */
   private async die(): Promise<void> {
     await this.zooKeeper.close();
     this.zooKeeper = announcing(this.surroundings);
-    while (this.request !== undefined) {
+    for (;;) {
+      const request = this.request ?? this.unansweredRequest();
+      if (request === undefined) return;
       try {
-        await this.withdraw(this.request);
+        await this.withdraw(request);
       } catch {
         // The server is away: for as long as it is, there is nothing to do but to try again.
         await sleep(this.surroundings.clock, GIVE_UP_RETRY_MS);
       }
     }
+  }
+
+  /** Returns the request that it created without an answer from ZooKeeper. */
+  private unansweredRequest(): string | undefined {
+    if (this.askedAt !== undefined) return undefined;
+    for (const { id, data } of this.surroundings.checker.observed.requests.values()) {
+      const { requestor_data: known } = data;
+      if (isJsonObject(known) && known['name'] === this.surroundings.name) return id;
+    }
+    return undefined;
   }
 
   private chance(what: keyof typeof CHANCES): boolean {

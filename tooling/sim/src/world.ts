@@ -140,7 +140,8 @@ export class World {
   startRequestor(provider?: string): void {
     const { server, clock, checker } = this;
     const now = (): number => clock.monotonic();
-    const requestor = new SimulatedRequestor({ server, clock, checker, random: this.random(), provider, now });
+    const name = `requestor-${this.requestors.length + 1}`;
+    const requestor = new SimulatedRequestor({ server, clock, checker, name, random: this.random(), provider, now });
     this.requestors.push(requestor);
     // It deals with its failures itself; should it not, the run fails.
     requestor.live().catch((error: unknown) => checker.report('X', `a requestor failed: ${String(error)}`));
