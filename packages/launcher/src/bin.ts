@@ -3,11 +3,12 @@
 import { setFlagsFromString } from 'node:v8';
 import { ignoreBrokenPipes, ProcessSignals } from '@nodepool/daemon/process-setup';
 
-// Before the rest of the program is loaded, which takes a while.
+// Signals are caught before the rest of the program is loaded, since loading takes a while.
 const signals = new ProcessSignals();
 ignoreBrokenPipes();
 
-// A daemon that is idle most of the time: garbage is collected sooner, instead of letting a burst double its memory.
+// Collects garbage sooner: without it a burst of work would double the memory of a daemon that is idle most of the
+// time.
 setFlagsFromString('--optimize-for-size');
 
 async function start(): Promise<void> {

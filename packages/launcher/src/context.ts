@@ -19,7 +19,7 @@ export interface LauncherContext {
   readonly fqdn: string;
   readonly version: string;
   readonly metrics: Metrics;
-  /** Time after a request's creation in which others of its priority that fit may pass it, milliseconds. */
+  /** Time after a request's creation in which other requests of its priority that fit may pass it, in milliseconds. */
   readonly backfillWindowMs: number;
   /** Records decisions about requests, nodes and labels, for `explain`. */
   readonly decisions: DecisionRecorder;
@@ -28,14 +28,14 @@ export interface LauncherContext {
 /** Default of `backfillWindowMs`. */
 export const BACKFILL_WINDOW_MS = 60_000;
 
-/** Options of a launcher. Without `metrics` and `decisions` it reports none. */
+/** Options of a launcher. Without `metrics` and `decisions` the launcher reports no metrics and no decisions. */
 export type LauncherOptions = Omit<LauncherContext, OptionalParts> & Partial<Pick<LauncherContext, OptionalParts>>;
 
 type OptionalParts = 'metrics' | 'decisions' | 'backfillWindowMs' | 'fqdn';
 
 /**
- * Resolves with the host keys of a node once its login answers; with none for logins without. Rejects with a
- * `DriverError`.
+ * Waits until the login of a node answers. Resolves with the node's host keys, or with an empty array for connection
+ * types without host keys; rejects with a `DriverError`.
  */
 export interface LoginScanner {
   scan(login: {
@@ -48,7 +48,7 @@ export interface LoginScanner {
   }): Promise<readonly string[]>;
 }
 
-/** Unix seconds, as records have them. */
+/** Returns the current time in unix seconds, the unit of records. */
 export function unixSeconds(context: Pick<LauncherContext, 'clock'>): number {
   return context.clock.now() / 1000;
 }

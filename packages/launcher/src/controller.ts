@@ -1,10 +1,10 @@
-/** What the controllers of the launcher have in common. */
+/** The interface of the launcher's controllers. */
 
 import type { NodepoolConfig } from '@nodepool/config';
 
 export interface Controller {
-  /** Follows another configuration, and other providers that this launcher serves. */
+  /** Applies a changed configuration, or a changed set of providers that this launcher serves. */
   apply?(config: NodepoolConfig): void;
-  /** Starts nothing from now on. */
+  /** Stops the controller; it starts no further work. */
   stop(): void | Promise<void>;
 }

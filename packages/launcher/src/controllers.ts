@@ -1,7 +1,7 @@
 /**
- * The controllers of the launcher. Each brings one thing in line with the configuration and the records, from a work queue.
- * A provider that runs has two of its own, which `ProviderRuntime` starts: `Deletions` and the search for leaked resources.
- * Requests are not among them: pools admit, schedule and fulfil them.
+ * The controllers of the launcher. Each has a work queue and reconciles one kind of object with the configuration and
+ * the records. `ProviderRuntime` starts two further controllers per provider (`Deletions` and the search for leaked
+ * resources); requests are admitted, scheduled and fulfilled by pools.
  */
 
 import type { LauncherContext } from './context.js';

@@ -1,4 +1,4 @@
-/** Everything that a running launcher process holds, from start to stop. */
+/** The parts of a running launcher process, from start to stop. */
 
 import { hostname } from 'node:os';
 import { BlockWatch, EventLoopMonitor, followConfig, type Daemon, type DaemonSetup } from '@nodepool/daemon';
@@ -15,7 +15,7 @@ import { dumpStacks } from './diagnostics/stack-dump.js';
 import { createWebServer, type WebServer } from './web/index.js';
 
 export interface LauncherDaemonOptions extends DaemonSetup {
-  /** Whether to listen for the web. */
+  /** The option that enables the web endpoint. */
   readonly webapp: boolean;
   readonly backfillWindowMs: number;
   /** Fully qualified name of this host. */
@@ -91,7 +91,7 @@ export class LauncherDaemon implements Daemon {
     });
   }
 
-  /** Rejects when the web endpoint cannot listen; everything else starts in the background. */
+  /** Starts the launcher. Rejects if the web endpoint cannot listen; everything else starts in the background. */
   async start(): Promise<void> {
     const { store, eventLoop } = this;
     const { loaded, metrics, fqdn } = this.options;
@@ -120,7 +120,7 @@ export class LauncherDaemon implements Daemon {
     dumpStacks({ store, tasks, activity: () => launcher.activity(), eventLoopDelay: () => eventLoop.read() }, log);
   }
 
-  /** Lets go of everything, so that it can be taken up again. */
+  /** Stops the launcher and releases its locks, so that work in progress can be resumed. */
   async stop(): Promise<void> {
     await this.watcher.stop();
     await this.web.stop();

@@ -1,5 +1,5 @@
 /**
- * Calls a driver without depending on it: a driver that throws where it should reject, or that never answers, delays
+ * Isolates the launcher from faulty drivers: a driver that throws where it should reject, or that never answers, delays
  * only the work that called it.
  */
 
@@ -13,13 +13,16 @@ import {
   type Clock,
 } from '@nodepool/core';
 
-/** Time after the deadline in which the driver may report the timeout itself, milliseconds: it knows more about it. */
+/**
+ * Grace period after the deadline, in milliseconds, for the driver to report the timeout itself: its error has more
+ * details.
+ */
 const GRACE_MS = 1000;
 
 /**
- * Resolves as `work` does. Rejects with the error of `work` (as a `DriverError` if it is no `Error`), with a
- * `TimeoutError` shortly after the deadline, and with an `AbortedError` once the signal aborts; the signal passed to
- * `work` aborts in both cases. `what` names the work in messages, e.g. `the launch of node 0000000001`.
+ * Resolves as `work` does. Rejects with the error of `work` (converted to a `DriverError` if it is not an `Error`),
+ * with a `TimeoutError` shortly after the deadline, or with an `AbortedError` once the signal aborts; in the last two
+ * cases the signal passed to `work` aborts. `what` names the work in messages, e.g. `the launch of node 0000000001`.
  */
 export async function driverCall<T>(
   clock: Clock,

@@ -1,4 +1,4 @@
-/** The launcher as a library: what the program is made of, and what tests and simulations run. */
+/** The launcher as a library, for the program itself, tests and simulations. */
 export type { LauncherContext, LauncherOptions, LoginScanner } from './context.js';
 export { DecisionLog } from './diagnostics/decisions.js';
 export { Launcher } from './launcher.js';

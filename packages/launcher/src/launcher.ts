@@ -1,6 +1,6 @@
 /**
- * The launcher: registers itself, runs one runtime per configured provider, and follows changes of the configuration.
- * `provider/request-path.ts` and `controllers.ts` have its work.
+ * Registers the launcher, runs one runtime per configured provider, and follows changes of the configuration.
+ * `provider/request-path.ts` serves requests; `controllers.ts` lists the other work.
  */
 
 import { isDeepStrictEqual } from 'node:util';
@@ -20,14 +20,14 @@ import { ProviderRuntime, type ProvidersShare } from './provider/provider-runtim
 import { RequestScheduler } from './scheduling/request-scheduler.js';
 import { TurnGate } from './quota/turn-gate.js';
 
-/** Labels of all pools about which clouds are asked in one turn of the event loop: a few milliseconds of work. */
+/** Labels of all pools whose state is read from clouds in one turn of the event loop: a few milliseconds of work. */
 const LABELS_PER_TURN = 50;
 
 export class Launcher implements ProvidersShare {
   private readonly runtimes = new Map<string, ProviderRuntime>();
   private component: ComponentHandle<ComponentData> | undefined;
   private controllers: readonly Controller[] = [];
-  /** Configurations are applied one after another. */
+  /** The application of the latest configuration: configurations are applied one after another. */
   private applying: Promise<void> = Promise.resolve();
   /** The configuration in force. */
   private config: NodepoolConfig | undefined;
@@ -61,7 +61,7 @@ export class Launcher implements ProvidersShare {
     return [...this.runtimes.values()].map((runtime) => runtime.activity());
   }
 
-  /** True once every configured provider serves its pools or is known to be in trouble, while ZooKeeper is there. */
+  /** True while ZooKeeper is connected, once every configured provider serves its pools or has reported a failure. */
   get ready(): boolean {
     if (this.config === undefined || !this.context.store.complete) return false;
     for (const runtime of this.runtimes.values()) if (!runtime.ready) return false;
@@ -136,7 +136,7 @@ export class Launcher implements ProvidersShare {
     const { component } = this;
     const drivers = driverVersions(config);
     if (component === undefined || isDeepStrictEqual(drivers, component.component.drivers ?? {})) return;
-    // It waits for ZooKeeper; the providers do not.
+    // The update waits for ZooKeeper; the start of providers does not wait for the update.
     this.context.tasks.run('tell the versions of the drivers', () => component.update({ drivers }));
   }
 }

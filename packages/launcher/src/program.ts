@@ -1,4 +1,4 @@
-/** Command line of `nodepool-launcher`. */
+/** The command line of `nodepool-launcher`. */
 
 import { packageVersion } from '@nodepool/core';
 import { parseDaemonCommandLine, type DaemonOptions, type ProgramOutput } from '@nodepool/daemon';
@@ -9,11 +9,11 @@ export const PROGRAM_NAME = 'nodepool-launcher';
 
 export interface LauncherFlags {
   readonly webapp: boolean;
-  /** Seconds. */
+  /** Seconds; see `LauncherContext.backfillWindowMs`. */
   readonly backfillWindow: number;
 }
 
-/** The options, or the exit code of a command line that asks for nothing more (help, version) or is wrong. */
+/** Returns the options, or the exit code if the command line is wrong or only asks for help or the version. */
 export function parseCommandLine(
   argv: readonly string[],
   output: ProgramOutput,

@@ -1,9 +1,12 @@
-/** Marks a node that nobody has for deletion, under its lock. */
+/** Marks an unallocated node for deletion, under its lock. */
 
 import type { NodeEntry } from '@nodepool/store';
 import type { LauncherContext } from '../context.js';
 
-/** False when it is somebody's by now, or has changed otherwise since `entry`. Deletions then take care of it. */
+/**
+ * Marks the node as `deleting`; `Deletions` then deletes it. Returns false if the node is locked or has changed since
+ * `entry`.
+ */
 export async function deleteFreeNode(
   { store, decisions }: Pick<LauncherContext, 'store' | 'decisions'>,
   entry: NodeEntry,

@@ -1,6 +1,6 @@
 /**
- * Deletes the nodes of one provider: in the cloud, then in ZooKeeper. Reacts to changes of records. A deletion that the cloud
- * refuses is retried for ever, with back-off, and delays no other.
+ * Deletes the nodes of one provider, first in the cloud, then in ZooKeeper, in reaction to changes of records. A
+ * deletion that the cloud refuses is retried with back-off until it succeeds, and does not delay other deletions.
  */
 
 import { setMaxListeners } from 'node:events';
@@ -27,12 +27,15 @@ import type { Controller } from '../controller.js';
 import { driverCall } from '../driver-call.js';
 import { nodeFields } from '../diagnostics/record-fields.js';
 
-/** Time limit of one attempt, milliseconds. */
+/** Time limit of one deletion attempt, in milliseconds. */
 const ATTEMPT_TIMEOUT_MS = 600_000;
-/** Nodes that are being locked at a time: a thousand that come back at once shall not take the memory of a thousand. */
+/**
+ * Limits the number of nodes that are being locked at a time, and thereby the memory for a thousand nodes returned at
+ * once.
+ */
 const LOCKING = 32;
 
-/** Foreign znodes below the record of a node keep it from being removed. */
+/** The record of a node cannot be deleted because of foreign znodes below it. */
 class ForeignZnodesError extends Error {
   constructor(readonly paths: readonly string[]) {
     super(`there are foreign znodes below it: ${paths.join(', ')}`);
@@ -41,13 +44,13 @@ class ForeignZnodesError extends Error {
 }
 
 export class Deletions implements Controller {
-  /** By node. */
+  /** Pending deletions, by node id. */
   private readonly queue: WorkQueue<string>;
   private readonly locking = new Slots(LOCKING);
-  /** What keeps records from being removed, as it was logged, by node. */
+  /** Messages of the reported causes that block the deletion of records, by node id. */
   private readonly blocked = new Map<string, string>();
   private readonly unsubscribe: (() => void)[];
-  /** Aborts when the session is in doubt: other programs may have the locks from then on, until it is confirmed again. */
+  /** Aborts when the session is in doubt: from then until it is confirmed again, other programs may hold the locks. */
   private doubt = doubtOfSession();
 
   constructor(
@@ -69,7 +72,7 @@ export class Deletions implements Controller {
         if (after !== undefined) this.consider(after);
         else this.forget(id);
       }),
-      // What is to be done with a node can depend on the request that it was made for.
+      // The state of a node's request can decide between deleting and resuming the node.
       store.requests.onChange(({ id, after }) => {
         if (after?.locked === true) return;
         for (const entry of store.nodes.allocatedTo(id)) this.consider(entry);
@@ -87,7 +90,7 @@ export class Deletions implements Controller {
     if (store.complete) this.considerAll();
   }
 
-  /** Nodes whose deletion is in progress. */
+  /** Returns the ids of the nodes whose deletion is in progress. */
   ids(): readonly string[] {
     return [...this.queue.runningKeys];
   }
@@ -169,7 +172,7 @@ export class Deletions implements Controller {
       if (this.signal.aborted) return;
       throw error;
     } finally {
-      // Also after another program wrote without the lock: ours would keep every launcher from trying again.
+      // The lock is released even if another program wrote the record without it: otherwise no launcher could retry.
       await handle.lock.release();
     }
     if (isGone) {
@@ -181,7 +184,7 @@ export class Deletions implements Controller {
     if (paths.length > 0) throw new ForeignZnodesError(paths);
   }
 
-  /** Locks the node if it still is to be deleted. */
+  /** Locks the node and marks it as `deleting` if it is still to be deleted. */
   private async take(entry: NodeEntry): Promise<NodeHandle | undefined> {
     if (!(await this.isAbandoned(entry))) return undefined;
     return this.context.store.nodes.tryLock(entry.id, {
@@ -191,8 +194,8 @@ export class Deletions implements Controller {
   }
 
   /**
-   * A launch that is just being begun looks like an abandoned one for as long as the news of its request is under way.
-   * Behind the answer to a read, the caches know what there is to know.
+   * Returns true if the node is still to be deleted. A launch that has just begun looks abandoned until the change of
+   * its request arrives; once a read of the request is answered, the caches have all earlier changes.
    */
   private async isAbandoned({ id, node }: NodeEntry): Promise<boolean> {
     if (!isUnfinished(node) || node.allocated_to === null) return true;
@@ -203,8 +206,8 @@ export class Deletions implements Controller {
   }
 
   /**
-   * Returns once the cloud has confirmed that nothing of the node is left: true if its record is removed, false if it is
-   * `deleted` and stays.
+   * Resolves once the cloud has confirmed the deletion: with true if the record is deleted, with false if the record
+   * remains in state `deleted`.
    */
   private async deleteUntilGone(handle: NodeHandle): Promise<boolean> {
     const link = linkSignals(this.signal, handle.lock.lost);
@@ -274,7 +277,7 @@ export class Deletions implements Controller {
 
 function doubtOfSession(): AbortController {
   const controller = new AbortController();
-  // One listener per deletion is no leak.
+  // Every deletion adds a listener; the default limit would log a leak warning.
   setMaxListeners(0, controller.signal);
   return controller;
 }

@@ -1,21 +1,22 @@
 /**
- * The stages of a node's life: which program moves it on, and when. A program writes a node under its lock; an unlocked node
- * that is not `ready` or on `hold` has lost its owner, and a launcher deletes or resumes it.
+ * The stages of a node's life: which program moves the node to the next stage, and when. A program writes a node only
+ * under its lock. An unlocked node that is neither `ready` nor on `hold` has lost its owner, and a launcher deletes or
+ * resumes it.
  */
 
 import type { Node, NodeState, ProviderConfig } from '@nodepool/core';
 import type { NodeEntry, RequestEntry, Store } from '@nodepool/store';
 
-/** A step to the next stage. `removed`: the record is gone. */
+/** A step to the next stage; `removed` means that the record is deleted. */
 export interface LifecycleStep {
   readonly to: NodeState | 'removed';
-  /** The part of the launcher that does the step, or another program. */
+  /** The class or function of the launcher that takes the step, or another program. */
   readonly by: string;
   readonly when: string;
 }
 
 export interface LifecycleStage {
-  /** The reaction of a launcher that serves the node's provider to an unlocked node in this stage. */
+  /** How a launcher that serves the node's provider reacts to an unlocked node in this stage. */
   readonly unlocked: 'keep' | 'delete' | 'resume or delete';
   readonly next: readonly LifecycleStep[];
 }
@@ -46,7 +47,7 @@ export const NODE_LIFECYCLE: Readonly<Record<NodeState, LifecycleStage>> = {
     unlocked: 'resume or delete',
     next: [{ to: 'ready', by: 'launchNode', when: 'the login of the instance answers' }, ...ENDED, ABANDONED],
   },
-  /** Written by the existing Nodepool only. */
+  /** Written only by the existing Nodepool. */
   testing: { unlocked: 'resume or delete', next: [...ENDED, ABANDONED] },
   ready: {
     unlocked: 'keep',
@@ -86,7 +87,9 @@ export const NODE_LIFECYCLE: Readonly<Record<NodeState, LifecycleStage>> = {
   },
 };
 
-/** Returns true if a launcher that serves the node's provider shall delete it now. Only an unlocked node ever is. */
+/**
+ * Returns true if a launcher that serves the node's provider must delete the node now; always false for a locked node.
+ */
 export function isToBeDeleted(entry: NodeEntry, store: Store, provider: ProviderConfig): boolean {
   if (entry.locked) return false;
   const { unlocked } = NODE_LIFECYCLE[entry.node.state];
@@ -98,12 +101,12 @@ export function isUnfinished({ state }: Pick<Node, 'state'>): boolean {
   return NODE_LIFECYCLE[state].unlocked === 'resume or delete';
 }
 
-/** A launch whose request still waits goes on, in the hands of whoever takes the request over, unless nobody here could. */
+/** Returns true if the node's request is still pending, and is locked or can be resumed by a pool of this provider. */
 function isResumable(entry: NodeEntry, store: Store, provider: ProviderConfig): boolean {
   const { allocated_to: requestId, pool, type } = entry.node;
   const request: RequestEntry | undefined = requestId === null ? undefined : store.requests.get(requestId);
   if (request?.request.state !== 'pending') return false;
-  // Its holder may be about to lock the node that it has just made.
+  // The pool that holds the lock may be about to lock the node that it has just created.
   if (request.locked) return true;
   const config = pool === null ? undefined : provider.pools.get(pool);
   return config !== undefined && type.every((label) => config.labels.has(label));

@@ -1,6 +1,6 @@
 /**
- * Nodes of providers that no launcher serves (any more), e.g. because they were removed from the configuration. They are
- * left alone, for what they have in the cloud cannot be deleted; but somebody should know.
+ * Reports nodes of providers that no launcher serves, e.g. because they were removed from the configuration. Their
+ * resources in the cloud cannot be deleted, so the nodes are left unchanged and the launcher warns the operator.
  */
 
 import type { NodeEntry } from '@nodepool/store';
@@ -8,12 +8,14 @@ import { Emitter, WorkQueue, type Reconciled } from '@nodepool/core';
 import type { LauncherContext } from '../context.js';
 import type { Controller } from '../controller.js';
 
-/** A launcher that starts again, or serves a changed provider anew, is back by then. */
+/**
+ * Time for a launcher to restart, or to restart a changed provider, before the provider is abandoned, in milliseconds.
+ */
 const GRACE_MS = 60_000;
 
 export class AbandonedProviders implements Controller {
   private readonly abandoned = new Set<string>();
-  /** By provider. Those without a pool are pending, until that has been so for a while. */
+  /** Providers to report; a provider without a registered pool stays pending for the grace period. */
   private readonly queue: WorkQueue<string>;
   private served = new Set<string>();
   private readonly unsubscribe: (() => void)[];
@@ -21,7 +23,10 @@ export class AbandonedProviders implements Controller {
 
   constructor(
     private readonly context: LauncherContext,
-    /** Whether a provider is configured here: then it is served as soon as that is possible. */
+    /**
+     * Returns true if this launcher's configuration has the provider; it will then serve the provider as soon as
+     * possible.
+     */
     private readonly isConfigured: (provider: string) => boolean,
   ) {
     const { store, log } = context;
@@ -44,17 +49,17 @@ export class AbandonedProviders implements Controller {
     this.apply();
   }
 
-  /** Whether there are nodes of the provider, but has been nobody to serve it for a while. */
+  /** Returns true if the provider has nodes but no launcher has served it for the grace period. */
   isAbandoned(provider: string): boolean {
     return this.abandoned.has(provider);
   }
 
-  /** Called when `isAbandoned` says something else of a provider. */
+  /** Calls the listener with a provider whenever the result of `isAbandoned` for it has changed. */
   onChange(listener: (provider: string) => void): void {
     this.changes.on(listener);
   }
 
-  /** To be called when `isConfigured` says something else. */
+  /** Checks all nodes again; to be called when results of `isConfigured` have changed. */
   apply(): void {
     if (!this.context.store.complete) return;
     this.updateServed();

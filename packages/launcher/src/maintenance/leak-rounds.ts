@@ -1,21 +1,21 @@
-/** Looks for leaked resources of one provider, round after round: the cloud tells nobody what was forgotten there. */
+/** Searches one provider for leaked resources at regular intervals, since clouds do not report leaked resources. */
 
 import { sleep, toDriverError, type Call, type DriverError, type LeakRound, type Provider } from '@nodepool/core';
 import type { LauncherContext } from '../context.js';
 import { driverCall } from '../driver-call.js';
 import { LeakedResources } from './leaked-resources.js';
 
-/** From the end of a round to the next, milliseconds; and how long one may take. */
+/** Pause between the end of a round and the start of the next, and the time limit of one round, in milliseconds. */
 const INTERVAL_MS = 60_000;
 const ROUND_TIMEOUT_MS = 300_000;
 
-/** Hears if the cloud lists its resources. */
+/** Receives the outcome of each listing of the cloud's resources. */
 export interface RoundListener {
   listed(): void;
   listingFailed(error: DriverError): void;
 }
 
-/** Runs until the signal aborts. */
+/** Runs rounds until the signal aborts. */
 export async function runLeakRounds(
   context: LauncherContext,
   provider: Provider,
@@ -25,13 +25,13 @@ export async function runLeakRounds(
   const { clock, random, store } = context;
   const log = context.log.with({ provider: provider.config.name });
   const round = new LeakedResources(context, provider.config.name, signal);
-  // Launchers that were started together do not ask together.
+  // A random first wait spreads the calls of launchers that were started together.
   let waitMs = INTERVAL_MS * random.next();
   for (;;) {
     try {
       await sleep(clock, waitMs, signal);
     } catch {
-      // Only the signal ends the sleep early.
+      // The sleep rejects only if the signal aborts.
       return;
     }
     waitMs = INTERVAL_MS;

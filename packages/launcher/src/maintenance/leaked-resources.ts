@@ -1,7 +1,8 @@
 /**
- * Decides which of the resources that a cloud has just listed are leaked: of our installation and provider, but of no node
- * and no upload that a fresh read still knows, or made for a node by another launch attempt than its own. Only resources
- * that were seen so twice, a minute apart, are deleted, and only when they are a small share of all.
+ * Decides which of the resources in a cloud's listing are leaked. A resource of this installation and provider is
+ * leaked if a fresh read finds neither its node nor its upload, or if another launch attempt of the node created it.
+ * Leaked resources are deleted after two sightings at least a minute apart, and only if they are a small share of all
+ * resources.
  */
 
 import { externalIdKey, logCloudDeletion, type LeakRound, type Node, type Resource } from '@nodepool/core';
@@ -9,9 +10,9 @@ import type { LauncherContext } from '../context.js';
 import { LEAKED_RESOURCES } from '../diagnostics/launcher-metrics.js';
 import { unknownUploads } from './leaked-uploads.js';
 
-/** Time between the first sighting and the one that counts, milliseconds. */
+/** Minimum time between the first sighting of a leaked resource and its deletion, in milliseconds. */
 const SETTLE_MS = 60_000;
-/** Share of a provider's resources that one round may delete; and how many it may whatever the share. */
+/** Limits of the deletions in one round: a share of the provider's resources, or a number that is always allowed. */
 const BRAKE = { share: 0.1, always: 3 } as const;
 
 /** A resource that looks leaked, and why. */
@@ -21,9 +22,9 @@ interface Suspicion {
 }
 
 export class LeakedResources implements LeakRound {
-  /** When suspicious resources were first seen, `Clock.monotonic` milliseconds, by kind and id. */
+  /** Times at which suspicious resources were first seen, in `Clock.monotonic` milliseconds, by kind and id. */
   private seen: ReadonlyMap<string, number> = new Map();
-  /** Resources without an installation that were reported. */
+  /** Keys of the reported resources without an installation tag. */
   private reported: ReadonlySet<string> = new Set();
 
   constructor(
@@ -34,7 +35,7 @@ export class LeakedResources implements LeakRound {
 
   async leaked(resources: readonly Resource[]): Promise<readonly Resource[]> {
     const { store } = this.context;
-    // The server that we ask shall know at least what was written before the listing was made.
+    // The sync makes the ZooKeeper server return at least all records that were written before the listing was made.
     await store.zooKeeper.sync('/', { signal: this.signal });
     const installation = await store.installation.read({ signal: this.signal });
     const ours = resources.filter(
@@ -47,7 +48,7 @@ export class LeakedResources implements LeakRound {
     return this.release(due.filter(isMarked), ours.length);
   }
 
-  /** Returns the resources to be deleted: all of them, or none when they are too many. */
+  /** Returns all due resources, to be deleted, or none if they exceed the limit of one round. */
   private release(due: readonly Suspicion[], total: number): readonly Resource[] {
     const allowed = Math.max(BRAKE.always, Math.floor(total * BRAKE.share));
     const { log, metrics } = this.context;
@@ -68,7 +69,9 @@ export class LeakedResources implements LeakRound {
     return [];
   }
 
-  /** Resources without an installation may belong to any that has a provider of this name. */
+  /**
+   * Reports leaked resources without an installation tag; any installation with a provider of this name may own them.
+   */
   private report(due: readonly Suspicion[]): void {
     const unreported = due.filter(({ resource }) => !this.reported.has(keyOf(resource)));
     this.reported = new Set(due.map(({ resource }) => keyOf(resource)));
@@ -125,7 +128,10 @@ export class LeakedResources implements LeakRound {
     return found;
   }
 
-  /** Resources that were made for the node but are not its own. The cache says whether it is worth a read. */
+  /**
+   * Returns the resources that were created for the node but do not belong to it. Reads the node afresh only if the
+   * cache shows such resources.
+   */
   private async twins(nodeId: string, resources: readonly Resource[]): Promise<readonly Resource[]> {
     const { nodes } = this.context.store;
     const cached = nodes.get(nodeId);
@@ -139,7 +145,10 @@ function keyOf({ kind, externalId }: Resource): string {
   return `${kind} ${externalIdKey(externalId)}`;
 }
 
-/** What is certainly of another launch attempt than the node's own. A resource without an attempt is not ours to judge. */
+/**
+ * Returns the resources that another launch attempt of the node certainly created. Resources without an attempt tag are
+ * skipped.
+ */
 function foreignTo(node: Node, resources: readonly Resource[]): readonly Resource[] {
   const id = node.external_id === null ? undefined : externalIdKey(node.external_id);
   const own = id === undefined ? undefined : resources.find(({ externalId }) => externalIdKey(externalId) === id);
@@ -149,7 +158,7 @@ function foreignTo(node: Node, resources: readonly Resource[]): readonly Resourc
   return resources.filter((resource) => {
     const of = resource.tags.nodepool_launch_attempt;
     if (of === undefined || resource === own || attempt === undefined) return false;
-    // A node has one instance. While it is being launched, its attempt may be about to replace that.
+    // A node has one instance. During a launch the attempt may be about to replace it.
     return of !== attempt || (!launching && own !== undefined && resource.kind === own.kind);
   });
 }

@@ -1,14 +1,14 @@
-/** Finds resources that were made for image uploads that are gone. */
+/** Finds resources of image uploads that have no record. */
 
 import { uploadPath, type Store } from '@nodepool/store';
 import type { Resource } from '@nodepool/core';
 
-/** Names as builders make them; resources with other ones are not judged. */
+/** Formats of the ids and names that builders write; resources with tags in other formats are skipped. */
 const BUILD_ID = /^[0-9a-f]+$/;
 const UPLOAD_ID = /^[0-9]{10}$/;
 const IMAGE_NAME = /^(?!\.{1,2}$)[^/\0]+$/;
 
-/** Returns the resources whose upload a fresh read does not know. A resource without an image's name is not judged. */
+/** Returns the resources whose upload a fresh read does not find. Resources without an image name are skipped. */
 export async function unknownUploads(
   store: Store,
   provider: string,
@@ -29,7 +29,7 @@ export async function unknownUploads(
   return unknown;
 }
 
-/** Path of the upload's record. */
+/** Returns the path of the upload's record; undefined if the tags have another format. */
 function pathOf({ tags }: Resource, provider: string): string | undefined {
   const { nodepool_image_name: image, nodepool_build_id: build, nodepool_upload_id: upload } = tags;
   if (image === undefined || !IMAGE_NAME.test(image)) return undefined;

@@ -1,6 +1,6 @@
 /**
- * A pending request whose launcher died is taken over by a pool that serves it. When none has for a while (those that
- * could may belong to launchers that take nothing but requested ones), it is put back, for everybody.
+ * Requeues pending requests whose launcher died. A pool that serves such a request normally takes it over; if no pool
+ * has done so for a while (some launchers accept only `requested` requests), the request is set back to `requested`.
  */
 
 import {
@@ -16,15 +16,15 @@ import type { Controller } from '../controller.js';
 import type { QuotaLedger } from '../quota/quota-ledger.js';
 import { isUnfinished } from '../deletion/node-lifecycle.js';
 
-/** For so long a lost request is left to pools that take it over, and after that once more each time. */
+/** Time for a pool to take over a lost request, in milliseconds; checked again after each interval. */
 const PATIENCE_MS = 60_000;
-/** So long, if launches of it could be gone on with: a pool that has not done that by then never will. */
+/** Longest wait for a pool to take over a lost request with resumable launches, in milliseconds. */
 const LAST_PATIENCE_MS = 300_000;
 
 export class LostRequests implements Controller {
-  /** By request. */
+  /** Lost requests, by id. */
   private readonly queue: WorkQueue<string>;
-  /** When requests were lost, `Clock.monotonic` milliseconds. */
+  /** Times at which requests were lost, in `Clock.monotonic` milliseconds. */
   private readonly lostSince = new Map<string, number>();
   private readonly unsubscribe: (() => void)[];
 
@@ -74,7 +74,7 @@ export class LostRequests implements Controller {
     if (!isLost(entry) || since === undefined) return 'done';
     const again = { requeueAfterMs: PATIENCE_MS };
     if (!store.complete || !store.components.complete) return again;
-    // To put it back would throw their launches away.
+    // Requeuing the request would discard its launches.
     const begun = store.nodes.allocatedTo(id).some((node) => this.hasPool(node) && isUnfinished(node.node));
     if (begun && clock.monotonic() - since < LAST_PATIENCE_MS) return again;
     await this.putBack(entry);
@@ -115,7 +115,7 @@ export class LostRequests implements Controller {
         event_id: entry.request.event_id,
       });
     } catch (error) {
-      // Its requestor, or another launcher, decided about it meanwhile.
+      // The requestor or another launcher has changed the request meanwhile.
       if (!(error instanceof RequestGoneError) && !(error instanceof LostOwnershipError)) throw error;
     } finally {
       for (const { lock } of [accepted.request, ...kept]) void lock.release();

@@ -1,6 +1,6 @@
 /**
- * Nodes that have been ready for longer than their label's `max-ready-age`, or held for longer than their
- * `hold_expiration` or `max-hold-age`, are to be deleted. Each is reconciled when it expires; nothing looks at all of them.
+ * Marks nodes for deletion that have been ready for longer than their label's `max-ready-age`, or held for longer than
+ * their `hold_expiration` or `max-hold-age`. Each node is reconciled when it expires; there is no periodic scan.
  */
 
 import { WorkQueue, type Node, type Reconciled } from '@nodepool/core';
@@ -9,11 +9,11 @@ import type { NodepoolConfig } from '@nodepool/config';
 import type { LauncherContext } from '../context.js';
 import type { Controller } from '../controller.js';
 
-/** When another program was faster but the node is still there, the node is reconciled again after this time. */
+/** Delay of the next check, in milliseconds, if the node still exists, e.g. because another program locked it first. */
 const RETRY_MS = 60_000;
 
 export class NodeExpiration implements Controller {
-  /** By node. */
+  /** Nodes that will expire, by id. */
   private readonly queue: WorkQueue<string>;
   private readonly unsubscribe: (() => void)[];
   private limits: Pick<NodepoolConfig, 'labels' | 'maxHoldAgeMs'> = { labels: new Map(), maxHoldAgeMs: Infinity };
@@ -38,7 +38,7 @@ export class NodeExpiration implements Controller {
     ];
   }
 
-  /** Follows another configuration. */
+  /** Applies the limits of a changed configuration. */
   apply(config: NodepoolConfig): void {
     this.limits = config;
     this.addAll();
@@ -56,7 +56,7 @@ export class NodeExpiration implements Controller {
     }
   }
 
-  /** Reconciles the node when it expires. */
+  /** Schedules the node to be reconciled when it expires. */
   private schedule(id: string, entry: NodeEntry | undefined): void {
     const leftMs = this.leftMs(entry);
     if (leftMs === Infinity) this.queue.remove(id);
@@ -66,7 +66,7 @@ export class NodeExpiration implements Controller {
   private async reconcile(id: string): Promise<Reconciled> {
     const entry = this.context.store.nodes.get(id);
     const leftMs = this.leftMs(entry);
-    // Everything is added again once the records are complete.
+    // All nodes are added again once the records are complete.
     if (entry === undefined || leftMs === Infinity || !this.context.store.complete) return 'done';
     // A change of the wall clock or of the limits can move the expiry.
     if (leftMs > 0) return { requeueAfterMs: leftMs };
@@ -74,7 +74,10 @@ export class NodeExpiration implements Controller {
     return { requeueAfterMs: RETRY_MS };
   }
 
-  /** Returns the milliseconds until the node expires; `Infinity` if it never does, or not by this launcher. */
+  /**
+   * Returns the milliseconds until the node expires; `Infinity` if it never expires or this launcher does not delete
+   * it.
+   */
   private leftMs(entry: NodeEntry | undefined): number {
     return entry === undefined || !this.isOurs(entry) ? Infinity : this.expiry(entry.node) - this.context.clock.now();
   }
@@ -83,9 +86,9 @@ export class NodeExpiration implements Controller {
     return !locked && node.provider !== null && this.serves(node.provider);
   }
 
-  /** When the node is too old, milliseconds since the epoch; `Infinity`: never. */
+  /** Returns the expiry of the node in milliseconds since the epoch; `Infinity` if it never expires. */
   private expiry(node: Node): number {
-    // A node that somebody has been promised is not taken away from them.
+    // An allocated node is reserved for its request and does not expire.
     if (node.state === 'ready') return node.allocated_to === null ? since(node) + this.maxReadyAge(node) : Infinity;
     return node.state === 'hold' ? since(node) + Math.min(holdAge(node), this.limits.maxHoldAgeMs) : Infinity;
   }
@@ -117,7 +120,9 @@ function since({ state_time: seconds }: Node): number {
   return seconds * 1000;
 }
 
-/** Milliseconds for which the requestor wants the node held; 0, nothing and nonsense: for ever. */
+/**
+ * Returns the hold time that the requestor asked for, in milliseconds; `Infinity` if it is missing, 0 or not a number.
+ */
 function holdAge({ hold_expiration: seconds }: Node): number {
   const age = typeof seconds === 'string' && seconds.trim() !== '' ? Number(seconds) : seconds;
   return typeof age === 'number' && age > 0 ? age * 1000 : Infinity;

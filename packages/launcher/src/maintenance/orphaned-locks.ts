@@ -1,12 +1,12 @@
-/** Lock directories of requests that are gone. Requestors delete a request without looking at its lock. */
+/** Deletes the lock directories of deleted requests: requestors delete a request without its lock directory. */
 
 import { WorkQueue, type Reconciled } from '@nodepool/core';
 import type { LauncherContext } from '../context.js';
 import type { Controller } from '../controller.js';
 
-/** Removed in one go, so that a thousand finished requests do not cost a thousand round trips. */
+/** Lock directories deleted in one batch, to save round trips. */
 const BATCH = 100;
-/** The only key: all locks are removed together. */
+/** The only key of the queue: all lock directories are deleted together. */
 const LOCKS = 'locks';
 
 export class OrphanedLocks implements Controller {

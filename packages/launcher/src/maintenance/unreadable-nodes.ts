@@ -1,7 +1,7 @@
 /**
- * Empty node records: who waits for the lock of a node that is removed meanwhile leaves one behind, for locks are made
- * with their parents. They are removed when nobody has held them for a while. Other records that cannot be read are left
- * to people; the store says which they are, and why.
+ * Deletes empty node records that two consecutive searches found unchanged. A contender for the lock of a node that is
+ * deleted meanwhile leaves such a record behind, since lock nodes are created with their parents. The store reports
+ * other unreadable records, which an operator has to repair.
  */
 
 import { nodeLockPath } from '@nodepool/store';
@@ -10,17 +10,17 @@ import { isZooKeeperError, type TransactionOp } from '@nodepool/zookeeper';
 import type { LauncherContext } from '../context.js';
 import type { Controller } from '../controller.js';
 
-/** Unreadable records are no news to anybody; so it is looked for them once in a while. */
+/** Interval of the search, in milliseconds; unreadable records cause no change event. */
 const INTERVAL_MS = 60_000;
 
-/** An empty record, as it was when it was looked at. */
+/** The identity of an empty record at the time of a search. */
 interface EmptyRecord {
   readonly version: number;
-  /** Of the creation: another record of the same name is another record. */
+  /** Transaction id of the creation: distinguishes the record from a later one of the same name. */
   readonly czxid: bigint;
 }
 
-/** The only key: all records are looked at together. */
+/** The only key of the queue: all records are checked together. */
 const RECORDS = 'records';
 
 export class UnreadableNodes implements Controller {
@@ -57,7 +57,7 @@ export class UnreadableNodes implements Controller {
     this.empty = found;
   }
 
-  /** Undefined when it is gone, or not empty. */
+  /** Resolves with undefined if the record does not exist or is not empty. */
   private async readEmpty(path: string, signal: AbortSignal): Promise<EmptyRecord | undefined> {
     try {
       const { data, stat } = await this.context.store.zooKeeper.get(path, { signal });
@@ -68,7 +68,10 @@ export class UnreadableNodes implements Controller {
     }
   }
 
-  /** Nothing is removed from below anybody: a lock that is contended for is not empty, so that its removal fails. */
+  /**
+   * Deletes the record and its lock directory. A lock with contenders is not empty, so the transaction fails and
+   * changes nothing.
+   */
   private async remove(path: string, { version }: EmptyRecord, signal: AbortSignal): Promise<void> {
     const { store, log } = this.context;
     const lock = nodeLockPath(path.slice(path.lastIndexOf('/') + 1));
@@ -81,7 +84,7 @@ export class UnreadableNodes implements Controller {
     } catch (error) {
       const codes = ['no-node', 'not-empty', 'bad-version'] as const;
       if (!codes.some((code) => isZooKeeperError(error, code))) throw error;
-      // It is gone, or in use again.
+      // The record has been deleted meanwhile, or is in use again.
     }
   }
 }

@@ -1,4 +1,4 @@
-/** Ready nodes that are allocated to a request which no longer exists are free again. */
+/** Deallocates ready nodes whose request no longer exists. */
 
 import { WorkQueue, type Reconciled } from '@nodepool/core';
 import type { NodeEntry } from '@nodepool/store';
@@ -7,7 +7,7 @@ import type { Controller } from '../controller.js';
 import type { QuotaLedger } from '../quota/quota-ledger.js';
 
 export class VanishedRequests implements Controller {
-  /** By node. */
+  /** Nodes to deallocate, by id. */
   private readonly queue: WorkQueue<string>;
   private readonly unsubscribe: (() => void)[];
 
@@ -39,7 +39,7 @@ export class VanishedRequests implements Controller {
     if (store.complete) this.apply();
   }
 
-  /** Reconciles all nodes: this launcher may serve more of them than before. */
+  /** Checks all ready nodes again, since this launcher may serve further providers. */
   apply(): void {
     for (const entry of this.context.store.nodes.inState('ready')) this.consider(entry);
   }
@@ -53,7 +53,9 @@ export class VanishedRequests implements Controller {
     if (this.vanishedRequest(entry) !== undefined) this.queue.add(entry.id);
   }
 
-  /** Returns the request of a ready node that this launcher serves, if the cache does not know it. */
+  /**
+   * Returns the request of an unlocked ready node that this launcher serves, if the cache does not have that request.
+   */
   private vanishedRequest({ node, locked }: NodeEntry): string | undefined {
     const { store } = this.context;
     const { state, allocated_to: requestId, provider } = node;
@@ -67,7 +69,7 @@ export class VanishedRequests implements Controller {
     const entry = store.nodes.get(id);
     const requestId = entry && this.vanishedRequest(entry);
     if (entry === undefined || requestId === undefined) return 'done';
-    // The cache of requests and that of nodes are two: only a fresh read tells that the request is gone.
+    // The caches of requests and nodes are independent: only a fresh read proves that the request no longer exists.
     if ((await store.requests.read(requestId)) !== undefined) return 'done';
     const handle = await store.nodes.tryLock(id, { from: entry, change: this.ledger.freeing(entry.node) });
     if (handle === undefined) return 'done';
