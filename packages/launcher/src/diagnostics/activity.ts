@@ -1,36 +1,36 @@
-/** What the parts of a launcher say of their work, for the stack dump and for explanations. */
+/** The current work of a launcher's providers and pools, for the stack dump and for explanations. */
 
 import type { NodeState, Resources, WorkInProgress } from '@nodepool/core';
 
 export interface ProviderActivity {
   readonly provider: string;
   readonly state: 'starting' | 'serving' | 'trouble';
-  /** Why it is in trouble. */
+  /** The provider's failure, in state `trouble`. */
   readonly reason: string | undefined;
-  /** What the cloud allows, as far as it says so. */
+  /** Limits that the cloud reports; a resource without a reported limit is omitted. */
   readonly limit: Resources;
-  /** What the nodes of all pools use. */
+  /** Resources that the nodes of all pools use. */
   readonly used: Resources;
   readonly pools: readonly PoolActivity[];
   /** Ids of nodes that are being deleted. */
   readonly deletions: readonly string[];
-  /** Machines of the driver. */
+  /** Creations and deletions of machines that the driver works on. */
   readonly work: readonly WorkInProgress[];
 }
 
 export interface PoolActivity {
   readonly pool: string;
-  /** What goes into `declined_by`. */
+  /** The pool's id, as in `declined_by`. */
   readonly id: string;
-  /** Requests that could be served, and are not yet. */
+  /** Number of requests that the pool could serve and has not accepted yet. */
   readonly waiting: number;
-  /** Of those, the one that is served next. */
+  /** Id of the waiting request that is served next. */
   readonly next: string | undefined;
-  /** Requests whose records are being written. */
+  /** Number of requests whose records are being written. */
   readonly accepting: number;
-  /** Requests that are left alone for a while after a failure. */
+  /** Number of requests that are not tried for a while after a failure. */
   readonly deferred: number;
-  /** Nothing is launched for a while: the cloud said that it has no room. */
+  /** True while launches pause because the cloud reported that it is out of capacity. */
   readonly outOfRoom: boolean;
   readonly limit: Resources;
   readonly used: Resources;
@@ -40,16 +40,16 @@ export interface PoolActivity {
 
 export interface LabelActivity {
   readonly label: string;
-  /** Why it cannot be served at the moment; undefined: it can. */
+  /** The reason why the label cannot be served at the moment; undefined if it can be served. */
   readonly obstacle: string | undefined;
 }
 
-/** A request in the hands of the pool. */
+/** A request that the pool has accepted. */
 export interface RequestActivity {
   readonly request: string;
-  /** Why the work on it ends early, if it does. */
+  /** The reason why the work on the request ends early; undefined if it continues. */
   readonly ending: string | undefined;
-  /** Lock directories that are held for it. */
+  /** Paths of the lock directories that are held for the request. */
   readonly locks: readonly string[];
   readonly nodes: readonly { readonly id: string; readonly label: string; readonly state: NodeState }[];
 }

@@ -1,4 +1,4 @@
-/** Numbers of nodes by the value of one of their properties, and state. */
+/** Numbers of nodes by state and by another property, e.g. the provider. */
 
 import type { NodeState } from '@nodepool/core';
 
@@ -20,7 +20,7 @@ export class CountsBy {
     return this.counts.get(key)?.get(state) ?? 0;
   }
 
-  /** Those that have nodes. */
+  /** Returns the keys with at least one node. */
   keys(): Iterable<string> {
     return this.counts.keys();
   }

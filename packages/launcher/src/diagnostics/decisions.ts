@@ -1,6 +1,6 @@
 /**
- * What was decided about a request, a node or a label, by whom, when and why: so that somebody who asks why it is where
- * it is gets an answer. Bounded in memory: the newest decisions of the subjects that were last decided about are kept.
+ * A log of decisions about requests, nodes and labels, with time and reason, for explanations of their state. Its size
+ * is limited: it keeps the newest decisions of the most recently changed subjects.
  */
 
 import type { Clock } from '@nodepool/core';
@@ -8,32 +8,32 @@ import type { Clock } from '@nodepool/core';
 export type DecisionSubject = 'request' | 'node' | 'label';
 
 export interface Decision {
-  /** Who decided, e.g. a pool as `provider/pool`. */
+  /** The deciding part of the launcher, e.g. a pool as `provider/pool`. */
   readonly by: string;
-  /** What, in words that are constant, e.g. `declined`. */
+  /** The decision, as a constant phrase such as `declined`. */
   readonly what: string;
   readonly reason: string | undefined;
-  /** Milliseconds since the epoch: when it was decided so first, and last. */
+  /** Times of the first and the last decision, in milliseconds since the epoch. */
   readonly first: number;
   readonly last: number;
-  /** How often in a row the same was decided. */
+  /** How often in a row the decision was repeated. */
   readonly times: number;
 }
 
 export interface DecisionLogOptions {
   readonly clock: Clock;
-  /** Decisions kept of one subject, the newest. Default 20. */
+  /** Number of newest decisions kept per subject. Default 20. */
   readonly perSubject?: number;
-  /** Decisions kept in all. Default 20,000. */
+  /** Number of decisions kept in total. Default 20,000. */
   readonly total?: number;
 }
 
-/** Where decisions are reported. */
+/** A sink for decisions. */
 export interface DecisionRecorder {
   record(kind: DecisionSubject, id: string, by: string, what: string, reason?: string): void;
 }
 
-/** For programs and tests that explain nothing. */
+/** A recorder that discards all decisions, for programs and tests without explanations. */
 export const silentDecisions: DecisionRecorder = { record: () => undefined };
 
 type MutableDecision = { -readonly [K in keyof Decision]: Decision[K] };
@@ -55,7 +55,7 @@ export class DecisionLog implements DecisionRecorder {
     this.total = total;
   }
 
-  /** Decisions that are kept. */
+  /** Number of decisions that are kept. */
   get size(): number {
     return this.kept;
   }
@@ -71,7 +71,7 @@ export class DecisionLog implements DecisionRecorder {
         repeated.times += 1;
         return;
       }
-      // Subjects are dropped in the order of their last news.
+      // Reinsertion keeps subjects in the order of their latest decision, in which they are dropped.
       subjects.delete(id);
     }
     const kept = decisions ?? [];
@@ -85,12 +85,15 @@ export class DecisionLog implements DecisionRecorder {
     if (this.kept > this.total) this.dropOldest(kind);
   }
 
-  /** In the order in which they were first made. */
+  /** Returns the decisions about a subject in the order in which they were first made. */
   of(kind: DecisionSubject, id: string): readonly Decision[] {
     return this.subjects[kind].get(id) ?? [];
   }
 
-  /** Room is made among subjects of the same kind first: many requests shall not push out the labels. */
+  /**
+   * Drops the oldest subjects, first those of the same kind: decisions about many requests must not displace those
+   * about labels.
+   */
   private dropOldest(kind: DecisionSubject): void {
     for (const subjects of [this.subjects[kind], ...Object.values(this.subjects)]) {
       for (const [id, decisions] of subjects) {

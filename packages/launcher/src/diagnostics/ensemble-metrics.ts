@@ -1,6 +1,6 @@
 /**
- * Numbers about the whole ensemble: its nodes, and its requests by pool. They follow the records' changes, so that a
- * report costs the number of labels and providers, not of nodes. One launcher reports them: the winner of an election.
+ * Metrics of the whole ensemble: its nodes, and its requests by pool. The counts follow record changes, so that a
+ * report costs time per label and provider, not per node. The launchers elect one of them to report.
  */
 
 import { NODEPOOL_ROOT, type Change, type NodeEntry, type RequestEntry, type Store } from '@nodepool/store';
@@ -10,7 +10,7 @@ import { CountsBy } from './counts-by.js';
 import { ADDRESSABLE_REQUESTS, LABEL_NODES, NODES, PROVIDER_NODES } from './launcher-metrics.js';
 import { ReportedGauge } from './reported-gauge.js';
 
-/** Which launcher reports; existing launchers run for the same office. */
+/** Path of the election of the reporting launcher; launchers of the existing Nodepool contend for it as well. */
 export const STATS_ELECTION = `${NODEPOOL_ROOT}/elections/stats`;
 
 export interface EnsembleMetricsOptions {
@@ -18,7 +18,7 @@ export interface EnsembleMetricsOptions {
   readonly metrics: Metrics;
   readonly clock: Clock;
   readonly log: Logger;
-  /** Written into the election for people to read. */
+  /** Name of this contender, written into the election for operators to read. */
   readonly identifier: string;
 }
 
@@ -27,7 +27,7 @@ export class EnsembleMetrics {
   private readonly all = new CountsBy();
   private readonly byLabel = new CountsBy();
   private readonly byProvider = new CountsBy();
-  /** Numbers of requests, by the set of their labels. */
+  /** Numbers of requests by the set of their labels. */
   private readonly requests = new Map<string, { readonly labels: readonly string[]; count: number }>();
   private readonly gauges: {
     readonly nodes: ReportedGauge<'state'>;
@@ -52,7 +52,7 @@ export class EnsembleMetrics {
     };
   }
 
-  /** Follows the records from now on, and runs for the office. */
+  /** Starts to follow the records and joins the election. */
   start(): void {
     const { store, metrics } = this.options;
     for (const entry of store.nodes.all()) this.countNode(entry.node, 1);
@@ -101,7 +101,7 @@ export class EnsembleMetrics {
     this.withdraw();
   }
 
-  /** Only of complete records: half of the nodes is no number that anybody wants to see. */
+  /** Sets the gauges, but only from complete records: partial counts would be misleading. */
   private collect(): void {
     const { store } = this.options;
     if (!this.election.elected || !store.complete) return;

@@ -1,4 +1,4 @@
-/** Explains a label: who serves it, what stands in the way, how many nodes it has and how many are wanted. */
+/** Explains a label: the pools that serve it, their obstacles, and the numbers of its nodes and requests. */
 
 import {
   explainDecisions,
@@ -8,7 +8,9 @@ import {
   type PoolExplanation,
 } from './explanation.js';
 
-/** Undefined: nobody serves the label, no node has it, and nothing is known of it. */
+/**
+ * Returns undefined if no pool serves the label, no node has it, no request asks for it, and no decision is recorded.
+ */
 export function explainLabel(sources: ExplanationSources, label: string): Explanation | undefined {
   const decided = sources.decisions.of('label', label);
   const pools = poolsOf(sources, label);

@@ -1,9 +1,9 @@
-/** Explains a node: what is being done with it, by whom, and what that waits for. */
+/** Explains a node: the work on it, the program that does the work, and what the work waits for. */
 
 import type { NodeEntry } from '@nodepool/store';
 import { explainDecisions, latestDecision, type Explanation, type ExplanationSources } from './explanation.js';
 
-/** Undefined: there is no such node, and nothing is known of one that was. */
+/** Returns undefined if the node does not exist and no decision about it is recorded. */
 export function explainNode(sources: ExplanationSources, id: string): Explanation | undefined {
   const { store, decisions } = sources;
   const entry = store.nodes.get(id);
@@ -24,7 +24,7 @@ export function explainNode(sources: ExplanationSources, id: string): Explanatio
   };
 }
 
-/** Never its credentials. */
+/** Returns the node's facts; its credentials must never be among them. */
 function factsOf({ node, locked }: NodeEntry): Explanation['facts'] {
   return {
     state: node.state,
@@ -72,7 +72,7 @@ function summaryOf({ node, locked }: NodeEntry): string {
   }
 }
 
-/** What the driver is doing about it. */
+/** Returns a description of the driver's work on the node. */
 function workOn({ activity }: ExplanationSources, id: string): string | undefined {
   for (const { provider, work } of activity()) {
     const found = work.find(({ nodeId }) => nodeId === id);

@@ -1,4 +1,4 @@
-/** Explains a request: which pools could serve it, what each decided and when, what it waits for. */
+/** Explains a request: the pools that could serve it, their decisions, and what the request waits for. */
 
 import type { Decision } from './decisions.js';
 import type { NodeRequest } from '@nodepool/core';
@@ -12,11 +12,11 @@ import {
   type PoolExplanation,
 } from './explanation.js';
 
-/** Labels and pools that one sentence names. */
+/** Numbers of labels and pools that one sentence names at most. */
 const MAX_LABELS = 8;
 const MAX_POOLS = 4;
 
-/** Undefined: there is no such request, and nothing is known of one that was. */
+/** Returns undefined if the request does not exist and no decision about it is recorded. */
 export function explainRequest(sources: ExplanationSources, id: string): Explanation | undefined {
   const { store, decisions } = sources;
   const entry = store.requests.get(id);
@@ -66,8 +66,8 @@ function summaryOf(sources: ExplanationSources, { id, request, locked }: Request
 }
 
 /**
- * Returns why a request is not served yet, in sentences: what each pool says that may serve it. Pools that leave it to others
- * are named only if no other is known.
+ * Returns why a request is not served yet, as sentences about the pools that may serve it. Pools that leave the request
+ * to other pools are named only if there are no others.
  */
 export function waitingReason(sources: ExplanationSources, request: NodeRequest): string {
   const pools = [...sources.store.components.pools()].filter((pool) => isCandidate(request, pool));
@@ -122,7 +122,7 @@ function poolsOf(sources: ExplanationSources, request: NodeRequest): PoolExplana
   }));
 }
 
-/** A pool of this launcher, with what troubles its provider. */
+/** A pool of this launcher, with the failure of its provider. */
 interface OwnPool extends PoolActivity {
   readonly trouble: string | undefined;
 }
@@ -132,12 +132,12 @@ function activitiesOf({ activity }: ExplanationSources): Map<string, OwnPool> {
   return new Map(own.map((pool) => [pool.id, pool]));
 }
 
-/** As decisions name it. */
+/** Returns the pool's name as in decisions. */
 function nameOf({ provider_name: provider, name }: PoolComponentData): string {
   return `${provider}/${name}`;
 }
 
-/** What the registry says of the pool, and, for one of ours, what it is up to. */
+/** Returns the state of the pool from the registry and, for a pool of this launcher, from its activity. */
 function poolSays(request: NodeRequest, pool: PoolComponentData, activity: OwnPool | undefined): string {
   if (request.declined_by.includes(pool.id)) return 'declined it';
   const missing = request.node_types.filter((label) => !pool.supported_labels.includes(label));

@@ -1,11 +1,11 @@
-/** An explanation for people. */
+/** Formats an explanation as text. */
 
 import { formatAge } from '@nodepool/store';
 import type { DecisionExplanation, Explanation } from './explanation.js';
 
 const CONTROLS = /\p{Cc}/gu;
 
-/** `now`: milliseconds since the epoch. Ages are `DD:HH:MM:SS`. */
+/** Returns the explanation as text. `now` is in milliseconds since the epoch; ages have the form `DD:HH:MM:SS`. */
 export function explanationText(explanation: Explanation, now: number): string {
   const { kind, id, summary, facts, pools, decisions } = explanation;
   const lines = [`${kind} ${id}`, `  ${summary}`];
@@ -22,7 +22,7 @@ export function explanationText(explanation: Explanation, now: number): string {
       : 'decisions of this launcher, with their age:',
   );
   for (const decision of decisions) lines.push(`  ${decisionText(decision, now)}`);
-  // What comes from records is anybody's text.
+  // Records may have arbitrary text, so control characters are replaced.
   return `${lines.map((line) => line.replace(CONTROLS, ' ')).join('\n')}\n`;
 }
 

@@ -1,28 +1,28 @@
-/** Why a request, a node or a label is where it is: what this launcher knows, and what it has decided. */
+/** Explanations of the state of a request, a node or a label, from this launcher's records and decisions. */
 
 import type { Clock, JsonValue } from '@nodepool/core';
 import type { Decision, DecisionLog, DecisionSubject } from './decisions.js';
 import type { Store } from '@nodepool/store';
 import type { ProviderActivity } from './activity.js';
 
-/** As `/explain/...` gives it as JSON. */
+/** The JSON object that `/explain/...` answers with. */
 export interface Explanation {
   readonly kind: DecisionSubject;
   readonly id: string;
-  /** In a sentence. */
+  /** One or more sentences. */
   readonly summary: string;
-  /** What the record says; times in unix seconds. */
+  /** Fields of the record; times are in unix seconds. */
   readonly facts: Readonly<Record<string, JsonValue>>;
-  /** What each registered pool could do about it. */
+  /** The state of each registered pool with regard to the subject. */
   readonly pools: readonly PoolExplanation[];
-  /** What this launcher decided about it, oldest first. Others have decisions of their own. */
+  /** Decisions of this launcher, oldest first; other launchers record their own. */
   readonly decisions: readonly DecisionExplanation[];
 }
 
 export interface PoolExplanation {
-  /** `provider/pool`. */
+  /** The pool's name as `provider/pool`. */
   readonly pool: string;
-  /** Host of the launcher that serves it. */
+  /** Host of the launcher that serves the pool. */
   readonly launcher: string;
   readonly says: string;
 }
@@ -31,13 +31,13 @@ export interface DecisionExplanation {
   readonly by: string;
   readonly decision: string;
   readonly reason: string | null;
-  /** Unix seconds. */
+  /** Times of the first and the last decision, in unix seconds. */
   readonly first: number;
   readonly last: number;
   readonly times: number;
 }
 
-/** What explanations are made from. */
+/** The data that explanations are made from. */
 export interface ExplanationSources {
   readonly store: Store;
   readonly clock: Clock;
@@ -56,7 +56,7 @@ export function explainDecisions(decisions: readonly Decision[]): DecisionExplan
   }));
 }
 
-/** The newest decision in words, to end a summary with. */
+/** Returns the newest decision as text, for the end of a summary. */
 export function latestDecision(decisions: readonly Decision[]): string | undefined {
   const latest = decisions.reduce<Decision | undefined>(
     (newest, decision) => (newest === undefined || decision.last >= newest.last ? decision : newest),

@@ -1,17 +1,17 @@
-/** The launcher's metrics. Keys of statsd are those of the existing Nodepool, which dashboards and alerts know. */
+/** The launcher's metrics. The statsd keys are those of the existing Nodepool, which dashboards and alerts use. */
 
 import { statsdName as name, statsdPart as part, type Counter, type Duration, type Gauge } from '@nodepool/core';
 
 const LAUNCH_SECONDS = [1, 2, 5, 10, 20, 30, 45, 60, 90, 120, 180, 300, 600, 1200, 3600];
 
-/** A node became ready, or a launch attempt failed; timed from the start of the launch's first attempt. */
+/** Nodes that became ready and launch attempts that failed, timed from the start of the launch's first attempt. */
 export const LAUNCHES: Duration<'provider' | 'az' | 'requestor' | 'result'> = {
   kind: 'duration',
   name: 'nodepool_launch_duration_seconds',
   help: 'Nodes that became ready and launch attempts that failed, by result, timed from the first attempt.',
   labels: ['provider', 'az', 'requestor', 'result'],
   buckets: LAUNCH_SECONDS,
-  // The dots of a result are levels of the key.
+  // Dots in a result separate levels of the key.
   statsd: ({ provider, az, requestor, result }) => {
     const keys = [`nodepool.launch.${result}`, `nodepool.launch.provider.${name(provider)}.${result}`];
     if (az !== '') keys.push(`nodepool.launch.provider.${name(provider)}.${name(az)}.${result}`);
@@ -20,7 +20,7 @@ export const LAUNCHES: Duration<'provider' | 'az' | 'requestor' | 'result'> = {
   },
 };
 
-/** `reason`: the code of the driver's error, which is finer than the result that statsd gets. */
+/** `reason` is the code of the driver's error, which is more specific than the result that statsd receives. */
 export const FAILED_ATTEMPTS: Counter<'provider' | 'pool' | 'label' | 'reason'> = {
   kind: 'counter',
   name: 'nodepool_launch_attempts_failed_total',
@@ -61,7 +61,7 @@ export const ADDRESSABLE_REQUESTS: Gauge<'provider' | 'pool'> = {
   statsd: ({ provider, pool }) => [`nodepool.provider.${name(provider)}.pool.${name(pool)}.addressable_requests`],
 };
 
-/** `limit`: `max_servers`, `max_cores`, `max_ram`, …; unlimited ones are not reported. */
+/** `limit` is `max_servers`, `max_cores`, `max_ram`, …; unlimited resources are not reported. */
 export const PROVIDER_LIMITS: Gauge<'provider' | 'limit'> = {
   kind: 'gauge',
   name: 'nodepool_provider_limit',
@@ -70,7 +70,7 @@ export const PROVIDER_LIMITS: Gauge<'provider' | 'limit'> = {
   statsd: ({ provider, limit }) => [`nodepool.provider.${name(provider)}.${part(limit)}`],
 };
 
-/** `limit`: `instances`, `cores`, `ram`, … */
+/** `limit` is `instances`, `cores`, `ram`, … */
 export const TENANT_LIMITS: Gauge<'tenant' | 'limit'> = {
   kind: 'gauge',
   name: 'nodepool_tenant_limit',
@@ -79,7 +79,7 @@ export const TENANT_LIMITS: Gauge<'tenant' | 'limit'> = {
   statsd: ({ tenant, limit }) => [`nodepool.tenant_limits.${part(tenant)}.${part(limit)}`],
 };
 
-/** `kind`: as `Resource.kind`, e.g. `instance`. */
+/** `kind` is `Resource.kind`, e.g. `instance`. */
 export const LEAKED_RESOURCES: Counter<'provider' | 'kind'> = {
   kind: 'counter',
   name: 'nodepool_leaked_resources_total',
@@ -88,7 +88,7 @@ export const LEAKED_RESOURCES: Counter<'provider' | 'kind'> = {
   statsd: ({ provider, kind }) => [`nodepool.provider.${name(provider)}.leaked.${part(kind.replaceAll('-', ''))}s`],
 };
 
-/** `queue`: `client.connection_queue`, `node_cache.event_queue`, … */
+/** `queue` is `client.connection_queue`, `node_cache.event_queue`, … */
 export const ZOOKEEPER_QUEUES: Gauge<'host' | 'queue'> = {
   kind: 'gauge',
   name: 'nodepool_zookeeper_queue',
@@ -129,7 +129,7 @@ export const ZOOKEEPER_CONNECTED: Gauge<never> = {
   statsd: () => [],
 };
 
-/** `quantile`: `0.5`, `0.99`, `1`. */
+/** `quantile` is `0.5`, `0.99` or `1`. */
 export const EVENT_LOOP_DELAY: Gauge<'quantile'> = {
   kind: 'gauge',
   name: 'nodepool_event_loop_delay_seconds',
@@ -154,7 +154,7 @@ export const CPU: Counter<never> = {
   statsd: () => [],
 };
 
-/** Always 1: the labels are what it says. */
+/** The value is always 1; the information is in the labels. */
 export const DRIVER_INFO: Gauge<'driver' | 'package' | 'version' | 'api'> = {
   kind: 'gauge',
   name: 'nodepool_driver_info',

@@ -1,4 +1,4 @@
-/** Reports the limits that the configuration sets. */
+/** Reports the limits of the configuration as metrics. */
 
 import type { Metrics, PoolConfig } from '@nodepool/core';
 import type { NodepoolConfig } from '@nodepool/config';
@@ -14,7 +14,7 @@ export class LimitMetrics {
     this.tenants = new ReportedGauge(metrics, TENANT_LIMITS);
   }
 
-  /** The configuration that is in force from now on. */
+  /** Reports the limits of a changed configuration. */
   apply({ providers, tenantLimits }: Pick<NodepoolConfig, 'providers' | 'tenantLimits'>): void {
     for (const [provider, { pools }] of providers) {
       for (const [limit, sum] of providerLimits([...pools.values()])) this.providers.set({ provider, limit }, sum);
@@ -29,7 +29,9 @@ export class LimitMetrics {
   }
 }
 
-/** What all pools together may use; a resource that one of them may use without limit is left out. */
+/**
+ * Returns the sums of the pools' limits, by metric name. A resource that is unlimited in one of the pools is omitted.
+ */
 function providerLimits(pools: readonly PoolConfig[]): Map<string, number> {
   const names = new Set(pools.flatMap(({ limits }) => Object.keys(limits)));
   const sums = new Map([['max_servers', pools.reduce((sum, pool) => sum + Math.max(0, pool.maxServers), 0)]]);

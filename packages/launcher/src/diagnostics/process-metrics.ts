@@ -1,4 +1,4 @@
-/** Numbers about the process and its connection to ZooKeeper, read when they are collected. */
+/** Metrics of the process and its connection to ZooKeeper, read at collection time. */
 
 import type { Counter, MetricLabels, Metrics } from '@nodepool/core';
 import type { EventLoopMonitor } from '@nodepool/daemon';
@@ -15,8 +15,8 @@ import {
 } from './launcher-metrics.js';
 
 /**
- * Queues that the existing launchers report and that this one does not have: what is read for a change of a record is
- * applied where it arrives. They are always empty; alerts on them stay valid.
+ * Queues that launchers of the existing Nodepool report and this launcher does not have, since it applies record
+ * changes on arrival. They are reported as empty, so that existing alerts remain valid.
  */
 const ABSENT_QUEUES = ['node_cache', 'request_cache', 'image_cache'].flatMap((cache) => [
   `${cache}.event_queue`,
@@ -27,11 +27,11 @@ export interface ProcessMetricsOptions {
   readonly metrics: Metrics;
   readonly store: Store;
   readonly eventLoop: EventLoopMonitor;
-  /** Part of the keys. */
+  /** Host name in the metric keys. */
   readonly hostname: string;
 }
 
-/** Reports from now on; returns how to end it. */
+/** Starts to report. Returns a function that ends the reports. */
 export function reportProcess({ metrics, store, eventLoop, hostname }: ProcessMetricsOptions): () => void {
   const totals = new Totals(metrics);
   return metrics.onCollect(() => {
@@ -59,7 +59,7 @@ export function reportProcess({ metrics, store, eventLoop, hostname }: ProcessMe
   });
 }
 
-/** Makes counters of totals that somebody else counts. */
+/** Turns totals that are counted elsewhere into counters. */
 class Totals {
   private readonly seen = new Map<Counter, Map<string, number>>();
 

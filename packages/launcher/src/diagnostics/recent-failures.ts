@@ -1,42 +1,42 @@
 /**
- * The warnings and errors that a launcher logged last, for its status page. The same one again is counted, so that a cloud
- * that fails all the time does not push out everything else.
+ * The most recent warnings and errors of a launcher's log, for its status page. Repeated failures are counted instead
+ * of listed again, so that a cloud that keeps failing does not displace other failures.
  */
 
 import { reasonOf, type Clock, type LogFields, type Logger } from '@nodepool/core';
 
 export interface RecentFailure {
   readonly level: 'warning' | 'error';
-  /** Constant for its kind. */
+  /** Message of the log line, the same for all failures of one kind. */
   readonly message: string;
-  /** The message of the error. */
+  /** Message of the error. */
   readonly reason: string | undefined;
-  /** Milliseconds since the epoch. */
+  /** Times of the first and the last occurrence, in milliseconds since the epoch. */
   readonly first: number;
   readonly last: number;
   readonly times: number;
-  /** Of the line that was logged last. */
+  /** Fields of the last log line. */
   readonly fields: LogFields;
 }
 
-/** Fields by which failures of one kind are told apart. */
+/** Fields that distinguish failures with the same message. */
 const SUBJECT = ['provider', 'pool', 'label', 'task'] as const;
-/** Fields that may be the reason, when there is no error. */
+/** Fields that can state the reason if there is no error. */
 const REASONS = ['reason', 'warning'] as const;
 const MAX_KEPT = 30;
 
 export class RecentFailures {
-  /** In the order of their last lines. */
+  /** Failures in the order of their last occurrence. */
   private readonly kept = new Map<string, RecentFailure>();
 
   constructor(private readonly clock: Clock) {}
 
-  /** A logger that logs what it is told, and keeps warnings and errors here. */
+  /** Returns a logger that forwards to `log` and also keeps warnings and errors here. */
   watch(log: Logger): Logger {
     return this.watching(log, {});
   }
 
-  /** The newest first. */
+  /** Returns the kept failures, newest first. */
   list(): readonly RecentFailure[] {
     return [...this.kept.values()].reverse();
   }

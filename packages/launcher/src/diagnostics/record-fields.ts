@@ -1,9 +1,9 @@
-/** The fields that tie a log line to a node, and to the request that it was made for. */
+/** The fields that relate a log line to a node and its request. */
 
 import type { LogFields } from '@nodepool/core';
 import type { NodeEntry, Store } from '@nodepool/store';
 
-/** The event is that of the request, while that exists. */
+/** Returns the fields; `event_id` is that of the request and missing once the request is deleted. */
 export function nodeFields(
   { requests }: Pick<Store, 'requests'>,
   { id, node }: Pick<NodeEntry, 'id' | 'node'>,

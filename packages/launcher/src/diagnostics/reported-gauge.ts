@@ -1,4 +1,4 @@
-/** A gauge whose series come and go, told as a whole from time to time. */
+/** A gauge that is reported as a complete set of series at a time. */
 
 import type { Gauge, MetricLabels, Metrics } from '@nodepool/core';
 
@@ -16,13 +16,16 @@ export class ReportedGauge<L extends string> {
     private readonly gauge: Gauge<L>,
   ) {}
 
-  /** One of the series of the report that `end` completes. */
+  /** Sets one series of the report that `end` completes. */
   set(labels: MetricLabels<L>, value: number): void {
     this.next.set(this.gauge.labels.map((name) => labels[name]).join('\0'), { labels, value });
     this.metrics.set(this.gauge, labels, value);
   }
 
-  /** What was not told in this report is gone; by way of 0, since statsd remembers the last value. */
+  /**
+   * Completes the report. A series missing in it is set to 0, since statsd remembers the last value, and removed by the
+   * report after that.
+   */
   end(): void {
     for (const [key, { labels, value }] of this.last) {
       if (this.next.has(key)) continue;
@@ -36,7 +39,7 @@ export class ReportedGauge<L extends string> {
     this.next = new Map();
   }
 
-  /** Tells nothing any more: somebody else does. */
+  /** Removes all series, when another launcher takes over the reports. */
   withdraw(): void {
     for (const { labels } of this.last.values()) this.metrics.set(this.gauge, labels, undefined);
     this.last.clear();

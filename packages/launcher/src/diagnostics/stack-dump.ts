@@ -1,4 +1,4 @@
-/** Everything that runs in a launcher and what it waits for, written to the log as `nodepool.stack_dump`. */
+/** Logs all work in progress of a launcher and what it waits for, as `nodepool.stack_dump`. */
 
 import { dumpProcess, type ProcessDumpSources } from '@nodepool/daemon';
 import type { Logger, WorkInProgress } from '@nodepool/core';
@@ -11,7 +11,7 @@ export interface StackDumpSources extends ProcessDumpSources {
   readonly activity: () => readonly ProviderActivity[];
 }
 
-/** One line for the process, and one for everything that runs. */
+/** Logs one line for the process and one for each piece of work in progress. */
 export function dumpStacks(sources: StackDumpSources, log: Logger): void {
   dumpProcess(sources, log, (to) => dumpProviders(sources, to));
 }

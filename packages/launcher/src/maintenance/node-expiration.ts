@@ -120,9 +120,7 @@ function since({ state_time: seconds }: Node): number {
   return seconds * 1000;
 }
 
-/**
- * Returns the hold time that the requestor asked for, in milliseconds; `Infinity` if it is missing, 0 or not a number.
- */
+/** Returns the hold time that the requestor asked for, in milliseconds; `Infinity` if it is not a positive number. */
 function holdAge({ hold_expiration: seconds }: Node): number {
   const age = typeof seconds === 'string' && seconds.trim() !== '' ? Number(seconds) : seconds;
   return typeof age === 'number' && age > 0 ? age * 1000 : Infinity;

@@ -1,6 +1,6 @@
 /**
- * Keeps `min-ready` nodes of one label. Of all the launchers that serve the label, one at a time does: the winner of an
- * election; so what is missing is asked for once.
+ * Keeps `min-ready` nodes of one label ready. The launchers that serve the label elect one of them to request missing
+ * nodes, so that each missing node is requested once.
  */
 
 import { election, type Election, type LockRecipe } from '@nodepool/zookeeper';
@@ -8,29 +8,32 @@ import { ELECTIONS_ROOT, REQUESTS_ROOT } from '@nodepool/store';
 import { backOffMs, MIN_READY_REQUESTOR, type Reconciled } from '@nodepool/core';
 import { type LauncherContext, unixSeconds } from '../context.js';
 
-/** Requests to keep nodes ready come after everybody else's. */
+/** Priority of requests for ready nodes: the lowest, so that all other requests are served first. */
 const PRIORITY = 900;
-/** Wait after the label could not be served, milliseconds. */
+/** Limits of the back-off after the label could not be served, in milliseconds. */
 const BACK_OFF = { firstMs: 5000, longestMs: 60_000 } as const;
 
-/** What is known of the label beyond itself. */
+/** The supply of the label's nodes and requests, and actions on the label. */
 export interface LabelSituation {
   /** Reconciles the label. */
   requeue(): void;
-  /** Nodes that are there or have been asked for. */
+  /** Returns the number of nodes that exist or have been requested. */
   supply(): number;
-  /** An `event_id` by which a request is known as ours. */
+  /** Returns a new `event_id`; its prefix marks the request as this launcher's. */
   newEventId(): string;
-  /** Takes back up to `count` of our requests that nobody works on yet. */
+  /** Withdraws up to `count` of this launcher's requests that no pool has accepted yet. */
   withdraw(count: number): void;
 }
 
 export class MinReadyLabel {
   private readonly election: Election;
-  /** Aborts when another launcher keeps nodes of the label ready; undefined while one does. */
+  /** The term of office: aborts when this launcher loses the election; undefined while it is not elected. */
   private term: AbortSignal | undefined;
   private failures = 0;
-  /** `Clock.monotonic` milliseconds before which no node is requested, because the label could not be served. */
+  /**
+   * End of the back-off in `Clock.monotonic` milliseconds: no node is requested before, because the label was not
+   * served.
+   */
   private backOffUntil = -Infinity;
 
   constructor(
@@ -50,13 +53,13 @@ export class MinReadyLabel {
     this.election.run((term) => this.elected(term));
   }
 
-  /** Follows another `min-ready`. */
+  /** Applies a changed `min-ready`. */
   setMinReady(minReady: number): void {
     this.minReady = minReady;
     this.retry();
   }
 
-  /** A request for the label was declined. Nodes are requested again after a while. */
+  /** Starts or continues the back-off; to be called when a request for the label was declined. */
   declined(): void {
     const { clock, random } = this.context;
     if (this.isBackingOff || this.term === undefined) return;
@@ -65,25 +68,25 @@ export class MinReadyLabel {
     this.situation.requeue();
   }
 
-  /** A request for the label was served. */
+  /** Resets the back-off; to be called when a request for the label was fulfilled. */
   served(): void {
     this.failures = 0;
   }
 
-  /** There is reason to believe that the label can be served again. */
+  /** Ends the back-off; to be called when the label may be served again, e.g. because its image has changed. */
   retry(): void {
     this.failures = 0;
     this.backOffUntil = -Infinity;
     this.situation.requeue();
   }
 
-  /** Leaves the label to other launchers. */
+  /** Leaves the election, so that another launcher can keep nodes of the label ready. */
   async stop(): Promise<void> {
     this.term = undefined;
     await this.election.close();
   }
 
-  /** Requests the nodes that are missing, or withdraws requests for nodes that are too many. */
+  /** Requests missing nodes, or withdraws requests for surplus nodes. */
   async reconcile(): Promise<Reconciled> {
     const { store } = this.context;
     if (this.term === undefined || !store.complete || !store.components.complete) return 'done';
@@ -97,7 +100,7 @@ export class MinReadyLabel {
   }
 
   private async elected(term: AbortSignal): Promise<void> {
-    // Behind the answer to a read, the caches know what the one before us has asked for.
+    // Once this read is answered, the caches have all requests of the previously elected launcher.
     await this.context.store.zooKeeper.exists(REQUESTS_ROOT, { signal: term });
     if (term.aborted) return;
     this.term = term;
@@ -115,7 +118,7 @@ export class MinReadyLabel {
     return this.backOffUntil > this.context.clock.monotonic();
   }
 
-  /** Returns why it makes no sense to request a node now; undefined if it does. */
+  /** Returns the reason not to request a node now; undefined if there is none. */
   private obstacle(): string | undefined {
     if (this.isBackingOff) return 'the label could not be served a while ago';
     for (const pool of this.context.store.components.pools()) {
@@ -156,16 +159,20 @@ export class MinReadyLabel {
         { priority: PRIORITY, ephemeral: true, signal: term },
       );
     } catch (error) {
-      // The office is lost, with the session or in stopping: so is the request, or another launcher counts it.
+      // The election is lost, because the session ended or the launcher stops. The request is then lost as well, or the
+      // next elected launcher counts it.
       if (term.aborted) return;
       this.context.log.warn('Asking for a node to keep ready failed; it is tried again', { label: this.label, error });
-      // The request may exist all the same; the caches know by the end of the back-off.
+      // The request may exist all the same; the caches have it by the end of the back-off.
       this.declined();
     }
   }
 }
 
-/** Labels may have characters that names of znodes cannot have, or that mean something in a path. */
+/**
+ * Returns the path of the label's election; escapes characters that znode names must not have or that have a meaning in
+ * paths.
+ */
 function electionPath(label: string): string {
   const name = /^\.+$/.test(label) ? label.replaceAll('.', '%2E') : encodeURIComponent(label);
   return `${ELECTIONS_ROOT}/min-ready/${name}`;

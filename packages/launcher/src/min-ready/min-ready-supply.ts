@@ -1,6 +1,6 @@
 /**
- * What there is of the labels that are kept ready, or is being made to be kept ready: nodes that are free or about to be,
- * and requests for such nodes. Counted as events come, so that a question costs nothing.
+ * Counts the supply of labels with `min-ready`: nodes that are free or will be free, and requests for such nodes. The
+ * counts follow record changes, so that a look-up does not scan the records.
  */
 
 import { MIN_READY_REQUESTOR } from '@nodepool/core';
@@ -9,7 +9,7 @@ import type { NodeEntry, RequestEntry, Store } from '@nodepool/store';
 const NO_LABELS: readonly string[] = [];
 
 export class MinReadySupply {
-  /** Labels that a node or a request counts for, by its id; those that count for none are left out. */
+  /** Labels that a node or a request counts for, by its id; nodes and requests that count for no label are omitted. */
   private readonly nodes = new Map<string, readonly string[]>();
   private readonly requests = new Map<string, readonly string[]>();
   private readonly counts = new Map<string, number>();
@@ -17,16 +17,20 @@ export class MinReadySupply {
 
   constructor(
     private readonly store: Store,
-    /** Whether nobody serves this provider any more: its nodes are of no use. */
+    /**
+     * Returns true if no launcher serves the provider any more; its nodes are not counted, since they cannot be used.
+     */
     private readonly isAbandoned: (provider: string) => boolean,
-    /** Called when the count of a label has changed. Others may follow before the end of the turn. */
+    /**
+     * Called when the count of a label has changed. The count may change again before the end of the event loop turn.
+     */
     private readonly onChange: (label: string) => void,
   ) {
     this.unsubscribe = [
       store.nodes.onChange(({ id, after }) => this.count(this.nodes, id, this.labelsOfNode(after))),
       store.requests.onChange(({ id, before, after }) => {
         this.count(this.requests, id, labelsOfRequest(after));
-        // Nodes that are allocated to a request that is gone are free, or will be.
+        // Nodes allocated to a deleted request are free, or will be.
         if (before === undefined || after === undefined) this.recount(store.nodes.allocatedTo(id));
       }),
     ];
@@ -34,12 +38,12 @@ export class MinReadySupply {
     this.recount(store.nodes.all());
   }
 
-  /** Nodes of the label that are ready, or will be without further ado. */
+  /** Returns the number of the label's nodes that are free or will be free without a further request. */
   of(label: string): number {
     return this.counts.get(label) ?? 0;
   }
 
-  /** To be called when `isAbandoned` says something else of a provider. */
+  /** Recounts the provider's nodes; to be called when the result of `isAbandoned` for it has changed. */
   providerChanged(provider: string): void {
     this.recount(this.store.nodes.ofProvider(provider));
   }
@@ -81,7 +85,7 @@ export class MinReadySupply {
       case 'init':
       case 'building':
       case 'testing':
-        // Unlocked, it is about to be deleted. Another launcher may go on with a launch whose request was withdrawn.
+        // An unlocked node is about to be deleted. A launch may continue after its request was withdrawn.
         return request === null && locked;
       default:
         return false;

@@ -1,6 +1,6 @@
 /**
- * Keeps as many nodes of each label ready as `min-ready` says, by requests like those of other requestors, but ephemeral
- * and of the lowest priority. What is taken is asked for again at once.
+ * Keeps `min-ready` nodes of each label ready, by submitting ephemeral requests of the lowest priority. A node that a
+ * request takes is replaced at once.
  */
 
 import { MIN_READY_REQUESTOR, WorkQueue, type Reconciled } from '@nodepool/core';
@@ -12,10 +12,10 @@ import type { Controller } from '../controller.js';
 import { MinReadyLabel } from './min-ready-label.js';
 import { MinReadySupply } from './min-ready-supply.js';
 
-/** Digits by which the event ids of this process begin: enough that no other's do. */
+/** Length of the prefix of this process's event ids, in hexadecimal digits; long enough to be unique. */
 const MARK_LENGTH = 16;
 
-/** Knows which providers no launcher serves any more: their nodes are of no use. */
+/** Tells which providers no launcher serves any more; their nodes cannot be used. */
 interface ProviderUse {
   isAbandoned(provider: string): boolean;
   /** Calls the listener when `isAbandoned` of a provider changes. */
@@ -27,13 +27,13 @@ export class MinReady implements Controller {
   private readonly supply: MinReadySupply;
   private readonly locks: LockRecipe;
   private readonly mark: string;
-  /** Labels that need a disk image, by its name. */
+  /** Labels that need a disk image, by the name of the image. */
   private labelsOfImages = new Map<string, readonly string[]>();
   private readonly unsubscribe: (() => void)[];
   private readonly ending = new Set<Promise<void>>();
-  /** By label. */
+  /** Labels to reconcile. */
   private readonly queue: WorkQueue<string>;
-  /** Requests to remove. */
+  /** Ids of requests to delete. */
   private readonly removals: WorkQueue<string>;
 
   constructor(
@@ -77,7 +77,9 @@ export class MinReady implements Controller {
     ];
   }
 
-  /** Goes on with another configuration. Labels that no pool of ours has are left to the launchers whose pools have them. */
+  /**
+   * Applies a changed configuration. Labels that none of its pools has are left to launchers with pools that have them.
+   */
   apply(config: NodepoolConfig): void {
     const wanted = wantedLabels(config);
     for (const [label, keeper] of this.labels) {
@@ -95,7 +97,7 @@ export class MinReady implements Controller {
     this.labelsOfImages = labelsOfImages(config);
   }
 
-  /** Leaves it to other launchers. */
+  /** Stops requesting nodes and leaves all elections. */
   async stop(): Promise<void> {
     for (const unsubscribe of this.unsubscribe) unsubscribe();
     this.supply.close();
@@ -140,7 +142,7 @@ export class MinReady implements Controller {
       if (state === 'fulfilled') keeper?.served();
       else keeper?.declined();
     }
-    // Its node is free from then on.
+    // The deletion of the request frees its node.
     this.remove(entry.id);
   }
 
@@ -150,7 +152,7 @@ export class MinReady implements Controller {
     for (const label of pool.supported_labels) this.labels.get(label)?.retry();
   }
 
-  /** Takes back requests of ours that nobody works on yet, the youngest first. */
+  /** Withdraws this launcher's requests that no pool has accepted yet, the youngest first. */
   private withdraw(label: string, count: number): void {
     const waiting = [...this.context.store.requests.inState('requested')].filter(
       (entry) => this.isOurs(entry) && !entry.locked && entry.request.node_types[0] === label,
@@ -168,13 +170,13 @@ export class MinReady implements Controller {
 
   private async removeRequest(id: string): Promise<Reconciled> {
     const { requests } = this.context.store;
-    // A request that a pool has accepted since it was to be withdrawn is not in the way.
+    // A request that a pool has accepted meanwhile is not deleted.
     if (requests.get(id)?.request.state !== 'pending') await requests.remove(id);
     return 'done';
   }
 }
 
-/** `min-ready` of the labels that a pool of this configuration has and that are to be kept ready. */
+/** Returns `min-ready` by label, of the labels with a positive `min-ready` that a pool of this configuration has. */
 function wantedLabels(config: NodepoolConfig): ReadonlyMap<string, number> {
   const wanted = new Map<string, number>();
   for (const { pools } of config.providers.values()) {
