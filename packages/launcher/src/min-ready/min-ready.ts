@@ -15,7 +15,7 @@ import { MinReadySupply } from './min-ready-supply.js';
 /** Length of the prefix of this process's event ids, in hexadecimal digits; long enough to be unique. */
 const MARK_LENGTH = 16;
 
-/** Tells which providers no launcher serves any more; their nodes cannot be used. */
+/** A view of the providers that no launcher serves any more; their nodes cannot be used. */
 interface ProviderUse {
   isAbandoned(provider: string): boolean;
   /** Calls the listener when `isAbandoned` of a provider changes. */

@@ -1,9 +1,9 @@
-/** Answers of the last second, so that many watchers cost no more than one. */
+/** Caches answers for a short time, so that many clients cost as little as one. */
 
 import type { Clock, Timer } from '@nodepool/core';
 
 export interface CachedAnswer {
-  /** Milliseconds since the epoch. */
+  /** Time at which the answer was created, in milliseconds since the epoch. */
   readonly made: number;
   readonly body: string;
 }
@@ -12,14 +12,14 @@ export class AnswerCache {
   private readonly answers = new Map<string, CachedAnswer & { readonly expires: number }>();
   private sweep: Timer | undefined;
 
-  /** Keeps `maxAnswers` answers at most, the newest, for `lifeMs` milliseconds. */
+  /** Creates a cache of the newest `maxAnswers` answers, each valid for `lifeMs` milliseconds. */
   constructor(
     private readonly clock: Clock,
     private readonly lifeMs: number,
     private readonly maxAnswers: number,
   ) {}
 
-  /** The kept answer to this question, or what `make` says. */
+  /** Returns the cached answer to the question, or creates and caches the result of `make`. */
   get(question: string, make: () => string): CachedAnswer {
     const now = this.clock.monotonic();
     const kept = this.answers.get(question);
@@ -31,7 +31,7 @@ export class AnswerCache {
       if (this.answers.size <= this.maxAnswers) break;
       this.answers.delete(oldest);
     }
-    // A large answer is not kept in memory until the next question.
+    // A sweep deletes expired answers, since a large one would otherwise stay in memory until the next question.
     this.sweep ??= this.clock.schedule(this.lifeMs, () => this.dropExpired(), { background: true });
     return answer;
   }

@@ -1,4 +1,4 @@
-/** What the web endpoint's routes live on. */
+/** The dependencies of the web endpoint's routes. */
 
 import type { Clock, Logger } from '@nodepool/core';
 import type { MetricsRegistry } from '@nodepool/daemon';
@@ -11,15 +11,15 @@ export interface WebContext {
   readonly store: Store;
   readonly log: Logger;
   readonly clock: Clock;
-  /** True once every provider has started. */
+  /** Returns true once every provider has started or has reported a failure. */
   readonly isReady: () => boolean;
-  /** For `/metrics`; without it there is no such page. */
+  /** The metrics that `/metrics` serves; without them the page does not exist. */
   readonly metrics?: Pick<MetricsRegistry, 'exposition'>;
-  /** For `/explain`; without it there are no such pages. */
+  /** The data that `/explain` serves; without it the pages do not exist. */
   readonly explain?: Pick<ExplanationSources, 'decisions' | 'activity'>;
-  /** For the status page at `/`, which needs `explain`, too; without it there is no such page. */
+  /** The data of the status page at `/`, which also requires `explain`; without both the page does not exist. */
   readonly status?: StatusSources;
 }
 
-/** A group of endpoints; one file each. All of them only read. */
+/** Adds one group of read-only endpoints to the server; each group has a file of its own. */
 export type WebRoutes = (app: FastifyInstance, context: WebContext) => void;

@@ -1,10 +1,10 @@
-/** Errors as the web endpoint tells them. */
+/** The error answers of the web endpoint. */
 
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Logger } from '@nodepool/core';
 import { answerFormat } from './negotiate.js';
 
-/** The query makes no sense: 400 with the message. */
+/** The query of a request is invalid; answered with status 400 and the message. */
 export class BadQueryError extends Error {
   readonly statusCode = 400;
   constructor(message: string) {
@@ -13,14 +13,14 @@ export class BadQueryError extends Error {
   }
 }
 
-/** Answers with a message, as JSON or as text. */
+/** Answers with an error message, as JSON or as text. */
 export function sendError(request: FastifyRequest, reply: FastifyReply, status: number, message: string): FastifyReply {
   void reply.code(status).header('Access-Control-Allow-Origin', '*');
   if (answerFormat(request.headers.accept) === 'json') return reply.send({ statusCode: status, message });
   return reply.type('text/plain; charset=UTF-8').send(`${message}\n`);
 }
 
-/** What the client did wrong is told to it; what went wrong here goes to the log. */
+/** Creates the error handler: errors of the client are answered with their message, internal errors are logged. */
 export function errorHandler(
   log: Logger,
 ): (error: unknown, request: FastifyRequest, reply: FastifyReply) => FastifyReply {

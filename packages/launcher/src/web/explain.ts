@@ -1,4 +1,7 @@
-/** `/explain/request/ID`, `/explain/node/ID`, `/explain/label/NAME`: why it is where it is, as JSON or as text. */
+/**
+ * `/explain/request/ID`, `/explain/node/ID`, `/explain/label/NAME`: explanations of the current state, as JSON or as
+ * text.
+ */
 
 import type { DecisionSubject } from '../diagnostics/decisions.js';
 import type { FastifyReply, FastifyRequest } from 'fastify';

@@ -1,6 +1,7 @@
 /**
- * `/node-list`, `/request-list`, `/label-list` and those of images: the lists of the command line, as JSON or as text
- * table, with `?fields=a,b`. Answers are kept for a second. Names and headers are those of the existing Nodepool.
+ * `/node-list`, `/request-list`, `/label-list`, `/image-list`, `/dib-image-list` and `/image-status`: the lists of the
+ * command line, as JSON or as a text table, with `?fields=a,b`. Answers are cached for a second. Field names and table
+ * headers are those of the existing Nodepool.
  */
 
 import {
@@ -30,9 +31,9 @@ type Query = Readonly<Record<string, unknown>>;
 
 interface List {
   readonly path: string;
-  /** Columns of the text table without `fields`: those of the existing Nodepool, to which JSON may add some. */
+  /** Columns of the text table without `fields`: those of the existing Nodepool. JSON may have further fields. */
   readonly textColumns: 'short' | 'all';
-  /** Parameters besides `fields`. */
+  /** Query parameters other than `fields`. */
   readonly parameters: readonly string[];
   make(context: WebContext, columns: ColumnChoice, query: Query): RecordList;
 }
@@ -120,7 +121,7 @@ function makeList(list: List, context: WebContext, columns: ColumnChoice, query:
   }
 }
 
-/** Returns the fields that the query asks for; undefined if it leaves them open. */
+/** Returns the requested fields; undefined if the query does not specify any. */
 function fieldsOf(query: Query): readonly string[] | undefined {
   const fields = single(query, 'fields');
   if (fields === undefined || fields === '') return undefined;
@@ -128,14 +129,14 @@ function fieldsOf(query: Query): readonly string[] | undefined {
   return [...new Set(fields.split(',').map((field) => field.trim()))].sort();
 }
 
-/** A parameter that may be given once. */
+/** Returns a query parameter that must not occur more than once. */
 function single(query: Query, name: string): string | undefined {
   const value = query[name];
   if (value === undefined || typeof value === 'string') return value;
   throw new BadQueryError(`${name}: given more than once; give it once, with commas between several values`);
 }
 
-/** HTTP dates have whole seconds. */
+/** Compares whole seconds, the resolution of HTTP dates. */
 function isUnmodified(since: string | undefined, made: number): boolean {
   if (since === undefined) return false;
   const time = Date.parse(since);

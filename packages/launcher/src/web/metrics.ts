@@ -1,4 +1,4 @@
-/** `/metrics`: the launcher's numbers, as Prometheus reads them. */
+/** `/metrics`: the launcher's metrics in the Prometheus text format. */
 
 import type { WebRoutes } from './context.js';
 

@@ -1,10 +1,10 @@
-/** Which form of an answer a client wants, by its `Accept` header (RFC 9110, section 12.5.1). */
+/** Negotiates the format of an answer by the `Accept` header (RFC 9110, section 12.5.1). */
 
 export type AnswerFormat = 'json' | 'text';
 
 /**
- * JSON for whoever names it (or `application/*`) and does not prefer plain text; the text table for everybody else,
- * browsers and `curl` (`*\/*`) among them.
+ * Returns `json` if the header names JSON (or `application/*`) and does not prefer plain text; otherwise `text`, e.g.
+ * for browsers and `curl` (`*\/*`).
  */
 export function answerFormat(accept: string | undefined): AnswerFormat {
   if (accept === undefined) return 'text';

@@ -1,9 +1,12 @@
-/** `/ready` and `/health`: for load balancers, orchestrators and monitoring. Never cached. */
+/** `/ready` and `/health`, for load balancers, orchestrators and monitoring. The answers are never cached. */
 
 import type { WebRoutes } from './context.js';
 
 export const probeRoutes: WebRoutes = (app, { store, isReady }) => {
-  /** 200 `OK` once every provider has started or is known to be in trouble; 503 before that, and while ZooKeeper is away. */
+  /**
+   * Answers 200 `OK` while ZooKeeper is connected, once every provider has started or has reported a failure; otherwise
+   * 503.
+   */
   app.get('/ready', (_request, reply) => {
     void reply.type('text/plain; charset=UTF-8').header('Cache-Control', 'no-store');
     if (isReady()) return reply.send('OK');
@@ -12,8 +15,8 @@ export const probeRoutes: WebRoutes = (app, { store, isReady }) => {
   });
 
   /**
-   * 200 as long as the process answers: restarting it would not bring ZooKeeper back. `status` is `degraded` while
-   * the launcher cannot see all records.
+   * Answers 200 as long as the process responds, since a restart would not repair ZooKeeper. `status` is `degraded`
+   * while the launcher cannot see all records.
    */
   app.get('/health', (_request, reply) => {
     const connected = store.zooKeeper.state === 'connected';

@@ -1,4 +1,4 @@
-/** The launcher's web endpoint: read only, for operators and monitoring. */
+/** The launcher's web endpoint: read-only, for operators and monitoring. */
 
 import { reasonOf } from '@nodepool/core';
 import fastify, { type FastifyInstance } from 'fastify';
@@ -10,20 +10,20 @@ import { metricsRoutes } from './metrics.js';
 import { probeRoutes } from './probes.js';
 import { statusRoutes } from './status/index.js';
 
-/** Every group of endpoints. */
+/** All groups of endpoints. */
 const ROUTES: readonly WebRoutes[] = [probeRoutes, listRoutes, metricsRoutes, explainRoutes, statusRoutes];
 
 const REQUEST_TIMEOUT_MS = 10_000;
 const MAX_BODY_BYTES = 1024;
 
 export interface WebServer {
-  /** Listens; port 0: any free one. Rejects with an error that names the address when it cannot. */
+  /** Starts to listen; with port 0 on any free port. Rejects with an error that names the address if that fails. */
   start(port: number, address: string): Promise<{ readonly port: number }>;
-  /** Ends requests in progress, and resolves once the port is free. Idempotent. */
+  /** Ends requests in progress and resolves once the port is free. Idempotent. */
   stop(): Promise<void>;
 }
 
-/** Makes the endpoint; nothing listens before `start`. */
+/** Creates the web endpoint; it listens only after `start`. */
 export function createWebServer(context: WebContext): WebServer {
   const app = makeApp(context);
   let stopped: Promise<void> | undefined;

@@ -1,4 +1,4 @@
-/** The files that the status page consists of; they are in the package, nothing comes from elsewhere. */
+/** The files of the status page. All of them are in the package; the page loads nothing from other sites. */
 
 import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
@@ -8,14 +8,14 @@ import { reasonOf } from '@nodepool/core';
 export interface Asset {
   readonly type: string;
   readonly body: Buffer;
-  /** As the header has it, with quotes. */
+  /** The value of the `ETag` header, including the quotes. */
   readonly etag: string;
 }
 
 const PACKAGE_FOLDER = join(__dirname, '../../..');
-/** The page itself, its style, its icon. */
+/** Folder of the page itself, its style sheet and its icon. */
 const PAGE_FOLDER = join(PACKAGE_FOLDER, 'assets/status');
-/** What `client/` is compiled to. */
+/** Folder of the compiled scripts from `client/`. */
 const SCRIPT_FOLDER = join(PACKAGE_FOLDER, 'dist/web/status/client');
 
 const TYPES: Readonly<Record<string, string>> = {
@@ -25,7 +25,7 @@ const TYPES: Readonly<Record<string, string>> = {
   js: 'text/javascript; charset=UTF-8',
 };
 
-/** By file name. Throws an error that says which folder is missing. */
+/** Returns the files by name. Throws an error that names the folder if one is missing. */
 export function loadAssets(): ReadonlyMap<string, Asset> {
   const assets = new Map<string, Asset>();
   for (const folder of [PAGE_FOLDER, SCRIPT_FOLDER]) {

@@ -1,6 +1,6 @@
 /**
- * Sends the status page's sections to everybody who looks at it: all of them first, then those that have changed. They
- * are made once a second for everybody together, and not at all while nobody looks.
+ * Streams the sections of the status page to its viewers: first all sections, then the changed ones. The sections are
+ * created once a second for all viewers together, and only while there are viewers.
  */
 
 import type { ServerResponse } from 'node:http';
@@ -8,25 +8,25 @@ import type { Clock, Timer } from '@nodepool/core';
 import { changedSections, messageOf, type SectionTexts } from './sections.js';
 
 const INTERVAL_MS = 1000;
-/** Something is said at least so often: the page knows by it that the launcher is there. */
+/** Longest time between two messages, in milliseconds; by them the page detects that the launcher is alive. */
 const HEARTBEAT_MS = 5000;
 const RETRY_MS = 2000;
-/** A viewer that has not taken what was sent for this long, in milliseconds, is disconnected. */
+/** A viewer whose connection has been stalled for this long, in milliseconds, is disconnected. */
 const STALL_MS = 15_000;
-/** A viewer connected for at least this long, in milliseconds, gives its place to a new one when all are taken. */
+/** Minimum time of a connection, in milliseconds, before a new viewer may replace it when all places are taken. */
 const PLACE_MS = 10_000;
 
 interface Viewer {
   readonly since: number;
-  /** The sections that were sent last. */
+  /** The last sections sent to the viewer. */
   sections: SectionTexts;
   at: number;
-  /** Since when the connection has not taken what was sent; at most one message waits. */
+  /** Time since when the connection has been stalled; at most one message waits. */
   stalledSince: number | undefined;
 }
 
 export class StatusFeed {
-  /** In the order in which they connected. */
+  /** Viewers in the order of their connection. */
   private readonly viewers = new Map<ServerResponse, Viewer>();
   private kept: { readonly sections: SectionTexts; readonly at: number } | undefined;
   private timer: Timer | undefined;
@@ -38,14 +38,15 @@ export class StatusFeed {
     private readonly onError: (error: unknown) => void,
   ) {}
 
-  /** All sections as a message, at most a second old. */
+  /** Returns all sections as one message; they are at most a second old. */
   message(): string {
     return messageOf(this.sections(), this.clock.now());
   }
 
   /**
-   * Returns true if there is a place for another viewer. If all are taken, the longest connected viewer is disconnected:
-   * one that reads connects again, and one that never reads cannot be told apart, since the network takes megabytes for it.
+   * Returns true if there is a place for another viewer. If all places are taken, the viewer that has been connected
+   * longest is disconnected: the browser of an active viewer reconnects, and an inactive one cannot be detected, since
+   * the network buffers megabytes.
    */
   makeRoom(): boolean {
     if (this.viewers.size < this.maxViewers) return true;
@@ -55,10 +56,10 @@ export class StatusFeed {
     return true;
   }
 
-  /** Streams to this response until it is closed. The head has been written. */
+  /** Streams to the response until it is closed. The response head must have been written. */
   add(response: ServerResponse): void {
     response.on('close', () => this.remove(response));
-    // A broken connection closes the response, too.
+    // A broken connection also closes the response.
     response.on('error', () => this.remove(response));
     const since = this.clock.monotonic();
     this.viewers.set(response, { since, sections: new Map(), at: -Infinity, stalledSince: undefined });

@@ -1,4 +1,4 @@
-/** Disk images with their builds and uploads. */
+/** Creates the section of disk images with their builds and uploads. */
 
 import { isUsableUpload, type ImageUpload } from '@nodepool/core';
 import type { ImageStatus, UploadStatus } from './client/status.js';
@@ -6,7 +6,7 @@ import { groupBy, shortened, type Observed } from './sources.js';
 
 const MAX_BUILDS = 3;
 
-/** Those of the configuration and those that there are, by name. */
+/** Returns the status of configured and existing images, sorted by name. */
 export function imagesStatus({ store, status }: Observed): ImageStatus[] {
   const configured = [...status.config().diskImages.values()].filter(({ abstract }) => !abstract);
   const names = new Set([...configured.map(({ name }) => name), ...store.images.images()]);
@@ -29,7 +29,7 @@ export function imagesStatus({ store, status }: Observed): ImageStatus[] {
   }));
 }
 
-/** Of each provider what nodes use, and what happened to those that were to take its place. */
+/** Returns for each provider the upload in use and the outcome of newer ones. */
 function uploadsStatus(uploads: readonly ImageUpload[]): UploadStatus[] {
   const byProvider = groupBy(uploads, ({ provider }) => provider);
   return [...byProvider].sort(([a], [b]) => (a < b ? -1 : 1)).flatMap(([, each]) => shownOf(each));
@@ -39,7 +39,7 @@ function shownOf(uploads: readonly ImageUpload[]): UploadStatus[] {
   const newestFirst = uploads.toSorted((a, b) => b.state_time - a.state_time);
   const serving = newestFirst.findIndex(isUsableUpload);
   const newer = serving < 0 ? newestFirst : newestFirst.slice(0, serving);
-  // Of many failures, the newest one tells enough.
+  // Only the newest of several newer uploads in the same state is shown.
   const shown = newer.filter(({ state }, index) => newer.findIndex((other) => other.state === state) === index);
   const inService = newestFirst[serving];
   return [...(inService === undefined ? [] : [inService]), ...shown].map(

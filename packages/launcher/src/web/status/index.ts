@@ -1,4 +1,7 @@
-/** `/`: the status page, and what it reads: `/status/<file>`, `/status/events` (a stream), `/status/now` (JSON). */
+/**
+ * `/`: the status page, with its files `/status/<file>` and its data as a stream (`/status/events`) or as JSON
+ * (`/status/now`).
+ */
 
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { WebRoutes } from '../context.js';
@@ -10,10 +13,10 @@ import { makeSections } from './sections.js';
 
 export type { StatusSources } from './sources.js';
 
-/** Pages that find no place ask every few seconds instead. */
+/** Number of streams; further viewers poll every few seconds instead. */
 const MAX_VIEWERS = 100;
 
-/** Nothing but the page's own files is ever loaded or run, whatever a record says. */
+/** The security policy lets the page load and run only its own files, whatever text a record contains. */
 const PAGE_HEADERS = {
   'Content-Security-Policy':
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'self'",
@@ -60,7 +63,7 @@ export const statusRoutes: WebRoutes = (app, { store, clock, log, isReady, expla
     reply.raw.writeHead(200, {
       'Content-Type': 'text/event-stream',
       'Cache-Control': 'no-store',
-      // Proxies that collect answers before they pass them on leave this one alone.
+      // Keeps proxies such as nginx from buffering the stream.
       'X-Accel-Buffering': 'no',
     });
     feed.add(reply.raw);

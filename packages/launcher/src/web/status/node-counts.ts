@@ -1,4 +1,4 @@
-/** Numbers of nodes by state, now and in the past, for the status page. They follow the records' changes. */
+/** Current and past numbers of nodes by state, for the status page. The counts follow record changes. */
 
 import type { Clock, Node, NodeState, Timer } from '@nodepool/core';
 import type { Store } from '@nodepool/store';
@@ -14,12 +14,12 @@ const GROUPS: Readonly<Record<NodeGroup, readonly NodeState[]>> = {
   failed: ['failed', 'aborted'],
 };
 
-/** In the order in which a node goes through them. */
+/** The groups, in the order in which a node passes through them. */
 const NODE_GROUPS = ['building', 'ready', 'in use', 'held', 'leaving', 'failed'] as const;
 
 const MAX_SAMPLES = 360;
 const FIRST_INTERVAL_MS = 10_000;
-/** With `MAX_SAMPLES` about a day and a half. */
+/** Longest interval between samples, in milliseconds; with `MAX_SAMPLES` it covers about 32 hours. */
 const LAST_INTERVAL_MS = 320_000;
 
 export class NodeCounts {
@@ -35,7 +35,7 @@ export class NodeCounts {
     private readonly clock: Clock,
   ) {}
 
-  /** Follows the records from now on. */
+  /** Starts to follow the records and to take samples. */
   start(): void {
     const { nodes } = this.store;
     for (const { node } of nodes.all()) this.count(node, 1);
@@ -51,7 +51,7 @@ export class NodeCounts {
     this.timer?.cancel();
   }
 
-  /** Of all nodes. */
+  /** Returns the numbers of all nodes. */
   groups(): GroupCounts {
     return groupsOf(this.all, '');
   }
@@ -60,7 +60,7 @@ export class NodeCounts {
     return groupsOf(this.byProvider, provider);
   }
 
-  /** Those that have nodes. */
+  /** Returns the providers that have nodes. */
   providers(): Iterable<string> {
     return this.byProvider.keys();
   }
@@ -82,9 +82,9 @@ export class NodeCounts {
     this.timer = this.clock.schedule(this.intervalMs, take, { background: true });
   }
 
-  /** A young launcher has many samples of its short life; with age they become fewer. */
+  /** Takes a sample. When the samples are too many, every second one is dropped and the interval doubles. */
   private sample(): void {
-    // A part of the nodes is no number that belongs into a chart.
+    // Counts of incomplete records would be misleading.
     if (!this.store.complete) return;
     const counts = NODE_GROUPS.map((group) => count(this.all, '', group));
     const samples = [...this.samples, { time: Math.round(this.clock.now() / 1000), counts }];

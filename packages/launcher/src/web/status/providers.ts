@@ -1,4 +1,4 @@
-/** Providers with their pools, and what they use of their limits. */
+/** Creates the section of providers with their pools and their use of limits. */
 
 import type { PoolComponentData } from '@nodepool/store';
 import type { PoolActivity, ProviderActivity } from '../../diagnostics/activity.js';
@@ -8,7 +8,10 @@ import { pairs } from './usage.js';
 
 const MAX_OBSTACLES = 10;
 
-/** All that are configured here, that another launcher serves, or that have nodes; by name. */
+/**
+ * Returns the status of all providers that are configured here, that another launcher serves, or that have nodes,
+ * sorted by name.
+ */
 export function providersStatus(observed: Observed): ProviderStatus[] {
   const { store, counts, status, activity } = observed;
   const { providers, brokenProviders } = status.config();

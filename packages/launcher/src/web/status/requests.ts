@@ -1,4 +1,4 @@
-/** Requests that are not fulfilled yet, and why. */
+/** Creates the section of unfulfilled requests, with the reason why each waits. */
 
 import { compareRequests, type NodeRequest } from '@nodepool/core';
 import type { RequestEntry } from '@nodepool/store';
@@ -6,7 +6,7 @@ import { explainRequest, waitingReason } from '../../diagnostics/explain-request
 import type { RequestsStatus, RequestStatus } from './client/status.js';
 import { shortened, type Observed } from './sources.js';
 
-/** A page that lists more is not read; `/request-list` has them all. */
+/** Number of requests on the page, which has to remain readable; `/request-list` has all of them. */
 const MAX_LISTED = 25;
 const MAX_LABELS = 8;
 

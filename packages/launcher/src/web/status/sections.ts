@@ -1,4 +1,4 @@
-/** Makes the sections of the status page: what changed, as JSON. */
+/** Creates the sections of the status page as JSON, and messages with those that changed. */
 
 import { formatProblem } from '@nodepool/config';
 import { providersStatus } from './providers.js';
@@ -10,7 +10,7 @@ import type { ComponentStatus, FailureStatus, LauncherStatus, NodesStatus, Statu
 const MAX_PROBLEMS = 10;
 const MAX_UNREADABLE = 5;
 
-/** What each section shows. None looks at every node: their numbers are kept as they change. */
+/** The functions that create the sections. None iterates over all nodes; node counts follow record changes. */
 export const SECTIONS: {
   readonly [S in keyof StatusSections]: (observed: Observed) => StatusSections[S];
 } = {
@@ -24,19 +24,19 @@ export const SECTIONS: {
   failures: failuresStatus,
 };
 
-/** JSON by section. */
+/** Sections as JSON, by name. */
 export type SectionTexts = ReadonlyMap<string, string>;
 
 export function makeSections(observed: Observed): SectionTexts {
   return new Map(Object.entries(SECTIONS).map(([name, make]) => [name, JSON.stringify(make(observed))]));
 }
 
-/** Those of `after` that are not the same in `before`. */
+/** Returns the sections of `after` that differ from `before`. */
 export function changedSections(before: SectionTexts, after: SectionTexts): SectionTexts {
   return new Map([...after].filter(([name, text]) => before.get(name) !== text));
 }
 
-/** A `StatusMessage` in JSON. `now`: milliseconds since the epoch. */
+/** Returns a `StatusMessage` as JSON; `now` is in milliseconds since the epoch. */
 export function messageOf(sections: SectionTexts, now: number): string {
   const parts = [...sections].map(([name, text]) => `${JSON.stringify(name)}:${text}`);
   return `{"time":${now / 1000},"sections":{${parts.join(',')}}}`;
@@ -67,7 +67,7 @@ function nodesStatus({ store, counts }: Observed): NodesStatus {
   return { total: store.nodes.size, groups: counts.groups() };
 }
 
-/** Launchers, then builders, by host. */
+/** Returns launchers, then builders, each sorted by host. */
 function componentsStatus({ store }: Observed): ComponentStatus[] {
   return (['launcher', 'builder'] as const).flatMap((kind) =>
     [...store.components.all(kind)]

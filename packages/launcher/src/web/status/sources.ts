@@ -1,4 +1,4 @@
-/** What the status page is made from. */
+/** The sources of the status page's data. */
 
 import type { Clock } from '@nodepool/core';
 import type { ConfigProblem, NodepoolConfig } from '@nodepool/config';
@@ -8,18 +8,18 @@ import type { ProviderActivity } from '../../diagnostics/activity.js';
 import type { RecentFailures } from '../../diagnostics/recent-failures.js';
 import type { NodeCounts } from './node-counts.js';
 
-/** What a launcher gives for it, besides its records. */
+/** Data of the launcher for the status page, besides its records. */
 export interface StatusSources {
   readonly hostname: string;
   readonly version: string;
-  /** The configuration that is in force. */
+  /** Returns the configuration in force. */
   readonly config: () => Pick<NodepoolConfig, 'providers' | 'brokenProviders' | 'driverPackages' | 'diskImages'>;
-  /** What is wrong with the files as they are now. */
+  /** Returns the problems of the current configuration files. */
   readonly problems: () => readonly ConfigProblem[];
   readonly failures: Pick<RecentFailures, 'list'>;
 }
 
-/** At one moment: each part of the page is made of the same. */
+/** The sources at one moment, the same for all sections. */
 export interface Observed {
   readonly store: Store;
   readonly clock: Clock;
@@ -32,7 +32,7 @@ export interface Observed {
 
 const MAX_TEXT = 300;
 
-/** Text from anybody, as long as a page bears it. */
+/** Limits text from arbitrary sources to a length that suits the page. */
 export function shortened(text: string, length = MAX_TEXT): string {
   return text.length <= length ? text : `${text.slice(0, length - 1)}…`;
 }

@@ -1,9 +1,12 @@
-/** Amounts that are used, beside their limits. */
+/** Pairs used amounts with their limits. */
 
 import type { Resources } from '@nodepool/core';
 import type { Usage } from './client/status.js';
 
-/** Instances first, the others by name; what is neither limited nor used is left out. */
+/**
+ * Returns the use of each resource: `instances` first, the others sorted by name. Other resources that are neither
+ * limited nor used are omitted.
+ */
 export function pairs({ used, limit }: { readonly used: Resources; readonly limit: Resources }): Usage[] {
   const names = new Set(['instances', ...[...Object.keys(limit), ...Object.keys(used)].sort()]);
   return [...names]

@@ -1,4 +1,4 @@
-/** The status page: keeps what the launcher says, and draws the sections that have changed. */
+/** The status page: keeps the sections that the launcher sends, and redraws those that change. */
 
 import { nodesChart } from './chart.js';
 import { every } from './clock.js';
@@ -13,7 +13,7 @@ import type { StatusMessage, StatusSections } from './status.js';
 import { exactClockText, numberText } from './text.js';
 import { age, growAges, type Present } from './widgets.js';
 
-/** Part of the page, and what it is drawn from. */
+/** A part of the page, and the sections that it is drawn from. */
 interface Part {
   readonly id: string;
   readonly from: readonly (keyof StatusSections)[];
@@ -71,7 +71,7 @@ function tiles({ nodes, requests }: StatusSections, present: Present): Child[] {
 
 class Page {
   private sections: Partial<StatusSections> = {};
-  /** The launcher's clock minus this one's, seconds. */
+  /** The launcher's clock minus the browser's, in seconds. */
   private ahead = 0;
   private heard: number | undefined;
   private state: Liveness | undefined;
@@ -80,7 +80,7 @@ class Page {
   message({ time, sections }: StatusMessage): void {
     const version = this.sections.launcher?.version;
     if (version !== undefined && sections.launcher !== undefined && sections.launcher.version !== version) {
-      // The launcher was upgraded, and the page with it.
+      // The launcher was upgraded; the page has to be loaded from the new version.
       window.location.reload();
       return;
     }
@@ -116,7 +116,7 @@ class Page {
     const element = document.getElementById('state');
     if (element === null) return;
     const since = state === 'lost' && heard !== undefined ? `, shown as of ${exactClockText(heard)}` : '';
-    // Screen readers hear of a change, not of every message.
+    // Unchanged text is not set again, since screen readers announce every write.
     const text = `${LIVENESS[state]}${since}`;
     if (element.textContent !== text) element.textContent = text;
   }

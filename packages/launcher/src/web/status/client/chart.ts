@@ -1,4 +1,4 @@
-/** Nodes by state over time, stacked. */
+/** A stacked chart of nodes by state over time. */
 
 import { h, svg, type Child } from './dom.js';
 import type { NodeGroup, NodeHistoryStatus, NodesStatus } from './status.js';
@@ -8,7 +8,7 @@ import { groupClass, nothing, type Present } from './widgets.js';
 const WIDTH = 1000;
 const HEIGHT = 200;
 
-/** The chart of the past up to now, and the numbers of now, which are its legend. */
+/** Returns the current numbers of nodes, as a legend, and the chart of past and current numbers. */
 export function nodesChart(nodes: NodesStatus, { groups, samples }: NodeHistoryStatus, present: Present): Child[] {
   const now = { time: present.now(), counts: groups.map((group) => nodes.groups[group]) };
   const points = [...samples, now];
@@ -63,7 +63,7 @@ function sum(counts: readonly number[]): number {
   return counts.reduce((total, count) => total + count, 0);
 }
 
-/** A round number that is not below any of these. */
+/** Returns a round number that is at least as large as each of the values. */
 function ceiling(values: readonly number[]): number {
   const highest = Math.max(...values, 1);
   const power = 10 ** Math.floor(Math.log10(highest));

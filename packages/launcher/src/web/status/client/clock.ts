@@ -1,11 +1,11 @@
-/** Time in the browser. */
+/** Timers of the browser. */
 
-/** Runs again and again, so many milliseconds apart. */
+/** Runs a function repeatedly at this interval. */
 export function every(milliseconds: number, run: () => void): void {
   window.setInterval(run, milliseconds);
 }
 
-/** Runs once, so many milliseconds from now. */
+/** Runs a function once after this delay. */
 export function after(milliseconds: number, run: () => void): void {
   window.setTimeout(run, milliseconds);
 }

@@ -1,16 +1,13 @@
-/**
- * Brings what the launcher says into the page: as a stream, and where that does not get through, by asking every few
- * seconds.
- */
+/** Receives status messages from the launcher as a stream, or by polling where streams are blocked. */
 
 import { after } from './clock.js';
 import type { StatusMessage } from './status.js';
 
 const ASK_EVERY_MS = 3000;
-/** The stream is tried again after so many answers. */
+/** Number of polls after which the stream is tried again. */
 const ANSWERS_UNTIL_STREAM = 10;
 
-/** How the page is kept up to date at the moment. */
+/** The current way of receiving updates. */
 export type Liveness = 'stream' | 'asking' | 'lost';
 
 export interface ConnectionListener {
@@ -18,7 +15,10 @@ export interface ConnectionListener {
   liveness(liveness: Liveness): void;
 }
 
-/** Connects, for as long as the page is open. Addresses are relative, so that it works behind a proxy's prefix. */
+/**
+ * Connects for as long as the page is open. URLs are relative, so that the page also works behind a proxy's path
+ * prefix.
+ */
 export function connect(listener: ConnectionListener): void {
   if (typeof EventSource === 'undefined') ask(listener, Infinity);
   else stream(listener);
@@ -31,7 +31,7 @@ function stream(listener: ConnectionListener): void {
     listener.message(parse(data));
   };
   source.onerror = () => {
-    // While it connects again by itself, asking would not get through either.
+    // While the browser reconnects the stream, polling would fail as well.
     if (source.readyState === EventSource.CLOSED) ask(listener, ANSWERS_UNTIL_STREAM);
     else listener.liveness('lost');
   };
@@ -52,13 +52,16 @@ function ask(listener: ConnectionListener, times: number): void {
       again(times - 1);
     })
     .catch(() => {
-      // The page says so; the next attempt follows.
+      // The page shows the failure, and the next poll follows.
       listener.liveness('lost');
       again(times);
     });
 }
 
-/** The page comes from the launcher that it reads; when that is of another version by now, `app.ts` loads the page again. */
+/**
+ * Parses a message without validation: the page and its messages come from the same launcher. After an upgrade of the
+ * launcher `app.ts` reloads the page.
+ */
 function parse(text: string): StatusMessage {
   return JSON.parse(text) as StatusMessage;
 }

@@ -1,11 +1,11 @@
 /**
- * Elements, made of text that is never read as HTML, and put into the page so that what is the same stays: the focus, and
- * what is selected.
+ * Creates elements from text that is never parsed as HTML, and updates the page with minimal changes, so that the focus
+ * and the selection are preserved.
  */
 
 export type Child = Node | string | undefined;
 
-/** An element; attributes that are undefined are left out. */
+/** Returns a new element; undefined attributes are omitted. */
 export function h(
   tag: string,
   attributes: Readonly<Record<string, string | number | undefined>> = {},
@@ -18,7 +18,7 @@ export function h(
 
 const SVG = 'http://www.w3.org/2000/svg';
 
-/** As `h`, for graphics. */
+/** Returns a new SVG element; undefined attributes are omitted. */
 export function svg(
   tag: string,
   attributes: Readonly<Record<string, string | number | undefined>> = {},
@@ -40,7 +40,7 @@ function fill(
   for (const child of children) if (child !== undefined) element.append(child);
 }
 
-/** Makes what is in the page look like what was made, with as few changes as possible. */
+/** Makes the children of the parent equal to the given ones, with as few changes as possible. */
 export function show(parent: Element, children: readonly Child[]): void {
   const wanted = children.filter((child) => child !== undefined);
   patchChildren(
@@ -49,7 +49,7 @@ export function show(parent: Element, children: readonly Child[]): void {
   );
 }
 
-/** What is the same thing as before has the same key. */
+/** Returns the key that identifies a node across updates. */
 function keyOf(node: Node): string {
   if (!(node instanceof Element)) return node.nodeName;
   return `${node.nodeName} ${node.getAttribute('data-key') ?? ''}`;

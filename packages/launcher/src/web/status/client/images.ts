@@ -1,4 +1,4 @@
-/** Disk images, their age and their uploads. */
+/** The section of disk images, with their builds and uploads. */
 
 import { h, type Child } from './dom.js';
 import type { BuildStatus, ImageStatus, UploadStatus } from './status.js';

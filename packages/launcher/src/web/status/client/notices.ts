@@ -1,4 +1,4 @@
-/** What needs somebody's attention, above everything else. */
+/** The notices at the top of the page: conditions that need an operator's attention. */
 
 import { h, type Child } from './dom.js';
 import type { LauncherStatus, ProviderStatus } from './status.js';

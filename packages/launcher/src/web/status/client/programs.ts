@@ -1,4 +1,4 @@
-/** Launchers and builders, and what went wrong of late. */
+/** The sections of launchers and builders, and of recent failures. */
 
 import { h, type Child } from './dom.js';
 import type { ComponentStatus, FailureStatus } from './status.js';

@@ -1,4 +1,4 @@
-/** Providers and their pools, with what they use. */
+/** The section of providers and their pools, with their use of resources. */
 
 import { h, type Child } from './dom.js';
 import type { NodeGroup, PoolStatus, ProviderStatus } from './status.js';

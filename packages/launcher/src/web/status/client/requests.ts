@@ -1,4 +1,4 @@
-/** Requests that wait, and why. */
+/** The section of unfulfilled requests, with the reason why each waits. */
 
 import { h, type Child } from './dom.js';
 import type { RequestsStatus, RequestStatus } from './status.js';

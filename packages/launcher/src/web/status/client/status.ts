@@ -1,9 +1,9 @@
 /**
- * What the status page shows, as the launcher sends it: in sections, each of which is sent again when it has changed. Times
- * are unix seconds. Texts come from anybody; they are shortened, and are to be shown as text only.
+ * The data of the status page, in sections that the launcher sends again whenever they change. Times are unix seconds.
+ * Texts can come from any source: the launcher shortens them, and the page must show them as plain text only.
  */
 
-/** What the page is drawn from. */
+/** All sections of the page. */
 export interface StatusSections {
   readonly launcher: LauncherStatus;
   readonly nodes: NodesStatus;
@@ -15,9 +15,9 @@ export interface StatusSections {
   readonly failures: readonly FailureStatus[];
 }
 
-/** One message of the stream, and the answer to who asks without a stream (that has all sections). */
+/** A message of the stream, with the changed sections; or the answer to a poll, with all sections. */
 export interface StatusMessage {
-  /** When it was made, by the launcher's clock. */
+  /** Time at which the message was created, by the launcher's clock. */
   readonly time: number;
   readonly sections: Partial<StatusSections>;
 }
@@ -25,24 +25,24 @@ export interface StatusMessage {
 export interface LauncherStatus {
   readonly hostname: string;
   readonly version: string;
-  /** Every provider has started. */
+  /** True once every provider has started or has reported a failure. */
   readonly ready: boolean;
   /** `connected`, `connecting`, `suspended` or `closed`. */
   readonly zookeeper: string;
-  /** The launcher sees all records. */
+  /** True while the launcher sees all records. */
   readonly complete: boolean;
-  /** Why the configuration file as it is now was refused. */
+  /** The first problems for which the changed configuration was refused. */
   readonly configurationProblems: readonly string[];
-  /** How many there are, those that are not named included. */
+  /** Total number of problems. */
   readonly configurationProblemCount: number;
-  /** Records that cannot be read. */
+  /** The first of the records that cannot be read. */
   readonly unreadable: readonly { readonly path: string; readonly reason: string }[];
   readonly unreadableCount: number;
 }
 
-/** States of nodes as the page tells them apart. */
+/** A group of node states that the page shows as one. */
 export type NodeGroup = 'building' | 'ready' | 'in use' | 'held' | 'leaving' | 'failed';
-/** Numbers of nodes. */
+/** Numbers of nodes by group. */
 export type GroupCounts = Readonly<Record<NodeGroup, number>>;
 
 export interface NodesStatus {
@@ -53,18 +53,18 @@ export interface NodesStatus {
 /** Numbers of nodes over time. */
 export interface NodeHistoryStatus {
   readonly groups: readonly NodeGroup[];
-  /** Oldest first; numbers in the order of `groups`. */
+  /** Samples, oldest first; `counts` are in the order of `groups`. */
   readonly samples: readonly { readonly time: number; readonly counts: readonly number[] }[];
 }
 
 export interface RequestsStatus {
-  /** Nobody works on them yet. */
+  /** Number of requests that no pool has accepted yet. */
   readonly waiting: number;
-  /** Somebody works on them. */
+  /** Number of requests that a pool has accepted. */
   readonly pending: number;
-  /** Since when the oldest waits. */
+  /** Creation time of the oldest waiting request. */
   readonly oldest: number | null;
-  /** The first in the order of service. */
+  /** The first requests in the order of service. */
   readonly first: readonly RequestStatus[];
 }
 
@@ -74,11 +74,11 @@ export interface RequestStatus {
   readonly labels: readonly { readonly label: string; readonly count: number }[];
   readonly since: number;
   readonly requestor: string;
-  /** Why it is where it is. */
+  /** The reason for the state of the request. */
   readonly reason: string;
 }
 
-/** An amount that is used of a limit; no limit: unlimited. */
+/** The used amount of a resource and its limit; `null` if it is unlimited. */
 export interface Usage {
   readonly resource: string;
   readonly used: number;
@@ -87,41 +87,44 @@ export interface Usage {
 
 export interface ProviderStatus {
   readonly name: string;
-  /** Unknown for a provider that only other launchers serve. */
+  /** Null for a provider that only other launchers serve. */
   readonly driver: string | null;
   readonly driverVersion: string | null;
-  /** `elsewhere`: another launcher serves it; `gone`: nobody does, and it has nodes. */
+  /**
+   * `elsewhere` means that only another launcher serves the provider; `gone` means that it has nodes and no launcher
+   * serves it.
+   */
   readonly state: 'serving' | 'starting' | 'trouble' | 'broken' | 'elsewhere' | 'gone';
-  /** Why it is broken. */
+  /** The reason why the provider is broken or in trouble. */
   readonly reason: string | null;
   readonly groups: GroupCounts;
-  /** Of the limits of the cloud, as far as it told any. */
+  /** Use of the limits that the cloud reports. */
   readonly usage: readonly Usage[];
   readonly pools: readonly PoolStatus[];
 }
 
 export interface PoolStatus {
   readonly name: string;
-  /** Hosts of the launchers that serve it. */
+  /** Hosts of the launchers that serve the pool. */
   readonly launchers: readonly string[];
   readonly labels: number;
   readonly usage: readonly Usage[];
-  /** Requests that could be served, and for which there is no room. */
+  /** Number of requests that the pool could serve once it has capacity. */
   readonly waiting: number;
-  /** What keeps it from launching: that the cloud is full, that it is paused. */
+  /** Conditions that delay launches, e.g. that the cloud is full or the pool is paused. */
   readonly notes: readonly string[];
-  /** Labels that cannot be served, and why. */
+  /** Labels that cannot be served, with the reason. */
   readonly obstacles: readonly { readonly label: string; readonly reason: string }[];
 }
 
 export interface ImageStatus {
   readonly name: string;
   readonly paused: boolean;
-  /** Since when a build is asked for. */
+  /** Time at which a build was requested; null if none is. */
   readonly requested: number | null;
-  /** The newest first. */
+  /** The latest builds, newest first. */
   readonly builds: readonly BuildStatus[];
-  /** By provider: what nodes use, and what is newer. */
+  /** By provider: the upload in use and newer ones. */
   readonly uploads: readonly UploadStatus[];
 }
 
@@ -137,11 +140,11 @@ export interface UploadStatus {
   readonly provider: string;
   readonly state: string;
   readonly since: number;
-  /** Percent. */
+  /** Progress in percent; null if unknown. */
   readonly progress: number | null;
 }
 
-/** A process that is registered. */
+/** A registered launcher or builder. */
 export interface ComponentStatus {
   readonly kind: 'launcher' | 'builder';
   readonly hostname: string;
@@ -150,7 +153,7 @@ export interface ComponentStatus {
   readonly drivers: readonly { readonly name: string; readonly version: string }[];
 }
 
-/** A warning or an error of this launcher's log; the same one again is counted. */
+/** A warning or an error in this launcher's log; repetitions are counted. */
 export interface FailureStatus {
   readonly level: 'warning' | 'error';
   readonly message: string;
@@ -161,7 +164,7 @@ export interface FailureStatus {
   readonly provider: string | null;
   readonly pool: string | null;
   readonly label: string | null;
-  /** The last one's. */
+  /** Node of the last occurrence. */
   readonly node: string | null;
   readonly request: string | null;
 }

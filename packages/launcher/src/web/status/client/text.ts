@@ -1,10 +1,10 @@
-/** Numbers, times and ages for people. */
+/** Formats numbers, times and ages. */
 
 const MINUTE = 60;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
 
-/** The two largest parts of a length of time, e.g. `3 h 5 min`. */
+/** Returns the two largest units of a duration, e.g. `3 h 5 min`. */
 export function ageText(seconds: number): string {
   const whole = Math.max(0, Math.floor(seconds));
   if (whole < MINUTE) return `${whole} s`;
@@ -25,13 +25,13 @@ export function numberText(value: number): string {
   return NUMBER.format(value);
 }
 
-/** An amount of a resource; `ram` is counted in MiB. */
+/** Returns an amount of a resource with its unit; amounts of `ram` are in MiB. */
 export function amountText(resource: string, amount: number): string {
   if (resource !== 'ram') return numberText(amount);
   return amount < 1024 ? `${numberText(amount)} MiB` : `${numberText(amount / 1024)} GiB`;
 }
 
-/** `1 node`, `2 nodes`. */
+/** Returns a number with its noun, e.g. `1 node` or `2 nodes`. */
 export function counted(count: number, noun: string): string {
   return `${numberText(count)} ${noun}${count === 1 ? '' : 's'}`;
 }
@@ -44,7 +44,7 @@ const CLOCK_WITH_SECONDS = new Intl.DateTimeFormat([], {
   hour12: false,
 });
 
-/** Hour and minute of unix seconds, in the viewer's zone. */
+/** Returns the hour and minute of a time in unix seconds, in the viewer's time zone. */
 export function clockText(time: number): string {
   return CLOCK.format(time * 1000);
 }

@@ -1,22 +1,22 @@
-/** What several sections are built of. */
+/** Elements that several sections use. */
 
 import { h, svg, type Child } from './dom.js';
 import type { NodeGroup, Usage } from './status.js';
 import { ageText, amountText } from './text.js';
 
-/** The present, by the launcher's clock, unix seconds. */
+/** The current time by the launcher's clock, in unix seconds. */
 export interface Present {
   now(): number;
 }
 
-/** How long ago; it grows by itself. */
+/** Returns an element that shows the age of a time; `growAges` updates it. */
 export function age(since: number, present: Present): HTMLElement {
   const when = new Date(since * 1000);
   const exact = Number.isNaN(when.getTime()) ? undefined : when.toISOString();
   return h('time', { 'data-since': since, datetime: exact, title: exact }, ageText(present.now() - since));
 }
 
-/** Lets all ages in the page grow. */
+/** Updates all ages in the page. */
 export function growAges(present: Present): void {
   for (const element of document.querySelectorAll('time[data-since]')) {
     const text = ageText(present.now() - Number(element.getAttribute('data-since')));
@@ -24,18 +24,18 @@ export function growAges(present: Present): void {
   }
 }
 
-/** A word that says a state; `kind` chooses its colour. */
+/** Returns a badge that names a state; `kind` selects its colour. */
 export function badge(text: string, kind: 'good' | 'busy' | 'bad' | 'idle'): HTMLElement {
   return h('span', { class: `badge ${kind}` }, text);
 }
 
-/** A bar of what is used of a limit, with the numbers. */
+/** Returns a bar of the used share of a limit, with the numbers. */
 export function meter({ resource, used, limit }: Usage, key = resource): HTMLElement {
   const numbers = `${amountText(resource, used)}${limit === null ? '' : ` of ${amountText(resource, limit)}`}`;
   const words = h('span', { class: 'meter-text' }, h('span', {}, resource), h('b', {}, numbers));
   if (limit === null) return h('div', { class: 'meter', 'data-key': key }, words);
   const share = limit > 0 ? Math.min(used / limit, 1) : 1;
-  // As a graphic: the page allows itself no styles in attributes.
+  // The bar is an SVG graphic, since the page's security policy forbids style attributes.
   const bar = svg(
     'svg',
     { class: `bar${share >= 1 ? ' full' : share >= 0.85 ? ' high' : ''}`, 'aria-hidden': 'true' },
@@ -52,18 +52,18 @@ export function meter({ resource, used, limit }: Usage, key = resource): HTMLEle
   return h('div', { class: 'meter', 'data-key': key, ...attributes }, words, bar);
 }
 
-/** A list of terms for a reader: `a, b and 3 more`. */
+/** Returns the first names as a list for readers, e.g. `a, b and 3 more`. */
 export function listed(names: readonly string[], most = 4): string {
   if (names.length <= most) return names.join(', ');
   return `${names.slice(0, most).join(', ')} and ${names.length - most} more`;
 }
 
-/** What a section says when it has nothing to show. */
+/** Returns the text of an empty section. */
 export function nothing(text: string): HTMLElement {
   return h('p', { class: 'nothing' }, text);
 }
 
-/** A table whose cells carry their column's name, so that a phone can show rows as cards. */
+/** Returns a table whose cells also have their column's name, so that small screens can show rows as cards. */
 export function table(
   caption: string,
   columns: readonly string[],
@@ -82,7 +82,7 @@ export function table(
   );
 }
 
-/** The class that gives a group of nodes its colour. */
+/** Returns the CSS class that sets the colour of a group of nodes. */
 export function groupClass(group: NodeGroup): string {
   return `group-${group.replace(' ', '-')}`;
 }
