@@ -1,4 +1,7 @@
-/** A request is declined only when every pool that could serve it has decided, also one that is still starting. */
+/**
+ * Tests that a request is declined only after every pool that could serve it has decided, including pools that are
+ * starting.
+ */
 
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { DecisionLog } from '@nodepool/launcher';
@@ -12,7 +15,7 @@ const never = new AbortController().signal;
 
 let world: World;
 let decisions: DecisionLog;
-/** The faults of the providers. */
+/** Returns the methods of a provider that are replaced by faulty ones. */
 let spoilt: (provider: Provider) => Partial<Provider>;
 
 beforeEach(() => {
@@ -33,7 +36,7 @@ async function submit(...labels: string[]): Promise<string> {
   return world.during(world.requestor.submit(labels));
 }
 
-/** Requests can be submitted before any launcher has run. */
+/** Creates the root znodes, so that requests can be submitted before a launcher has run. */
 async function withoutLaunchers(): Promise<void> {
   const zk = world.server.connect();
   const prepare = async (): Promise<void> => {

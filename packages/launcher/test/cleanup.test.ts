@@ -1,4 +1,4 @@
-/** What a launcher clears up after others: told by ZooKeeper and the cloud alone. */
+/** Tests of the launcher's clean-up, as seen in ZooKeeper and the cloud. */
 
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import {
@@ -20,9 +20,9 @@ const REQUESTS = '/nodepool/requests';
 const MINUTE_MS = 60_000;
 
 let world: World;
-/** Somebody else with access to ZooKeeper. */
+/** A client of another program with access to ZooKeeper. */
 let other: ZooKeeper;
-/** The warnings of launchers, and their other log lines. */
+/** Warnings, and other log lines, of the launchers. */
 let warnings: { message: string; fields: LogFields }[];
 let notes: { message: string; fields: LogFields }[];
 
@@ -60,7 +60,7 @@ async function served(id: string): Promise<string[]> {
   return world.records(REQUESTS).get(id)?.nodes as string[];
 }
 
-/** A ready node that is allocated to nobody. */
+/** Creates a ready node that is not allocated to a request. */
 async function freeNode(label = 'small'): Promise<string> {
   const id = await submit([label]);
   const [node = ''] = await served(id);
@@ -69,7 +69,7 @@ async function freeNode(label = 'small'): Promise<string> {
   return node;
 }
 
-/** A node that its requestor wants to be held. */
+/** Creates a node that its requestor holds. */
 async function heldNode(change: JsonObject = {}): Promise<string> {
   const id = await submit(['small']);
   await served(id);
@@ -479,7 +479,7 @@ it('a node whose request cannot be read stays allocated to it', async () => {
 describe('a pending request that nobody holds', () => {
   it('is put back when nobody takes it over', async () => {
     await world.launcher([demo()]);
-    // Another program serves the provider, and takes requested requests only.
+    // Another program serves the provider and accepts only `requested` requests.
     await registerPool('elsewhere', ['small']);
     const id = await submit(['small'], { provider: 'elsewhere' });
     await world.during(world.requestor.change(`${REQUESTS}/${id}`, { state: 'pending' }));

@@ -1,4 +1,4 @@
-/** Deletions go on, whatever others do to the records meanwhile. */
+/** Tests that deletions continue while other programs change the records. */
 
 import { expect, it, jest } from '@jest/globals';
 import { silentLogger, type LogFields, type Logger } from '@nodepool/core';
@@ -36,7 +36,7 @@ it('deletes a node whose requestor wrote into it while it was being deleted', as
   await world.until('the node is gone', () => world.nodes().size === 0);
   expect(world.cloud.existingInstances()).toEqual([]);
   const reason = `/nodepool/nodes/${node!} is no longer ours: it was changed, removed or its lock was lost`;
-  // Without the error itself, whose stack would be in the log.
+  // The log fields must not contain the error itself, which would add its stack.
   expect(warnings).toEqual([
     ['Gave up the deletion: the node is not ours any more', { code: 'lost-ownership', reason }],
   ]);

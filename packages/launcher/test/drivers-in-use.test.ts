@@ -1,4 +1,4 @@
-/** A launcher publishes which drivers it uses. */
+/** Tests that a launcher publishes the drivers that it uses. */
 
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { MetricsRegistry, openPrometheus } from '@nodepool/daemon';

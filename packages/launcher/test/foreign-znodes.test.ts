@@ -1,4 +1,4 @@
-/** Znodes that another program left below the records of nodes: launchers name them, and cope with them. */
+/** Tests of znodes that another program left below node records: launchers report them and continue to work. */
 
 import { afterEach, beforeEach, expect, it, jest } from '@jest/globals';
 import { silentLogger, type Logger } from '@nodepool/core';
@@ -9,7 +9,7 @@ const demo = provider('demo', [pool('main', ['small'])]);
 
 let world: World;
 let zk: ZooKeeper;
-/** The warnings of launchers: message, and fields as JSON. */
+/** The warnings of launchers: message, then the fields as JSON. */
 let warnings: string[];
 
 beforeEach(async () => {

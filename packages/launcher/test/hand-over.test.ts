@@ -1,4 +1,4 @@
-/** Ready nodes that are handed over to a tenant with a limit by several launchers at the same time. */
+/** Tests of ready nodes that several launchers allocate at the same time to requests of a tenant with a limit. */
 
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import type { JsonObject } from '@nodepool/core';
@@ -9,18 +9,18 @@ const LABELS = ['small', 'large'] as const;
 
 type Label = (typeof LABELS)[number];
 
-/** A request for a node that is ready, or for a new one. */
+/** A request for a ready node (`reuse`) or for a new one. */
 interface Asked {
   readonly label: Label;
   readonly reuse: boolean;
 }
 
 let world: World;
-/** Red nodes beyond the limit that requests were fulfilled with, or that were launched. */
+/** Largest number of nodes of tenant `red` above its limit that were launched or allocated to fulfilled requests. */
 let over: number;
 let launchers: RunningLauncher[];
 beforeEach(async () => {
-  // All launchers hear of everything after the same time: who collided once collides again if it tries at the same time.
+  // The latency is the same for all launchers: launchers that collide and retry at the same time collide again.
   world = new World(1, () => 5);
   over = 0;
   launchers = [];
@@ -56,7 +56,7 @@ function stateOf(id: string): unknown {
 const handOver = (label: Label): Asked => ({ label, reuse: true });
 const launch = (label: Label): Asked => ({ label, reuse: false });
 
-/** Submits requests one after the other, sooner after each other than a launcher hears of what another one writes. */
+/** Submits the requests one after another, at intervals shorter than the latency between launchers. */
 async function submit(requests: readonly Asked[], apartMs = 0): Promise<string[]> {
   const submitted: Promise<string>[] = [];
   for (const { label, reuse } of requests) {
@@ -66,7 +66,7 @@ async function submit(requests: readonly Asked[], apartMs = 0): Promise<string[]
   return world.during(Promise.all(submitted));
 }
 
-/** The requestor takes and gives back what each request got, until all were served. */
+/** Takes and returns the nodes of each request until all requests have been fulfilled. */
 async function serveOneByOne(ids: readonly string[]): Promise<void> {
   const waiting = new Set(ids);
   while (waiting.size > 0) {

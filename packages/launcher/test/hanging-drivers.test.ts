@@ -1,4 +1,4 @@
-/** A driver that never answers, or throws where it should reject, holds up only what it was asked for. */
+/** Tests that a driver that never answers, or throws where it should reject, delays only the work that called it. */
 
 import { afterEach, beforeEach, expect, it } from '@jest/globals';
 import type { NodepoolConfig } from '@nodepool/config';
@@ -9,7 +9,7 @@ import { World, pool, provider } from './support/world.js';
 const hangs = <T>(): Promise<T> => new Promise(() => undefined);
 
 let world: World;
-/** What the driver of every provider does instead of what it should, from now on. */
+/** Methods that replace those of every provider from now on. */
 let spoilt: Partial<Provider>;
 
 beforeEach(() => {

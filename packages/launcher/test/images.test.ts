@@ -1,4 +1,4 @@
-/** Labels with a disk image: they wait for its upload, use the newest, and follow a new one at once. */
+/** Tests of labels with a disk image: they wait for its upload, use the newest one, and switch to a new one at once. */
 
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { DecisionLog } from '@nodepool/launcher';
@@ -45,7 +45,7 @@ const DEBIAN: DiskImageConfig = {
   metadata: {},
 };
 
-/** As a builder writes it. */
+/** Writes a record as a builder does; deletes it if there are no data. */
 async function write(path: string, data: JsonObject | undefined): Promise<void> {
   const zk = world.server.connect();
   const parts = path.split('/').slice(1);

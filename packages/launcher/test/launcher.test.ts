@@ -1,4 +1,4 @@
-/** What requestors and operators see of a launcher, told by ZooKeeper and the cloud alone. */
+/** Tests of a launcher as requestors and operators see it, in ZooKeeper and the cloud. */
 
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { KeyScanError, type JsonObject } from '@nodepool/core';

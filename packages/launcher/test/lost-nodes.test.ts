@@ -1,4 +1,4 @@
-/** Lost requests that have some of their nodes: they go on if there is room, and never wait for one another for ever. */
+/** Tests of lost requests that have some of their nodes: they resume once there is capacity, and never deadlock. */
 
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import type { JsonObject } from '@nodepool/core';
@@ -11,7 +11,7 @@ let world: World;
 let zk: ZooKeeper;
 beforeEach(async () => {
   world = new World();
-  // Makes the roots.
+  // The first launcher creates the root znodes.
   await (await world.launcher([])).stop();
   zk = world.server.connect();
 });
@@ -31,7 +31,7 @@ async function giveBack(id: string): Promise<void> {
   await world.during(world.requestor.giveBack(await world.during(world.requestor.take(id))));
 }
 
-/** A request that nobody works on any more, with as many ready nodes of a pool. */
+/** Creates a pending request without a lock, with `having` ready nodes of a pool. */
 async function lost(wanted: number, having: number, poolName = 'main', options = {}): Promise<string> {
   const labels = Array.from({ length: wanted }, () => 'small');
   const id = await world.during(world.requestor.submit(labels, options));

@@ -1,4 +1,4 @@
-/** Requests that were lost with their launcher go on, whatever else waits. */
+/** Tests that requests that lost their launcher resume, whatever other requests wait. */
 
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import type { JsonObject } from '@nodepool/core';
@@ -52,7 +52,7 @@ describe('a request that its launcher lost', () => {
   });
 
   it('changes no other ready node when its own are given back', async () => {
-    // It creates the root znodes.
+    // The first launcher creates the root znodes.
     await (await world.launcher([])).stop();
     const zk = world.server.connect();
     const create = async (more: JsonObject): Promise<unknown> => {

@@ -1,4 +1,7 @@
-/** The start of a launcher with many labels: clouds are asked about all of them, but not in one turn of the event loop. */
+/**
+ * Tests the start of a launcher with many labels: it asks clouds about all of them, but not in one turn of the event
+ * loop.
+ */
 
 import { afterEach, beforeEach, expect, it } from '@jest/globals';
 import { QuotaInformation } from '@nodepool/core';
@@ -32,6 +35,6 @@ it('a launcher asks about a bounded number of labels in one turn, of all provide
   const { launcher } = await world.launcher(providers, 'launcher1', drivers);
   await world.until('all providers serve', () => launcher.ready);
   expect(asked.size).toBe(3 * 4 * 30);
-  // Two timers of the virtual clock can run in one turn.
+  // The virtual clock can run two timers in one turn.
   expect(mostInTurn).toBeLessThanOrEqual(2 * 50);
 });

@@ -1,4 +1,4 @@
-/** The cost of a change of a record does not grow with the number of pools that it does not concern. */
+/** Tests that the cost of a record change does not grow with the number of unaffected pools. */
 
 import { afterEach, beforeEach, expect, it, jest } from '@jest/globals';
 import { World, pool, provider } from './support/world.js';

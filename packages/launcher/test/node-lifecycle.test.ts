@@ -1,4 +1,4 @@
-/** The table of a node's life names every step that nodes take. */
+/** Tests that the table of a node's life cycle has every step that nodes take. */
 
 import { expect, it } from '@jest/globals';
 import { NODE_STATES } from '@nodepool/core';
@@ -18,7 +18,7 @@ it('names every step of nodes that are launched, used, deleted, or whose launche
     if (before === undefined || before.node.state === after?.node.state) return;
     steps.add(`${before.node.state} -> ${after?.node.state ?? 'removed'}`);
   });
-  // Steps of the same moment would be seen as one.
+  // Steps at the same time would be observed as one.
   world.cloud.configure({ deleteTimeMs: [5000, 5000] });
   await world.launcher([provider('demo', [pool('main', ['small'])])]);
   const isDone = (id: string): boolean => {

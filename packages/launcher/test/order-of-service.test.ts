@@ -1,6 +1,6 @@
 /**
- * The order of service, for any requests over pools that share some limits: as `docs/limits-and-waiting.md` states it, and as
- * the records in ZooKeeper show it. The model below knows limits and records, and nothing of how the launcher decides.
+ * Tests the order of service of random requests over pools that share limits, as `docs/limits-and-waiting.md` specifies
+ * it. The model below uses only limits and the records in ZooKeeper, not the launcher's code.
  */
 
 import { expect, it } from '@jest/globals';
@@ -15,7 +15,7 @@ const LABELS = ['small', 'large', 'other'] as const;
 const TENANTS = ['red', 'blue', 'green'] as const;
 const REQUESTS = '/nodepool/requests';
 
-/** What the site is made of, and what is asked of it. */
+/** A site and the requests that are submitted to it. */
 interface Scenario {
   readonly pools: readonly {
     readonly provider: 'one' | 'two';
@@ -32,12 +32,12 @@ interface Asked {
   readonly priority: number;
   readonly relativePriority: number;
   readonly tenant: (typeof TENANTS)[number];
-  /** Seconds from the start to the request, and from its fulfilment to the return of its nodes. */
+  /** Seconds from the start until the request is submitted, and from its fulfilment until its nodes are returned. */
   readonly at: number;
   readonly hold: number;
 }
 
-/** A number of nodes, and which nodes and pools it concerns. */
+/** A limit on the number of nodes for which `holds` returns true. */
 interface Limit {
   readonly name: string;
   readonly most: number;
@@ -75,7 +75,7 @@ const scenario: fc.Arbitrary<Scenario> = fc.record({
   requests: fc.array(asked, { minLength: 4, maxLength: 12 }),
 });
 
-/** Runs the scenario. Returns what breaks the order, and when each request was accepted, by its index. */
+/** Runs the scenario. Returns violations of the order, and the times at which requests were accepted, by index. */
 async function run({ pools, quota, redLimit, requests }: Scenario): Promise<{
   readonly flaws: readonly string[];
   readonly acceptedAt: readonly (number | undefined)[];
@@ -96,7 +96,7 @@ async function run({ pools, quota, redLimit, requests }: Scenario): Promise<{
   });
   const limited = spoiltDriver(world.cloud, (target) => ({
     getQuotaLimits: () => Promise.resolve(QuotaInformation.limit({ instances: quota })),
-    // Each provider has a project of its own.
+    // Each provider has a cloud project of its own.
     listNodes: async (call) =>
       (await target.listNodes(call)).filter(({ tags }) => tags.nodepool_provider_name === target.config.name),
   }));
@@ -140,7 +140,10 @@ async function run({ pools, quota, redLimit, requests }: Scenario): Promise<{
     }));
   }
 
-  /** Requests that came before this one, waited for a limit in which it got a place, and were not to be passed any more. */
+  /**
+   * Returns violations of the order: earlier requests that waited for a limit in which this request got a place,
+   * although they must not be passed any more.
+   */
   function passedBy(place: Place, id: string, request: JsonObject, all: ReadonlyMap<string, JsonObject>): string[] {
     const now = world.clock.now();
     return [...all].flatMap(([other, waiting]) => {
@@ -163,7 +166,7 @@ async function run({ pools, quota, redLimit, requests }: Scenario): Promise<{
     });
     for (const limits of able) {
       const [tenant] = limits;
-      // A request that waits for its tenant leaves the other limits to others.
+      // A request that waits for its tenant limit does not reserve capacity in the other limits.
       const waitsFor = tenant !== undefined && isTooFull(tenant) ? [tenant] : limits.filter(isTooFull);
       const shared = waitsFor.find(({ holds }) => holds(place));
       if (shared !== undefined) return shared.name;
@@ -181,7 +184,7 @@ async function run({ pools, quota, redLimit, requests }: Scenario): Promise<{
     await world.requestor.giveBack(taken);
   }
 
-  /** Resolves with true once the request is fulfilled, with false once it has failed. */
+  /** Resolves with true once the request is fulfilled, or with false once it has failed. */
   function answered(id: string): Promise<boolean> {
     return new Promise((resolve) => {
       const path = `${REQUESTS}/${id}`;

@@ -1,4 +1,4 @@
-/** A cloud that fails for a while, and one that refuses what the configuration asks for: what becomes of requests. */
+/** Tests of requests while a cloud fails temporarily, or refuses what the configuration asks for. */
 
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import {
@@ -23,7 +23,7 @@ const REQUESTS = '/nodepool/requests';
 
 let world: World;
 let decisions: DecisionLog;
-/** Errors with which launches fail before the cloud is asked, by provider and label. */
+/** Returns the error with which a launch fails before the cloud is called, by provider and label. */
 let launchFailure: (provider: string, label: string) => Error | undefined;
 let launches: number;
 let spoilt: (provider: Provider) => Partial<Provider>;

@@ -1,6 +1,6 @@
 /**
- * The ledger's promise, for all interleavings: what is confirmed never exceeds a limit, and somebody always gets on.
- * Launchers are played by hand here, on stores of their own, so that any of them may be as slow as it likes at any step.
+ * Tests the ledger's guarantee for random interleavings: confirmed nodes never exceed a limit, and some request always
+ * makes progress. The tests simulate launchers, each with a store of its own, so that each can be delayed at any step.
  */
 
 import { describe, expect, it } from '@jest/globals';
@@ -13,7 +13,7 @@ import { plannedNode } from '../src/launch/node-record.js';
 import { QuotaLedger, type Place } from '../src/quota/quota-ledger.js';
 
 const REQUESTS = 10;
-/** Of virtual time. */
+/** Time limit of a test, in milliseconds of virtual time. */
 const PATIENCE_MS = 600_000;
 const SEEDS = Array.from({ length: 30 }, (_, index) => index + 1);
 const LIMITS = { 'pool a': 5, 'pool b': 6, provider: 9, 'tenant red': 4 } as const;
@@ -32,7 +32,7 @@ interface Tried {
   refused: number;
 }
 
-/** Everybody who decides: a store that hears of things late, and its ledger. */
+/** A simulated launcher: a store that receives changes late, and its ledger. */
 class Decider {
   readonly ledger: QuotaLedger;
 
@@ -49,7 +49,7 @@ class Decider {
     store.start();
   }
 
-  /** One try to get room for a request, without looking first. */
+  /** Tries once to confirm nodes for a request, without checking the quota first. */
   async decide(
     request: string,
     place: Place,
@@ -108,7 +108,7 @@ function poolConfig(name: string): Parameters<typeof plannedNode>[0]['pool'] {
   };
 }
 
-/** Confirmed nodes of each scope: those of which something may have been begun. */
+/** Returns the scopes whose confirmed nodes, which may have been launched, exceed the limit. */
 function overLimit(server: SimulatedZooKeeperServer): string[] {
   const counts: Record<string, number> = {};
   const add = (scope: string): void => void (counts[scope] = (counts[scope] ?? 0) + 1);

@@ -1,4 +1,7 @@
-/** Limits of pools, providers and tenants: what waits, what is declined, and that nobody exceeds them. */
+/**
+ * Tests of the limits of pools, providers and tenants: requests that wait, requests that are declined, and that no
+ * limit is exceeded.
+ */
 
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { DecisionLog } from '@nodepool/launcher';
@@ -24,7 +27,7 @@ afterEach(async () => {
 const demo = (poolMore: JsonObject = {}, more: JsonObject = {}): JsonObject =>
   provider('demo', [pool('main', ['small', 'large'], poolMore)], more);
 
-/** Labels of sizes with 1, 4 and 8 cores. */
+/** A provider with labels for nodes of 1, 4 and 8 cores. */
 const sized = (poolMore: JsonObject = {}): JsonObject =>
   demo({
     labels: [
@@ -52,7 +55,7 @@ async function served(labels: readonly string[], options = {}): Promise<string> 
   return id;
 }
 
-/** The requestor is done with the nodes of the request; they go. */
+/** Takes and returns the nodes of the request; the launcher then deletes them. */
 async function giveBack(id: string): Promise<void> {
   await world.during(world.requestor.giveBack(await world.during(world.requestor.take(id))));
 }
@@ -65,7 +68,7 @@ function quota(instances: number, cores = Infinity, ram = Infinity): void {
   world.cloud.configure({ quota: { instances, cores, ram } });
 }
 
-/** Lets the cloud's answers be read anew. */
+/** Waits until the launcher has read the cloud's quota again. */
 async function refreshed(): Promise<void> {
   await world.clock.advance(REFRESH_MS + 1000);
 }
@@ -119,7 +122,7 @@ describe('a pool', () => {
     let most = 0;
     world.server.onCommit(() => (most = Math.max(most, world.nodes().size)));
     await world.during(launcher.apply(world.config([demo({ 'max-servers': 1 })])));
-    // The provider has started, and its pool waits for the limits of the cloud.
+    // By then the provider has started, and its pool waits for the limits of the cloud.
     await world.clock.advance(7000);
     await world.during(launcher.apply(world.config([demo({ 'max-servers': 1 })], tenants({ red: { instances: 1 } }))));
     await inState(ids[0]!, 'fulfilled');
@@ -309,7 +312,7 @@ describe('a tenant', () => {
     const first = await served(['small'], { tenant: 'red' });
     const next = await submit(['small'], { tenant: 'red' });
     const last = await submit(['large'], { tenant: 'red' });
-    // Later than a starting pool looks at everything again.
+    // By then a starting pool has checked all requests again.
     await world.clock.advance(120_000);
     await giveBack(first);
     await inState(next, 'fulfilled');

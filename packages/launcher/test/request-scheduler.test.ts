@@ -1,4 +1,7 @@
-/** How requests are offered to the pools of a launcher: in order, once for all that are alike, and not all in one turn. */
+/**
+ * Tests how requests are offered to the pools of a launcher: in order, once per class of equal requests, and over
+ * several turns.
+ */
 
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { openStore, type RequestEntry, type Store } from '@nodepool/store';
@@ -22,7 +25,7 @@ afterEach(async () => {
   expect(await world.end()).toEqual([]);
 });
 
-/** A pool that has all labels, and takes nothing. */
+/** Returns a pool that has all labels and accepts no request. */
 function watcher(offered: (entry: RequestEntry) => void): ScheduledPool {
   return {
     hasLabels: () => true,
@@ -79,7 +82,7 @@ describe('the scheduler', () => {
     const perTurn = new Map<number, number>();
     const pools = Array.from({ length: 20 }, () =>
       watcher(() => {
-        // Each decision takes a tenth of a millisecond.
+        // Each decision takes 0.1 ms.
         spentMs += 0.1;
         perTurn.set(timers, (perTurn.get(timers) ?? 0) + 1);
       }),
@@ -87,7 +90,7 @@ describe('the scheduler', () => {
     for (const pool of pools) scheduler.add(pool);
     await world.clock.advance(1000);
     expect([...perTurn.values()].reduce((sum, count) => sum + count, 0)).toBe(60 * 20);
-    // Ten milliseconds, and the pools of one class.
+    // The budget of 10 ms allows 100 decisions; the pools of one more class may exceed it.
     expect(Math.max(...perTurn.values())).toBeLessThanOrEqual(100 + 20);
     scheduler.stop();
   });

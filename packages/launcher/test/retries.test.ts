@@ -1,4 +1,4 @@
-/** Retries of launches at a limit: the instance of a failed attempt counts until it is deleted. */
+/** Tests of launch retries at a limit: the instance of a failed attempt counts until it is deleted. */
 
 import { afterEach, beforeEach, expect, it } from '@jest/globals';
 import { KeyScanError, type JsonObject } from '@nodepool/core';
@@ -9,9 +9,9 @@ const DELETION_MS = 20_000;
 const { faults: NO_FAULTS } = readCloudSettings({});
 
 let world: World;
-/** Logins that fail from now on. */
+/** Number of the next login scans that fail. */
 let failures: number;
-/** The greatest number of instances that there were at the same time. */
+/** Largest number of instances that existed at the same time. */
 let greatest: number;
 
 beforeEach(() => {

@@ -1,4 +1,4 @@
-/** How nodes are kept ready: told by ZooKeeper and the cloud alone. */
+/** Tests of keeping nodes ready, as seen in ZooKeeper and the cloud. */
 
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { MIN_READY_REQUESTOR, type JsonObject } from '@nodepool/core';
@@ -21,7 +21,7 @@ afterEach(async () => {
 const demo = (poolMore: JsonObject = {}, labels = ['small', 'large']): JsonObject =>
   provider('demo', [pool('main', labels, poolMore)]);
 
-/** Top-level labels with these numbers to keep ready. */
+/** Returns the configuration of labels with these values of `min-ready`. */
 function keep(minReady: Readonly<Record<string, number>>): Partial<NodepoolConfig> {
   const labels = Object.entries(minReady).map(([name, count]) => ({
     name,
@@ -45,7 +45,7 @@ async function untilFree(label: string, count: number): Promise<void> {
   await world.until(`${count} nodes of label ${label} are free`, () => free(label).length === count);
 }
 
-/** The largest number of nodes that exist at a time from now on. */
+/** Returns a function that returns the largest number of nodes that existed at a time since the call. */
 function mostNodes(): () => number {
   let most = 0;
   world.server.onCommit(() => {
@@ -174,7 +174,7 @@ describe('min-ready', () => {
     await world.during(launcher.apply(world.config([demo()], keep({ small: 1 }))));
     await served(theirs);
     await world.clock.advance(60_000);
-    // It is theirs to remove; then its node is free.
+    // Only the other program deletes its request; the node is free after that.
     expect(world.records(REQUESTS).has(theirs)).toBe(true);
     await world.during(world.requestor.withdraw(theirs));
     await untilFree('small', 1);
@@ -203,7 +203,7 @@ describe('min-ready', () => {
   });
 
   it('takes back what it has asked for and nobody has begun, when less is wanted', async () => {
-    // Requests that nobody serves: the pool works on one at a time.
+    // Most requests remain unserved, since the pool works on one at a time.
     world.cloud.configure({ bootTimeMs: [1e6, 1e6] });
     const one = provider('demo', [pool('main', ['small'])], { 'max-concurrency': 1 });
     const { launcher } = await world.launcher([one], 'launcher1', keep({ small: 5 }));

@@ -1,4 +1,7 @@
-/** Requests for which there is no room now: who goes first, what is kept for them, and which ready nodes make room. */
+/**
+ * Tests of requests that wait for capacity: their order, the capacity reserved for them, and the eviction of ready
+ * nodes.
+ */
 
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { MIN_READY_REQUESTOR, type JsonObject } from '@nodepool/core';
@@ -42,7 +45,7 @@ async function giveBack(id: string): Promise<void> {
   await world.during(world.requestor.giveBack(await world.during(world.requestor.take(id))));
 }
 
-/** A node of the label that is ready and that nobody has. */
+/** Creates a ready node of the label that is not allocated. */
 async function idle(label: string, options = {}): Promise<string> {
   const id = await submit([label], options);
   const [node] = await fulfilled(id);
@@ -58,7 +61,9 @@ function keep(minReady: Readonly<Record<string, number>>): Partial<NodepoolConfi
 
 const bigRequest = (count: number): string[] => Array.from({ length: count }, () => 'large');
 
-/** Single-node requests that never end: as one is served, another is made, and its node is given back after a while. */
+/**
+ * An endless flow of single-node requests: each fulfilled request is replaced, and its node is returned after `holdMs`.
+ */
 class Flood {
   private readonly waiting = new Set<string>();
   private readonly inUse: { readonly id: string; readonly until: number }[] = [];
@@ -74,7 +79,7 @@ class Flood {
     for (let i = 0; i < count; i += 1) this.waiting.add(await submit(this.labels, this.options));
   }
 
-  /** Goes on until the condition holds. */
+  /** Continues the flow until the condition holds. */
   async until(what: string, condition: () => boolean): Promise<void> {
     const deadline = world.clock.monotonic() + 1_800_000;
     while (!condition()) {
@@ -109,7 +114,8 @@ describe('a large request under a flood of small ones', () => {
       expect(stateOf(large)).toBe('requested');
       expect(flood.served - before).toBeGreaterThan(10);
       await flood.until('it is served', () => stateOf(large) === 'fulfilled');
-      // Its patience, what was in use then, and its own launch.
+      // The bound is the backfill window, the hold time of nodes in use at its end, and the launch of the request's own
+      // nodes.
       expect(world.clock.monotonic() - since).toBeLessThan(BACKFILL_WINDOW_MS + 20_000 + 30_000);
       const atEnd = flood.served;
       await giveBack(large);
@@ -345,7 +351,7 @@ describe('min-ready', () => {
     const third = await submit(['large', 'large']);
     await giveBack(first);
     await world.clock.advance(30_000);
-    // Half of what the third needs is free, and nobody takes it.
+    // Half of the capacity that the third request needs is free, and no other request takes it.
     expect(world.nodes().size).toBe(1);
     expect([...world.records(REQUESTS).values()].filter(({ requestor }) => requestor === MIN_READY_REQUESTOR)).toEqual(
       [],

@@ -1,4 +1,4 @@
-/** Requests that their requestor withdraws at the moment at which a launcher answers them leave no lock behind. */
+/** Tests that requests that are withdrawn while a launcher answers them leave no lock behind. */
 
 import { afterEach, beforeEach, expect, it } from '@jest/globals';
 import type { JsonObject } from '@nodepool/core';
@@ -12,7 +12,7 @@ let world: World;
 let zk: ZooKeeper;
 beforeEach(async () => {
   world = new World(1, () => LATENCY_MS);
-  // It creates the root znodes.
+  // The first launcher creates the root znodes.
   await (await world.launcher([])).stop();
   zk = world.server.connect();
 });
@@ -21,7 +21,7 @@ afterEach(async () => {
   expect(await world.end()).toEqual([]);
 });
 
-/** Withdraws each request as soon as a launcher has locked it: its next write finds the request gone. */
+/** Withdraws each request as soon as a launcher has locked it, so that the launcher's next write fails. */
 function withdrawWhenLocked(): string[] {
   const withdrawn: string[] = [];
   world.server.onCommit((changes) => {
@@ -41,7 +41,7 @@ it('a request that another launcher decided about while this one declined it is 
   world.server.onCommit((changes) => {
     for (const { path, type } of changes) {
       const [, id] = /^\/nodepool\/requests-lock\/([^/]+)\/.*__lock__/.exec(path) ?? [];
-      // The other launcher held the lock in a session that it takes for alive.
+      // The other launcher still writes under a lock whose session has expired.
       if (id !== undefined && type === 'created') void zk.set(`${REQUESTS}/${id}`, decided);
     }
   });

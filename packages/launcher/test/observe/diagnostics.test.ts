@@ -1,4 +1,4 @@
-/** What SIGUSR2 does. */
+/** Tests of the stack dump on SIGUSR2. */
 
 import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';

@@ -1,4 +1,4 @@
-/** Why is my request not served? What the launcher answers. */
+/** Tests of the launcher's explanations of requests, nodes and labels. */
 
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { DecisionLog } from '@nodepool/launcher';

@@ -1,4 +1,4 @@
-/** What monitoring sees of launchers. */
+/** Tests of the launcher's metrics, as monitoring receives them. */
 
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { ERROR_POLICIES, KeyScanError, silentLogger, type DriverErrorCode, type StatsdSender } from '@nodepool/core';
@@ -8,7 +8,7 @@ import { World, pool, provider, type RunningLauncher } from '../support/world.js
 
 const INTERVAL_MS = 10_000;
 
-/** The results of failures in the `statsd_key` attributes and assignments of Nodepool 11. */
+/** Failure results of Nodepool 11, from its `statsd_key` attributes and assignments. */
 const EXISTING_RESULTS = [
   'error.nodepool',
   'error.status',
@@ -25,7 +25,7 @@ const EXISTING_RESULTS = [
   'error.unknown',
 ];
 
-/** A statsd that remembers the last value of each gauge, and every counter and timer. */
+/** A statsd server that keeps the last value of each gauge, and every counter and timer. */
 class Statsd implements StatsdSender {
   readonly gauges = new Map<string, number>();
   readonly counters = new Map<string, number>();
@@ -92,7 +92,7 @@ async function failed(label: string): Promise<void> {
   await world.until('the request fails', () => world.records('/nodepool/requests').get(id)?.state === 'failed');
 }
 
-/** Failures that were counted, by the part of the key after `nodepool.launch.`. */
+/** Returns the numbers of counted failures, by the part of the key after `nodepool.launch.`. */
 function launchErrors(): Record<string, number> {
   const prefix = 'nodepool.launch.';
   const errors = [...statsd.counters].filter(([key]) => key.startsWith(`${prefix}error.`));

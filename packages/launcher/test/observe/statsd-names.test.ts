@@ -1,4 +1,4 @@
-/** The names of our statsd metrics are those that a launcher of the existing Nodepool was recorded to send. */
+/** Tests that our statsd metrics have the names that were recorded from a launcher of the existing Nodepool. */
 
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -12,12 +12,12 @@ import { reportProcess } from '../../src/diagnostics/process-metrics.js';
 import { World, pool, provider } from '../support/world.js';
 
 const INTERVAL_MS = 10_000;
-/** The recorded label; the test's own has a dot, as labels of operators have. */
+/** The label in the recording; the label of this test contains a dot, as operators' labels do. */
 const RECORDED_LABEL = 'small';
 const LABEL = 'ubuntu-22.04';
 const RECORDING = join(__dirname, 'recorded', 'statsd-metrics.txt');
 
-/** Names with their types, as statsd has them on the wire: `nodepool.launch.ready|ms`. */
+/** Collects metric names with their types in the statsd format, e.g. `nodepool.launch.ready|ms`. */
 class Names implements StatsdSender {
   readonly sent = new Set<string>();
   increment(key: string): void {
@@ -58,7 +58,10 @@ afterEach(async () => {
   expect(await world.end()).toEqual([]);
 });
 
-/** A launcher of the same names as that of the recording, which serves requests until it has used both zones. */
+/**
+ * Runs a launcher with the names of the recorded one, and serves requests until both zones were used. Resolves with a
+ * function that stops the reports.
+ */
 async function live(): Promise<() => Promise<void>> {
   const main = pool('main', [LABEL], { 'max-servers': 5000, 'availability-zones': ['az1', 'az2'] });
   const { store } = await world.launcher([provider('fake-provider', [main])], 'vm');

@@ -1,4 +1,4 @@
-/** Waiting for nodes and gathering their host keys, from real and from hostile servers. */
+/** Tests of waiting for nodes and gathering their host keys, with real and with hostile servers. */
 
 import { networkInterfaces } from 'node:os';
 import type { Socket } from 'node:net';
@@ -88,7 +88,7 @@ describe('the wait for a port', () => {
     const clock: Clock = {
       ...systemClock,
       schedule: (delayMs, callback, options) => {
-        // The third timer that a scan sets is its wait after the first refusal.
+        // The third timer of a scan is its wait after the first refused connection.
         waits += 1;
         if (waits === 3) void server.listen('127.0.0.1', port);
         return systemClock.schedule(delayMs, callback, options);
@@ -161,7 +161,7 @@ describe('a node scanner', () => {
     let most = 0;
     const { server, port } = await serve((socket) => {
       most = Math.max(most, unanswered.push(socket));
-      // Answers when all places must be taken.
+      // The server answers only when all permits of the scanner must be in use.
       if (unanswered.length < 3 && server.accepted < 20) return;
       for (const waiting of unanswered.splice(0)) waiting.write(hello('x509v3-sign-rsa'));
     });
@@ -202,7 +202,7 @@ describe('a node scanner', () => {
   });
 });
 
-/** What an ssh server says first, with these host key algorithms. */
+/** Returns the first packets of an SSH server with these host key algorithms. */
 function hello(algorithms: string): Buffer {
   const list = (text: string): Buffer => {
     const length = Buffer.alloc(4);

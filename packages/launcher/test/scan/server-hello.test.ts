@@ -1,4 +1,4 @@
-/** Reading what an ssh server says first. */
+/** Tests of reading the first packets of an SSH server. */
 
 import { describe, expect, it } from '@jest/globals';
 import { seededRandom } from '@nodepool/core/testing';

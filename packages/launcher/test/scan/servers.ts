@@ -1,4 +1,4 @@
-/** Servers to scan: a real sshd, and servers of the test's own. */
+/** Servers to scan: a real sshd, and TCP servers with scripted behaviour. */
 
 import { spawn, spawnSync, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
@@ -19,11 +19,11 @@ const KEYS = [
   ['rsa', 2048],
 ] as const;
 
-/** OpenSSH's server with a host key of every kind, on a free port of the address. */
+/** An OpenSSH server with a host key of every kind, on a free port of the address. */
 export class RealSshd {
   private constructor(
     readonly port: number,
-    /** `<type> <base64>` each, sorted. */
+    /** Host keys as `<type> <base64>`, sorted. */
     readonly keys: readonly string[],
     private readonly folder: string,
     private readonly process: ChildProcess,
@@ -48,7 +48,7 @@ export class RealSshd {
       ...files.map((file) => `HostKey ${file}`),
     ];
     writeFileSync(config, `${lines.join('\n')}\n`);
-    // As root, sshd wants its empty folder, which else the service manager makes.
+    // If run as root, sshd requires this empty folder, which the service manager normally creates.
     if (process.getuid?.() === 0) mkdirSync('/run/sshd', { recursive: true, mode: 0o755 });
     const child = spawn(SSHD, ['-D', '-e', '-f', config], { stdio: 'ignore' });
     const keys = files.map((file) => readFileSync(`${file}.pub`, 'utf8').split(' ').slice(0, 2).join(' '));
@@ -86,7 +86,7 @@ function generateKey(folder: string, type: string, bits: number): string {
   return file;
 }
 
-/** A port on which nothing listens. */
+/** Returns a port on which no process listens. */
 export async function freePort(address: string): Promise<number> {
   const server = createServer().listen(0, address);
   await once(server, 'listening');
@@ -96,7 +96,7 @@ export async function freePort(address: string): Promise<number> {
   return port;
 }
 
-/** A TCP server that does with each connection what the test says. */
+/** A TCP server that calls a function of the test for each connection. */
 export class TestServer {
   readonly sockets = new Set<Socket>();
   accepted = 0;
@@ -118,11 +118,11 @@ export class TestServer {
     return (this.server.address() as AddressInfo).port;
   }
 
-  /** Resolves once the other side has closed all of its connections. */
+  /** Resolves once the clients have closed all connections. */
   async allClosed(): Promise<void> {
     while (this.sockets.size > 0) {
       const [socket] = this.sockets;
-      // Not once() of node:events, which rejects if the connection is reset.
+      // `once()` of node:events would reject if the connection is reset.
       await new Promise((resolve) => socket?.once('close', resolve));
     }
   }

@@ -1,4 +1,4 @@
-/** Requests nodes with the library, durably as Zuul does. */
+/** Requests nodes with the requestor library; requests are persistent, as those of Zuul are. */
 
 import type { Clock, JsonObject } from '@nodepool/core';
 import { seededRandom } from '@nodepool/core/testing';
@@ -14,7 +14,7 @@ export interface RequestOptions {
   readonly tenant?: string;
 }
 
-/** Nodes in use. */
+/** The nodes of a fulfilled request, in use. */
 export interface TakenNodes {
   readonly ids: readonly string[];
   readonly lease: Lease;
@@ -42,7 +42,7 @@ export class Requestor {
     return id;
   }
 
-  /** Puts a request as another program writes it. */
+  /** Writes a request as another program would. */
   async put(labels: readonly string[], more: JsonObject): Promise<string> {
     const record = { state: 'requested', node_types: labels, requestor: 'zuul', event_id: 'event', ...more };
     const data = Buffer.from(JSON.stringify(record));
@@ -59,7 +59,7 @@ export class Requestor {
     await this.named('zuul').resume(id).cancel();
   }
 
-  /** Locks the nodes of a fulfilled request, removes the request, takes them into use. */
+  /** Locks the nodes of a fulfilled request, deletes the request and marks the nodes as in use. */
   async take(id: string): Promise<TakenNodes> {
     const lease = await this.named('zuul').resume(id).take();
     return { ids: lease.nodes.map((node) => node.id), lease };
@@ -69,7 +69,7 @@ export class Requestor {
     await lease.return();
   }
 
-  /** Removes the locks of the nodes, as the end of a session does. */
+  /** Deletes the locks of the nodes, as the end of the session would. */
   async die({ ids }: TakenNodes): Promise<void> {
     for (const directory of ids.map((id) => `/nodepool/nodes/${id}/lock`)) {
       const { children } = await this.zk.children(directory);
@@ -77,7 +77,7 @@ export class Requestor {
     }
   }
 
-  /** Changes a record as Zuul does: the whole object, without a version. */
+  /** Changes a record as Zuul does: it writes the whole object without checking the version. */
   async change(path: string, change: JsonObject): Promise<void> {
     await this.zk.set(path, Buffer.from(JSON.stringify({ ...(await this.read(path)), ...change })));
   }

@@ -1,12 +1,12 @@
-/** The example driver, gone wrong. */
+/** The example driver with faults. */
 
 import type { Driver, Provider } from '@nodepool/core';
 import type { NodepoolConfig } from '@nodepool/config';
 import { exampleDriver, type ExampleCloud } from '@nodepool/driver-example';
 
 /**
- * For a configuration: the example driver, whose providers do what `spoilt` says, wherever it says something at that moment.
- * `spoilt` gets the provider as it would be.
+ * Returns configuration properties with a faulty example driver. Each access to a property of a provider returns the
+ * one in the result of `spoilt` if there is one, otherwise the original; `spoilt` receives the original provider.
  */
 export function spoiltDriver(
   cloud: ExampleCloud,

@@ -1,4 +1,6 @@
-/** A world to run launchers in: a simulated ZooKeeper, an example cloud and requestors, all on one virtual clock. */
+/**
+ * A test environment for launchers: a simulated ZooKeeper, an example cloud and requestors, all on one virtual clock.
+ */
 
 import { TaskSupervisor, silentLogger, type JsonObject, type Logger, type RandomSource } from '@nodepool/core';
 import { openStore, type Store } from '@nodepool/store';
@@ -11,20 +13,20 @@ import { Launcher } from '../../src/index.js';
 import type { LauncherOptions, LoginScanner } from '../../src/context.js';
 import { Requestor } from './requestor.js';
 
-/** Milliseconds of virtual time after which a test gives up. */
+/** Time limit of a wait, in milliseconds of virtual time. */
 const PATIENCE_MS = 600_000;
 
 export interface RunningLauncher {
   readonly launcher: Launcher;
   readonly store: Store;
   readonly zk: ZooKeeper;
-  /** What failed in the background, unheard of by anybody else. */
+  /** Failures of background work. */
   readonly failures: string[];
-  /** Stops it as an operator would. */
+  /** Stops the launcher as an operator would. */
   stop(): Promise<void>;
 }
 
-/** A pool section with these labels. */
+/** Returns a pool section with these labels. */
 export function pool(name: string, labels: readonly string[], more: JsonObject = {}): JsonObject {
   return {
     name,
@@ -34,7 +36,7 @@ export function pool(name: string, labels: readonly string[], more: JsonObject =
   };
 }
 
-/** A provider section with these pools. */
+/** Returns a provider section with these pools. */
 export function provider(name: string, pools: readonly JsonObject[], more: JsonObject = {}): JsonObject {
   return { name, driver: 'example', 'cloud-images': [{ name: 'debian', username: 'root' }], pools, ...more };
 }
@@ -45,16 +47,16 @@ export class World {
   readonly server: SimulatedZooKeeperServer;
   readonly cloud: ExampleCloud;
   readonly requestor: Requestor;
-  /** Logins that the launchers looked at; set `scanner` to change what they find. */
+  /** Scans the logins of nodes for all launchers; replace it to change the host keys that they find. */
   scanner: LoginScanner = { scan: () => Promise.resolve(['ssh-ed25519 AAAA']) };
-  /** Where launchers log that are started from now on. */
+  /** Logger of launchers that are started from now on. */
   log: Logger = silentLogger;
-  /** Where launchers report that are started from now on. */
+  /** Metrics and decisions of launchers that are started from now on. */
   observation: Pick<LauncherOptions, 'metrics' | 'decisions'> = {};
   private readonly launchers: RunningLauncher[] = [];
   private readonly requestorClient: ZooKeeper;
 
-  /** `latencyMs`: of messages to and from ZooKeeper. */
+  /** `latencyMs` returns the latency of a message to or from ZooKeeper. */
   constructor(seed = 1, latencyMs: (random: RandomSource) => number = () => 0) {
     this.random = seededRandom(seed);
     const network = seededRandom(seed);
@@ -64,7 +66,7 @@ export class World {
     this.requestor = new Requestor(this.requestorClient, this.clock);
   }
 
-  /** `more`: what else the file says, read. */
+  /** Returns a configuration with these provider sections; `more` replaces other parsed properties. */
   config(providers: readonly JsonObject[], more: Partial<NodepoolConfig> = {}): NodepoolConfig {
     const driver = exampleDriver({ cloud: this.cloud });
     const labels = new Set(['small', 'large', 'other']);
@@ -97,7 +99,7 @@ export class World {
     };
   }
 
-  /** Starts a launcher and waits until it serves. */
+  /** Starts a launcher and waits until it is ready. */
   async launcher(
     providers: readonly JsonObject[],
     hostname = 'launcher1',
@@ -136,7 +138,7 @@ export class World {
     return running;
   }
 
-  /** Lets time pass until the condition holds. */
+  /** Advances the clock until the condition holds. */
   async until(what: string, condition: () => boolean): Promise<void> {
     const deadline = this.clock.monotonic() + PATIENCE_MS;
     while (!condition()) {
@@ -145,7 +147,7 @@ export class World {
     }
   }
 
-  /** Lets time pass until the promise settles. */
+  /** Advances the clock until the promise settles. */
   async during<T>(work: Promise<T>): Promise<T> {
     let settled = false;
     const done = work.finally(() => (settled = true));
@@ -154,7 +156,7 @@ export class World {
     return done;
   }
 
-  /** Records below a path, as JSON, by the last part of their path. */
+  /** Returns the records directly below a path, as JSON objects by name. */
   records(parent: string): Map<string, JsonObject> {
     const found = new Map<string, JsonObject>();
     for (const [path, { data }] of this.server.dump()) {
@@ -164,7 +166,7 @@ export class World {
     return found;
   }
 
-  /** Id of the installation, once a launcher has started. */
+  /** Returns the id of the installation, which the first launcher creates. */
   installation(): string {
     return Buffer.from(this.server.dump().get('/nodepool/installation')?.data ?? []).toString();
   }
@@ -173,12 +175,12 @@ export class World {
     return this.records('/nodepool/nodes');
   }
 
-  /** Contenders for any lock, by path. */
+  /** Returns the paths of all lock contenders. */
   lockHolders(): string[] {
     return [...this.server.dump().keys()].filter((path) => path.includes('__lock__'));
   }
 
-  /** Ends all that the test has started. */
+  /** Stops all launchers and clients. Resolves with the failures of background work. */
   async end(): Promise<string[]> {
     for (const { stop } of this.launchers) await stop();
     await this.during(this.requestorClient.close());

@@ -1,4 +1,4 @@
-/** A store with given records, for tests of the web endpoint, and a clock that is moved by hand. */
+/** Fixtures for tests of the web endpoint: a store with given records, and a clock that is advanced manually. */
 import type { Clock, Timer } from '@nodepool/core';
 import { nodeWith, requestWith } from '@nodepool/core/testing';
 import type { ImageStore, NodeEntry, PoolComponentData, RequestEntry, Store } from '@nodepool/store';
@@ -37,10 +37,10 @@ export class Records {
   pools: PoolComponentData[] = [];
   images: Partial<ImageStore> = {};
   complete = true;
-  /** How often the nodes were listed. */
+  /** Number of times that the nodes were listed. */
   listed = 0;
 
-  /** As much of a store as the endpoint reads; anything else throws. */
+  /** Returns a store with the parts that the endpoint reads; access to other parts throws. */
   asStore(): Store {
     const parts = {
       zooKeeper: { state: 'connected' },

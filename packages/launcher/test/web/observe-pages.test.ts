@@ -1,4 +1,4 @@
-/** `/metrics` and `/explain`, as clients of the web endpoint see them. */
+/** Tests of `/metrics` and `/explain`, as clients of the web endpoint see them. */
 
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { DecisionLog } from '@nodepool/launcher';

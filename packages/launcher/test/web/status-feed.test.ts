@@ -1,4 +1,4 @@
-/** The cost of a slow viewer of the status page. */
+/** Tests the cost of a slow viewer of the status page. */
 
 import { IncomingMessage, ServerResponse } from 'node:http';
 import { Socket } from 'node:net';
@@ -8,7 +8,7 @@ import { StatusFeed } from '../../src/web/status/feed.js';
 
 const LARGE = JSON.stringify('x'.repeat(100_000));
 
-/** A viewer whose connection takes nothing. */
+/** Returns a viewer whose connection accepts no data. */
 function stuck(): ServerResponse {
   return new ServerResponse(new IncomingMessage(new Socket()));
 }
