@@ -20,7 +20,10 @@ import { ProviderRuntime, type ProvidersShare } from './provider/provider-runtim
 import { RequestScheduler } from './scheduling/request-scheduler.js';
 import { TurnGate } from './quota/turn-gate.js';
 
-/** Labels of all pools whose state is read from clouds in one turn of the event loop: a few milliseconds of work. */
+/**
+ * Labels, of all pools together, whose needs are read from clouds in one turn of the event loop: a few milliseconds of
+ * work.
+ */
 const LABELS_PER_TURN = 50;
 
 export class Launcher implements ProvidersShare {
@@ -56,12 +59,12 @@ export class Launcher implements ProvidersShare {
     this.scheduler = new RequestScheduler(this.context, this.candidates);
   }
 
-  /** Returns what the providers are doing, for the stack dump and for explanations. */
+  /** Returns the current work of the providers, for the stack dump and for explanations. */
   activity(): readonly ProviderActivity[] {
     return [...this.runtimes.values()].map((runtime) => runtime.activity());
   }
 
-  /** True while ZooKeeper is connected, once every configured provider serves its pools or has reported a failure. */
+  /** True while ZooKeeper is connected, once every configured provider serves its pools or is in state `trouble`. */
   get ready(): boolean {
     if (this.config === undefined || !this.context.store.complete) return false;
     for (const runtime of this.runtimes.values()) if (!runtime.ready) return false;

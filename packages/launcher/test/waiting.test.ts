@@ -114,8 +114,8 @@ describe('a large request under a flood of small ones', () => {
       expect(stateOf(large)).toBe('requested');
       expect(flood.served - before).toBeGreaterThan(10);
       await flood.until('it is served', () => stateOf(large) === 'fulfilled');
-      // The bound is the backfill window, the hold time of nodes in use at its end, and the launch of the request's own
-      // nodes.
+      // The bound is the backfill window, 20 s until the nodes in use are returned, and 30 s for the request's
+      // launches.
       expect(world.clock.monotonic() - since).toBeLessThan(BACKFILL_WINDOW_MS + 20_000 + 30_000);
       const atEnd = flood.served;
       await giveBack(large);

@@ -8,9 +8,7 @@ import { Emitter, WorkQueue, type Reconciled } from '@nodepool/core';
 import type { LauncherContext } from '../context.js';
 import type { Controller } from '../controller.js';
 
-/**
- * Time for a launcher to restart, or to restart a changed provider, before the provider is abandoned, in milliseconds.
- */
+/** Time for a launcher or a changed provider to restart before the provider counts as abandoned, in milliseconds. */
 const GRACE_MS = 60_000;
 
 export class AbandonedProviders implements Controller {

@@ -85,7 +85,8 @@ export class MinReadySupply {
       case 'init':
       case 'building':
       case 'testing':
-        // An unlocked node is about to be deleted. A launch may continue after its request was withdrawn.
+        // An unlocked node is about to be deleted. The launch of a locked one may continue after its request was
+        // withdrawn.
         return request === null && locked;
       default:
         return false;

@@ -25,7 +25,7 @@ export interface StatusMessage {
 export interface LauncherStatus {
   readonly hostname: string;
   readonly version: string;
-  /** True once every provider has started or has reported a failure. */
+  /** True once every provider serves its pools or is in trouble. */
   readonly ready: boolean;
   /** `connected`, `connecting`, `suspended` or `closed`. */
   readonly zookeeper: string;
