@@ -1,4 +1,4 @@
-/** What is different between two configurations. */
+/** Compares two configurations. */
 
 import { isDeepStrictEqual } from 'node:util';
 import type { ProviderConfig } from '@nodepool/core';
@@ -11,15 +11,15 @@ export interface NameChanges {
 }
 
 export interface ConfigDiff {
-  /** Nothing is different. */
+  /** True if the configurations are equal. */
   readonly empty: boolean;
-  /** Changed: those that must be started anew, see `sameProvider`. */
+  /** `changed` lists the providers that must be restarted, see `sameProvider`. */
   readonly providers: NameChanges;
   readonly brokenProviders: NameChanges;
   readonly labels: NameChanges;
   readonly diskImages: NameChanges;
   readonly tenantLimits: NameChanges;
-  /** Packages of the drivers that are used, by the names of the drivers. */
+  /** Packages of the drivers in use, by the names of the drivers. */
   readonly drivers: NameChanges;
   readonly zookeeper: boolean;
   readonly webapp: boolean;
@@ -47,8 +47,8 @@ export function diffConfig(before: NodepoolConfig, after: NodepoolConfig): Confi
 }
 
 /**
- * Returns true if a running provider can go on under the other configuration: its section, the package of its driver, and
- * everything that it takes from disk images are the same. The contents of an image, such as its elements, do not count.
+ * Returns true if a running provider can continue under the other configuration: its section, the package of its
+ * driver, and its inputs from disk images are equal. The contents of an image, such as its elements, do not count.
  */
 export function sameProvider(
   before: Pick<NodepoolConfig, 'providers' | 'driverPackages'>,
@@ -60,13 +60,16 @@ export function sameProvider(
   return isDeepStrictEqual(settingsOfProvider(old), settingsOfProvider(now)) && sameDriver(before, after, now.driver);
 }
 
-/** Labels inherit their login, and providers the metadata of their images, from disk images outside of the section. */
+/**
+ * Returns all inputs of a provider. Labels inherit their login, and providers the metadata of their images, from disk
+ * images outside of the section.
+ */
 function settingsOfProvider({ driver, section, diskImages, pools }: ProviderConfig): unknown {
   const connections = [...pools.values()].map(({ labels }) => [...labels.values()].map(({ connection }) => connection));
   return { driver, section, diskImages, connections };
 }
 
-/** Returns true if the name means the same package in both. */
+/** Returns true if both configurations use the same package for the driver. */
 function sameDriver(
   before: Pick<NodepoolConfig, 'driverPackages'>,
   after: Pick<NodepoolConfig, 'driverPackages'>,

@@ -22,7 +22,7 @@ import type { NodepoolConfig } from './types.js';
 const REBUILD_AGE_MS = 86_400_000;
 const BUILD_TIMEOUT_MS = 28_800_000;
 
-/** Reads the disk images of a file, with their parents merged; what is wrong with them goes to the report. */
+/** Reads the disk images of a file, merged with their parents; problems are added to the report. */
 export function loadDiskImages(document: ConfigDocument, report: ProblemReport): Map<string, DiskImageConfig> {
   const entries = new Map<string, Entry>();
   const root = isJsonObject(document.value) ? document.value : {};
@@ -33,7 +33,7 @@ export function loadDiskImages(document: ConfigDocument, report: ProblemReport):
   return new Map([...entries.values()].map((entry) => [entry.name, inheritance.resolve(entry)]));
 }
 
-/** Adds what the secure file says of the environment of builds. Children of an image do not get its secrets. */
+/** Adds the build environment of the secure file. Children of an image do not inherit its secrets. */
 export function mergeSecureEnvVars(
   images: Map<string, DiskImageConfig>,
   secure: ConfigDocument,
@@ -54,7 +54,9 @@ export function mergeSecureEnvVars(
   }
 }
 
-/** The formats that an image is built in: its own, and what the clouds of its providers want. Sorted. */
+/**
+ * Returns the formats in which an image is built, sorted: its own, and those that the clouds of its providers require.
+ */
 export function requiredFormats(config: NodepoolConfig, image: string): readonly string[] {
   const formats = new Set(config.diskImages.get(image)?.formats);
   for (const provider of config.providers.values()) {
@@ -109,7 +111,7 @@ class Inheritance {
     return this.resolve(parent);
   }
 
-  /** As written, when that is a number: `8.0` is a release, 8 is another one. */
+  /** Returns a numeric release as written: `8.0` and 8 are different releases. */
   private releaseOf({ index, section }: Entry): string | undefined {
     const value = section['release'];
     if (typeof value !== 'number') return nonEmpty(stringAt(section, 'release'));
@@ -117,7 +119,7 @@ class Inheritance {
   }
 }
 
-/** Own values over the parent's over the defaults; the elements and the environment come together. */
+/** Merges own values over the parent's over the defaults; elements and environment variables are combined. */
 function readDiskImage(
   { name, section }: Entry,
   parent: DiskImageConfig | undefined,
@@ -147,7 +149,7 @@ function readDiskImage(
   };
 }
 
-/** An empty list is as good as none: it does not take the parent's away. */
+/** Returns undefined for an empty list, so that the parent's list applies. */
 function namesAt(section: JsonObject, key: string): readonly string[] | undefined {
   const names = stringsAt(section, key);
   return names === undefined || names.length === 0 ? undefined : [...new Set(names)];

@@ -3,7 +3,7 @@ import { isJsonObject, type JsonValue } from '@nodepool/core';
 import { isSecretPath, type KeyPath } from './problems.js';
 import type { Position, SourceText } from './source.js';
 
-/** A parsed configuration file: its value, and where every part of it is written. */
+/** A parsed configuration file: its value, and the position of each part. */
 export class ConfigDocument {
   readonly value: JsonValue;
 
@@ -14,7 +14,10 @@ export class ConfigDocument {
     this.value = document.value;
   }
 
-  /** Returns the place of the value at `path`, or of its key; if it does not exist, that of the innermost existing part. */
+  /**
+   * Returns the position of the value at `path`, or of its key; if it does not exist, that of the innermost existing
+   * part.
+   */
   position(path: KeyPath, at: 'key' | 'value' = 'value'): Position {
     return this.source.position(this.document.locate(path).place[at].start);
   }
@@ -32,7 +35,10 @@ export class ConfigDocument {
     return span === undefined ? undefined : this.source.text.slice(span.start, span.end);
   }
 
-  /** Returns true if the value at `path` must not be shown: by its name, its file, or because it came out of the environment. */
+  /**
+   * Returns true if the value at `path` must not be shown, because of its name, its file, or its origin in the
+   * environment.
+   */
   isSecret(path: KeyPath): boolean {
     if (this.source.secret || isSecretPath(path)) return true;
     const { start, end } = this.document.locate(path).place.value;

@@ -1,9 +1,9 @@
 /**
- * Tells when files change, however they are replaced: written in place, renamed over, or by swapping a symbolic link
- * somewhere on the way to them, as Kubernetes does with mounted ConfigMaps.
+ * Notifies of changed files, however they are replaced: written in place, renamed over, or by swapping a symbolic link
+ * on the path to them, as Kubernetes does with mounted ConfigMaps.
  *
- * This stands on the events of the system itself. Libraries above them compare time stamps and delay events to find out
- * what happened, and miss a file that is replaced quickly; here it only matters that something happened.
+ * It uses the system's own events. Libraries above them compare time stamps and delay events to classify a change, and
+ * miss a file that is replaced quickly; here only the fact of a change matters.
  */
 
 import { watch, type FSWatcher } from 'node:fs';
@@ -12,13 +12,16 @@ import { basename, dirname, isAbsolute, join, parse, resolve, sep } from 'node:p
 import { errorCodeOf } from '@nodepool/core';
 
 export interface FileWatch {
-  /** Resolves once changes from now on are noticed. */
+  /** Resolves once later changes are noticed. */
   ready(): Promise<void>;
-  /** Resolves once nothing is noticed any more. */
+  /** Resolves once watching has ended. */
   close(): Promise<void>;
 }
 
-/** Calls `onEvent` whenever one of the files may have changed, which need not be true; `onError` when watching itself has failed. */
+/**
+ * Calls `onEvent` whenever one of the files may have changed, possibly without a change, and `onError` if watching
+ * itself fails.
+ */
 export type WatchFiles = (
   files: readonly string[],
   onEvent: () => void,
@@ -28,15 +31,15 @@ export type WatchFiles = (
 /** Watches the file system. */
 export const watchFiles: WatchFiles = (files, onEvent, onError) => new SystemFileWatch(files, onEvent, onError);
 
-/** As many as Linux follows. */
+/** Limit of symbolic links on a path, the same as Linux's. */
 const MAX_LINKS = 40;
-/** Something that changes all the time while its watches are set up is looked at again at its next event. */
+/** Attempts to set up the watches of files that keep changing; after these, the next event tries again. */
 const MAX_ROUNDS = 5;
 
-/** What must be watched, by path; `names`: the entries of a folder that matter, undefined for all of them. */
+/** A path to watch. `names`: the relevant entries of a folder, undefined for all of them. */
 interface Target {
   readonly path: string;
-  /** Device and inode: another file or folder of the same name needs another watch. */
+  /** Device and inode: a new file or folder of the same name needs a new watch. */
   readonly identity: string;
   readonly names: ReadonlySet<string> | undefined;
 }
@@ -65,7 +68,7 @@ class SystemFileWatch implements FileWatch {
     this.closeWatchers();
   }
 
-  /** What stands on the way to the files may be different after any event. */
+  /** Handles an event, after which the links and folders on the path may differ. */
   private notice(): void {
     if (this.closed) return;
     this.current = this.current.then(() => this.follow());
@@ -82,7 +85,7 @@ class SystemFileWatch implements FileWatch {
         this.closeWatchers();
         this.watched = identity;
         this.watchers = targets.flatMap((target) => this.open(target));
-        // Between the change and the new watches nobody looked.
+        // Changes before the new watches were set up produced no events.
         if (!isFirst) this.onEvent();
       }
     } catch (error) {
@@ -98,7 +101,7 @@ class SystemFileWatch implements FileWatch {
       watcher.on('error', this.onError);
       return [watcher];
     } catch (error) {
-      // Gone since it was looked at: the next round finds what is there instead.
+      // Deleted since it was listed: the next round finds its replacement.
       if (!isNotFound(error)) throw error;
       this.watched = '';
       return [];
@@ -112,8 +115,8 @@ class SystemFileWatch implements FileWatch {
 }
 
 /**
- * The folders of the entries, so that one that is replaced is not lost, and the files themselves: a file that is mounted
- * into a container is not seen in its folder.
+ * Resolves with the folders of the entries, whose watches survive a replacement, and the files themselves: a file that
+ * is mounted into a container produces no event in its folder.
  */
 async function targetsOf(files: readonly string[]): Promise<Target[]> {
   const namesByFolder = new Map<string, Set<string> | undefined>();
@@ -136,7 +139,7 @@ async function targetsOf(files: readonly string[]): Promise<Target[]> {
   return [...targets.values()];
 }
 
-/** The folder, or the nearest one above it that exists. */
+/** Resolves with the folder, or its nearest existing parent. */
 async function existingFolder(folder: string): Promise<string> {
   let at = folder;
   while ((await identityOf(at)) === undefined && dirname(at) !== at) at = dirname(at);
@@ -153,7 +156,10 @@ async function identityOf(path: string): Promise<string | undefined> {
   }
 }
 
-/** Every symbolic link that leads to the file, then the file without them: a change of any of these can change the contents. */
+/**
+ * Resolves with every symbolic link on the path to the file, then the resolved file: a change of any of these can
+ * change the contents.
+ */
 async function entriesOnTheWay(file: string): Promise<string[]> {
   const entries: string[] = [];
   let path = resolve(file);
@@ -184,7 +190,7 @@ async function firstLink(path: string): Promise<{ path: string; target: string; 
   return undefined;
 }
 
-/** Not there, or not there any more. */
+/** Returns true if the file does not exist (any more). */
 function isNotFound(error: unknown): boolean {
   const code = errorCodeOf(error);
   return code === 'ENOENT' || code === 'ENOTDIR';

@@ -1,4 +1,4 @@
-/** Reads `nodepool.yaml` and the secure file: every problem in one run, or the configuration. */
+/** Reads `nodepool.yaml` and the secure file. Reports all problems in one run, or returns the configuration. */
 
 import { createHash } from 'node:crypto';
 import { readFile, stat } from 'node:fs/promises';
@@ -32,9 +32,12 @@ export interface LoadOptions {
   readonly secureFile?: string | undefined;
   /** `%(NODEPOOL_XXX)` in the files is replaced by the variable of that name. */
   readonly env: Environment;
-  /** Whether a configuration without `zookeeper-servers` is refused. Default `required`; a check of a file without its secure file is `optional`. */
+  /**
+   * `required` rejects a configuration without `zookeeper-servers`. `optional` is for checking a file without its
+   * secure file. Default `required`.
+   */
   readonly zookeeper?: 'required' | 'optional' | undefined;
-  /** Folders to look for driver packages in, first to last. Default: see `defaultDriverFolders`. */
+  /** Folders to search for driver packages, first to last. Default: see `defaultDriverFolders`. */
   readonly driverFolders?: readonly string[] | undefined;
   /** Default: `discoverDriver`. */
   readonly discoverDriver?: DiscoverDriver | undefined;
@@ -44,9 +47,9 @@ export type LoadResult =
   | {
       readonly ok: true;
       readonly config: NodepoolConfig;
-      /** What does not prevent the rest from working, e.g. drivers that cannot be loaded. */
+      /** Problems that do not prevent the rest from working, e.g. drivers that cannot be loaded. */
       readonly warnings: readonly ConfigProblem[];
-      /** Names of providers that cannot be served; a warning of each says why. */
+      /** Names of providers that cannot be served; each has a warning with the reason. */
       readonly unserved: ReadonlySet<string>;
       readonly fingerprint: string;
     }
@@ -58,7 +61,10 @@ export type LoadResult =
 
 const MAX_FILE_BYTES = 10 * 1024 * 1024;
 
-/** Loads the configuration. Never rejects for what is in the files or that they cannot be read: those are problems. `fingerprint` is the same for the same contents. */
+/**
+ * Loads the configuration. Never rejects for unreadable files or wrong contents: those are problems. `fingerprint` is
+ * the same for the same contents.
+ */
 export async function loadConfig(options: LoadOptions): Promise<LoadResult> {
   return await loadTexts(await readTexts(options), options);
 }
@@ -69,7 +75,7 @@ export async function loadChangedConfig(options: LoadOptions, known: string): Pr
   return texts.fingerprint === known ? undefined : await loadTexts(texts, options);
 }
 
-/** The contents of the files, undefined for those that cannot be read. */
+/** The contents of the files; undefined for unreadable ones. */
 interface Texts {
   readonly main: string | undefined;
   readonly secure: string | undefined;
@@ -211,12 +217,12 @@ function loadLabels(root: JsonObject): Map<string, TopLabelConfig> {
   return labels;
 }
 
-/** Seconds, of which 0 and less mean no limit. */
+/** Converts seconds to milliseconds; 0 and less mean no limit. */
 function ageLimit(seconds: number): number {
   return seconds <= 0 ? Infinity : seconds * 1000;
 }
 
-/** What the keys of the file are called as resources. */
+/** Resource names of the keys of the file. */
 const RESOURCE_NAMES: Readonly<Record<string, string>> = {
   'max-servers': 'instances',
   'max-cores': 'cores',

@@ -1,4 +1,6 @@
-/** What is wrong with a configuration file, where, and how that is told to its reader. Values that may be secret are never told. */
+/**
+ * Problems of a configuration file with their places, and their formatting. Values that may be secret are never shown.
+ */
 
 import type { JsonValue } from '@nodepool/core';
 
@@ -6,22 +8,22 @@ import type { JsonValue } from '@nodepool/core';
 export type KeyPath = readonly (string | number)[];
 
 export interface ConfigProblem {
-  /** As it was given. */
+  /** Path of the file as given. */
   readonly file: string;
-  /** From 1; 0: the file as a whole. */
+  /** Counted from 1; 0 means the file as a whole. */
   readonly line: number;
-  /** From 1; 0: the file as a whole. */
+  /** Counted from 1; 0 means the file as a whole. */
   readonly column: number;
   /** e.g. `providers[0].pools[1].labels[0].diskimage`; '' for the file as a whole. */
   readonly path: string;
   readonly expected: string;
-  /** What is there, secrets masked. */
+  /** The existing value, with secrets masked. */
   readonly found: string | undefined;
-  /** What to do about it. */
+  /** Advice for the operator. */
   readonly hint: string | undefined;
 }
 
-/** One line: `file:line:column: path: expected …, found …; hint`. */
+/** Formats one line: `file:line:column: path: expected …, found …; hint`. */
 export function formatProblem(problem: ConfigProblem): string {
   const place = problem.line === 0 ? problem.file : `${problem.file}:${problem.line}:${problem.column}`;
   const path = problem.path === '' ? '' : `${problem.path}: `;
@@ -30,7 +32,7 @@ export function formatProblem(problem: ConfigProblem): string {
   return `${place}: ${path}expected ${problem.expected}${found}${hint}`;
 }
 
-/** `providers[0].node-attributes["a.b"]` */
+/** Formats a path, e.g. `providers[0].node-attributes["a.b"]`. */
 export function formatPath(path: KeyPath): string {
   let text = '';
   for (const step of path) {
@@ -41,7 +43,7 @@ export function formatPath(path: KeyPath): string {
   return text;
 }
 
-/** Whether values at this path must not be shown: passwords, keys, and what is handed to image builds. */
+/** Returns true if values at this path must not be shown: passwords, keys, and the environment of image builds. */
 export function isSecretPath(path: KeyPath): boolean {
   return path.some((step) => typeof step === 'string' && SECRET_KEY.test(step));
 }
@@ -50,7 +52,7 @@ const SECRET_KEY =
   /pass(word|phrase|wd)|secret|token|credential|private|(^|[-_])(key|auth)$|^env-vars$|^user-?data$|^custom-data$/i;
 const LONGEST_SHOWN = 60;
 
-/** A value as a message shows it; of a masked one only its kind. */
+/** Describes a value for a message; a masked one by its type only. */
 export function describeValue(value: JsonValue | undefined, masked: boolean): string {
   if (value === undefined || value === null) return 'nothing';
   if (Array.isArray(value)) return value.length === 0 ? 'an empty list' : `a list of ${value.length}`;

@@ -1,4 +1,4 @@
-/** The providers of a configuration: each by its driver. A driver that does not work takes down its own providers only. */
+/** Loads the providers of a configuration, each by its driver. A failing driver affects its own providers only. */
 
 import { packageOfDriver, type DiscoverDriver, type DriverPackage, type DriverSearch } from './discovery/discovery.js';
 import {
@@ -27,9 +27,9 @@ export interface ProvidersInput {
   readonly diskImages: ReadonlyMap<string, DiskImageConfig>;
   readonly labels: ReadonlySet<string>;
   readonly report: ProblemReport;
-  /** Gets the drivers that do not work, and providers that cannot be served. */
+  /** Receives failing drivers and providers that cannot be served. */
   readonly warnings: ProblemReport;
-  /** Gets the names of providers that cannot be served. */
+  /** Receives the names of providers that cannot be served. */
   readonly unserved: Set<string>;
   readonly discover: DiscoverDriver;
   readonly search: DriverSearch;
@@ -39,7 +39,7 @@ type LoadedDriver =
   | { readonly ok: true; readonly driver: Driver; readonly validate: Validator }
   | { readonly ok: false; readonly reason: string };
 
-/** Makes the configurations of all providers. */
+/** Creates the configurations of all providers. */
 export async function loadProviders(
   input: ProvidersInput,
 ): Promise<Pick<NodepoolConfig, 'providers' | 'brokenProviders' | 'loadedDrivers' | 'driverPackages'>> {
@@ -81,7 +81,7 @@ function packagesOf(drivers: ReadonlyMap<string, Driver>): Map<string, DriverPac
   );
 }
 
-/** Tells what is not right with the drivers that are used, at the first provider of each. */
+/** Reports the warnings of each driver in use, at its first provider. */
 function warnOfDrivers(
   entries: readonly Entry[],
   packages: ReadonlyMap<string, DriverPackage>,
@@ -152,7 +152,7 @@ function makeProvider(entry: Entry, loaded: LoadedDriver | undefined, input: Pro
   }
 }
 
-/** Drivers are others' code: what they return may not be what they promise. */
+/** Validates the result of a driver, which is third-party code. */
 function checkedConfig(config: ProviderConfig, name: string): ProviderConfig {
   const given: unknown = config;
   const plausible =

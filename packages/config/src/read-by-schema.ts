@@ -5,13 +5,13 @@ import { SourceText } from './source.js';
 import { compileSchema } from './validate.js';
 import { parseYaml } from './yaml.js';
 
-/** Returns what `interpret` makes of a value that keeps to the schema; `complain` reports what the schema cannot say. */
+/** Converts a value that conforms to the schema; `complain` reports problems that the schema cannot express. */
 export interface FileForm<T> {
   readonly schema: JsonSchema;
   interpret(value: JsonObject, complain: (path: KeyPath, expected: string) => void): T;
 }
 
-/** Reads a YAML file, in the form that its keys ask for, or returns everything that is wrong with it. */
+/** Reads a YAML file in the form selected by its keys, or returns all problems. */
 export async function readBySchema<T>(
   text: string,
   file: string,
@@ -33,7 +33,7 @@ export async function readBySchema<T>(
   return report.size > 0 ? { ok: false, problems: report.list() } : { ok: true, value: interpreted };
 }
 
-/** A key without a value counts as absent. */
+/** Removes keys without a value, which count as absent. */
 function withoutNulls(value: JsonObject): JsonObject {
   return JSON.parse(JSON.stringify(value, (_key, each: JsonValue) => each ?? undefined)) as JsonObject;
 }

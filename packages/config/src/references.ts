@@ -1,4 +1,4 @@
-/** What one part of the file says of another: names that are there twice, names that are nowhere. */
+/** Checks references between parts of the file: duplicate names and unknown names. */
 
 import {
   type ProviderConfigContext,
@@ -23,7 +23,7 @@ const UNIQUE_LISTS: readonly (readonly [list: string, key: string])[] = [
   ['tenant-resource-limits', 'tenant-name'],
 ];
 
-/** Reports names that are used twice at the top of the file. */
+/** Reports duplicate names at the top of the file. */
 export function checkUniqueNames(document: ConfigDocument, report: ProblemReport): void {
   if (!isJsonObject(document.value)) return;
   for (const [list, key] of UNIQUE_LISTS) {
@@ -47,7 +47,9 @@ function checkUnique(section: JsonObject, list: string, key: string, complain: C
   }
 }
 
-/** Reports what the section of a provider, of whatever driver, refers to and what is not there. Paths start at the section. */
+/**
+ * Reports references of a provider's section, for any driver, to names that do not exist. Paths start at the section.
+ */
 export function checkProviderReferences(
   section: JsonObject,
   context: Pick<ProviderConfigContext, 'diskImages' | 'labels'>,

@@ -1,27 +1,27 @@
-/** Collects problems while a configuration is read, each at its place, none twice. */
+/** Collects problems while a configuration is read, each with its place, without duplicates. */
 
 import type { ConfigDocument } from './document.js';
 import { describeValue, formatPath, type ConfigProblem, type KeyPath } from './problems.js';
 
 export interface ProblemText {
   readonly expected: string;
-  /** Instead of the value that is there. */
+  /** Replaces the description of the existing value. */
   readonly found?: string | undefined;
   readonly hint?: string | undefined;
-  /** Point at the key rather than at the value. */
+  /** Selects the key or the value as the place. */
   readonly at?: 'key' | 'value';
 }
 
 export class ProblemReport {
   private readonly byIdentity = new Map<string, ConfigProblem>();
-  /** Paths of which the value is known to be wrong, so that further complaints would only confuse. */
+  /** Paths whose value is known to be wrong, so that further problems would only confuse. */
   private readonly settled = new Set<string>();
 
   get size(): number {
     return this.byIdentity.size;
   }
 
-  /** In the order of the files' lines. */
+  /** Returns the problems in the order of the files' lines. */
   list(): ConfigProblem[] {
     const problems = [...this.byIdentity.values()];
     const files = [...new Set(problems.map((problem) => problem.file))];
@@ -35,7 +35,7 @@ export class ProblemReport {
     if (!this.byIdentity.has(identity)) this.byIdentity.set(identity, problem);
   }
 
-  /** Adds a problem after which nothing more needs to be said about its value. */
+  /** Adds a problem and suppresses further ones for its value. */
   settle(problem: ConfigProblem): void {
     this.settled.add(JSON.stringify([problem.file, problem.path]));
     this.add(problem);

@@ -1,4 +1,4 @@
-/** What a JSON Schema asks for, in words. */
+/** Describes the requirements of a JSON Schema in words. */
 
 import type { ErrorObject } from 'ajv/dist/2020.js';
 import { isJsonObject, type JsonValue } from '@nodepool/core';
@@ -12,12 +12,12 @@ const TYPE_WORDS: Readonly<Record<string, string>> = {
   object: 'a mapping',
 };
 
-/** `a, b or c` */
+/** Joins words as `a, b or c`. */
 export function joinOr(words: readonly string[]): string {
   return words.length < 2 ? words.join('') : `${words.slice(0, -1).join(', ')} or ${words.at(-1) ?? ''}`;
 }
 
-/** e.g. `a string`, `"a" or "b"`, `a whole number or a string`. */
+/** Describes a schema, e.g. `a string`, `"a" or "b"`, `a whole number or a string`. */
 export function describeSchema(schema: unknown): string {
   if (!isJsonObject(schema)) return 'a value';
   if (schema['const'] !== undefined) return JSON.stringify(schema['const']);
@@ -38,10 +38,10 @@ function typeWords(type: unknown): string {
   return words.length === 0 ? 'a value' : joinOr(words);
 }
 
-/** Names that are one part of a path: of a znode, or of a file. */
+/** Names that are a single segment of a znode or file path. */
 export const PATH_NAME_PATTERN = '^(?!\\.{1,2}$)[^/\\u0000-\\u001f\\u007f-\\u009f]+$';
 
-/** What the keyword that failed asks for. */
+/** Describes the requirement of the keyword that failed. */
 export function expectation(error: ErrorObject): string {
   const limit: unknown = error.schema;
   const kind = describeSchema(error.parentSchema);
@@ -72,7 +72,7 @@ export function expectation(error: ErrorObject): string {
   }
 }
 
-/** Quotes decide what YAML takes a scalar for: the usual reason of a wrong type. */
+/** Suggests quotes, which decide the YAML type of a scalar: the usual cause of a wrong type. */
 export function quoteHint(wanted: unknown, data: unknown): string | undefined {
   const types = (Array.isArray(wanted) ? wanted : [wanted]) as readonly JsonValue[];
   if (types.includes('string') && (typeof data === 'number' || typeof data === 'boolean')) return 'put it in quotes';

@@ -1,9 +1,12 @@
-/** Schemas of `nodepool.yaml`, without what drivers add, and of the secure file. The reference page is generated from the descriptions. */
+/**
+ * Schemas of `nodepool.yaml`, without the parts of drivers, and of the secure file. The reference page is generated
+ * from the descriptions.
+ */
 
 import { type JsonSchema, DEFAULT_DRIVER, DEFAULT_PRIORITY, type JsonObject } from '@nodepool/core';
 import { PATH_NAME_PATTERN } from './schema-words.js';
 
-/** A list that may be left empty (`labels:`), as existing files do. */
+/** Returns the schema of a list that may be empty (`labels:`), as in existing files. */
 function listOf(items: JsonObject, description: string): JsonObject {
   return { type: ['array', 'null'], items, description };
 }
@@ -13,10 +16,10 @@ function mapping(properties: JsonObject, required: readonly string[], descriptio
 }
 
 const name: JsonObject = { type: 'string', minLength: 1 };
-/** Part of paths in ZooKeeper and, for images, of file names. */
+/** Names that are part of ZooKeeper paths and, for images, of file names. */
 const pathName: JsonObject = { ...name, pattern: PATH_NAME_PATTERN };
 const strings: JsonObject = { type: ['array', 'null'], items: { type: 'string' } };
-/** Empty or 0 is as if it were not there, as it always was. */
+/** An empty string or null counts as absent, as in the existing Nodepool. */
 const optionalString: JsonObject = { type: ['string', 'null'] };
 const optionalSeconds: JsonObject = { type: ['number', 'null'], minimum: 0 };
 const port: JsonObject = { type: ['integer', 'string', 'null'], minimum: 1, maximum: 65_535, pattern: '^[0-9]+$' };
@@ -126,7 +129,7 @@ const label = mapping(
   'A kind of node.',
 );
 
-/** The driver's schema says the rest. */
+/** The part common to all providers; the driver's schema adds the rest. */
 const provider: JsonObject = {
   type: 'object',
   properties: {

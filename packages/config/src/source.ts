@@ -1,8 +1,10 @@
-/** The text of a configuration file, environment variables filled in, with the way back to the places in the file. */
+/**
+ * The text of a configuration file with environment variables filled in, and the mapping back to positions in the file.
+ */
 
 import { LineIndex } from '@nodepool/pyyaml';
 
-/** From 1, in characters of the file as it is on disk. */
+/** Counted from 1, in characters of the file on disk. */
 export interface Position {
   readonly file: string;
   readonly line: number;
@@ -11,7 +13,7 @@ export interface Position {
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** A stretch of the filled-in text that stands for a placeholder of the file. */
+/** A range of the filled-in text that replaces a placeholder of the file. */
 interface Substitution {
   readonly variable: string;
   readonly start: number;
@@ -21,16 +23,18 @@ interface Substitution {
   readonly missing: boolean;
 }
 
-/** Only variables with this prefix can be referred to, so that a file can't pick up the rest of the environment. */
+/** Only variables with this prefix can be referenced, so that a file cannot read the rest of the environment. */
 const PLACEHOLDER = /%\((NODEPOOL_\w*)\)/g;
 
 export class SourceText {
-  /** With `%(NODEPOOL_XXX)` replaced. What stands for a variable that is not set is a plain word, so that the rest still parses. */
+  /**
+   * The text with `%(NODEPOOL_XXX)` replaced. A plain word replaces an unset variable, so that the rest still parses.
+   */
   readonly text: string;
   private readonly substitutions: Substitution[] = [];
   private lines: LineIndex | undefined;
 
-  /** `secret`: nothing of the contents may be shown. */
+  /** `secret`: no part of the contents may be shown. */
   constructor(
     readonly file: string,
     private readonly original: string,
@@ -52,17 +56,17 @@ export class SourceText {
     this.text = text + original.slice(copied);
   }
 
-  /** Returns the variables without a value, and the offsets of `text` at which they were to be filled in. */
+  /** Returns the unset variables and the offsets of their places in `text`. */
   missingVariables(): { readonly variable: string; readonly start: number }[] {
     return this.substitutions.filter(({ missing }) => missing).map(({ variable, start }) => ({ variable, start }));
   }
 
-  /** Whether something between these offsets of `text` came out of the environment. */
+  /** Returns true if part of this range of `text` came from the environment. */
   isSubstituted(start: number, end: number): boolean {
     return this.substitutions.some((each) => overlaps(each, start, end));
   }
 
-  /** Returns the place in the file of an offset of `text`. */
+  /** Returns the position in the file of an offset of `text`. */
   position(offset: number): Position {
     this.lines ??= new LineIndex(this.original);
     return { file: this.file, ...this.lines.position(this.originalOffset(offset)) };

@@ -1,6 +1,6 @@
 /** "Did you mean …?" for misspelt names. */
 
-/** The candidate that `name` is most likely a misspelling of, if one is near enough. */
+/** Returns the candidate that `name` is most likely a misspelling of, if one is near enough. */
 export function nearest(name: string, candidates: Iterable<string>): string | undefined {
   const wanted = normalize(name);
   let best: string | undefined;
@@ -16,18 +16,21 @@ export function nearest(name: string, candidates: Iterable<string>): string | un
   return best;
 }
 
-/** `did you mean "x"?`, or undefined. */
+/** Returns `did you mean "x"?`, or undefined. */
 export function didYouMean(name: string, candidates: Iterable<string>): string | undefined {
   const candidate = nearest(name, candidates);
   return candidate === undefined ? undefined : `did you mean "${candidate}"?`;
 }
 
-/** The usual slip is an underscore for a dash, or the wrong case: that costs nothing. */
+/** Normalizes case, and underscores to dashes: these usual slips count as no difference. */
 function normalize(name: string): string {
   return name.toLowerCase().replaceAll('_', '-').slice(0, 100);
 }
 
-/** Insertions, deletions, replacements and swaps of neighbours (optimal string alignment) that make `b` of `a`. */
+/**
+ * Returns the number of insertions, deletions, replacements and swaps of neighbours (optimal string alignment) between
+ * `a` and `b`.
+ */
 function editDistance(a: string, b: string): number {
   let beforeLast: number[] = [];
   let last = Array.from({ length: b.length + 1 }, (_, index) => index);

@@ -1,4 +1,4 @@
-/** The configuration file, read: defaults filled in, units converted, references resolved. */
+/** The parsed configuration file: defaults filled in, units converted, references resolved. */
 
 import type { DiskImageConfig, Driver, ProviderConfig } from '@nodepool/core';
 import type { DriverPackage } from './discovery/discovery.js';
@@ -11,22 +11,22 @@ export interface NodepoolConfig {
   /** Files kept per image; -1: all. */
   readonly buildLogRetention: number;
   readonly zookeeper: ZooKeeperConfig;
-  /** By name. */
+  /** Labels by name. */
   readonly labels: ReadonlyMap<string, TopLabelConfig>;
-  /** Infinity: held nodes are never deleted for their age. */
+  /** Infinity: held nodes never expire. */
   readonly maxHoldAgeMs: number;
-  /** By name; parents merged; abstract ones included. */
+  /** Disk images by name, merged with their parents, abstract ones included. */
   readonly diskImages: ReadonlyMap<string, DiskImageConfig>;
-  /** By name. Providers whose driver could not be loaded are in `brokenProviders` instead. */
+  /** Providers by name. Providers whose driver could not be loaded are in `brokenProviders` instead. */
   readonly providers: ReadonlyMap<string, ProviderConfig>;
   readonly brokenProviders: ReadonlyMap<string, { readonly driver: string; readonly reason: string }>;
-  /** By tenant: limits by resource name (`instances`, `cores`, `ram`, `volumes`, `volume-gb`, …). */
+  /** Limits by tenant and resource name (`instances`, `cores`, `ram`, `volumes`, `volume-gb`, …). */
   readonly tenantLimits: ReadonlyMap<string, Readonly<Record<string, number>>>;
   /** Short names of driver packages. */
   readonly drivers: ReadonlyMap<string, string>;
-  /** The drivers that were loaded for `providers`, by their name there. */
+  /** The loaded drivers of `providers`, by their configured name. */
   readonly loadedDrivers: ReadonlyMap<string, Driver>;
-  /** The packages that they are from, by the same names; those that come from no package are not there. */
+  /** The packages of the loaded drivers, by the same names; drivers that come from no package are absent. */
   readonly driverPackages?: ReadonlyMap<string, DriverPackage>;
 }
 

@@ -1,4 +1,4 @@
-/** Checks values against JSON Schemas, and says what is wrong in the terms of who wrote the value. */
+/** Validates values against JSON Schemas and describes violations in terms of the file's author. */
 
 import { Ajv2020, type ErrorObject, type ValidateFunction } from 'ajv/dist/2020.js';
 import { type JsonSchema, isJsonObject, type JsonObject, type JsonValue } from '@nodepool/core';
@@ -7,21 +7,21 @@ import { describeSchema, expectation, joinOr, quoteHint } from './schema-words.j
 import { didYouMean } from './suggest.js';
 
 export interface Violation {
-  /** From the checked value downwards. */
+  /** Path relative to the validated value. */
   readonly path: KeyPath;
   readonly expected: string;
-  /** Instead of a description of the value that is there. */
+  /** Replaces the description of the existing value. */
   readonly found: string | undefined;
   readonly hint: string | undefined;
   readonly at: 'key' | 'value';
 }
 
-/** Returns everything that is wrong with a value. */
+/** Returns all violations of a value. */
 export type Validator = (value: JsonValue) => Violation[];
 
 const validators = new WeakMap<JsonSchema, Validator>();
 
-/** Compiles a schema, once per schema object. Throws when the schema itself is wrong. */
+/** Compiles a schema, once per schema object. Throws if the schema itself is wrong. */
 export function compileSchema(schema: JsonSchema): Validator {
   let validator = validators.get(schema);
   if (validator === undefined) {
@@ -38,7 +38,8 @@ export function compileSchema(schema: JsonSchema): Validator {
 function violations(root: JsonValue, errors: readonly ErrorObject[]): Violation[] {
   const found: Violation[] = [];
   const hidden = new Set<ErrorObject>();
-  // A combinator comes after the errors of its branches and after the combinators inside of them: the outermost decides first.
+  // A combinator comes after the errors of its branches and of the combinators inside them: the outermost decides
+  // first.
   for (const error of errors.toReversed()) {
     if (hidden.has(error)) continue;
     const branches = isCombinator(error) ? branchErrors(error, errors) : [];
@@ -72,7 +73,7 @@ function branchErrors(error: ErrorObject, errors: readonly ErrorObject[]): Error
   );
 }
 
-/** The only branch that is meant for a value of this kind, so that its complaints are the ones to tell. */
+/** Returns the only branch for a value of this type, whose errors are then the ones to report. */
 function chosenBranch(error: ErrorObject): number | undefined {
   const branches = schemasOf(error);
   if (branches.some((branch) => branch['type'] === undefined)) return undefined;
@@ -104,7 +105,7 @@ function explain(root: JsonValue, error: ErrorObject): Violation[] {
       return [noBranch(path, error)];
     case 'if':
     case 'propertyNames':
-      // The errors of what they apply are told instead.
+      // The errors of the applied subschemas are reported instead.
       return [];
     default: {
       const hint = error.keyword === 'type' ? quoteHint(error.schema, error.data) : undefined;
@@ -154,7 +155,7 @@ function noBranch(path: KeyPath, error: ErrorObject): Violation {
   return { path, expected, found: undefined, hint: undefined, at: 'value' };
 }
 
-/** A JSON pointer as a key path; what is an index depends on the value. */
+/** Converts a JSON pointer to a key path; the value decides which segments are indexes. */
 function pathOf(root: JsonValue, pointer: string): KeyPath {
   const path: (string | number)[] = [];
   let value: JsonValue | undefined = root;

@@ -1,4 +1,4 @@
-/** Keeps the running configuration: follows the files, and changes nothing for files that are not right. */
+/** Follows the configuration files and keeps the running configuration while the files are invalid. */
 
 import type { Clock, Timer, TaskSupervisor } from '@nodepool/core';
 import { diffConfig, type ConfigDiff } from './diff.js';
@@ -8,22 +8,22 @@ import type { ConfigProblem } from './problems.js';
 import type { NodepoolConfig } from './types.js';
 
 export interface ConfigListener {
-  /** There is a new configuration that differs from the one before. `warnings` are all of the new one. */
+  /** Called when the new configuration differs from the previous one. `warnings` are all warnings of the new one. */
   changed(config: NodepoolConfig, diff: ConfigDiff, warnings: readonly ConfigProblem[]): void;
-  /** The files have new contents that are not right; the configuration stays. Once for the same contents. */
+  /** Called once per contents when the files are invalid; the configuration stays. */
   refused(problems: readonly ConfigProblem[]): void;
-  /** The files are right again after they had been refused. Called before `changed`, which follows if they differ. */
+  /** Called when the files are valid again after a refusal. Precedes `changed`, which follows if they differ. */
   accepted(): void;
 }
 
 export interface ConfigWatcherOptions extends LoadOptions {
-  /** The running configuration, as `loadConfig` gave it. */
+  /** The running configuration, from `loadConfig`. */
   readonly initial: Extract<LoadResult, { ok: true }>;
   readonly listener: ConfigListener;
   readonly clock: Clock;
-  /** Reloads run in it; a failure of the watching, or of the listener, goes to its `onFailure`. */
+  /** Runs reloads; its `onFailure` receives failures of the watching and of the listener. */
   readonly tasks: TaskSupervisor;
-  /** Milliseconds without an event after which the files are read: an editor takes several steps. Default 250. */
+  /** Milliseconds without an event before the files are read, since an editor saves in several steps. Default 250. */
   readonly debounceMs?: number;
   /** Default: the file system. */
   readonly watchFiles?: WatchFiles;
@@ -34,11 +34,11 @@ const DEBOUNCE_MS = 250;
 export class ConfigWatcher {
   private running: NodepoolConfig;
   private refusedProblems: readonly ConfigProblem[] = [];
-  /** Of the contents that were looked at last. */
+  /** Fingerprint of the contents that were read last. */
   private fingerprint: string;
   private files: FileWatch | undefined;
   private timer: Timer | undefined;
-  /** The load that runs, and those queued behind it. */
+  /** The running load and those queued behind it. */
   private queue: Promise<unknown> = Promise.resolve();
   private stopped = false;
 
@@ -47,17 +47,17 @@ export class ConfigWatcher {
     this.fingerprint = options.initial.fingerprint;
   }
 
-  /** The configuration that is in force. */
+  /** Returns the configuration in force. */
   get config(): NodepoolConfig {
     return this.running;
   }
 
-  /** What is wrong with the files as they are now; empty when they are in force. */
+  /** Returns the problems of the present files; empty if they are in force. */
   get problems(): readonly ConfigProblem[] {
     return this.refusedProblems;
   }
 
-  /** Starts to follow the files. Resolves once changes are noticed; those made since the initial load are seen then. */
+  /** Starts to follow the files. Resolves once changes are noticed, including those made since the initial load. */
   async start(): Promise<void> {
     const { file, secureFile } = this.options;
     const files = secureFile === undefined ? [file] : [file, secureFile];
@@ -71,7 +71,7 @@ export class ConfigWatcher {
     await this.loadChanged();
   }
 
-  /** Reads the files now, and the drivers with them, changed or not. */
+  /** Reloads the files and the drivers, changed or not. */
   reload(): Promise<LoadResult> {
     return this.enqueue(async () => {
       const loaded = await loadConfig(this.options);
@@ -80,7 +80,7 @@ export class ConfigWatcher {
     });
   }
 
-  /** Stops following. Resolves once nothing runs any more; the listener hears nothing from the call on. */
+  /** Stops following. Resolves once no load runs; the listener is not called any more from the call on. */
   async stop(): Promise<void> {
     this.stopped = true;
     this.timer?.cancel();
@@ -112,10 +112,10 @@ export class ConfigWatcher {
     });
   }
 
-  /** Runs one load at a time, so that an older one can't overtake a newer one. */
+  /** Runs one load at a time, so that an older one cannot overtake a newer one. */
   private enqueue<T>(load: () => Promise<T>): Promise<T> {
     const result = this.queue.then(load);
-    // A failure goes to the caller of that load, not to that of the next one.
+    // The caller of that load receives its failure; the next load continues.
     this.queue = result.catch(() => undefined);
     return result;
   }

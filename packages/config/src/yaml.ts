@@ -1,4 +1,4 @@
-/** Parses a configuration file. Places in problems are those of the file on disk, before variables were filled in. */
+/** Parses a configuration file. Positions in problems are those of the file on disk, before variables are filled in. */
 
 import { parseYamlInParts } from '@nodepool/pyyaml';
 import { nextTurn } from '@nodepool/core';
@@ -7,7 +7,7 @@ import { formatPath, type ConfigProblem } from './problems.js';
 import type { SourceText } from './source.js';
 
 export interface ParseResult {
-  /** Set beside problems that concern parts of the file only, e.g. a variable that is not set. */
+  /** Also set if the problems concern only parts of the file, e.g. an unset variable. */
   readonly document: ConfigDocument | undefined;
   readonly problems: readonly ConfigProblem[];
 }

@@ -9,7 +9,7 @@ import type { ZooKeeperConfig } from './types.js';
 const DEFAULT_PORT = 2281;
 const DEFAULT_TIMEOUT_SECONDS = 10;
 
-/** Reads how to reach ZooKeeper. What the secure file has of it replaces what the main file has. */
+/** Reads the ZooKeeper endpoint. Settings of the secure file replace those of the main file. */
 export function loadZooKeeper(
   main: ConfigDocument,
   secure: ConfigDocument | undefined,
@@ -52,7 +52,7 @@ function address(server: JsonObject): string {
   return `${isIPv6(host) ? `[${host}]` : host}:${port}`;
 }
 
-/** A connection has one chroot, whichever server it goes to; servers without one leave it to the others. */
+/** Returns the chroot, which is one for all servers of a connection; servers without one use that of the others. */
 function chrootOf(document: ConfigDocument, report: ProblemReport): string {
   let chroot = '';
   for (const { index, section } of entriesAt(rootOf(document), 'zookeeper-servers')) {

@@ -1,12 +1,14 @@
 /**
- * The domain's records in ZooKeeper: nodes, requests, images, components. Reads come from tree caches and are as old as
- * the last event; every decision is confirmed by a versioned write or a fenced transaction.
+ * The domain's records in ZooKeeper: nodes, requests, images, components. Reads are served from tree caches, which lag
+ * behind the server; every decision is confirmed by a versioned write or a fenced transaction.
  *
- * Errors: a write whose version or lock does not hold any more rejects with `LostOwnershipError`: re-read, and stop.
- * A record that is there but cannot be read rejects with `CorruptRecordError`, more than a server accepts in one
- * transaction with `TransactionTooLargeError`. Everything else is the ZooKeeper client's error. A creation, or taking a
- * lock, whose answer was lost rejects with `OutcomeUnknownError`: no lock is kept, and records that were made or changed
- * nevertheless show in the caches. Writes under a lock find out by themselves what became of them.
+ * Errors: a write rejects with `LostOwnershipError` if its version or lock is no longer valid: re-read, and stop. An
+ * existing record that cannot be parsed rejects with `CorruptRecordError`, and a transaction over the server's size
+ * limit with `TransactionTooLargeError`. Every other error is the ZooKeeper client's.
+ *
+ * A creation or a lock acquisition rejects with `OutcomeUnknownError` if its answer was lost: no lock is held, and
+ * records that were created or changed anyway show in the caches. Writes under a lock determine their outcome
+ * themselves.
  */
 
 import type { CallOptions, HeldLock, LockOptions, ZooKeeper } from '@nodepool/zookeeper';
@@ -25,26 +27,29 @@ export interface Store {
   readonly installation: InstallationStore;
   /** True while every cache mirrors the server. */
   readonly complete: boolean;
-  /** Makes the root znodes if missing, starts the caches. */
+  /** Creates missing root znodes and starts the caches. */
   start(): void;
   /** Resolves once `complete`. */
   ready(options?: CallOptions): Promise<void>;
-  /** Called on every change of `complete`. Returns how to stop listening. */
+  /** Calls `listener` on every change of `complete`. Returns a function that removes the listener. */
   onComplete(listener: (complete: boolean) => void): () => void;
   close(): void;
 }
 
 /** The id of the installation, see `INSTALLATION_PATH`. */
 export interface InstallationStore {
-  /** As last seen; throws before the store is `ready`. */
+  /** The id as last seen; throws before the store is `ready`. */
   readonly id: string;
-  /** Reads past the cache. Rejects with `InstallationIdError` if what is there cannot be an id. */
+  /** Reads past the cache. Rejects with `InstallationIdError` if the data is not a valid id. */
   read(options?: CallOptions): Promise<string>;
-  /** Replaces the id; running processes follow. Rejects with `InstallationIdError` if the text cannot be one. */
+  /** Replaces the id; running processes follow. Rejects with `InstallationIdError` if the text is not a valid id. */
   set(id: string, options?: CallOptions): Promise<void>;
 }
 
-/** A change of one record, told synchronously and in order. `undefined`: was or is not there (or is corrupt, see `corrupt`). */
+/**
+ * A change of one record, reported synchronously and in order. `before` or `after` is `undefined` if the record does
+ * not exist at that time, or is corrupt (see `corrupt`).
+ */
 export interface Change<E> {
   readonly id: string;
   readonly before: E | undefined;
@@ -56,7 +61,7 @@ export interface NodeEntry {
   readonly node: Node;
   /** Version of the znode, for versioned writes. */
   readonly version: number;
-  /** Whether anybody contends for the lock. */
+  /** True while the lock has contenders. */
   readonly locked: boolean;
 }
 
@@ -64,38 +69,39 @@ export interface NodeStore {
   readonly size: number;
   get(id: string): NodeEntry | undefined;
   all(): Iterable<NodeEntry>;
-  /** Indexes; cheap with 10,000 nodes. In the order of ids. */
+  /** Iterates in the order of ids over an index; cheap with 10,000 nodes. */
   inState(state: Node['state']): Iterable<NodeEntry>;
   allocatedTo(requestId: string): readonly NodeEntry[];
-  /** Nodes that are `ready`, unlocked and allocated to nobody, oldest first. */
+  /** Iterates over nodes that are `ready`, unlocked and not allocated, oldest first. */
   available(query: { readonly label: string; readonly provider: string; readonly pool: string }): Iterable<NodeEntry>;
   ofProvider(provider: string): Iterable<NodeEntry>;
   corrupt(): Iterable<CorruptRecord>;
   onChange(listener: (change: Change<NodeEntry>) => void): () => void;
   /**
-   * For the id of a record that we have just made: resolves when every record that was made before it shows here;
-   * undefined: they all do. Holds only if the store is complete then.
+   * Takes the id of a record that this process has just created. Resolves once all records created before it are in the
+   * cache; returns undefined if they already are. Valid only if the store is complete at that time.
    */
   known(id: string): Promise<void> | undefined;
 
-  /** Reads past the cache. */
+  /** Reads the record past the cache. */
   read(id: string, options?: CallOptions): Promise<NodeEntry | undefined>;
   /** Returns the paths of znodes below a record that no launcher creates there, read past the cache, parents first. */
   foreignBelow(id: string, options?: CallOptions): Promise<readonly string[]>;
-  /** Ids of all records, read past the cache. */
+  /** Resolves with the ids of all records, read past the cache. */
   readIds(options?: CallOptions): Promise<readonly string[]>;
 
-  /** Makes records (without locks) in one transaction; their ids in order. */
+  /** Creates records (without locks) in one transaction. Resolves with their ids in order. */
   create(nodes: readonly NodeData[], options?: CallOptions): Promise<readonly string[]>;
   /**
-   * Locks a node that nobody contends for and, if given, changes it, in one transaction. Undefined: somebody was faster
-   * (the lock is taken, or the record changed or went). With `from`, of that version only; else of the cache's.
+   * Locks an uncontended node and applies `change`, if given, in one transaction. Resolves with undefined if the lock
+   * is taken, or if the record was changed or deleted. Requires the version of `from` if given, else the cached
+   * version.
    */
   tryLock(
     id: string,
     options?: { readonly change?: Partial<NodeData>; readonly from?: NodeEntry } & CallOptions,
   ): Promise<NodeHandle | undefined>;
-  /** As `tryLock`, for several: all or none. */
+  /** Does the same as `tryLock` for several nodes: all or none. */
   tryLockAll(
     nodes: readonly { readonly id: string; readonly change?: Partial<NodeData>; readonly from?: NodeEntry }[],
     options?: CallOptions,
@@ -104,10 +110,10 @@ export interface NodeStore {
   lock(id: string, options?: LockOptions & CallOptions): Promise<NodeHandle>;
 }
 
-/** A node whose lock we hold. */
+/** A node whose lock this process holds. */
 export interface NodeHandle {
   readonly id: string;
-  /** As it was last read or written under the lock. */
+  /** The node as last read or written under the lock. */
   readonly node: Node;
   readonly lock: HeldLock;
   /** Versioned and fenced write; sets `state_time` when `state` changes. Writes of one handle are applied in order. */
@@ -118,8 +124,9 @@ export interface NodeHandle {
    */
   release(change?: Partial<NodeData>, options?: CallOptions): Promise<void>;
   /**
-   * Removes the record and its lock in one transaction. Returns false if others contend for the lock, or if there are
-   * foreign znodes below the record: it becomes `deleted` then, and is unlocked, so that the next one who tries removes it.
+   * Deletes the record and its lock in one transaction. If the lock has other contenders or foreign znodes exist below
+   * the record, sets its state to `deleted`, unlocks it and resolves with false; the next process that tries deletes
+   * it.
    */
   remove(options?: CallOptions): Promise<boolean>;
 }
@@ -139,26 +146,26 @@ export interface RequestStore {
   corrupt(): Iterable<CorruptRecord>;
   onChange(listener: (change: Change<RequestEntry>) => void): () => void;
   /**
-   * Lock directories whose request is gone, unlocked: ids. When one appears because its last contender went, a change
-   * with neither `before` nor `after` is told.
+   * Returns the ids of uncontended lock directories whose request no longer exists. When the last contender of such a
+   * lock disappears, listeners receive a change with neither `before` nor `after`.
    */
   orphanedLocks(): Iterable<string>;
 
   read(id: string, options?: CallOptions): Promise<RequestEntry | undefined>;
-  /** Puts a request; resolves with its id. Persistent unless `ephemeral`. Priority 0 to 999. */
+  /** Submits a request and resolves with its id. The znode is persistent unless `ephemeral`. Priority is 0 to 999. */
   submit(
     request: NodeRequestData,
     options: { readonly priority: number; readonly ephemeral?: boolean } & CallOptions,
   ): Promise<string>;
-  /** Removes a request; a missing one is fine. */
+  /** Deletes a request; does nothing if it does not exist. */
   remove(id: string, options?: CallOptions): Promise<void>;
-  /** Removes the lock directories of requests that are gone, those that are still contended for excepted. */
+  /** Deletes the uncontended lock directories of requests that no longer exist. */
   removeOrphanedLocks(ids: readonly string[], options?: CallOptions): Promise<void>;
 
   /**
-   * Takes a request that nobody contends for: locks it, makes it `pending` (a lost pending one stays so), makes the
-   * records of nodes to launch, and locks and allocates ready nodes to reuse, which get the request's tenant and
-   * requestor, all in one transaction. Resolves with undefined if another launcher was faster with the request or a node.
+   * Accepts an uncontended request in one transaction: locks it, sets it to `pending` (or leaves it `pending`), creates
+   * the records of nodes to launch, and locks and allocates ready nodes to reuse. Reused nodes get the request's tenant
+   * and requestor. Resolves with undefined if another launcher was faster with the request or a node.
    */
   accept(
     entry: RequestEntry,
@@ -169,37 +176,38 @@ export interface RequestStore {
 
 export interface AcceptedRequest {
   readonly request: RequestHandle;
-  /** Ids of the records made, in order. State `init`, not locked yet: `NodeStore.tryLockAll` does, and starts them. */
+  /** Ids of the created records, in order, in state `init` and not locked: `NodeStore.tryLockAll` locks them. */
   readonly created: readonly string[];
   /** In the order of `reuse`. */
   readonly reused: readonly NodeHandle[];
 }
 
-/** A request whose lock we hold. */
+/** A request whose lock this process holds. */
 export interface RequestHandle {
   readonly id: string;
   readonly request: NodeRequest;
   readonly lock: HeldLock;
-  /** Makes records of further nodes for the request (fenced by its lock); their ids in order. */
+  /** Creates records of further nodes for the request, fenced by its lock. Resolves with their ids in order. */
   createNodes(nodes: readonly NodeData[], options?: CallOptions): Promise<readonly string[]>;
   /**
-   * Takes an acceptance back in one transaction: records of nodes of which nothing was begun, in these versions, are
-   * removed, the request becomes `requested` again and is unlocked. Rejects with `RequestGoneError` when it was withdrawn;
-   * the lock is released even then.
+   * Reverts an acceptance in one transaction: deletes the records of nodes that have not been started, in these
+   * versions, sets the request to `requested` and unlocks it. Rejects with `RequestGoneError` if the requestor deleted
+   * the request; the lock is released even then.
    */
   undo(nodes: readonly { readonly id: string; readonly version: number }[], options?: CallOptions): Promise<void>;
   /**
-   * Hands out in one transaction: every node gets its change, state `ready` and is unlocked; the request becomes
-   * `fulfilled` with `nodes` in this order and is unlocked. Rejects with `RequestGoneError` when it was withdrawn.
+   * Fulfils the request in one transaction: every node gets its change, state `ready` and is unlocked; the request
+   * becomes `fulfilled` with `nodes` in this order and is unlocked. Rejects with `RequestGoneError` if the requestor
+   * deleted the request.
    */
   fulfil(
     nodes: readonly { readonly handle: NodeHandle; readonly change?: Partial<NodeData> }[],
     options?: CallOptions,
   ): Promise<void>;
   /**
-   * Gives the request back with a change (declined, failed, or none) and unlocks it; nodes to keep for others are
-   * deallocated and unlocked in the same transaction. Rejects if that could not be written, with `RequestGoneError` when
-   * the request was withdrawn; all locks are released even then.
+   * Unlocks the request with a change (declined, failed, or none). Nodes to keep for other requests are deallocated and
+   * unlocked in the same transaction. Rejects if that could not be written, with `RequestGoneError` if the requestor
+   * deleted the request; all locks are released even then.
    */
   release(
     change: Partial<NodeRequestData>,
@@ -215,22 +223,22 @@ export interface ComponentEntry {
 }
 
 export interface ComponentStore {
-  /** True while the registry is known completely: decisions about who is there are only taken then. */
+  /** True while the registry is fully known. Decisions about the presence of components require it. */
   readonly complete: boolean;
   all(kind?: ComponentKind): Iterable<ComponentEntry>;
   pools(): Iterable<PoolComponentData>;
   onChange(listener: (change: Change<ComponentEntry>) => void): () => void;
-  /** Registers a component of this process; it is registered again with each new session, until `close`. */
+  /** Registers a component of this process, and again in each new session, until `close`. */
   register<C extends ComponentData>(component: C): ComponentHandle<C>;
 }
 
 export interface ComponentHandle<C extends ComponentData> {
   readonly component: C;
-  /** Resolves once it is registered. */
+  /** Resolves once the component is registered. */
   registered(options?: CallOptions): Promise<void>;
   update(change: Partial<C>): Promise<void>;
   close(): Promise<void>;
 }
 
-/** Names of znodes of ours; `nodes/`, `requests/`, `requests-lock/`, `images/`, `components/` below it. */
+/** Root of all znodes of Nodepool: `nodes/`, `requests/`, `requests-lock/`, `images/`, `components/` are below it. */
 export const NODEPOOL_ROOT = '/nodepool';

@@ -1,4 +1,7 @@
-/** Combines the tree caches of a store: complete when all of them are, and informed of every write of this client. */
+/**
+ * Combines the tree caches of a store: it is complete when all of them are, and passes every write of this client to
+ * them.
+ */
 
 import {
   treeCache,
@@ -13,20 +16,24 @@ import {
 import type { Emitter, Clock, Logger } from '@nodepool/core';
 import { storeEmitter } from './listeners.js';
 
-/** A part of the server's tree that is mirrored. */
+/** A mirrored part of the server's tree. */
 export interface CacheOptions {
   readonly root: string;
   readonly wantsData: (path: string) => boolean;
   readonly onPut: TreeListener['onPut'];
   readonly onRemove: TreeListener['onRemove'];
-  /** While false, the store does not count as complete although the cache mirrors the server. Default: true. */
+  /**
+   * While this returns false, the store does not count as complete even if the cache mirrors the server. Default: true.
+   */
   readonly isUsable?: () => boolean;
-  /** A write of ours to this path is under way: who listens hears of its effects as one, after `resume`. */
+  /**
+   * Called when this client starts a write to the path. Listeners receive its effects as one change, after `resume`.
+   */
   readonly pause?: (path: string) => void;
   readonly resume?: (path: string) => void;
 }
 
-/** What a path holds after a write; `undefined`: it is gone. */
+/** The content of a path after a write; `undefined` if the znode was deleted. */
 export interface Written {
   readonly path: string;
   readonly node: { readonly data: Uint8Array; readonly stat: Stat } | undefined;
@@ -41,7 +48,7 @@ export class Caches {
   private readonly caches: Cache[] = [];
   private readonly listeners: Emitter<boolean>;
   private wasComplete = false;
-  /** A read failed, and not all caches have been complete since. */
+  /** True from a failed read until all caches are complete again. */
   private disturbed = false;
 
   constructor(
@@ -99,12 +106,12 @@ export class Caches {
     return this.listeners.on(listener);
   }
 
-  /** Whether a znode is known to be there. */
+  /** Returns true if the cache has the znode. */
   has(path: string): boolean {
     return this.cacheOf(path)?.tree?.get(path) !== undefined;
   }
 
-  /** See `TreeCache.pendingReads`. */
+  /** Delegates to `TreeCache.pendingReads`. */
   pendingReads(root: string, isMeant: (path: string) => boolean): Promise<void> | undefined {
     return this.cacheOf(root)?.tree?.pendingReads(isMeant);
   }
@@ -134,7 +141,7 @@ export class Caches {
     };
   }
 
-  /** Tells of znodes that we have made without knowing their names before. */
+  /** Adds znodes that this client created under names chosen by the server. */
   learn(written: readonly Written[]): void {
     this.expect(written.map(({ path }) => path)).applied(written);
   }
@@ -143,7 +150,7 @@ export class Caches {
     for (const { tree } of this.caches) tree?.close();
   }
 
-  /** One disturbance concerns many paths and several caches: the first failed read is logged for all of them. */
+  /** Logs only the first failed read of a disturbance, which affects many paths and several caches. */
   private warn(root: string, error: Error): void {
     if (!isZooKeeperError(error)) {
       this.log.error('A listener to changes of ZooKeeper failed', error, { root });
@@ -160,7 +167,7 @@ export class Caches {
     });
   }
 
-  /** Must be called when an `isUsable` changes. */
+  /** Must be called when the result of an `isUsable` changes. */
   update(): void {
     const complete = this.caches.every((cache) => cache.complete && (cache.isUsable?.() ?? true));
     if (complete && this.disturbed) {

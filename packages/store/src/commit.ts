@@ -1,6 +1,6 @@
 /**
- * Transactions on records whose locks we hold: fenced by the locks, versioned, announced to the caches, and with a
- * definite outcome for as long as the session lives.
+ * Transactions on records whose locks this process holds: fenced by the locks, versioned, announced to the caches, and
+ * with a definite outcome while the session lives.
  */
 
 import {
@@ -16,7 +16,7 @@ import { LostOwnershipError } from './errors.js';
 import type { Owned, Step } from './owned-record.js';
 import { checkTransactionSize } from './transaction-size.js';
 
-/** Operations of a transaction, with the step that each one is for. */
+/** The operations of a transaction, each with its step. */
 interface Plan {
   readonly steps: readonly Step[];
   readonly ops: TransactionOp[];
@@ -25,11 +25,12 @@ interface Plan {
 }
 
 /**
- * All steps in one transaction, with further operations after them, whose errors are the caller's. When the answer is lost, the server is asked what became of it, so an abort by
- * `options.signal` or a time-out leaves no doubt either: it resolves if the transaction was applied after all.
+ * Applies all steps in one transaction, followed by further operations, whose errors reach the caller. If the answer is
+ * lost, asks the server for the outcome, so an abort by `options.signal` or a time-out leaves no doubt either: it
+ * resolves if the transaction was applied.
  *
- * Rejects with `LostOwnershipError` when a lock or a version does not hold; when the session was lost before the outcome
- * could be found out, the same: the record may hold what we wrote, but is not ours any more.
+ * Rejects with `LostOwnershipError` if a lock or a version is no longer valid, or if the session was lost before the
+ * outcome was known. The record may then hold the written data, but this process does not own it any more.
  */
 export async function commit(
   zooKeeper: ZooKeeper,
@@ -59,7 +60,7 @@ export async function commit(
   }
 }
 
-/** Whether an error says that what we knew of a record does not hold any more. */
+/** Returns true if an error says that the known state of a record is outdated. */
 export function isStale(error: unknown): boolean {
   return isZooKeeperError(error, 'bad-version') || isZooKeeperError(error, 'no-node');
 }
@@ -78,13 +79,13 @@ function planOf(steps: readonly Step[]): Plan {
       add({ type: 'set', path: record.path, data: write.data, version: record.version });
       plan.paths.push(record.path);
     }
-    // After the record: who sees the lock free shall find the record as we leave it.
+    // Released after the record is written, so that the next lock holder reads the new record.
     if (release) add(record.lock.releaseOp);
   }
   return plan;
 }
 
-/** Takes over what the server answered; the caches know it before the caller does. */
+/** Applies the server's answer to the caches before the caller continues. */
 function applied(plan: Plan, results: readonly TransactionResult[], expectation: WriteExpectation): void {
   const written: Written[] = [];
   results.forEach((result, index) => {
@@ -97,7 +98,10 @@ function applied(plan: Plan, results: readonly TransactionResult[], expectation:
   expectation.applied(written);
 }
 
-/** It was applied, but its answer was lost: a version is one higher after each write. The caches read for themselves. */
+/**
+ * Updates versions after a transaction that was applied but whose answer was lost: each write increments the version.
+ * The caches read the data themselves.
+ */
 function appliedUnseen(steps: readonly Step[]): void {
   for (const { record, write, release } of steps) {
     if (typeof write !== 'string') write.written(record.version + 1);
@@ -106,8 +110,8 @@ function appliedUnseen(steps: readonly Step[]): void {
 }
 
 /**
- * Asks the server what became of a write whose answer was lost (`cause`), again and again for as long as the lock is
- * ours; then rejects with `LostOwnershipError`.
+ * Asks the server for the outcome of a write whose answer was lost (`cause`), repeatedly while the lock is held; then
+ * rejects with `LostOwnershipError`.
  */
 export async function askUntilLost<T>(
   record: Owned,
@@ -125,24 +129,24 @@ export async function askUntilLost<T>(
   }
 }
 
-/** Throws `LostOwnershipError` when the lock is known to be lost. */
+/** Throws `LostOwnershipError` if the lock is known to be lost. */
 export function throwIfLost({ path, lock }: Pick<Owned, 'path' | 'lock'>, cause?: unknown): void {
   if (lock.lost.aborted) throw new LostOwnershipError(path, cause ?? lock.lost.reason);
 }
 
-/** Whether a transaction was applied whose answer was lost. */
+/** Resolves with true if a transaction whose answer was lost was applied. */
 async function wasApplied(zooKeeper: ZooKeeper, steps: readonly Step[], cause: unknown): Promise<boolean> {
   const release = steps.find((step) => step.release);
   if (release !== undefined) {
     const { contender } = release.record.lock;
-    // Nobody but us removes our contender while the session lives.
+    // While the session lives, only this process deletes its contender.
     return askUntilLost(release.record, cause, async (signal) => {
       await zooKeeper.sync(contender, { signal });
       return (await zooKeeper.exists(contender, { signal })) === undefined;
     });
   }
   const write = steps.find((step) => typeof step.write !== 'string');
-  // Nothing was to be written: what was to be found out is found out by asking again.
+  // Without a write there is no outcome to determine; the caller repeats the transaction.
   if (write === undefined) return false;
   return askUntilLost(write.record, cause, (signal) => wasWritten(zooKeeper, write, signal, cause));
 }

@@ -1,5 +1,5 @@
 /**
- * A component of this process in the registry: an ephemeral znode that is made again whenever it is gone, until the
+ * A component of this process in the registry: an ephemeral znode that is recreated whenever it disappears, until the
  * component is closed.
  */
 
@@ -13,14 +13,14 @@ import { bytesOf } from './owned-record.js';
 import { componentsPath } from './paths.js';
 import { childrenOf } from './znodes-below.js';
 
-/** Wait after an error that tells nothing about when to try again, milliseconds. */
+/** Wait (ms) after an error that does not say when to retry. */
 const RETRY_MS = 1000;
 
-/** Our znode, as far as we know. */
+/** The registered znode, as last known. */
 interface Registered {
   readonly path: string;
   readonly session: bigint;
-  /** The component that it holds. */
+  /** The component that the znode holds. */
   readonly content: ComponentData;
 }
 
@@ -32,7 +32,7 @@ interface Waiter {
 export class ComponentRegistration<C extends ComponentData> implements ComponentHandle<C> {
   private present: C;
   private registration: Registered | undefined;
-  /** The session in which a creation had an unknown outcome that has not been resolved yet. */
+  /** The session of a creation whose outcome is still unknown. */
   private unresolved: Session | undefined;
   private working = false;
   private readonly closing = new AbortController();
@@ -42,7 +42,7 @@ export class ComponentRegistration<C extends ComponentData> implements Component
   constructor(
     private readonly context: StoreContext,
     component: C,
-    /** Whether a path is that of another registration of this process. */
+    /** Returns true if a path belongs to another registration of this process. */
     private readonly isTaken: (path: string) => boolean,
     private readonly onClosed: () => void,
   ) {
@@ -73,16 +73,16 @@ export class ComponentRegistration<C extends ComponentData> implements Component
     await this.settled();
   }
 
-  /** The registry lost our znode. */
+  /** Handles the deletion of the znode. */
   vanished(path: string): void {
     if (this.registration?.path !== path) return;
     this.registration = undefined;
     this.wake();
   }
 
-  /** Resolves once the registry holds what we want it to hold. */
+  /** Resolves once the registry holds the present component. */
   private settled(options?: CallOptions): Promise<void> {
-    // While something is under way, what is true now may not be in a moment: a creation of which we have not heard yet.
+    // While work is in progress, the state may still change, e.g. by a creation without an answer yet.
     if (this.isSettled() && !this.working) return Promise.resolve();
     return new Promise((resolve, reject) => {
       const signal = options?.signal;
@@ -131,7 +131,7 @@ export class ComponentRegistration<C extends ComponentData> implements Component
     void this.work();
   }
 
-  /** Never rejects: an error is logged and what failed is tried again, unless the client is closed. */
+  /** Never rejects: logs errors and retries the failed step, unless the client is closed. */
   private async work(): Promise<void> {
     try {
       while (!this.isSettled()) await this.step();
@@ -160,7 +160,7 @@ export class ComponentRegistration<C extends ComponentData> implements Component
     this.onClosed();
   }
 
-  /** Takes one step towards the registry holding the present component. */
+  /** Takes one step towards the present component being in the registry. */
   private async step(): Promise<void> {
     const { zooKeeper } = this.context;
     const isClosing = this.closing.signal.aborted;
@@ -182,7 +182,7 @@ export class ComponentRegistration<C extends ComponentData> implements Component
     }
   }
 
-  /** Forgets the znodes of earlier sessions, which went with them. */
+  /** Forgets the znodes of earlier sessions, which ended with those sessions. */
   private forgetOtherSessions(): void {
     const id = this.context.zooKeeper.session?.id;
     if (this.registration?.session !== id) this.registration = undefined;
@@ -190,8 +190,8 @@ export class ComponentRegistration<C extends ComponentData> implements Component
   }
 
   /**
-   * Creates the znode. Here and below, a call ends with the session that it was made for: sent in a later one, after a
-   * backup was restored, it could change the znode of another component, which now has the same name.
+   * Creates the znode. Here and below, a call ends with the session that it was made for: in a later session, after a
+   * backup was restored, it could change the znode of another component that now has the same name.
    */
   private async create({ lost }: Session): Promise<void> {
     const content = this.present;
@@ -231,7 +231,7 @@ export class ComponentRegistration<C extends ComponentData> implements Component
     }
   }
 
-  /** Finds the znode of a creation whose answer was lost: the one of this session that no other registration has. */
+  /** Finds the znode of a creation whose answer was lost: the znode of this session that no other registration owns. */
   private async find(session: Session): Promise<void> {
     const { zooKeeper } = this.context;
     const options: CallOptions = { signal: session.lost };
@@ -241,9 +241,9 @@ export class ComponentRegistration<C extends ComponentData> implements Component
       const path = `${directory}/${name}`;
       if (!name.startsWith(this.present.hostname) || this.isTaken(path)) continue;
       const stat = await zooKeeper.exists(path, options);
-      // Another registration of ours may have found it while we looked.
+      // Another registration of this process may have claimed it during the search.
       if (stat?.ephemeralOwner !== session.id || this.isTaken(path)) continue;
-      // A copy of the content makes the next step write it: the znode may hold an older one.
+      // A copy of the content makes the next step write it, because the znode may hold an older one.
       this.registration = { path, session: session.id, content: { ...this.present } };
       break;
     }

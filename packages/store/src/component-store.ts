@@ -9,7 +9,7 @@ import type { StoreContext } from './context.js';
 import { storeEmitter } from './listeners.js';
 import { COMPONENTS_ROOT, kindOfComponent } from './paths.js';
 
-/** A registration, whatever kind of component it is of. */
+/** A registration of any kind of component. */
 type OwnRegistration = Pick<ComponentRegistration<ComponentData>, 'path' | 'vanished'>;
 
 export class ComponentRegistry implements ComponentStore {

@@ -1,4 +1,7 @@
-/** The component registry, `/nodepool/components/<kind>/<host><sequence>`: who is there. Field names as in the JSON. */
+/**
+ * The component registry, `/nodepool/components/<kind>/<host><sequence>`: the running components. Field names are those
+ * of the JSON.
+ */
 
 export const COMPONENT_KINDS = ['launcher', 'pool', 'builder'] as const;
 export type ComponentKind = (typeof COMPONENT_KINDS)[number];
@@ -10,16 +13,17 @@ export interface ComponentData {
   readonly state: ComponentState;
   readonly version: string;
   readonly model_api: number;
-  /** Versions of the drivers that a launcher or builder uses, by the names of the drivers. Ours; others do not look at it. */
+  /**
+   * Versions of the drivers that a launcher or builder uses, by driver name. An extension; other programs ignore it.
+   */
   readonly drivers?: Readonly<Record<string, string>>;
 }
 
-/** One provider pool served by a launcher: how requestors learn which labels exist. */
+/** One provider pool served by a launcher. Requestors learn the existing labels from it. */
 export interface PoolComponentData extends ComponentData {
   readonly kind: 'pool';
-  /** `<fqdn>-PoolWorker.<provider>-<pool>-<uuid hex>`; what goes into `declined_by`. */
+  /** `<fqdn>-PoolWorker.<provider>-<pool>-<uuid hex>`; the value that is added to `declined_by`. */
   readonly id: string;
-  /** Name of the pool. */
   readonly name: string;
   readonly provider_name: string;
   readonly supported_labels: readonly string[];

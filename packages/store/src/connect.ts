@@ -1,4 +1,4 @@
-/** From the ZooKeeper section of a configuration to a connected client. */
+/** Connects a client to the ensemble of a configuration. */
 
 import { readFile } from 'node:fs/promises';
 import { createSecureContext } from 'node:tls';
@@ -6,7 +6,7 @@ import { connect, isZooKeeperError, type CallOptions, type ZooKeeper } from '@no
 import { reasonOf, type Logger, type Clock } from '@nodepool/core';
 import { logConnection } from './connection-log.js';
 
-/** The ensemble, and how to log in to it. */
+/** The ensemble and its credentials. */
 export interface ZooKeeperEndpoint {
   /** `host:port`, IPv6 hosts in brackets. */
   readonly servers: readonly string[];
@@ -19,14 +19,14 @@ export interface ZooKeeperEndpoint {
 
 export interface ConnectOptions {
   readonly clock: Clock;
-  /** Is told of what goes wrong with connections. */
+  /** Receives connection problems. */
   readonly log: Logger;
-  /** Milliseconds until it is given up. Default: never, the ensemble may come up later. */
+  /** Milliseconds until connecting fails. Default: no limit, since the ensemble may start later. */
   readonly timeoutMs?: number;
   readonly signal?: AbortSignal;
 }
 
-/** There is no session: no server could be reached in time, or none accepted us. */
+/** No session could be created: no server was reached in time, or none accepted the client. */
 export class ZooKeeperUnreachableError extends Error {
   readonly code = 'zookeeper-unreachable';
   constructor(servers: readonly string[], timeoutMs: number, cause: unknown) {
@@ -40,7 +40,7 @@ export class ZooKeeperUnreachableError extends Error {
   }
 }
 
-/** The ensemble has no znode where the configuration says that everything is. */
+/** The ensemble does not have the configured chroot. */
 export class ZooKeeperChrootError extends Error {
   readonly code = 'zookeeper-chroot';
   constructor(servers: readonly string[], chroot: string) {
@@ -52,13 +52,13 @@ export class ZooKeeperChrootError extends Error {
   }
 }
 
-/** The commands that create a path: a parent comes before its child. */
+/** Returns the commands that create a path, parents first. */
 function creations(path: string): string {
   const names = path.split('/').slice(1);
   return names.map((_, index) => `create /${names.slice(0, index + 1).join('/')}`).join(', ');
 }
 
-/** A file of `zookeeper-tls` cannot be used. */
+/** A file of `zookeeper-tls` is not usable. */
 export class TlsFilesError extends Error {
   readonly code = 'tls-files';
   constructor(what: string, reason: string, cause: unknown) {
@@ -73,8 +73,8 @@ export class TlsFilesError extends Error {
 }
 
 /**
- * A client with a session. Rejects with `TlsFilesError`, `ZooKeeperUnreachableError`, `ZooKeeperChrootError`, the
- * signal's reason, or a `ZooKeeperError`; then nothing stays open.
+ * Resolves with a client that has a session. Rejects with `TlsFilesError`, `ZooKeeperUnreachableError`,
+ * `ZooKeeperChrootError`, the signal's reason, or a `ZooKeeperError`; then nothing stays open.
  */
 export async function connectToZooKeeper(config: ZooKeeperEndpoint, options: ConnectOptions): Promise<ZooKeeper> {
   const { tls } = config;
@@ -83,7 +83,7 @@ export async function connectToZooKeeper(config: ZooKeeperEndpoint, options: Con
     servers: config.servers,
     ...(config.chroot === '' ? {} : { chroot: config.chroot }),
     sessionTimeoutMs: config.sessionTimeoutMs,
-    // By path: the client reads the files for each connection, so that renewed certificates are taken up.
+    // Paths, because the client reads the files for each connection and so uses renewed certificates.
     ...(tls === undefined ? {} : { tls: { ca: tls.caFile, cert: tls.certFile, key: tls.keyFile } }),
     clock: options.clock,
   });
@@ -105,7 +105,7 @@ export async function connectToZooKeeper(config: ZooKeeperEndpoint, options: Con
 }
 
 async function checkChroot(zooKeeper: ZooKeeper, config: ZooKeeperEndpoint, limits: CallOptions): Promise<void> {
-  // A server that lags behind would not know a chroot that was created a moment ago.
+  // A lagging server might not have a chroot that was just created.
   await zooKeeper.sync('/', limits);
   if ((await zooKeeper.exists('/', limits)) === undefined)
     throw new ZooKeeperChrootError(config.servers, config.chroot);

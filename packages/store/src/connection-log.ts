@@ -1,12 +1,12 @@
-/** Logs how the connection to ZooKeeper fares: one line when it is lost, and one when it is back. */
+/** Logs the state of the connection to ZooKeeper: one line when it is lost, and one when it is restored. */
 
 import type { ZooKeeper } from '@nodepool/zookeeper';
 import type { Logger, Clock } from '@nodepool/core';
 
-/** An outage that goes on is mentioned again after this time, milliseconds. */
+/** Interval (ms) between reminders of an ongoing outage. */
 const REMIND_EVERY_MS = 600_000;
 
-/** Follows the client until it is closed. What is not logged as a warning is logged for debugging. */
+/** Logs events of the client until it is closed. Events that are not warnings are logged at debug level. */
 export function logConnection(zooKeeper: ZooKeeper, clock: Clock, log: Logger): void {
   const outages = new OutageLog(clock, log);
   zooKeeper.on('warning', ({ message }) => {
@@ -24,7 +24,10 @@ export function logConnection(zooKeeper: ZooKeeper, clock: Clock, log: Logger): 
 class OutageLog {
   private since: number | undefined;
   private reportedAt: number | undefined;
-  /** Reasons that were logged before the first connection: each may be the one that tells what is configured wrongly. */
+  /**
+   * Reasons logged before the first connection. Each distinct one is logged, since it may point to a configuration
+   * error.
+   */
   private reasons: Set<string> | undefined = new Set();
 
   constructor(

@@ -1,4 +1,4 @@
-/** What the parts of a store share. */
+/** Dependencies shared by the parts of a store. */
 
 import type { LockRecipe, ZooKeeper } from '@nodepool/zookeeper';
 import type { Logger, Clock, RandomSource } from '@nodepool/core';
@@ -13,7 +13,7 @@ export interface StoreContext {
   readonly log: Logger;
 }
 
-/** Unix seconds, as records have them. */
+/** Returns the current time in unix seconds, the unit of records. */
 export function now(context: StoreContext): number {
   return context.clock.now() / 1000;
 }

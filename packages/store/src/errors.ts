@@ -1,13 +1,13 @@
 /** Errors of the store. */
 
-/** A record that cannot be read: where, and why. */
+/** The path of a record that cannot be read, and the reason. */
 export interface CorruptRecord {
   readonly path: string;
   readonly reason: string;
   readonly version: number;
 }
 
-/** The record was changed or removed, or its lock is not ours any more: the writer is no longer the owner. */
+/** The record was changed or deleted, or its lock was lost: the writer is no longer the owner. */
 export class LostOwnershipError extends Error {
   readonly code = 'lost-ownership';
   constructor(
@@ -19,7 +19,7 @@ export class LostOwnershipError extends Error {
   }
 }
 
-/** The requestor has withdrawn the request. */
+/** The requestor has deleted the request. */
 export class RequestGoneError extends Error {
   readonly code = 'request-gone';
   constructor(
@@ -31,7 +31,7 @@ export class RequestGoneError extends Error {
   }
 }
 
-/** The record is there but cannot be read, so nothing can be decided about it. */
+/** The record exists but cannot be read, so no decision about it is possible. */
 export class CorruptRecordError extends Error {
   readonly code = 'corrupt-record';
   constructor(
@@ -43,7 +43,7 @@ export class CorruptRecordError extends Error {
   }
 }
 
-/** What was to be done in one transaction is more than a ZooKeeper server accepts in one. Nothing was done. */
+/** The transaction is larger than a ZooKeeper server accepts. Nothing was changed. */
 export class TransactionTooLargeError extends Error {
   readonly code = 'transaction-too-large';
   constructor(
@@ -59,7 +59,7 @@ export class TransactionTooLargeError extends Error {
   }
 }
 
-/** A text that cannot be the id of an installation. */
+/** A text that is not a valid id of an installation. */
 export class InstallationIdError extends Error {
   readonly code = 'installation-id';
   constructor(readonly id: string) {

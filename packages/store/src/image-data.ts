@@ -1,6 +1,7 @@
 /**
- * The records of images as one JSON object, path to data, to back them up and to restore them on another ensemble: builds,
- * uploads, pauses, and whatever else has data there. The form is that of the existing Nodepool's `export-image-data`.
+ * The records of images as one JSON object, path to data, for backups and for restoring them on another ensemble:
+ * builds, uploads, pauses, and any other znode with data. The format is that of the existing Nodepool's
+ * `export-image-data`.
  */
 
 import { isZooKeeperError, type CallOptions, type TransactionOp, type ZooKeeper } from '@nodepool/zookeeper';
@@ -11,29 +12,32 @@ import { IMAGES_ROOT, buildPath, buildsPath, imagePath, placeOfImage, uploadsPat
 import { checkTransactionSize } from './transaction-size.js';
 import { znodesBelow } from './znodes-below.js';
 
-/** Text of each record, by its path. */
+/** Text of each record by its path. */
 export type ImageData = ReadonlyMap<string, string>;
 
-/** A build and its uploads, to be restored together. */
+/** A build and its uploads, which are restored together. */
 interface BuildData {
   readonly image: string;
   readonly path: string;
   text: string | undefined;
-  /** By path of the parent of the uploads: text by id. */
+  /** Uploads by the path of their parent: text by id. */
   readonly uploads: Map<string, Map<string, string>>;
 }
 
 /** Names that no znode can have. */
 const UNUSABLE = /^$|^\.{1,2}$|\0/;
 const SEQUENCE = /^\d{10}$/;
-/** More than this many uploads, and attempts at one, no build has ever seen; to restore them would take minutes. */
+/** Limit of upload ids and attempts. Restoring a higher one would take minutes; no real build reaches it. */
 const MAX_SEQUENCE = 1_000_000;
-/** A server takes about a megabyte in one transaction; what these operations need is checked once more. */
+/** Limit of operations in one transaction. A server accepts about a megabyte; the exact size is checked again. */
 const MAX_OPS = 2000;
 
 const utf8 = new TextDecoder('utf-8', { fatal: true });
 
-/** All records of images, read past any cache; neither locks nor requests for builds. Rejects with `ImageDataError` when one is not text. */
+/**
+ * Exports all records of images, read past any cache, without locks and build requests. Rejects with `ImageDataError`
+ * if one is not text.
+ */
 export async function exportImageData(zooKeeper: ZooKeeper, options?: CallOptions): Promise<ImageData> {
   const data = new Map<string, string>();
   for (const path of (await znodesBelow(zooKeeper, IMAGES_ROOT, options)).filter((each) => !isLock(each)).sort()) {
@@ -53,7 +57,7 @@ export async function exportImageData(zooKeeper: ZooKeeper, options?: CallOption
   return data;
 }
 
-/** Reads what `export-image-data` wrote. Throws `ImageDataError`, naming every entry that is wrong. */
+/** Parses the output of `export-image-data`. Throws `ImageDataError`, naming every invalid entry. */
 export function parseImageData(text: string): ImageData {
   let parsed: unknown;
   try {
@@ -74,9 +78,9 @@ export function parseImageData(text: string): ImageData {
 }
 
 /**
- * Makes the records that are not there yet; resolves with their paths. Those that are there with the same text are left.
- * Rejects with `ImageDataError`, and has changed nothing, when one is there with another text. Each build is restored with
- * its uploads in one transaction. Ids of uploads that are made later do not collide with the restored ones.
+ * Creates the missing records and resolves with their paths; existing records with the same text stay unchanged.
+ * Rejects with `ImageDataError`, changing nothing, if one exists with another text. Each build is restored with its
+ * uploads in one transaction, and ids of later uploads do not collide with the restored ones.
  */
 export async function importImageData(
   zooKeeper: ZooKeeper,
@@ -100,18 +104,18 @@ function isRecord(path: string): boolean {
   return kind === 'build' || kind === 'upload';
 }
 
-/** Returns true if a path is a lock's, or below one. */
+/** Returns true if a path is a lock or below one. */
 function isLock(path: string): boolean {
   return !isRecord(path) && path.slice(IMAGES_ROOT.length).split('/').slice(2).includes('lock');
 }
 
-/** Returns true if a znode is exported: a record, a pause, or anything else that was made to stay and has data. */
+/** Returns true if a znode is exported: any persistent znode with data, such as a record or a pause. */
 function isKept(path: string, bytes: number, ephemeralOwner: bigint): boolean {
   if (isRecord(path) || placeOfImage(path)?.kind === 'pause') return true;
   return bytes > 0 && ephemeralOwner === 0n;
 }
 
-/** Why an entry cannot be imported. */
+/** Returns the reason why an entry cannot be imported. */
 function problemOf(path: string, value: unknown, all: object): string | undefined {
   const names = path.split('/').slice(1);
   if (!path.startsWith(`${IMAGES_ROOT}/`) || names.some((name) => UNUSABLE.test(name))) {
@@ -166,8 +170,8 @@ function buildsOf(data: ImageData): Iterable<BuildData> {
 }
 
 /**
- * A build that needs more than one transaction is empty until the last one, which makes its uploads: until then nobody
- * uses it, and an import that was interrupted can be repeated.
+ * Restores a build and its uploads. A build that needs several transactions has no content until the last one, which
+ * creates its uploads: it is unused until then, and an interrupted import can be repeated.
  */
 async function restore(
   zooKeeper: ZooKeeper,
@@ -196,7 +200,7 @@ async function restore(
   await apply(zooKeeper, [...first, ...last], options);
 }
 
-/** Restores a znode that is no record of a build or an upload: one that pauses the image, or one that is not known here. */
+/** Restores a znode that is not a record of a build or an upload, such as a pause or an unknown one. */
 async function restoreOther(zooKeeper: ZooKeeper, path: string, text: string, options?: CallOptions): Promise<void> {
   for (const parent of parentsBetween(IMAGES_ROOT, path)) await make(zooKeeper, parent, options);
   await zooKeeper.set(path, bytesOf(text), options);
@@ -207,15 +211,16 @@ async function apply(zooKeeper: ZooKeeper, ops: readonly TransactionOp[], option
   await zooKeeper.transaction(ops, options);
 }
 
-/** A path and its parents up to `top`, which is not among them; parents first. */
+/** Returns a path and its parents below `top`, parents first. */
 function parentsBetween(top: string, path: string): string[] {
   const names = path.slice(top.length + 1).split('/');
   return names.map((_name, index) => `${top}/${names.slice(0, index + 1).join('/')}`);
 }
 
 /**
- * A server numbers sequential znodes by how many have been made below the parent. So as many are made and deleted as it
- * takes to get past the highest number, under the name of the lock, which nobody takes for an upload.
+ * Advances the sequence of the parent past the highest id. A server numbers sequential znodes by the number created
+ * below the parent, so that many are created and deleted, under the name of the lock, which no program takes for an
+ * upload.
  */
 async function sequenceOps(
   zooKeeper: ZooKeeper,

@@ -1,4 +1,4 @@
-/** Builds and uploads whose locks we hold, and the locks under which they are made. */
+/** Builds and uploads whose locks this process holds, and the locks under which they are created. */
 
 import { isZooKeeperError, type CallOptions, type HeldLock, type TransactionOp } from '@nodepool/zookeeper';
 import { buildCodec, uploadCodec } from './codec/image.js';
@@ -65,7 +65,7 @@ export class OwnedBuild implements LockedBuild {
         await write(this.context, this.record, change, true, callOptions, [removal]);
         return;
       } catch (error) {
-        // Somebody else has taken the wish back.
+        // Another process has already deleted the request.
         if (!isZooKeeperError(error, 'no-node')) throw error;
       }
     }
@@ -79,7 +79,10 @@ export class OwnedBuild implements LockedBuild {
     });
   }
 
-  /** What is below the build besides our lock, children first; undefined: an upload, or a lock that is contended for. */
+  /**
+   * Returns the znodes below the build except its own lock, children first; undefined if there is an upload or a
+   * contended lock.
+   */
   private async emptyBelow(options?: CallOptions): Promise<readonly string[] | undefined> {
     const { path, lock } = this.record;
     const found = await znodesBelow(this.context.zooKeeper, path, options);
@@ -173,7 +176,7 @@ export class HeldUploadingLock implements UploadingLock {
   }
 }
 
-/** Path of the record of an upload. */
+/** Returns the path of the record of an upload. */
 export function pathOfUpload({ image, build, provider, id }: UploadRef): string {
   return uploadPath(image, build, provider, id);
 }
@@ -220,7 +223,7 @@ async function recordFailure(
   }
 }
 
-/** Makes a record, fenced by a lock. */
+/** Creates a record, fenced by a lock. */
 async function create<D extends Stated & { readonly state: string }, I extends object>(
   context: StoreContext,
   lock: HeldLock,
@@ -250,7 +253,7 @@ async function create<D extends Stated & { readonly state: string }, I extends o
   }
 }
 
-/** A new record as it would be read. */
+/** Returns a new record as it would be read. */
 function sourceOf<D extends Stated, I extends object>(
   codec: Codec<I, D>,
   data: Uint8Array,

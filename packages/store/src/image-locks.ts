@@ -1,4 +1,4 @@
-/** Takes locks of images, builds and uploads, each in one transaction with what must hold or change with it. */
+/** Acquires locks of images, builds and uploads, each in one transaction with its preconditions and changes. */
 
 import { isZooKeeperError, type CallOptions, type HeldLock, type TransactionOp } from '@nodepool/zookeeper';
 import { buildCodec, uploadCodec } from './codec/image.js';
@@ -21,7 +21,7 @@ import { bytesOf, OwnedRecord, stamped } from './owned-record.js';
 import { buildingLockPath, buildLockPath, buildPath, uploadingLockPath, uploadLockPath } from './paths.js';
 import { checkTransactionSize } from './transaction-size.js';
 
-/** A record as the cache has it. */
+/** A record as cached. */
 export interface KnownRecord<T> {
   readonly source: Source<T>;
   readonly version: number;
@@ -29,7 +29,7 @@ export interface KnownRecord<T> {
 
 type StatedData = Stated & { readonly state: string };
 
-/** Parents of a lock that come and go between attempts are made by others at the same time. */
+/** Attempts to acquire a lock whose parents other processes create or delete at the same time. */
 const MAX_ATTEMPTS = 5;
 
 export class ImageLocks {
@@ -40,7 +40,7 @@ export class ImageLocks {
     return lock === undefined ? undefined : new HeldBuildingLock(this.context, image, lock);
   }
 
-  /** `version`: of the record of the build. */
+  /** Acquires the lock; `version` is that of the build's record. */
   async tryLockUploading(
     place: UploadPlace,
     version: number,
@@ -50,7 +50,7 @@ export class ImageLocks {
     const path = uploadingLockPath(place.image, place.build, place.provider);
     const check: TransactionOp = { type: 'check', path: build, version };
     for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt += 1) {
-      // Made here and not by the lock recipe, which would make the build, too, when it goes at this moment.
+      // Created here because the lock recipe would also recreate a build that is deleted at this moment.
       const parents = await this.missingParents(build, path, options);
       try {
         const lock = await this.tryLock(path, [check, ...parents], options);
@@ -88,7 +88,7 @@ export class ImageLocks {
     return record === undefined ? undefined : new OwnedUpload(this.context, record);
   }
 
-  /** Locks a record that is as we know it, and changes it. */
+  /** Locks a record if it is as cached, and changes it. */
   private async tryLockRecord<D extends StatedData, I extends object>(
     paths: { readonly record: string; readonly lock: string },
     codec: Codec<I, D>,
@@ -141,7 +141,7 @@ export class ImageLocks {
     return locks.tryAcquire(path, { ...options, exists: caches.has(path), ops });
   }
 
-  /** Operations that make what lacks between a build and a lock below it. */
+  /** Returns operations that create the missing znodes between a build and a lock below it. */
   private async missingParents(build: string, lock: string, options?: CallOptions): Promise<readonly TransactionOp[]> {
     const { caches, zooKeeper } = this.context;
     const names = lock

@@ -1,4 +1,4 @@
-/** The znode of an image, and the empty ones below it by which operators ask for something. */
+/** The znode of an image, and the empty marks below it, which carry requests of operators. */
 
 import { isZooKeeperError, type CallOptions } from '@nodepool/zookeeper';
 import type { StoreContext } from './context.js';
@@ -7,7 +7,7 @@ import { znodesBelow } from './znodes-below.js';
 
 const NO_DATA = new Uint8Array();
 
-/** Makes an empty znode of an image, and the image's if it is missing. One that is there stays. */
+/** Creates an empty znode of an image, and the image's own if missing. An existing one stays. */
 export async function mark(context: StoreContext, image: string, path: string, options?: CallOptions): Promise<void> {
   const { zooKeeper, caches } = context;
   for (;;) {
@@ -18,13 +18,13 @@ export async function mark(context: StoreContext, image: string, path: string, o
     } catch (error) {
       if (isZooKeeperError(error, 'node-exists')) return;
       if (isZooKeeperError(error, 'no-node')) await mark(context, image, imagePath(image), options);
-      // To make it twice does no harm.
+      // Repeating the creation is safe.
       else if (!isZooKeeperError(error, 'outcome-unknown') || options?.signal?.aborted === true) throw error;
     }
   }
 }
 
-/** That there is no such znode is fine. */
+/** Deletes a mark, if it exists. */
 export async function unmark({ zooKeeper }: StoreContext, path: string, options?: CallOptions): Promise<void> {
   for (;;) {
     try {
@@ -32,13 +32,13 @@ export async function unmark({ zooKeeper }: StoreContext, path: string, options?
       return;
     } catch (error) {
       if (isZooKeeperError(error, 'no-node')) return;
-      // To remove it twice does no harm.
+      // Repeating the deletion is safe.
       if (!isZooKeeperError(error, 'outcome-unknown') || options?.signal?.aborted === true) throw error;
     }
   }
 }
 
-/** Removes an image and its marks in one transaction. False: it has a build, or somebody contends for a lock. */
+/** Deletes an image and its marks in one transaction. Returns false if it has a build or a contended lock. */
 export async function removeImage({ zooKeeper }: StoreContext, image: string, options?: CallOptions): Promise<boolean> {
   const path = imagePath(image);
   const below = await znodesBelow(zooKeeper, path, options);

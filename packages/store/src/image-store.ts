@@ -42,7 +42,7 @@ import {
 } from './paths.js';
 import { childrenOf } from './znodes-below.js';
 
-/** What is known of one image. Uploads by path. */
+/** The known state of one image; uploads are by path. */
 interface KnownImage {
   present: boolean;
   paused: boolean;
@@ -53,13 +53,13 @@ interface KnownImage {
   readonly uploads: Map<string, KnownRecord<ImageUpload>>;
 }
 
-/** Kinds of znodes whose data or times are read. */
+/** Kinds of znodes whose data or times are used. */
 const WITH_DATA: ReadonlySet<ImagePlace['kind']> = new Set(['build', 'upload', 'build-request', 'last-failure']);
 
 export class ImageRecords implements ImageStore {
   private readonly known = new Map<string, KnownImage>();
   private readonly unreadable = new Map<string, CorruptRecord>();
-  /** Contenders, by path of the lock. */
+  /** Number of contenders by path of the lock. */
   private readonly contenders = new Map<string, number>();
   private readonly changes: Emitter<string>;
   private readonly locks: ImageLocks;
@@ -241,7 +241,7 @@ export class ImageRecords implements ImageStore {
     return this.locks.tryLockUpload(upload, known, options);
   }
 
-  /** True: what this answers for the image has changed. */
+  /** Returns true if a result for the image has changed. */
   private put(place: ImagePlace, znode: TreeNode, isNew: boolean): boolean {
     if (place.kind === 'foreign' && isNew) {
       const message =
@@ -277,7 +277,7 @@ export class ImageRecords implements ImageStore {
     return true;
   }
 
-  /** True: what this answers for the image has changed. */
+  /** Returns true if a result for the image has changed. */
   private remove(place: ImagePlace, path: string): boolean {
     if (place.kind === 'contender' || place.kind === 'foreign') return this.contend(place.lock, -1);
     const image = this.imageOf(place.image);
@@ -305,7 +305,7 @@ export class ImageRecords implements ImageStore {
     return true;
   }
 
-  /** One contender more or less. True: the lock has become contended, or free. */
+  /** Adds or subtracts a contender. Returns true if the lock became contended or free. */
   private contend(lock: string, by: 1 | -1): boolean {
     const before = this.contenders.get(lock) ?? 0;
     const after = Math.max(0, before + by);
@@ -360,7 +360,7 @@ function valuesByAge<T extends ImageBuild | ImageUpload>(
   return [...(records?.values() ?? [])].map(({ source }) => source.value).sort(byAge);
 }
 
-/** Oldest first; equal times in an order that is always the same. */
+/** Orders by age, oldest first; ties have a stable order. */
 function byAge(a: ImageBuild | ImageUpload, b: ImageBuild | ImageUpload): number {
   return a.state_time - b.state_time || (a.id < b.id ? -1 : a.id > b.id ? 1 : 0);
 }

@@ -1,12 +1,12 @@
-/** Indexes over entries, kept up to date change by change and iterated in the order of ids. */
+/** Indexes over entries, updated with every change and iterated in the order of ids. */
 
 const NO_KEYS: readonly string[] = [];
 
-/** Entries by keys that are computed from them. */
+/** Entries by computed keys. */
 export class Index<E extends { readonly id: string }> {
   private readonly byKey = new Map<string, SortedIds>();
 
-  /** `keysOf` depends on nothing but the entry. */
+  /** `keysOf` must depend on the entry only. */
   constructor(private readonly keysOf: (entry: E) => readonly string[]) {}
 
   update(before: E | undefined, after: E | undefined): void {
@@ -22,12 +22,15 @@ export class Index<E extends { readonly id: string }> {
     }
   }
 
-  /** Ids as they are now; later changes do not show in it. */
+  /** Returns the present ids; later changes do not affect the result. */
   ids(key: string): readonly string[] {
     return this.byKey.get(key)?.snapshot() ?? NO_KEYS;
   }
 
-  /** Entries with this key at the time of the call, without those that lose it before the iteration reaches them. */
+  /**
+   * Iterates over the entries that have this key at the time of the call, except those that lose it before the
+   * iteration reaches them.
+   */
   *select(key: string, entries: ReadonlyMap<string, E>): Iterable<E> {
     for (const id of this.ids(key)) {
       const entry = entries.get(id);
@@ -52,7 +55,7 @@ export class Index<E extends { readonly id: string }> {
   }
 }
 
-/** A sorted set. A snapshot costs nothing until the next change, which then copies. */
+/** A sorted set with copy-on-write snapshots: a snapshot costs nothing until the next change. */
 class SortedIds {
   private ids: string[] = [];
   private shared = false;
@@ -86,11 +89,11 @@ class SortedIds {
     this.shared = false;
   }
 
-  /** Index of the id, or where it belongs. */
+  /** Returns the index of the id, or its insertion point. */
   private position(id: string): number {
     let low = 0;
     let high = this.ids.length;
-    // New ids are the highest.
+    // New ids are usually the highest.
     const last = this.ids[high - 1];
     if (last === undefined || last < id) return high;
     while (low < high) {

@@ -1,6 +1,6 @@
 /**
- * The id of the installation: one per ZooKeeper root, made once, and on every resource and image in a cloud as the tag
- * `nodepool_installation`. It tells them from those of another installation that uses the same provider names.
+ * The id of the installation: one per ZooKeeper root, created once, and the tag `nodepool_installation` on every cloud
+ * resource and image. It distinguishes them from those of another installation with the same provider names.
  */
 
 import { isZooKeeperError, type CallOptions } from '@nodepool/zookeeper';
@@ -11,13 +11,13 @@ import { InstallationIdError } from './errors.js';
 import { bytesOf } from './owned-record.js';
 import { INSTALLATION_PATH } from './paths.js';
 
-/** Fits into a label of every cloud as it is. */
+/** Characters and length (40) that every cloud accepts in a label. */
 const VALID = /^[a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?$/;
 
-/** Length of the ids that are made: short, because some clouds keep all tags together in 255 characters. */
+/** Length of new ids: short, because some clouds store all tags together in 255 characters. */
 const NEW_ID_LENGTH = 16;
 
-/** Wait between reads of an id that is about to be made, milliseconds. */
+/** Wait (ms) between reads of an id that another process is about to create. */
 const READ_AGAIN_MS = 50;
 
 export class InstallationRecord implements InstallationStore {
@@ -25,7 +25,7 @@ export class InstallationRecord implements InstallationStore {
 
   constructor(
     private readonly context: StoreContext,
-    /** Called when the server has no id that can be read. */
+    /** Called when the server has no valid id. */
     private readonly onMissing: () => void,
   ) {
     context.caches.add({
@@ -55,7 +55,7 @@ export class InstallationRecord implements InstallationStore {
     await this.context.zooKeeper.set(INSTALLATION_PATH, bytesOf(checked(id)), options);
   }
 
-  /** Resolves once the id is known, which is a moment after the root znodes were made. */
+  /** Resolves once the id is known, shortly after the root znodes were created. */
   async ready(options: CallOptions = {}): Promise<void> {
     const { clock } = this.context;
     const deadline = clock.monotonic() + (options.timeoutMs ?? Infinity);
@@ -70,7 +70,7 @@ export class InstallationRecord implements InstallationStore {
     }
   }
 
-  /** Writes an id if the server has none that can be read: the last one that this process knew, else a new one. */
+  /** Writes an id if the server has no valid one: the last one known to this process, else a new one. */
   async ensure(options?: CallOptions): Promise<void> {
     const { zooKeeper, random, log } = this.context;
     const data = bytesOf(this.known ?? random.uuidHex().slice(0, NEW_ID_LENGTH));
@@ -95,7 +95,7 @@ export class InstallationRecord implements InstallationStore {
     return this.known !== undefined;
   }
 
-  /** Returns false if the data cannot be an id. */
+  /** Stores the id. Returns false if the data is not a valid id. */
   private learn(data: Uint8Array): boolean {
     const id = textOf(data);
     if (!VALID.test(id)) {

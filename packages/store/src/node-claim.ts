@@ -1,4 +1,4 @@
-/** Operations on records of nodes that are about to be made or locked. */
+/** Operations on records of nodes that are about to be created or locked. */
 
 import type { TransactionOp, TransactionResult } from '@nodepool/zookeeper';
 import { nodeCodec } from './codec/node.js';
@@ -13,11 +13,11 @@ export interface NodeClaim {
   readonly id: string;
   readonly version: number;
   readonly source: Source<Node>;
-  /** What is to be written; undefined: the record stays as it is. */
+  /** The data to write; undefined leaves the record unchanged. */
   readonly data: Uint8Array | undefined;
 }
 
-/** Operations that make records of nodes. */
+/** Returns operations that create records of nodes. */
 export function createOps(nodes: readonly NodeData[]): TransactionOp[] {
   return nodes.map((node) => ({
     type: 'create',
@@ -27,7 +27,7 @@ export function createOps(nodes: readonly NodeData[]): TransactionOp[] {
   }));
 }
 
-/** The operation that makes a claim's change, or makes sure that the record is still the same. */
+/** Returns the operation that writes a claim's change, or that checks the version if there is none. */
 export function claimOp({ id, version, data }: NodeClaim): TransactionOp {
   const path = nodePath(id);
   return data === undefined ? { type: 'check', path, version } : { type: 'set', path, data, version };
@@ -37,7 +37,7 @@ export function writtenPaths(claims: readonly NodeClaim[]): string[] {
   return claims.flatMap(({ id, data }) => (data === undefined ? [] : [nodePath(id)]));
 }
 
-/** What the records of claims hold after their operations. */
+/** Returns the contents of the claimed records after their operations. */
 export function writtenBy(claims: readonly NodeClaim[], results: readonly TransactionResult[]): Written[] {
   return claims.flatMap(({ id, data }, index) => {
     const result = results[index];

@@ -1,4 +1,4 @@
-/** A node whose lock we hold. */
+/** A node whose lock this process holds. */
 
 import type { CallOptions, HeldLock } from '@nodepool/zookeeper';
 import type { Node, NodeData } from '@nodepool/core';
@@ -44,7 +44,7 @@ export class OwnedNode implements NodeHandle {
     return removed;
   }
 
-  /** The step is made when its turn comes: it depends on what the writes before it did. */
+  /** Computes the step when its turn comes, because it depends on the writes before it. */
   private commit(step: () => Step, options?: CallOptions): Promise<void> {
     const { zooKeeper, caches } = this.context;
     return inTurn([this.record], () => commit(zooKeeper, caches, [step()], options));

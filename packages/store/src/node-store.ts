@@ -28,7 +28,7 @@ import { statOfNew } from './stat-of-new.js';
 import { checkTransactionSize } from './transaction-size.js';
 import { znodesBelow } from './znodes-below.js';
 
-/** A node to lock, and what to change about it with that. */
+/** A node to lock, with the change to apply. */
 interface Target {
   readonly id: string;
   readonly change?: Partial<NodeData>;
@@ -153,7 +153,7 @@ export class NodeRecords implements NodeStore {
     return this.created(ops, await this.context.zooKeeper.transaction(ops, options));
   }
 
-  /** Ids of records that a transaction made with `ops`; the cache knows them from now on. */
+  /** Returns the ids of records that a transaction created with `ops`, and adds them to the cache. */
   created(ops: readonly TransactionOp[], results: readonly TransactionResult[]): readonly string[] {
     const written: Written[] = [];
     results.forEach((result, index) => {
@@ -192,7 +192,8 @@ export class NodeRecords implements NodeStore {
     try {
       const held = await locks.tryAcquireAll(this.lockDirectories(paths), {
         ...options,
-        // First: a node that is gone fails the transaction before its lock would be made, and it with that.
+        // The checks come first, so that a deleted node fails the transaction before its lock, and with that the node,
+        // is created.
         before: ops,
       });
       if (held === undefined) {
@@ -210,7 +211,7 @@ export class NodeRecords implements NodeStore {
 
   async lock(id: string, options?: LockOptions & CallOptions): Promise<NodeHandle> {
     const path = nodePath(id);
-    // To lock what is not there would make it.
+    // Locking a missing node would create it.
     if ((await this.readRecord(id, options)) === undefined) throw new LostOwnershipError(path);
     try {
       const lock = await this.context.locks.acquire(nodeLockPath(id), options);
@@ -220,14 +221,14 @@ export class NodeRecords implements NodeStore {
     }
   }
 
-  /** What is to be written to lock a node with a change, from what is known of it; undefined: it is not free. */
+  /** Returns the write that locks a node with a change, from its cached state; undefined if the node is not free. */
   claim({ id, change, from }: Target): NodeClaim | undefined {
     const known = from ?? this.table.entries.get(id);
     const record = known === undefined ? undefined : this.table.lockable(known);
     return record === undefined ? undefined : this.claimOf(record, change);
   }
 
-  /** Handles of nodes whose locks were taken with `claims`. */
+  /** Returns handles of nodes whose locks were acquired with `claims`. */
   handles(
     claims: readonly NodeClaim[],
     locks: readonly HeldLock[],
@@ -243,19 +244,19 @@ export class NodeRecords implements NodeStore {
     });
   }
 
-  /** Lock directories as the lock recipe wants them. */
+  /** Returns lock directories in the form of the lock recipe. */
   lockDirectories(paths: readonly string[]): { readonly path: string; readonly exists: boolean }[] {
     return paths.map((path) => ({ path, exists: this.context.caches.has(path) }));
   }
 
-  /** Reads a node whose lock was waited for; gives the lock up if there is nothing to hold. */
+  /** Reads a node after waiting for its lock; releases the lock if there is no node. */
   private async readLocked(id: string, lock: HeldLock, options?: CallOptions): Promise<OwnedNode> {
     const path = nodePath(id);
     const { zooKeeper } = this.context;
     let vanished = false;
     try {
       const { data, stat } = await zooKeeper.get(path, options);
-      // The node went while we came, and to make its lock has made an empty one.
+      // The node was deleted during the wait, and creating its lock has created an empty one.
       vanished = data.length === 0 && stat.version === 0;
       if (vanished) throw new LostOwnershipError(path);
       const record = this.table.decode(id, { data, stat }, true);
@@ -268,7 +269,7 @@ export class NodeRecords implements NodeStore {
     }
   }
 
-  /** Removes what looks like a node but is none, unless somebody has begun to use it. */
+  /** Deletes an empty node created by accident, unless another process has begun to use it. */
   private async removeEmpty(id: string): Promise<void> {
     try {
       await this.context.zooKeeper.transaction([
@@ -287,7 +288,7 @@ export class NodeRecords implements NodeStore {
     return { id, version, source, data: source.text === record.source.text ? undefined : bytesOf(source.text) };
   }
 
-  /** For a record that the cache does not have (yet). */
+  /** Returns the claim of a record that is not in the cache (yet). */
   private async claimUncached(target: Target, options?: CallOptions): Promise<NodeClaim | undefined> {
     if (target.from !== undefined || this.table.has(target.id)) return undefined;
     const record = await this.readRecord(target.id, options);
@@ -311,7 +312,7 @@ export class NodeRecords implements NodeStore {
   }
 }
 
-/** Whether anybody contends for a lock, read past the cache. */
+/** Resolves with true if a lock is contended, read past the cache. */
 export async function isContended(context: StoreContext, path: string, options?: CallOptions): Promise<boolean> {
   try {
     const { children } = await context.zooKeeper.children(path, options);

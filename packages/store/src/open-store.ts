@@ -1,4 +1,4 @@
-/** Makes a `Store` over a ZooKeeper client. */
+/** Creates a `Store` over a ZooKeeper client. */
 
 import { isZooKeeperError, lockRecipe, type CallOptions, type ZooKeeper } from '@nodepool/zookeeper';
 import { type Clock, type Timer, silentLogger, type Logger, type RandomSource } from '@nodepool/core';
@@ -15,16 +15,16 @@ import { RequestRecords } from './request-store.js';
 export interface StoreOptions {
   readonly clock: Clock;
   readonly random: RandomSource;
-  /** Written into our locks for people to read, e.g. `<host>-<pid>`. */
+  /** Written into this process's locks for operators, e.g. `<host>-<pid>`. */
   readonly identifier: string;
-  /** Default: says nothing. */
+  /** Default: no log. */
   readonly log?: Logger;
 }
 
-/** Wait after an error that tells nothing about when to try again, milliseconds. */
+/** Wait (ms) after an error that does not say when to retry. */
 const RETRY_MS = 1000;
 
-/** The store does nothing until it is started. It does not own the client: closing the store leaves that open. */
+/** Opens a store, which is idle until started. The store does not own the client: closing the store leaves it open. */
 export function openStore(zooKeeper: ZooKeeper, options: StoreOptions): Store {
   return new ZooKeeperStore(zooKeeper, options);
 }
@@ -84,11 +84,11 @@ class ZooKeeperStore implements Store {
     this.context.caches.close();
   }
 
-  /** Never rejects: tries again until it succeeds or the store is closed. */
+  /** Never rejects: retries until it succeeds or the store is closed. */
   private async makeRoots(): Promise<void> {
     const { signal } = this.closing;
     try {
-      // Pipelined: the server makes the parents first.
+      // Pipelined: the server creates the parents first.
       await Promise.all([...ROOTS.map((path) => this.makeRoot(path)), this.installation.ensure({ signal })]);
     } catch (error) {
       if (signal.aborted || this.zooKeeper.state === 'closed') return;

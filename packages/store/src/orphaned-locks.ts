@@ -1,9 +1,9 @@
-/** Lock directories whose request is gone and for which nobody contends, kept up to date change by change. */
+/** Uncontended lock directories whose request no longer exists, updated with every change. */
 export class OrphanedLocks {
   private readonly directories = new Set<string>();
   private readonly orphans = new Set<string>();
 
-  /** `isInUse`: whether the request is there, or its lock contended. */
+  /** `isInUse` returns true if the request exists or its lock is contended. */
   constructor(private readonly isInUse: (id: string) => boolean) {}
 
   ids(): Iterable<string> {
@@ -18,7 +18,7 @@ export class OrphanedLocks {
     this.directories.delete(id);
   }
 
-  /** To be called after every change around the id. True when its lock has become an orphan. */
+  /** Must be called after every change of the request or its lock. Returns true if the lock has become an orphan. */
   update(id: string): boolean {
     if (!this.directories.has(id) || this.isInUse(id)) {
       this.orphans.delete(id);

@@ -1,34 +1,34 @@
-/** A record whose lock we hold: what it holds, its version, and the writes that are planned for it. */
+/** A record whose lock this process holds: its content, its version, and its planned writes. */
 
 import type { HeldLock } from '@nodepool/zookeeper';
 import type { Codec, Source, Stated } from './codec/codec.js';
 
 const encoder = new TextEncoder();
 
-/** JSON text as the data of a znode. */
+/** Returns JSON text as the data of a znode. */
 export function bytesOf(text: string): Uint8Array {
   return encoder.encode(text);
 }
 
-/** What a transaction does to one owned record. */
+/** The effect of a transaction on one owned record. */
 export interface Step {
   readonly record: Owned;
-  /** `check`: the record must be as we know it. `none`: it is not looked at. */
+  /** `check`: the version must match. `none`: the record is not part of the transaction. */
   readonly write: { readonly data: Uint8Array; readonly written: (version: number) => void } | 'check' | 'none';
-  /** Gives the lock up. */
+  /** True if the lock is released. */
   readonly release: boolean;
 }
 
-/** What a transaction needs to know of a record. */
+/** The state of a record that a transaction needs. */
 export interface Owned {
   readonly path: string;
   readonly lock: HeldLock;
   readonly version: number;
-  /** Settles when everything that was begun before has ended; undefined: nothing is in progress. */
+  /** Settles when all earlier writes have ended; undefined if none is in progress. */
   tail: Promise<void> | undefined;
 }
 
-/** `D`: what the record holds, `I`: what identifies it. */
+/** `D`: the content, `I`: the identity of the record. */
 export class OwnedRecord<
   D extends Stated & { readonly state: string },
   I extends object = { readonly id: string },
@@ -43,7 +43,7 @@ export class OwnedRecord<
     public version: number,
   ) {}
 
-  /** A change, which may turn out to be none. `now`: unix seconds. */
+  /** Returns the step for a change, which may be empty. `now`: unix seconds. */
   change(change: Partial<D>, now: number, release: boolean): Step {
     const next = this.codec.change(this.source, stamped(this.source.value, change, now));
     if (next.text === this.source.text) return { record: this, write: 'check', release };
@@ -54,13 +54,13 @@ export class OwnedRecord<
     return { record: this, write: { data: bytesOf(next.text), written }, release };
   }
 
-  /** Gives the lock up, whatever the record holds. */
+  /** Returns a step that releases the lock without a look at the record. */
   release(): Step {
     return { record: this, write: 'none', release: true };
   }
 }
 
-/** The change, with `state_time` when the state becomes another. */
+/** Returns the change, with `state_time` if the state changes. */
 export function stamped<D extends Stated & { readonly state: string }>(
   before: { readonly state: string },
   change: Partial<D>,
@@ -70,7 +70,10 @@ export function stamped<D extends Stated & { readonly state: string }>(
   return changes && change.state_time === undefined ? { ...change, state_time: now } : change;
 }
 
-/** Runs `work` once what is in progress on the records has ended, so that writes are applied in the order of the calls. */
+/**
+ * Runs `work` after the writes in progress on the records have ended, so that writes are applied in the order of the
+ * calls.
+ */
 export async function inTurn<T>(records: readonly Owned[], work: () => Promise<T>): Promise<T> {
   const before = records.flatMap(({ tail }) => (tail === undefined ? [] : [tail]));
   const result = before.length === 0 ? work() : Promise.all(before).then(work);
@@ -85,7 +88,7 @@ export async function inTurn<T>(records: readonly Owned[], work: () => Promise<T
   }
 }
 
-/** Whoever began it hears of its result. */
+/** The caller of the work receives its error. */
 function ignore(): void {
   return undefined;
 }

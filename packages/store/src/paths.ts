@@ -1,4 +1,7 @@
-/** Where the records are, and what a path names. Facts of the wire protocol: other programs use the same paths. */
+/**
+ * Paths of the records, and the meaning of a path. They are facts of the wire protocol: other programs use the same
+ * paths.
+ */
 
 import type { ComponentKind } from './component.js';
 import { NODEPOOL_ROOT } from './api.js';
@@ -11,10 +14,10 @@ export const COMPONENTS_ROOT = `${NODEPOOL_ROOT}/components`;
 /** The id of the installation. */
 export const INSTALLATION_PATH = `${NODEPOOL_ROOT}/installation`;
 export const ELECTIONS_ROOT = `${NODEPOOL_ROOT}/elections`;
-/** Its winner reports the global statistics. */
+/** The winner of this election reports the global statistics. */
 export const STATS_ELECTION_PATH = `${ELECTIONS_ROOT}/stats`;
 
-/** What a store makes when it starts, parents first. */
+/** The znodes that a store creates when it starts, parents first. */
 export const ROOTS: readonly string[] = [
   NODEPOOL_ROOT,
   NODES_ROOT,
@@ -28,7 +31,7 @@ export const ROOTS: readonly string[] = [
   componentsPath('builder'),
 ];
 
-/** A node's record is created as this, plus the sequence that the server adds. */
+/** A node's record is created with this prefix; the server appends the sequence. */
 export const NEW_NODE_PATH = `${NODES_ROOT}/`;
 
 export function nodePath(id: string): string {
@@ -43,12 +46,15 @@ export function requestPath(id: string): string {
   return `${REQUESTS_ROOT}/${id}`;
 }
 
-/** A request is created as this, plus the sequence. */
+/** Returns the prefix of a new request's path; the server appends the sequence. */
 export function newRequestPath(priority: number): string {
   return `${REQUESTS_ROOT}/${String(priority).padStart(3, '0')}-`;
 }
 
-/** Not below the request: requestors delete requests without looking. */
+/**
+ * Returns the path of a request's lock. It is not below the request, because requestors delete requests without a look
+ * at locks.
+ */
 export function requestLockPath(id: string): string {
   return `${REQUEST_LOCKS_ROOT}/${id}`;
 }
@@ -73,22 +79,22 @@ export function uploadPath(image: string, build: string, provider: string, uploa
   return `${uploadsPath(image, build, provider)}/${upload}`;
 }
 
-/** Lock for building the image. */
+/** Returns the path of the lock for building the image. */
 export function buildingLockPath(image: string): string {
   return `${buildsPath(image)}/lock`;
 }
 
-/** Lock for cleaning a build up. */
+/** Returns the path of the lock for cleaning up a build. */
 export function buildLockPath(image: string, build: string): string {
   return `${buildPath(image, build)}/lock`;
 }
 
-/** Lock for uploading a build to a provider. */
+/** Returns the path of the lock for uploading a build to a provider. */
 export function uploadingLockPath(image: string, build: string, provider: string): string {
   return `${uploadsPath(image, build, provider)}/lock`;
 }
 
-/** Lock for deleting an upload. */
+/** Returns the path of the lock for deleting an upload. */
 export function uploadLockPath(image: string, build: string, provider: string, upload: string): string {
   return `${uploadPath(image, build, provider, upload)}/lock`;
 }
@@ -105,26 +111,26 @@ export function buildRequestPath(image: string): string {
   return `${IMAGES_ROOT}/${image}/request-build`;
 }
 
-/** The last failed build of an image. Ours: other programs ignore it. */
+/** Returns the path of the last failed build of an image. An extension: other programs ignore it. */
 export function lastFailurePath(image: string): string {
   return `${IMAGES_ROOT}/${image}/last-failure`;
 }
 
-/** Last name of a path. */
+/** Returns the last name of a path. */
 export function nameOf(path: string): string {
   return path.slice(path.lastIndexOf('/') + 1);
 }
 
-/** What a path among the locked records names. */
+/** The meaning of a path among the locked records. */
 export type RecordPlace =
   | { readonly kind: 'record'; readonly id: string }
   /** The lock directory of the record. */
   | { readonly kind: 'lock'; readonly id: string }
   | { readonly kind: 'contender'; readonly id: string }
-  /** A child of the lock directory that is no contender. */
+  /** A child of the lock directory that is not a contender. */
   | { readonly kind: 'foreign'; readonly id: string };
 
-/** What a path below `/nodepool/nodes` names; undefined: nothing that we know. */
+/** Returns the meaning of a path below `/nodepool/nodes`; undefined if it is unknown. */
 export function placeOfNode(path: string): RecordPlace | undefined {
   const start = NODES_ROOT.length + 1;
   if (path.length <= start) return undefined;
@@ -137,19 +143,19 @@ export function placeOfNode(path: string): RecordPlace | undefined {
   return path[rest] === '/' ? childOfLock(path, rest, id) : undefined;
 }
 
-/** `end`: where the path of the lock directory ends. */
+/** Returns the meaning of a child of a lock; `end` is the length of the path of the lock directory. */
 function childOfLock(path: string, end: number, id: string): RecordPlace | undefined {
   if (path.includes('/', end + 1)) return undefined;
   return { kind: isContender(path) ? 'contender' : 'foreign', id };
 }
 
-/** Id of the request that a path is the record of; undefined: of none. */
+/** Returns the id of the request whose record has this path; undefined for other paths. */
 export function requestOf(path: string): string | undefined {
   const start = REQUESTS_ROOT.length + 1;
   return path.length > start && !path.includes('/', start) ? path.slice(start) : undefined;
 }
 
-/** What a path below `/nodepool/requests-lock` names; undefined: nothing that we know. */
+/** Returns the meaning of a path below `/nodepool/requests-lock`; undefined if it is unknown. */
 export function placeOfRequestLock(path: string): RecordPlace | undefined {
   const start = REQUEST_LOCKS_ROOT.length + 1;
   if (path.length <= start) return undefined;
@@ -158,11 +164,11 @@ export function placeOfRequestLock(path: string): RecordPlace | undefined {
   return childOfLock(path, end, path.slice(start, end));
 }
 
-/** What a path below `/nodepool/images` names. */
+/** The meaning of a path below `/nodepool/images`. */
 export type ImagePlace =
   | { readonly kind: 'image' | 'pause' | 'build-request' | 'last-failure'; readonly image: string }
   | { readonly kind: 'build'; readonly image: string; readonly id: string }
-  /** Child of one of the locks of the image, foreign if it is no contender. `lock`: path of the lock directory. */
+  /** A child of one of the locks of the image, foreign if it is not a contender. `lock`: path of the lock directory. */
   | { readonly kind: 'contender' | 'foreign'; readonly image: string; readonly lock: string }
   | {
       readonly kind: 'upload';
@@ -175,7 +181,7 @@ export type ImagePlace =
 /** The directory of a lock for building an image, of a build, for uploading a build, or of an upload. */
 const IMAGE_LOCK = /^\/nodepool\/images\/[^/]+\/builds\/([^/]+\/(providers\/[^/]+\/images\/([^/]+\/)?)?)?lock$/;
 
-/** Undefined: nothing that is remembered, e.g. the directory of a lock. */
+/** Returns the meaning of a path; undefined for paths that are not cached, e.g. the directory of a lock. */
 export function placeOfImage(path: string): ImagePlace | undefined {
   const [image, second, id, third, provider, fourth, upload, ...more] = path.slice(IMAGES_ROOT.length + 1).split('/');
   if (image === undefined || image === '') return undefined;
@@ -196,13 +202,13 @@ export function placeOfImage(path: string): ImagePlace | undefined {
     : { kind: 'upload', image, build: id, provider, id: upload };
 }
 
-/** Kind of the component that a path names; undefined: it names none. */
+/** Returns the kind of the component with this path; undefined if it is not a component's. */
 export function kindOfComponent<K extends string>(path: string, kinds: readonly K[]): K | undefined {
   const [kind, name, ...more] = path.slice(COMPONENTS_ROOT.length + 1).split('/');
   return name === undefined || more.length > 0 ? undefined : kinds.find((known) => known === kind);
 }
 
-/** As kazoo's lock recipe tells contenders from other children. */
+/** Returns true if the name is a contender's, by the rule of kazoo's lock recipe. */
 function isContender(path: string): boolean {
   return path.includes('__lock__', path.lastIndexOf('/'));
 }

@@ -1,4 +1,4 @@
-/** Records of one kind as they are known: entries, whether they are locked, which ones cannot be read, who listens. */
+/** The known records of one kind: entries, contenders of their locks, unreadable records, and listeners. */
 
 import type { TreeNode } from '@nodepool/zookeeper';
 import type { Codec, Source, Stated } from './codec/codec.js';
@@ -8,7 +8,7 @@ import type { Change } from './api.js';
 import { Index } from './indexes.js';
 import { storeEmitter } from './listeners.js';
 
-/** What every entry of a table has. */
+/** The fields of every entry of a table. */
 export interface TableEntry<T> {
   readonly id: string;
   readonly version: number;
@@ -16,16 +16,16 @@ export interface TableEntry<T> {
   readonly source: Source<T>;
 }
 
-/** `T`: the record with its id, `D`: without, `E`: what the table answers with. */
+/** `T`: the record with its id, `D`: without it, `E`: the entries of the table. */
 export interface TableOptions<D extends Stated, E extends object> {
   /** For messages, e.g. `node`. */
   readonly what: string;
   readonly codec: Codec<{ readonly id: string }, D>;
   readonly path: (id: string) => string;
   readonly entry: (source: Source<{ readonly id: string } & D>, version: number, locked: boolean) => E;
-  /** Whether an entry was made by `entry`. */
+  /** Returns true if `entry` created the entry. */
   readonly isEntry: (entry: object) => entry is E;
-  /** Brought up to date before listeners hear of a change. */
+  /** Updated before listeners are notified of a change. */
   readonly indexes: readonly { update(before: E | undefined, after: E | undefined): void }[];
   readonly log: Logger;
 }
@@ -35,9 +35,9 @@ const EVERYTHING: readonly string[] = [''];
 export class RecordTable<D extends Stated, E extends TableEntry<{ readonly id: string } & D>> {
   readonly entries = new Map<string, E>();
   private readonly unreadable = new Map<string, CorruptRecord>();
-  /** Contenders for the lock, by id. A lock may be there without its record. */
+  /** Number of contenders for the lock, by id. A lock may exist without its record. */
   private readonly contenders = new Map<string, number>();
-  /** Ids of which nothing is told for now: how many wait for that to end, and what was told last. */
+  /** Ids with paused notifications: the number of pauses, and the entry of the last notification. */
   private readonly paused = new Map<string, { count: number; readonly told: E | undefined }>();
   private readonly inOrder = new Index<E>(() => EVERYTHING);
   private readonly changes: Emitter<Change<E>>;
@@ -54,7 +54,7 @@ export class RecordTable<D extends Stated, E extends TableEntry<{ readonly id: s
     return this.unreadable.values();
   }
 
-  /** Whether there is a record, readable or not. */
+  /** Returns true if the record exists, readable or not. */
   has(id: string): boolean {
     return this.entries.has(id) || this.unreadable.has(id);
   }
@@ -67,14 +67,14 @@ export class RecordTable<D extends Stated, E extends TableEntry<{ readonly id: s
     return this.changes.on(listener);
   }
 
-  /** Tells of a change around a record that is not there. */
+  /** Notifies listeners of a change around a record that does not exist. */
   tellOfAbsent(id: string): void {
     this.changes.emit({ id, before: undefined, after: undefined });
   }
 
   /**
-   * The entry as one of ours, to lock and write it; undefined when it is known to be locked or to have changed since, or
-   * when it is not one of ours.
+   * Returns the entry to lock and write; undefined if it is known to be locked or changed since, or is not from this
+   * table.
    */
   lockable(entry: { readonly id: string; readonly version: number }): E | undefined {
     const known = this.entries.get(entry.id);
@@ -83,7 +83,7 @@ export class RecordTable<D extends Stated, E extends TableEntry<{ readonly id: s
     return this.options.isEntry(entry) && !entry.locked ? entry : undefined;
   }
 
-  /** Makes an entry of a znode's data, or says why it cannot be read. */
+  /** Creates an entry from a znode's data, or returns the reason why it cannot be read. */
   decode(id: string, znode: Pick<TreeNode, 'data' | 'stat'>, locked: boolean): E | CorruptRecord {
     const decoded = this.options.codec.decode(znode.data, { id }, znode.stat.mtime / 1000);
     return decoded.ok
@@ -117,7 +117,7 @@ export class RecordTable<D extends Stated, E extends TableEntry<{ readonly id: s
     this.replace(id, undefined);
   }
 
-  /** Changes of this id are told as one when it is resumed as often. */
+  /** Pauses notifications of this id; changes are reported as one after the same number of `resume` calls. */
   pause(id: string): void {
     const paused = this.paused.get(id);
     if (paused === undefined) this.paused.set(id, { count: 1, told: this.entries.get(id) });
@@ -134,7 +134,7 @@ export class RecordTable<D extends Stated, E extends TableEntry<{ readonly id: s
     if (paused.told !== after) this.changes.emit({ id, before: paused.told, after });
   }
 
-  /** A znode that is no contender also keeps everybody from the lock, which is taken by creating its directory anew. */
+  /** A znode that is not a contender also blocks the lock, which is acquired by recreating its directory. */
   foreignAdded(id: string, path: string): void {
     this.options.log.warn(
       `A znode below the lock of a ${this.options.what} is no contender, so the ${this.options.what} counts as locked: ` +

@@ -1,4 +1,4 @@
-/** Removes a record whose lock we hold, and the lock with it. */
+/** Deletes a record whose lock this process holds, and the lock with it. */
 
 import { isZooKeeperError, type CallOptions, type TransactionOp } from '@nodepool/zookeeper';
 import { askUntilLost, isStale, throwIfLost } from './commit.js';
@@ -7,8 +7,8 @@ import { LostOwnershipError } from './errors.js';
 import type { Owned } from './owned-record.js';
 
 /**
- * The record, whose lock directory is below it, in one transaction; with `below`, other znodes below it, children first.
- * False: what is below it has changed (somebody contends for the lock, say), and nothing was done.
+ * Deletes the record, its lock directory and the descendants in `below` (children first) in one transaction. Returns
+ * false, changing nothing, if its children changed meanwhile, e.g. by a new contender.
  */
 export async function removeRecord(
   { zooKeeper, caches }: StoreContext,
@@ -49,7 +49,7 @@ export async function removeRecord(
   }
 }
 
-/** Whether it was the operation on one of these paths that failed. */
+/** Returns true if the failed operation was one on these paths. */
 function isAbout(error: unknown, ops: readonly TransactionOp[], paths: readonly string[]): boolean {
   const index = isZooKeeperError(error, 'no-node') ? error.operationIndex : undefined;
   const path = index === undefined ? undefined : ops[index]?.path;

@@ -1,4 +1,4 @@
-/** A request whose lock we hold. */
+/** A request whose lock this process holds. */
 
 import { isZooKeeperError, type CallOptions, type HeldLock, type TransactionOp } from '@nodepool/zookeeper';
 import type { NodeData, NodeRequest, NodeRequestData } from '@nodepool/core';
@@ -93,7 +93,7 @@ export class OwnedRequest implements RequestHandle {
     }
   }
 
-  /** One transaction over the request, which comes first, and nodes; all are given up with it. */
+  /** Commits one transaction over the request, which comes first, and nodes. All locks are released with it. */
   private commit(
     nodes: readonly NodeChange[],
     requestStep: (time: number) => Step,
@@ -122,7 +122,7 @@ export class OwnedRequest implements RequestHandle {
   }
 }
 
-/** The operation on the request comes first; that one finds nothing when the request was withdrawn. */
+/** Returns true if the request was deleted: its operation comes first, and found no znode. */
 function isRequestGone(error: unknown): boolean {
   return isZooKeeperError(error, 'no-node') && error.operationIndex === 0;
 }

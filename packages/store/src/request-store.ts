@@ -136,7 +136,7 @@ export class RequestRecords implements RequestStore {
       } catch (error) {
         expectation.unknown();
         if (isZooKeeperError(error, 'no-node')) return;
-        // To remove it twice does no harm.
+        // Repeating the deletion is safe.
         if (!isZooKeeperError(error, 'outcome-unknown') || options?.signal?.aborted === true) throw error;
       }
     }
@@ -239,12 +239,12 @@ export class RequestRecords implements RequestStore {
     });
   }
 
-  /** A lock that is left without a request is news: it can be removed. */
+  /** Notifies listeners of a lock that has become an orphan and can be deleted. */
   private updateOrphan(id: string): void {
     if (this.orphans.update(id) && this.context.caches.complete) this.table.tellOfAbsent(id);
   }
 
-  /** The request as a holder of its lock has it; undefined: it waits for nobody any more. */
+  /** Returns the request as `pending`; undefined if its state does not need nodes any more. */
   private pending(record: RequestRecord): Source<NodeRequest> | undefined {
     switch (record.request.state) {
       case 'requested':
@@ -257,7 +257,7 @@ export class RequestRecords implements RequestStore {
     }
   }
 
-  /** Claims of ready nodes, which belong to the request's tenant and requestor from then on. */
+  /** Returns claims of ready nodes, which get the request's tenant and requestor. */
   private claimAll(request: NodeRequest, entries: readonly NodeEntry[]): readonly NodeClaim[] | undefined {
     const { id, tenant_name, requestor } = request;
     const claims: NodeClaim[] = [];
@@ -277,7 +277,7 @@ export class RequestRecords implements RequestStore {
       expectation.applied([{ path, node: undefined }]);
     } catch (error) {
       expectation.unknown();
-      // Gone already, or somebody contends for it again.
+      // Already deleted, or contended again.
       if (!isZooKeeperError(error, 'no-node') && !isZooKeeperError(error, 'not-empty')) throw error;
     }
   }

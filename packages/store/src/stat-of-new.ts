@@ -1,9 +1,9 @@
-/** What is known of a znode that a transaction of ours has made: most servers do not answer with its stat. */
+/** The stat of a znode that a transaction of this client has created: most servers do not return it. */
 
 import type { Stat } from '@nodepool/zookeeper';
 import type { StoreContext } from './context.js';
 
-/** Transaction ids are lower than those of any znode that was read, so that a read replaces it. */
+/** Transaction ids are lower than those of any znode that was read, so that a read replaces this stat. */
 const NEW_STAT: Stat = {
   czxid: 0n,
   mzxid: 0n,

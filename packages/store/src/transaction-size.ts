@@ -1,18 +1,24 @@
-/** Whether a transaction fits into what a server accepts. */
+/** Checks the size of a transaction against the server's limit. */
 
 import type { TransactionOp } from '@nodepool/zookeeper';
 import { TransactionTooLargeError } from './errors.js';
 
-/** Default of the server's `jute.maxbuffer`. */
+/** The server's default of `jute.maxbuffer`, bytes. */
 const LIMIT_BYTES = 0xfffff;
 
-/** Upper bound of what an operation needs besides its path and data: header, lengths, access list, version, flags. */
+/** Upper bound (bytes) of an operation without its path and data: header, lengths, access list, version, flags. */
 const OVERHEAD_BYTES = 80;
 
-/** Upper bound of the operations that take one lock (see `LockRecipe.tryAcquireAll`), besides three times its path. */
+/**
+ * Upper bound (bytes) of the operations that acquire one lock (see `LockRecipe.tryAcquireAll`), without three times its
+ * path.
+ */
 const LOCK_OVERHEAD_BYTES = 3 * OVERHEAD_BYTES + 150;
 
-/** Throws `TransactionTooLargeError` when the server would refuse it, which it does by cutting the connection. */
+/**
+ * Throws `TransactionTooLargeError` if the server would reject the transaction, which it does by closing the
+ * connection.
+ */
 export function checkTransactionSize(ops: readonly TransactionOp[], lockPaths: readonly string[] = []): void {
   let bytes = OVERHEAD_BYTES;
   for (const op of ops) {

@@ -1,8 +1,10 @@
-/** What is below a znode. */
+/** Descendants of a znode. */
 
 import { isZooKeeperError, type CallOptions, type ZooKeeper } from '@nodepool/zookeeper';
 
-/** Paths of all znodes below one, parents first, read past the cache; none when there is no such znode. */
+/**
+ * Resolves with the paths of all descendants, parents first, read past the cache; empty if the znode does not exist.
+ */
 export async function znodesBelow(zooKeeper: ZooKeeper, path: string, options?: CallOptions): Promise<string[]> {
   const found: string[] = [];
   const pending = [path];
@@ -16,7 +18,7 @@ export async function znodesBelow(zooKeeper: ZooKeeper, path: string, options?: 
   return found;
 }
 
-/** Names of the children; none when there is no such znode. */
+/** Resolves with the names of the children; empty if the znode does not exist. */
 export async function childrenOf(
   zooKeeper: ZooKeeper,
   path: string,

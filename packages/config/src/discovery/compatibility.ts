@@ -1,4 +1,4 @@
-/** Whether a driver package and this copy of core can work together, and what to do when they cannot. */
+/** Checks whether a driver package works with this copy of core, and describes the remedy if it does not. */
 
 import { major, valid } from 'semver';
 import { isJsonObject, type JsonObject, DRIVER_API } from '@nodepool/core';
@@ -8,18 +8,18 @@ import { findPackage, type PackageInfo } from './packages.js';
 
 export const CORE_PACKAGE = '@nodepool/core';
 
-/** The field `nodepool` of package.json. */
+/** Returns the field `nodepool` of package.json. */
 export function metadataOf(found: PackageInfo): JsonObject {
   const metadata = found.manifest['nodepool'];
   return isJsonObject(metadata) ? metadata : {};
 }
 
-/** A package in a message. */
+/** Returns the name of a package for messages. */
 export function labelOf(found: PackageInfo): string {
   return `${found.name}@${found.version} (${found.folder})`;
 }
 
-/** Throws when the package is no driver, or one for another version of the API. */
+/** Throws if the package is not a driver, or is one for another version of the API. */
 export function checkApi(
   name: string,
   found: PackageInfo,
@@ -51,7 +51,7 @@ function updateRemedy(found: PackageInfo, manager: PackageManager): string {
   return `${newer}: ${manager.install(`${found.name}@latest`)}`;
 }
 
-/** A new API is a new major version of a driver. */
+/** Returns the remedy for an older driver. A new API comes with a new major version of a driver. */
 function olderRemedy(found: PackageInfo, manager: PackageManager): string {
   const peers = found.manifest['peerDependencies'];
   const range = isJsonObject(peers) ? peers[CORE_PACKAGE] : undefined;
@@ -61,7 +61,10 @@ function olderRemedy(found: PackageInfo, manager: PackageManager): string {
   return `${older}, or update Nodepool${needs}: ${manager.install('@nodepool/launcher@latest')}`;
 }
 
-/** What to say when the driver has a copy of core of its own: two in one process know nothing of each other's errors and types. */
+/**
+ * Resolves with warnings if the driver has its own copy of core: two copies in one process do not recognize each
+ * other's errors and types.
+ */
 export async function copiesOfCore(
   found: PackageInfo,
   core: PackageInfo | undefined,

@@ -1,6 +1,6 @@
 /**
- * Finds the drivers that a site has installed. A package is a driver when its package.json says so:
- * `"nodepool": {"driver": "<name>", "api": <integer>}`. No list of drivers exists anywhere in this code.
+ * Finds the installed drivers. A package is a driver if its package.json says so: `"nodepool": {"driver": "<name>",
+ * "api": <integer>}`. The code contains no list of drivers.
  */
 
 import { realpathSync } from 'node:fs';
@@ -14,52 +14,52 @@ import { exportedDriver, loadModule } from './load.js';
 import { packageManagerOf, type PackageManager } from './package-manager.js';
 import { findPackage, moduleFolders, packagesIn, readPackage, type PackageInfo } from './packages.js';
 
-/** Where to look for drivers. */
+/** The places to search for drivers. */
 export interface DriverSearch {
-  /** Short names of packages, or of paths, as the configuration gives them. */
+  /** Packages or paths by the short names of the configuration. */
   readonly aliases: ReadonlyMap<string, string>;
-  /** Folder of the configuration file: paths start there. */
+  /** Folder of the configuration file: relative paths start there. */
   readonly configFolder: string;
-  /** Folders from which packages are looked up as Node.js does, first to last. */
+  /** Folders from which packages are resolved as in Node.js, first to last. */
   readonly folders: readonly string[];
 }
 
-/** Loads the driver that the configuration calls `name`. Rejects with a `DriverLoadError`. */
+/** Loads the driver with the configured `name`. Rejects with a `DriverLoadError`. */
 export type DiscoverDriver = (name: string, search: DriverSearch) => Promise<Driver>;
 
-/** The package that a driver is from. */
+/** The package of a driver. */
 export interface DriverPackage {
-  /** What its package.json calls the driver. */
+  /** Name of the driver in its package.json. */
   readonly name: string;
   readonly package: string;
-  /** Of the code that runs, which is older than the installed one until a restart after an upgrade. */
+  /** Version of the running code, which is older than the installed one after an upgrade until a restart. */
   readonly version: string;
-  /** The version of the driver API that it is written for; undefined when it does not say. */
+  /** The driver API version that the package was written for; undefined if not declared. */
   readonly api: number | undefined;
   readonly folder: string;
-  /** What is not right, though it can be used. */
+  /** Problems that do not prevent its use. */
   readonly warnings: readonly string[];
 }
 
 /** A driver package as a listing shows it. */
 export interface InstalledDriver extends DriverPackage {
-  /** The names that `DriverSearch.aliases` gives it. */
+  /** Its names in `DriverSearch.aliases`. */
   readonly aliases: readonly string[];
-  /** Why it can't be used. */
+  /** The reason why it cannot be used. */
   readonly error: DriverLoadError | undefined;
 }
 
-/** A driver that was loaded, and the package that it came from. */
+/** A loaded driver and its package. */
 export interface LoadedDriver extends DriverPackage {
   readonly driver: Driver;
 }
 
-/** `driver: NAME` means the package of this name followed by NAME. */
+/** `driver: NAME` means the package with this prefix followed by NAME. */
 const SHORT_NAME_PACKAGE = '@nodepool/driver-';
 const SHORT_NAME = /^[a-z0-9][\w.-]*$/i;
 const PACKAGE_NAME = /^(@[\w~.-]+\/)?[\w~-][\w~.-]*$/;
 
-/** The launcher's own folder (or whichever program runs), the working directory, and the folder of the configuration file. */
+/** Returns the folder of the running program, the working directory, and the folder of the configuration file. */
 export function defaultDriverFolders(configFolder: string): string[] {
   const program = process.argv[1];
   const folders = [program === undefined ? undefined : dirname(realPathOr(program)), process.cwd(), configFolder];
@@ -70,7 +70,7 @@ function realPathOr(path: string): string {
   try {
     return realpathSync(path);
   } catch {
-    // The program's file is gone, e.g. replaced by an update: its folder may still be right.
+    // The program's file no longer exists, e.g. replaced by an update: its folder may still be right.
     return path;
   }
 }
@@ -78,22 +78,22 @@ function realPathOr(path: string): string {
 export const discoverDriver: DiscoverDriver = async (name, search) => (await loadDriver(name, search)).driver;
 
 const packages = new WeakMap<Driver, DriverPackage>();
-/** The drivers of this process, by `PackageInfo.lookup`. */
+/** The loaded drivers of this process, by `PackageInfo.lookup`. */
 const running = new Map<string, LoadedDriver>();
 
-/** The package that a driver was loaded from, as it was at its last load; undefined: it comes from no package. */
+/** Returns the package of a driver as of its last load; undefined if it comes from no package. */
 export function packageOfDriver(driver: Driver): DriverPackage | undefined {
   return packages.get(driver);
 }
 
-/** Loads the driver that the configuration calls `name`, and tells where it came from. Rejects with a `DriverLoadError`. */
+/** Loads the driver with the configured `name`, with its package. Rejects with a `DriverLoadError`. */
 export async function loadDriver(name: string, search: DriverSearch): Promise<LoadedDriver> {
   const wanted = packageOf(name, search);
   const found = isPath(wanted) ? await readAt(name, wanted, search) : await findInFolders(name, wanted, search.folders);
   return await loadFrom(name, found, packageManagerOf(search.folders));
 }
 
-/** Every driver package that is installed, those that can't be used included, by name. */
+/** Resolves with every installed driver package, unusable ones included, by name. */
 export async function listInstalledDrivers(search: DriverSearch): Promise<InstalledDriver[]> {
   const installed = new Map<string, PackageInfo>();
   const folders = new Set(search.folders.flatMap(moduleFolders));
@@ -150,7 +150,7 @@ async function inspect(found: PackageInfo, manager: PackageManager): Promise<Omi
   return { ...description, error: undefined };
 }
 
-/** The package, or the path, that a name stands for. */
+/** Returns the package or the path for a name. */
 function packageOf(name: string, search: DriverSearch): string {
   const alias = search.aliases.get(name);
   if (alias !== undefined && (isPath(alias) || PACKAGE_NAME.test(alias))) return alias;
@@ -196,7 +196,7 @@ async function findInFolders(name: string, wanted: string, folders: readonly str
   });
 }
 
-/** Names that the configuration could use for the installed drivers. */
+/** Resolves with the names that the configuration could use for the installed drivers. */
 async function installedNames(folders: readonly string[]): Promise<Set<string>> {
   const names = new Set<string>();
   for (const folder of new Set(folders.flatMap(moduleFolders))) {
@@ -227,7 +227,10 @@ async function readOrBroken(
   }
 }
 
-/** Returns the driver that runs already if the installed version is another one: Node.js loads a module once. */
+/**
+ * Loads a package. Returns the driver that already runs if the installed version is another one: Node.js loads a module
+ * once.
+ */
 async function loadFrom(name: string, found: PackageInfo, manager: PackageManager): Promise<LoadedDriver> {
   const before = running.get(found.lookup);
   if (before !== undefined && before.version !== found.version) {

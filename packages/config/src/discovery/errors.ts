@@ -1,22 +1,22 @@
-/** Why a driver could not be loaded. */
+/** Reasons why a driver could not be loaded. */
 
 export type DriverLoadReason =
-  /** No such package in any of the folders. */
+  /** The package is not in any of the folders. */
   | 'not-installed'
-  /** A package that does not say that it is a driver, or does not export one. */
+  /** The package does not declare or does not export a driver. */
   | 'not-a-driver'
-  /** Written for another version of the driver API. */
+  /** The driver was written for another version of the driver API. */
   | 'api-mismatch'
-  /** Its code or its package.json fails. */
+  /** The code or the package.json of the driver fails. */
   | 'broken';
 
 export interface DriverLoadErrorOptions {
   readonly reason: DriverLoadReason;
   /** As in the configuration. */
   readonly driver: string;
-  /** What is wrong. */
+  /** The cause of the failure. */
   readonly problem: string;
-  /** What to do about it. */
+  /** The remedy for the operator. */
   readonly remedy: string;
   readonly cause?: unknown;
 }

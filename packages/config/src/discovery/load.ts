@@ -6,14 +6,14 @@ import { pathToFileURL } from 'node:url';
 import { isJsonObject, errorCodeOf, type Driver } from '@nodepool/core';
 import { importEntry, type PackageInfo } from './packages.js';
 
-/** What `require` says of a package that only `import` can load. */
+/** Error codes of `require` for a package that only `import` can load. */
 const IMPORT_ONLY_CODES = new Set(['ERR_REQUIRE_ESM', 'ERR_REQUIRE_ASYNC_MODULE', 'ERR_PACKAGE_PATH_NOT_EXPORTED']);
 
-/** Loads the module. Rejects with whatever its code throws. */
+/** Loads the module. Rejects with any error that its code throws. */
 export async function loadModule(found: PackageInfo): Promise<unknown> {
   const require = createRequire(join(found.folder, 'package.json'));
   try {
-    // By its own name, so that `exports` holds; a package without it is loaded as the folder that it is.
+    // Loaded by name, so that `exports` applies; a package without `exports` is loaded by its folder.
     const loaded: unknown = require(found.manifest['exports'] === undefined ? found.folder : found.name);
     return loaded;
   } catch (error) {
@@ -24,7 +24,7 @@ export async function loadModule(found: PackageInfo): Promise<unknown> {
   }
 }
 
-/** The driver among a module's exports: `default` or `driver`; undefined when neither is one. */
+/** Returns the driver among a module's exports, `default` or `driver`; undefined if neither is a driver. */
 export function exportedDriver(module: unknown): Driver | undefined {
   // `import` of a CommonJS module puts its exports into `default`, which may have a `default` of its own.
   const candidates = [module, exportOf(module, 'default'), exportOf(exportOf(module, 'default'), 'default')];

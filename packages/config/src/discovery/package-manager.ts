@@ -1,4 +1,4 @@
-/** The commands that change what a site has installed, of the package manager that the site uses. */
+/** The commands of the site's package manager that change the installed packages. */
 
 import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -9,7 +9,7 @@ export interface PackageManager {
   dedupe(): string;
 }
 
-/** What the managers leave where they have installed something; npm is the one that everybody has. */
+/** Files that identify a package manager by an installation; npm is the default, because it comes with Node.js. */
 const TRACES: readonly (readonly [trace: string, make: (folder: string) => PackageManager])[] = [
   ['pnpm-lock.yaml', pnpm],
   [join('node_modules', '.modules.yaml'), pnpm],
@@ -17,7 +17,7 @@ const TRACES: readonly (readonly [trace: string, make: (folder: string) => Packa
   [join('node_modules', '.package-lock.json'), npm],
 ];
 
-/** The package manager of the first of the folders that is at a site, or below one. */
+/** Returns the package manager of the first folder that is inside a site. */
 export function packageManagerOf(folders: readonly string[]): PackageManager {
   for (const folder of folders) {
     for (let at = folder; ; at = dirname(at)) {

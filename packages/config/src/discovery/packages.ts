@@ -1,4 +1,4 @@
-/** Finds packages as Node.js does, by walking up `node_modules`, and reads what they say of themselves. */
+/** Finds packages as Node.js does, by searching `node_modules` of all parent folders, and reads their metadata. */
 
 import { readdir, readFile, realpath } from 'node:fs/promises';
 import { dirname, join, parse } from 'node:path';
@@ -7,15 +7,15 @@ import { isJsonObject, type JsonObject, type JsonValue, errorCodeOf } from '@nod
 export interface PackageInfo {
   readonly name: string;
   readonly version: string;
-  /** Without symbolic links. */
+  /** Path without symbolic links. */
   readonly folder: string;
-  /** The folder as it was looked up; the same for every version that a package manager installs. */
+  /** The path before symbolic links are resolved; it is the same for every installed version. */
   readonly lookup: string;
-  /** package.json. */
+  /** Content of package.json. */
   readonly manifest: JsonObject;
 }
 
-/** The folders `node_modules` that a module in `folder` sees, nearest first. */
+/** Returns the folders `node_modules` that are visible to a module in `folder`, nearest first. */
 export function moduleFolders(folder: string): string[] {
   const folders: string[] = [];
   const { root } = parse(folder);
@@ -25,7 +25,10 @@ export function moduleFolders(folder: string): string[] {
   }
 }
 
-/** The package of that name as a module in `folder` would get it; undefined when there is none. Rejects when its package.json can't be read. */
+/**
+ * Resolves with the package as a module in `folder` would resolve it; undefined if there is none. Rejects if its
+ * package.json cannot be read.
+ */
 export async function findPackage(name: string, folder: string): Promise<PackageInfo | undefined> {
   for (const modules of moduleFolders(folder)) {
     const found = await readPackage(join(modules, name));
@@ -34,7 +37,7 @@ export async function findPackage(name: string, folder: string): Promise<Package
   return undefined;
 }
 
-/** The package in `folder`; undefined when there is no package.json. Rejects when it can't be read. */
+/** Resolves with the package in `folder`; undefined if there is no package.json. Rejects if it cannot be read. */
 export async function readPackage(folder: string): Promise<PackageInfo | undefined> {
   const file = join(folder, 'package.json');
   let text: string;
@@ -56,7 +59,7 @@ export async function readPackage(folder: string): Promise<PackageInfo | undefin
   };
 }
 
-/** The packages in a folder `node_modules`; those without a readable package.json are passed over. */
+/** Resolves with the packages in a folder `node_modules`, without those that have no readable package.json. */
 export async function packagesIn(modules: string): Promise<PackageInfo[]> {
   const names: string[] = [];
   for (const name of await namesIn(modules)) {
@@ -71,15 +74,15 @@ async function namesIn(folder: string): Promise<string[]> {
   try {
     return (await readdir(folder)).filter((name) => !name.startsWith('.')).sort();
   } catch {
-    // A folder that isn't there, or isn't ours to read, has nothing for us.
+    // A missing or unreadable folder contains no packages.
     return [];
   }
 }
 
-/** Conditions of the field `exports` that a dynamic import meets. */
+/** Conditions of the field `exports` that a dynamic import matches. */
 const IMPORT_CONDITIONS = new Set(['node', 'import', 'module-sync', 'default']);
 
-/** The file that `import` of the package would load, as package.json has it; undefined when that does not say. */
+/** Returns the file that `import` of the package would load; undefined if package.json does not declare it. */
 export function importEntry(manifest: JsonObject): string | undefined {
   const { exports, main } = manifest;
   if (exports !== undefined) {

@@ -1,45 +1,45 @@
-/**
- * Records to and from the JSON of their znodes. What we do not know, or do not change, is written back to the letter.
- */
+/** Converts records to and from the JSON of their znodes. Unknown and unchanged fields are written back verbatim. */
 
 import { membersOf, textOf, type JsonMembers } from './json.js';
 import { isJsonObject, type JsonObject } from '@nodepool/core';
 
-/** A record, and the JSON text that it was read from or written as. */
+/** A record and the JSON text that it was read from or written as. */
 export interface Source<T> {
   readonly value: T;
   readonly text: string;
 }
 
-/** A record, or why there is none. */
+/** A record, or the reason why it cannot be read. */
 export type Decoded<T> =
   { readonly ok: true; readonly source: Source<T> } | { readonly ok: false; readonly reason: string };
 
-/** What all records have. */
+/** The fields that all records have. */
 export interface Stated {
   /** Unix seconds of the last change of `state`. */
   readonly state_time: number;
 }
 
-/** `I`: what identifies the record (known from its path). `D`: what its znode holds. */
+/** Reads and writes one kind of record. `I`: the identity, known from the path. `D`: the data of the znode. */
 export interface Codec<I extends object, D extends Stated> {
-  /** `changedAt`: unix seconds of the znode's last change, for a record whose own `state_time` cannot be read. */
+  /**
+   * Parses a record. `changedAt` (unix seconds of the znode's last change) replaces a `state_time` that cannot be read.
+   */
   decode(data: Uint8Array, identity: I, changedAt: number): Decoded<I & D>;
-  /** A new record. */
+  /** Returns the JSON text of a new record. */
   create(value: D): string;
-  /** The record with these fields changed; fields that are not part of `D` are ignored. */
+  /** Returns the record with these fields changed; ignores fields that are not part of `D`. */
   change(source: Source<I & D>, change: Partial<D>): Source<I & D>;
 }
 
-/** What differs from one kind of record to another. */
+/** The parts of a codec that differ between kinds of records. */
 export interface RecordShape<I extends object, D extends Stated> {
   /** Every field, in the order in which a new record is written. */
   readonly fields: Readonly<Record<keyof D, true>>;
-  /** The record, or why it cannot be read. */
+  /** Returns the record, or the reason why it cannot be read. */
   read(raw: JsonObject, identity: I, changedAt: number): (I & D) | string;
-  /** JSON text of a field; undefined: the field is left out. Default: as `JSON.stringify` does. */
+  /** Returns the JSON text of a field, or undefined to omit it. Default: `JSON.stringify`. */
   readonly print?: (name: string, value: unknown) => string | undefined;
-  /** Last touch before the members become text. */
+  /** Adjusts the members before they become text. */
   finish?(members: JsonMembers): void;
 }
 
@@ -89,7 +89,7 @@ export function recordCodec<I extends object, D extends Stated>(shape: RecordSha
 
 const utf8 = new TextDecoder('utf-8', { fatal: true });
 
-/** Text and content of a znode that holds a JSON object, or why it does not. */
+/** Returns the text and content of a znode that holds a JSON object, or the reason why it does not. */
 export function parseObject(data: Uint8Array): { readonly text: string; readonly object: JsonObject } | string {
   if (data.length === 0) return 'it is empty; expected a JSON object';
   let text: string;
@@ -102,7 +102,7 @@ export function parseObject(data: Uint8Array): { readonly text: string; readonly
   try {
     parsed = JSON.parse(text);
   } catch (error) {
-    // Not the whole message: it quotes the data, which may hold credentials.
+    // Only the position: the whole message quotes the data, which may hold credentials.
     const position = error instanceof Error ? /position \d+/.exec(error.message)?.[0] : undefined;
     return `it is not JSON (${position === undefined ? '' : `at ${position} of `}${text.length} characters)`;
   }
@@ -110,7 +110,7 @@ export function parseObject(data: Uint8Array): { readonly text: string; readonly
   return `it is JSON, but ${Array.isArray(parsed) ? 'a list' : typeof parsed}; expected a JSON object`;
 }
 
-/** An object that was handed back as it was read is not a change: what it was read from says more. */
+/** Returns true if an object is the one that was read. It is not a change then, and its source text has more detail. */
 function isSameObject(value: unknown, before: unknown): boolean {
   return typeof value === 'object' && value !== null && value === before;
 }

@@ -1,4 +1,6 @@
-/** Codec of `/nodepool/components/<kind>/<host><sequence>`. A component is written by nobody but itself, and as a whole. */
+/**
+ * Codec of `/nodepool/components/<kind>/<host><sequence>`. A component writes only its own znode, always completely.
+ */
 
 import { parseObject } from './codec.js';
 import { isText, number, oneOf, text } from './fields.js';
@@ -7,17 +9,17 @@ import { isJsonObject, type JsonObject } from '@nodepool/core';
 
 const STATES: readonly ComponentState[] = ['initializing', 'running', 'paused', 'stopped'];
 
-/** How far a pool goes ahead of others when it does not say. */
+/** Priority of a pool that does not set one. */
 const DEFAULT_PRIORITY = 100;
 
-/** The component, or why it cannot be read. `kind` is that of its path. */
+/** Returns the component, or the reason why it cannot be read. `kind` comes from its path. */
 export function decodeComponent(data: Uint8Array, kind: ComponentKind): ComponentData | PoolComponentData | string {
   const parsed = parseObject(data);
   if (typeof parsed === 'string') return parsed;
   const raw = parsed.object;
   const common = {
     hostname: text(raw.hostname) ?? '',
-    // A state that is new to us: the component is there, and counts.
+    // An unknown state counts as running, because the component exists.
     state: oneOf(raw.state, STATES) ?? 'running',
     version: text(raw.version) ?? '',
     model_api: number(raw.model_api) ?? 0,
@@ -26,7 +28,7 @@ export function decodeComponent(data: Uint8Array, kind: ComponentKind): Componen
   return kind === 'pool' ? poolComponent(raw, common) : { ...common, kind };
 }
 
-/** Versions by driver; absent where a component says nothing of them. */
+/** Returns versions by driver; empty if the component does not report any. */
 function driversOf({ drivers }: JsonObject): Pick<ComponentData, 'drivers'> {
   if (!isJsonObject(drivers)) return {};
   return {
@@ -34,7 +36,7 @@ function driversOf({ drivers }: JsonObject): Pick<ComponentData, 'drivers'> {
   };
 }
 
-/** Members sorted by name, as the other programs write them. */
+/** Returns the JSON text with members sorted by name, as the other programs write it. */
 export function encodeComponent(component: ComponentData): string {
   return JSON.stringify(Object.fromEntries(Object.entries(component).sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0))));
 }

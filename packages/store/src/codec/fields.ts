@@ -1,11 +1,11 @@
 /**
- * Reading single fields of a record. A field of the wrong type is read as its default: a record must not be lost to a
- * detail, and what the field really holds survives our writes (see `codec.ts`).
+ * Reads single fields of a record. A field of the wrong type is read as its default, so that one bad field does not
+ * make the record unreadable; writes preserve the original value (see `codec.ts`).
  */
 
 import { isJsonObject, type JsonObject, type JsonValue, type ExternalId } from '@nodepool/core';
 
-/** A field as it was parsed: missing, or whatever JSON can say. */
+/** A parsed field: any JSON value, or undefined if missing. */
 export type RawField = JsonValue | undefined;
 
 export function text(raw: RawField): string | null {
@@ -24,29 +24,29 @@ export function value(raw: RawField): JsonValue {
   return raw ?? null;
 }
 
-/** The strings of a list. */
+/** Returns the strings of a list. */
 export function texts(raw: RawField): readonly string[] {
   if (!Array.isArray(raw)) return [];
   return raw.every(isText) ? raw : raw.filter(isText);
 }
 
-/** The value if it is one of those, as the type that lists them. */
+/** Returns the value, typed, if it is one of `values`. */
 export function oneOf<V extends string>(raw: RawField, values: readonly V[]): V | undefined {
   return values.find((candidate) => candidate === raw);
 }
 
-/** A number is taken for the text that it would be: an instance that we know must not be forgotten. */
+/** Returns the id as text. Numbers are converted, so that a known instance is not lost. */
 export function externalId(raw: RawField): ExternalId | null {
   return typeof raw === 'number' ? String(raw) : (text(raw) ?? object(raw));
 }
 
-/** Why a state cannot be read. */
+/** Returns the reason why a state cannot be read. */
 export function unknownState(raw: RawField, states: readonly string[]): string {
   const found = raw === undefined ? 'is missing' : `is ${abbreviated(JSON.stringify(raw))}`;
   return `its "state" ${found}; expected one of: ${states.join(', ')}`;
 }
 
-/** Start of a text that may be long. */
+/** Returns at most the start of a long text. */
 function abbreviated(long: string): string {
   return long.length > 60 ? `${long.slice(0, 57)}...` : long;
 }

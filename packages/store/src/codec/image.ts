@@ -86,7 +86,7 @@ export const uploadCodec: Codec<UploadId, ImageUploadData> = recordCodec<UploadI
     };
   },
 
-  /** Fields of ours that hold nothing are left out. */
+  /** Own fields without a value are omitted. */
   print: (name, field) => (OWN_FIELDS.has(name) && field === null ? undefined : JSON.stringify(field)),
 });
 

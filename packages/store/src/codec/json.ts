@@ -1,10 +1,10 @@
 /**
- * JSON objects as the texts of their members, so that a record can be written back with some members changed and every
- * other one left to the letter. Parsing and printing the whole would not do that: requestors keep 64 and 128 bit
- * integers in their records (tracing ids), which a JavaScript number cannot hold.
+ * JSON objects as the texts of their members, so that a record can be written back with some members changed and all
+ * others verbatim. Parsing and printing would lose precision: requestors store 64 and 128 bit integers (tracing ids),
+ * which a JavaScript number cannot represent.
  */
 
-/** Name to JSON text of each member, in the order of the object. */
+/** JSON text of each member by name, in the order of the object. */
 export type JsonMembers = Map<string, string>;
 
 const QUOTE = 0x22;
@@ -15,7 +15,9 @@ const CLOSE_BRACKET = 0x5d;
 const OPEN_BRACE = 0x7b;
 const CLOSE_BRACE = 0x7d;
 
-/** Splits the text of an object that `JSON.parse` has accepted. A name that occurs twice has its last value, as there. */
+/**
+ * Splits the text of an object that `JSON.parse` has accepted. A repeated name has its last value, as in `JSON.parse`.
+ */
 export function membersOf(text: string): JsonMembers {
   const members: JsonMembers = new Map();
   let at = skipSpace(text, text.indexOf('{') + 1);
@@ -30,14 +32,14 @@ export function membersOf(text: string): JsonMembers {
   return members;
 }
 
-/** The object as text, spaced as the other programs do. */
+/** Returns the object as text, spaced as the other programs do. */
 export function textOf(members: JsonMembers): string {
   const texts: string[] = [];
   for (const [name, value] of members) texts.push(`${quoted(name)}: ${value}`);
   return `{${texts.join(', ')}}`;
 }
 
-/** Names that need no escapes; quoting the others takes longer. */
+/** Names that need no escapes, for which the slower quoting is skipped. */
 const PLAIN_NAME = /^[\w-]*$/;
 
 function quoted(name: string): string {
@@ -54,26 +56,26 @@ function isSpace(code: number): boolean {
   return code === 0x20 || code === 0x0a || code === 0x0d || code === 0x09;
 }
 
-/** What a string of JSON says. */
+/** Returns the value of a JSON string literal. */
 function nameOf(json: string): string {
   return json.includes('\\') ? String(JSON.parse(json)) : json.slice(1, -1);
 }
 
-/** Index after the string that begins at `start`. */
+/** Returns the index after the string that begins at `start`. */
 function endOfString(text: string, start: number): number {
   let end = text.indexOf('"', start + 1);
   while (end !== -1 && isEscaped(text, end)) end = text.indexOf('"', end + 1);
   return end === -1 ? text.length : end + 1;
 }
 
-/** Whether an odd number of backslashes precedes. */
+/** Returns true if an odd number of backslashes precedes. */
 function isEscaped(text: string, at: number): boolean {
   let start = at;
   while (text.charCodeAt(start - 1) === BACKSLASH) start -= 1;
   return (at - start) % 2 === 1;
 }
 
-/** Index after the value that begins at `start`. */
+/** Returns the index after the value that begins at `start`. */
 function endOfValue(text: string, start: number): number {
   let depth = 0;
   let at = start;

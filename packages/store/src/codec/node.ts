@@ -62,7 +62,7 @@ export const nodeCodec: Codec<{ readonly id: string }, NodeData> = recordCodec<{
       provider: text(raw.provider),
       pool: text(raw.pool),
       launcher: text(raw.launcher),
-      // Old data has a single label.
+      // Old records have a single label.
       type: typeof raw.type === 'string' ? [raw.type] : texts(raw.type),
       allocated_to: text(raw.allocated_to),
       external_id: externalId(raw.external_id),
@@ -96,17 +96,17 @@ export const nodeCodec: Codec<{ readonly id: string }, NodeData> = recordCodec<{
     };
   },
 
-  /** A finished launch leaves no trace of ours. */
+  /** The record of a finished launch has no `progress` field. */
   print: (name, field) => (name === 'progress' && field === null ? undefined : JSON.stringify(field)),
 
-  /** Old readers know the port by its old name only. */
+  /** Adds the old name of the port, the only one that old readers know. */
   finish(members) {
     const port = members.get('connection_port');
     if (port !== undefined) members.set('ssh_port', port);
   },
 });
 
-/** Old data knows the port by its old name only. */
+/** Reads the port, which old records have under its old name only. */
 function connectionPort(raw: JsonObject): NodeData['connection_port'] {
   const port = raw.connection_port ?? raw.ssh_port;
   return number(port) ?? object(port);
@@ -122,7 +122,7 @@ function resources(raw: RawField): Resources | null {
   return known;
 }
 
-/** What cannot be gone on with is as if it were not there: the instance is then found by its tags. */
+/** Returns null for progress that cannot be resumed: the instance is then found by its tags. */
 function progress(raw: RawField): NodeProgress | null {
   const fields = object(raw);
   if (fields === null) return null;

@@ -28,7 +28,7 @@ export const requestCodec: Codec<{ readonly id: string }, NodeRequestData> = rec
     const state = oneOf(raw.state, REQUEST_STATES);
     if (state === undefined) return unknownState(raw.state, REQUEST_STATES);
     const labels = raw.node_types;
-    // The nodes are handed out in the order of the labels: to leave one out would hand out the wrong ones.
+    // Nodes are delivered in the order of the labels, so skipping a bad label would deliver the wrong nodes.
     if (!Array.isArray(labels) || !labels.every(isText)) return 'its "node_types" is not a list of label names';
     return {
       id,

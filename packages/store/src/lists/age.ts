@@ -1,6 +1,8 @@
-/** Ages as every list and page writes them. */
+/** The format of ages in every list and page. */
 
-/** `DD:HH:MM:SS`; more digits of days when there are more. An age below zero (clocks differ) is zero. */
+/**
+ * Formats an age as `DD:HH:MM:SS`, with more digits of days if needed. A negative age (clocks differ) counts as zero.
+ */
 export function formatAge(seconds: number): string {
   const whole = Number.isFinite(seconds) ? Math.max(0, Math.floor(seconds)) : 0;
   const days = Math.floor(whole / 86_400);

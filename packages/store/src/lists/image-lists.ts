@@ -1,4 +1,4 @@
-/** The lists of uploads, of builds, and of what is asked of images. Names and order are those of the existing Nodepool. */
+/** The lists of uploads, of builds, and of the status of images. Names and order are those of the existing Nodepool. */
 
 import {
   isUsableUpload,
@@ -14,13 +14,13 @@ import { cellText } from './table.js';
 
 export interface ImageListOptions {
   readonly columns: ColumnChoice;
-  /** Milliseconds since the epoch; what ages in a table are counted to. */
+  /** Milliseconds since the epoch; the end of ages in a table. */
   readonly now: number;
 }
 
 /**
- * All uploads, by image and the age of the builds. The state of a ready one is `gone` while its image is not in the cloud.
- * Throws `UnknownFieldError`.
+ * Lists all uploads, by image and age of the builds. A ready upload is shown as `gone` while its image is not in the
+ * cloud. Throws `UnknownFieldError`.
  */
 export function imageList(
   images: Pick<ImageStore, 'images' | 'builds' | 'uploads'>,
@@ -55,12 +55,15 @@ export function imageList(
   return makeRecordList(columns, options.columns, rows);
 }
 
-/** What people call a build: its image and its id, as its files are called. */
+/** Returns the name of a build for users, which is also that of its files: the image and the id. */
 export function dibImageId({ image, id }: Pick<ImageBuild, 'image' | 'id'>): string {
   return `${image}-${id}`;
 }
 
-/** All builds, by image and age. The state of a ready one is `paused` while its image is. Throws `UnknownFieldError`. */
+/**
+ * Lists all builds, by image and age. A ready build is shown as `paused` while its image is. Throws
+ * `UnknownFieldError`.
+ */
 export function dibImageList(
   images: Pick<ImageStore, 'images' | 'builds' | 'paused'>,
   options: ImageListOptions,
@@ -94,7 +97,7 @@ export function unresolvedFailure(
   return isResolved ? undefined : failure;
 }
 
-/** Images that ZooKeeper knows: whether they are paused, the request for a build, and the last build that failed. */
+/** Lists the images in ZooKeeper with their pause, build request and last failed build. */
 export function imageStatus(
   images: Pick<ImageStore, 'images' | 'builds' | 'paused' | 'buildRequestedAt' | 'isBuilding' | 'lastBuildFailure'>,
   options: ImageListOptions,
@@ -133,7 +136,7 @@ export function imageStatus(
   return makeRecordList(columns, options.columns, [...images.images()]);
 }
 
-/** A moment: whole unix seconds in JSON, the age in a table. */
+/** Returns a column for a time: unix seconds (whole) in JSON, the age in a table. */
 function since<R>(field: string, header: string, now: number, timeOf: (row: R) => number | null): ListColumn<R> {
   return {
     field,

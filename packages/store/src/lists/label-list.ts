@@ -1,11 +1,11 @@
-/** The list of labels that somebody serves. */
+/** The list of served labels. */
 
 import type { ComponentStore } from '../api.js';
 import { makeRecordList, type ColumnChoice, type ListColumn, type RecordList } from './record-list.js';
 
 const LABEL_COLUMNS: readonly ListColumn<string>[] = [{ field: 'label', header: 'Label', value: (label) => label }];
 
-/** The labels of all registered pools, by name. Throws `UnknownFieldError`. */
+/** Lists the labels of all registered pools, by name. Throws `UnknownFieldError`. */
 export function labelList(
   components: Pick<ComponentStore, 'pools'>,
   options: { readonly columns: ColumnChoice },

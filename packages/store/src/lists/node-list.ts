@@ -7,25 +7,25 @@ import { makeRecordList, type ColumnChoice, type ListColumn, type RecordList } f
 
 export interface NodeListOptions {
   readonly columns: ColumnChoice;
-  /** Milliseconds since the epoch; what ages are counted to. */
+  /** Milliseconds since the epoch; the end of ages. */
   readonly now: number;
-  /** Only this node; the list is empty when there is none. */
+  /** Limits the list to this node; the list is empty if it does not exist. */
   readonly nodeId?: string | undefined;
 }
 
-/** All nodes that the store knows, by id. Throws `UnknownFieldError`. */
+/** Lists all nodes in the store, by id. Throws `UnknownFieldError`. */
 export function nodeList(nodes: Pick<NodeStore, 'all' | 'get'>, options: NodeListOptions): RecordList {
   const rows = options.nodeId === undefined ? [...nodes.all()] : entriesOf(nodes.get(options.nodeId));
   return nodeListOf(rows, options);
 }
 
-/** These nodes, by id. Throws `UnknownFieldError`. */
+/** Lists these nodes, by id. Throws `UnknownFieldError`. */
 export function nodeListOf(entries: readonly NodeEntry[], options: Omit<NodeListOptions, 'nodeId'>): RecordList {
   const byId = [...entries].sort((a, b) => (a.id < b.id ? -1 : a.id > b.id ? 1 : 0));
   return makeRecordList(nodeColumns(options.now), options.columns, byId);
 }
 
-/** Names and order are those of the existing Nodepool's `node-list`, which scripts rely on. */
+/** Returns the columns. Names and order are those of the existing Nodepool's `node-list`, on which scripts rely. */
 function nodeColumns(now: number): readonly ListColumn<NodeEntry>[] {
   return [
     { field: 'id', header: 'ID', value: (entry) => entry.id },
@@ -52,7 +52,10 @@ function nodeColumns(now: number): readonly ListColumn<NodeEntry>[] {
   ];
 }
 
-/** Container-like clouds put credentials into the port, so anything but a number is `redacted`, as in existing lists. */
+/**
+ * Returns the port, or `redacted` if it is not a number, because container-like clouds put credentials into it.
+ * Existing lists do the same.
+ */
 function portOf(port: NodeEntry['node']['connection_port']): JsonValue {
   return typeof port === 'number' ? port : 'redacted';
 }

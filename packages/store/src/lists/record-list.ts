@@ -1,6 +1,6 @@
 /**
- * A list for people and programs: columns with a header and a JSON name, and rows. The command line and the web
- * endpoints print the same ones.
+ * A list for users and programs: columns with a header and a JSON name, and rows. The command line and the web
+ * endpoints print the same lists.
  */
 
 import type { JsonValue } from '@nodepool/core';
@@ -11,25 +11,25 @@ export interface ListColumn<R> {
   readonly field: string;
   /** Header in a table. */
   readonly header: string;
-  /** Only in the long form of the list. */
+  /** Shown in the long form of the list only. */
   readonly detail?: boolean;
-  /** What JSON says. Arrays stay arrays; there are never credentials in it. */
+  /** Returns the JSON value. Arrays stay arrays; it never contains credentials. */
   value(row: R): JsonValue;
-  /** What the table says of a value, where that is not the common form. */
+  /** Returns the text of a value in the table, if it differs from the default. */
   text?(value: JsonValue): string;
 }
 
-/** Which columns: the short form, all of them, or those with these field names. */
+/** The chosen columns: the short form, all, or those with these field names. */
 export type ColumnChoice = 'short' | 'all' | readonly string[];
 
-/** A list that is ready to be printed. */
+/** A list that is ready to print. */
 export interface RecordList {
   readonly columns: readonly Pick<ListColumn<never>, 'field' | 'header' | 'text'>[];
   /** Values in the order of the columns. */
   readonly rows: readonly (readonly JsonValue[])[];
 }
 
-/** Somebody asked for a field that the list does not have. */
+/** The list does not have the requested field. */
 export class UnknownFieldError extends Error {
   readonly code = 'unknown-field';
   constructor(
@@ -41,7 +41,7 @@ export class UnknownFieldError extends Error {
   }
 }
 
-/** The chosen ones of a list's columns, in the list's order. Throws `UnknownFieldError`. */
+/** Returns the chosen columns in the list's order. Throws `UnknownFieldError`. */
 export function chooseColumns<R>(columns: readonly ListColumn<R>[], choice: ColumnChoice): readonly ListColumn<R>[] {
   if (choice === 'all') return columns;
   if (choice === 'short') return columns.filter((column) => column.detail !== true);

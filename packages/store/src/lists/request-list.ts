@@ -4,7 +4,7 @@ import { compareRequests } from '@nodepool/core';
 import type { RequestEntry, RequestStore } from '../api.js';
 import { makeRecordList, type ColumnChoice, type ListColumn, type RecordList } from './record-list.js';
 
-/** Names and order are those of the existing Nodepool's `request-list`, which scripts rely on. */
+/** Names and order are those of the existing Nodepool's `request-list`, on which scripts rely. */
 const REQUEST_COLUMNS: readonly ListColumn<RequestEntry>[] = [
   { field: 'id', header: 'Request ID', value: (entry) => entry.id },
   { field: 'relative_priority', header: 'Priority', value: ({ request }) => request.relative_priority },
@@ -16,7 +16,7 @@ const REQUEST_COLUMNS: readonly ListColumn<RequestEntry>[] = [
   { field: 'event_id', header: 'Event ID', value: ({ request }) => request.event_id },
 ];
 
-/** All requests that the store knows, in the order in which they are served. Throws `UnknownFieldError`. */
+/** Lists all requests in the store, in the order in which they are served. Throws `UnknownFieldError`. */
 export function requestList(
   requests: Pick<RequestStore, 'all'>,
   options: { readonly columns: ColumnChoice },

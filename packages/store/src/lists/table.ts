@@ -1,9 +1,12 @@
-/** Draws a list as the text table that MySQL's client draws: borders of `+`, `-` and `|`, everything to the left. */
+/** Formats a list as the text table of MySQL's client: borders of `+`, `-` and `|`, cells aligned to the left. */
 
 import type { JsonValue } from '@nodepool/core';
 import type { RecordList } from './record-list.js';
 
-/** The list as a table, without a line break at its end. An empty list is its headers, with the borders of both parts. */
+/**
+ * Returns the list as a table, without a final line break. An empty list has the headers with the borders of both
+ * parts.
+ */
 export function toTable(listing: RecordList): string {
   const cells = listing.rows.map((row) =>
     listing.columns.map((column, index) => {
@@ -23,7 +26,7 @@ export function toTable(listing: RecordList): string {
   return lines.join('\n');
 }
 
-/** Lists are joined with commas, nothing is an empty cell, structures are JSON. */
+/** Returns the text of a cell: lists joined with commas, null as an empty cell, structures as JSON. */
 export function cellText(value: JsonValue): string {
   if (value === null) return '';
   if (typeof value === 'string') return value;
@@ -33,7 +36,7 @@ export function cellText(value: JsonValue): string {
 
 const UNPRINTABLE = /[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]/gu;
 
-/** Values come from anybody: nothing in them may break the table or talk to the terminal. */
+/** Replaces characters that would break the table or control the terminal, since values may come from any source. */
 export function printable(text: string): string {
   return text.replace(UNPRINTABLE, (character) => {
     if (character === '\n') return '\\n';
@@ -44,7 +47,7 @@ export function printable(text: string): string {
 
 const ASCII = /^[\x20-\x7e]*$/;
 
-/** Characters, not UTF-16 units. */
+/** Returns the number of characters, not of UTF-16 units. */
 function width(text: string): number {
   return ASCII.test(text) ? text.length : Array.from(text).length;
 }
