@@ -1,6 +1,6 @@
 /**
- * Whoever holds the lock for building an image, or for uploading a build, knows that nobody else does: records that say so
- * were left by somebody who is gone. They become `failed`, so that the clean-up takes them.
+ * Marks abandoned records as `failed`, so that cleanup deletes them. The holder of the lock for building an image, or
+ * for uploading a build, is the only worker on it: records in progress are then left over from a dead builder.
  */
 
 import { sleep } from '@nodepool/core';
@@ -8,7 +8,7 @@ import type { BuildHandle, UploadHandle, UploadPlace } from '@nodepool/store';
 import { recordInterruptedBuild } from './build-failure.js';
 import type { BuilderContext } from './context.js';
 
-/** The clean-up may be looking at the record at this moment; so often, and after so long, milliseconds, it is tried again. */
+/** Attempts, and the wait between them (ms), to lock a record that cleanup may be reading at the moment. */
 const ATTEMPTS = 3;
 const PAUSE_MS = 1000;
 
@@ -36,7 +36,7 @@ export async function failAbandonedUploads(
   }
 }
 
-/** What is not reached now stays as it is until the clean-up finds the lock free. */
+/** Marks a record as failed. A record that stays locked is left to a later cleanup. */
 async function giveUp(
   { clock }: BuilderContext,
   signal: AbortSignal,

@@ -1,8 +1,8 @@
-/** What the parts of a builder say of their work, for the stack dump, for metrics, and for whoever waits for its end. */
+/** The current work of a builder, for the stack dump, for metrics, and for waiting until it ends. */
 
 export interface BuildActivity {
   readonly image: string;
-  /** Undefined: not begun. */
+  /** Undefined until the build has started. */
   readonly build: string | undefined;
   readonly ageMs: number;
 }
@@ -11,7 +11,7 @@ export interface UploadActivity {
   readonly image: string;
   readonly build: string;
   readonly provider: string;
-  /** Undefined: not begun. */
+  /** Undefined until the upload has started. */
   readonly upload: string | undefined;
   readonly ageMs: number;
   readonly sentBytes: number;
@@ -19,7 +19,7 @@ export interface UploadActivity {
 }
 
 export interface CleanupActivity {
-  /** What is being removed. */
+  /** The object being deleted. */
   readonly what: string;
   readonly ageMs: number;
 }
@@ -27,7 +27,7 @@ export interface CleanupActivity {
 export interface BuilderActivity {
   readonly builds: readonly BuildActivity[];
   readonly uploads: readonly UploadActivity[];
-  /** Uploads that wait for their turn. */
+  /** Number of uploads that wait for a place. */
   readonly uploadsWaiting: number;
   readonly cleanups: readonly CleanupActivity[];
   readonly providers: readonly { readonly provider: string; readonly ready: boolean }[];

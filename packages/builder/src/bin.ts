@@ -2,7 +2,7 @@
 /** The program `nodepool-builder`. */
 import { ignoreBrokenPipes, ProcessSignals } from '@nodepool/daemon/process-setup';
 
-// Before the rest of the program is loaded, which takes a while.
+// Created before the rest of the program is loaded, which takes a while.
 const signals = new ProcessSignals();
 ignoreBrokenPipes();
 

@@ -1,4 +1,7 @@
-/** Builds the images that need it, several at once, the most urgent first. Reacts to changes of images, and to their age. */
+/**
+ * Builds the images that need it, several in parallel, the most urgent first. Reacts to changes of images and to their
+ * age.
+ */
 
 import { requiredFormats, type NodepoolConfig } from '@nodepool/config';
 import type { BuildingLock } from '@nodepool/store';
@@ -17,14 +20,14 @@ import type { Controller } from './controller.js';
 import { BuildFailedError } from './disk-image-creator.js';
 import { buildImage } from './image-build.js';
 
-/** Between attempts to build an image, milliseconds. */
+/** Delays (ms) between attempts to build an image. */
 const BACK_OFF = { firstMs: 60_000, longestMs: 3_600_000 } as const;
-/** When another builder took the lock first, the image is reconciled again after this time at the latest. */
+/** Maximum delay (ms) until an image is reconciled again after another builder took the lock first. */
 const FASTER_OTHER_MS = 5000;
 
 export class BuildController implements Controller {
   private config: NodepoolConfig | undefined;
-  /** By image. */
+  /** Queue of images. */
   private readonly queue: WorkQueue<string>;
   /** Ids of the builds in progress, by image. */
   private readonly builds = new Map<string, string>();
@@ -33,7 +36,7 @@ export class BuildController implements Controller {
 
   constructor(
     private readonly context: BuilderContext,
-    /** Builds at once. */
+    /** Maximum of parallel builds. */
     readonly workers: number,
   ) {
     this.queue = new WorkQueue({
@@ -47,7 +50,7 @@ export class BuildController implements Controller {
     });
   }
 
-  /** Follows another configuration; builds that run keep the one that they began with. */
+  /** Applies a new configuration; running builds continue with the old one. */
   apply(config: NodepoolConfig): void {
     this.config = config;
     this.addAll();
@@ -57,7 +60,7 @@ export class BuildController implements Controller {
     for (const image of this.config?.diskImages.keys() ?? []) this.queue.add(image);
   }
 
-  /** Reconciles an image that changed. The request of an operator that came after the last failure ends its back-off. */
+  /** Reconciles an image that changed. An operator's request that is newer than the last failure ends its back-off. */
   changed(image: string): void {
     if (this.config?.diskImages.has(image) !== true) return;
     const failedAt = this.failedAt.get(image);
@@ -77,17 +80,17 @@ export class BuildController implements Controller {
     return this.queue.activity().running.map(({ key, ageMs }) => ({ image: key, build: this.builds.get(key), ageMs }));
   }
 
-  /** Resolves once no build runs. */
+  /** Resolves once no build is running. */
   idle(): Promise<void> {
     return this.queue.idle();
   }
 
-  /** Starts no further builds. */
+  /** Stops starting builds. */
   stop(): void {
     this.queue.close();
   }
 
-  /** Ends the builds that run. */
+  /** Aborts the running builds. */
   abort(reason: Error): void {
     this.queue.abort(reason);
   }

@@ -5,7 +5,7 @@ import type { BuildHandle, BuildingLock } from '@nodepool/store';
 import { unixSeconds, type BuilderContext } from './context.js';
 import { BuildFailedError } from './disk-image-creator.js';
 
-/** The last characters of a long message are dropped. */
+/** Limit (characters) of a stored message. */
 const MESSAGE_LENGTH = 2000;
 
 type Recorder = Pick<BuildingLock | BuildHandle, 'recordFailure' | 'lock'>;
@@ -31,7 +31,7 @@ export async function recordFailedBuild(
   });
 }
 
-/** Records that the builder of a build died. Only that builder knows where the log is. Never rejects. */
+/** Records that the builder of a build died. Only that builder knows the path of the log. Never rejects. */
 export async function recordInterruptedBuild(context: BuilderContext, handle: BuildHandle): Promise<void> {
   const { image, id, builder, builder_id: builderId } = handle.build;
   await record(context, handle, image, {

@@ -1,4 +1,4 @@
-/** Logs of builds: `<build-log-dir>/<image>-<build id>.log`, so many kept per image. */
+/** Logs of builds, `<build-log-dir>/<image>-<build id>.log`, with a limited number per image. */
 
 import { createWriteStream, type WriteStream } from 'node:fs';
 import { mkdir, readdir, rm, stat } from 'node:fs/promises';
@@ -7,19 +7,19 @@ import { reasonOf, type Logger } from '@nodepool/core';
 import type { BuildRef } from '@nodepool/store';
 import { BUILD_ID } from './disk-image-files.js';
 
-/** So many characters of the output are kept to tell its last line, and so many of that line are told. */
+/** Characters of the output that are kept to find its last line, and the limit of that line. */
 const TAIL_LENGTH = 4000;
 const TOLD_LENGTH = 200;
 
 /**
- * The log of one build that runs. A disk that cannot take it costs the log, never the build: what cannot be written is
- * dropped, and said once.
+ * The log of one running build. A failing disk never fails the build: output that cannot be written is dropped, with
+ * one warning.
  */
 export class BuildLog {
   private written = 0;
   private tail = '';
   private broken = false;
-  /** Who waits for room. */
+  /** Callbacks waiting for room in the buffer. */
   private waiting: (() => void)[] = [];
 
   private constructor(
@@ -36,7 +36,7 @@ export class BuildLog {
     });
   }
 
-  /** Opens the log, making its folder. Never rejects. */
+  /** Opens the log, creating its folder. Never rejects. */
   static async open(folder: string, build: BuildRef, log: Logger): Promise<BuildLog> {
     const file = logPath(folder, build);
     try {
@@ -47,19 +47,21 @@ export class BuildLog {
     return new BuildLog(file, createWriteStream(file, { flags: 'a' }), log);
   }
 
-  /** Bytes that the build has said. */
+  /** Bytes of output of the build. */
   get size(): number {
     return this.written;
   }
 
-  /** What it said last, other than the trace of its shell, if possible. */
+  /** The last line of output, if possible without the trace of its shell. */
   get lastLine(): string {
     const lines = this.tail.split('\n').filter((line) => line.trim() !== '');
     const told = lines.findLast((line) => !line.startsWith('+')) ?? lines.at(-1) ?? '';
     return told.trim().slice(0, TOLD_LENGTH);
   }
 
-  /** False: the disk is slower than the build; `onDrain` is called when there is room again. */
+  /**
+   * Writes output. Returns false if the disk is slower than the build; `onDrain` is called when there is room again.
+   */
   write(piece: Buffer, onDrain: () => void): boolean {
     this.written += piece.byteLength;
     this.tail = (this.tail + piece.toString('utf8')).slice(-TAIL_LENGTH);
@@ -89,7 +91,7 @@ export function logPath(folder: string, { image, id }: BuildRef): string {
   return join(folder, `${image}-${id}.log`);
 }
 
-/** Removes the oldest logs of an image, so that `keep` are left; -1: all. Never rejects. */
+/** Deletes the oldest logs of an image, so that `keep` are left; -1 keeps all. Never rejects. */
 export async function removeOldLogs(folder: string, image: string, keep: number, log: Logger): Promise<void> {
   if (keep < 0) return;
   try {
@@ -104,7 +106,10 @@ export async function removeOldLogs(folder: string, image: string, keep: number,
   }
 }
 
-/** Names of images may begin with those of others, so the rest must be a build's id. */
+/**
+ * Returns true if the log is the image's. The rest of the name must be a build's id, since image names may be prefixes
+ * of others.
+ */
 function isLogOf(name: string, image: string): boolean {
   if (!name.startsWith(`${image}-`)) return false;
   const [id, extension] = name.slice(image.length + 1).split('.');

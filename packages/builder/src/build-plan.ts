@@ -1,4 +1,4 @@
-/** Which images are to be built, and why. */
+/** Decides which images to build, and why. */
 
 import type { DiskImageConfig, ImageBuild } from '@nodepool/core';
 import type { ImageStore } from '@nodepool/store';
@@ -7,21 +7,21 @@ export type BuildReason = 'requested' | 'missing' | 'formats' | 'age';
 
 export type BuildDecision =
   | { readonly kind: 'build'; readonly reason: BuildReason }
-  /** Nothing is to be done until then, unless something changes. Unix seconds. */
+  /** Nothing to do until this time (unix seconds), unless something changes. */
   | { readonly kind: 'later'; readonly at: number }
   | { readonly kind: 'never'; readonly why: string };
 
 export interface BuildQuestion {
-  /** Undefined: it is not in the configuration. */
+  /** Undefined if the image is not in the configuration. */
   readonly image: DiskImageConfig | undefined;
-  /** Sorted. */
+  /** Formats to build, sorted. */
   readonly formats: readonly string[];
   readonly store: ImageStore;
   /** Unix seconds. */
   readonly now: number;
 }
 
-/** Whoever holds the lock for building the image acts upon it. */
+/** Decides about an image; the holder of the lock for building it acts on the decision. */
 export function decideBuild({ image, formats, store, now }: BuildQuestion): BuildDecision {
   if (image === undefined || image.abstract) return { kind: 'never', why: 'not a configured image' };
   if (image.pause) return { kind: 'never', why: 'paused by the configuration' };
@@ -35,7 +35,7 @@ export function decideBuild({ image, formats, store, now }: BuildQuestion): Buil
   return due <= now ? { kind: 'build', reason: 'age' } : { kind: 'later', at: due };
 }
 
-/** In this order: what an operator waits for, what there is none of, what is incomplete, what is old. */
+/** Returns the urgency. From high to low: requested by an operator, without a build, incomplete, old. */
 export function urgencyOf(reason: BuildReason): number {
   return ['requested', 'missing', 'formats', 'age'].indexOf(reason);
 }
@@ -44,7 +44,7 @@ export function newestReadyBuild(store: ImageStore, image: string): ImageBuild |
   return readyBuilds(store, image)[0];
 }
 
-/** Newest first. */
+/** Returns the ready builds, newest first. */
 export function readyBuilds(store: ImageStore, image: string): readonly ImageBuild[] {
   return store
     .builds(image)

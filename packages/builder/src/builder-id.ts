@@ -1,4 +1,7 @@
-/** The id of a builder: a uuid in `builder_id.txt` of its images-dir, which says whose disk has the files of a build. */
+/**
+ * The id of a builder: a uuid in `builder_id.txt` of its images-dir. It identifies the disk that has the files of a
+ * build.
+ */
 
 import { mkdir, readFile, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -6,12 +9,12 @@ import { errorCodeOf, reasonOf, type RandomSource } from '@nodepool/core';
 
 const NAME = 'builder_id.txt';
 
-/** `images-dir` is not there, or cannot be written. */
+/** `images-dir` does not exist or is not writable. */
 export class ImagesDirError extends Error {
   readonly code = 'images-dir';
 }
 
-/** The id that the folder has, or a new one that it has from now on; makes the folder. Rejects with `ImagesDirError`. */
+/** Resolves with the id in the folder; creates the folder and the id if missing. Rejects with `ImagesDirError`. */
 export async function builderIdOf(folder: string, random: RandomSource): Promise<string> {
   const file = join(folder, NAME);
   try {
@@ -19,7 +22,7 @@ export async function builderIdOf(folder: string, random: RandomSource): Promise
     const known = (await readOptional(file))?.trim();
     if (known !== undefined && known !== '') return known;
     const id = dashed(random.uuidHex());
-    // Under its name it is there as a whole or not at all.
+    // Written under a temporary name, so that the file is never incomplete.
     await writeFile(`${file}.tmp`, id);
     await rename(`${file}.tmp`, file);
     return id;
@@ -40,7 +43,7 @@ async function readOptional(file: string): Promise<string | undefined> {
   }
 }
 
-/** A uuid as it is usually written. */
+/** Formats a uuid with dashes. */
 function dashed(hex: string): string {
   return hex.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5');
 }

@@ -1,4 +1,4 @@
-/** The builder's metrics. Keys of statsd are those of the existing Nodepool, which dashboards and alerts know. */
+/** The builder's metrics. Statsd keys are those of the existing Nodepool, which dashboards and alerts use. */
 
 import { statsdName as name, statsdPart as part, type Counter, type Duration, type Gauge } from '@nodepool/core';
 
@@ -88,7 +88,7 @@ export const BUILDER_WORK: Gauge<'host' | 'what'> = {
   statsd: ({ host, what }) => [`nodepool.builder.${part(host)}.${what}`],
 };
 
-/** 0: nothing is done; 1: it is built; 3: paused. */
+/** 0: idle; 1: building; 3: paused. */
 export const BUILD_STATE: Gauge<'host' | 'image'> = {
   kind: 'gauge',
   name: 'nodepool_builder_image_build_state',
@@ -97,7 +97,7 @@ export const BUILD_STATE: Gauge<'host' | 'image'> = {
   statsd: ({ host, image }) => [`nodepool.builder.${part(host)}.image.${name(image)}.build.state`],
 };
 
-/** 0: nothing is done; 2: it is uploaded; 3: paused. */
+/** 0: idle; 2: uploading; 3: paused. */
 export const UPLOAD_STATE: Gauge<'host' | 'image' | 'provider'> = {
   kind: 'gauge',
   name: 'nodepool_builder_image_upload_state',

@@ -1,6 +1,6 @@
 /**
  * The builder: registers itself, runs its controllers, and passes on changes of images and of the configuration. The
- * controllers and their plans decide what is done.
+ * controllers and their plans make the decisions.
  */
 
 import { requiredFormats, type NodepoolConfig } from '@nodepool/config';
@@ -14,7 +14,7 @@ import { reportBuilder } from './report-metrics.js';
 
 const BUILD_WORKERS = 1;
 const UPLOAD_WORKERS = 4;
-/** Between two lines that say what a stop waits for. */
+/** Interval (ms) between log lines of an ongoing stop. */
 const TELL_MS = 60_000;
 
 export class Builder {
@@ -33,7 +33,7 @@ export class Builder {
     this.controllers = createControllers(context, this.providers, { build: buildWorkers, upload: uploadWorkers });
   }
 
-  /** What it does, for the stack dump. */
+  /** Returns the current work, for the stack dump. */
   activity(): BuilderActivity {
     const { builds, uploads, cleanup } = this.controllers;
     return {
@@ -45,7 +45,7 @@ export class Builder {
     };
   }
 
-  /** Joins the registry and starts to work. The store must have been started. */
+  /** Registers and starts to work. The store must have been started. */
   start(config: NodepoolConfig): void {
     const { store, hostname, version } = this.context;
     this.component = store.components.register<ComponentData>({
@@ -69,7 +69,7 @@ export class Builder {
     this.apply(config);
   }
 
-  /** Goes on with another configuration; what runs goes on with the one that it began with. */
+  /** Applies a new configuration; running work continues with the old one. */
   apply(config: NodepoolConfig): void {
     this.config = config;
     this.providers.apply(config);
@@ -78,7 +78,7 @@ export class Builder {
   }
 
   /**
-   * Begins nothing new, waits for builds and uploads that run, and leaves the registry. Says what it waits for: that may
+   * Starts nothing new, waits for running builds and uploads, and unregisters. Logs the work it waits for, which may
    * take hours.
    */
   async stop(): Promise<void> {
@@ -106,7 +106,7 @@ export class Builder {
     await this.context.tasks.idle();
   }
 
-  /** Ends what runs; a `stop` that waits for it goes on. What is half done is cleaned up by the next builder. */
+  /** Aborts running work, so that a waiting `stop` continues. The next builder cleans up incomplete work. */
   abort(): void {
     const reason = new Error('the builder was told to stop at once');
     this.close();

@@ -1,6 +1,6 @@
 /**
- * Removes builds and uploads that nothing needs any more, as `cleanup-plan.ts` says. Reacts to changes of images and
- * providers. Each removal is reconciled by itself: a cloud that refuses or hangs delays its own images only.
+ * Deletes builds and uploads that are no longer needed, see `cleanup-plan.ts`. Reacts to changes of images and
+ * providers. Each deletion is reconciled separately: a cloud that refuses or hangs delays only its own images.
  */
 
 import type { NodepoolConfig } from '@nodepool/config';
@@ -20,12 +20,12 @@ import { planCleanup, type BuildCleanup, type CleanupPlan, type Trimming } from 
 import { unixSeconds, type BuilderContext } from './context.js';
 import type { ImageProviders } from './image-providers.js';
 
-/** Between attempts to remove the same thing, milliseconds. */
+/** Delays (ms) between attempts of the same deletion. */
 const BACK_OFF = { firstMs: 10_000, longestMs: 600_000 } as const;
-/** Removals at once per provider. */
+/** Maximum of parallel deletions per provider. */
 const PER_PROVIDER = 4;
 
-/** A removal that a plan contains. */
+/** A deletion of a plan. */
 interface Removal {
   readonly image: string;
   readonly reconcile: (run: Reconciliation) => Promise<Reconciled>;
@@ -33,20 +33,22 @@ interface Removal {
 
 export class CleanupController {
   private config: NodepoolConfig | undefined;
-  /** Images to plan for. */
+  /** Images whose cleanup is to be planned. */
   private readonly images: WorkQueue<string>;
-  /** Removals by what they remove. */
+  /** Deletions by the object they delete. */
   private readonly queue: WorkQueue<string>;
   private readonly removals = new Map<string, Removal>();
   private readonly places = new Map<string, Slots>();
-  /** Builds that wait for their uploads to go, whose files are gone; and builds whose superfluous files are. */
+  /**
+   * Builds without files that wait for the deletion of their uploads, and builds whose superfluous files are deleted.
+   */
   private readonly cleared = new Set<string>();
   private readonly removal: Omit<RemovalContext, 'signal'>;
 
   constructor(
     private readonly context: BuilderContext,
     private readonly providers: ImageProviders,
-    /** Returns true if this builder reads files of the build at the moment. */
+    /** Returns true if this builder is reading files of the build. */
     private readonly isReading: (build: BuildRef) => boolean,
   ) {
     const calls = new GuardedCalls(new TimerQueue(context.clock));
@@ -71,13 +73,13 @@ export class CleanupController {
     });
   }
 
-  /** Follows another configuration. */
+  /** Applies a new configuration. */
   apply(config: NodepoolConfig): void {
     this.config = config;
     this.addAll();
   }
 
-  /** Adds all images that ZooKeeper knows, also those that are not configured any more. */
+  /** Adds all images in ZooKeeper, including those that are no longer configured. */
   addAll(): void {
     for (const image of this.context.store.images.images()) this.images.add(image);
   }
@@ -90,7 +92,7 @@ export class CleanupController {
     return this.queue.activity().running.map(({ key, ageMs }) => ({ what: key, ageMs }));
   }
 
-  /** Ends what runs; the next builder that plans resumes it. */
+  /** Aborts running deletions; the next builder resumes them. */
   stop(reason: Error): void {
     this.images.abort(reason);
     this.queue.abort(reason);
@@ -115,7 +117,7 @@ export class CleanupController {
 
   private addUpload(upload: ImageUpload, why: string): void {
     const { image, build, id, provider: name } = upload;
-    // The image is planned for again when the provider is there.
+    // The image is planned again once the provider is ready.
     if (this.providers.get(name) === undefined) return;
     this.add(`upload ${id} of build ${build} of image ${image} to provider ${name}`, image, async ({ signal }) => {
       const provider = this.providers.get(name);
@@ -154,7 +156,7 @@ export class CleanupController {
     });
   }
 
-  /** Every removal plans again before it removes anything: a retry may come after the plan has changed. */
+  /** Queues a deletion. Each attempt plans again before it deletes anything, because the plan may have changed. */
   private add(what: string, image: string, reconcile: Removal['reconcile']): void {
     this.removals.set(what, { image, reconcile });
     this.queue.add(what);

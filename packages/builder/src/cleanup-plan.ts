@@ -1,8 +1,10 @@
 /**
- * What is to be cleaned up of an image: builds and uploads that nothing needs any more. Kept are the two newest ready
- * builds of an image that is configured, and the two newest ready uploads to every provider that lists it, with the
- * records of their builds: nodes are made from them. A build that is `deleting` takes its uploads along: that is the word
- * of an operator, since the clean-up makes no build so that has an upload in service. What somebody works on is left alone.
+ * Decides which builds and uploads of an image to delete. Kept are the two newest ready builds of a configured image,
+ * and the two newest ready uploads to every provider that lists it, with the records of their builds: nodes are
+ * launched from them.
+ *
+ * Deleting a build also deletes its uploads. Only an operator can mark a build `deleting` while its uploads are in
+ * service; automatic cleanup never does. Objects that a worker has locked are left alone.
  */
 
 import { isUsableUpload, type ImageBuild, type ImageUpload, type DiskImageConfig } from '@nodepool/core';
@@ -11,9 +13,11 @@ import type { NodepoolConfig } from '@nodepool/config';
 import { newestReadyBuild, readyBuilds } from './build-plan.js';
 import { formatsToUpload } from './upload-plan.js';
 
-/** Ready builds, and ready uploads per provider, that are kept. */
+/** Number of ready builds, and of ready uploads per provider, that are kept. */
 const KEPT = 2;
-/** After so long, seconds, the record of a build is removed by others than the builder that made it: that one is gone. */
+/**
+ * Time (seconds) after which any builder may delete the record of a build; until then only the builder that made it.
+ */
 export const OWNER_GRACE_SECONDS = 3600;
 
 export interface CleanupQuestion {
@@ -21,36 +25,36 @@ export interface CleanupQuestion {
   readonly config: NodepoolConfig;
   readonly store: ImageStore;
   readonly builderId: string;
-  /** Whether this builder reads files of the build at the moment. */
+  /** Returns true if this builder is reading files of the build. */
   readonly isReading: (build: BuildRef) => boolean;
   /** Unix seconds. */
   readonly now: number;
 }
 
-/** What can be done about a build. */
+/** The possible cleanup of a build. */
 export interface BuildCleanup {
   readonly build: ImageBuild;
-  /** Why it goes, for the log. */
+  /** The reason, for the log. */
   readonly why: string;
-  /** Its files are on this builder's disk and nobody reads them. */
+  /** True if its files are on this builder's disk and not being read. */
   readonly files: boolean;
-  /** Its record can go, after the files. */
+  /** True if its record can be deleted, after the files. */
   readonly record: boolean;
 }
 
-/** A build of this builder that keeps only its files in some formats. */
+/** A build of this builder that keeps its files in some formats only. */
 export interface Trimming {
   readonly build: ImageBuild;
   readonly keep: readonly string[];
 }
 
 export interface CleanupPlan {
-  /** Whether this builder is configured to build the image. */
+  /** True if this builder is configured to build the image. */
   readonly configured: boolean;
   readonly uploads: readonly { readonly upload: ImageUpload; readonly why: string }[];
   readonly builds: readonly BuildCleanup[];
   readonly trimmed: readonly Trimming[];
-  /** Unix seconds at which there may be more to do; undefined: not unless something changes. */
+  /** Unix seconds of the next time-based deletion; undefined if only a change can cause more work. */
   readonly again: number | undefined;
 }
 
@@ -84,7 +88,7 @@ function uploadsToDelete(
     // Newest first.
     for (const upload of [...store.uploads({ image, provider })].reverse()) {
       const build = store.build({ image, id: upload.build });
-      // Other builders may be configured with images that this one does not know.
+      // Other builders may have images in their configuration that this one does not know.
       const mayJudge = diskImage !== undefined || build?.builder_id === builderId || build?.state === 'deleting';
       if (!mayJudge) continue;
       const isListed = diskImages.has(image);
@@ -104,7 +108,7 @@ function reasonToDelete(
   if (build?.state === 'deleting') return 'its build is deleted';
   switch (upload.state) {
     case 'ready':
-      // Without an image it is of no use, but its record has the image uploaded again.
+      // Without an image the upload is useless, but its record causes a new upload of the image.
       if (!isUsableUpload(upload)) return kept.count > 0 ? 'its image is gone, and there is a newer one' : undefined;
       kept.count += 1;
       return kept.count > KEPT ? 'there are newer ones' : undefined;
@@ -117,7 +121,7 @@ function reasonToDelete(
   }
 }
 
-/** Whether somebody uploads it now. */
+/** Returns true if the upload is in progress. */
 function isAtWork(store: ImageStore, upload: ImageUpload): boolean {
   return upload.state === 'uploading' && store.isUploading(upload);
 }
@@ -157,19 +161,19 @@ function reasonToRemove(
   }
 }
 
-/** One of the newest. */
+/** Returns true if the build is one of the newest. */
 function isKept(store: ImageStore, { image, id }: ImageBuild): boolean {
   return readyBuilds(store, image)
     .slice(0, KEPT)
     .some((build) => build.id === id);
 }
 
-/** Somewhere nodes are made from it, or soon will be. */
+/** Returns true if a provider launches nodes from the build, or soon will. */
 function isInService(store: ImageStore, { image, id }: ImageBuild): boolean {
   return [...store.uploads({ image, build: id })].some((upload) => upload.state === 'ready' || isAtWork(store, upload));
 }
 
-/** Of another builder, which may come back for the files. */
+/** Returns true if the build is another builder's, which may still return and delete its files. */
 function isGraceRunning({ builderId, now }: CleanupQuestion, build: ImageBuild): boolean {
   if (build.builder_id === builderId) return false;
   return build.state !== 'deleting' || now - build.state_time < OWNER_GRACE_SECONDS;
@@ -186,16 +190,16 @@ function buildsToTrim(question: CleanupQuestion, diskImage: DiskImageConfig | un
   });
 }
 
-/** Undefined: all. */
+/** Returns the formats to keep; undefined for all. */
 function formatsToKeep(
   { config, store }: CleanupQuestion,
   diskImage: DiskImageConfig | undefined,
   build: ImageBuild,
 ): readonly string[] | undefined {
-  // Only its uploads keep it.
+  // Only its uploads need the build's record.
   if (diskImage === undefined || !isKept(store, build)) return [];
   if (!diskImage.deleteAfterUpload) return undefined;
-  // An older one is not uploaded any more.
+  // Only the newest build is still uploaded.
   if (build.id !== newestReadyBuild(store, build.image)?.id) return diskImage.keepFormats;
   const pending = formatsToUpload(store, config.providers.values(), build);
   return pending && [...diskImage.keepFormats, ...pending];

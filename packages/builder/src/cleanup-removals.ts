@@ -1,4 +1,4 @@
-/** Removes one build or one upload: under its lock, and after the plan was made again from what is known then. */
+/** Deletes one build or one upload, under its lock and after planning again from the current records. */
 
 import {
   logCloudDeletion,
@@ -15,34 +15,36 @@ import type { BuildCleanup, CleanupPlan } from './cleanup-plan.js';
 import type { BuilderContext } from './context.js';
 import type { ImageProvider } from './image-providers.js';
 
-/** How long a cloud may take to delete an image. */
+/** Time limit (ms) for a cloud to delete an image. */
 const DELETE_TIMEOUT_MS = 600_000;
 /**
- * An upload that was interrupted before its id was known may still make an image, out of a call that was on its way. Its
- * record goes when two lists lack its image that are so long apart, milliseconds: one list proves nothing.
+ * Minimum time (ms) between two lists that lack an image, after which its record is deleted. An upload interrupted
+ * before its id was known may still create an image by a call in flight, so one list proves nothing.
  */
 const SETTLE_MS = 60_000;
-/** When somebody else holds the lock, it is looked again after so long at the latest. */
+/** Maximum delay (ms) until the next attempt if another process holds the lock. */
 const FASTER_OTHER_MS = 5000;
 
-/** A build's id as it is today; it was a sequence per image once. */
+/** A current build id; old ones are a sequence per image. */
 const UNIQUE_BUILD = /^[0-9a-f]{32}$/;
 
-/** The lock of the removal itself changes the image, too, and must not end the wait. */
+/** A delay, because the change of the image by this lock itself must not end the wait. */
 const LATER: Reconciled = { pauseMs: FASTER_OTHER_MS };
 
 export interface RemovalContext {
   readonly builder: BuilderContext;
   readonly calls: GuardedCalls;
-  /** Ends what runs. */
+  /** Aborts running deletions. */
   readonly signal: AbortSignal;
-  /** By upload: when a list first lacked its image, or the image was deleted, `Clock.monotonic` milliseconds. */
+  /**
+   * By upload: time (`Clock.monotonic` milliseconds) of the first list without its image, or of the image's deletion.
+   */
   readonly lacking: Map<string, number>;
-  /** What is to be removed of an image, as far as that is known now; undefined: nothing is known at the moment. */
+  /** Returns the current plan of an image; undefined if the records are incomplete. */
   readonly plan: (image: string) => CleanupPlan | undefined;
 }
 
-/** Rejects when the cloud refuses; the record stays, `deleting`. */
+/** Deletes an upload. Rejects if the cloud refuses; the record stays `deleting`. */
 export async function removeUpload(
   context: RemovalContext,
   upload: ImageUpload,
@@ -69,7 +71,10 @@ export async function removeUpload(
   }
 }
 
-/** Milliseconds after which it is to be looked again whether an image has shown up; 0: it is gone for good. */
+/**
+ * Deletes the images of an upload. Resolves with the milliseconds until the next check for a late image; 0 if it is
+ * deleted for good.
+ */
 async function deleteFromCloud(
   { builder, calls, signal, lacking }: RemovalContext,
   { upload, lock }: LockedUpload,
@@ -104,8 +109,8 @@ async function deleteFromCloud(
 }
 
 /**
- * Returns true if the tags of an image say that this upload made it. Images of the existing Nodepool name neither
- * installation nor image: theirs are the upload's only if the build's id is unique in the world.
+ * Returns true if the tags of an image identify this upload. Images of the existing Nodepool have no tags for
+ * installation and image: those match only if the build's id is globally unique.
  */
 function isImageOf(upload: ImageUpload, installation: string, tags: ListedImage['tags']): boolean {
   const { nodepool_installation: of, nodepool_image_name: image } = tags;
@@ -117,7 +122,7 @@ function isImageOf(upload: ImageUpload, installation: string, tags: ListedImage[
   );
 }
 
-/** Rejects when the files cannot be removed; the record stays, `deleting`. */
+/** Deletes a build. Rejects if the files cannot be deleted; the record stays `deleting`. */
 export async function removeBuild(
   context: RemovalContext,
   { build: { image, id } }: BuildCleanup,
@@ -137,7 +142,7 @@ export async function removeBuild(
     }
     if (cleanup.files) await builder.files.remove({ image, id });
     const removed = cleanup.record && (await handle.remove());
-    // Nobody builds it any more, as far as this builder knows, which has built it: false when others still do.
+    // This builder made it and does not build it any more. Returns false, with no effect, if other builders still do.
     if (removed && !plan.configured) await builder.store.images.removeImage(image, { signal });
     return { removal: removed || !cleanup.record ? 'done' : LATER, filesRemoved: cleanup.files };
   } finally {

@@ -1,4 +1,4 @@
-/** What every part of the builder gets to live with. */
+/** Dependencies shared by all parts of the builder. */
 
 import type { Clock, Logger, Metrics, RandomSource, TaskSupervisor } from '@nodepool/core';
 import type { Store } from '@nodepool/store';
@@ -11,7 +11,7 @@ export interface BuilderContext {
   readonly clock: Clock;
   readonly random: RandomSource;
   readonly log: Logger;
-  /** Background work: named, and heard of when it fails. */
+  /** Runs named background tasks and reports their failures. */
   readonly tasks: TaskSupervisor;
   readonly metrics: Metrics;
   /** Name under which the builder registers. */
@@ -19,23 +19,23 @@ export interface BuilderContext {
   /** Fully qualified name, for records and metrics. */
   readonly fqdn: string;
   readonly version: string;
-  /** Id of this builder, kept in its images-dir: what says whose disk has the files of a build. */
+  /** Id of this builder, stored in its images-dir. It identifies the disk that has the files of a build. */
   readonly builderId: string;
   readonly files: DiskImageFiles;
   readonly creator: DiskImageCreator;
   readonly hook: PostUploadHook;
 }
 
-/** What a builder is made with; without `metrics` it reports none. */
+/** Options of a builder; it reports no metrics without `metrics`. */
 export type BuilderOptions = Omit<BuilderContext, 'metrics'> &
   Partial<Pick<BuilderContext, 'metrics'>> & {
-    /** Builds at once. Default 1. */
+    /** Maximum of parallel builds. Default 1. */
     readonly buildWorkers?: number;
-    /** Uploads at once. Default 4. */
+    /** Maximum of parallel uploads. Default 4. */
     readonly uploadWorkers?: number;
   };
 
-/** Unix seconds, as records have them. */
+/** Returns the current time in unix seconds, the unit of records. */
 export function unixSeconds({ clock }: Pick<BuilderContext, 'clock'>): number {
   return clock.now() / 1000;
 }

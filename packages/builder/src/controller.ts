@@ -1,14 +1,14 @@
-/** What the controllers of the builder have in common. */
+/** The common interface of the builder's controllers. */
 
 import type { NodepoolConfig } from '@nodepool/config';
 
 export interface Controller {
-  /** Follows another configuration. */
+  /** Applies a new configuration. */
   apply?(config: NodepoolConfig): void;
   /** Reconciles an image that changed. */
   changed?(image: string): void;
-  /** Reconciles everything: the records are complete again, or a provider is ready. */
+  /** Reconciles everything, after the records are complete again or a provider became ready. */
   addAll?(): void;
-  /** Starts nothing from now on. Builds and uploads in progress go on; everything else is aborted for `reason`. */
+  /** Starts nothing from now on. Running builds and uploads continue; other work is aborted for `reason`. */
   stop(reason: Error): void;
 }

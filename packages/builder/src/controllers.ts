@@ -1,4 +1,7 @@
-/** The controllers of the builder. Each brings one thing in line with the configuration and the records, from a work queue. */
+/**
+ * The controllers of the builder. Each one reconciles one kind of object with the configuration and the records, from a
+ * work queue.
+ */
 
 import { BuildController } from './build-controller.js';
 import { CleanupController } from './cleanup-controller.js';
@@ -13,7 +16,7 @@ export interface BuilderControllers {
   readonly builds: BuildController;
   readonly uploads: UploadController;
   readonly cleanup: CleanupController;
-  /** All of them, in the order in which they follow a change. */
+  /** All controllers, in the order in which they apply a change. */
   readonly all: readonly Controller[];
 }
 

@@ -1,4 +1,4 @@
-/** Everything that a running builder process holds, from start to stop. */
+/** Creates the resources of a builder process and stops them. */
 
 import { hostname } from 'node:os';
 import {
@@ -22,7 +22,7 @@ import { dumpBuilder } from './stack-dump.js';
 
 export type BuilderDaemonOptions = DaemonSetup & BuilderFlags;
 
-/** Rejects with `ImagesDirError` when there is no folder for images that can be used. */
+/** Creates the builder. Rejects with `ImagesDirError` if the images folder is not usable. */
 export async function makeBuilderDaemon(options: BuilderDaemonOptions): Promise<Daemon> {
   const { imagesDir } = options.loaded.config;
   try {

@@ -1,13 +1,13 @@
 /**
  * The command line and the environment of a build. Elements rely on both, so they are those of the existing builder
- * (documented there as the environment of image builds).
+ * (see the environment of image builds in its documentation).
  */
 
 import type { DiskImageConfig } from '@nodepool/core';
 import { join } from 'node:path';
 import { splitWords } from './words.js';
 
-/** Folder of this package, for which `%p` in `dib-cmd` stands. */
+/** Folder of this package; replaces `%p` in `dib-cmd`. */
 const PACKAGE_FOLDER = join(__dirname, '..');
 
 export interface DibCommand {
@@ -20,16 +20,16 @@ export interface DibCommandOptions {
   readonly image: DiskImageConfig;
   readonly formats: readonly string[];
   readonly elementsDir: string | undefined;
-  /** Path of the files, without extension. */
+  /** Path of the output files, without extension. */
   readonly output: string;
 }
 
-/** Throws an `Error` when `dib-cmd` is no command. */
+/** Returns the command. Throws an `Error` if `dib-cmd` is not a valid command. */
 export function dibCommand({ image, formats, elementsDir, output }: DibCommandOptions): DibCommand {
   const [command, ...first] = splitWords(image.dibCmd).map((word) => word.replaceAll('%p', PACKAGE_FOLDER));
   if (command === undefined) throw new Error(`dib-cmd of disk image ${image.name} is empty`);
   const args = [...first, '-x', '-t', formats.join(','), '--checksum', '--no-tmpfs'];
-  // For hypervisors that know only the first version of the format.
+  // Some hypervisors support only the first version of the format.
   if (formats.includes('qcow2')) args.push('--qemu-img-options', 'compat=0.10');
   args.push('-o', output, ...image.elements.flatMap((element) => splitWords(element)));
   const env: Record<string, string> = {

@@ -1,6 +1,6 @@
 /**
- * Runs `disk-image-create` in a process group of its own, which is ended as a whole: what an element has started must not
- * outlive the build. Its output goes to the log of the build; our own log gets a line of progress from time to time.
+ * Runs `disk-image-create` in its own process group, which is ended as a whole, so that no process of an element
+ * outlives the build. Its output is written to the build's log; the builder's log gets a line of progress at intervals.
  */
 
 import { spawn, type ChildProcess } from 'node:child_process';
@@ -12,14 +12,14 @@ import type { BuildRef } from '@nodepool/store';
 import { BuildLog, logPath, removeOldLogs } from './build-log.js';
 import { BuildFailedError, type DiskImageCreator, type DiskImageJob } from './disk-image-creator.js';
 
-/** What a build gets to end by itself after SIGTERM; and to close its output once it has ended. */
+/** Time (ms) for a build to end after SIGTERM, and to close its output after its end. */
 const GRACE_MS = { term: 10_000, output: 5000 } as const;
-/** Between two lines of progress. */
+/** Interval (ms) between lines of progress. */
 const PROGRESS_MS = 60_000;
 
 export interface BuildLogSettings {
   readonly folder: string;
-  /** Logs kept per image; -1: all. */
+  /** Number of logs kept per image; -1 keeps all. */
   readonly retention: number;
 }
 
@@ -29,7 +29,7 @@ interface Exit {
 }
 
 export class DibProcesses implements DiskImageCreator {
-  /** `settings` are asked for at each build: they follow the configuration. */
+  /** Calls `settings` for each build, since they follow the configuration. */
   constructor(
     private readonly clock: Clock,
     private readonly settings: () => BuildLogSettings,
@@ -58,7 +58,7 @@ export class DibProcesses implements DiskImageCreator {
     }
   }
 
-  /** Resolves with how it ended by itself. */
+  /** Resolves with the exit of a build that ended by itself. */
   private async run(job: DiskImageJob, output: BuildLog, log: Logger): Promise<Exit> {
     log.info('Running the build', { command: [job.command, ...job.args].join(' ') });
     const child = await start(job);
@@ -92,8 +92,8 @@ export class DibProcesses implements DiskImageCreator {
 }
 
 /**
- * Becomes the command, and leaves a guard in its process group that ends the group when the other end of descriptor 3 is
- * closed, which is when the builder dies, however it dies.
+ * Shell script that becomes the command, and leaves a guard in its process group. The guard ends the group when the
+ * other end of descriptor 3 closes, which happens however the builder dies.
  */
 const GUARDED = `
 (trap '' TERM; read -r _ <&3; kill -TERM 0; sleep 10; kill -KILL 0) >/dev/null 2>&1 &
@@ -106,7 +106,7 @@ async function start({ command, args, env }: DiskImageJob): Promise<ChildProcess
   try {
     await checkExecutable(command, environment.PATH ?? '');
     const child = spawn('/bin/sh', ['-c', GUARDED, 'sh', command, ...args], {
-      // The leader of a group of its own.
+      // Makes the child the leader of a new process group.
       detached: true,
       stdio: ['ignore', 'pipe', 'pipe', 'pipe'],
       env: environment,
@@ -125,7 +125,7 @@ async function start({ command, args, env }: DiskImageJob): Promise<ChildProcess
   }
 }
 
-/** Rejects when there is no such program: a shell would tell it as one of many ends of the build. */
+/** Rejects if the program does not exist: a shell's error would look like a failed build. */
 async function checkExecutable(command: string, path: string): Promise<void> {
   if (command.includes('/')) return access(command, constants.X_OK);
   for (const folder of path.split(':')) {
@@ -133,19 +133,19 @@ async function checkExecutable(command: string, path: string): Promise<void> {
       await access(join(folder, command), constants.X_OK);
       return;
     } catch {
-      // In the next one, perhaps.
+      // Continues with the next folder.
     }
   }
   throw new Error('there is no such command in PATH');
 }
 
-/** What the build says goes to the log at the pace of the disk. */
+/** Writes the output of the build to the log at the pace of the disk. */
 function pipe(child: ChildProcess, output: BuildLog): void {
   for (const stream of [child.stdout, child.stderr]) {
     stream?.on('data', (piece: Buffer) => {
       if (!output.write(piece, () => stream.resume())) stream.pause();
     });
-    // Its end is told by the process; how the pipe fared does not matter.
+    // The process reports its end; errors of the pipe do not matter.
     stream?.on('error', () => stream.destroy());
   }
 }
@@ -163,7 +163,7 @@ class ProcessGroup {
     this.exited = new Promise((resolve) => {
       child.once('exit', (code, signal) => {
         this.exit = { code, signal };
-        // At once, before its number can belong to anybody else.
+        // At once, before the process id can be reused.
         this.signal('SIGKILL');
         resolve(this.exit);
       });
@@ -192,7 +192,7 @@ class ProcessGroup {
     });
   }
 
-  /** Ends whatever runs, and waits until nothing is left to be read. */
+  /** Ends all processes of the group and waits for the end of the output. */
   async bury(): Promise<void> {
     if (this.exit === undefined) {
       this.signal('SIGTERM');
@@ -200,7 +200,7 @@ class ProcessGroup {
       if (this.isRunning()) this.signal('SIGKILL');
       await this.exited;
     }
-    // A process that has left the group may hold the output open for ever.
+    // A process that has left the group may hold the output open forever.
     await this.within(GRACE_MS.output, this.closed);
     for (const stream of this.child.stdio) stream?.destroy();
   }
@@ -215,7 +215,7 @@ class ProcessGroup {
     try {
       process.kill(-pid, signal);
     } catch (error) {
-      // There is none left (ESRCH), or what is left belongs to root (EPERM), which ends its own.
+      // No process is left (ESRCH), or only root's processes are (EPERM), which root's leader ends.
       if (!['ESRCH', 'EPERM'].includes(errorCodeOf(error) ?? '')) throw error;
     }
   }
@@ -228,7 +228,7 @@ class ProcessGroup {
   }
 }
 
-/** As a shell tells it: 128 and the number of the signal. */
+/** Returns the exit code as in a shell: 128 plus the number of the signal. */
 function exitCodeOf({ code, signal }: Exit): number {
   if (signal === null) return code ?? 1;
   return 128 + system.signals[signal];

@@ -1,4 +1,4 @@
-/** The making of disk images, as the build worker sees it. Implementation: `dib-process.ts`. */
+/** The interface to `disk-image-create`. Implementation: `dib-process.ts`. */
 
 import type { BuildRef } from '@nodepool/store';
 import type { Logger } from '@nodepool/core';
@@ -9,19 +9,19 @@ export interface DiskImageJob {
   readonly build: string;
   readonly command: string;
   readonly args: readonly string[];
-  /** Added to the environment of this process. */
+  /** Variables added to the environment of this process. */
   readonly env: Readonly<Record<string, string>>;
-  /** Milliseconds after which it is ended. */
+  /** Time limit, milliseconds. */
   readonly timeoutMs: number;
-  /** Ends it early. */
+  /** Aborts the run. */
   readonly signal: AbortSignal;
   readonly log: Logger;
 }
 
 export interface DiskImageCreator {
   /**
-   * Runs the command to its end. Rejects with `BuildFailedError`, or with the signal's reason; nothing that it has
-   * started runs any more then, as far as that can be done.
+   * Runs the command to its end. Rejects with `BuildFailedError`, or with the signal's reason. All processes that it
+   * started have then ended, as far as possible.
    */
   create(job: DiskImageJob): Promise<void>;
   /** Returns the path of the build's log. */
@@ -29,18 +29,18 @@ export interface DiskImageCreator {
 }
 
 export type BuildFailure =
-  /** The command ended with another status than 0, or by a signal. */
+  /** The command ended with a nonzero status or by a signal. */
   | 'exit'
-  /** It took longer than `build-timeout`. */
+  /** The build exceeded `build-timeout`. */
   | 'timeout'
-  /** It could not be started. */
+  /** The command could not be started. */
   | 'start'
-  /** It ended well, but its images are not there, or empty. */
+  /** The command succeeded, but images are missing or empty. */
   | 'incomplete'
-  /** The disk has too little room. */
+  /** The disk has too little free space. */
   | 'space';
 
-/** A disk image could not be made. */
+/** The build of a disk image failed. */
 export class BuildFailedError extends Error {
   readonly code = 'build-failed';
 
@@ -54,6 +54,6 @@ export class BuildFailedError extends Error {
     this.exitCode = options.exitCode;
   }
 
-  /** As a shell would tell it; undefined when there was none. */
+  /** Exit code as in a shell; undefined if there was none. */
   readonly exitCode: number | undefined;
 }

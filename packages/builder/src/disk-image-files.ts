@@ -1,11 +1,11 @@
-/** The files of builds on this builder's disk, as its workers see them. Implementation: `images-dir.ts`. */
+/** The interface to the files of builds on this builder's disk. Implementation: `images-dir.ts`. */
 
 import type { BuildRef } from '@nodepool/store';
 
-/** Ids of builds: uuids in hexadecimal digits; those of old data are sequence numbers. */
+/** Matches ids of builds: uuids in hexadecimal digits, or sequence numbers in old data. */
 export const BUILD_ID = /^(?:[0-9a-f]{32}|[0-9]{10})$/;
 
-/** An image in one format. */
+/** The file of an image in one format. */
 export interface DiskImageFile {
   readonly format: string;
   readonly path: string;
@@ -13,28 +13,28 @@ export interface DiskImageFile {
 }
 
 export interface Checksums {
-  /** Hexadecimal digits; null: not known. */
+  /** Hexadecimal digits; null if unknown. */
   readonly md5: string | null;
   readonly sha256: string | null;
 }
 
 export interface DiskImageFiles {
-  /** Path of a build's files without their extensions. */
+  /** Returns the path of a build's files without extensions. */
   basePath(build: BuildRef): string;
-  /** Builds of which there is any file. */
+  /** Resolves with the builds that have at least one file. */
   list(): Promise<readonly BuildRef[]>;
-  /** The image of a build in a format; undefined: there is none. */
+  /** Resolves with the image of a build in a format; undefined if there is none. */
   find(build: BuildRef, format: string): Promise<DiskImageFile | undefined>;
   /**
-   * Checks what a build has left, and computes the checksums that it has not. Rejects with `BuildFailedError` when an
-   * image is missing or empty.
+   * Checks the files of a build and computes missing checksums. Rejects with `BuildFailedError` if an image is missing
+   * or empty.
    */
   complete(build: BuildRef, formats: readonly string[], signal: AbortSignal): Promise<readonly DiskImageFile[]>;
   checksums(file: DiskImageFile): Promise<Checksums>;
-  /** Removes the files of a build; with `keep`, only images in other formats. There being none is fine. */
+  /** Deletes the files of a build, if any, except images in the formats of `keep`. */
   remove(build: BuildRef, keep?: readonly string[]): Promise<void>;
-  /** Bytes of disk that the files of a build take. */
+  /** Resolves with the disk usage of a build's files, bytes. */
   usedBytes(build: BuildRef): Promise<number>;
-  /** Bytes that are left for this process. */
+  /** Resolves with the free disk space for this process, bytes. */
   freeBytes(): Promise<number>;
 }

@@ -1,4 +1,4 @@
-/** A time limit that every sign of progress extends. */
+/** A time limit that every progress extends. */
 
 import type { Clock, Timer } from '@nodepool/core';
 
@@ -15,7 +15,7 @@ export class IdleLimit {
     this.timer = this.schedule(limitMs);
   }
 
-  /** Aborts at the limit. */
+  /** Aborts when the limit is reached. */
   get signal(): AbortSignal {
     return this.controller.signal;
   }

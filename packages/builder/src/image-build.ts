@@ -1,4 +1,4 @@
-/** One build of one image, from the lock that we hold to the record that says how it ended. */
+/** One build of one image, from the acquired lock to the record of its outcome. */
 
 import { linkSignals, reasonOf, type ImageBuildData, type Logger, type DiskImageConfig } from '@nodepool/core';
 import type { BuildHandle, BuildingLock } from '@nodepool/store';
@@ -11,24 +11,24 @@ import { dibCommand } from './dib-command.js';
 import { BuildFailedError } from './disk-image-creator.js';
 import type { DiskImageFile } from './disk-image-files.js';
 
-/** Free bytes without which no build begins, however small its image. */
+/** Minimum of free bytes to start a build. */
 const LEAST_FREE_BYTES = 256 * 2 ** 20;
-/** An image may be larger than the one before, by this factor. */
+/** Factor by which an image may be larger than the previous one. */
 const GROWTH = 1.2;
 
-/** Exit status reported for a build that failed without one: after a time-out, or without its images. */
+/** Exit status of a build that failed without one: after a time-out, or without its images. */
 const FAILED_EXIT_CODE = 1;
 
 export interface BuildPlan {
   readonly image: DiskImageConfig;
-  /** Sorted. */
+  /** Formats to build, sorted. */
   readonly formats: readonly string[];
   readonly elementsDir: string | undefined;
 }
 
 /**
- * Builds the image. Rejects with what went wrong, after the record says so and the files are gone; when the lock is lost,
- * nothing is written any more. `stop` ends it early. `onBuild` is told the id of the build.
+ * Builds the image and calls `onBuild` with the build's id. Rejects with the cause of a failure after it is recorded
+ * and the files are deleted; if the lock is lost, nothing is written any more. `stop` aborts the build.
  */
 export async function buildImage(
   context: BuilderContext,
@@ -63,7 +63,7 @@ export async function buildImage(
   }
 }
 
-/** Rejects with `BuildFailedError` when there is hardly room for another build. */
+/** Rejects with `BuildFailedError` if the disk lacks space for another build. */
 async function checkFreeSpace({ files, store }: BuilderContext, image: string): Promise<void> {
   const [last] = readyBuilds(store.images, image);
   const lastBytes = last === undefined ? 0 : await files.usedBytes(last);
@@ -129,7 +129,7 @@ async function becomeReady(
   startedAt: number,
 ): Promise<void> {
   const requestedAt = context.store.images.buildRequestedAt(name);
-  // A wish that came while the image was being built is for another build.
+  // A request that came during the build is for the next build.
   const fulfilsRequest = requestedAt !== undefined && requestedAt <= startedAt;
   await handle.release(
     { state: 'ready', username, python_path: pythonPath, shell_type: shellType ?? null },
@@ -137,7 +137,7 @@ async function becomeReady(
   );
 }
 
-/** Never rejects: what cannot be done here is done by the clean-up, which finds the record without its lock. */
+/** Records the failure. Never rejects: cleanup finds a record without a lock and finishes the work. */
 async function fail(context: BuilderContext, handle: BuildHandle, error: unknown, log: Logger): Promise<void> {
   const { image, id } = handle.build;
   context.metrics.count(FAILED_BUILDS, { image, reason: failureReason(error) });

@@ -1,7 +1,7 @@
 /**
- * Finds images in service that are gone from their clouds. A listed image counts as gone when two
- * lists, a minute apart, lack it; then its upload is marked, so that nodes use an older one and the build is uploaded
- * again. Nothing is deleted here, and the mark goes away if the image is listed again.
+ * Finds images in service that no longer exist in their clouds. A listed image counts as gone if two lists, a minute
+ * apart, lack it; its upload is then marked, so that nodes use an older one and the build is uploaded again. Nothing is
+ * deleted, and the mark is removed if the image is listed again.
  */
 
 import {
@@ -18,17 +18,17 @@ import type { NodepoolConfig } from '@nodepool/config';
 import type { BuilderContext } from './context.js';
 import type { ImageProvider, ImageProviders } from './image-providers.js';
 
-/** Time between two lists of a provider's images, milliseconds. */
+/** Interval (ms) between lists of a provider's images. */
 const INTERVAL_MS = 600_000;
-/** Time between two lists that together prove that an image is gone, milliseconds. */
+/** Minimum time (ms) between two lists that together prove that an image is gone. */
 const CONFIRM_MS = 60_000;
 const LIST_TIMEOUT_MS = 300_000;
 
 export class ImagePresence {
-  /** By provider. */
+  /** Queue of providers. */
   private readonly queue: WorkQueue<string>;
   private readonly calls: GuardedCalls;
-  /** By provider: when a list first lacked the image of an upload, `Clock.monotonic` milliseconds by upload. */
+  /** By provider and upload: time (`Clock.monotonic` milliseconds) of the first list without the upload's image. */
   private readonly missing = new Map<string, ReadonlyMap<string, number>>();
 
   constructor(
@@ -50,7 +50,7 @@ export class ImagePresence {
     });
   }
 
-  /** Follows another configuration. */
+  /** Applies a new configuration. */
   apply(config: NodepoolConfig): void {
     for (const provider of config.providers.keys()) this.queue.add(provider, CONFIRM_MS);
   }
@@ -70,7 +70,7 @@ export class ImagePresence {
     }
   }
 
-  /** Resolves with the milliseconds until the next list. */
+  /** Lists a provider's images. Resolves with the milliseconds until the next list. */
   private async check({ config, images, log }: ImageProvider, signal: AbortSignal): Promise<number> {
     const { clock } = this.context;
     const uploads = this.uploadsTo(config.name);
@@ -100,7 +100,7 @@ export class ImagePresence {
     return missing.size > 0 ? CONFIRM_MS : INTERVAL_MS;
   }
 
-  /** Ready uploads of builds that this builder can upload again. */
+  /** Returns ready uploads of builds that this builder can upload again. */
   private uploadsTo(provider: string): readonly ImageUpload[] {
     const { store, builderId } = this.context;
     return [...store.images.uploads({ provider })].filter(
@@ -109,7 +109,9 @@ export class ImagePresence {
     );
   }
 
-  /** Returns false if the upload changed or another process works on it: a later list finds it again. */
+  /**
+   * Marks an upload. Returns false if the upload changed or another process has locked it: a later list finds it again.
+   */
   private async mark(upload: ImageUpload, listed: boolean, signal: AbortSignal): Promise<boolean> {
     const handle = await this.context.store.images.tryLockUpload(upload, { change: { listed }, signal });
     if (handle === undefined) return false;

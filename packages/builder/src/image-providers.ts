@@ -1,4 +1,4 @@
-/** The providers that images are uploaded to: started, followed through changes of the configuration, stopped when nobody uses them. */
+/** The providers for uploads of images: started, updated with the configuration, and stopped when unused. */
 
 import { sameProvider, type NodepoolConfig } from '@nodepool/config';
 import {
@@ -16,7 +16,7 @@ export interface ImageProvider {
   readonly config: ProviderConfig;
   readonly images: ImageManager;
   readonly log: Logger;
-  /** Keeps it alive until the returned function is called, even when its configuration changes meanwhile. */
+  /** Keeps the provider running until the returned function is called, even if its configuration changes meanwhile. */
   use(): () => void;
 }
 
@@ -28,11 +28,13 @@ export class ImageProviders {
 
   constructor(
     private readonly context: BuilderContext,
-    /** The provider can be used from now on. */
+    /** Called when a provider becomes ready. */
     private readonly onReady: (provider: string) => void,
   ) {}
 
-  /** Undefined: it is not configured, not started yet, or its driver does not manage images. */
+  /**
+   * Returns a ready provider; undefined if it is not configured, not started yet, or its driver does not manage images.
+   */
   get(name: string): ImageProvider | undefined {
     return this.members.get(name)?.usable;
   }
@@ -41,7 +43,7 @@ export class ImageProviders {
     return [...this.members].map(([provider, member]) => ({ provider, ready: member.usable !== undefined }));
   }
 
-  /** Goes on with another configuration: only providers that differ are exchanged. */
+  /** Applies a new configuration: only providers that differ are replaced. */
   apply(config: NodepoolConfig): void {
     for (const [name, member] of this.members) {
       if (this.config !== undefined && sameProvider(this.config, config, name)) continue;
@@ -59,7 +61,7 @@ export class ImageProviders {
     this.config = config;
   }
 
-  /** Resolves once nothing of them runs any more. */
+  /** Stops all providers. Resolves once they have stopped. */
   async stop(): Promise<void> {
     const all = [...this.members.values(), ...this.retired];
     this.members.clear();
@@ -96,7 +98,7 @@ class Member {
     return this.provider.config;
   }
 
-  /** Stops once nobody uses it. */
+  /** Stops the provider once it is unused. */
   async retire(): Promise<void> {
     this.usable = undefined;
     await this.unused.wait();

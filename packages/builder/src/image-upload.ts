@@ -1,4 +1,4 @@
-/** One upload of one build to one provider, from the lock that we hold to the record that says how it ended. */
+/** One upload of one build to one provider, from the acquired lock to the record of its outcome. */
 
 import {
   linkSignals,
@@ -27,19 +27,19 @@ export interface UploadPlan {
   readonly build: ImageBuild;
   readonly file: DiskImageFile;
   readonly provider: ImageProvider;
-  /** Ends the driver's call in time, whatever the driver does. */
+  /** Ends a driver's call in time, even if the driver does not react. */
   readonly calls: GuardedCalls;
 }
 
-/** What whoever watches an upload is told. */
+/** Callbacks that observe an upload. */
 export interface UploadObserver {
   begun(upload: string): void;
   progress(sentBytes: number, totalBytes: number): void;
 }
 
 /**
- * Uploads the image. Rejects with what went wrong, after the record says so; when the lock is lost, nothing is written any
- * more, and the clean-up takes away what is in the cloud. `stop` ends it early.
+ * Uploads the image. Rejects with the cause of a failure after it is recorded; if the lock is lost, nothing is written
+ * any more, and cleanup deletes the image in the cloud. `stop` aborts the upload.
  */
 export async function uploadImage(
   context: BuilderContext,
@@ -157,7 +157,7 @@ async function send(
   }
 }
 
-/** It gets as long as the upload. */
+/** Runs the hook, with the time limit of the upload. */
 async function runHook(
   { hook, clock }: BuilderContext,
   plan: UploadPlan,
@@ -174,7 +174,7 @@ async function runHook(
   );
 }
 
-/** Never rejects: what cannot be written is found as interrupted. */
+/** Records the failure. Never rejects: a record that cannot be written is later found as interrupted. */
 async function fail(handle: UploadHandle, external: Partial<ImageUploadData>, log: Logger): Promise<void> {
   if (handle.lock.lost.aborted) return;
   try {

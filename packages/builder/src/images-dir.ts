@@ -1,4 +1,4 @@
-/** `images-dir`: `<image>-<build id>.<format>`, checksums beside it, and a folder `.d` of manifests. */
+/** The files in `images-dir`: `<image>-<build id>.<format>`, checksums beside it, and a folder `.d` of manifests. */
 
 import { readdir, rm, stat, statfs } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -8,9 +8,9 @@ import { CHECKSUM_KINDS, readChecksum, writeChecksums } from './checksums.js';
 import { BuildFailedError } from './disk-image-creator.js';
 import { BUILD_ID, type Checksums, type DiskImageFile, type DiskImageFiles } from './disk-image-files.js';
 
-/** `<image>-<build id>.<extension>`. */
+/** Matches `<image>-<build id>.<extension>`. */
 const NAME = /^(?<image>.+)-(?<build>[0-9a-f]{32}|[0-9]{10})\.(?<extension>.+)$/;
-/** As `stat` counts them. */
+/** Unit of `blocks` in `stat`, bytes. */
 const BLOCK_BYTES = 512;
 
 interface Entry extends BuildRef {
@@ -102,7 +102,7 @@ export class ImagesDir implements DiskImageFiles {
   }
 }
 
-/** 0 for what is gone meanwhile. */
+/** Resolves with the allocated bytes; 0 if the file was deleted meanwhile. */
 async function allocatedBytes(path: string): Promise<number> {
   try {
     return (await stat(path)).blocks * BLOCK_BYTES;
@@ -112,7 +112,7 @@ async function allocatedBytes(path: string): Promise<number> {
   }
 }
 
-/** The format of an image, or of the checksum beside it. */
+/** Returns the format of an image, or of the image beside a checksum. */
 function formatOf(extension: string): string {
   return extension.replace(/\.(?:md5|sha256)(?:\.tmp)?$/, '');
 }

@@ -1,4 +1,4 @@
-/** The builder as a library: what the program is made of, and what tests and simulations run. */
+/** The builder as a library, for the program, tests and simulations. */
 export type { BuilderActivity, BuildActivity, CleanupActivity, UploadActivity } from './activity.js';
 export { Builder } from './builder.js';
 export * from './builder-metrics.js';

@@ -1,4 +1,4 @@
-/** From the command line to the exit code. */
+/** Runs the builder from its command line to its exit code. */
 
 import { connectToZooKeeper } from '@nodepool/store';
 import { runDaemon } from '@nodepool/daemon';
@@ -8,7 +8,7 @@ import { parseCommandLine, PROGRAM_NAME } from './program.js';
 
 const complain = (text: string): void => void process.stderr.write(text);
 
-/** Runs until a signal says stop. Exit codes: 0 stopped, 1 could not start, 2 wrong usage. */
+/** Runs until a stop signal. Exit codes: 0 stopped, 1 could not start, 2 wrong usage. */
 export async function main(argv: readonly string[], signals: ProcessSignals): Promise<number> {
   const options = parseCommandLine(argv, { out: (text) => void process.stdout.write(text), err: complain });
   if (typeof options === 'number') return options;

@@ -1,28 +1,28 @@
 /**
- * Removes files of builds that have no record: what a builder left that died between the two, and what others gave up for
- * it. A disk tells nobody, so it is looked at from time to time.
+ * Deletes files of builds without a record, left by a builder that died in between or whose record another builder
+ * deleted. It checks the disk at intervals, since a disk sends no events.
  */
 
 import { buildPath, type BuildRef } from '@nodepool/store';
 import { WorkQueue } from '@nodepool/core';
 import type { BuilderContext } from './context.js';
 
-/** Between two looks at the disk, milliseconds. */
+/** Interval (ms) between checks of the disk. */
 const INTERVAL_MS = 600_000;
-/** What is without a record for so long is removed. */
+/** Time (ms) without a record after which files are deleted. */
 const SETTLE_MS = 60_000;
 
-/** There is one disk. */
+/** The only key of the queue. */
 const DISK = 'disk';
 
 export class OrphanFiles {
-  /** When files without a record were first seen, `Clock.monotonic` milliseconds, by base path. */
+  /** Time (`Clock.monotonic` milliseconds) at which files without a record were first seen, by base path. */
   private seen: ReadonlyMap<string, number> = new Map();
   private readonly queue: WorkQueue<typeof DISK>;
 
   constructor(
     private readonly context: BuilderContext,
-    /** Returns true if this builder makes or reads files of the build at the moment. */
+    /** Returns true if this builder is writing or reading files of the build. */
     private readonly isInUse: (build: BuildRef) => boolean,
   ) {
     this.queue = new WorkQueue({
@@ -41,7 +41,7 @@ export class OrphanFiles {
     });
   }
 
-  /** Starts with the first configuration; the disk does not depend on it. */
+  /** Starts the checks; they do not depend on the configuration. */
   apply(): void {
     this.queue.add(DISK);
   }
@@ -68,7 +68,10 @@ export class OrphanFiles {
     this.seen = seen;
   }
 
-  /** What the cache does not know is asked of the server: a record that cannot be read is one, too. */
+  /**
+   * Resolves with true if the build has a record. Asks the server about builds that are not in the cache, because an
+   * unreadable record counts, too.
+   */
   private async isNeeded(build: BuildRef, signal: AbortSignal): Promise<boolean> {
     const { store } = this.context;
     if (this.isInUse(build) || store.images.build(build) !== undefined) return true;

@@ -1,9 +1,11 @@
-/** `post-upload-hook`: a program of the operator's that sees every uploaded image before nodes are made from it. */
+/**
+ * `post-upload-hook`: a program of the operator that runs on every uploaded image before nodes are launched from it.
+ */
 
 import { spawn } from 'node:child_process';
 import { errorCodeOf, reasonOf, type ExternalId, type Logger } from '@nodepool/core';
 
-/** Of what a hook says, so many characters are kept. */
+/** Limit (characters) of a hook's output that is kept. */
 const KEPT_LENGTH = 2000;
 
 export interface HookCall {
@@ -15,15 +17,15 @@ export interface HookCall {
   readonly log: Logger;
 }
 
-/** Resolves when the program has ended with 0; rejects with an `Error` that says how it ended otherwise. */
+/** Resolves when the program has ended with 0; rejects with an `Error` that describes any other end. */
 export type PostUploadHook = (call: HookCall) => Promise<void>;
 
-/** Runs the program; what it says goes to the log. */
+/** Runs the program and logs its output. */
 export const runPostUploadHook: PostUploadHook = async ({ command, provider, externalId, file, signal, log }) => {
   const id = typeof externalId === 'string' ? externalId : JSON.stringify(externalId);
   let said = '';
   signal.throwIfAborted();
-  // Leads a process group, which is ended as a whole.
+  // The child leads a process group, which is ended as a whole.
   const child = spawn(command, [provider, id, file], { stdio: ['ignore', 'pipe', 'pipe'], detached: true });
   const onAbort = (): void => killGroup(child.pid);
   signal.addEventListener('abort', onAbort, { once: true });
@@ -52,7 +54,7 @@ function killGroup(pid: number | undefined): void {
   try {
     process.kill(-pid, 'SIGKILL');
   } catch (error) {
-    // It has ended by itself.
+    // The process has already ended.
     if (errorCodeOf(error) !== 'ESRCH') throw error;
   }
 }

@@ -11,7 +11,7 @@ export interface BuilderFlags {
   readonly uploadWorkers: number;
 }
 
-/** The options, or the exit code of a command line that asks for nothing more (help, version) or is wrong. */
+/** Returns the options, or the exit code if the command line only asks for help or the version, or is wrong. */
 export function parseCommandLine(
   argv: readonly string[],
   output: ProgramOutput,

@@ -1,4 +1,4 @@
-/** Tells the metrics what a builder does, whenever they are collected. */
+/** Reports a builder's work whenever the metrics are collected. */
 
 import type { Gauge, MetricLabels } from '@nodepool/core';
 import type { NodepoolConfig } from '@nodepool/config';
@@ -13,7 +13,7 @@ import {
 } from './builder-metrics.js';
 import type { BuilderContext } from './context.js';
 
-/** As the existing builder numbers what it does. */
+/** State numbers of the existing builder. */
 const STATES = { idle: 0, building: 1, uploading: 2, paused: 3 } as const;
 
 export interface ReportSources {
@@ -22,7 +22,7 @@ export interface ReportSources {
   readonly workers: { readonly build: number; readonly upload: number };
 }
 
-/** Returns how to end it. */
+/** Starts reporting. Returns a function that ends it. */
 export function reportBuilder(context: BuilderContext, sources: ReportSources): () => void {
   const { metrics, fqdn: host } = context;
   return metrics.onCollect(() => {

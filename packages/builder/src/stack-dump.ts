@@ -1,4 +1,4 @@
-/** Everything that runs in a builder and what it waits for, written to the log as `nodepool.stack_dump`. */
+/** Logs the running work of a builder and what it waits for as `nodepool.stack_dump`. */
 
 import { dumpProcess, type ProcessDumpSources } from '@nodepool/daemon';
 import type { Logger } from '@nodepool/core';
@@ -8,7 +8,7 @@ export interface BuilderDumpSources extends ProcessDumpSources {
   readonly activity: () => BuilderActivity;
 }
 
-/** One line for the process, and one for everything that runs. */
+/** Logs one line for the process and one for each running operation. */
 export function dumpBuilder(sources: BuilderDumpSources, log: Logger): void {
   dumpProcess(sources, log, (to) => {
     const { builds, uploads, uploadsWaiting, cleanups, providers } = sources.activity();

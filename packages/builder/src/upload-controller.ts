@@ -1,4 +1,4 @@
-/** Uploads new builds whose files this builder has, several at once. Reacts to changes of images and providers. */
+/** Uploads new builds whose files this builder has, several in parallel. Reacts to changes of images and providers. */
 
 import type { NodepoolConfig } from '@nodepool/config';
 import type { UploadingLock } from '@nodepool/store';
@@ -23,12 +23,12 @@ import { uploadImage } from './image-upload.js';
 import { buildToUpload } from './upload-plan.js';
 import { nextUpload } from './upload-queue.js';
 
-/** Between attempts to upload an image to a provider, milliseconds. */
+/** Delays (ms) between attempts to upload an image to a provider. */
 const BACK_OFF = { firstMs: 30_000, longestMs: 1_800_000 } as const;
-/** When another builder took the lock first, the upload is reconciled again after this time at the latest. */
+/** Maximum delay (ms) until an upload is reconciled again after another builder took the lock first. */
 const FASTER_OTHER_MS = 5000;
 
-/** An image and a provider; at most one upload of them runs here. */
+/** An image and a provider; at most one upload of them runs in this builder. */
 interface Target {
   readonly image: string;
   readonly provider: string;
@@ -44,18 +44,20 @@ interface Progress {
 
 export class UploadController implements Controller {
   private config: NodepoolConfig | undefined;
-  /** One object per target, as the keys of the queue are compared by identity. */
+  /** One object per target, because the queue compares its keys by identity. */
   private readonly targets = new Map<string, Target>();
   private readonly queue: WorkQueue<Target>;
   private readonly calls: GuardedCalls;
   private readonly uploads = new Map<Target, Progress>();
-  /** Builds whose file in a format is gone: after the uploads (`delete-after-upload`), or by hand. */
+  /**
+   * Builds whose file in a format does not exist: deleted after the uploads (`delete-after-upload`), or by an operator.
+   */
   private readonly withoutFile = new Set<string>();
 
   constructor(
     private readonly context: BuilderContext,
     private readonly providers: ImageProviders,
-    /** Uploads at once. */
+    /** Maximum of parallel uploads. */
     readonly workers: number,
   ) {
     this.calls = new GuardedCalls(new TimerQueue(context.clock));
@@ -70,7 +72,7 @@ export class UploadController implements Controller {
     });
   }
 
-  /** Follows another configuration; uploads that run keep the one that they began with. */
+  /** Applies a new configuration; running uploads continue with the old one. */
   apply(config: NodepoolConfig): void {
     this.config = config;
     this.addAll();
@@ -86,7 +88,7 @@ export class UploadController implements Controller {
     for (const provider of this.config.providers.keys()) this.queue.add(this.targetOf(image, provider));
   }
 
-  /** Number of uploads that wait for their turn. */
+  /** Number of uploads that wait for a place. */
   get queueLength(): number {
     return this.queue.activity().due.filter((target) => this.buildFor(target) !== undefined).length;
   }
@@ -103,17 +105,17 @@ export class UploadController implements Controller {
     return [...this.uploads].some(([target, { build }]) => target.image === image && build === id);
   }
 
-  /** Resolves once no upload runs. */
+  /** Resolves once no upload is running. */
   idle(): Promise<void> {
     return this.queue.idle();
   }
 
-  /** Starts no further uploads. */
+  /** Stops starting uploads. */
   stop(): void {
     this.queue.close();
   }
 
-  /** Ends the uploads that run. */
+  /** Aborts the running uploads. */
   abort(reason: Error): void {
     this.queue.abort(reason);
   }
@@ -125,7 +127,7 @@ export class UploadController implements Controller {
     return target;
   }
 
-  /** Returns the build that is to be uploaded; undefined if there is none. */
+  /** Returns the build to upload; undefined if there is none. */
   private buildFor({ image, provider }: Target): ImageBuild | undefined {
     const { store, builderId } = this.context;
     const config = this.providers.get(provider)?.config;
@@ -203,7 +205,7 @@ export class UploadController implements Controller {
     });
   }
 
-  /** Requests a build if an image is gone from the cloud and cannot be uploaded again. */
+  /** Requests a build if an image no longer exists in the cloud and cannot be uploaded again. */
   private async requestBuildIfGone({ image, build, provider }: UploadingLock, signal: AbortSignal): Promise<void> {
     const { images } = this.context.store;
     const isGone = [...images.uploads({ image, build, provider })].some(

@@ -1,12 +1,12 @@
-/** Which builds are to be uploaded where. */
+/** Decides which builds to upload to which providers. */
 
 import { isUsableUpload, type ImageBuild, type ProviderConfig } from '@nodepool/core';
 import type { ImageStore } from '@nodepool/store';
 import { newestReadyBuild } from './build-plan.js';
 
 /**
- * The build that is to be uploaded to the provider, whose files this builder has; undefined: there is nothing to do. Only
- * the newest ready build is ever uploaded.
+ * Returns the build to upload to the provider; undefined if there is nothing to do. Only the newest ready build is ever
+ * uploaded, and only by a builder that has its files.
  */
 export function buildToUpload(
   store: ImageStore,
@@ -48,7 +48,7 @@ export interface NameParts {
   readonly now: number;
 }
 
-/** Name of an image in a cloud, by `image-name-format`. What is no placeholder stays as it is. */
+/** Returns the name of an image in a cloud, by `image-name-format`. Unknown placeholders stay unchanged. */
 export function externalNameOf(format: string, { image, upload, now }: NameParts): string {
   const values: Readonly<Record<string, string>> = {
     image_name: image,

@@ -1,11 +1,11 @@
-/** How far an upload is: told to the log from time to time, and written to its record for `image-list`. */
+/** The progress of an upload: logged at intervals, and written to its record for `image-list`. */
 
 import { reasonOf, type Clock, type Logger } from '@nodepool/core';
 import type { UploadHandle } from '@nodepool/store';
 
-/** Between two lines of progress. */
+/** Interval (ms) between lines of progress. */
 const TELL_MS = 60_000;
-/** Steps in which the record is written, percent. */
+/** Minimum step (percent) between writes to the record. */
 const STEP_PERCENT = 10;
 
 export class UploadProgress {
@@ -23,7 +23,7 @@ export class UploadProgress {
     this.toldAt = this.startedAt;
   }
 
-  /** Bytes that were sent so far, of so many. Never throws. */
+  /** Takes the number of bytes sent so far and the total. Never throws. */
   report(sentBytes: number, totalBytes: number): void {
     const now = this.clock.monotonic();
     if (now - this.toldAt >= TELL_MS) {
@@ -37,12 +37,15 @@ export class UploadProgress {
     this.writing = this.write(percent);
   }
 
-  /** Resolves once nothing is being written any more. */
+  /** Resolves once no write is in progress. */
   async settled(): Promise<void> {
     await this.writing;
   }
 
-  /** Never rejects: an upload does not fail for want of a number, and a lost lock is told by the lock. */
+  /**
+   * Writes the progress. Never rejects: an upload does not fail for a missing progress, and the lock reports its own
+   * loss.
+   */
   private async write(progress: number): Promise<void> {
     try {
       await this.handle.update({ progress });

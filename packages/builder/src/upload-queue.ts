@@ -1,25 +1,28 @@
 /**
- * Which upload is next. Uploads share so many places; a provider that has none waits for one no longer than a few
- * minutes, whoever holds them: the uploads of one slow or failing provider must not hold up those to the others.
+ * Selects the next upload. Uploads share a limited number of places. A provider without a place waits only a few
+ * minutes for one, so that uploads to a slow or failing provider do not block those to other providers.
  */
 
-/** So long, milliseconds, a provider without a running upload keeps to the number of places. */
+/** Time (ms) after which a provider with no running upload may exceed the number of places. */
 export const PATIENCE_MS = 300_000;
 
 export interface Waiting {
   readonly provider: string;
-  /** `Clock.monotonic` milliseconds since when it waits. */
+  /** Start of the wait, `Clock.monotonic` milliseconds. */
   readonly since: number;
 }
 
 export interface NextUpload<W> {
-  /** Undefined: none may begin now. */
+  /** The upload to start; undefined if none may start now. */
   readonly next: W | undefined;
-  /** Milliseconds after which one may begin although all places are taken; undefined: not before something changes. */
+  /** Milliseconds until an upload may start although all places are taken; undefined if only a change allows it. */
   readonly againMs: number | undefined;
 }
 
-/** Fair between providers: the one with the fewest running uploads first, then who has waited longest. */
+/**
+ * Selects an upload fairly between providers: the provider with the fewest running uploads first, then the longest
+ * wait.
+ */
 export function nextUpload<W extends Waiting>(
   waiting: Iterable<W>,
   /** Running uploads by provider. */

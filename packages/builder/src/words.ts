@@ -1,9 +1,9 @@
-/** Splits a command of the configuration into words, as a shell does, without anything else that a shell does. */
+/** Splits a command of the configuration into words by the quoting rules of a shell, without any expansion. */
 
-/** One piece of a word: something in quotes, an escaped character, or plain text. */
+/** Matches one piece of a word: a quoted string, an escaped character, or plain text. */
 const PIECE = /'([^']*)'|"((?:[^"\\]|\\.)*)"|\\(.)|([^\s'"\\]+)/gsy;
 
-/** Throws an `Error` when a quote is not closed. */
+/** Splits the text. Throws an `Error` if a quote is not closed. */
 export function splitWords(text: string): readonly string[] {
   const words: string[] = [];
   let position = 0;

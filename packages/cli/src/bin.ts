@@ -5,7 +5,7 @@ import { createInterface } from 'node:readline/promises';
 import { ExitCode } from './command-context.js';
 import { run } from './program.js';
 
-/** What the commands are interrupted with. */
+/** The reason with which interrupted commands are aborted. */
 class InterruptedError extends Error {
   readonly code = 'interrupted';
   constructor(signal: string) {
@@ -16,7 +16,7 @@ class InterruptedError extends Error {
 
 const interruption = new AbortController();
 
-/** The first signal ends the command in good order, the second one at once. */
+/** Aborts the command at the first signal; exits at the second one. */
 function onSignal(signal: string): void {
   if (interruption.signal.aborted) process.exit(ExitCode.refused);
   interruption.abort(new InterruptedError(signal));
@@ -24,7 +24,7 @@ function onSignal(signal: string): void {
 
 process.on('SIGINT', onSignal);
 process.on('SIGTERM', onSignal);
-// `nodepool list | head`: the reader has seen enough.
+// A closed pipe is no error: `nodepool list | head` reads only the first lines.
 for (const stream of [process.stdout, process.stderr]) {
   stream.on('error', (error: NodeJS.ErrnoException) =>
     process.exit(error.code === 'EPIPE' ? ExitCode.done : ExitCode.refused),

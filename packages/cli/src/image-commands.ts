@@ -1,4 +1,4 @@
-/** The commands about images and about what ZooKeeper keeps of a provider: their options, their help. */
+/** The options and help of the commands for images and for a provider's records. */
 
 import { createRequire } from 'node:module';
 import type { Command } from 'commander';

@@ -1,11 +1,14 @@
-/** Images, builds and providers as people name them. */
+/** Resolves names of images, builds and providers from the command line. */
 
 import type { DiskImageConfig, ImageBuild } from '@nodepool/core';
 import { didYouMean } from '@nodepool/config';
 import { dibImageId } from '@nodepool/store';
 import { RefusedError, type StoreContext } from './command-context.js';
 
-/** The configuration of an image that can be built. Throws `RefusedError`, with what was probably meant. */
+/**
+ * Returns the configuration of an image that can be built. Throws `RefusedError`, with a suggestion for a misspelt
+ * name.
+ */
 export function configuredImage({ config }: StoreContext, name: string): DiskImageConfig {
   const image = config.diskImages.get(name);
   if (image === undefined) {
@@ -24,7 +27,7 @@ export function checkImage(context: StoreContext, name: string): void {
   if (!known.includes(name)) configuredImage(context, name);
 }
 
-/** A build by what `dib-image-list` calls it. Throws `RefusedError`. */
+/** Returns the build with this name in `dib-image-list`. Throws `RefusedError`. */
 export function findBuild({ store }: StoreContext, dibId: string): ImageBuild {
   const split = dibId.lastIndexOf('-');
   const ref = { image: dibId.slice(0, Math.max(0, split)), id: dibId.slice(split + 1) };

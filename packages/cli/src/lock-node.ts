@@ -1,4 +1,4 @@
-/** Takes the lock of a node for a command. */
+/** Locks a node for a command. */
 
 import { deadlineSignal, TimerQueue } from '@nodepool/core';
 import type { NodeHandle } from '@nodepool/store';
@@ -6,7 +6,7 @@ import { RefusedError, type StoreContext } from './command-context.js';
 
 const LOCK_TIMEOUT_MS = 5000;
 
-/** Waits five seconds for the lock. Rejects with `RefusedError` when the node is busy or does not exist. */
+/** Locks the node, waiting up to five seconds. Rejects with `RefusedError` if the node is busy or does not exist. */
 export async function lockNode({ store, clock, interrupted }: StoreContext, id: string): Promise<NodeHandle> {
   if ((await store.nodes.read(id, { signal: interrupted })) === undefined) {
     throw new RefusedError(`there is no node ${id}; \`nodepool list\` shows those that there are`);

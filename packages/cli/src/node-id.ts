@@ -1,8 +1,8 @@
-/** Ids of nodes as people type them. */
+/** Parses node ids from the command line. */
 
 import { RefusedError } from './command-context.js';
 
-/** The ten-digit id; leading zeros may be left out. Throws `RefusedError`. */
+/** Returns the ten-digit id; leading zeros may be omitted. Throws `RefusedError`. */
 export function parseNodeId(text: string): string {
   if (!/^\d{1,10}$/.test(text)) {
     throw new RefusedError(`${JSON.stringify(text)} is not the id of a node: ids are numbers, see \`nodepool list\``);

@@ -1,4 +1,4 @@
-/** Opens what commands work with: the configuration, the log, ZooKeeper. */
+/** Opens the dependencies of commands: configuration, log, ZooKeeper. */
 
 import { hostname } from 'node:os';
 import { connectToZooKeeper, openStore } from '@nodepool/store';
@@ -27,15 +27,15 @@ export function readConfig(
   return loadConfig({ file: options.config, secureFile: options.secure, env: io.env, discoverDriver });
 }
 
-/** What a command needs besides the store. */
+/** The needs of a command besides the store. */
 export interface StoreNeeds {
-  /** The drivers of the configured providers, which take a while to load. */
+  /** True to load the drivers of the configured providers, which takes a while. */
   readonly drivers?: boolean;
 }
 
 /**
  * Runs a command on the store of the configured ensemble, and closes everything after it. Rejects with `RefusedError`
- * when the configuration is wrong, and with what the store and the command reject with.
+ * if the configuration is wrong, and with the errors of the store and the command.
  */
 export async function withStore(
   options: CommonOptions,
@@ -66,7 +66,7 @@ export async function withStore(
   });
 }
 
-/** Runs a command that needs nothing but the configuration. Rejects with `RefusedError` when that is wrong. */
+/** Runs a command that needs only the configuration. Rejects with `RefusedError` if that is wrong. */
 export async function withConfig(
   options: CommonOptions,
   io: ProcessIo,
@@ -75,7 +75,7 @@ export async function withConfig(
   await command(await configOf(options, io, withoutDriver));
 }
 
-/** Without `-d` and `-l` nothing is logged: what matters is said by the command. */
+/** Runs `work` with a log. Without `-d` and `-l` nothing is logged, because commands print their results and errors. */
 async function withLog(options: CommonOptions, work: (log: Logger) => Promise<void>): Promise<void> {
   const { loggingConfig, debug = false } = options;
   if (loggingConfig === undefined && !debug) {
@@ -101,7 +101,7 @@ async function configOf(
   throw new RefusedError(`the configuration cannot be used:\n${problems.join('\n')}`);
 }
 
-/** Commands that only look into ZooKeeper do not wait for the SDKs of clouds. */
+/** Replaces drivers for commands that only access ZooKeeper, which saves loading the SDKs of clouds. */
 const withoutDriver: DiscoverDriver = (name) =>
   Promise.reject(
     new DriverLoadError({

@@ -1,4 +1,4 @@
-/** What the declarations of several commands share. */
+/** Shared declarations of options. */
 
 import { InvalidArgumentError, Option, type Command } from 'commander';
 import type { ListFormat, StoreContext } from './command-context.js';

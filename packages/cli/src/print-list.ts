@@ -1,4 +1,4 @@
-/** Prints lists, and says what could not be listed. */
+/** Prints lists, and notes about records that could not be listed. */
 
 import {
   formatAge,
@@ -16,12 +16,12 @@ export function printList(out: Output, list: RecordList, format: ListFormat): vo
   out.print(format === 'json' ? JSON.stringify(toJsonObjects(list), undefined, 2) : toTable(list));
 }
 
-/** Records that cannot be read are in no list; nobody would know of them otherwise. */
+/** Prints a note for each record that cannot be read, since no list contains it. */
 export function noteCorrupt(out: Output, corrupt: Iterable<CorruptRecord>): void {
   for (const { path, reason } of corrupt) out.note(`not listed: ${path} cannot be read: ${reason}`);
 }
 
-/** Notes the failed builds of images that no newer build replaces, with their logs. */
+/** Prints a note for each failed build that no newer build replaces, with its log. */
 export function noteFailedBuilds({ store, clock, out }: StoreContext): void {
   for (const image of store.images.images()) {
     const failure = unresolvedFailure(store.images, image);
@@ -33,7 +33,7 @@ export function noteFailedBuilds({ store, clock, out }: StoreContext): void {
   }
 }
 
-/** Prints the row of a node as it is in ZooKeeper now, without a row if the node is gone. */
+/** Prints the current row of a node, or only the headers if the node does not exist. */
 export async function printNode({ store, clock, out, interrupted }: StoreContext, id: string): Promise<void> {
   const entry = await store.nodes.read(id, { signal: interrupted });
   const list = nodeListOf(entry === undefined ? [] : [entry], { columns: 'short', now: clock.now() });

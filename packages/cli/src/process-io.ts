@@ -1,4 +1,4 @@
-/** What the program gets from the process that it runs in; tests give it something else. */
+/** Dependencies of the program on its process; tests replace them. */
 
 import type { Clock, RandomSource } from '@nodepool/core';
 import type { ConnectOptions } from '@nodepool/store';
@@ -11,7 +11,7 @@ export interface ProcessIo {
   readonly env: Readonly<Record<string, string | undefined>>;
   /** Aborts with the first SIGINT or SIGTERM. */
   readonly interrupted: AbortSignal;
-  /** Default: nobody can be asked. */
+  /** Default: not interactive. */
   readonly ask?: Ask | undefined;
   /** Default: the system's. */
   readonly clock?: Clock;

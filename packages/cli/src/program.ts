@@ -1,4 +1,4 @@
-/** The command line: commands, their options, their help. What a command needs is loaded when it runs. */
+/** The command line: commands, options, and help. The dependencies of a command are loaded when it runs. */
 
 import { createRequire } from 'node:module';
 import { packageVersion } from '@nodepool/core/package-version';
@@ -39,7 +39,7 @@ export async function run(args: readonly string[], io: ProcessIo): Promise<numbe
   }
 }
 
-/** What a ZooKeeper call that was waiting rejects with when the command is interrupted. */
+/** Returns true if the error is that of a ZooKeeper call aborted by an interruption. */
 function isAborted(error: unknown): boolean {
   return error instanceof Error && 'code' in error && error.code === 'aborted';
 }

@@ -1,4 +1,4 @@
-/** Gathers what `nodepool drivers` lists. */
+/** Gathers the data of `nodepool drivers`. */
 
 import { dirname, resolve } from 'node:path';
 import { defaultDriverFolders, formatProblem, listInstalledDrivers, type NodepoolConfig } from '@nodepool/config';
@@ -7,14 +7,17 @@ import { drivers } from './commands/drivers.js';
 import { readConfig } from './open.js';
 import type { CommonOptions, ProcessIo } from './process-io.js';
 
-/** The paths that providers name as their drivers, each as its own alias, so that the list knows whose they are. */
+/**
+ * Returns the paths that providers name as drivers, each as its own alias, so that the list can match them to
+ * providers.
+ */
 function pathsIn(config: NodepoolConfig | undefined): readonly (readonly [string, string])[] {
   if (config === undefined) return [];
   const users = [...config.providers.values(), ...config.brokenProviders.values()];
   return users.flatMap(({ driver }) => (/^(\.{0,2})\//.test(driver) ? [[driver, driver] as const] : []));
 }
 
-/** Without a usable configuration the installed drivers are listed all the same. */
+/** Lists the installed drivers, even without a usable configuration. */
 export async function runDrivers(
   options: CommonOptions,
   io: ProcessIo,

@@ -1,16 +1,16 @@
-/** Tells why a command failed. */
+/** Prints why a command failed. */
 
 import { inspect } from 'node:util';
 import { RefusedError, type Output } from './command-context.js';
 
-/** The message; with `debug` also stacks and causes. */
+/** Prints the message; with `debug` also stacks and causes. */
 export function sayFailure(out: Output, error: unknown, debug: boolean): void {
   out.note(`nodepool: ${error instanceof Error ? error.message : String(error)}`);
   if (debug) out.note(inspect(error, { depth: 5 }));
   else if (!(error instanceof RefusedError) && !isForeseen(error)) out.note('run it again with -d for details');
 }
 
-/** Errors of core whose messages say what to do. */
+/** Errors of core whose messages name the remedy. */
 const FORESEEN = new Set([
   'zookeeper-unreachable',
   'zookeeper-chroot',

@@ -1,10 +1,10 @@
-/** Waiting for something to become true in the store, by its events, and the end of patience. */
+/** Waits for conditions in the store by its events, with a time limit. */
 
 import { abortReason } from '@nodepool/core';
 
 /**
- * Resolves with what `look` answers once that is not undefined. `look` is called now, and after each event.
- * Rejects with the signal's reason when it aborts first, and with what `look` throws.
+ * Resolves with the first result of `look` that is not undefined. Calls `look` at once and after each event. Rejects
+ * with the signal's reason if it aborts first, or with any error of `look`.
  */
 export function waitUntil<T>(
   look: () => T | undefined,

@@ -1,4 +1,4 @@
-/** `nodepool alien-image-list [PROVIDER]`: images in clouds that carry our tags and that no record knows. */
+/** `nodepool alien-image-list [PROVIDER]`: images in clouds that have Nodepool's tags but no record. */
 
 import {
   externalIdKey,
@@ -29,7 +29,7 @@ const COLUMNS: readonly ListColumn<AlienImage>[] = [
   { field: 'id', header: 'Image ID', value: ({ image }) => image.externalId },
 ];
 
-/** Asks the clouds, all at once. Rejects with `RefusedError` when one could not be asked, after it listed the others. */
+/** Queries all clouds in parallel. Rejects with `RefusedError` if one query failed, after the others were printed. */
 export async function alienImageList(
   context: StoreContext,
   only: string | undefined,
@@ -64,14 +64,14 @@ async function aliensOf(context: StoreContext, providerConfig: ProviderConfig): 
   const provider = config.loadedDrivers.get(providerConfig.driver)?.getProvider(providerConfig);
   if (provider?.images === undefined) return [];
   const listed = await listImages(context, provider, provider.images);
-  // After the listing, so that what was uploaded meanwhile is known.
+  // Read after the listing, so that uploads made meanwhile are known.
   const uploads = [...store.images.uploads({ provider: name })];
   const ids = new Set(uploads.flatMap(({ external_id: id }) => (id === null ? [] : [externalIdKey(id)])));
   const records = new Set(uploads.map(({ build, id }) => `${build}/${id}`));
   return listed
     .filter(({ externalId, tags }) => {
       if (tags['nodepool_provider_name'] !== name || ids.has(externalIdKey(externalId))) return false;
-      // Images of another installation have their records there.
+      // Images of another installation have their records in that installation.
       if ((tags['nodepool_installation'] ?? store.installation.id) !== store.installation.id) return false;
       return !records.has(`${tags['nodepool_build_id']}/${tags['nodepool_upload_id']}`);
     })

@@ -1,4 +1,4 @@
-/** `nodepool config-validate`: every problem of the configuration in one run. */
+/** `nodepool config-validate`: reports every problem of the configuration in one run. */
 
 import { formatProblem, type LoadResult } from '@nodepool/config';
 import { RefusedError, type ConsoleContext } from '../command-context.js';

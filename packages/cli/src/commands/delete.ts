@@ -1,4 +1,4 @@
-/** `nodepool delete ID`: has a launcher delete a node. */
+/** `nodepool delete ID`: marks a node for deletion by a launcher. */
 
 import type { Store } from '@nodepool/store';
 import type { StoreContext } from '../command-context.js';
@@ -8,11 +8,11 @@ import { printNode } from '../print-list.js';
 import { waitUntil } from '../wait.js';
 
 export interface DeleteOptions {
-  /** Wait until the node is gone. */
+  /** Waits until the node is deleted. */
   readonly now: boolean;
 }
 
-/** Prints the row of the node afterwards. Rejects with `RefusedError` when the node is busy or is not there. */
+/** Marks the node and prints its row. Rejects with `RefusedError` if the node is busy or does not exist. */
 export async function deleteNode(context: StoreContext, nodeId: string, options: DeleteOptions): Promise<void> {
   const { store, out } = context;
   const id = parseNodeId(nodeId);
@@ -32,7 +32,7 @@ export async function deleteNode(context: StoreContext, nodeId: string, options:
   await printNode(context, id);
 }
 
-/** Resolves once none of these nodes is left; says what it waits for. */
+/** Resolves once all of these nodes are deleted; prints which nodes it waits for. */
 export async function waitUntilGone({ store, out, interrupted }: StoreContext, ids: readonly string[]): Promise<void> {
   let said = '';
   const look = (): true | undefined => {

@@ -1,10 +1,10 @@
-/** `nodepool dib-image-delete ID`: has a builder delete a build, its files, and all its uploads. */
+/** `nodepool dib-image-delete ID`: marks a build for deletion by a builder, with its files and all its uploads. */
 
 import { dibImageId } from '@nodepool/store';
 import { RefusedError, type StoreContext } from '../command-context.js';
 import { findBuild } from '../image-names.js';
 
-/** Rejects with `RefusedError` when there is no such build, or when it is in progress. */
+/** Marks the build. Rejects with `RefusedError` if it does not exist or is in progress. */
 export async function dibImageDelete(context: StoreContext, dibId: string): Promise<void> {
   const { store, out, interrupted } = context;
   const build = findBuild(context, dibId);

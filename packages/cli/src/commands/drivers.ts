@@ -1,4 +1,4 @@
-/** `nodepool drivers`: the driver packages that are installed, and who uses them. */
+/** `nodepool drivers`: the installed driver packages and the providers that use them. */
 
 import { DRIVER_API } from '@nodepool/core';
 import { makeRecordList, type ListColumn } from '@nodepool/store';
@@ -24,7 +24,7 @@ const COLUMNS: readonly ListColumn<DriverRow>[] = [
   { field: 'error', header: 'Error', value: (row) => row.error },
 ];
 
-/** Lists what is installed, and what the configuration wants and cannot have. */
+/** Lists the installed drivers, and the configured drivers that are not available. */
 export function drivers(
   { out }: ConsoleContext,
   installed: readonly InstalledDriver[],

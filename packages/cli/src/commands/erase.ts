@@ -1,11 +1,11 @@
-/** `nodepool erase PROVIDER`: removes all that ZooKeeper knows of a provider; what is in its cloud stays there. */
+/** `nodepool erase PROVIDER`: deletes all records of a provider from ZooKeeper; its resources in the cloud remain. */
 
 import { RefusedError, type StoreContext } from '../command-context.js';
 import { checkProvider } from '../image-names.js';
 
 /**
- * Asks first, unless `force`. Rejects with `RefusedError` when the user does not agree, and, after it has removed the rest,
- * when there are records that somebody has locked.
+ * Deletes the records, after a confirmation unless `force`. Rejects with `RefusedError` if the user does not agree, or,
+ * after the rest is deleted, if some records are locked.
  */
 export async function erase(
   context: StoreContext,

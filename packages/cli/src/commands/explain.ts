@@ -1,4 +1,7 @@
-/** `nodepool explain request|node|label ID`: asks launchers why it is where it is; what they decided, only they know. */
+/**
+ * `nodepool explain request|node|label ID`: asks launchers to explain the state of an object; only they know their
+ * decisions.
+ */
 
 import { isError } from '@nodepool/core';
 import type { NodepoolConfig } from '@nodepool/config';
@@ -6,7 +9,7 @@ import { RefusedError, type ConsoleContext, type ListFormat } from '../command-c
 import { parseNodeId } from '../node-id.js';
 
 export interface ExplainOptions {
-  /** URLs of web endpoints; none: that of the configuration, on this machine. */
+  /** URLs of web endpoints. If empty, the endpoint of the configuration on this machine is used. */
   readonly launcher: readonly string[];
   readonly format: ListFormat;
 }
@@ -20,7 +23,10 @@ const TIMEOUT_MS = 10_000;
 
 type Answer = { readonly known: true; readonly text: string } | { readonly known: false; readonly reason: string };
 
-/** Prints what each launcher says. Rejects with `RefusedError` when one cannot be asked, or when none of them knows it. */
+/**
+ * Prints the answer of each launcher. Rejects with `RefusedError` if one cannot be reached, or if none knows the
+ * object.
+ */
 export async function explain(
   { out, interrupted }: ExplainContext,
   { webapp }: Pick<NodepoolConfig, 'webapp'>,
@@ -75,18 +81,18 @@ async function ask(url: URL, format: ListFormat, interrupted: AbortSignal): Prom
   throw new RefusedError(`${reason} (status ${response.status})`);
 }
 
-/** Errors are text, or JSON with a message. */
+/** Returns the message of an error, which is text, or JSON with a message. */
 function messageOf(text: string): string {
   try {
     const parsed: unknown = JSON.parse(text);
     if (typeof parsed === 'object' && parsed !== null && 'message' in parsed) return String(parsed.message);
   } catch {
-    // Plain text it is.
+    // The body is plain text.
   }
   return text.trim().slice(0, 500);
 }
 
-/** What is the matter is often only in the cause. */
+/** Returns the reason, which is often only in the cause. */
 function reasonOf(error: unknown): string {
   if (!isError(error)) return String(error);
   if (error.name === 'TimeoutError') return `no answer within ${TIMEOUT_MS / 1000} s`;

@@ -5,7 +5,7 @@ import { exportImageData as exportData } from '@nodepool/store';
 import { reasonOf } from '@nodepool/core';
 import { RefusedError, type StoreContext } from '../command-context.js';
 
-/** Rejects with `RefusedError` when the file cannot be written. */
+/** Writes the records to the file. Rejects with `RefusedError` if it cannot be written. */
 export async function exportImageData({ store, out, interrupted }: StoreContext, file: string): Promise<void> {
   const data = await exportData(store.zooKeeper, { signal: interrupted });
   try {

@@ -1,4 +1,4 @@
-/** `nodepool hold ID`: keeps a node for somebody to look at. */
+/** `nodepool hold ID`: keeps a node for inspection. */
 
 import { RefusedError, type StoreContext } from '../command-context.js';
 import { lockNode } from '../lock-node.js';
@@ -6,11 +6,14 @@ import { parseNodeId } from '../node-id.js';
 import { printNode } from '../print-list.js';
 
 export interface HoldOptions {
-  /** Why, for others to read. */
+  /** The reason, for operators. */
   readonly comment: string | undefined;
 }
 
-/** Prints the row of the node afterwards. Rejects with `RefusedError` when the node is busy, is not there, or is being deleted. */
+/**
+ * Holds the node and prints its row. Rejects with `RefusedError` if the node is busy, does not exist, or is being
+ * deleted.
+ */
 export async function hold(context: StoreContext, nodeId: string, options: HoldOptions): Promise<void> {
   const id = parseNodeId(nodeId);
   const handle = await lockNode(context, id);

@@ -1,9 +1,9 @@
-/** `nodepool image-build IMAGE`: asks for a build of an image. */
+/** `nodepool image-build IMAGE`: requests a build of an image. */
 
 import { RefusedError, type StoreContext } from '../command-context.js';
 import { configuredImage } from '../image-names.js';
 
-/** Rejects with `RefusedError` if the image is unknown, abstract or paused by the configuration. */
+/** Requests the build. Rejects with `RefusedError` if the image is unknown, abstract or paused by the configuration. */
 export async function imageBuild(context: StoreContext, image: string): Promise<void> {
   const { store, out, interrupted } = context;
   const { pause } = configuredImage(context, image);
@@ -15,7 +15,7 @@ export async function imageBuild(context: StoreContext, image: string): Promise<
   if (store.images.paused(image)) {
     out.note(`image ${image} is paused: it is built after \`nodepool image-unpause ${image}\``);
   }
-  // The existing builder registers as "stopped" for its whole life, so the state says nothing.
+  // The existing builder registers as "stopped" for its whole life, so its state is not checked.
   if ([...store.components.all('builder')].length === 0) {
     out.note('no running builder is registered: nothing is built until one is');
   }

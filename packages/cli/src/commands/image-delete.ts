@@ -1,4 +1,4 @@
-/** `nodepool image-delete`: has a builder delete an upload from its provider. */
+/** `nodepool image-delete`: marks an upload for deletion by a builder. */
 
 import type { UploadRef } from '@nodepool/store';
 import { RefusedError, type StoreContext } from '../command-context.js';
@@ -10,7 +10,7 @@ export interface ImageDeleteOptions {
   readonly buildId: string;
 }
 
-/** Rejects with `RefusedError` when there is no such upload, or when it is in progress. */
+/** Marks the upload. Rejects with `RefusedError` if it does not exist or is in progress. */
 export async function imageDelete(context: StoreContext, options: ImageDeleteOptions): Promise<void> {
   const { store, out, interrupted } = context;
   const { image, buildId: build, provider } = options;

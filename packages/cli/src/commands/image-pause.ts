@@ -1,16 +1,19 @@
-/** `nodepool image-pause IMAGE`, `image-unpause IMAGE`: keeps an image from being built, or no longer. */
+/** `nodepool image-pause IMAGE`, `image-unpause IMAGE`: stops or resumes the builds of an image. */
 
 import type { StoreContext } from '../command-context.js';
 import { checkImage } from '../image-names.js';
 
-/** Rejects with `RefusedError` when nobody knows the image. */
+/** Pauses the image. Rejects with `RefusedError` if it is unknown. */
 export async function imagePause(context: StoreContext, image: string): Promise<void> {
   checkImage(context, image);
   await context.store.images.pause(image, { signal: context.interrupted });
   context.out.note(`image ${image} is paused: it is not built until \`nodepool image-unpause ${image}\``);
 }
 
-/** Says so if the configuration still pauses the image. Rejects with `RefusedError` if the image is unknown. */
+/**
+ * Unpauses the image, and prints a note if the configuration still pauses it. Rejects with `RefusedError` if it is
+ * unknown.
+ */
 export async function imageUnpause(context: StoreContext, image: string): Promise<void> {
   checkImage(context, image);
   await context.store.images.unpause(image, { signal: context.interrupted });

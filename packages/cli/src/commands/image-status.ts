@@ -1,4 +1,4 @@
-/** `nodepool image-status`: which images are paused, which are to be built, and which fail to build. */
+/** `nodepool image-status`: images that are paused, have a build request, or fail to build. */
 
 import { imageStatus as statusOf } from '@nodepool/store';
 import type { ListFormat, StoreContext } from '../command-context.js';

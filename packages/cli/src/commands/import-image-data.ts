@@ -1,11 +1,14 @@
-/** `nodepool import-image-data FILE`: restores what `export-image-data` backed up. */
+/** `nodepool import-image-data FILE`: restores a backup of `export-image-data`. */
 
 import { readFile } from 'node:fs/promises';
 import { importImageData as importData, parseImageData } from '@nodepool/store';
 import { reasonOf } from '@nodepool/core';
 import { RefusedError, type StoreContext } from '../command-context.js';
 
-/** Rejects with `RefusedError` when the file cannot be read, and with `ImageDataError` when it cannot be imported. */
+/**
+ * Restores the records. Rejects with `RefusedError` if the file cannot be read, and with `ImageDataError` if it cannot
+ * be imported.
+ */
 export async function importImageData({ store, out, interrupted }: StoreContext, file: string): Promise<void> {
   let text: string;
   try {

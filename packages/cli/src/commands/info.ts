@@ -1,4 +1,4 @@
-/** `nodepool info PROVIDER`: what ZooKeeper knows of a provider. */
+/** `nodepool info PROVIDER`: the records of a provider in ZooKeeper. */
 
 import { makeRecordList, toJsonObjects, toTable, type ListColumn, type NodeEntry } from '@nodepool/store';
 import type { ListFormat, StoreContext } from '../command-context.js';
@@ -22,7 +22,7 @@ const NODE_COLUMNS: readonly ListColumn<NodeEntry>[] = [
   { field: 'state', header: 'State', detail: true, value: ({ node }) => node.state },
 ];
 
-/** Rejects with `RefusedError` when nothing knows the provider. */
+/** Prints the records. Rejects with `RefusedError` if the provider is unknown. */
 export function info(context: StoreContext, provider: string, options: { readonly format: ListFormat }): void {
   checkProvider(context, provider);
   const { store, out } = context;

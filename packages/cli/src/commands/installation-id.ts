@@ -1,8 +1,11 @@
-/** `nodepool installation-id`: shows the id that tells the resources of this installation from those of others, or sets it. */
+/**
+ * `nodepool installation-id`: shows or sets the id that distinguishes the resources of this installation from those of
+ * others.
+ */
 
 import type { StoreContext } from '../command-context.js';
 
-/** Rejects with `InstallationIdError` if the text cannot be an id. */
+/** Shows or sets the id. Rejects with `InstallationIdError` if the text is not a valid id. */
 export async function installationId(
   { store, out, interrupted }: StoreContext,
   { set }: { readonly set: string | undefined },

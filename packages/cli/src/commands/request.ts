@@ -1,4 +1,4 @@
-/** `nodepool request LABEL...`: requests nodes, keeps them for a while, gives them back. */
+/** `nodepool request LABEL...`: requests nodes, holds them for a time, and returns them. */
 
 import { isError, sleep } from '@nodepool/core';
 import {
@@ -18,16 +18,16 @@ import { waitUntil } from '../wait.js';
 import { waitUntilGone } from './delete.js';
 
 export interface RequestOptions {
-  /** Nodes of each label. */
+  /** Number of nodes of each label. */
   readonly count: number;
-  /** 0 to 999, lower is served first. */
+  /** 0 to 999; lower values are served first. */
   readonly priority: number;
   readonly tenant: string | undefined;
-  /** Only nodes of this provider. */
+  /** Limits the request to nodes of this provider. */
   readonly provider: string | undefined;
-  /** Seconds to wait for the nodes; undefined: without end. */
+  /** Seconds to wait for the nodes; undefined: no limit. */
   readonly timeout: number | undefined;
-  /** Seconds to keep the nodes; undefined: until interrupted. */
+  /** Seconds to hold the nodes; undefined: until interrupted. */
   readonly hold: number | undefined;
   readonly format: ListFormat;
 }
@@ -47,9 +47,9 @@ const COLUMNS = [
 ];
 
 /**
- * Resolves once the nodes were given back and are gone. An interruption ends the wait for nodes (rejects) or the holding
- * of them (gives them back); the wait for their deletion is only ended from outside. Rejects with `RefusedError` when
- * there are no nodes, or when their locks are lost.
+ * Resolves once the nodes were returned and deleted. An interruption ends the wait for nodes (rejects) or the hold
+ * (returns the nodes), but not the wait for their deletion. Rejects with `RefusedError` if there are no nodes, or if
+ * their locks are lost.
  */
 export async function request(
   context: StoreContext,
@@ -91,7 +91,10 @@ function noteUnknownLabels({ store, out }: StoreContext, labels: readonly string
   if (unknown.length > 0) out.note(`no registered pool serves ${unknown.join(', ')} at the moment; waiting for one`);
 }
 
-/** Waits until the request is fulfilled, notes each of its states, and takes the nodes. The request is removed in any case. */
+/**
+ * Waits until the request is fulfilled, prints each of its states, and locks the nodes. Deletes the request in any
+ * case.
+ */
 async function takeNodes(
   { out, interrupted }: StoreContext,
   request: SubmittedRequest,
@@ -114,7 +117,7 @@ async function takeNodes(
 
 const REFUSALS = [RequestFailedError, RequestRemovedError, NodeNotReadyError, LeaseLostError];
 
-/** Outcomes that are foreseen are no failures of the program. */
+/** Converts foreseen outcomes to refusals, which are no failures of the program. */
 function refusalOf(error: unknown): unknown {
   if (error instanceof RequestTimeoutError)
     return new RefusedError(`${error.message}; it is withdrawn`, { cause: error });
@@ -129,7 +132,7 @@ async function printNodes({ out, clock, store }: StoreContext, { nodes }: Lease,
   printList(out, nodeListOf(found, { columns: COLUMNS, now: clock.now() }), format);
 }
 
-/** Rejects when the session that holds the locks is lost. */
+/** Holds the nodes. Rejects if the session that has the locks is lost. */
 async function holdNodes(
   { out, clock, interrupted }: StoreContext,
   { lost }: Lease,

@@ -1,4 +1,4 @@
-/** `nodepool wait request|node|label ID`: for scripts that go on when something has come true. */
+/** `nodepool wait request|node|label ID`: waits for a condition, for scripts. */
 
 import { NODE_STATES, TimerQueue, withDeadline } from '@nodepool/core';
 import { RefusedError, type StoreContext } from '../command-context.js';
@@ -8,21 +8,21 @@ import { waitUntil } from '../wait.js';
 export interface WaitOptions {
   /** State of a node, or `gone`; undefined: `ready`. */
   readonly state: string | undefined;
-  /** Seconds; undefined: without end. */
+  /** Time limit in seconds; undefined: no limit. */
   readonly timeout: number | undefined;
 }
 
-/** What is waited for. */
+/** A condition to wait for. */
 interface Condition {
   readonly inWords: string;
-  /** What to print once it is true. Throws `RefusedError` when it can never be. */
+  /** Returns the text to print once the condition holds. Throws `RefusedError` if it can never hold. */
   look(): string | undefined;
   subscribe(listener: () => void): () => void;
 }
 
 /**
- * Prints the ids of the nodes (of a fulfilled request, of the label) or the state of the node. Rejects with `RefusedError`
- * at the deadline, and as soon as it can never be so.
+ * Prints the ids of the nodes (of a fulfilled request, of the label) or the state of the node. Rejects with
+ * `RefusedError` at the deadline, or once the condition can never hold.
  */
 export async function wait(
   context: StoreContext,

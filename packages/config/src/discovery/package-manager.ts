@@ -4,7 +4,7 @@ import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 
 export interface PackageManager {
-  /** e.g. `npm install @nodepool/driver-x`; `spec`: a package, with a range where one is needed. */
+  /** Returns e.g. `npm install @nodepool/driver-x`; `spec`: a package, with a range if needed. */
   install(spec: string): string;
   dedupe(): string;
 }

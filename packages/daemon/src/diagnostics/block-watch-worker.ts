@@ -1,10 +1,10 @@
-/** The thread of `BlockWatch`. It looks at the main thread through V8's inspector, without opening a port. */
+/** The thread of `BlockWatch`. It inspects the main thread through V8's inspector, without opening a port. */
 
 import { Session, type Debugger } from 'node:inspector';
 import { parentPort, workerData } from 'node:worker_threads';
 
 export interface BlockWatchData {
-  /** One number, which the main thread increments several times in `thresholdMs`. */
+  /** A counter that the main thread increments several times in `thresholdMs`. */
   readonly beats: Int32Array;
   readonly thresholdMs: number;
 }
@@ -16,16 +16,16 @@ export interface BlockReport {
 }
 
 const { beats, thresholdMs } = workerData as BlockWatchData;
-/** How often the beats are looked at, milliseconds. */
+/** Interval (ms) between checks of the counter. */
 const LOOK_MS = thresholdMs / 4;
 
 let lastBeat = Atomics.load(beats, 0);
 let lastBeatAt = performance.now();
 let lookedAt = lastBeatAt;
-/** Describes the present block. */
+/** The stack of the present block. */
 let frames: BlockReport['frames'] | undefined;
 
-/** Pauses the main thread for a moment, and reads its stack. Resolves with nothing if it was not blocked any more. */
+/** Pauses the main thread for a moment and reads its stack. Resolves with undefined if it was not blocked any more. */
 function readStack(): Promise<BlockReport['frames']> {
   return new Promise((resolve) => {
     const session = new Session();
@@ -49,7 +49,7 @@ function describe(frame: Debugger.CallFrame, urls: ReadonlyMap<string, string>):
 
 async function look(): Promise<void> {
   const now = performance.now();
-  // A thread that was itself held up, as by a machine that was suspended, cannot tell that the other one was blocked.
+  // If this thread was delayed itself, e.g. by a suspended machine, the main thread may not have been blocked.
   const heldUp = now - lookedAt > thresholdMs;
   lookedAt = now;
   const beat = Atomics.load(beats, 0);
@@ -67,7 +67,7 @@ async function look(): Promise<void> {
   }
 }
 
-/** One look after another: reading a stack may take as long as the block. */
+/** Runs checks one after another, because reading a stack may take as long as the block. */
 function schedule(): void {
   // eslint-disable-next-line no-restricted-globals -- it measures real time, whatever clock the program has
   setTimeout(() => void look().finally(schedule), LOOK_MS);

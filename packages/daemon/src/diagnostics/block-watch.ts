@@ -1,6 +1,6 @@
 /**
- * Notices that something blocks the event loop, and tells what: a thread of its own watches the main one, and takes its
- * stack while it is blocked. It costs the main thread a timer.
+ * Detects and reports blocks of the event loop: a separate thread watches the main one and takes its stack during a
+ * block. The cost for the main thread is one timer.
  */
 
 import { existsSync, realpathSync } from 'node:fs';
@@ -11,16 +11,16 @@ import type { NodepoolConfig } from '@nodepool/config';
 import type { Logger } from '@nodepool/core';
 import type { BlockReport, BlockWatchData } from './block-watch-worker.js';
 
-/** How often the main thread gives a sign of life, milliseconds. */
+/** Interval (ms) between heartbeats of the main thread. */
 const BEAT_MS = 200;
-/** A block of this length is reported, milliseconds. */
+/** Length (ms) from which a block is reported. */
 const THRESHOLD_MS = 1000;
-/** Innermost frames that are logged. */
+/** Limit of logged frames, innermost first. */
 const MAX_FRAMES = 15;
 
 export interface BlockWatchOptions {
   readonly log: Logger;
-  /** The drivers that are loaded, by name. */
+  /** The packages of the loaded drivers, by name. */
   readonly driverPackages: () => NodepoolConfig['driverPackages'];
 }
 
@@ -61,11 +61,11 @@ export class BlockWatch {
     else this.options.log.warn('A driver blocked the event loop, and with it every provider', { driver, ...fields });
   }
 
-  /** The driver of the innermost frame that belongs to one. */
+  /** Returns the driver of the innermost frame that belongs to a driver. */
   private driverIn(files: readonly string[]): string | undefined {
     const drivers = [...(this.options.driverPackages() ?? [])].map(([driver, { folder }]) => ({
       driver,
-      // Stacks name files without symbolic links.
+      // Stacks contain paths without symbolic links.
       folder: existsSync(folder) ? realpathSync(folder) : folder,
     }));
     for (const file of files) {

@@ -1,4 +1,4 @@
-/** Profiles the processor time of this process, to a file that Chrome's developer tools and speedscope open. */
+/** Profiles the CPU time of this process and writes a file for Chrome's developer tools and speedscope. */
 
 import { writeFile } from 'node:fs/promises';
 import { Session } from 'node:inspector';
@@ -7,7 +7,7 @@ import { join } from 'node:path';
 export class CpuProfile {
   private constructor(private readonly session: Session) {}
 
-  /** Begins to profile. Rejects when the process is profiled by somebody else. */
+  /** Starts a profile. Rejects if another client already profiles the process. */
   static async start(): Promise<CpuProfile> {
     const session = new Session();
     session.connect();
@@ -22,8 +22,8 @@ export class CpuProfile {
   }
 
   /**
-   * Ends the profile and writes it; resolves with the path. Rejects with an error that names the file when it cannot be
-   * written. To be called once. `program` and `time`, milliseconds since the epoch, go into the name.
+   * Ends the profile, writes it and resolves with its path; call it once. Rejects with an error that names the file if
+   * it cannot be written. `program` and `time` (milliseconds since the epoch) are part of the file name.
    */
   async save(folder: string, program: string, time: number): Promise<string> {
     const stamp = new Date(time).toISOString().replace(/[-:]/g, '').replace('T', '-').slice(0, 15);
@@ -35,7 +35,7 @@ export class CpuProfile {
       this.session.disconnect();
     }
     try {
-      // Paths and names of functions are nobody else's business.
+      // Only the owner may read paths and names of functions.
       await writeFile(file, JSON.stringify(profile), { mode: 0o600 });
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error);

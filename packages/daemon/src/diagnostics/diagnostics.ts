@@ -1,31 +1,31 @@
-/** What SIGUSR2 asks for: a stack dump, and every other time the beginning or the end of a CPU profile. */
+/** Handles SIGUSR2: each signal writes a stack dump, and alternately starts and ends a CPU profile. */
 
 import type { Logger, Clock, Timer } from '@nodepool/core';
 import { CpuProfile } from './cpu-profile.js';
 
-/** A profile that nobody ends would take more and more memory. */
+/** Limit (ms) of a profile, whose memory grows until it ends. */
 const MAX_PROFILE_MS = 600_000;
 
 export interface DiagnosticsOptions {
-  /** Name of the program, for the names of profiles. */
+  /** Program name, part of the names of profiles. */
   readonly program: string;
   readonly clock: Clock;
   readonly log: Logger;
-  /** Writes what runs. */
+  /** Writes a dump of the running work. */
   readonly dump: (log: Logger) => void;
-  /** Where profiles are written. */
+  /** Folder of the profiles. */
   readonly folder: string;
 }
 
 export class Diagnostics {
   private profile: CpuProfile | undefined;
   private limit: Timer | undefined;
-  /** Signals are dealt with one after another. */
+  /** Signals are handled one after another. */
   private turn: Promise<void> = Promise.resolve();
 
   constructor(private readonly options: DiagnosticsOptions) {}
 
-  /** Dumps at once; begins or ends a profile. Never throws. */
+  /** Writes a dump at once, and starts or ends a profile. Never throws. */
   signalled(): void {
     const { log } = this.options;
     try {
@@ -36,7 +36,7 @@ export class Diagnostics {
     this.enqueue(() => (this.profile === undefined ? this.begin() : this.end()));
   }
 
-  /** Writes the profile that is being made, if there is one. Resolves once it is written. */
+  /** Writes the running profile, if there is one. Resolves once it is written. */
   async stop(): Promise<void> {
     this.enqueue(() => this.end());
     await this.turn;

@@ -1,8 +1,8 @@
-/** How late the timers of this process are: what everything else in it waits for, too. */
+/** Measures the timer lateness of this process, which delays all other work in it by the same time. */
 
 import { monitorEventLoopDelay, type IntervalHistogram } from 'node:perf_hooks';
 
-/** How often it is measured, milliseconds. */
+/** Sampling interval, milliseconds. */
 const RESOLUTION_MS = 20;
 const NANOSECONDS = 1e9;
 
@@ -13,7 +13,7 @@ export interface EventLoopDelay {
   readonly max: number;
 }
 
-/** Measures how late timers are. It costs the process a wake-up every 20 ms, outside of JavaScript. */
+/** Measures how late timers are. The cost is a wake-up every 20 ms, outside of JavaScript. */
 export class EventLoopMonitor {
   private readonly histogram: IntervalHistogram = monitorEventLoopDelay({ resolution: RESOLUTION_MS });
 
@@ -25,7 +25,7 @@ export class EventLoopMonitor {
     this.histogram.disable();
   }
 
-  /** Since `reset` or `start`. */
+  /** Returns the delay since `reset` or `start`. */
   read(): EventLoopDelay {
     return {
       p50: seconds(this.histogram.percentile(50)),
@@ -39,7 +39,7 @@ export class EventLoopMonitor {
   }
 }
 
-/** The histogram holds the time between two ticks, in nanoseconds; nothing at all is 0. */
+/** Converts the histogram's time between two ticks, in nanoseconds, to seconds of lateness; an empty histogram is 0. */
 function seconds(nanoseconds: number): number {
   return Math.max(0, nanoseconds / NANOSECONDS - RESOLUTION_MS / 1000);
 }

@@ -1,11 +1,11 @@
-/** What a stack dump says of every process: its connection, its memory, and what runs in it. */
+/** The common part of every stack dump: connection, memory, and running tasks. */
 
 import type { Logger, TaskSupervisor } from '@nodepool/core';
 import type { ZooKeeper } from '@nodepool/zookeeper';
 import type { EventLoopDelay } from './event-loop.js';
 
 export interface ProcessDumpSources {
-  /** The records that the process caches. */
+  /** The store, whose cached records are counted. */
   readonly store: {
     readonly zooKeeper: ZooKeeper;
     readonly complete: boolean;
@@ -16,7 +16,7 @@ export interface ProcessDumpSources {
   readonly eventLoopDelay: () => EventLoopDelay;
 }
 
-/** Writes a dump as `nodepool.stack_dump`; `dumpWork` writes what is between its frame and the background tasks. */
+/** Logs a dump as `nodepool.stack_dump`; `dumpWork` writes the part between its header and the background tasks. */
 export function dumpProcess(sources: ProcessDumpSources, log: Logger, dumpWork: (to: Logger) => void): void {
   const to = log.named('nodepool.stack_dump');
   to.info('Stack dump begins', processFields(sources));

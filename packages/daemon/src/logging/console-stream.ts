@@ -1,11 +1,11 @@
 /**
- * Lines for a console: those of one turn of the event loop are written at once, since a console takes one system call per
- * write. Winston's console transport writes each line alone.
+ * A stream that writes all lines of one turn of the event loop to a console in one system call. Winston's console
+ * transport writes each line on its own.
  */
 
 import { Writable } from 'node:stream';
 
-/** Ends without ending the console. What is left when the process exits is written then. */
+/** Ends without ending the console. Pending lines are written when the process exits. */
 export class ConsoleStream extends Writable {
   private lines = '';
   private scheduled = false;
@@ -19,7 +19,7 @@ export class ConsoleStream extends Writable {
 
   constructor(private readonly console: NodeJS.WritableStream) {
     super({ decodeStrings: false, defaultEncoding: 'utf8' });
-    // When nobody reads the console any more, there is nobody to tell; without a listener the process would end.
+    // Without a listener, a console closed by its reader would end the process; the error cannot be reported anywhere.
     if (console.listenerCount('error') === 0) console.on('error', () => undefined);
     process.once('exit', this.flush);
   }

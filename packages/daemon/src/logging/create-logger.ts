@@ -1,4 +1,4 @@
-/** The logger of the programs: named loggers with fields, each on a winston logger of its own. */
+/** The logger of the programs: named loggers with fields, each with its own winston logger. */
 
 import { once } from 'node:events';
 import { createRequire } from 'node:module';
@@ -24,28 +24,28 @@ import {
 export interface LoggerOptions {
   /** Default: `info` and above as text on stderr. */
   readonly config?: LoggingConfig;
-  /** Name of the logger that is returned. Default `nodepool`. */
+  /** Name of the returned logger. Default `nodepool`. */
   readonly name?: string;
   readonly clock?: Clock;
-  /** Where the consoles are. Default: those of the process. */
+  /** The console streams. Default: those of the process. */
   readonly stdout?: NodeJS.WritableStream;
   readonly stderr?: NodeJS.WritableStream;
 }
 
 /** The logger that owns the destinations. */
 export interface RootLogger extends Logger {
-  /** Folder of the first log file; undefined: there is none. Where other files of the program belong. */
+  /** Folder of the first log file, also used for other files of the program; undefined without a log file. */
   readonly folder: string | undefined;
-  /** Resolves once everything that was logged is written, files are closed, and nothing is logged any more. Idempotent. */
+  /** Resolves once all lines are written and the files are closed. Later lines are dropped. Idempotent. */
   close(): Promise<void>;
 }
 
-/** Opens the destinations at once; throws `LogFileError` when a file cannot be written. */
+/** Creates a logger and opens its destinations at once. Throws `LogFileError` if a file cannot be written. */
 export function createLogger(options: LoggerOptions = {}): RootLogger {
   return new Root(new Loggers(options), options.name ?? 'nodepool');
 }
 
-/** A logger with one console, stderr unless the options say otherwise. */
+/** Creates a logger with one console, stderr unless the options say otherwise. */
 export function createConsoleLogger(
   threshold: LogThreshold,
   options: Omit<LoggerOptions, 'config'> & { readonly format?: LogFormat } = {},
@@ -55,7 +55,7 @@ export function createConsoleLogger(
 
 const NO_FIELDS: LogFields = {};
 
-/** The winston logger of one name, with its answers to `isLevelEnabled`, which asks every transport. */
+/** The winston logger of one name, with cached results of `isLevelEnabled`, which asks every transport. */
 interface Channel {
   readonly name: string;
   readonly winston: Winston.Logger;
@@ -168,7 +168,7 @@ class Loggers {
       text: format.printf((info) => textLine(info as LogLine)),
       json: format.printf((info) => jsonLine(info as LogLine)),
     };
-    // Winston copies a line for each transport with a format of its own, so the first one's is the logger's.
+    // Winston copies a line for each transport with its own format, so the logger uses the format of the first one.
     const common = destinations[0]?.format ?? 'text';
     const silent = destinations.length === 0;
     const logger = create({ levels: LEVELS, level: threshold, silent, format: formats[common] });
@@ -203,7 +203,7 @@ async function finished(stream: NodeJS.WritableStream): Promise<void> {
 
 const load = createRequire(__filename);
 
-/** Winston takes tens of milliseconds to load; short commands that log nothing go without. */
+/** Loads winston on first use: it takes tens of milliseconds, which short commands without log lines save. */
 function loadWinston(): typeof Winston {
   return load('winston') as typeof Winston;
 }

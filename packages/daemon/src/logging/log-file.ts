@@ -1,6 +1,6 @@
 /**
- * A log file: lines are appended in batches, the file is put aside when it is too large, and a full disk is survived.
- * Winston's own file transport loses lines when it rotates, and never writes again, nor finishes, after a failed write.
+ * A log file that appends lines in batches, rotates when it is too large, and survives a full disk. Winston's own file
+ * transport loses lines when it rotates, and never writes again, nor finishes, after a failed write.
  */
 
 import { appendFile, closeSync, existsSync, fstatSync, openSync, renameSync, rmSync } from 'node:fs';
@@ -8,10 +8,10 @@ import { Writable } from 'node:stream';
 import { promisify } from 'node:util';
 import { reasonOf } from '@nodepool/core';
 
-/** When to put a file aside: as `<file>.1`, the one before as `<file>.2`, and so on. */
+/** Rotation settings: the file becomes `<file>.1`, the previous one `<file>.2`, and so on. */
 export interface LogRotation {
   readonly maxBytes: number;
-  /** Files, the current one included. */
+  /** Number of files, the current one included. */
   readonly keep: number;
 }
 
@@ -28,10 +28,13 @@ export class LogFileError extends Error {
 
 const append = promisify(appendFile);
 
-/** Bytes of lines that may wait for a disk that does not answer. */
+/** Limit (bytes) of lines that wait for a slow disk. */
 const MAX_WAITING_BYTES = 64 * 1024 * 1024;
 
-/** Never fails once it is open: `onProblem` is called once per series of failures, and with the number of lost lines at its end. */
+/**
+ * A stream that never fails once it is open. Calls `onProblem` once per series of failures, and with the number of lost
+ * lines at its end.
+ */
 export class LogFile extends Writable {
   private descriptor: number;
   private size: number;
@@ -53,7 +56,10 @@ export class LogFile extends Writable {
     }
   }
 
-  /** Drops the line if too much waits for the disk already: winston's transports do not wait for a slow stream. */
+  /**
+   * Writes a line, or drops it if too much waits for the disk already: winston's transports do not wait for a slow
+   * stream.
+   */
   override write(line: string): boolean {
     if (this.writableLength <= MAX_WAITING_BYTES) return super.write(line);
     this.lose(1, new Error('the disk does not keep up'));
@@ -91,7 +97,7 @@ export class LogFile extends Writable {
     if (this.rotation !== undefined && this.size >= this.rotation.maxBytes) this.rotate(this.rotation);
   }
 
-  /** If it fails, what was open stays open, and lines go on into the large file. */
+  /** Rotates the files. On failure the open file stays open and continues to grow. */
   private rotate({ keep }: LogRotation): void {
     try {
       for (let index = keep - 1; index >= 1; index -= 1) {

@@ -1,10 +1,10 @@
-/** How a log line looks: as text for people, or as JSON for programs. */
+/** The formats of a log line: text for operators, JSON for programs. */
 
 import { isError, reasonOf, type LogFields } from '@nodepool/core';
 import type { Logform } from 'winston';
 import type { LogLevel } from './logging-config.js';
 
-/** A line as winston hands it from the logger to the formats. */
+/** A line as passed by winston from the logger to the formats. */
 export interface LogLine extends Logform.TransformableInfo {
   readonly level: LogLevel;
   readonly message: string;
@@ -13,11 +13,11 @@ export interface LogLine extends Logform.TransformableInfo {
   /** Name of the logger. */
   readonly logger: string;
   readonly fields: LogFields;
-  /** Whatever was thrown; undefined: nothing was. */
+  /** The thrown value; undefined if there is none. */
   readonly error: unknown;
 }
 
-/** Names as in Python's logging, which log searches of existing installations know. */
+/** Level names of Python's logging, which log searches of existing installations use. */
 const LEVEL_NAMES: Readonly<Record<LogLevel, string>> = {
   debug: 'DEBUG',
   info: 'INFO',
@@ -25,7 +25,10 @@ const LEVEL_NAMES: Readonly<Record<LogLevel, string>> = {
   error: 'ERROR',
 };
 
-/** `2026-11-20 13:04:49,123 INFO nodepool.launcher: Message  node_id=0000000001`, and below it the stack of an error. */
+/**
+ * Formats `2026-11-20 13:04:49,123 INFO nodepool.launcher: Message node_id=0000000001`, followed by the stack of an
+ * error.
+ */
 export function textLine(line: LogLine): string {
   let text = `${localTime(line.time)} ${LEVEL_NAMES[line.level]} ${line.logger}: ${oneLine(line.message)}`;
   let separator = '  ';
@@ -38,7 +41,10 @@ export function textLine(line: LogLine): string {
   return line.error === undefined ? text : `${text}\n${errorText(line.error)}`;
 }
 
-/** One JSON object: `time`, `level`, `logger`, `message`, the fields, `error`. A field with one of these names gets a `_` behind its name. */
+/**
+ * Formats one JSON object: `time`, `level`, `logger`, `message`, the fields, `error`. A field with one of these names
+ * gets a `_` appended to its name.
+ */
 export function jsonLine(line: LogLine): string {
   const object: Record<string, unknown> = {
     time: new Date(line.time).toISOString(),
@@ -54,7 +60,7 @@ export function jsonLine(line: LogLine): string {
   try {
     return JSON.stringify(object, jsonReplacer);
   } catch {
-    // One of the fields cannot be written; find out which by writing each alone.
+    // A field cannot be serialized; serializing each alone finds it.
     for (const key of Object.keys(object)) object[key] = JSON.parse(safeJson(object[key])) as unknown;
     return JSON.stringify(object);
   }
@@ -63,7 +69,7 @@ export function jsonLine(line: LogLine): string {
 let lastSecond = -1;
 let lastSecondText = '';
 
-/** Local time as Python's logging writes it. Formatting a date is slow next to everything else: the second is kept. */
+/** Formats local time as Python's logging does. The result is cached per second, because formatting a date is slow. */
 function localTime(time: number): string {
   const second = Math.floor(time / 1000);
   if (second !== lastSecond) {
@@ -90,7 +96,7 @@ function textValue(value: unknown): string {
 const CONTROL = /\p{Cc}/u;
 const CONTROLS = /\p{Cc}/gu;
 
-/** A message is one line, whatever text from outside is in it. */
+/** Escapes line breaks, so that text from outside cannot add lines. */
 function oneLine(message: string): string {
   return CONTROL.test(message)
     ? message.replace(CONTROLS, (character) => JSON.stringify(character).slice(1, -1))
@@ -99,7 +105,7 @@ function oneLine(message: string): string {
 
 const MAX_CAUSES = 8;
 
-/** Stack of an error and of its causes, indented, so that lines of the log start with a time or a space. */
+/** Returns the stack of an error and of its causes, indented, so that lines of the log start with a time or a space. */
 function errorText(error: unknown): string {
   const parts: string[] = [];
   let current: unknown = error;
@@ -132,14 +138,14 @@ function safeText(value: unknown): string {
   return typeof value === 'string' ? value : safeJson(value);
 }
 
-/** JSON of anything: what JSON cannot say is written as text. A log line must never throw. */
+/** Returns the JSON of any value; values that JSON cannot represent become text. Never throws. */
 function safeJson(value: unknown): string {
   try {
-    // Despite its type, it answers undefined for undefined and for functions.
+    // Contrary to its type, `JSON.stringify` returns undefined for undefined and for functions.
     const json = JSON.stringify(value, jsonReplacer) as string | undefined;
     return json ?? JSON.stringify(String(value));
   } catch (error) {
-    // Cycles, and getters and toJSON methods that throw.
+    // Cycles, or getters and toJSON methods that throw.
     return JSON.stringify(`unprintable: ${reasonOf(error)}`);
   }
 }

@@ -1,10 +1,10 @@
-/** What is logged, in which form, and where to: the model of a logging configuration, and how names find their rules. */
+/** The model of a logging configuration (levels, formats, destinations), and the lookup of a logger's rule. */
 
 import type { LogRotation } from './log-file.js';
 
-/** Thresholds for winston, which writes a line if its level has no greater number than the threshold. */
+/** Thresholds for winston, which writes a line if its level is not a greater number than the threshold. */
 export const LEVELS = { off: 0, error: 1, warn: 2, info: 3, debug: 4 } as const;
-/** From which level on lines are written; `off`: none. */
+/** The lowest level that is written; `off` writes nothing. */
 export type LogThreshold = keyof typeof LEVELS;
 export type LogLevel = Exclude<LogThreshold, 'off'>;
 
@@ -13,7 +13,7 @@ export function stricter(a: LogThreshold, b: LogThreshold): LogThreshold {
   return LEVELS[a] < LEVELS[b] ? a : b;
 }
 
-/** `text`: lines as Python's logging writes them; `json`: one object per line. */
+/** `text`: lines in the format of Python's logging; `json`: one object per line. */
 export type LogFormat = 'text' | 'json';
 
 export type LogDestination =
@@ -25,39 +25,39 @@ export type LogDestination =
     }
   | {
       readonly kind: 'file';
-      /** Lines are appended; the folder must exist. */
+      /** Path of the file, to which lines are appended; its folder must exist. */
       readonly file: string;
       readonly threshold: LogThreshold;
       readonly format: LogFormat;
-      /** Undefined: the file grows without end. */
+      /** Undefined: the file is never rotated. */
       readonly rotation: LogRotation | undefined;
     };
 
-/** What holds for a logger and those below it (`a.b` is below `a`), unless they have a rule of their own. */
+/** The settings of a logger and those below it (`a.b` is below `a`), unless these have a rule of their own. */
 export interface LoggerRule {
-  /** Undefined: as the logger above. */
+  /** Undefined: inherited from the logger above. */
   readonly threshold: LogThreshold | undefined;
-  /** Written to in addition to those of the loggers above. */
+  /** Destinations in addition to those of the loggers above. */
   readonly destinations: readonly LogDestination[];
   /** False: the destinations of the loggers above are not used. */
   readonly propagate: boolean;
 }
 
 export interface LoggingConfig {
-  /** The rule of everything; its `propagate` means nothing. */
+  /** The rule of all loggers; its `propagate` has no effect. */
   readonly root: LoggerRule;
-  /** By name of the logger. */
+  /** Rules by logger name. */
   readonly loggers: ReadonlyMap<string, LoggerRule>;
 }
 
 /** A logging configuration that came from a file. */
 export interface LoadedLogging {
   readonly config: LoggingConfig;
-  /** What of the file has no effect, and why; to be logged as warnings. */
+  /** Settings of the file without effect, with the reasons; to be logged as warnings. */
   readonly notices: readonly string[];
 }
 
-/** Everything from this level on, to one console. */
+/** Returns a configuration that writes everything from this level on to one console. */
 export function consoleLogging(
   threshold: LogThreshold,
   format: LogFormat = 'text',
@@ -67,13 +67,16 @@ export function consoleLogging(
   return { root: { threshold, destinations: [destination], propagate: false }, loggers: new Map() };
 }
 
-/** What the rules say for one logger. */
+/** The resolved settings of one logger. */
 export interface EffectiveRule {
   readonly threshold: LogThreshold;
   readonly destinations: readonly LogDestination[];
 }
 
-/** Follows a name upwards (`a.b.c`, `a.b`, `a`, root): the nearest threshold, and all destinations up to where `propagate` is false. */
+/**
+ * Resolves the rule of a name through its parents (`a.b.c`, `a.b`, `a`, root): the nearest threshold, and all
+ * destinations up to where `propagate` is false.
+ */
 export function effectiveRule(config: LoggingConfig, name: string): EffectiveRule {
   let threshold: LogThreshold | undefined;
   const destinations = new Set<LogDestination>();

@@ -1,6 +1,6 @@
 /**
- * Reads a logging configuration (`-l FILE`), YAML or JSON, in one of two forms: that of the manual (README of the command
- * line, "Logging"), and that of Python's `logging.config` with `version: 1`, which existing installations have.
+ * Reads a logging configuration (`-l FILE`), YAML or JSON, in one of two forms: that of the manual (README of the
+ * command line, "Logging"), and that of Python's `logging.config` with `version: 1`, which existing installations use.
  */
 
 import { readFile } from 'node:fs/promises';
@@ -10,7 +10,7 @@ import type { LoadedLogging, LogDestination, LogFormat, LoggingConfig } from './
 import { OWN_FORM, PYTHON_FORM, thresholdOf, type OwnDestination, type OwnForm } from './logging-schema.js';
 import { fromPython } from './python-logging.js';
 
-/** The file cannot be used; the message names every problem with its place. */
+/** The file is not usable; the message names every problem with its place. */
 export class LoggingConfigError extends Error {
   readonly code = 'logging-config';
   constructor(

@@ -1,9 +1,9 @@
-/** The two forms of a logging file as JSON Schemas, and as types of what the schemas let through. */
+/** The two forms of a logging file as JSON Schemas, and the types of valid values. */
 
 import type { JsonObject, JsonValue } from '@nodepool/core';
 import type { LogFormat, LogThreshold } from './logging-config.js';
 
-/** Nothing is logged above `error`. */
+/** Threshold by level name. Levels above `error` are not used. */
 const THRESHOLDS = {
   debug: 'debug',
   info: 'info',
@@ -15,7 +15,7 @@ const THRESHOLDS = {
   off: 'off',
 } as const satisfies Record<string, LogThreshold>;
 
-/** A threshold as it is written: a name, or a number as in Python. YAML 1.1 reads an unquoted `off` as false. */
+/** A threshold as written: a name, or a number as in Python. YAML 1.1 reads an unquoted `off` as false. */
 export type Level = string | number | false;
 
 const NAMES = Object.keys(THRESHOLDS);
@@ -77,7 +77,7 @@ export const OWN_FORM: JsonObject = {
   },
 };
 
-/** The part of Python's `logging.config` that has a meaning here. */
+/** The supported part of Python's `logging.config`. */
 export interface PythonForm {
   readonly root?: PythonLogger;
   readonly loggers?: Readonly<Record<string, PythonLogger>>;
@@ -114,7 +114,7 @@ const PYTHON_LOGGER = {
   properties: { level: PYTHON_LEVEL, handlers: { type: 'array', items: { type: 'string' } } },
 };
 
-/** Facts: the Python library reference, "Configuration dictionary schema" and "Logging Levels". */
+/** Source: the Python library reference, "Configuration dictionary schema" and "Logging Levels". */
 export const PYTHON_FORM: JsonObject = {
   type: 'object',
   properties: {

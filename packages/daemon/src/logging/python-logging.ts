@@ -1,4 +1,4 @@
-/** Maps a logging configuration in the form of Python's `logging.config` (`version: 1`) to ours. */
+/** Converts a logging configuration in the form of Python's `logging.config` (`version: 1`). */
 
 import type { KeyPath } from '@nodepool/config';
 import type { LoadedLogging, LogDestination, LogFormat, LoggerRule, LoggingConfig } from './logging-config.js';
@@ -7,7 +7,7 @@ import { thresholdOf, type PythonForm, type PythonHandler, type PythonLogger } f
 const KEYS = ['version', 'root', 'loggers', 'handlers', 'formatters', 'disable_existing_loggers'];
 const LINE = '"%(asctime)s %(levelname)s %(name)s: %(message)s"';
 
-/** Complains about handlers that the file does not define; those that do not exist here are left out. */
+/** Converts the form. Complains about handlers that the file does not define; omits handlers that are not supported. */
 export function fromPython(form: PythonForm, complain: (path: KeyPath, expected: string) => void): LoadedLogging {
   const notices: string[] = [];
   for (const key of Object.keys(form)) if (!KEYS.includes(key)) notices.push(`${key} has no effect`);
@@ -62,7 +62,7 @@ function destinationOf(
     case 'logging.NullHandler':
       return undefined;
     case 'logging.handlers.RotatingFileHandler': {
-      // As in Python: without either of the two the file is never put aside.
+      // As in Python, the file is rotated only if both are set.
       const rotates = maxBytes > 0 && backupCount > 0;
       return { ...common, kind: 'file', file, rotation: rotates ? { maxBytes, keep: backupCount + 1 } : undefined };
     }

@@ -1,4 +1,4 @@
-/** What every program does with `-l FILE` and `-d`. */
+/** Sets up logging from the options `-l FILE` and `-d` of every program. */
 
 import { createLogger, type LoggerOptions, type RootLogger } from './create-logger.js';
 import { consoleLogging } from './logging-config.js';
@@ -7,11 +7,11 @@ import { loadLoggingConfig } from './logging-file.js';
 export interface LoggingSetup extends Omit<LoggerOptions, 'config'> {
   /** `-l FILE`. */
   readonly file: string | undefined;
-  /** `-d`: everything, to the console; a file that says more about logging wins. */
+  /** `-d`: logs everything to the console; a logging file overrides it. */
   readonly debug: boolean;
 }
 
-/** The logger of a program. Rejects with `LoggingConfigError` or `LogFileError`. */
+/** Creates the logger of a program. Rejects with `LoggingConfigError` or `LogFileError`. */
 export async function setUpLogging(setup: LoggingSetup): Promise<RootLogger> {
   if (setup.file === undefined)
     return createLogger({ ...setup, config: consoleLogging(setup.debug ? 'debug' : 'info') });

@@ -1,4 +1,4 @@
-/** Takes what is reported to statsd and to Prometheus; either may be missing. */
+/** Passes reported values to statsd and Prometheus; either may be missing. */
 
 import {
   Emitter,
@@ -13,14 +13,14 @@ import {
   type StatsdSender,
 } from '@nodepool/core';
 
-/** Statsd forgets gauges that are not repeated. */
+/** Interval (ms) of repeated gauges, since statsd forgets gauges that are not repeated. */
 const SEND_INTERVAL_MS = 10_000;
 
 export interface MetricsRegistryOptions {
   readonly clock: Clock;
   readonly statsd: StatsdSender | undefined;
   readonly prometheus: PrometheusSeries | undefined;
-  /** Told when a value could not be collected: the others are, all the same. */
+  /** Called if a value could not be collected; the others are still reported. */
   readonly onError: (error: unknown) => void;
 }
 
@@ -29,9 +29,9 @@ interface KeptGauge {
   value: number;
 }
 
-/** Sends from the beginning, and until `close`. */
+/** A registry that sends from its creation until `close`. */
 export class MetricsRegistry implements Metrics {
-  /** By declaration, then by labels. Only what statsd is to be told again. */
+  /** Gauges to repeat to statsd, by declaration, then by labels. */
   private readonly gauges = new Map<Gauge, Map<string, KeptGauge>>();
   private readonly collections: Emitter<void>;
   private timer: Timer | undefined;
@@ -67,7 +67,7 @@ export class MetricsRegistry implements Metrics {
     return this.collections.on(refresh);
   }
 
-  /** What Prometheus reads; undefined without it. */
+  /** Returns the text for Prometheus; undefined if it is off. */
   async exposition(): Promise<{ readonly contentType: string; readonly text: string } | undefined> {
     const { prometheus } = this.options;
     if (prometheus === undefined) return undefined;
@@ -75,7 +75,7 @@ export class MetricsRegistry implements Metrics {
     return { contentType: prometheus.contentType, text: await prometheus.text() };
   }
 
-  /** Sends the gauges a last time. Resolves once everything is sent; nothing is sent any more. */
+  /** Sends the gauges a last time. Resolves once everything is sent; later values are dropped. */
   async close(): Promise<void> {
     this.timer?.cancel();
     this.timer = undefined;

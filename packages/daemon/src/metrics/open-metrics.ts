@@ -1,22 +1,22 @@
-/** Opens the metrics of the program: statsd as the environment says, Prometheus when there is an endpoint to read it from. */
+/** Opens the metrics of the program: statsd if the environment configures it, Prometheus if there is an endpoint. */
 
 import type { Logger, Clock } from '@nodepool/core';
 import { MetricsRegistry } from './metrics-registry.js';
 import { openPrometheus } from './prometheus.js';
 import { openStatsd, statsdAddress } from './statsd.js';
 
-/** A statsd that cannot be reached is told of once in this time, milliseconds. */
+/** Minimum time (ms) between warnings of an unreachable statsd. */
 const COMPLAIN_EVERY_MS = 600_000;
 
 export interface OpenMetricsOptions {
   readonly clock: Clock;
   readonly log: Logger;
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** Whether Prometheus can read them. */
+  /** True if there is an endpoint for Prometheus. */
   readonly prometheus: boolean;
 }
 
-/** Throws `StatsdAddressError`. */
+/** Opens the metrics. Throws `StatsdAddressError`. */
 export function openMetrics({ clock, log, env, prometheus }: OpenMetricsOptions): MetricsRegistry {
   const address = statsdAddress(env);
   let complainedAt = -Infinity;

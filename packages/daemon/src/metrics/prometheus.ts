@@ -1,4 +1,4 @@
-/** Keeps metrics as Prometheus reads them. */
+/** Stores metrics for Prometheus. */
 
 import { createRequire } from 'node:module';
 import type * as PrometheusClient from 'prom-client';
@@ -7,12 +7,12 @@ import type { Counter, Duration, Gauge, MetricLabels, PrometheusSeries } from '@
 
 const load = createRequire(__filename);
 
-/** Label values can come from outside: no metric gets more series than this. */
+/** Limit of series per metric, since label values can come from outside. */
 const MAX_SERIES = 5000;
 
-/** An empty store. `onDropped` hears, once per metric, that it has too many series: new ones are left out. */
+/** Opens an empty store. Calls `onDropped` once per metric that has too many series; its new series are dropped. */
 export function openPrometheus(onDropped: (metric: string) => void): PrometheusSeries {
-  // Loaded by programs that have an endpoint for it, and by no other.
+  // Loaded only by programs with an endpoint.
   return new Series(load('prom-client') as Client, onDropped);
 }
 
@@ -96,7 +96,7 @@ class Series implements PrometheusSeries {
 
 interface Bounded<S> {
   readonly of: S;
-  /** The labels of its series. */
+  /** Label sets of the existing series. */
   readonly admitted: Set<string>;
   full: boolean;
 }

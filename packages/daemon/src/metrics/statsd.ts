@@ -4,7 +4,7 @@ import { createSocket, type Socket } from 'node:dgram';
 import { lookup } from 'node:dns/promises';
 import type { Clock, Timer, StatsdSender } from '@nodepool/core';
 
-/** Where statsd listens. */
+/** The address of the statsd server. */
 export interface StatsdAddress {
   readonly host: string;
   readonly port: number;
@@ -12,12 +12,14 @@ export interface StatsdAddress {
 
 const DEFAULT_HOST = 'localhost';
 const DEFAULT_PORT = 8125;
-/** What fits into one datagram on any network, bytes; how long a batch waits to be filled, milliseconds. */
+/**
+ * `bytes`: the size of a datagram that any network can carry. `waitMs`: the time that a batch waits for further lines.
+ */
 const BATCH = { bytes: 1400, waitMs: 1000 } as const;
-/** A host name is not looked up for every datagram. */
+/** Lifetime (ms) of a resolved host name. */
 const DNS_LIFE_MS = 60_000;
 
-/** `STATSD_HOST` and `STATSD_PORT` of an environment is wrong. */
+/** `STATSD_HOST` or `STATSD_PORT` of an environment is not valid. */
 export class StatsdAddressError extends Error {
   readonly code = 'statsd-address';
   constructor(message: string) {
@@ -26,7 +28,9 @@ export class StatsdAddressError extends Error {
   }
 }
 
-/** From `STATSD_HOST` and `STATSD_PORT`; undefined when neither is set. Throws `StatsdAddressError`. */
+/**
+ * Returns the address from `STATSD_HOST` and `STATSD_PORT`; undefined if neither is set. Throws `StatsdAddressError`.
+ */
 export function statsdAddress(env: Readonly<Record<string, string | undefined>>): StatsdAddress | undefined {
   const host = env['STATSD_HOST'] ?? '';
   const port = env['STATSD_PORT'] ?? '';
@@ -40,7 +44,10 @@ export function statsdAddress(env: Readonly<Record<string, string | undefined>>)
   return { host: host === '' ? DEFAULT_HOST : host, port: number };
 }
 
-/** Opens a sender. `onError` gets failures to resolve the host name and to send; a port without a listener is none. */
+/**
+ * Opens a sender. `onError` receives failures to resolve the host name and to send; a port without a listener is not an
+ * error.
+ */
 export function openStatsd(address: StatsdAddress, clock: Clock, onError: (error: Error) => void): StatsdSender {
   const sender = new BatchSender(address, clock, onError);
   return {
@@ -75,7 +82,7 @@ class BatchSender {
     this.timer ??= this.clock.schedule(BATCH.waitMs, () => this.flush(), { background: true });
   }
 
-  /** Sends what was collected, and closes the socket. */
+  /** Sends pending lines and closes the socket. */
   async close(): Promise<void> {
     this.flush();
     await this.sent;

@@ -1,8 +1,8 @@
-/** The command line of a daemon: the options that all of them have, and its own. */
+/** The command line of a daemon: the common options and the program's own. */
 
 import { Command, CommanderError } from 'commander';
 
-/** What every daemon is told. */
+/** The options that all daemons have. */
 export interface DaemonOptions {
   readonly config: string;
   readonly secure: string | undefined;
@@ -11,7 +11,7 @@ export interface DaemonOptions {
   readonly pidFile: string | undefined;
 }
 
-/** `Own`: what the program's own options say. */
+/** A daemon's command line. `Own`: the values of the program's own options. */
 export interface DaemonProgram<Own> {
   /** e.g. `nodepool-launcher`. */
   readonly name: string;
@@ -25,13 +25,13 @@ export interface DaemonProgram<Own> {
   readonly readOptions: (command: Command) => Own;
 }
 
-/** Where help and complaints go. */
+/** Receives help and usage errors. */
 export interface ProgramOutput {
   out(text: string): void;
   err(text: string): void;
 }
 
-/** The options, or the exit code of a command line that asks for nothing more (help, version) or is wrong. */
+/** Returns the options, or the exit code if the command line only asks for help or the version, or is wrong. */
 export function parseDaemonCommandLine<Own>(
   program: DaemonProgram<Own>,
   argv: readonly string[],

@@ -1,4 +1,4 @@
-/** Turns signals into calls of a daemon, also while it does not exist yet. */
+/** Turns signals into calls of a daemon, including signals that arrive before it exists. */
 
 import type { Logger } from '@nodepool/core';
 import type { Diagnostics } from '../diagnostics/diagnostics.js';
@@ -8,7 +8,7 @@ import { isStop, type DaemonSignal } from './process-setup.js';
 export interface ControlledDaemon {
   /** Reads the configuration again, in the background. */
   reload(): void;
-  /** Called at a second signal that comes before it has stopped. Absent: the process ends at once. */
+  /** Called at a second stop signal while the daemon is stopping. If absent, the process exits at once. */
   abort?(): void;
 }
 
@@ -21,7 +21,7 @@ export class DaemonControl {
   private reloadWanted = false;
   private aborted = false;
 
-  /** `stopMessage` is logged with the first signal to stop. */
+  /** Logs `stopMessage` at the first signal to stop. */
   constructor(
     private readonly log: Logger,
     private readonly stopMessage: string,
@@ -43,12 +43,12 @@ export class DaemonControl {
     else this.diagnostics.signalled();
   };
 
-  /** From now on there is a daemon to stop at once. */
+  /** Registers the daemon that signals act on from now on. */
   made(daemon: ControlledDaemon): void {
     this.daemon = daemon;
   }
 
-  /** From now on the daemon can reload; it does so now if that was asked for meanwhile. */
+  /** Allows reloads from now on, and reloads at once if a signal asked for it earlier. */
   hasStarted(): void {
     this.started = true;
     if (this.reloadWanted) this.daemon?.reload();

@@ -1,9 +1,9 @@
-/** Keeps a daemon's configuration up to date, and tells the log and the metrics when a changed one is refused. */
+/** Keeps a daemon's configuration up to date. Logs and counts refused changes. */
 
 import { type LoadOptions, type LoadResult, formatProblem, type NodepoolConfig, ConfigWatcher } from '@nodepool/config';
 import type { Logger, Gauge, Metrics, Clock, TaskSupervisor } from '@nodepool/core';
 
-/** 0 while the file's configuration is in force. */
+/** Gauge of problems in the configuration file; 0 while the file is in force. */
 export const CONFIGURATION_PROBLEMS: Gauge<never> = {
   kind: 'gauge',
   name: 'nodepool_configuration_problems',
@@ -19,11 +19,11 @@ export interface FollowConfigOptions {
   readonly tasks: TaskSupervisor;
   readonly log: Logger;
   readonly metrics: Metrics;
-  /** Goes on with a changed configuration. */
+  /** Applies a changed configuration. */
   readonly apply: (config: NodepoolConfig) => void | Promise<void>;
 }
 
-/** To be started, and stopped, by whoever asked for it. */
+/** Creates the watcher; the caller starts and stops it. */
 export function followConfig(options: FollowConfigOptions): ConfigWatcher {
   const { load, loaded, clock, tasks, log, metrics, apply } = options;
   metrics.set(CONFIGURATION_PROBLEMS, {}, 0);

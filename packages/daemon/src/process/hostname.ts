@@ -3,7 +3,7 @@
 import { lookup, lookupService } from 'node:dns/promises';
 import { hostname } from 'node:os';
 
-/** The system's name and its name service. */
+/** The host name of the system and its name service. */
 export interface HostNames {
   hostname(): string;
   /** Resolves with an address of the name. */
@@ -19,7 +19,7 @@ const systemHostNames: HostNames = {
 };
 
 /**
- * Returns the name with its domain, as Python's `socket.getfqdn` finds it, by which other programs know this machine.
+ * Returns the name with its domain as Python's `socket.getfqdn` does, by which other programs know this machine.
  * Returns the plain host name if the name service knows no domain or does not answer.
  */
 export async function fullyQualifiedHostname(names: HostNames = systemHostNames): Promise<string> {

@@ -1,6 +1,6 @@
 /**
- * Sets up a process before anything else is loaded: signals that come while it starts must neither end it nor open
- * Node's inspector. This file imports nothing, so that it is loaded at once.
+ * Sets up a process before other modules are loaded: early signals must neither end it nor open Node's inspector. This
+ * file imports nothing, so that it loads at once.
  */
 
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGUSR1', 'SIGHUP', 'SIGUSR2'] as const;
@@ -8,22 +8,25 @@ const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGUSR1', 'SIGHUP', 'SIGUSR2'] as const;
 /** A signal that daemons act on. */
 export type DaemonSignal = (typeof SIGNALS)[number];
 
-/** Returns true if the signal asks the program to stop. SIGUSR1 does in the existing Nodepool; Node's use of it is replaced. */
+/**
+ * Returns true if the signal asks the program to stop. SIGUSR1 does in the existing Nodepool, so Node's use of it is
+ * disabled.
+ */
 export function isStop(signal: DaemonSignal): boolean {
   return signal !== 'SIGHUP' && signal !== 'SIGUSR2';
 }
 
-/** Catches the signals of the process for the rest of its life. To be made once. */
+/** Catches the signals of the process for the rest of its life. Create it once per process. */
 export class ProcessSignals {
   private receiver: ((signal: DaemonSignal) => void) | undefined;
-  /** Arrived before there was a receiver. */
+  /** Signals that arrived before there was a receiver. */
   private readonly early: DaemonSignal[] = [];
 
   constructor() {
     for (const signal of SIGNALS) process.on(signal, () => this.received(signal));
   }
 
-  /** Passes every signal to `receiver` from now on, those that came before included. */
+  /** Passes every signal to `receiver` from now on, earlier ones included. */
   deliverTo(receiver: (signal: DaemonSignal) => void): void {
     this.receiver = receiver;
     for (const signal of this.early.splice(0)) receiver(signal);
@@ -34,13 +37,13 @@ export class ProcessSignals {
       this.receiver(signal);
       return;
     }
-    // A program that hangs while it loads can still be stopped.
+    // A second stop signal ends a program that hangs while it loads.
     if (isStop(signal) && this.early.some(isStop)) process.exit(1);
     this.early.push(signal);
   }
 }
 
-/** Ignores that the reader of this program's output went away, as `head` does once it has seen enough. */
+/** Ignores closed output pipes, e.g. of `head`, which exits after enough lines. */
 export function ignoreBrokenPipes(): void {
   for (const stream of [process.stdout, process.stderr]) {
     stream.on('error', (error: NodeJS.ErrnoException) => {

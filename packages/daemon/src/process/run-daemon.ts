@@ -1,4 +1,4 @@
-/** From the command line of a daemon to its exit code: logging, configuration, the connection, and then its own work. */
+/** Runs a daemon from its command line to its exit code: logging, configuration, connection, and its own work. */
 
 import { rmSync, writeFileSync } from 'node:fs';
 import type { ZooKeeper } from '@nodepool/zookeeper';
@@ -13,23 +13,23 @@ import { Diagnostics } from '../diagnostics/diagnostics.js';
 import { openMetrics } from '../metrics/open-metrics.js';
 import type { ProcessSignals } from './process-setup.js';
 
-/** What a daemon begins with. */
+/** Dependencies of a daemon. */
 export interface DaemonSetup {
   /** Closed by `Daemon.stop`. */
   readonly zooKeeper: ZooKeeper;
   readonly load: LoadOptions;
-  /** What `load` gave. */
+  /** The result of `load`. */
   readonly loaded: Extract<LoadResult, { ok: true }>;
   readonly log: Logger;
   readonly metrics: MetricsRegistry;
 }
 
-/** A program that runs until it is told to stop. */
+/** A program that runs until a signal stops it. */
 export interface Daemon extends ControlledDaemon {
   start(): Promise<void>;
-  /** Lets go of everything, so that it can be taken up again. */
+  /** Stops and releases everything, so that work can be resumed after a restart. */
   stop(): Promise<void>;
-  /** Writes what runs, and what it waits for, to the log. */
+  /** Logs the running work and what it waits for. */
   dump(log: Logger): void;
 }
 
@@ -38,9 +38,9 @@ export interface DaemonRun {
   readonly name: string;
   readonly options: DaemonOptions;
   readonly signals: ProcessSignals;
-  /** Whether there is an endpoint to read metrics from. */
+  /** True if there is an endpoint to read metrics from. */
   readonly prometheus: boolean;
-  /** Logged with the signal. */
+  /** Logged at the stop signal. */
   readonly stopMessage: string;
   readonly complain: (text: string) => void;
   /** Connects to the ensemble of the configuration. Rejects if that cannot succeed, or with the signal's reason. */
@@ -48,11 +48,11 @@ export interface DaemonRun {
     ensemble: ZooKeeperConfig,
     options: { readonly clock: Clock; readonly log: Logger; readonly signal: AbortSignal },
   ) => Promise<ZooKeeper>;
-  /** Rejects when it cannot be started. */
+  /** Creates the daemon. Rejects if it cannot be started. */
   readonly make: (setup: DaemonSetup) => Daemon | Promise<Daemon>;
 }
 
-/** Codes of errors whose messages tell the operator what to do; a stack would only hide them. */
+/** Codes of errors whose messages tell the operator the remedy; they are logged without a stack. */
 const FORESEEN: ReadonlySet<string | undefined> = new Set([
   'zookeeper-chroot',
   'tls-files',
@@ -60,7 +60,7 @@ const FORESEEN: ReadonlySet<string | undefined> = new Set([
   'images-dir',
 ]);
 
-/** Runs until a signal says stop. Exit codes: 0 stopped, 1 could not start. */
+/** Runs until a stop signal. Exit codes: 0 stopped, 1 could not start. */
 export async function runDaemon(run: DaemonRun): Promise<number> {
   const { name, options, complain } = run;
   const { pidFile } = options;
@@ -96,10 +96,10 @@ export async function runDaemon(run: DaemonRun): Promise<number> {
   }
 }
 
-/** How far the program has come. */
+/** The progress of the program's start. */
 interface Running {
   daemon: Daemon | undefined;
-  /** While there is no daemon. */
+  /** Description of the current step while there is no daemon. */
   waitsFor: string;
 }
 
@@ -159,7 +159,7 @@ async function serve(
     control.hasStarted();
     await control.stopped;
   } finally {
-    // After a failed start too: its connections would keep the process alive.
+    // Also after a failed start, because its connections would keep the process alive.
     await daemon.stop();
   }
 }
