@@ -1,4 +1,4 @@
-/** One cloud under test, and the processes that use it. */
+/** A cloud under test and the provider processes that use it. */
 
 import assert from 'node:assert/strict';
 import {
@@ -21,11 +21,11 @@ import { callOn, instanceTags, nodeCleanup, nodeLaunch, requestFor } from './req
 import type { CloudResource, DriverSubject, FaultKind, FaultyOperation, TestCloud } from './subject.js';
 import { watch, type Watched } from './watched.js';
 
-/** Milliseconds after which a launch or a deletion is given up by who asked for it, and by the test. */
+/** Time after which a launch or deletion, and the test that started it, times out (ms). */
 export const DEADLINE_MS = 600_000;
 const PATIENCE_MS = 2 * DEADLINE_MS;
 
-/** A node to make an instance for. */
+/** A node to launch an instance for. */
 export interface TestNode {
   readonly id: string;
   readonly tags: InstanceTags;
@@ -36,7 +36,7 @@ export interface SavedProgress {
   readonly machine: JsonValue;
 }
 
-/** A launch in progress, and what it saved last. */
+/** A launch in progress and the state it saved last. */
 export interface TestLaunch extends Watched<LaunchedInstance> {
   readonly node: TestNode;
   readonly saved: SavedProgress | undefined;
@@ -52,7 +52,7 @@ export class Bench {
     readonly cloud: TestCloud,
   ) {}
 
-  /** The process that was made last. */
+  /** The most recently created process. */
   get process(): ProviderProcess {
     const process = this.processes.at(-1);
     if (process === undefined) throw new Error('no process was started on this bench');
@@ -63,7 +63,7 @@ export class Bench {
     return this.process.provider;
   }
 
-  /** A new process, its provider not started yet. */
+  /** Creates a process without starting its provider. */
   make(): ProviderProcess {
     const { cloud } = this;
     const process = new ProviderProcess(cloud.makeDriver(), cloud.section, cloud.time.clock);
@@ -71,14 +71,14 @@ export class Bench {
     return process;
   }
 
-  /** A new process, its provider started. */
+  /** Creates a process and starts its provider. */
   async start(): Promise<ProviderProcess> {
     const process = this.make();
     await this.finish(process.provider.start(process.context));
     return process;
   }
 
-  /** A node that was never there before, and an attempt to make it. */
+  /** Returns a new node id with its first launch attempt. */
   node(): TestNode {
     this.nodes += 1;
     const id = String(this.nodes).padStart(10, '0');
@@ -89,7 +89,7 @@ export class Bench {
     return callOn(this.cloud.time.clock, timeoutMs, signal);
   }
 
-  /** Begins a launch in the last process. */
+  /** Starts a launch in the current process. */
   launch(node = this.node(), change: Partial<NodeLaunch> = {}): TestLaunch {
     const progress: { last: SavedProgress | undefined } = { last: undefined };
     const save = async (saved: SavedProgress): Promise<void> => {
@@ -113,12 +113,12 @@ export class Bench {
     };
   }
 
-  /** Launches an instance, to its end. */
+  /** Launches an instance and resolves when it is complete. */
   async launched(node = this.node(), change: Partial<NodeLaunch> = {}): Promise<LaunchedInstance> {
     return this.explained('creation', this.launch(node, change), `the launch of node ${node.id}`);
   }
 
-  /** Deletes what the cloud has of a node in the last process, to its end. */
+  /** Deletes all resources of a node in the current process and resolves when they are deleted. */
   async cleanUp(node: Pick<TestNode, 'id'>, externalId: ExternalId | null): Promise<void> {
     await this.explained('deletion', this.startCleanUp(node, externalId), `the deletion of node ${node.id}`);
   }
@@ -137,7 +137,7 @@ export class Bench {
     return watch(work());
   }
 
-  /** As `endOf`; work that does not end in time fails with the remote calls that it made. */
+  /** Behaves like `endOf`, but a timeout error lists the remote calls that the work made. */
   private async explained<T>(kind: 'creation' | 'deletion', watched: Watched<T>, what: string): Promise<T> {
     const before = this.process.apiCalls.length;
     const { process } = this;
@@ -150,7 +150,7 @@ export class Bench {
     }
   }
 
-  /** Lets time pass until the promise settles; gives what it resolves with. */
+  /** Advances the clock until the promise settles and returns its result. */
   finish<T>(promise: Promise<T>, what = 'it'): Promise<T> {
     return this.endOf(watch(promise), what);
   }
@@ -162,13 +162,16 @@ export class Bench {
     throw failureWith(what, ending?.error);
   }
 
-  /** Lets time pass until it ends, one way or the other. */
+  /** Advances the clock until the work ends, with or without an error. */
   async ended(watched: Watched<unknown>, what: string, patienceMs = PATIENCE_MS): Promise<void> {
     const done = await this.cloud.time.until(() => watched.ending !== undefined, patienceMs);
     assert.ok(done, `${what} has not ended after ${patienceMs / 1000} s`);
   }
 
-  /** Resolves with the `DriverError` that it ends with, which must have one of the codes if there are any. */
+  /**
+   * Resolves with the `DriverError` that the work fails with. Throws if `codes` is not empty and does not contain its
+   * code.
+   */
   async failureOf(
     work: Promise<unknown> | Watched<unknown>,
     what: string,
@@ -184,23 +187,26 @@ export class Bench {
     return error;
   }
 
-  /** Lets time pass. */
+  /** Advances the clock. */
   async pass(ms: number): Promise<void> {
     await this.cloud.time.until(() => false, ms);
   }
 
-  /** What exists of ours: everything that `resources` tells of, else the instances that are listed, with tags of ours. */
+  /**
+   * Returns the provider's existing resources: those from `resources` if the cloud has it, else listed instances with
+   * our tags.
+   */
   async existing(): Promise<readonly CloudResource[]> {
     if (this.cloud.resources !== undefined) return this.cloud.resources();
     return (await this.ours()).map(({ externalId, tags }) => ({ kind: 'instance', externalId, tags }));
   }
 
-  /** Instances that exist of ours. */
+  /** Returns the provider's existing instances. */
   async instances(): Promise<readonly CloudResource[]> {
     return (await this.existing()).filter(({ kind }) => kind === 'instance');
   }
 
-  /** Listed instances with tags of this provider. */
+  /** Returns the listed instances that have this provider's tags. */
   async ours(): Promise<readonly Instance[]> {
     const listed = await this.finish(this.provider.listNodes(this.call()), 'the list of instances');
     return listed.filter(
@@ -208,7 +214,7 @@ export class Bench {
     );
   }
 
-  /** Asserts that nothing is left of ours but images. */
+  /** Asserts that the provider has no resources left except images. */
   async assertNothingLeft(when: string): Promise<void> {
     const left = (await this.existing()).filter(({ kind }) => kind !== 'image');
     const why = lacks('deletion', this.process.apiCalls) ? 'no delete call reached the cloud, and ' : '';
@@ -221,7 +227,7 @@ export class Bench {
     await plan({ operation, kind, skip });
   }
 
-  /** A method of the cloud that the subject says it has. */
+  /** Returns an optional method of the test cloud. The fixture declares it in `can`. */
   able<K extends keyof TestCloud>(method: K): NonNullable<TestCloud[K]> {
     const { cloud } = this;
     const found = cloud[method];
@@ -230,7 +236,7 @@ export class Bench {
     return typeof found === 'function' ? (found.bind(cloud) as NonNullable<TestCloud[K]>) : found;
   }
 
-  /** To be called before the cloud is closed. */
+  /** Registers a function to run before the cloud is closed. */
   atEnd(end: () => Promise<void>): void {
     this.endings.push(end);
   }
@@ -248,7 +254,7 @@ export function describeResource({ kind, externalId, tags }: CloudResource): str
   return `${kind}${id} of node ${tags['nodepool_node_id'] ?? '(no tag)'}, attempt ${tags['nodepool_launch_attempt'] ?? '(no tag)'}`;
 }
 
-/** As it comes back from where it was stored. */
+/** Returns the value after a round trip through JSON, as if it had been stored. */
 export function throughJson<T extends JsonValue | object>(value: T): T {
   return JSON.parse(JSON.stringify(value)) as T;
 }

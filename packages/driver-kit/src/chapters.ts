@@ -1,4 +1,4 @@
-/** The whole contract. */
+/** All rule groups of the contract. */
 
 import type { Chapter } from './rule.js';
 import { calls, stopping } from './rules/calls.js';

@@ -1,9 +1,12 @@
-/** Watches the streams of `node:zlib`, which work in threads that `process.getActiveResourcesInfo` does not list. */
+/** Tracks active `node:zlib` streams. They work in threads that `process.getActiveResourcesInfo` does not list. */
 
 import { Transform } from 'node:stream';
 import { createGzip } from 'node:zlib';
 
-/** Where the class that all streams of `node:zlib` extend has the busy ones: the kit may be loaded more than once. */
+/**
+ * Key of the set of busy streams on the base class of `node:zlib` streams. It is shared if the kit is loaded more than
+ * once.
+ */
 const WORKING = Symbol.for('@nodepool/driver-kit/compression');
 
 interface WatchedClass {
@@ -14,9 +17,9 @@ interface WatchedClass {
 const streams = classOf(createGzip());
 const working = streams[WORKING] ?? watch(streams);
 
-/** True if a piece of data is being compressed or decompressed now. */
+/** Returns true if a chunk is being compressed or decompressed. */
 export function isCompressing(): boolean {
-  // A stream whose result is not read pauses.
+  // A stream pauses while its output is not read.
   return [...working].some(
     ({ destroyed, readableLength, readableHighWaterMark }) => !destroyed && readableLength < readableHighWaterMark,
   );
@@ -36,7 +39,7 @@ function watch(base: WatchedClass): Set<Transform> {
   return busy;
 }
 
-/** The prototype that has `_transform`, below the one of `Transform`. */
+/** Returns the prototype that has `_transform`, directly below `Transform.prototype`. */
 function classOf(stream: Transform): WatchedClass {
   for (let each: object = stream; each !== Transform.prototype; each = Object.getPrototypeOf(each) as object) {
     if (Object.hasOwn(each, '_transform')) return each as WatchedClass;

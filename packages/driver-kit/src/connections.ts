@@ -1,4 +1,4 @@
-/** The TCP connections of this process with itself, and the data and calls that are on their way to them and in them. */
+/** Tracks TCP connections of this process to itself, with their calls and data in transit. */
 
 import { channel, subscribe, type Channel } from 'node:diagnostics_channel';
 import { ClientRequest, IncomingMessage } from 'node:http';
@@ -6,21 +6,24 @@ import { Socket } from 'node:net';
 import { TLSSocket } from 'node:tls';
 import { isJsonObject } from '@nodepool/core';
 
-/** One end of a connection, and the other one if it belongs to this process, too. */
+/** One end of a connection, with its peer if that also belongs to this process. */
 interface End {
   readonly socket: Socket;
   readonly isClient: boolean;
   peer: End | undefined;
 }
 
-/** Property of a diagnostics channel that has the watch of this process: the kit may be loaded more than once. */
+/** Key of this process's watch on a diagnostics channel. It is shared if the kit is loaded more than once. */
 const WATCH = Symbol.for('@nodepool/driver-kit/connections');
 
 interface WatchedChannel extends Channel {
   [WATCH]: Connections | undefined;
 }
 
-/** Returns the one watch of this process: it subscribes for good, and adds listeners to every socket. */
+/**
+ * Returns the watch of this process. It is never removed, because it subscribes permanently and adds listeners to every
+ * socket.
+ */
 export function connectionsOfProcess(): Connections {
   const watched = channel('net.client.socket') as WatchedChannel;
   watched[WATCH] ??= new Connections();
@@ -29,17 +32,17 @@ export function connectionsOfProcess(): Connections {
 
 class Connections {
   private readonly ends = new Map<Socket, End>();
-  /** Ends whose other end has not been seen, by the ports of client and server. */
+  /** Ends without a known peer, by the client's and the server's port. */
   private readonly single = new Map<string, End>();
-  /** The message that a socket receives, which stops to read from it while nothing takes the body. */
+  /** The message that a socket is receiving. The socket pauses until the body is read. */
   private readonly messages = new WeakMap<Socket, IncomingMessage>();
-  /** Calls of `fetch` that have begun and were not sent: Node.js compiles its HTTP client before the first one. */
+  /** Calls of `fetch` that are not sent yet. Node.js compiles its HTTP client before the first one. */
   private readonly unsent = new Set<unknown>();
-  /** Connections opened and closed, and bytes received on closed ones. */
+  /** Number of connections opened and closed, plus bytes received on closed ones. */
   private past = 0;
 
   constructor() {
-    // Sockets with TLS are seen with the calls in them, all others when they are made.
+    // TLS sockets are added with their calls, all other sockets when they are created.
     subscribe('net.client.socket', (message) => this.addClient(field(message, 'socket')));
     subscribe('undici:client:connected', (message) => this.addClient(field(message, 'socket')));
     subscribe('http.client.request.start', (message) => this.addCall(field(message, 'request')));
@@ -51,7 +54,9 @@ class Connections {
       subscribe(channel, (message) => this.unsent.delete(field(message, 'request')));
   }
 
-  /** Describes what has not arrived yet: calls, bytes, and ends of connections. Empty if there is nothing. */
+  /**
+   * Describes calls, bytes and connection ends that have not arrived yet. Returns an empty string if there are none.
+   */
   inTransit(): string {
     const calls = this.unsent.size === 0 ? [] : [`${this.unsent.size} calls that were not sent`];
     return [...calls, ...[...this.ends.values()].flatMap((end) => this.awaitedBy(end))].join('; ');
@@ -98,24 +103,24 @@ class Connections {
   private receive(message: unknown): void {
     if (!(message instanceof IncomingMessage) || !(message.socket instanceof Socket)) return;
     this.messages.set(message.socket, message);
-    // A request was received by a server, a response by a client, whose socket is known.
+    // The message is a request received by a server, or a response received by a client with a known socket.
     this.add(message.socket, false);
   }
 
   private awaitedBy({ socket, isClient, peer }: End): string[] {
     const { localPort, remotePort, bytesRead } = socket;
     const between = `between ports ${localPort} and ${remotePort}`;
-    // A destroyed socket emits `close` a turn of the event loop later, and clients then retry their calls.
+    // A destroyed socket emits `close` one event loop turn later. Clients retry their calls after that.
     if (socket.destroyed) return [`the closing of a connection ${between}`];
     if (socket.readableEnded || this.isFull(socket)) return [];
-    // A connection is established before the server accepts it.
+    // The connection is established before the server accepts it.
     if (peer === undefined) return isClient && bytesRead === 0 ? [`a connection ${between} that was not accepted`] : [];
     const bytes = peer.socket.bytesWritten - bytesRead;
     if (bytes > 0) return [`${bytes} bytes ${between}`];
     return peer.socket.destroyed || peer.socket.writableFinished ? [`the end of the connection ${between}`] : [];
   }
 
-  /** True if the socket is not read from before what has been received is used. */
+  /** Returns true if the socket pauses until the received data is read. */
   private isFull(socket: Socket): boolean {
     const message = this.messages.get(socket);
     const streams = message === undefined || message.complete ? [socket] : [socket, message];

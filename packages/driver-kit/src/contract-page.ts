@@ -1,10 +1,10 @@
-/** The page of the documentation, from the texts of the rules. */
+/** Generates the documentation page from the texts of the rules. */
 
 import { CHAPTERS } from './chapters.js';
 import { CONTRACT_VERSION } from './contract.js';
 import type { Rule } from './rule.js';
 
-/** The contract as Markdown. */
+/** Returns the contract as Markdown. */
 export function contractPage(): string {
   const parts = [
     '# The driver contract',

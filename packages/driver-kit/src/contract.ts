@@ -1,11 +1,14 @@
-/** The contract as tests: a list of named cases for any runner, and the usual `describe` and `it`. */
+/** The contract as tests: a list of named cases for any runner, and a binding to the usual `describe` and `it`. */
 
 import { CHAPTERS } from './chapters.js';
 import { ContractViolation, reasonToSkip, type Rule } from './rule.js';
 import type { DriverSubject } from './subject.js';
 import { Trial } from './trial.js';
 
-/** The version of the contract. Minor: rules were added; major: one asks for something else than before. */
+/**
+ * Version of the contract. The minor version changes if rules are added, the major version if a rule's requirements
+ * change.
+ */
 export const CONTRACT_VERSION = '1.1';
 
 /** The test of one rule with one driver. */
@@ -13,13 +16,13 @@ export interface ContractCase {
   readonly rule: Rule;
   /** `<id>: <title>` */
   readonly title: string;
-  /** Why the rule is not checked; undefined: it is. */
+  /** Reason to skip the rule; undefined if it is checked. */
   readonly skip: string | undefined;
-  /** Resolves when the driver keeps the rule, rejects with a `ContractViolation`. */
+  /** Resolves if the driver satisfies the rule; rejects with a `ContractViolation` if not. */
   run(): Promise<void>;
 }
 
-/** The cases for a driver. Throws when an exemption is of no rule. */
+/** Returns the cases for a driver. Throws if an exemption names an unknown rule. */
 export function driverContract(subject: DriverSubject): readonly ContractCase[] {
   const rules = CHAPTERS.flatMap((chapter) => chapter.rules);
   for (const id of Object.keys(subject.exempt ?? {})) {
@@ -41,7 +44,7 @@ export interface TestRunner {
   };
 }
 
-/** Declares a test for each rule; those that are skipped say why. */
+/** Declares a test for each rule. The title of a skipped test contains the reason. */
 export function describeDriverContract(subject: DriverSubject, { describe, it }: TestRunner): void {
   describe(`${subject.name}: driver contract ${CONTRACT_VERSION}`, () => {
     for (const each of driverContract(subject)) {
@@ -61,6 +64,6 @@ async function check(rule: Rule, subject: DriverSubject): Promise<void> {
       failures.push(error);
     }
   }
-  // A driver that cannot be stopped breaks a rule as well, but what it did before says more.
+  // A driver that fails to stop also violates a rule, but the first failure is more informative.
   if (failures.length > 0) throw new ContractViolation(rule, failures[0]);
 }

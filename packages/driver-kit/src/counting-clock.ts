@@ -1,4 +1,4 @@
-/** A clock that knows which timers its user has left. */
+/** A clock that counts its user's pending timers. */
 
 import type { Clock, Timer } from '@nodepool/core';
 
@@ -7,7 +7,7 @@ export class CountingClock implements Clock {
 
   constructor(private readonly clock: Clock) {}
 
-  /** Timers that neither ran nor were cancelled. */
+  /** Number of timers that have neither fired nor been cancelled. */
   get pending(): number {
     return this.live.size;
   }

@@ -1,8 +1,8 @@
-/** Measures for how long work blocks the event loop. */
+/** Measures how long work blocks the event loop. */
 
 import { systemClock } from '@nodepool/core';
 
-/** Returns the longest time between two turns of the event loop meanwhile, milliseconds. */
+/** Returns the longest time between two turns of the event loop during the work (ms). */
 export async function longestBlock(work: () => Promise<void>): Promise<number> {
   let longest = 0;
   let last = systemClock.monotonic();
@@ -16,7 +16,7 @@ export async function longestBlock(work: () => Promise<void>): Promise<number> {
   turn = setImmediate(measure);
   try {
     await work();
-    // The last block shows in the next turn.
+    // The last block is only measured in the next turn.
     await new Promise((resolve) => setImmediate(resolve));
     await new Promise((resolve) => setImmediate(resolve));
   } finally {

@@ -1,10 +1,10 @@
-/** Assertions whose messages say what was found and what the contract asks for. */
+/** Assertions whose messages contain the actual and the expected value. */
 
 import assert from 'node:assert/strict';
 import { isDeepStrictEqual, inspect } from 'node:util';
 import { DriverError, isDriverError, isError, toDriverError, type ApiCall, type DriverErrorCode } from '@nodepool/core';
 
-/** Throws `<what>: <actual> instead of <expected>` unless both are equal in depth. */
+/** Throws `<what>: <actual> instead of <expected>` unless both are deeply equal. */
 export function expectEqual(actual: unknown, expected: unknown, what: string): void {
   assert.ok(isDeepStrictEqual(actual, expected), `${what}: ${show(actual)} instead of ${show(expected)}`);
 }
@@ -15,7 +15,7 @@ export function expectCode({ code, message }: DriverError, codes: readonly Drive
   assert.ok(codes.includes(code), `${what} failed with the code "${code}" instead of ${expected}: ${message}`);
 }
 
-/** Returns an error that says what failed, and how if the driver did not throw a `DriverError`. */
+/** Returns an error that describes the failure, and the thrown value if it is not a `DriverError`. */
 export function failureWith(what: string, thrown: unknown): Error {
   if (!isDriverError(thrown)) return new Error(notDriverError(what, thrown), { cause: thrown });
   const { code, outcome, message, retryAfterMs } = thrown;
@@ -27,7 +27,7 @@ export function failureWith(what: string, thrown: unknown): Error {
   });
 }
 
-/** Says that something else than a `DriverError` was thrown. */
+/** Returns a message for a thrown value that is not a `DriverError`. */
 export function notDriverError(what: string, thrown: unknown): string {
   const { message } = toDriverError(thrown);
   return isError(thrown)
@@ -40,12 +40,12 @@ const CHANGING = {
   deletion: /delete|remove|destroy|terminate/i,
 } as const;
 
-/** True if none of the calls creates, or deletes, something. */
+/** Returns true if none of the calls creates (or deletes) a resource. */
 export function lacks(kind: keyof typeof CHANGING, calls: readonly ApiCall[]): boolean {
   return !calls.some(({ method, operation }) => CHANGING[kind].test(`${method} ${operation}`));
 }
 
-/** Says which remote calls were made for work that did not end, and which one was missing. */
+/** Lists the remote calls of work that did not end, and names the missing one. */
 export function describeCalls(kind: keyof typeof CHANGING, calls: readonly ApiCall[]): string {
   if (calls.length === 0) return 'no remote call was made for it';
   const counts = new Map<string, number>();

@@ -1,15 +1,15 @@
-/** What keeps this process from ending. */
+/** Open handles that prevent this process from exiting. */
 
 import { sleep, systemClock } from '@nodepool/core';
 
-/** Kinds of `process.getActiveResourcesInfo` that stay open until they are closed. */
+/** Types in `process.getActiveResourcesInfo` that stay open until they are closed. */
 const LASTING = /^(TCP(Socket|Server)|TLS|Pipe|UDP|Process|Timeout|Worker|FSEvent|Stat|HTTP)/i;
 
-/** What has just been closed may take so many looks, and milliseconds between them, to be gone. */
+/** Maximum number of checks for closed handles to disappear, and the time between them (ms). */
 const LOOKS = 100;
 const LOOK_EVERY_MS = 10;
 
-/** Open handles by kind. */
+/** Returns the number of open handles by type. */
 export function handlesNow(): ReadonlyMap<string, number> {
   const counts = new Map<string, number>();
   for (const kind of process.getActiveResourcesInfo()) {
@@ -18,7 +18,7 @@ export function handlesNow(): ReadonlyMap<string, number> {
   return counts;
 }
 
-/** Kinds of which there are more open now than before, e.g. `2 TCPSocketWrap`; given some time to go. */
+/** Waits for handles to close, then returns the types with more open handles than before, e.g. `2 TCPSocketWrap`. */
 export async function handlesSince(before: ReadonlyMap<string, number>): Promise<string[]> {
   let left: string[] = [];
   for (let look = 0; look < LOOKS; look += 1) {

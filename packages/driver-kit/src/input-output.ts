@@ -1,13 +1,13 @@
-/** Watches what this process has under way besides timers: file operations, connections to itself, and compression. */
+/** Tracks the process's pending work other than timers: file operations, connections to itself, and compression. */
 
 import { systemClock } from '@nodepool/core';
 import { isCompressing } from './compression.js';
 import { connectionsOfProcess } from './connections.js';
 
-/** Names of `process.getActiveResourcesInfo` for operations that end by themselves. */
+/** Types in `process.getActiveResourcesInfo` for operations that end without being closed. */
 const OPERATION = /Req(Callback|Promise|Wrap)?$|ConnectWrap$/;
 
-/** Turns of the event loop for code that continues after an operation has ended. */
+/** Number of event loop turns for code that continues after an operation has ended. */
 const TURNS = 3;
 
 export class InputOutput {
@@ -15,12 +15,12 @@ export class InputOutput {
   private inTransit = '';
   private changedAt = 0;
 
-  /** `patienceMs`: what was sent and is not received for so long counts as never received. */
+  /** `patienceMs` is the time after which sent but unreceived data counts as lost (ms). */
   constructor(private readonly patienceMs: number) {}
 
   /**
-   * Lets the event loop turn a few times. Returns true if no file operation, compression or transmission was under way or
-   * ended in any of the turns.
+   * Waits a few event loop turns. Returns true if no file operation, compression or transmission was in progress or
+   * ended in any of them.
    */
   async idleTurns(): Promise<boolean> {
     let idle = true;

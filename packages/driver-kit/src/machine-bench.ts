@@ -1,4 +1,4 @@
-/** Drives the state machines of an adapter by hand, step by step, to be able to stop after each. */
+/** Runs an adapter's state machines step by step, so that a test can stop after each step. */
 
 import assert from 'node:assert/strict';
 import {
@@ -21,18 +21,18 @@ import { ProviderProcess } from './process.js';
 import { firstLabel } from './provider-config.js';
 import { watch } from './watched.js';
 
-/** A machine that is asked so often gets nowhere. */
+/** Maximum number of steps before a machine counts as stuck. */
 const MOST_STEPS = 10_000;
 const DEFAULT_LIST_INTERVAL_MS = 1000;
 
-/** Makes a machine, from what another one had saved. */
+/** Creates a machine from the saved state of another one. */
 export type MakeMachine = (adapter: Adapter, saved: JsonValue, externalId: ExternalId | null) => StateMachine;
 
-/** Told of each step before what it asked for is waited for. */
+/** Called for each step before its call is awaited. */
 export type OnStep = (machine: StateMachine, advance: Advance, call: MachineCall) => void;
 
 export interface DriveOptions {
-  /** After so many steps the machine is saved and thrown away, and another one made of it by a new process. Default: never. */
+  /** Number of steps after which a new process restores the machine from its saved state. Default: never. */
   readonly replaceAfter?: number;
   readonly onStep?: OnStep;
 }
@@ -51,7 +51,7 @@ export class MachineBench {
     bench.atEnd(() => this.stop());
   }
 
-  /** A new process with an adapter of its own, started. */
+  /** Starts a new process with its own adapter. */
   async start(): Promise<Adapter> {
     const { bench } = this;
     const makeAdapter = bench.able('makeAdapter');
@@ -86,7 +86,7 @@ export class MachineBench {
     return { ...this.bench.call(DEADLINE_MS, signal), listing };
   }
 
-  /** Advances a machine until it is complete. Rejects with what it throws. */
+  /** Advances a machine until it is complete. Rejects with the error that the machine throws. */
   async drive(make: MakeMachine, { replaceAfter = Infinity, onStep }: DriveOptions = {}): Promise<DriveResult> {
     let machine = make(this.adapter, null, null);
     let call = this.call();
@@ -95,7 +95,7 @@ export class MachineBench {
       onStep?.(machine, advance, call);
       if (advance.next === 'complete') return { machine, instance: advance.instance, steps };
       if (steps === replaceAfter) {
-        // What the old process had under way may still take effect.
+        // Calls that the old process started may still take effect.
         if (advance.next === 'call') watch(advance.settled);
         const saved = throughJson(machine.save());
         machine = make(await this.start(), saved, machine.externalId ?? null);

@@ -1,4 +1,4 @@
-/** A provider as one process has it, with everything that it does written down. */
+/** A provider in one process, with a record of its calls and events. */
 
 import { seededRandom } from '@nodepool/core/testing';
 import {
@@ -21,7 +21,7 @@ export class ProviderProcess {
   readonly config: ProviderConfig;
   readonly provider: Provider;
   readonly apiCalls: ApiCall[] = [];
-  /** What failed in the background; there must be nothing. */
+  /** Failures of background work. A test expects none. */
   readonly failures: unknown[] = [];
   private killAfter = Infinity;
 
@@ -45,12 +45,12 @@ export class ProviderProcess {
     };
   }
 
-  /** Stops the provider in the moment in which so many more remote calls have ended, as a process dies between two steps. */
+  /** Stops the provider as soon as this many more remote calls have ended, as if the process died between two steps. */
   dieAfter(calls: number): void {
     this.killAfter = this.apiCalls.length + calls;
   }
 
-  /** Whether it died, see `dieAfter`. */
+  /** True if `dieAfter` has stopped the provider. */
   get died(): boolean {
     return this.apiCalls.length >= this.killAfter;
   }

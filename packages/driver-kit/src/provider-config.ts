@@ -1,4 +1,4 @@
-/** Makes the configuration of a provider from a section, as a program does from a file with that section alone. */
+/** Parses a provider section as Nodepool does from a configuration file with only that section. */
 
 import {
   entriesAt,
@@ -10,7 +10,7 @@ import {
   type DiskImageConfig,
 } from '@nodepool/core';
 
-/** Throws when the driver finds something wrong with the section. */
+/** Throws if the driver rejects the section. */
 export function providerConfigOf(driver: Driver, section: JsonObject): ProviderConfig {
   const problems: string[] = [];
   const config = driver.getProviderConfig(section, {
@@ -23,19 +23,19 @@ export function providerConfigOf(driver: Driver, section: JsonObject): ProviderC
   return config;
 }
 
-/** Names of the labels that the pools of a section have. */
+/** Returns the names of all labels in the pools of a section. */
 export function labelNames(section: JsonObject): string[] {
   const pools = entriesAt(section, 'pools');
   const names = pools.flatMap((pool) => entriesAt(pool.section, 'labels').map(({ name }) => name));
   return [...new Set(names)].filter((name) => name !== '');
 }
 
-/** Names of the disk images that a section has. */
+/** Returns the names of the disk images in a section. */
 export function imageNames(section: JsonObject): string[] {
   return [...new Set(entriesAt(section, 'diskimages').map(({ name }) => name))].filter((name) => name !== '');
 }
 
-/** The first pool and its first label. Throws when there is none. */
+/** Returns the first pool and its first label. Throws if there is none. */
 export function firstLabel(config: ProviderConfig): { readonly pool: PoolConfig; readonly label: LabelConfig } {
   for (const pool of config.pools.values()) {
     for (const label of pool.labels.values()) return { pool, label };

@@ -1,4 +1,4 @@
-/** Calls, launches, clean-ups and uploads as a launcher and a builder make them. */
+/** Calls, launches, deletions and uploads as a launcher and a builder request them. */
 
 import {
   silentLogger,
@@ -15,10 +15,10 @@ import {
 } from '@nodepool/core';
 import { firstLabel, imageNames } from './provider-config.js';
 
-/** Id of the installation that the nodes and images of tests belong to. */
+/** Id of the installation that owns the nodes and images of tests. */
 export const INSTALLATION = '0123456789abcdef';
 
-/** Returns a call with a deadline, by default in a minute. */
+/** Returns a call with a deadline, by default one minute from now. */
 export function callOn(clock: Clock, timeoutMs = 60_000, signal: Call['signal'] = new AbortController().signal): Call {
   return { signal, deadline: clock.monotonic() + timeoutMs, log: silentLogger };
 }
@@ -47,7 +47,7 @@ export function instanceTags(config: ProviderConfig, nodeId: string, attempt = `
   };
 }
 
-/** Returns a launch of the first label; `change` replaces parts of it. */
+/** Returns a launch of the first label; `change` overrides properties. */
 export function nodeLaunch(
   config: ProviderConfig,
   call: Call,
@@ -71,7 +71,7 @@ export function nodeLaunch(
   };
 }
 
-/** Returns a clean-up of a node; `change` replaces parts of it. */
+/** Returns a deletion of a node; `change` overrides properties. */
 export function nodeCleanup(
   config: ProviderConfig,
   call: Call,
@@ -92,7 +92,7 @@ export function nodeCleanup(
   };
 }
 
-/** Returns the tags of an upload of the first disk image of the provider. */
+/** Returns the tags of an upload of the provider's first disk image. */
 export function imageTags(config: ProviderConfig): ImageTags {
   return {
     nodepool_installation: INSTALLATION,
@@ -104,7 +104,7 @@ export function imageTags(config: ProviderConfig): ImageTags {
   };
 }
 
-/** Returns an upload of a file without checksums; `change` replaces parts of it. */
+/** Returns an upload of a file without checksums; `change` overrides properties. */
 export function imageUpload(
   config: ProviderConfig,
   call: Call,

@@ -1,31 +1,31 @@
-/** A rule of the contract: what must hold, why, and the test of it. */
+/** A rule of the contract: the requirement, its rationale and its test. */
 
 import type { Ability, DriverSubject } from './subject.js';
 import type { Trial } from './trial.js';
 
 export interface Rule {
-  /** e.g. `life.launch`. Never used again for something else. */
+  /** Unique and never reused for another rule, e.g. `life.launch`. */
   readonly id: string;
-  /** Version of the contract that brought it. */
+  /** Contract version that introduced the rule. */
   readonly since: string;
-  /** What must hold; the title of its test. */
+  /** The requirement, as the title of the test. */
   readonly title: string;
-  /** What exactly, and why: Markdown for the page of the contract, and for who reads a failure. */
+  /** The precise requirement and its rationale in Markdown, for the contract page and failure messages. */
   readonly text: string;
-  /** What the cloud must be able to do for the test. */
+  /** Abilities of the cloud that the test requires. */
   readonly needs: readonly Ability[];
-  /** Rejects when the rule is broken. */
+  /** Rejects if the rule is violated. */
   readonly check: (trial: Trial) => Promise<void>;
 }
 
-/** A part of the contract. */
+/** A group of rules. */
 export interface Chapter {
   readonly title: string;
   readonly text: string;
   readonly rules: readonly Rule[];
 }
 
-/** A driver breaks a rule. The message begins with the rule's id. */
+/** A violation of a rule. The message begins with the rule's id. */
 export class ContractViolation extends Error {
   constructor(
     readonly rule: Rule,
@@ -37,7 +37,7 @@ export class ContractViolation extends Error {
   }
 }
 
-/** Why the rule is not checked with this driver; undefined: it is. */
+/** Returns the reason to skip the rule with this driver, or undefined if it is checked. */
 export function reasonToSkip(rule: Rule, subject: Pick<DriverSubject, 'can' | 'exempt'>): string | undefined {
   const exemption = subject.exempt?.[rule.id];
   if (exemption !== undefined) return exemption;

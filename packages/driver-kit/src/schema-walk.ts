@@ -1,17 +1,17 @@
-/** Walks through a JSON Schema, alone or along a value. */
+/** Traverses a JSON Schema, alone or together with a value. */
 
 import { isJsonObject, type JsonObject, type JsonValue } from '@nodepool/core';
 
 export type Path = readonly (string | number)[];
 
-/** A key that a schema knows. */
+/** A key that a schema defines. */
 export interface SchemaKey {
   /** e.g. `pools[].labels[].name`. */
   readonly pattern: string;
   readonly schema: JsonObject;
 }
 
-/** All keys that a schema knows, those of nested mappings and lists included. */
+/** Returns all keys that a schema defines, including those of nested mappings and lists. */
 export function keysOf(schema: JsonObject, pattern = ''): SchemaKey[] {
   const keys: SchemaKey[] = [];
   for (const part of partsOf(schema)) {
@@ -25,7 +25,7 @@ export function keysOf(schema: JsonObject, pattern = ''): SchemaKey[] {
   return keys;
 }
 
-/** A place in a value, and what the schema says of it. */
+/** A place in a value and its schema. */
 export interface Place {
   readonly path: Path;
   readonly pattern: string;
@@ -33,7 +33,7 @@ export interface Place {
   readonly schema: JsonObject;
 }
 
-/** Every place of a value that the schema speaks of, the value itself first. */
+/** Returns every place of a value that the schema describes, starting with the value itself. */
 export function placesIn(value: JsonValue, schema: JsonObject, path: Path = [], pattern = ''): Place[] {
   const places: Place[] = [{ path, pattern, value, schema }];
   for (const part of partsOf(schema)) {
@@ -56,20 +56,20 @@ export function placesIn(value: JsonValue, schema: JsonObject, path: Path = [], 
   return places;
 }
 
-/** Names of the types that a schema allows; undefined: it does not say. */
+/** Returns the names of the types that a schema allows, or undefined if it does not restrict them. */
 export function typesOf(schema: JsonObject): ReadonlySet<string> | undefined {
   const types = partsOf(schema).flatMap(({ type }) => listOf(type));
   const known = types.filter((type) => typeof type === 'string');
   return known.length === 0 ? undefined : new Set(known);
 }
 
-/** The schema and what it is combined of. */
+/** Returns the schema and the schemas that it combines. */
 function partsOf(schema: JsonObject): JsonObject[] {
   const combined = ['allOf', 'anyOf', 'oneOf'].flatMap((word) => listOf(schema[word]).filter(isJsonObject));
   return [schema, ...combined.flatMap(partsOf)];
 }
 
-/** The items of a list, or what is there instead of one. */
+/** Returns the items of a list, or the value itself if it is not a list. */
 function listOf(value: JsonValue | undefined): readonly (JsonValue | undefined)[] {
   return Array.isArray(value) ? (value as readonly JsonValue[]) : [value];
 }
@@ -78,7 +78,7 @@ function objectOr(value: JsonValue | undefined): JsonObject {
   return isJsonObject(value) ? value : {};
 }
 
-/** A copy of the value with another one at a place. */
+/** Returns a copy of the value with another value at a path. */
 export function withValueAt(value: JsonValue, [step, ...rest]: Path, put: JsonValue): JsonValue {
   if (step === undefined) return put;
   if (Array.isArray(value)) {

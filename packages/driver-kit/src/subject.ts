@@ -1,49 +1,52 @@
-/** What a driver's tests give to the kit: the driver, a cloud to use it on, and what that cloud can be made to do. */
+/** Input of the contract tests: the driver, a cloud to run it on, and the abilities of that cloud. */
 
 import type { Adapter, Driver, ExternalId, JsonObject, ProviderConfig } from '@nodepool/core';
 import type { TestTime } from './time.js';
 
-/** Calls of a driver that can be made to go wrong. `any`: whichever comes. `list` is one page of the list of instances. */
+/**
+ * Driver calls that can be made to fail. `any` is the next call of any kind; `list` is one page of the list of
+ * instances.
+ */
 export type FaultyOperation = 'any' | 'create' | 'delete' | 'list' | 'upload';
 
 export type FaultKind =
-  /** Answered with an internal error (500, 503); nothing was done. */
+  /** Responds with an internal error (500, 503) and has no effect. */
   | 'refuse'
-  /** Takes effect; the connection breaks, or 500 is answered, instead of the answer. */
+  /** Takes effect, but the connection breaks or the response is a 500. */
   | 'lose-answer'
-  /** Nothing is done and nothing is answered, ever. */
+  /** Has no effect and never responds. */
   | 'hang'
-  /** One call too many (429), with a time to wait where the cloud gives one. */
+  /** Responds with a rate limit error (429), with a wait time if the cloud gives one. */
   | 'throttle'
-  /** The credentials are refused (401). */
+  /** Rejects the credentials (401). */
   | 'auth'
-  /** More than the account may have. */
+  /** Responds that the account's quota is exceeded. */
   | 'quota'
-  /** The cloud has no room at the moment. */
+  /** Responds that the cloud has no capacity at the moment. */
   | 'capacity'
-  /** What is asked for is refused for good (400). */
+  /** Rejects the request as permanently invalid (400). */
   | 'invalid';
 
-/** A fault that the next calls meet. */
+/** A fault to inject into future calls. */
 export interface PlannedFault {
   readonly operation: FaultyOperation;
   readonly kind: FaultKind;
-  /** Calls of the operation that pass before the faulty one. */
+  /** Number of calls of the operation that succeed before the faulty one. */
   readonly skip: number;
 }
 
 /**
- * What a cloud can be made to do, besides being used. A rule that needs what a cloud cannot do is skipped, and says so.
- * `fault:<operation>:<kind>`: `TestCloud.plan` takes such faults.
+ * An optional feature of a test cloud. A rule that requires a missing ability is skipped with that reason.
+ * `fault:<operation>:<kind>` means that `TestCloud.plan` accepts such faults.
  */
 export type Ability =
-  /** `TestCloud.makeAdapter`: the driver is on the state-machine framework. */
+  /** `TestCloud.makeAdapter`: the driver uses the state-machine framework. */
   | 'adapter'
   /** `TestCloud.resources`. */
   | 'resources'
   /** `TestCloud.addForeignInstances`. */
   | 'foreign-instances'
-  /** `TestCloud.setTimes`: boot, deletion. */
+  /** `TestCloud.setTimes`: boot and deletion times. */
   | 'times'
   /** `TestCloud.setListLag`. */
   | 'list-lag'
@@ -51,73 +54,81 @@ export type Ability =
   | 'break-instance'
   /** `TestCloud.destroyInstance`. */
   | 'destroy-instance'
-  /** `TestCloud.setQuota`, and the driver tells the limits. */
+  /** `TestCloud.setQuota`, and the driver reports the limits. */
   | 'quota'
-  /** The driver offers zones. */
+  /** The driver supports zones. */
   | 'zones'
   /** The driver manages images. */
   | 'images'
-  /** The cloud verifies the checksums of images. */
+  /** The cloud verifies image checksums. */
   | 'image-checksums'
   /** `TestCloud.setImageTime`. */
   | 'image-times'
-  /** Labels can be made from uploaded images; the section has such a label, see `TestCloud.imageLabel`. */
+  /** The section has a label that uses an uploaded image, see `TestCloud.imageLabel`. */
   | 'image-labels'
   | `fault:${FaultyOperation}:${FaultKind}`;
 
-/** Something that exists in the cloud and that the driver made (or its cloud, for it). */
+/** An existing cloud resource that the driver created, or the cloud on its behalf. */
 export interface CloudResource {
-  /** `instance` for instances, `image` for images; others as the driver calls them in `listResources`. */
+  /** `instance`, `image`, or any other kind that the driver's `listResources` returns. */
   readonly kind: string;
-  /** As the driver writes it; needed of instances and images. */
+  /** In the driver's format. Required for instances and images. */
   readonly externalId?: ExternalId;
   readonly tags: Readonly<Record<string, string>>;
 }
 
-/** A cloud with nothing in it, for one case. Simulated, or a real account that is used for nothing else meanwhile. */
+/** An empty cloud for one test case: a simulated one, or a real account that has no other user during the test. */
 export interface TestCloud {
-  /** The time that driver and cloud live in. */
+  /** The time that driver and cloud share. */
   readonly time: TestTime;
-  /** A section of `providers`, with a pool and a label in it; the first of each are used. */
+  /** A section of `providers`. The tests use its first pool and that pool's first label. */
   readonly section: JsonObject;
-  /** A driver, as a process that was just started would load it: all that it shares with drivers made before is the cloud. */
+  /** Creates a driver as a new process would load it. It shares only the cloud with earlier drivers. */
   makeDriver(): Driver;
 
-  /** The driver's adapter, again as a new process has it. `config` comes from `getProviderConfig` of a `makeDriver()`. */
+  /**
+   * Creates the driver's adapter as a new process would. `config` comes from `getProviderConfig` of a `makeDriver()`.
+   */
   makeAdapter?(config: ProviderConfig): Adapter;
-  /** What exists right now and was made by drivers, whatever the cloud's lists say. */
+  /** Returns the existing resources that drivers created, even if the cloud's listings do not show them. */
   resources?(): readonly CloudResource[] | Promise<readonly CloudResource[]>;
-  /** Makes so many instances without our tags; with as many, the cloud's list must have several pages, if it has pages. */
+  /**
+   * Creates this many instances without our tags. The same number must fill several pages if the cloud's listings have
+   * pages.
+   */
   addForeignInstances?(count: number): void | Promise<void>;
-  /** From now on, instances need so long to boot, and to be gone. Milliseconds of `time`. */
+  /** Sets the boot and deletion time of instances (ms of `time`). */
   setTimes?(times: { readonly bootMs: number; readonly deleteMs: number }): void | Promise<void>;
-  /** From now on, the cloud processes the data of an image for this long before the image can be used. Milliseconds of `time`. */
+  /** Sets how long the cloud processes image data before the image can be used (ms of `time`). */
   setImageTime?(ms: number): void | Promise<void>;
-  /** From now on, lists do not know for so long what was made or has gone. */
+  /** Sets how long listings lag behind creations and deletions (ms of `time`). */
   setListLag?(ms: number): void | Promise<void>;
-  /** The instance fails, e.g. goes to the state ERROR. */
+  /** Puts the instance into a failed state, e.g. ERROR. */
   breakInstance?(externalId: ExternalId): void | Promise<void>;
-  /** The instance is taken away, as by a host that breaks down. */
+  /** Removes the instance, as if its host had failed. */
   destroyInstance?(externalId: ExternalId): void | Promise<void>;
-  /** The account may have so many instances from now on. */
+  /** Sets the account's instance quota. */
   setQuota?(limit: { readonly instances: number }): void | Promise<void>;
-  /** The next calls meet this fault, once. */
+  /** Injects the fault once. */
   plan?(fault: PlannedFault): void | Promise<void>;
-  /** Pool and label of the section that is made from an uploaded image. */
+  /** Pool and label that use an uploaded image. */
   readonly imageLabel?: { readonly pool: string; readonly label: string };
 
-  /** What a file holds that the cloud takes as an image. Default: any bytes. */
+  /** File content that the cloud accepts as an image. Default: any bytes. */
   readonly imageContent?: Buffer;
 
-  /** Ends the cloud, with whatever is still in it. */
+  /** Shuts the cloud down with all its resources. */
   close(): void | Promise<void>;
 }
 
-/** Sections of `providers` to check schema and configuration with. */
+/** Sections of `providers` for the tests of schema and configuration. */
 export interface ConfigurationExamples {
-  /** Right ones. Together they have every key that the schema knows. */
+  /** Valid sections. Together they contain every key of the schema. */
   readonly accepted: readonly JsonObject[];
-  /** Wrong in ways that only the driver knows, and where that must be told, e.g. `['pools', 0, 'labels', 0, 'size']`. */
+  /**
+   * Sections that only the driver can reject, each with the path of the reported problem, e.g. `['pools', 0, 'labels',
+   * 0, 'size']`.
+   */
   readonly refused: readonly {
     readonly why: string;
     readonly section: JsonObject;
@@ -125,16 +136,16 @@ export interface ConfigurationExamples {
   }[];
 }
 
-/** A driver, and all that the contract tests need. */
+/** A driver and all input of its contract tests. */
 export interface DriverSubject {
-  /** For titles, e.g. `example, over HTTP`. */
+  /** Used in test titles, e.g. `example, over HTTP`. */
   readonly name: string;
-  /** Folder of the driver's package, for the rules about its package.json. */
+  /** Folder of the driver's package, for the rules about its `package.json`. */
   readonly packageFolder: string;
   readonly can: readonly Ability[];
   readonly configuration: ConfigurationExamples;
-  /** Opens a cloud. Called for every case, some open several. */
+  /** Opens a cloud. Called at least once for every case. */
   open(): TestCloud | Promise<TestCloud>;
-  /** Rules that this driver cannot keep, by id, each with the reason, which the skipped test shows. */
+  /** Reasons why the driver is exempt from a rule, by rule id. The skipped test shows the reason. */
   readonly exempt?: Readonly<Record<string, string>>;
 }

@@ -1,4 +1,4 @@
-/** A provider of a driver in a process of its own, for the tests of what is special to its cloud. */
+/** A driver's provider in its own process, for cloud-specific tests. */
 
 import {
   isDriverError,
@@ -23,28 +23,28 @@ import { callOn, imageTags, imageUpload, instanceTags, nodeCleanup, nodeLaunch, 
 import type { TestTime } from './time.js';
 
 const FIRST_NODE = '0000000001';
-/** Time after which a launch, a clean-up or an upload must have ended, milliseconds. */
+/** Time limit for a launch, deletion or upload (ms). */
 const DEADLINE_MS = 3_600_000;
 const PATIENCE_MS = 2 * DEADLINE_MS;
 
 export interface TestProviderOptions {
-  /** The time of driver and cloud. */
+  /** The time that driver and cloud share. */
   readonly time: TestTime;
   readonly driver: Driver;
-  /** A section of `providers`, with a pool and a label in it. */
+  /** A section of `providers` with a pool and a label. */
   readonly section: JsonObject;
-  /** Parts of every launch, e.g. the zone. */
+  /** Properties to override in every launch, e.g. the zone. */
   readonly launch?: Partial<NodeLaunch>;
 }
 
 /**
- * Calls a provider as launcher and builder do. Time passes while a test waits for one of its methods; those that `begin` return
- * at once, and end as time passes.
+ * Calls a provider as a launcher and a builder do. Awaiting a method advances the clock; the `begin` methods return at
+ * once and continue while the clock advances.
  */
 export class TestProvider {
   private readonly process: ProviderProcess;
 
-  /** Throws if the driver refuses the section. */
+  /** Throws if the driver rejects the section. */
   constructor(private readonly options: TestProviderOptions) {
     this.process = new ProviderProcess(options.driver, options.section, options.time.clock);
   }
@@ -85,12 +85,12 @@ export class TestProvider {
     return instanceTags(this.config, nodeId, attempt);
   }
 
-  /** Tags of an image of `upload`. */
+  /** Tags of the image that `upload` creates. */
   get imageTags(): ImageTags {
     return imageTags(this.config);
   }
 
-  /** Begins a launch for a request of these labels, by default of the launch's own. */
+  /** Starts a launch for a request of these labels; by default, of the launch's own label. */
   begin(nodeId = FIRST_NODE, change: Partial<NodeLaunch> = {}, labels?: readonly string[]): Promise<LaunchedInstance> {
     const launch = nodeLaunch(this.config, this.call(), nodeId, { ...this.options.launch, ...change });
     return this.provider.getRequestHandler(launch.pool, requestFor(...(labels ?? [launch.label]))).launch(launch);
@@ -105,7 +105,7 @@ export class TestProvider {
     return failureOf(this.launch(...args));
   }
 
-  /** Begins to delete everything of a node. */
+  /** Starts the deletion of all resources of a node. */
   async beginCleanUp(
     externalId: ExternalId | null,
     nodeId = FIRST_NODE,
@@ -119,7 +119,10 @@ export class TestProvider {
     return this.end(this.beginCleanUp(...args));
   }
 
-  /** Performs a round of clean-up that deletes the resources for which `leaked` returns true; resolves with those offered. */
+  /**
+   * Runs one cleanup round, which deletes the resources for which `leaked` returns true. Resolves with all resources
+   * that were checked.
+   */
   async cleanUpRound(leaked: (resource: Resource) => boolean = () => false): Promise<readonly Resource[]> {
     let offered: readonly Resource[] = [];
     const round = {
@@ -132,14 +135,14 @@ export class TestProvider {
     return offered;
   }
 
-  /** Uploads a file; `change` replaces parts of the upload. */
+  /** Uploads a file; `change` overrides properties of the upload. */
   upload(file: string, change: Partial<ImageUploadRequest> = {}): Promise<ExternalId> {
     const { images } = this.provider;
     if (images === undefined) throw new Error('the provider has no images');
     return this.end(images.uploadImage(imageUpload(this.config, this.call(), file, change)));
   }
 
-  /** Lets time pass until the promise has settled. */
+  /** Advances the clock until the promise settles. */
   async end<T>(promise: Promise<T>): Promise<T> {
     let ended = false;
     const done = (): void => {
@@ -151,7 +154,7 @@ export class TestProvider {
     return promise;
   }
 
-  /** Counts the remote calls of an operation. */
+  /** Returns the number of remote calls of an operation. */
   count(operation: string, method = 'GET'): number {
     return this.apiCalls.filter((call) => call.operation === operation && call.method === method).length;
   }

@@ -1,20 +1,20 @@
-/** The time of a test: how it passes, and how one waits in it for something to happen. */
+/** The time of a test: advancing it, and waiting in it for a condition. */
 
 import { sleep, systemClock, type Clock } from '@nodepool/core';
 import { VirtualClock } from '@nodepool/core/testing';
 import { InputOutput } from './input-output.js';
 
 export interface TestTime {
-  /** What driver and cloud get. */
+  /** Clock of the driver and the cloud. */
   readonly clock: Clock;
-  /** Lets time pass until the condition holds. False: it does not after `limitMs` of the clock. */
+  /** Advances the clock until the condition holds. Resolves with false if it does not within `limitMs` of the clock. */
   until(condition: () => boolean, limitMs: number): Promise<boolean>;
 }
 
-/** How often the condition is looked at in real time, milliseconds. */
+/** Interval between checks of the condition (ms of real time). */
 const LOOK_EVERY_MS = 10;
 
-/** The time of the wall, for clouds that are real or processes of their own. */
+/** Returns wall-clock time, for real clouds and clouds in another process. */
 export function realTime(): TestTime {
   return {
     clock: systemClock,
@@ -33,8 +33,8 @@ export interface SimulatedTimeOptions {
   /** Default: a new one. */
   readonly clock?: VirtualClock;
   /**
-   * Real milliseconds for which time stands still while bytes that were sent are not received. Default 30,000: bytes between
-   * two sockets of this process arrive, and only a limit for tests that hang is needed.
+   * Time for which the clock stops while sent bytes have not been received (ms of real time). Default 30,000. Bytes
+   * between two sockets of this process always arrive, so this only limits tests that hang.
    */
   readonly patienceMs?: number;
 }
@@ -42,9 +42,9 @@ export interface SimulatedTimeOptions {
 const DEFAULT_PATIENCE_MS = 30_000;
 
 /**
- * Time of a virtual clock, which passes when nothing else happens. It stands still while the process has file operations,
- * name lookups or compression under way, or has sent itself something that it has not received. For simulated clouds in
- * this process and on the same clock, called directly or over HTTP.
+ * Returns a virtual clock that advances when the process is idle. The clock stops during file operations, name lookups,
+ * compression, and while data sent to itself is in transit. It suits simulated clouds in this process that use the same
+ * clock, called directly or over HTTP.
  */
 export function simulatedTime(options: SimulatedTimeOptions = {}): TestTime & { readonly clock: VirtualClock } {
   const clock = options.clock ?? new VirtualClock();

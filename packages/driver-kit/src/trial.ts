@@ -1,4 +1,4 @@
-/** What the check of one rule works with: the driver under test, and as many clouds as it wants. */
+/** Context of one rule's check: the driver under test and any number of clouds. */
 
 import { Bench } from './bench.js';
 import type { DriverSubject } from './subject.js';
@@ -8,7 +8,7 @@ export class Trial {
 
   constructor(readonly subject: DriverSubject) {}
 
-  /** A cloud with nothing in it. It is closed at the end of the trial. */
+  /** Opens an empty cloud, which is closed at the end of the trial. */
   async open(): Promise<Bench> {
     const bench = new Bench(this.subject, await this.subject.open());
     this.benches.push(bench);
@@ -22,7 +22,7 @@ export class Trial {
     return bench;
   }
 
-  /** Stops all providers, closes all clouds. */
+  /** Stops all providers and closes all clouds. */
   async end(): Promise<void> {
     for (const bench of this.benches.splice(0)) await bench.close();
   }

@@ -1,9 +1,9 @@
-/** A promise that can be looked at, and whose rejection is never unhandled. */
+/** A promise with inspectable state, whose rejection is never reported as unhandled. */
 
 export type Ending<T> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly error: unknown };
 
 export interface Watched<T> {
-  /** How it ended; undefined: it has not. */
+  /** The outcome; undefined while the promise is pending. */
   readonly ending: Ending<T> | undefined;
 }
 

@@ -1,4 +1,4 @@
-/** Writes the page of the contract to the file that is named. */
+/** Writes the contract page to the given file. */
 
 import { writeFileSync } from 'node:fs';
 import { contractPage } from './contract-page.js';

@@ -1,4 +1,4 @@
-/** Rules about calls that end, machines that do not wait, and providers that stop. */
+/** Rules about ending calls, non-blocking state machines, and stopping providers. */
 
 import assert from 'node:assert/strict';
 import { setMaxListeners } from 'node:events';
@@ -13,11 +13,11 @@ import type { Trial } from '../trial.js';
 import { watch, type Watched } from '../watched.js';
 
 const BOOT_MS = 20_000;
-/** Time in which a call ends that was given up, milliseconds. */
+/** Time limit for an aborted call to end (ms). */
 const END_MS = 10_000;
-/** A turn of the event loop that takes longer, milliseconds of real time, is a block. */
+/** A turn of the event loop that takes longer counts as blocked (ms of real time). */
 const BLOCK_MS = 500;
-/** A busy machine can delay a turn now and then; a driver that blocks does so each time. */
+/** Number of measurements. A busy machine delays single turns; a blocking driver delays every one. */
 const BLOCK_ROUNDS = 5;
 
 export const calls: Chapter = {
@@ -64,7 +64,7 @@ export const calls: Chapter = {
         };
         const alone = await perLaunch(1);
         const together = await perLaunch(10);
-        // Two or three calls are made while an instance boots, however it is done; that is too few to tell.
+        // A driver makes two or three calls during a boot in any case, which is too few to judge.
         assert.ok(
           alone < 8 || together <= alone / 2,
           `one launch makes ${alone} remote calls, ten at the same time ${together} each`,
@@ -371,7 +371,7 @@ interface Lister {
   readonly list: (signal: AbortSignal, timeoutMs: number) => Promise<unknown>;
 }
 
-/** The list of the adapter itself, where there is one: the framework around it gives up in any case. */
+/** Returns the adapter's own listing if there is an adapter. The framework around it would time out in any case. */
 async function listingOf(hasAdapter: boolean, bench: Bench): Promise<Lister> {
   if (!hasAdapter) {
     const { provider } = await bench.start();
@@ -391,7 +391,7 @@ async function machinesOn(bench: Bench): Promise<{ readonly bench: Bench; readon
 
 const NEXT: ReadonlySet<unknown> = new Set(['call', 'listing', 'delay', 'complete']);
 
-/** Advances a machine once more, at once. */
+/** Advances a machine again immediately. */
 function askAgain(machine: StateMachine, advance: Advance, call: Parameters<StateMachine['advance']>[0]): void {
   assert.ok(NEXT.has(advance.next), `in state "${machine.state}", advance returned ${JSON.stringify(advance)}`);
   if (advance.next !== 'call') return;

@@ -1,4 +1,4 @@
-/** Rules about the configuration of providers. */
+/** Rules about provider configuration. */
 
 import assert from 'node:assert/strict';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
@@ -136,9 +136,9 @@ export const configuration: Chapter = {
 interface Loaded {
   readonly config: ProviderConfig | undefined;
   readonly problems: readonly string[];
-  /** Paths of the problems, from the section downwards. */
+  /** Paths of the problems within the section. */
   readonly places: readonly string[];
-  /** Failures of the driver itself. */
+  /** Errors in the driver itself. */
   readonly broken: readonly string[];
 }
 
@@ -146,7 +146,7 @@ async function driverOf(trial: Trial): Promise<Driver> {
   return (await trial.open()).cloud.makeDriver();
 }
 
-/** Loads a file with the section, as a program does. */
+/** Loads a configuration file with the section as Nodepool does. */
 async function load(driver: Driver, section: JsonObject): Promise<Loaded> {
   const file = {
     labels: labelNames(section).map((name) => ({ name })),

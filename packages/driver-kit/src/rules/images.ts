@@ -14,12 +14,12 @@ import type { Ability } from '../subject.js';
 import type { Trial } from '../trial.js';
 import { watch } from '../watched.js';
 
-/** More than what a stream reads at once, so that progress shows. */
+/** File size in bytes: more than a stream reads at once, so that progress is reported. */
 const FILE_BYTES = 512 * 1024;
 const UPLOAD_TIMEOUT_MS = 600_000;
-/** Time for which the cloud processes an image, milliseconds. */
+/** Time in which the cloud processes an image (ms). */
 const PROCESSING_MS = 1_800_000;
-/** Longest time between two reports of progress, milliseconds; the default of `image-upload-idle-timeout` is three times as long. */
+/** Longest time between two progress reports (ms): a third of the default `image-upload-idle-timeout`. */
 const LONGEST_SILENCE_MS = 300_000;
 
 export const images: Chapter = {
@@ -219,7 +219,7 @@ interface ImageRule {
   readonly check: (managed: Managed, file: string) => Promise<void>;
 }
 
-/** A rule about images: checked with a started provider, and with a file to upload. */
+/** Returns an image rule. Its check receives a started provider and a file to upload. */
 export function imageRule({ since = '1.0', needs = [], check, ...texts }: ImageRule): Rule {
   const withFile = async (trial: Trial): Promise<void> => {
     const bench = await trial.start();
@@ -241,7 +241,7 @@ function contentFor({ cloud }: Bench): Buffer {
   return cloud.imageContent ?? Buffer.alloc(FILE_BYTES, 'not much of an image\n');
 }
 
-/** An upload whose tags differ from the usual ones as `difference` says; its name does not. */
+/** Returns an upload with the usual name and tags, except for the tags in `difference`. */
 export function uploadOf(bench: Bench, file: string, difference: Partial<ImageTags> = {}): ImageUploadRequest {
   const { config } = bench.process;
   const data = contentFor(bench);

@@ -1,4 +1,4 @@
-/** Rules about the life of an instance. */
+/** Rules about an instance's lifecycle. */
 
 import assert from 'node:assert/strict';
 import { AbortedError } from '@nodepool/core';

@@ -1,4 +1,4 @@
-/** Rules about errors, amounts and zones. */
+/** Rules about errors, quota and zones. */
 
 import assert from 'node:assert/strict';
 import type { DriverErrorCode, Outcome } from '@nodepool/core';
@@ -73,7 +73,7 @@ export const errors: Chapter = {
         await bench.plan('list', 'auth');
         const listing = watch(bench.provider.listNodes(bench.call()));
         await bench.ended(listing, 'the list');
-        // A driver may log in again and succeed.
+        // The driver may have logged in again successfully.
         if (listing.ending?.ok === false)
           await bench.failureOf(listing, 'a list whose credentials are refused', 'auth');
       },
@@ -95,7 +95,7 @@ export const errors: Chapter = {
           await bench.failureOf(start, 'a start whose credentials are refused', 'auth');
           await bench.finish(provider.start(context), 'the second start');
         }
-        // One that made no call in `start` meets the refusal in its first one, which may fail.
+        // A driver that makes no call in `start` meets the error in its first call, which may fail.
         await bench.ended(watch(bench.provider.listNodes(bench.call())), 'the first list');
         await bench.launched();
       },
@@ -168,7 +168,7 @@ export const amounts: Chapter = {
   ],
 };
 
-/** What a creation that the cloud refuses for a reason must end with. */
+/** Returns a rule for the error code of a creation that the cloud refuses. */
 function refusal(kind: FaultKind, code: DriverErrorCode, why: string): Rule {
   const outcome: Outcome = 'not-applied';
   return {

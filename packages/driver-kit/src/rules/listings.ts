@@ -1,4 +1,4 @@
-/** Rules about lists, and about leaked resources. */
+/** Rules about listings and leaked resources. */
 
 import assert from 'node:assert/strict';
 import { externalIdKey, type Resource } from '@nodepool/core';
@@ -7,11 +7,11 @@ import type { Bench } from '../bench.js';
 import type { Chapter } from '../rule.js';
 import type { Trial } from '../trial.js';
 
-/** More than a page of any test cloud. */
+/** Number of foreign instances: more than one page of any test cloud holds. */
 const FOREIGN = 7;
-/** A list with more pages than that is taken to be one that never ends. */
+/** Maximum number of pages before a listing counts as endless. */
 const MOST_PAGES = 100;
-/** Time after which a driver that caches lists asks the cloud again, milliseconds. */
+/** Time after which a driver that caches listings must query the cloud again (ms). */
 const LIST_AGAIN_MS = 60_000;
 
 export const listings: Chapter = {

@@ -1,4 +1,4 @@
-/** Rules about resources that look like the one that is deleted, and are another's. */
+/** Rules about resources that resemble a deleted one but have another owner. */
 
 import assert from 'node:assert/strict';
 import type { ExternalId, ImageManager, ImageTags, InstanceTags } from '@nodepool/core';
@@ -8,10 +8,10 @@ import type { Chapter } from '../rule.js';
 import type { Trial } from '../trial.js';
 import { findImage, imageRule, listAll, uploadOf } from './images.js';
 
-/** Time after which the upload is aborted, milliseconds. */
+/** Time after which the upload is aborted (ms). */
 const ABORT_AFTER_MS = 1000;
 
-/** Images that differ from the failing upload's in one thing only. */
+/** Images that differ from the failing upload's image in a single tag. */
 const OTHER_IMAGES: readonly (readonly [string, Partial<ImageTags>])[] = [
   ['another installation', { nodepool_installation: 'fedcba9876543210' }],
   ['another provider', { nodepool_provider_name: 'another-provider' }],
@@ -21,7 +21,7 @@ const OTHER_IMAGES: readonly (readonly [string, Partial<ImageTags>])[] = [
   ['another format', { nodepool_image_format: 'another-format' }],
 ];
 
-/** Instances with the node's id that are not the node's. */
+/** Instances that have the node's id but do not belong to the node. */
 const OTHER_INSTANCES: readonly (readonly [string, Partial<InstanceTags>])[] = [
   ['another installation', { nodepool_installation: 'fedcba9876543210' }],
   ['another provider', { nodepool_provider_name: 'another-provider' }],
@@ -92,7 +92,7 @@ export const lookalikes: Chapter = {
   ],
 };
 
-/** Uploads an image for each difference, all with the same name. */
+/** Uploads one image for each difference, all with the same name. */
 async function uploadOthers(
   bench: Bench,
   manager: ImageManager,

@@ -1,4 +1,4 @@
-/** Rules about the identity of created resources, and about calls whose effect is unknown. */
+/** Rules about the identity of created resources, and about calls with an unknown outcome. */
 
 import assert from 'node:assert/strict';
 import { expectEqual } from '../expectations.js';
@@ -9,7 +9,7 @@ import { afterEachCall } from './resumption.js';
 
 const TIMES = { bootMs: 3000, deleteMs: 3000 };
 const MOST_CALLS = 200;
-/** Shorter than any driver's patience with lists may be. */
+/** Listing delay (ms): shorter than the time for which any driver tolerates stale listings. */
 const LIST_LAG_MS = 4000;
 
 export const outcomes: Chapter = {
@@ -151,7 +151,7 @@ export const outcomes: Chapter = {
             instances.length <= 1,
             `${when}, there is more than one instance: ${instances.map(describeResource).join('; ')}`,
           );
-          // The fault that met no call is left for others.
+          // If the fault was not triggered, it is still planned and must be left to the next case.
           if (bench.process.apiCalls.length - before <= skip) return;
           await bench.start();
           await deleteLaunched(bench, launch);
@@ -213,7 +213,7 @@ export const outcomes: Chapter = {
       needs: ['list-lag', 'times', 'resources'],
       check: async (trial: Trial): Promise<void> => {
         const bench = await trial.start();
-        // The boot is over before the list knows of the instance only where the answer to the creation says so.
+        // The instance can be ready before listings contain it only if the answer to the creation says so.
         await bench.able('setTimes')({ bootMs: 60_000, deleteMs: LIST_LAG_MS / 2 });
         await bench.able('setListLag')(LIST_LAG_MS);
         const controller = new AbortController();

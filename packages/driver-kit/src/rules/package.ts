@@ -1,4 +1,4 @@
-/** Rules about the package of a driver. */
+/** Rules about a driver's package. */
 
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';

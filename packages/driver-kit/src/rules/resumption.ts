@@ -1,4 +1,4 @@
-/** Rules about going on after a process has died. */
+/** Rules about resuming after a process has died. */
 
 import assert from 'node:assert/strict';
 import { isDeepStrictEqual } from 'node:util';
@@ -11,7 +11,7 @@ import type { Trial } from '../trial.js';
 
 const TIMES = { bootMs: 3000, deleteMs: 3000 };
 
-/** A launch whose process died before it saved anything goes on with what there is, or says that there is nothing. */
+/** Checks that a launch whose process died before saving anything either resumes or reports that nothing exists. */
 async function resumedFromNothing(bench: Bench, node: TestNode, when: string): Promise<void> {
   const before = await bench.instances();
   const resumed = bench.launch(node, { saved: INTERRUPTED_LAUNCH });
@@ -25,7 +25,7 @@ async function resumedFromNothing(bench: Bench, node: TestNode, when: string): P
   expectEqual((await bench.instances()).length, before.length, `${when}, the launch left more than one instance`);
 }
 
-/** A launch with more remote calls is taken to be one that calls for ever. */
+/** Maximum number of remote calls before a launch counts as endless. */
 const MOST_CALLS = 200;
 
 export const resumption: Chapter = {
@@ -145,7 +145,7 @@ export const resumption: Chapter = {
               onStep: () => (steps += 1),
             });
           } catch (error) {
-            // The framework takes this for success, as everywhere.
+            // The framework treats this error as success.
             if (!isDriverError(error) || error.code !== 'not-found') throw error;
           }
           await bench.assertNothingLeft(`when a machine that deletes was replaced after step ${step}`);
@@ -203,7 +203,7 @@ export const resumption: Chapter = {
   ],
 };
 
-/** Launches on a cloud of its own, once for each remote call that a launch makes, the process dying after that call. */
+/** Launches once for each remote call of a launch, each time on a new cloud. The process dies after that call. */
 export async function afterEachCall(
   trial: Trial,
   look: (bench: Bench, launch: TestLaunch, when: string) => Promise<void>,
@@ -223,7 +223,7 @@ export async function afterEachCall(
   assert.fail(`a launch makes more than ${MOST_CALLS} remote calls`);
 }
 
-/** Repeats `drive`, each time on a cloud of its own and with the next step, until there are no more; it gives how many there were. */
+/** Repeats `drive` for each successive step, each time on a new cloud. Resolves with the number of steps. */
 async function replacedAfterEachStep(
   trial: Trial,
   drive: (bench: Bench, machines: MachineBench, step: number) => Promise<number>,
