@@ -1,4 +1,4 @@
-/** An OpenStack cloud, as the state-machine framework wants to see it. */
+/** The adapter between the state-machine framework and an OpenStack cloud. */
 
 import {
   AbortedError,
@@ -27,13 +27,13 @@ import { quotaLimits, quotaOfLabel } from './quota.js';
 import { deleteResource, idOf, listTagged } from './resources.js';
 import { Works } from './works.js';
 
-/** Reads that are made on behalf of many end after that. */
+/** Deadline of reads that several machines share (ms). */
 const SHARED_CALL_TIMEOUT_MS = 120_000;
 const CONSOLE_LINES = 200;
-/** Least time between two searches for what a label lacks. */
+/** Minimum time between two lookups of a label's missing resources (ms). */
 const LOOK_AGAIN_MS = 60_000;
 
-/** What exists from `start` on. */
+/** Objects that exist after `start`. */
 interface Started {
   readonly context: ProviderContext;
   readonly works: Works;
@@ -41,7 +41,7 @@ interface Started {
 }
 
 export class OpenStackAdapter implements Adapter<OpenStackLabel> {
-  /** A list of servers is dear: the compute service asks others for a part of it. */
+  /** Listing servers is expensive: the compute service queries other services for some of the data. */
   readonly listIntervalMs = 2000;
   readonly images: OpenStackImages;
   private readonly stopped = new AbortController();
@@ -54,7 +54,10 @@ export class OpenStackAdapter implements Adapter<OpenStackLabel> {
     this.images = new OpenStackImages(config, () => this.works);
   }
 
-  /** Logs in and reads what labels are looked up in, so that wrong credentials, regions and names show now. */
+  /**
+   * Logs in and reads the resources that labels refer to, so that wrong credentials, regions and names are reported at
+   * startup.
+   */
   async start(context: ProviderContext): Promise<void> {
     if (this.started === undefined) {
       const works = this.makeWorks(context);
@@ -62,7 +65,7 @@ export class OpenStackAdapter implements Adapter<OpenStackLabel> {
     }
     const { works } = this.started;
     const labels = [...this.config.pools.values()].flatMap((pool) => [...pool.labels.values()]);
-    // A builder's account need not be allowed to see more than images.
+    // The account of a builder may have access to images only.
     await (labels.length === 0 ? works.client.projectId() : works.facts());
     await Promise.all(labels.map((label) => works.lookups.refresh(label, Infinity)));
   }
@@ -80,7 +83,10 @@ export class OpenStackAdapter implements Adapter<OpenStackLabel> {
     return new DeleteMachine(this.works, externalId);
   }
 
-  /** All servers of the project, also those of others: core sorts out what is ours by the tags, and counts the others for the quota. */
+  /**
+   * Lists all servers of the project, including foreign ones: core identifies its own by their tags and counts the
+   * others against the quota.
+   */
   async listInstances(call: Call): Promise<readonly Instance[]> {
     const facts = await this.works.facts();
     const servers = await this.works.client.compute.listServers(call);
@@ -112,7 +118,7 @@ export class OpenStackAdapter implements Adapter<OpenStackLabel> {
     return configured.length > 0 ? configured : this.works.client.compute.listAvailabilityZones(call);
   }
 
-  /** Checks again a label that is not ready: the cloud does not announce what was missing. */
+  /** Rechecks a label that is not ready: the cloud does not notify when a missing resource is created. */
   labelReady(label: OpenStackLabel): Readiness {
     const { works, context } = this.running;
     const readiness = works.lookups.readiness(label);

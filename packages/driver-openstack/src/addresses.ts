@@ -1,10 +1,10 @@
-/** Which of a server's addresses are for whom. */
+/** Selects the addresses of a server for requestors and for the launcher. */
 
 import type { Cloud } from './client/cloud.js';
 import type { Network } from './client/network.js';
 import type { Server, ServerAddress } from './client/server.js';
 
-/** What is known of the networks that addresses are on. */
+/** Known properties of the networks that addresses belong to. */
 export interface AddressFacts {
   readonly networks: readonly Network[];
   readonly hints: Cloud['networks'];
@@ -18,8 +18,9 @@ export interface ChosenAddresses {
 }
 
 /**
- * Public IPv4: the floating address, else the first on a network that routes to the outside, else the first that the world
- * could reach. Private IPv4: the first other one, of a network whose addresses are to be used if one is named.
+ * Selects a server's addresses. Public IPv4: the floating address, else the first on a network that routes externally,
+ * else the first globally routable one. Private IPv4: the first other address, on a default-interface network if one is
+ * configured.
  */
 export function chooseAddresses({ addresses }: Pick<Server, 'addresses'>, facts: AddressFacts): ChosenAddresses {
   const ordered = addresses.toSorted((a, b) => Number(preferred(b, facts)) - Number(preferred(a, facts)));
@@ -38,8 +39,8 @@ export function chooseAddresses({ addresses }: Pick<Server, 'addresses'>, facts:
 }
 
 /**
- * The address at which requestors reach a node: the private one where that is wanted, else the public one; IPv6 when that
- * is all; a private one when there is nothing else.
+ * Returns the address at which requestors reach a node: the private one if `wantsPrivate` is true, else the public one.
+ * Falls back to IPv6, then to a private address.
  */
 export function interfaceAddress(chosen: ChosenAddresses, wantsPrivate: boolean): string | undefined {
   const { publicIpv4, privateIpv4, publicIpv6 } = chosen;
@@ -56,7 +57,7 @@ function isPublic({ network, address }: ServerAddress, { networks, hints }: Addr
   return networks.some(({ name, external }) => external && name === network) || isRoutableIpv4(address);
 }
 
-/** Ranges of the IANA special-purpose registry in which servers have addresses. */
+/** Ranges of the IANA special-purpose address registry that are used for servers. */
 const LOCAL_IPV4: readonly (readonly [first: string, bits: number])[] = [
   ['0.0.0.0', 8],
   ['10.0.0.0', 8],
@@ -79,7 +80,7 @@ function ipv4Number(address: string): number {
   return address.split('.').reduce((number, part) => ((number << 8) | Number(part)) >>> 0, 0);
 }
 
-/** Link-local (fe80::/10) and unique local (fc00::/7) addresses. */
+/** Returns true for link-local (fe80::/10) and unique local (fc00::/7) addresses. */
 function isLocalIpv6(address: string): boolean {
   return /^(fe[89ab]|f[cd])/i.test(address) || address === '::1';
 }

@@ -1,4 +1,4 @@
-/** The configuration of a provider of this driver; see `schema.ts` for its keys. */
+/** Parses the configuration of a provider; see `schema.ts` for its keys. */
 
 import {
   booleanAt,
@@ -20,25 +20,25 @@ import {
 } from '@nodepool/core';
 import { DEFAULT_PORT_CLEANUP_SECONDS, DEFAULT_VOLUME_SIZE_GB, DEFAULTS } from './schema.js';
 
-/** Longest value of a server's metadata, in bytes (nova). */
+/** Maximum length of a metadata value of a server in bytes (nova). */
 export const METADATA_MAX_BYTES = 255;
-/** Longest user data, base64 characters (nova). */
+/** Maximum length of user data in base64 characters (nova). */
 const USERDATA_MAX = 65_535;
 
-/** Names or ids of what a server is to be made from. */
+/** Criteria for a flavor. */
 export interface FlavorWish {
-  /** MiB; undefined: `name` is the whole name, or the id. */
+  /** MiB; if undefined, `name` is the full name or the id. */
   readonly minRam: number | undefined;
   readonly name: string | undefined;
 }
 
 export interface OpenStackLabel extends LabelConfig {
   readonly flavor: FlavorWish;
-  /** For labels without disk image: how the image is found in the cloud. */
+  /** Id or name of the image of a label without a disk image. */
   readonly cloudImage: { readonly id: string } | { readonly name: string } | undefined;
   readonly configDrive: boolean | undefined;
   readonly keyName: string | undefined;
-  /** GB of the volume that is the server's disk; undefined: its disk is not a volume. */
+  /** GB of the boot volume; if undefined, the server boots from a local disk. */
   readonly volumeSize: number | undefined;
   readonly instanceProperties: Readonly<Record<string, string>>;
   readonly dynamicInstanceProperties: ReadonlyMap<string, RequestTemplate>;
@@ -48,12 +48,12 @@ export interface OpenStackLabel extends LabelConfig {
   readonly networks: readonly string[];
   readonly securityGroups: readonly string[];
   readonly autoFloatingIp: boolean;
-  /** Whether nodes are reached at their private addresses. */
+  /** If true, nodes are reached at their private addresses. */
   readonly useInternalIp: boolean;
 }
 
 export interface OpenStackPool extends PoolConfig<OpenStackLabel> {
-  /** What the cloud says of its quota does not count for this pool. */
+  /** If true, the cloud's quota does not limit this pool. */
   readonly ignoreProviderQuota: boolean;
 }
 
@@ -62,20 +62,20 @@ export interface OpenStackProvider extends ProviderConfig<OpenStackLabel> {
   /** Name in `clouds.yaml`. */
   readonly cloud: string;
   readonly regionName: string | undefined;
-  /** Delete everybody's unattached floating IPs. */
+  /** If true, unattached floating IPs of any owner are deleted. */
   readonly cleanFloatingIps: boolean;
-  /** Infinity: never. */
+  /** Infinity disables the cleanup. */
   readonly portCleanupMs: number;
 }
 
-/** What the files of the cloud say already when the configuration is read. */
+/** Returns the image format from the files of a cloud while the configuration is read. */
 export type ImageFormatOf = (
   cloud: string,
   regionName: string | undefined,
   onUnknown: (reason: string) => void,
 ) => string;
 
-/** Reads a section that has passed the schema. */
+/** Parses a section that conforms to the schema. */
 export function loadProvider(
   section: JsonObject,
   context: ProviderConfigContext,

@@ -1,14 +1,14 @@
 /**
- * How a server is made for a node.
+ * State machine that creates a server for a node.
  *
  *     start ──> preparing ──> creating ─────────────> booting ──> tagging ──> attaching ──> ready
  *                   ^            │  │ outcome unknown    ^       (volume)   (floating IP)
  *                   └─ refused ──┘  └────> looking ──────┘
  *                      a found name
  *
- * A call that failed without effect is tried again here, with back-off, as long as that may help: a control plane that is
- * restarted costs time, not an attempt. What may have had an effect is looked for by the attempt's tag, and a creation
- * is never repeated after that.
+ * The machine retries calls that failed without effect, with back-off, so that a restart of the control plane does not
+ * fail the launch attempt. If a creation may have had an effect, the machine searches for a server with the attempt's
+ * tag and never repeats the creation.
  */
 
 import {
@@ -40,15 +40,15 @@ import { serverOf } from './instance.js';
 import { serverSpec, type Found } from './server-spec.js';
 import type { Works } from './works.js';
 
-/** How long failures are sat out; then the launcher decides. */
+/** Time for which failures are retried before the launch fails and the launcher decides (ms). */
 const PATIENCE_MS = 300_000;
 
-/** An answer that got lost: the server is there, or will be soon. */
+/** Search after a lost answer: the server exists, or will exist soon. */
 const SETTLING_AFTER_CUT: PatienceOptions = { settleRounds: 3, settleMs: 15_000 };
-/** A loaded cloud can still be at work on a call that was aborted. */
+/** Search after an aborted call, which a cloud under load may still be processing. */
 const SETTLING_AFTER_TIMEOUT: PatienceOptions = { settleRounds: 3, settleMs: 60_000 };
 
-/** How long a server can be in ERROR without saying why. */
+/** Time that a server may be in ERROR without a fault message. */
 const UNEXPLAINED: PatienceOptions = { settleRounds: 3, settleMs: 5000 };
 
 const FRESH_LISTING: Advance = { next: 'listing' };
@@ -64,14 +64,14 @@ export class CreateMachine implements StateMachine {
   private readonly creation = new PendingCall<string>();
   private readonly tagging = new PendingCall<boolean>();
   private lookup: AttemptLookup | undefined;
-  /** Why it is not known whether the creation took effect; undefined: it was begun by a process that is no more. */
+  /** Why the outcome of the creation is unknown; undefined if a former process started it. */
   private doubt: DriverError | undefined;
   private readonly patience = new ListingPatience(SETTLING_AFTER_CUT);
   private readonly explanation = new PendingCall<Server>();
   private readonly unexplained = new ListingPatience(UNEXPLAINED);
   private attachment: FloatingIpAttachment | undefined;
   private instance: Instance | undefined;
-  /** Names were looked up again after the cloud had refused what was found. */
+  /** True if names were looked up again after the cloud had refused the creation. */
   private lookedUpAgain = false;
   private failures = 0;
   private failingSince = 0;
@@ -82,7 +82,7 @@ export class CreateMachine implements StateMachine {
     saved: JsonValue,
   ) {
     this.resumed = request.externalId !== null || saved !== null;
-    // A restored machine must not create anything before it knows that the call of its predecessor had no effect.
+    // A restored machine must not create a server before it knows that the earlier call had no effect.
     if (request.externalId !== null) this.found(request.externalId);
     else if (this.resumed) this.state = 'looking';
   }
@@ -94,7 +94,7 @@ export class CreateMachine implements StateMachine {
   advance(call: MachineCall): Advance {
     try {
       const advance = this.step(call);
-      // A call that was started has not succeeded yet.
+      // A call that has only been started does not reset the failure count.
       if (advance.next !== 'call') this.failures = 0;
       return advance;
     } catch (error) {
@@ -102,7 +102,10 @@ export class CreateMachine implements StateMachine {
     }
   }
 
-  /** The external id is kept by the framework; that there is a saved machine at all says that the creation was begun. */
+  /**
+   * Returns an empty state: the framework stores the external id, and a saved machine implies that the creation was
+   * started.
+   */
   save(): JsonValue {
     return { state: this.state };
   }
@@ -131,7 +134,7 @@ export class CreateMachine implements StateMachine {
     }
   }
 
-  /** What passes, and had no effect that could be doubled, is tried again. */
+  /** Retries temporary failures that had no effect. */
   private recover(error: DriverError, call: MachineCall): Advance {
     const { clock, random } = this.works;
     if (error instanceof RefusedError && this.refusalMayBeStale(error)) {
@@ -157,7 +160,7 @@ export class CreateMachine implements StateMachine {
     return { next: 'delay', ms };
   }
 
-  /** An image, a flavor or a network may have been replaced by another one of the same name. */
+  /** Returns true if an image, flavor or network may have been replaced by a new one with the same name. */
   private refusalMayBeStale({ subject }: RefusedError): boolean {
     const { cloudImage, networks } = this.request.label;
     if (this.lookedUpAgain || this.externalId !== undefined) return false;
@@ -199,14 +202,17 @@ export class CreateMachine implements StateMachine {
     return FRESH_LISTING;
   }
 
-  /** An uploaded image that is gone is no fault of the configuration: there will be another upload. */
+  /**
+   * Replaces the error if an uploaded image has been deleted, which a new upload corrects and no configuration change
+   * does.
+   */
   private explained(failure: DriverError): DriverError {
     const uploaded = this.request.label.cloudImage === undefined;
     if (!(failure instanceof RefusedError) || failure.subject !== 'image' || !uploaded) return failure;
     return new NotFoundError(failure.message, { cause: failure });
   }
 
-  /** Looks for the server by the tag that it got at its creation; that is what the attempt's id is for. */
+  /** Searches for the server by the attempt id in its tags. */
   private look(call: MachineCall): Advance {
     const patient = this.doubt === undefined || this.doubt.code === 'timeout' || this.doubt.code === 'aborted';
     this.lookup ??= attemptLookup(
@@ -216,7 +222,8 @@ export class CreateMachine implements StateMachine {
     const result = this.lookup.check(call, this.doubt);
     if (result.found === 'unknown') return result.advance;
     if (result.found === 'nothing') {
-      // Not repeated here: the launcher makes a new attempt, whose server cannot be mistaken for a late one of this.
+      // Not retried here: the launcher starts a new attempt, whose tags differ from those of a server that appears
+      // late.
       const reason = this.doubt?.message ?? 'the launcher was restarted while the server was made';
       const options = { cause: this.doubt, outcome: 'not-applied' } as const;
       throw new DriverError(this.doubt?.code ?? 'transient', `${reason}; the cloud has no such server`, options);
@@ -230,7 +237,7 @@ export class CreateMachine implements StateMachine {
     this.state = 'booting';
   }
 
-  /** Reads the server from the listing that all machines share, instead of asking for each by itself. */
+  /** Reads the server from the listing that all machines share, instead of querying it individually. */
   private watch(call: MachineCall): Advance {
     const { listing } = call;
     const instance = this.externalId === undefined ? undefined : listing?.byExternalId(this.externalId);
@@ -238,7 +245,7 @@ export class CreateMachine implements StateMachine {
       this.patience.reset();
       return this.judge(instance, call);
     }
-    // A new server may be missing from listings for a while; one that is missing for longer was taken away.
+    // A new server may be missing from listings at first. One that stays missing has been deleted in the cloud.
     if (listing !== undefined && this.patience.missedIn(listing)) {
       throw new InstanceFailedError('the server disappeared while it was booting');
     }
@@ -256,14 +263,17 @@ export class CreateMachine implements StateMachine {
     return this.tagging.start(this.tagVolumes(server, call));
   }
 
-  /** Lists lack the faults of servers that were never placed on a host (nova keeps those in a cell of their own). */
+  /**
+   * Reads the fault of the server. Listings lack the faults of servers that were never placed on a host (nova keeps
+   * those in a separate cell).
+   */
   private explain(server: Server, call: MachineCall): Advance {
     if (server.fault !== undefined) throw faultError(server.id, server.fault);
     this.state = 'explaining';
     return this.explanation.start(this.works.client.compute.getServer(server.id, call));
   }
 
-  /** The status comes before the reason: the cloud writes them one after the other. */
+  /** Repeats the query if there is no fault yet: the cloud writes the status before the fault. */
   private afterExplanation({ listing }: MachineCall): Advance {
     this.state = 'booting';
     const { id, fault } = this.explanation.take();
@@ -272,7 +282,9 @@ export class CreateMachine implements StateMachine {
     throw faultError(id, 'the cloud does not say why');
   }
 
-  /** The cloud makes the volume of a server by itself, without our tags. Gives whether a floating IP is needed. */
+  /**
+   * Tags the server's volumes, which the cloud creates without our tags. Resolves with true if a floating IP is needed.
+   */
   private async tagVolumes(server: Server, call: MachineCall): Promise<boolean> {
     const { label, tags } = this.request;
     if (label.volumeSize !== undefined) {
@@ -281,7 +293,10 @@ export class CreateMachine implements StateMachine {
     return label.autoFloatingIp && !label.useInternalIp && (await FloatingIpAttachment.neededBy(server, this.works));
   }
 
-  /** A volume without tags is deleted with its server; if it stays behind, its owner is unknown. */
+  /**
+   * Tags a volume and tolerates a refusal: an untagged volume is still deleted with its server. If it leaks, its owner
+   * is unknown.
+   */
   private async tagVolume(id: string, tags: Readonly<Record<string, string>>, call: MachineCall): Promise<void> {
     try {
       await this.works.client.volume.tagVolume(id, tags, call);
@@ -333,7 +348,7 @@ export class CreateMachine implements StateMachine {
   }
 }
 
-/** The launcher knows the upload; a label without one is not launched. */
+/** Returns the image id of the upload. The launcher does not launch labels without an upload. */
 async function uploadedImage(externalId: ExternalId | undefined, image: string): Promise<string> {
   if (typeof externalId === 'string') return externalId;
   throw new NotFoundError(`disk image ${image} has no upload that an OpenStack cloud could use`);

@@ -1,14 +1,14 @@
 /**
- * How a server is removed, with the floating IPs that lead to it. Its volume goes with it: the cloud was told so when it was
- * made.
+ * State machine that deletes a server and its floating IPs. The server's volume is deleted with it, as requested at its
+ * creation.
  *
  *     start ──> detaching ──> deleting ──> leaving ──> confirming ──> gone
  *                                 ^           │            │
  *                                 └─ ERROR ───┘<─ not yet ─┘
  *
- * Deleting is safe to repeat, so a restored machine simply starts again, and an error leaves the machine: the framework tries
- * again with a new one. The node's record is removed when this machine is complete, so a listing without the server is no
- * proof: it may lag behind, or lack a part of the cloud that is down. Only the answer to the question for this very server is.
+ * Deletion is idempotent, so a restored machine starts over, and an error ends the machine: the framework retries with
+ * a new one. The node's record is removed when this machine completes. Its proof is the answer to a query for this very
+ * server, because a listing may be outdated or lack a part of the cloud that is down.
  */
 
 import {
@@ -26,7 +26,7 @@ import {
 import { serverOf } from './instance.js';
 import type { Works } from './works.js';
 
-/** How long a server may look as if its deletion had been forgotten before it is asked for again; doubled each time. */
+/** Time after which a deletion that seems to have been lost is repeated (ms); doubled each time. */
 const FIRST_REPEAT_MS = 5000;
 const LONGEST_REPEAT_MS = 60_000;
 
@@ -36,7 +36,7 @@ export class DeleteMachine implements StateMachine {
   state: 'start' | 'detaching' | 'deleting' | 'leaving' | 'confirming' | 'gone' = 'start';
   private readonly pending = new PendingCall<'accepted' | 'gone'>();
   private repeatMs = FIRST_REPEAT_MS;
-  /** `Clock.monotonic` milliseconds of the last accepted deletion. */
+  /** `Clock.monotonic` time (ms) of the last accepted deletion. */
   private askedAt = 0;
 
   constructor(
@@ -66,7 +66,7 @@ export class DeleteMachine implements StateMachine {
     }
   }
 
-  /** There is nothing to remember: a deletion that begins anew does no harm. */
+  /** Returns an empty state, because a deletion can safely start over. */
   save(): JsonValue {
     return null;
   }
@@ -76,7 +76,7 @@ export class DeleteMachine implements StateMachine {
     throw new NotFoundError(`${JSON.stringify(this.externalId)} is no id of a server`);
   }
 
-  /** Deletes floating IPs first: without their port they could not be found any more. */
+  /** Deletes floating IPs first, because they cannot be found without their port. */
   private async detach(call: Call): Promise<'accepted'> {
     const { serverId, works } = this;
     if (!(await works.usesFloatingIps())) return 'accepted';
@@ -115,7 +115,7 @@ export class DeleteMachine implements StateMachine {
       this.state = 'confirming';
       return this.pending.start(this.confirm(call));
     }
-    // A deletion that failed leaves the server in ERROR; one that was lost leaves it as it was.
+    // A failed deletion leaves the server in ERROR; a lost one leaves it unchanged.
     const forgotten = serverOf(instance)?.task !== 'deleting';
     if (!forgotten || listing.askedAt - this.askedAt < this.repeatMs) return FRESH_LISTING;
     this.repeatMs = Math.min(2 * this.repeatMs, LONGEST_REPEAT_MS);
@@ -144,7 +144,7 @@ export class DeleteMachine implements StateMachine {
   }
 }
 
-/** What does not exist needs no deletion. */
+/** Resolves with `gone` if the resource does not exist. */
 async function unlessGone(deletion: Promise<void>): Promise<'accepted' | 'gone'> {
   try {
     await deletion;

@@ -1,4 +1,4 @@
-/** The driver itself: its name, its configuration, and an adapter to its cloud; `stateMachineDriver` does the rest. */
+/** The driver: its name, configuration and adapter. `stateMachineDriver` implements the rest. */
 
 import { stateMachineDriver, type Driver } from '@nodepool/core';
 import { homedir } from 'node:os';
@@ -8,7 +8,10 @@ import { imageFormatOf } from './client/cloud.js';
 import { loadProvider, type OpenStackLabel, type OpenStackProvider } from './config.js';
 import { schema } from './schema.js';
 
-/** Makes a driver; what a launcher loads is `driver`, made without options. `surroundings`: where `clouds.yaml` is looked for. */
+/**
+ * Returns a driver; launchers load `driver`, which has default options. `surroundings` are the directories and
+ * environment in which `clouds.yaml` is searched.
+ */
 export function openStackDriver(surroundings: Surroundings = ownSurroundings()): Driver {
   return stateMachineDriver<OpenStackLabel, OpenStackProvider>({
     name: 'openstack',
@@ -21,7 +24,7 @@ export function openStackDriver(surroundings: Surroundings = ownSurroundings()):
   });
 }
 
-/** Those of this process. */
+/** Returns the surroundings of this process. */
 function ownSurroundings(): Surroundings {
   return {
     env: process.env,

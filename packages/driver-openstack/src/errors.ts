@@ -1,9 +1,9 @@
 /**
- * From what OpenStack says to what core understands: the statuses and bodies of answers, the failures of connections, and
- * the faults of servers in ERROR.
+ * Translates OpenStack failures into errors of core: error statuses, connection failures, and the faults of servers in
+ * ERROR.
  *
- * The services agree on few things; what a refusal means is often said by its wording only. The wordings are those of
- * nova, neutron, cinder and glance since about 2016.
+ * The services have few conventions in common, and often only the wording of an error identifies it. The wordings are
+ * those of nova, neutron, cinder and glance since about 2016.
  */
 
 import {
@@ -26,22 +26,22 @@ import {
 import { jsonOf } from './client/answers.js';
 import type { HttpAnswer } from './client/transport.js';
 
-/** More than this of what a cloud says is of no use to a reader. */
+/** Maximum length of a cloud's error text in messages (characters). */
 const MAX_DETAIL = 500;
 
-/** Longest wait that a cloud can demand of us. */
+/** Maximum wait that a cloud can demand (ms). */
 const MAX_RETRY_AFTER_MS = 600_000;
-/** How long to leave a cloud alone that does not say so. */
+/** Wait if the cloud does not specify one (ms). */
 const DEFAULT_RETRY_AFTER_MS = 5000;
 
 const QUOTA =
   /quota|limit ?exceeded|over the limit|(maximum|max) number of (?!retries).*(exceeded|allowed)|exceeds (allowed|available)|overlimit|too many instances/i;
 const CAPACITY =
   /no valid host|exceeded max(imum number of retries| scheduling attempts)|no more (ip addresses|fixed ips?)|zero fixed ips|insufficient (compute )?resources|not enough (host )?(capacity|resources)|no suitable host/i;
-/** The services let a call in only after they have asked keystone, so such a call had no effect. */
+/** Services validate the token with keystone before they process a call, so a call with this error had no effect. */
 const KEYSTONE_AWAY = /keystone service is temporarily unavailable/i;
 
-/** What a refused creation names wrongly. */
+/** The resource that a refused creation names as invalid. */
 const SUBJECTS: readonly (readonly [subject: Subject, wording: RegExp])[] = [
   [
     'image',
@@ -60,7 +60,10 @@ const SUBJECTS: readonly (readonly [subject: Subject, wording: RegExp])[] = [
 
 export type Subject = 'image' | 'flavor' | 'network' | 'key' | 'zone' | 'security group' | 'volume';
 
-/** The cloud refuses what a server shall be made from. A name that was looked up earlier may mean something else by now. */
+/**
+ * An error for a creation whose image, flavor or network the cloud refuses. A cached lookup of the name may be
+ * outdated.
+ */
 export class RefusedError extends ConfigurationError {
   constructor(
     readonly subject: Subject,
@@ -70,16 +73,16 @@ export class RefusedError extends ConfigurationError {
   }
 }
 
-/** What a failed call was, for messages: `compute: POST servers`. */
+/** A failed call, for messages: `compute: POST servers`. */
 export interface Attempted {
   readonly operation: string;
-  /** It can have taken effect although it failed. */
+  /** True if the call may have taken effect although it failed. */
   readonly changesSomething: boolean;
-  /** Milliseconds since the epoch, for dates in answers. */
+  /** Milliseconds since the epoch, to interpret dates in answers. */
   readonly now: number;
 }
 
-/** An answer with an error status, as core understands it. */
+/** Returns the `DriverError` for an answer with an error status. */
 export function errorOf(attempted: Attempted, answer: HttpAnswer): DriverError {
   const { status } = answer;
   const detail = detailOf(answer);
@@ -96,7 +99,7 @@ export function errorOf(attempted: Attempted, answer: HttpAnswer): DriverError {
 function refusedForLoad(attempted: Attempted, answer: HttpAnswer, message: string, detail: string): DriverError {
   const { status } = answer;
   const retryAfterMs = retryAfterOf(answer, attempted.now);
-  // Block storage and images say with 413 what the others say with 403.
+  // Block storage and image services use 413 where the other services use 403.
   if (status === 413 && QUOTA.test(detail) && !/rate.?limit/i.test(detail)) return new QuotaError(message);
   if (status !== 503 || retryAfterMs !== undefined || KEYSTONE_AWAY.test(detail)) {
     return new ThrottledError(message, { retryAfterMs: retryAfterMs ?? DEFAULT_RETRY_AFTER_MS });
@@ -119,7 +122,7 @@ function refusal(status: number, message: string, detail: string): DriverError {
   return new DriverError('unexpected', message, { outcome: 'not-applied' });
 }
 
-/** Milliseconds that the answer asks to wait: seconds, or a date. */
+/** Returns the wait that the answer demands (ms); the header contains seconds or a date. */
 function retryAfterOf({ headers, text }: HttpAnswer, now: number): number | undefined {
   const value = headers['retry-after'] ?? /"retryAfter": ?"?(\d+)/.exec(text)?.[1];
   if (value === undefined) return undefined;
@@ -127,14 +130,17 @@ function retryAfterOf({ headers, text }: HttpAnswer, now: number): number | unde
   return Number.isNaN(ms) ? DEFAULT_RETRY_AFTER_MS : Math.min(Math.max(ms, 0), MAX_RETRY_AFTER_MS);
 }
 
-/** What the answer says, in one line. */
+/** Returns the error text of the answer as a single line. */
 export function detailOf(answer: HttpAnswer): string {
   const body = jsonOf(answer);
   const said = isJsonObject(body) ? messageIn(body) : textOfHtml(answer.text);
   return said.replace(/\s+/g, ' ').trim().slice(0, MAX_DETAIL);
 }
 
-/** `{"badRequest": {"message": …}}`, `{"NeutronError": {"type", "message"}}`, `{"error": {"message"}}`, `{"errors": [{"detail"}]}`, `{"message": …}`. */
+/**
+ * Reads `{"badRequest": {"message": …}}`, `{"NeutronError": {"type", "message"}}`, `{"error": {"message"}}`,
+ * `{"errors": [{"detail"}]}` and `{"message": …}`.
+ */
 function messageIn(body: JsonObject): string {
   for (const value of [body, ...Object.values(body)]) {
     const [inner] = Array.isArray(value) ? (value as readonly unknown[]) : [value];
@@ -148,7 +154,7 @@ function messageIn(body: JsonObject): string {
   return text ?? JSON.stringify(body);
 }
 
-/** Proxies, and glance, answer with pages for people. */
+/** Extracts the text of an HTML page, which proxies and glance return. */
 function textOfHtml(text: string): string {
   return text
     .replace(/<(style|script|title)\b.*?<\/\1>/gis, ' ')
@@ -156,7 +162,7 @@ function textOfHtml(text: string): string {
     .slice(0, 4 * MAX_DETAIL);
 }
 
-/** A failure of the connection, as core understands it. */
+/** Returns the `DriverError` for a connection failure. */
 export function connectionErrorOf(attempted: Attempted, url: string, error: unknown): DriverError {
   if (isDriverError(error)) return error;
   const { origin } = new URL(url);
@@ -177,7 +183,7 @@ export function connectionErrorOf(attempted: Attempted, url: string, error: unkn
   });
 }
 
-/** A server in ERROR, with its fault message, as core understands it. It exists, and has to be deleted. */
+/** Returns the `DriverError` for the fault of a server in ERROR. The server exists and must be deleted. */
 export function faultError(serverId: string, fault: string): DriverError {
   const message = `server ${serverId} went to ERROR: ${fault}`;
   if (QUOTA.test(fault)) return new QuotaError(message, { outcome: 'applied' });

@@ -1,6 +1,6 @@
 /**
- * Gives a server a floating IP: its port is found, an address is made for it with our tags in the description, and waited for until it
- * works.
+ * Attaches a floating IP to a server: finds the port, creates an address with our tags in its description, and waits
+ * until it is active.
  */
 
 import {
@@ -24,13 +24,15 @@ export interface FloatingIpOptions {
   readonly works: Works;
   readonly serverId: string;
   readonly tags: InstanceTags;
-  /** It may have been made already, by a process that is no more. */
+  /** True if a former process may have created the address already. */
   readonly resumed: boolean;
 }
 
-/** Steps through it as a state machine does; `advance` gives undefined once there is an address that works. */
+/**
+ * Attaches an address step by step like a state machine. `advance` returns undefined if an active address is attached.
+ */
 export class FloatingIpAttachment {
-  /** Set as soon as it is known. */
+  /** Set as soon as the address is known. */
   address: string | undefined;
   private readonly pending = new PendingCall<FloatingIp>();
   private made: FloatingIp | undefined;
@@ -40,7 +42,7 @@ export class FloatingIpAttachment {
     this.looksFirst = options.resumed;
   }
 
-  /** Whether the server needs one: it can be reached at no public address, and the cloud has an address to give. */
+  /** Resolves with true if the server has no public address and the cloud can allocate a floating IP. */
   static async neededBy(server: Server, works: Works): Promise<boolean> {
     if ((await works.floatingNetwork()) === undefined) return false;
     const facts = await works.facts();
@@ -48,7 +50,7 @@ export class FloatingIpAttachment {
     return chosen.publicIpv4 === undefined && chosen.privateIpv4 !== undefined && !facts.private;
   }
 
-  /** `listing` shall be one that was asked for after the step before. */
+  /** `listing` must have been requested after the previous step. */
   advance(call: MachineCall): Advance | undefined {
     const { underway } = this.pending;
     if (underway !== undefined) return underway;
@@ -57,7 +59,7 @@ export class FloatingIpAttachment {
     try {
       this.made = this.pending.take();
     } catch (error) {
-      // It may have been made all the same; the next try looks for it.
+      // The address may have been created nevertheless; the next attempt searches for it first.
       this.looksFirst = true;
       throw error;
     }
@@ -93,7 +95,7 @@ export class FloatingIpAttachment {
     }
   }
 
-  /** What an earlier try, or an earlier process, has made. */
+  /** Resolves with the address that an earlier attempt or process created. */
   private async existing(): Promise<FloatingIp | undefined> {
     const { works, serverId, tags } = this.options;
     const attached = await works.floatingIpsOf(serverId);
@@ -121,7 +123,10 @@ export class FloatingIpAttachment {
     );
   }
 
-  /** Where no router leads from the server's network to the outside, no floating IP ever works. */
+  /**
+   * Adds an explanation if no router connects the server's network to the external network, so that no floating IP can
+   * work.
+   */
   private explained(error: unknown, serverId: string): unknown {
     if (!isDriverError(error) || error.code !== 'not-found' || !/not reachable/i.test(error.message)) return error;
     const message = `server ${serverId} cannot get a floating IP: ${error.message}; is its network connected to the outside by a router? "auto-floating-ip: false" does without`;

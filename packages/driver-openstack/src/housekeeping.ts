@@ -1,9 +1,9 @@
 /**
- * Clean-up of what has no tags: ports that the cloud forgot to delete with their servers, and, where the operator wants that, floating
- * IPs that lead nowhere.
+ * Deletes resources without tags: ports that the cloud failed to delete with their servers and, if the operator enables
+ * it, unattached floating IPs.
  *
- * Only what was seen in the same condition before, long enough ago, is deleted, and a port only when a list of servers that was
- * asked for after that knows nothing of its server.
+ * A resource is deleted only after it has been in this condition for long enough. A port is deleted only if a list of
+ * servers that was requested afterwards does not contain its server.
  */
 
 import { isDriverError, logCloudDeletion, type Call } from '@nodepool/core';
@@ -11,7 +11,9 @@ import type { Port } from './client/network.js';
 import { tagsIn } from './tags.js';
 import type { Works } from './works.js';
 
-/** From the first sighting of a floating IP that leads nowhere to its deletion: a launch may be about to attach it. */
+/**
+ * Time from the first sighting of an unattached floating IP to its deletion (ms). A launch may be about to attach it.
+ */
 const FLOATING_IP_SETTLE_MS = 60_000;
 
 export class Housekeeping {
@@ -44,7 +46,7 @@ export class Housekeeping {
   private async cleanFloatingIps(call: Call): Promise<void> {
     const { client, clock } = this.works;
     const listed = await client.network.listFloatingIps(call);
-    // Ours are leaked resources like others, which the records of nodes decide about.
+    // Floating IPs with our tags are leaked resources, which core handles by node records.
     const loose = listed.filter(
       ({ portId, description }) => portId === undefined && !('nodepool_node_id' in tagsIn(description)),
     );
@@ -60,22 +62,22 @@ export class Housekeeping {
       call.log.info('Something that belongs to nothing was deleted', { what, external_id: id });
     } catch (error) {
       if (isDriverError(error) && error.code === 'not-found') return;
-      // Others shall not stay because of this one; it is due again in the next round.
+      // A failure does not stop the cleanup of the other resources; this one is retried in the next round.
       call.log.warn('Something that belongs to nothing could not be deleted', { what, external_id: id, error });
     }
   }
 }
 
-/** Ports that compute has made for a server, and that are down. */
+/** Returns true if compute created the port for a server and the port is down. */
 function isForgotten({ status, deviceOwner, deviceId }: Port): boolean {
   return status === 'DOWN' && deviceOwner.startsWith('compute:') && deviceId !== '';
 }
 
-/** When things were first seen, in unbroken sequence. */
+/** First sighting of each resource in an uninterrupted sequence of sightings. */
 class Sightings {
   private first: ReadonlyMap<string, number> = new Map();
 
-  /** Takes what is seen now; gives what has been seen for so long. */
+  /** Records the current sightings and returns the resources that have been seen for at least `settleMs`. */
   due<T extends { readonly id: string }>(seen: readonly T[], now: number, settleMs: number): readonly T[] {
     this.first = new Map(seen.map(({ id }) => [id, this.first.get(id) ?? now]));
     return seen.filter(({ id }) => now - (this.first.get(id) ?? now) >= settleMs);

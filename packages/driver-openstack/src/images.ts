@@ -1,8 +1,8 @@
 /**
- * Disk images: brought into the cloud, and removed from it.
+ * Uploads and deletes disk images.
  *
- * Files are streamed. Their checksums are computed on the way and compared with what the builder knows and with what the cloud says it got,
- * so that a damaged upload never becomes an image that nodes are made from.
+ * Files are streamed. Their checksums are compared with those of the builder and of the cloud, so that a damaged upload
+ * never becomes available to nodes.
  */
 
 import {
@@ -27,27 +27,27 @@ import type { OpenStackProvider } from './config.js';
 import { idOf } from './resources.js';
 import type { Works } from './works.js';
 
-/** Pieces in which files are read, bytes. */
+/** Chunk size for reading files (bytes). */
 const PIECE_BYTES = 64 * 1024;
-/** First and longest wait between two looks at an image that the cloud still works on. */
+/** First and longest interval between two checks of an image that the cloud is processing. */
 const LOOK_AGAIN_MS = { first: 1000, longest: 15_000 } as const;
 const DEFAULT_UPLOAD_TIMEOUT_MS = 3_600_000;
 
-/** States in which the cloud still works on an image. */
+/** States in which the cloud is still processing an image. */
 const UNDER_WAY = new Set(['queued', 'saving', 'uploading', 'importing']);
 
-/** Properties that the image service wants as numbers or as truth values. */
+/** Properties that the image service requires as numbers or booleans. */
 const NUMBERS = new Set(['min_disk', 'min_ram']);
 const FLAGS = new Set(['protected', 'os_hidden']);
 
-/** What is known of the data once they were read. */
+/** Checksums of the data that was read. */
 interface Sums {
   readonly md5: Hash;
   readonly sha512: Hash;
 }
 
 export class OpenStackImages implements ImageManager {
-  /** `works` is asked for when it is needed: there is none before the provider is started. */
+  /** `works` is resolved on use, because it does not exist before the provider is started. */
   constructor(
     private readonly config: OpenStackProvider,
     private readonly works: () => Works,
@@ -94,7 +94,7 @@ export class OpenStackImages implements ImageManager {
     return id;
   }
 
-  /** Polls the image less and less often, since the cloud does not announce when it is done. */
+  /** Polls the image with increasing intervals, because the cloud does not notify when it is done. */
   private async untilActive(id: string, call: Call, onAnswer: () => void): Promise<Image> {
     const { client, clock } = this.works();
     for (let waitMs: number = LOOK_AGAIN_MS.first; ; waitMs = Math.min(2 * waitMs, LOOK_AGAIN_MS.longest)) {
@@ -114,7 +114,7 @@ export class OpenStackImages implements ImageManager {
 function descriptionOf({ externalName, format, metadata, tags, md5, sha256 }: ImageUploadRequest): JsonObject {
   return {
     ...Object.fromEntries(Object.entries(metadata).map(([key, value]) => [key, propertyOf(key, value)])),
-    // As other OpenStack tools keep them.
+    // Property names that other OpenStack tools use.
     ...(md5 === null ? {} : { 'owner_specified.openstack.md5': md5 }),
     ...(sha256 === null ? {} : { 'owner_specified.openstack.sha256': sha256 }),
     ...tags,
@@ -146,7 +146,7 @@ async function* pieces(upload: ImageUploadRequest, size: number, sums: Sums): As
   }
 }
 
-/** The file must be the one that was built, and the cloud must have got just that. */
+/** Throws if the file differs from the build, or the cloud's copy differs from the file. */
 function verify(image: Image, upload: ImageUploadRequest, size: number, sums: Sums): void {
   const md5 = sums.md5.digest('hex');
   const sha512 = sums.sha512.digest('hex');

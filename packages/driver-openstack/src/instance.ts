@@ -1,22 +1,22 @@
-/** From a server as the cloud describes it to an instance as core knows it. */
+/** Converts a server of the cloud to an instance of core. */
 
 import type { Instance, Resources } from '@nodepool/core';
 import { chooseAddresses, interfaceAddress, type AddressFacts } from './addresses.js';
 import type { Flavor } from './client/compute.js';
 import type { Server } from './client/server.js';
 
-/** An instance of a listing, with the server that it is. */
+/** A listed instance with its server. */
 export interface ServerInstance extends Instance {
   readonly server: Server;
 }
 
-/** What else has to be known to describe a server. */
+/** Additional facts needed to describe a server. */
 export interface InstanceFacts extends AddressFacts {
-  /** For clouds that name the flavor of a server only. */
+  /** Flavors, for clouds whose servers contain only the flavor's id. */
   readonly flavors: readonly Flavor[];
   readonly cloud: string;
   readonly region: string | undefined;
-  /** Nodes are reached at private addresses, whatever the pool says. */
+  /** True if nodes are reached at private addresses regardless of the pool's configuration. */
   readonly private: boolean;
 }
 
@@ -29,7 +29,7 @@ export function instanceOf(server: Server, facts: InstanceFacts): ServerInstance
     externalId: server.id,
     hostname: server.name === '' ? undefined : server.name,
     ready: server.status === 'ACTIVE' && server.addresses.length > 0,
-    // While a server is being deleted it uses up quota: it is not gone before the cloud does not list it any more.
+    // A server counts against the quota until the cloud no longer lists it, even while it is being deleted.
     deleted: GONE.has(server.status),
     failed: failureOf(server),
     tags: server.metadata,
@@ -45,7 +45,7 @@ export function instanceOf(server: Server, facts: InstanceFacts): ServerInstance
   };
 }
 
-/** The server of an instance that this driver has listed. */
+/** Returns the server of an instance that this driver has listed. */
 export function serverOf(instance: Instance): Server | undefined {
   return isServerInstance(instance) ? instance.server : undefined;
 }

@@ -1,6 +1,6 @@
 /**
- * What labels name, found in the cloud: flavors, images, networks. Kept for a while, since it changes rarely, and forgotten when the
- * cloud refuses what was found.
+ * Looks up the flavors, images and networks that labels name. Results are cached and discarded if the cloud refuses
+ * them.
  */
 
 import { ConfigurationError, NotFoundError, type Clock, type Readiness } from '@nodepool/core';
@@ -29,12 +29,12 @@ export class Lookups {
     this.networks = this.kept(async (call) => ((await client.has('network')) ? client.network.listNetworks(call) : []));
   }
 
-  /** Rejects with `ConfigurationError` when the cloud has none. */
+  /** Rejects with `ConfigurationError` if the cloud has no such flavor. */
   async flavor(wish: FlavorWish): Promise<Flavor> {
     const flavors = await this.flavors.read();
     const found = chooseFlavor(flavors, wish);
     if (found !== undefined) return found;
-    // It may have been made since.
+    // The flavor may have been created since the last read.
     this.flavors.forget();
     const fresh = await this.flavors.read();
     const now = chooseFlavor(fresh, wish);
@@ -42,7 +42,10 @@ export class Lookups {
     throw new ConfigurationError(noFlavor(fresh, wish));
   }
 
-  /** Id of the image of a label without disk image. Rejects with `NotFoundError` when the cloud has none: it may be replaced just now. */
+  /**
+   * Resolves with the image id of a label without a disk image. Rejects with `NotFoundError` if there is none, since
+   * the image may be in the process of being replaced.
+   */
   async cloudImage(image: CloudImage): Promise<string> {
     if ('id' in image) return image.id;
     const read = this.imagesNamed(image.name);
@@ -52,7 +55,10 @@ export class Lookups {
     throw new NotFoundError(noImage(image.name));
   }
 
-  /** Whether the cloud has what a label names, as far as it is known: what was not read yet, a launch will find. */
+  /**
+   * Returns the label's readiness according to cached lookups. A lookup that was not made yet counts as ready; the
+   * launch makes it.
+   */
   readiness({ flavor, cloudImage }: Pick<OpenStackLabel, 'flavor' | 'cloudImage'>): Readiness {
     const flavors = this.flavors.latest;
     if (flavors !== undefined && chooseFlavor(flavors, flavor) === undefined) {
@@ -63,15 +69,15 @@ export class Lookups {
     return missing ? { ready: false, reason: noImage(cloudImage.name) } : { ready: true };
   }
 
-  /** Reads what a label names, unless what is known of it is younger than that. */
+  /** Refreshes the lookups of a label unless they are younger than `maxAgeMs`. */
   async refresh({ cloudImage }: Pick<OpenStackLabel, 'cloudImage'>, maxAgeMs: number): Promise<void> {
     const image = cloudImage === undefined || 'id' in cloudImage ? undefined : this.imagesNamed(cloudImage.name);
     await Promise.all([this.flavors.read(maxAgeMs), image?.read(maxAgeMs)]);
   }
 
   /**
-   * Resolves with the ids of the networks by these names or ids, in this order; without names, of the network that
-   * `clouds.yaml` marks with `default_interface`. Rejects with `ConfigurationError` if one is missing.
+   * Resolves with the ids of the networks with these names or ids, in this order. Without names, uses the network that
+   * `clouds.yaml` marks with `default_interface`. Rejects with `ConfigurationError` if a network is missing.
    */
   async networkIds(configured: readonly string[]): Promise<readonly string[]> {
     const byDefault = this.client.cloud.networks.find(({ defaultInterface }) => defaultInterface)?.name;
@@ -94,7 +100,7 @@ export class Lookups {
     });
   }
 
-  /** What was found may not be true any more: the next who asks has it looked up. */
+  /** Invalidates all lookups, so that the next caller reads again. */
   forget(): void {
     this.flavors.forget();
     this.networks.forget();
@@ -114,7 +120,7 @@ export class Lookups {
     return new KeptRead(load, this.makeCall, this.clock, MAX_AGE_MS);
   }
 
-  /** Active images of that name, the newest first; else the one with that id. */
+  /** Returns the active images with the name, newest first; else the image with that id. */
   private async findImages(nameOrId: string, call: ReturnType<MakeCall>): Promise<readonly Image[]> {
     const named = await this.client.image.listImages(call, { name: nameOrId, status: 'active' });
     if (named.length > 0) return named.toSorted((a, b) => b.createdAt.localeCompare(a.createdAt));
@@ -124,7 +130,10 @@ export class Lookups {
   }
 }
 
-/** The smallest flavor with the memory whose name contains the name; without a wish for memory, that of exactly the name or id. */
+/**
+ * Returns the smallest flavor with at least `minRam` whose name contains `name`. Without `minRam`, returns the flavor
+ * with exactly that name or id.
+ */
 export function chooseFlavor(flavors: readonly Flavor[], { minRam, name }: FlavorWish): Flavor | undefined {
   if (minRam === undefined) return flavors.find((flavor) => flavor.name === name || flavor.id === name);
   const fitting = flavors.filter((flavor) => flavor.ram >= minRam && flavor.name.includes(name ?? ''));
@@ -144,7 +153,7 @@ function noFlavor(flavors: readonly Flavor[], { minRam, name }: FlavorWish): str
   return `the cloud has no flavor ${wanted}; it has: ${known}`;
 }
 
-/** Names are not unique: the project's own network comes before those that it shares. */
+/** Finds a network by name or id. Names are not unique: the project's own network takes precedence over shared ones. */
 function findNetwork(
   networks: readonly Network[],
   nameOrId: string,

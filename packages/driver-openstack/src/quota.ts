@@ -1,10 +1,10 @@
-/** What a project may have, and what the nodes of a label take of it. */
+/** Reads the quota of a project and computes the resources of a label's nodes. */
 
 import { QuotaInformation, type Call } from '@nodepool/core';
 import type { OpenStackLabel } from './config.js';
 import type { Works } from './works.js';
 
-/** The project's limits; those of block storage only where some label uses volumes. */
+/** Returns the project's limits, including block storage only if a label uses volumes. */
 export async function quotaLimits({ client, config }: Works, call: Call): Promise<QuotaInformation> {
   const compute = await client.compute.limits(call);
   const labels = [...config.pools.values()].flatMap((pool) => [...pool.labels.values()]);
@@ -14,7 +14,7 @@ export async function quotaLimits({ client, config }: Works, call: Call): Promis
   return QuotaInformation.limit({ ...compute, volumes, 'volume-gb': gigabytes });
 }
 
-/** Rejects with `ConfigurationError` when the cloud has no flavor for the label. */
+/** Rejects with `ConfigurationError` if the cloud has no flavor for the label. */
 export async function quotaOfLabel({ lookups }: Works, label: OpenStackLabel): Promise<QuotaInformation> {
   const { vcpus, ram } = await lookups.flavor(label.flavor);
   const volume = label.volumeSize === undefined ? {} : { volumes: 1, 'volume-gb': label.volumeSize };

@@ -1,13 +1,13 @@
-/** Everything of a project that a dead launcher or builder could have left behind, and how it is removed. */
+/** Lists and deletes resources that a crashed launcher or builder may have left in a project. */
 
 import { isDriverError, type Call, type ExternalId, type Resource } from '@nodepool/core';
 import { tagsIn } from './tags.js';
 import type { Works } from './works.js';
 
-/** Volumes that belong to no server. One that is in use goes with its server. */
+/** States of volumes without a server. A volume in use is deleted with its server. */
 const UNATTACHED = new Set(['available', 'error', 'error_deleting']);
 
-/** All resources that have tags; who asks knows which of them are its own. */
+/** Returns all tagged resources; the caller identifies its own. */
 export async function listTagged(works: Works, call: Call): Promise<readonly Resource[]> {
   const lists = await Promise.all([
     servers(works, call),
@@ -18,7 +18,7 @@ export async function listTagged(works: Works, call: Call): Promise<readonly Res
   return lists.flat();
 }
 
-/** Deletes one of those. That it is gone already is a success. */
+/** Deletes a resource. Succeeds if the resource does not exist. */
 export async function deleteResource({ client }: Works, { kind, externalId }: Resource, call: Call): Promise<void> {
   const id = idOf(externalId);
   try {
@@ -63,7 +63,7 @@ function tagged(
   return 'nodepool_provider_name' in tags ? [{ kind, externalId, name: name === '' ? externalId : name, tags }] : [];
 }
 
-/** Ids are texts in this cloud. */
+/** Returns the external id as a string, the only type of ids in this cloud. */
 export function idOf(externalId: ExternalId): string {
   return typeof externalId === 'string' ? externalId : JSON.stringify(externalId);
 }

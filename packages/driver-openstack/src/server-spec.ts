@@ -1,16 +1,16 @@
-/** What the compute service is asked to make for a node. */
+/** Builds the compute service's creation request for a node. */
 
 import type { CreateRequest, JsonObject } from '@nodepool/core';
 import { METADATA_MAX_BYTES, type OpenStackLabel } from './config.js';
 
-/** What the names of a label were found to be. */
+/** The resources that a label's names resolve to. */
 export interface Found {
   readonly flavorId: string;
   readonly imageId: string;
   readonly networkIds: readonly string[];
 }
 
-/** Body of `server` in `POST /servers`. */
+/** Returns the body of `server` in `POST /servers`. */
 export function serverSpec(
   request: CreateRequest<OpenStackLabel>,
   provider: string,
@@ -31,7 +31,7 @@ export function serverSpec(
   };
 }
 
-/** A disk of the host, or a volume that is made from the image and deleted with the server. */
+/** Describes the server's disk: a local one, or a volume that is created from the image and deleted with the server. */
 function diskOf({ volumeSize }: OpenStackLabel, imageId: string): JsonObject {
   if (volumeSize === undefined) return { imageRef: imageId };
   const volume = {
@@ -45,7 +45,7 @@ function diskOf({ volumeSize }: OpenStackLabel, imageId: string): JsonObject {
   return { imageRef: '', block_device_mapping_v2: [volume] };
 }
 
-/** Properties of the configuration can replace `groups`, but never the tags. */
+/** Returns the metadata. Configured properties can override `groups`, but never the tags. */
 function metadataOf({ label, request, tags }: CreateRequest<OpenStackLabel>, provider: string): JsonObject {
   const dynamic: Record<string, string> = {};
   for (const [key, template] of label.dynamicInstanceProperties) dynamic[key] = cut(template.render(request));
@@ -57,10 +57,10 @@ function metadataOf({ label, request, tags }: CreateRequest<OpenStackLabel>, pro
   };
 }
 
-/** Data of a request can be longer than the cloud takes; a launch must not fail for that. */
+/** Truncates data of a request to the cloud's limit, so that it cannot make a launch fail. */
 function cut(text: string): string {
   if (Buffer.byteLength(text) <= METADATA_MAX_BYTES) return text;
   const bytes = Buffer.from(text).subarray(0, METADATA_MAX_BYTES);
-  // A character that was cut in two is left out.
+  // Streaming mode drops a truncated character at the end.
   return new TextDecoder().decode(bytes, { stream: true });
 }

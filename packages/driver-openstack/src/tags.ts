@@ -1,6 +1,6 @@
-/** Our tags on resources that have no metadata: in their description. */
+/** Encodes tags in the description of resources that have no metadata. */
 
-/** Names of the tags of an instance. The last ones are left out if names of pools and providers are too long for all of them. */
+/** Tag names of an instance. The last ones are omitted if long provider and pool names leave no room for them. */
 const TAGS = [
   'nodepool_node_id',
   'nodepool_provider_name',
@@ -9,17 +9,17 @@ const TAGS = [
   'nodepool_pool_name',
 ] as const;
 
-/** Longest description (neutron). */
+/** Maximum length of a description in characters (neutron). */
 const MAX_LENGTH = 255;
 
-/** e.g. `nodepool_node_id=0000000001 nodepool_launch_attempt=…`; values are encoded as in URLs. */
+/** Returns e.g. `nodepool_node_id=0000000001 nodepool_launch_attempt=…`; values are URL-encoded. */
 export function describeTags(tags: Readonly<Record<string, string>>): string {
   const words = TAGS.flatMap((tag) => (tags[tag] === undefined ? [] : [`${tag}=${encodeURIComponent(tags[tag])}`]));
   while (words.join(' ').length > MAX_LENGTH) words.pop();
   return words.join(' ');
 }
 
-/** Returns the tags in a description; none if Nodepool did not write it. */
+/** Returns the tags in a description, or no tags if Nodepool did not write it. */
 export function tagsIn(description: string): Readonly<Record<string, string>> {
   const found: Record<string, string> = {};
   for (const word of description.split(' ')) {
@@ -29,7 +29,7 @@ export function tagsIn(description: string): Readonly<Record<string, string>> {
     try {
       found[tag] = decodeURIComponent(value);
     } catch {
-      // Not of ours: we encode so that it can be decoded.
+      // Tags that Nodepool writes can always be decoded, so this one is foreign.
       continue;
     }
   }

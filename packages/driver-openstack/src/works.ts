@@ -1,4 +1,4 @@
-/** What the state machines of one provider share: the client, what is kept of the cloud, and reads that are made once for all of them. */
+/** Objects that all state machines of a provider share: the client, cached lookups, and deduplicated reads. */
 
 import type { Call, Clock, RandomSource } from '@nodepool/core';
 import type { Client } from './client/client.js';
@@ -25,7 +25,7 @@ export class Works {
     this.floatingIps = new FreshRead((call: Call) => client.network.listFloatingIps(call), makeCall, clock);
   }
 
-  /** What servers are described with; reads what is not known yet. */
+  /** Returns the facts for describing servers, and reads those that are not cached. */
   async facts(): Promise<InstanceFacts> {
     const [flavors, networks] = await Promise.all([this.lookups.flavors.read(), this.lookups.networks.read()]);
     const { cloud } = this.client;
@@ -39,7 +39,7 @@ export class Works {
     };
   }
 
-  /** Where floating IPs come from; undefined when the cloud has none. */
+  /** Returns the network that floating IPs are allocated from, or undefined if the cloud has none. */
   async floatingNetwork(): Promise<Network | undefined> {
     const { cloud } = this.client;
     if (!cloud.floatingIps) return undefined;
@@ -50,7 +50,7 @@ export class Works {
     return external.find(({ isDefault }) => isDefault) ?? external[0];
   }
 
-  /** Whether servers of this provider may have floating IPs of ours. */
+  /** Returns true if servers of this provider may have floating IPs that the driver created. */
   async usesFloatingIps(): Promise<boolean> {
     const wanted = [...this.config.pools.values()].some(({ labels }) =>
       [...labels.values()].some(({ autoFloatingIp }) => autoFloatingIp),
@@ -58,14 +58,14 @@ export class Works {
     return wanted && (await this.floatingNetwork()) !== undefined;
   }
 
-  /** The floating IPs that lead to a server. */
+  /** Returns the floating IPs that are attached to a server. */
   async floatingIpsOf(serverId: string): Promise<readonly FloatingIp[]> {
     const all = await this.floatingIps.read();
     const attached = all.filter(({ deviceId, portId }) => deviceId !== undefined || portId !== undefined);
     if (attached.every(({ deviceId }) => deviceId !== undefined)) {
       return attached.filter(({ deviceId }) => deviceId === serverId);
     }
-    // Older clouds tell the port only.
+    // Older clouds report only the port.
     const ports = new Set((await this.ports.read()).flatMap((port) => (port.deviceId === serverId ? [port.id] : [])));
     return attached.filter(({ portId }) => portId !== undefined && ports.has(portId));
   }

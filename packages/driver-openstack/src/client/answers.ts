@@ -1,9 +1,9 @@
-/** Reading answers: what an answer must have and has not is an error that says so, not a crash. */
+/** Parses answers. A missing required property is reported as an error instead of causing a crash. */
 
 import { isJsonObject, TransientError, type JsonObject, type JsonValue } from '@nodepool/core';
 import type { HttpAnswer } from './transport.js';
 
-/** The JSON of an answer; undefined when it is none. */
+/** Returns the JSON of an answer, or undefined if the answer is not JSON. */
 export function jsonOf({ text }: HttpAnswer): unknown {
   try {
     return JSON.parse(text) as unknown;
@@ -12,21 +12,24 @@ export function jsonOf({ text }: HttpAnswer): unknown {
   }
 }
 
-/** The mapping in an answer. Throws `TransientError`: a cut or garbled answer may be whole the next time. */
+/**
+ * Returns the mapping in an answer. Throws `TransientError`, because a truncated or garbled answer may be complete on a
+ * retry.
+ */
 export function objectOf(answer: HttpAnswer, operation: string): JsonObject {
   const value = jsonOf(answer);
   if (isJsonObject(value)) return value;
   throw unreadable(operation, `it is no JSON object: ${answer.text.slice(0, 100)}`);
 }
 
-/** The mapping at a key of an answer. */
+/** Returns the mapping at a key of an answer. */
 export function memberOf(answer: HttpAnswer, key: string, operation: string): JsonObject {
   const value = objectOf(answer, operation)[key];
   if (isJsonObject(value)) return value;
   throw unreadable(operation, `it has no ${key}`);
 }
 
-/** The mappings in the list at a key. */
+/** Returns the mappings in the list at a key. */
 export function listOf(body: JsonObject, key: string, operation: string): readonly JsonObject[] {
   const value: JsonValue | undefined = body[key];
   if (!Array.isArray(value)) throw unreadable(operation, `it has no list of ${key}`);
@@ -36,7 +39,7 @@ export function listOf(body: JsonObject, key: string, operation: string): readon
   });
 }
 
-/** A text that must be there. */
+/** Returns a required string. */
 export function requiredText(section: JsonObject, key: string, operation: string): string {
   const value = section[key];
   if (typeof value === 'string') return value;

@@ -1,11 +1,11 @@
-/** One HTTP call: ends in time, is reported for the metrics, and fails with an error that core understands. */
+/** Makes single HTTP calls with a deadline, metrics, and errors that core understands. */
 
 import { GuardedCalls, TimerQueue, toDriverError, type ApiCall, type Call, type Clock } from '@nodepool/core';
 import type { Readable } from 'node:stream';
 import { connectionErrorOf, type Attempted } from '../errors.js';
 import type { HttpAnswer, HttpRequest, Transport } from './transport.js';
 
-/** A kind of call, for messages and metrics. */
+/** The kind of a call, for messages and metrics. */
 export interface Operation {
   readonly service: string;
   readonly method: HttpRequest['method'];
@@ -33,14 +33,14 @@ export class Caller {
     this.guarded = new GuardedCalls(new TimerQueue(options.clock));
   }
 
-  /** Resolves with the answer, whatever its status. Rejects with a `DriverError`, with an outcome. */
+  /** Resolves with the answer for any status. Rejects with a `DriverError` that has an outcome. */
   async send(kind: Operation, { timeoutMs, ...message }: Message, call: Call): Promise<HttpAnswer> {
     const { clock, onApiCall, transport } = this.options;
     const startedAt = clock.monotonic();
     const deadline = Math.min(call.deadline, startedAt + timeoutMs);
     let status: ApiCall['status'];
     try {
-      // Calls are not spread: a state machine's has getters.
+      // A spread would evaluate the getters of a state machine's call.
       const bounded: Call = { signal: call.signal, deadline, log: call.log };
       const answer = await this.guarded.make(nameOf(kind), bounded, async ({ signal }) => {
         try {
@@ -60,12 +60,12 @@ export class Caller {
     }
   }
 
-  /** For `errorOf`. */
+  /** Returns the input of `errorOf`. */
   attempted(kind: Operation): Attempted {
     return { operation: nameOf(kind), changesSomething: kind.method !== 'GET', now: this.options.clock.now() };
   }
 
-  /** Ends what is under way. */
+  /** Aborts all calls in progress. */
   stop(): void {
     this.guarded.stop();
   }

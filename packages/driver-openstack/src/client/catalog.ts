@@ -1,9 +1,9 @@
-/** Where the services of a cloud are: its catalog, narrowed down by what `clouds.yaml` says. */
+/** Finds the endpoints of a cloud's services in its catalog, as restricted by `clouds.yaml`. */
 
 import { ConfigurationError, entriesAt, stringAt, type JsonObject } from '@nodepool/core';
 import type { Cloud, EndpointInterface, ServiceName } from './cloud.js';
 
-/** One endpoint of the catalog of identity v3. */
+/** An endpoint in the catalog of identity v3. */
 export interface CatalogEntry {
   readonly serviceType: string;
   readonly interface: string;
@@ -11,7 +11,7 @@ export interface CatalogEntry {
   readonly url: string;
 }
 
-/** Types by which catalogs know the services, the official one first (OpenStack service types authority). */
+/** Service types in catalogs by service, the official one first (OpenStack service types authority). */
 const SERVICE_TYPES: Readonly<Record<ServiceName, readonly string[]>> = {
   compute: ['compute'],
   image: ['image'],
@@ -19,7 +19,7 @@ const SERVICE_TYPES: Readonly<Record<ServiceName, readonly string[]>> = {
   volume: ['block-storage', 'block-store', 'volumev3', 'volume'],
 };
 
-/** Version that an endpoint's path gets when it names none. */
+/** Version that is appended to an endpoint path without one. */
 const VERSIONS: Readonly<Record<ServiceName, string | undefined>> = {
   compute: 'v2.1',
   image: 'v2',
@@ -27,7 +27,7 @@ const VERSIONS: Readonly<Record<ServiceName, string | undefined>> = {
   volume: undefined,
 };
 
-/** Reads `token.catalog`; what is not an endpoint is left out. */
+/** Reads `token.catalog` and skips entries that are not endpoints. */
 export function readCatalog(token: JsonObject): readonly CatalogEntry[] {
   return entriesAt(token, 'catalog').flatMap(({ section: service }) =>
     entriesAt(service, 'endpoints').flatMap(({ section: endpoint }) => {
@@ -41,8 +41,9 @@ export function readCatalog(token: JsonObject): readonly CatalogEntry[] {
 }
 
 /**
- * The endpoint of a service with its version, without trailing slash; undefined when the cloud does not have the service.
- * Throws `ConfigurationError` when it has, but not in the region or at the interface that is asked for.
+ * Returns a service's endpoint with its version and without a trailing slash, or undefined if the cloud does not have
+ * the service. Throws `ConfigurationError` if the service exists, but not in the requested region or with the requested
+ * interface.
  */
 export function findEndpoint(cloud: Cloud, catalog: readonly CatalogEntry[], service: ServiceName): string | undefined {
   const options = cloud.services[service];

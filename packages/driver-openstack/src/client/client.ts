@@ -1,4 +1,4 @@
-/** The narrow API through which this driver uses a cloud: its services, on one session. */
+/** The part of a cloud's API that this driver uses: its services, on a shared session. */
 
 import { readCloud, type Cloud, type ServiceName } from './cloud.js';
 import type { Surroundings } from './cloud-files.js';
@@ -35,7 +35,9 @@ export class Client {
     this.volume = new BlockStorage(session);
   }
 
-  /** Opens nothing yet. Throws `ConfigurationError` when the files of the cloud are missing or wrong. */
+  /**
+   * Creates a client without connecting. Throws `ConfigurationError` if the files of the cloud are missing or invalid.
+   */
   static of({ cloudName, regionName, surroundings, ...options }: ClientOptions): Client {
     const read = (): Cloud => readCloud(cloudName, regionName, surroundings);
     const cloud = read();
@@ -51,7 +53,7 @@ export class Client {
     return this.session.projectId();
   }
 
-  /** Ends what is under way, and closes the connections. */
+  /** Aborts all calls in progress and closes the connections. */
   async close(): Promise<void> {
     this.session.stop();
     await this.options.transport.close();

@@ -1,7 +1,6 @@
 /**
- * The files in which OpenStack tools keep what they know of clouds: which ones there are, where they are looked for, and
- * what they say together. Search order and file names are those of openstacksdk ("Configuring OpenStack SDK
- * Applications"): for each kind, the first file that exists is read, and no other.
+ * Finds, reads and merges the files in which OpenStack tools configure clouds. Search order and file names are those of
+ * openstacksdk ("Configuring OpenStack SDK Applications"): only the first existing file of each kind is read.
  */
 
 import { ConfigurationError, isJsonObject, objectAt, stringAt, type JsonObject, type JsonValue } from '@nodepool/core';
@@ -9,26 +8,26 @@ import { LineIndex, parseYaml } from '@nodepool/pyyaml';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** Where files are looked for; the process's own unless a test says otherwise. */
+/** Directories and environment in which files are searched; tests replace those of the process. */
 export interface Surroundings {
   readonly env: Readonly<Record<string, string | undefined>>;
   /** Working directory. */
   readonly cwd: string;
   readonly home: string;
-  /** Directories of the whole machine, e.g. `/etc/openstack`. */
+  /** System-wide directories, e.g. `/etc/openstack`. */
   readonly siteDirectories: readonly string[];
 }
 
-/** A file that was read. */
+/** A parsed file. */
 interface CloudsFile {
   readonly path: string;
   readonly content: JsonObject;
 }
 
-/** What all files say of one cloud. */
+/** The merged configuration of a cloud. */
 export interface CloudSection {
   readonly section: JsonObject;
-  /** Where it was found, for messages: a path, or the environment. */
+  /** Origin for messages: a path or the environment. */
   readonly source: string;
 }
 
@@ -44,12 +43,12 @@ const EXTENSIONS = ['yaml', 'yml', 'json'];
 
 /** Name of the cloud that the variables `OS_AUTH_URL`, `OS_USERNAME`, … describe. */
 const ENVIRONMENT_CLOUD = 'envvars';
-/** Variables that say where files are, or which cloud, but nothing of the cloud. */
+/** Variables that locate files or select a cloud, but do not configure one. */
 const NOT_OF_A_CLOUD = new Set(['OS_CLOUD', 'OS_CLOUD_NAME', 'OS_IDENTITY_API_VERSION']);
 
 /**
- * Gathers what the files say of a cloud: its section in `clouds.yaml`, over it that in `secure.yaml`, under it its vendor's
- * profile. Throws `ConfigurationError` that names the file and the key.
+ * Merges the configuration of a cloud: its vendor's profile, overridden by its section in `clouds.yaml`, overridden by
+ * `secure.yaml`. Throws `ConfigurationError` with the file and the key.
  */
 export function findCloud(name: string, where: Surroundings): CloudSection {
   const clouds = readFirst(CLOUDS, where);
@@ -63,7 +62,7 @@ export function findCloud(name: string, where: Surroundings): CloudSection {
   const secrets = objectAt(objectAt(secure?.content ?? {}, 'clouds') ?? {}, name) ?? {};
   const own = merged(withUnderscores(found), withUnderscores(secrets));
   const { regions, ...vendor } = vendorProfile(own, clouds.path, where);
-  // A region that the cloud itself names takes the place of its vendor's list.
+  // A region in the cloud's own section overrides its vendor's list.
   const listed = regions === undefined || 'region_name' in own ? {} : { regions };
   return { section: merged({ ...vendor, ...listed }, own), source: clouds.path };
 }
@@ -116,14 +115,14 @@ function readYaml(path: string): JsonValue {
   throw new ConfigurationError(`${path}:${line}:${column}: expected ${problem.expected}, found ${problem.found}`);
 }
 
-/** The profile that `profile` (or, as in old files, `cloud`) names, from a vendor file. */
+/** Returns the profile named by `profile` (in old files `cloud`), from a vendor file. */
 function vendorProfile(cloud: JsonObject, path: string, where: Surroundings): JsonObject {
   const name = stringAt(cloud, 'profile') ?? stringAt(cloud, 'cloud');
   if (name === undefined) return {};
   const vendors = readFirst(VENDORS, where);
   const profile = objectAt(objectAt(vendors?.content ?? {}, 'public-clouds') ?? {}, name);
   if (profile !== undefined) return withUnderscores(profile);
-  // A cloud that says where to authenticate needs no profile: what that adds are regions and habits.
+  // A cloud with its own `auth_url` needs no profile, which would only add regions and defaults.
   if (stringAt(objectAt(cloud, 'auth') ?? {}, 'auth_url') !== undefined) return {};
   const file = vendors?.path ?? candidates(VENDORS, where).find((candidate) => candidate.endsWith('.yaml')) ?? '';
   throw new ConfigurationError(
@@ -140,7 +139,7 @@ function cloudOfEnvironment({ env }: Surroundings): CloudSection | undefined {
   return section['auth_url'] === undefined ? undefined : { section, source: 'the environment (OS_*)' };
 }
 
-/** Keys may be written with dashes. */
+/** Replaces dashes in keys with underscores. */
 function withUnderscores(section: JsonObject): JsonObject {
   return Object.fromEntries(
     Object.entries(section).map(([key, value]) => [
@@ -150,7 +149,7 @@ function withUnderscores(section: JsonObject): JsonObject {
   );
 }
 
-/** `over` over `under`, mappings key by key. */
+/** Merges `over` into `under`, nested mappings key by key. */
 export function merged(under: JsonObject, over: JsonObject): JsonObject {
   const result: Record<string, JsonValue> = { ...under };
   for (const [key, value] of Object.entries(over)) {

@@ -1,4 +1,4 @@
-/** What is known of a cloud before it is asked anything: its section in `clouds.yaml`, read and checked. */
+/** Reads and validates the section of a cloud in `clouds.yaml` without contacting the cloud. */
 
 import {
   booleanAt,
@@ -13,14 +13,14 @@ import {
 import { findCloud, merged, type Surroundings } from './cloud-files.js';
 import { readCredentials, type Credentials } from './credentials.js';
 
-/** The services that this driver uses, by the names of their keys in `clouds.yaml`. */
+/** Services that this driver uses, by the prefix of their keys in `clouds.yaml`. */
 export const SERVICES = ['compute', 'image', 'network', 'volume'] as const;
 export type ServiceName = (typeof SERVICES)[number];
 
 export type EndpointInterface = 'public' | 'internal' | 'admin';
 
 export interface TlsOptions {
-  /** False: certificates are not checked. */
+  /** If false, certificates are not verified. */
   readonly verify: boolean;
   /** Paths of PEM files. */
   readonly cacert: string | undefined;
@@ -28,34 +28,34 @@ export interface TlsOptions {
   readonly key: string | undefined;
 }
 
-/** What `clouds.yaml` says of a service. */
+/** Settings of a service in `clouds.yaml`. */
 export interface ServiceOptions {
-  /** Instead of the catalog's. */
+  /** Overrides the endpoint of the catalog. */
   readonly endpoint: string | undefined;
-  /** Instead of the usual ones. */
+  /** Overrides the usual service types. */
   readonly serviceType: string | undefined;
   readonly interface: EndpointInterface | undefined;
-  /** e.g. `2.72`: the highest microversion to use. */
+  /** Highest microversion to use, e.g. `2.72`. */
   readonly microversion: string | undefined;
 }
 
-/** What an operator says of a network, where the cloud's own word is misleading. */
+/** Network settings from the operator, which override misleading properties in the cloud. */
 export interface NetworkHint {
   /** Name or id. */
   readonly name: string;
-  /** Whether its addresses can be reached from outside. */
+  /** True if its addresses can be reached from outside. */
   readonly routesExternally: boolean | undefined;
-  /** Whether floating addresses go to ports on it. */
+  /** True if floating addresses are attached to ports on this network. */
   readonly natDestination: boolean;
-  /** Whether floating addresses come from it. */
+  /** True if floating addresses are allocated from this network. */
   readonly natSource: boolean;
-  /** Whether its addresses are the ones to use. */
+  /** True if its addresses are preferred. */
   readonly defaultInterface: boolean;
 }
 
 export interface Cloud {
   readonly name: string;
-  /** File that it is from, for messages. */
+  /** File of the section, for messages. */
   readonly source: string;
   readonly credentials: Credentials;
   readonly regionName: string | undefined;
@@ -63,16 +63,18 @@ export interface Cloud {
   readonly tls: TlsOptions;
   readonly imageFormat: string;
   readonly services: Readonly<Record<ServiceName, ServiceOptions>>;
-  /** False: the cloud has none, whatever its networks look like. */
+  /** If false, floating IPs are never used, even if the cloud's networks appear to support them. */
   readonly floatingIps: boolean;
-  /** Nodes are reached at private addresses, as the launcher is inside the cloud. */
+  /** If true, nodes are reached at private addresses because the launcher runs inside the cloud. */
   readonly private: boolean;
   readonly networks: readonly NetworkHint[];
 }
 
 const DEFAULT_IMAGE_FORMAT = 'qcow2';
 
-/** Reads what the files and the environment say of a cloud. Throws `ConfigurationError` that names the file and the key. */
+/**
+ * Reads a cloud's configuration from files and the environment. Throws `ConfigurationError` with the file and the key.
+ */
 export function readCloud(name: string, regionName: string | undefined, where: Surroundings): Cloud {
   const { section: whole, source } = findCloud(name, where);
   const place = `${source}: cloud ${name}`;
@@ -98,7 +100,10 @@ export function readCloud(name: string, regionName: string | undefined, where: S
   };
 }
 
-/** Returns the image format of a cloud; the usual one if its files cannot be used, which `onUnknown` is told the reason of. */
+/**
+ * Returns the image format of a cloud. If its files cannot be used, returns the default and passes the reason to
+ * `onUnknown`.
+ */
 export function imageFormatOf(
   name: string,
   regionName: string | undefined,
@@ -114,15 +119,15 @@ export function imageFormatOf(
   }
 }
 
-/** A region of a cloud with the settings that are its own. */
+/** A region and the settings that are specific to it. */
 interface Region {
   readonly name: string;
   readonly values: JsonObject;
 }
 
 /**
- * Returns the region to use: the wanted one, else the first that the cloud lists. Undefined if neither names one. Throws if
- * the cloud lists regions, and the wanted one is not among them.
+ * Returns the wanted region, else the first that the cloud lists, or undefined if there is neither. Throws if the cloud
+ * lists regions without the wanted one.
  */
 function chooseRegion(section: JsonObject, wanted: string | undefined, place: string): Region | undefined {
   const known = knownRegions(section, place);
@@ -133,7 +138,10 @@ function chooseRegion(section: JsonObject, wanted: string | undefined, place: st
   throw new ConfigurationError(`${place}: there is no region ${JSON.stringify(wanted)}; there are: ${names}`);
 }
 
-/** Returns the entries of `regions`, names or mappings with `name` and `values`; else those of `region_name`, in any of its forms. */
+/**
+ * Returns the entries of `regions` (names, or mappings with `name` and `values`), else those of `region_name` in any of
+ * its forms.
+ */
 function knownRegions(section: JsonObject, place: string): Region[] {
   const single = section['region_name'];
   const entries = section['regions'] ?? (typeof single === 'string' ? single.split(',') : single) ?? [];
@@ -155,7 +163,7 @@ function readService(section: JsonObject, prefixes: readonly string[], place: st
     endpoint: at('endpoint_override') ?? at('endpoint'),
     serviceType: at('service_type'),
     interface: own.find((value) => value !== undefined),
-    // `2` and `2.1` name the API; it is from 2.2 on that a number is a microversion.
+    // `2` and `2.1` name the API itself; microversions start at 2.2.
     microversion: version !== undefined && /^2\.([2-9]|\d\d+)$/.test(version) ? version : undefined,
   };
 }
@@ -177,7 +185,7 @@ function readTls(section: JsonObject, home: string): TlsOptions {
   };
 }
 
-/** Reads `networks`, or the keys of old files that name one external and one internal network. */
+/** Reads `networks`, or the keys of old files for one external and one internal network. */
 function readNetworks(section: JsonObject, place: string): NetworkHint[] {
   const networks = entriesAt(section, 'networks').map(({ section: network, name }) =>
     readNetwork(network, name, place),
@@ -221,7 +229,7 @@ function readNetwork(section: JsonObject, name: string, place: string): NetworkH
   };
 }
 
-/** Fills in `{region_name}`, which vendors use in URLs. */
+/** Substitutes `{region_name}`, which vendors use in URLs. */
 function withRegionName(section: JsonObject, region: string): JsonObject {
   const filled: Record<string, JsonValue> = {};
   for (const [key, value] of Object.entries(section)) {
@@ -239,7 +247,7 @@ function scalarAt(section: JsonObject, key: string): string | undefined {
   return typeof value === 'number' ? String(value) : stringAt(section, key);
 }
 
-/** Flags from the environment are texts. */
+/** Reads a boolean, or a string because environment variables have no other type. */
 function flagAt(section: JsonObject, key: string): boolean | undefined {
   const text = stringAt(section, key)?.toLowerCase();
   if (text === undefined) return booleanAt(section, key);

@@ -1,4 +1,4 @@
-/** The compute service (nova, API v2.1): the calls that this driver makes, and what it reads of the answers. */
+/** Calls to the compute service (nova, API v2.1), and the properties that the driver reads from its answers. */
 
 import {
   NotFoundError,
@@ -16,13 +16,15 @@ import { readServer, type Server } from './server.js';
 import type { ApiRequest, Session } from './session.js';
 import { KeptRead, type MakeCall } from './shared-read.js';
 
-/** Loaded clouds take their time over a creation; who gives up early has to look for what became of it. */
+/**
+ * Time limit of a creation (ms). Clouds under load are slow, and after a timeout the driver must search for the server.
+ */
 const CREATE_TIMEOUT_MS = 120_000;
 const LIST_TIMEOUT_MS = 110_000;
-/** Clouds are upgraded while we run. */
+/** Clouds are upgraded while the launcher runs (ms). */
 const NEGOTIATION_MAX_AGE_MS = 6 * 3_600_000;
 
-/** The microversion since which a server's flavor is described in it, instead of named (API history of nova). */
+/** First microversion in which servers contain their flavor's properties instead of its id (API history of nova). */
 const FLAVOR_IN_SERVER = 47;
 
 export interface Flavor {
@@ -33,7 +35,7 @@ export interface Flavor {
   readonly ram: number;
 }
 
-/** What a project may have; -1: unlimited. */
+/** Limits of a project; -1 means unlimited. */
 export interface ComputeLimits {
   readonly instances: number;
   readonly cores: number;
@@ -42,10 +44,10 @@ export interface ComputeLimits {
 }
 
 export class Compute {
-  /** The second number of the highest microversion to use. */
+  /** Minor number of the highest microversion to use. */
   private readonly minor: KeptRead<number>;
 
-  /** `ceiling`: the highest microversion to use, e.g. `2.60`. */
+  /** `ceiling` is the highest microversion to use, e.g. `2.60`. */
   constructor(
     private readonly session: Session,
     private readonly ceiling: string | undefined,
@@ -55,7 +57,7 @@ export class Compute {
     this.minor = new KeptRead((call) => this.negotiate(call), makeCall, clock, NEGOTIATION_MAX_AGE_MS);
   }
 
-  /** All servers of the project, with all there is to know of them. */
+  /** Lists all servers of the project with all their properties. */
   async listServers(call: Call): Promise<readonly Server[]> {
     const headers = await this.withFlavors();
     const request = { ...get('servers.detail', '/servers/detail'), headers, timeoutMs: LIST_TIMEOUT_MS };
@@ -63,7 +65,7 @@ export class Compute {
     return servers.map((server) => readServer(server, 'compute: GET servers.detail'));
   }
 
-  /** Rejects with `NotFoundError` when there is none. */
+  /** Rejects with `NotFoundError` if the server does not exist. */
   async getServer(id: string, call: Call): Promise<Server> {
     const request = { ...get('server', `/servers/${encodeURIComponent(id)}`), headers: await this.withFlavors() };
     return readServer(
@@ -72,7 +74,7 @@ export class Compute {
     );
   }
 
-  /** Resolves with the id of the new server, which is being built. */
+  /** Resolves with the id of the new server, which is still being built. */
   async createServer(server: JsonObject, call: Call): Promise<string> {
     const request: ApiRequest = { ...post('servers', '/servers'), json: { server }, timeoutMs: CREATE_TIMEOUT_MS };
     return requiredText(
@@ -82,13 +84,13 @@ export class Compute {
     );
   }
 
-  /** Resolves when the deletion is accepted. Rejects with `NotFoundError` when there is no such server. */
+  /** Resolves if the deletion is accepted. Rejects with `NotFoundError` if the server does not exist. */
   async deleteServer(id: string, call: Call): Promise<void> {
     const path = `/servers/${encodeURIComponent(id)}`;
     await this.session.request({ service: 'compute', method: 'DELETE', operation: 'server', path }, call);
   }
 
-  /** The last lines of a server's console. */
+  /** Returns the last lines of a server's console. */
   async consoleOf(id: string, lines: number, call: Call): Promise<string> {
     const request: ApiRequest = {
       ...post('server.action', `/servers/${encodeURIComponent(id)}/action`),
@@ -108,7 +110,7 @@ export class Compute {
     }));
   }
 
-  /** Names of the zones in which servers can be made now. */
+  /** Returns the names of the zones that accept new servers. */
   async listAvailabilityZones(call: Call): Promise<readonly string[]> {
     const request = get('os-availability-zone', '/os-availability-zone');
     const zones = listOf(await this.session.requestJson(request, call), 'availabilityZoneInfo', request.operation);
@@ -132,14 +134,14 @@ export class Compute {
     };
   }
 
-  /** Headers with which servers are described together with their flavors, where the cloud can do that. */
+  /** Returns headers that make the cloud include flavor properties in servers, if it supports that. */
   private async withFlavors(): Promise<Record<string, string>> {
     if ((await this.minor.read()) < FLAVOR_IN_SERVER) return {};
     const version = `2.${FLAVOR_IN_SERVER}`;
     return { 'openstack-api-version': `compute ${version}`, 'x-openstack-nova-api-version': version };
   }
 
-  /** The highest microversion of cloud and configuration; 1 where the cloud does not tell of any. */
+  /** Returns the highest microversion that both cloud and configuration allow; 1 if the cloud has no microversions. */
   private async negotiate(call: Call): Promise<number> {
     let described: JsonObject;
     try {

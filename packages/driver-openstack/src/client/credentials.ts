@@ -1,4 +1,4 @@
-/** How to authenticate: what `clouds.yaml` says of it, and the body that identity v3 wants for that. */
+/** Reads the authentication settings of `clouds.yaml` and builds the request body for identity v3. */
 
 import { ConfigurationError, objectAt, stringAt, type JsonObject } from '@nodepool/core';
 
@@ -21,7 +21,7 @@ const METHODS: Readonly<Record<string, Method>> = {
   application_credential: 'application_credential',
 };
 
-/** Old names of keys. */
+/** Former names of keys. */
 const ALIASES: readonly (readonly [key: string, alias: string])[] = [
   ['project_id', 'tenant_id'],
   ['project_name', 'tenant_name'],
@@ -29,10 +29,13 @@ const ALIASES: readonly (readonly [key: string, alias: string])[] = [
   ['token', 'auth_token'],
 ];
 
-/** Values of `auth` that any of the keys can hold. */
+/** Strings in `auth` by key. */
 type AuthValues = ReadonlyMap<string, string>;
 
-/** Reads `auth` and `auth_type` of a cloud. `place` names the cloud in messages. Throws `ConfigurationError` that names the key. */
+/**
+ * Reads `auth` and `auth_type` of a cloud. `place` names the cloud in messages. Throws `ConfigurationError` with the
+ * key.
+ */
 export function readCredentials(cloud: JsonObject, place: string): Credentials {
   const auth = authValues(cloud);
   const method = authMethod(cloud, auth, place);
@@ -44,7 +47,7 @@ export function readCredentials(cloud: JsonObject, place: string): Credentials {
   };
 }
 
-/** Keys of `auth` may also stand beside it, as they do in the environment. */
+/** Reads the keys of `auth`, which may also be on the level above, as in the environment. */
 function authValues(cloud: JsonObject): AuthValues {
   const values = new Map<string, string>();
   for (const section of [cloud, objectAt(cloud, 'auth') ?? {}]) {
@@ -99,7 +102,7 @@ function user(auth: AuthValues, place: string): JsonObject {
   );
 }
 
-/** The domain of a user or a project: its own, or the one for all. */
+/** Returns the domain of a user or a project: its own, else the common one. */
 function domainOf(auth: AuthValues, kind: 'user' | 'project'): JsonObject | undefined {
   const projectScoped = auth.has('project_id') || auth.has('project_name');
   const general = projectScoped ? ['domain', 'default_domain'] : ['default_domain'];

@@ -1,4 +1,4 @@
-/** The image service (glance, API v2): the calls that this driver makes, and what it reads of the answers. */
+/** Calls to the image service (glance, API v2), and the properties that the driver reads from its answers. */
 
 import { numberAt, stringAt, type Call, type JsonObject } from '@nodepool/core';
 import type { Readable } from 'node:stream';
@@ -7,7 +7,7 @@ import { allPages } from './pages.js';
 import { textValues } from './server.js';
 import type { ApiRequest, Session } from './session.js';
 
-/** Items of a page; the service's own default is 25. */
+/** Images per page; the service's default is 25. */
 const PAGE_SIZE = 500;
 
 export interface Image {
@@ -18,36 +18,39 @@ export interface Image {
   readonly size: number | undefined;
   /** MD5 of the data, hex. */
   readonly checksum: string | undefined;
-  /** Another checksum, by an algorithm that the cloud chooses. */
+  /** A second checksum, with an algorithm that the cloud chooses. */
   readonly hash: { readonly algorithm: string; readonly value: string } | undefined;
   readonly createdAt: string;
-  /** All texts of its description, properties included. */
+  /** All string properties of the image. */
   readonly properties: Readonly<Record<string, string>>;
 }
 
 export class Images {
   constructor(private readonly session: Session) {}
 
-  /** The images that the project can see; with a name, only those of that name. */
+  /** Lists the images that the project can see and that match the filter. */
   async listImages(call: Call, filter: Readonly<Record<string, string>> = {}): Promise<readonly Image[]> {
     const query = new URLSearchParams({ limit: String(PAGE_SIZE), ...filter }).toString();
     const images = await allPages(this.session, get('images', `/images?${query}`), 'images', call);
     return images.map((image) => readImage(image));
   }
 
-  /** Rejects with `NotFoundError` when there is none. */
+  /** Rejects with `NotFoundError` if the image does not exist. */
   async getImage(id: string, call: Call): Promise<Image> {
     const request = get('image', `/images/${encodeURIComponent(id)}`);
     return readImage(objectOf(await this.session.request(request, call), 'image: GET image'));
   }
 
-  /** Makes an image without data. */
+  /** Creates an image without data. */
   async createImage(image: JsonObject, call: Call): Promise<Image> {
     const request: ApiRequest = { service: 'image', method: 'POST', operation: 'images', path: '/images', json: image };
     return readImage(objectOf(await this.session.request(request, call), 'image: POST images'));
   }
 
-  /** Streams an image's data; resolves once the cloud has all of them. `open` is called again when the call has to be repeated. */
+  /**
+   * Streams the data of an image and resolves when the cloud has received it. `open` is called again if the call is
+   * retried.
+   */
   async putData(id: string, bytes: number, open: () => Readable, timeoutMs: number, call: Call): Promise<void> {
     const path = `/images/${encodeURIComponent(id)}/file`;
     const data = { bytes, open };

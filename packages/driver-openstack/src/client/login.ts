@@ -1,4 +1,4 @@
-/** Logins at identity v3. */
+/** Authenticates at identity v3. */
 
 import { AuthError, DriverError, toDriverError, type Call } from '@nodepool/core';
 import { detailOf, errorOf } from '../errors.js';
@@ -12,8 +12,8 @@ const TIMEOUT_MS = 60_000;
 const HEADERS = { 'content-type': 'application/json', accept: 'application/json' };
 
 /**
- * Gets a token. `place` names the cloud in messages. Rejects with an `AuthError` when the cloud refuses the credentials. No failure has an
- * effect that anybody would have to look for.
+ * Requests a token. `place` names the cloud in messages. Rejects with an `AuthError` if the cloud refuses the
+ * credentials; failures have the outcome `not-applied`, because a login leaves nothing to clean up.
  */
 export async function logIn(
   caller: Caller,

@@ -1,4 +1,4 @@
-/** The network service (neutron, API v2.0): the calls that this driver makes, and what it reads of the answers. */
+/** Calls to the network service (neutron, API v2.0), and the properties that the driver reads from its answers. */
 
 import { booleanAt, entriesAt, objectAt, stringAt, type Call, type JsonObject } from '@nodepool/core';
 import { memberOf, requiredText } from './answers.js';
@@ -10,7 +10,7 @@ const LIST_TIMEOUT_MS = 110_000;
 export interface Network {
   readonly id: string;
   readonly name: string;
-  /** Floating addresses can come from it. */
+  /** True if floating addresses can be allocated from it. */
   readonly external: boolean;
   readonly isDefault: boolean;
   readonly projectId: string | undefined;
@@ -22,9 +22,9 @@ export interface Port {
   readonly networkId: string;
   /** `ACTIVE`, `DOWN`, … */
   readonly status: string;
-  /** Id of the server that it belongs to; '' for none. */
+  /** Id of the server that uses the port, or ''. */
   readonly deviceId: string;
-  /** e.g. `compute:nova`; '' for none. */
+  /** e.g. `compute:nova`, or ''. */
   readonly deviceOwner: string;
   readonly fixedIps: readonly string[];
 }
@@ -35,7 +35,7 @@ export interface FloatingIp {
   /** `ACTIVE`, `DOWN`, `ERROR`. */
   readonly status: string;
   readonly portId: string | undefined;
-  /** Id of the server behind the port, where the cloud tells. */
+  /** Id of the server behind the port, if the cloud reports it. */
   readonly deviceId: string | undefined;
   readonly description: string;
 }
@@ -53,11 +53,11 @@ const PORT_FIELDS = ['id', 'name', 'network_id', 'status', 'device_id', 'device_
 export class Networking {
   constructor(
     private readonly session: Session,
-    /** Id of the project; what is listed of others (by administrators) is left out. */
+    /** Id of the project. Administrators also see resources of other projects, which are filtered out. */
     private readonly projectId: () => Promise<string | undefined>,
   ) {}
 
-  /** All networks that the project can see, external ones of others included. */
+  /** Lists all networks that the project can see, including external ones of other projects. */
   async listNetworks(call: Call): Promise<readonly Network[]> {
     const networks = await allPages(this.session, list('networks', '/networks'), 'networks', call);
     return networks.map((network) => ({
@@ -69,7 +69,7 @@ export class Networking {
     }));
   }
 
-  /** All ports of the project. */
+  /** Lists all ports of the project. */
   async listPorts(call: Call): Promise<readonly Port[]> {
     const query = await this.ownProject(PORT_FIELDS.map((field) => `fields=${field}`));
     const ports = await allPages(this.session, list('ports', `/ports${query}`), 'ports', call);
@@ -88,14 +88,14 @@ export class Networking {
     await this.session.request(remove('port', `/ports/${encodeURIComponent(id)}`), call);
   }
 
-  /** All floating addresses of the project. */
+  /** Lists all floating addresses of the project. */
   async listFloatingIps(call: Call): Promise<readonly FloatingIp[]> {
     const path = `/floatingips${await this.ownProject([])}`;
     const addresses = await allPages(this.session, list('floatingips', path), 'floatingips', call);
     return addresses.map((address) => readFloatingIp(address));
   }
 
-  /** Makes a floating address, attached to its port at once. */
+  /** Creates a floating address and attaches it to its port in the same call. */
   async createFloatingIp({ networkId, portId, fixedIp, description }: FloatingIpSpec, call: Call): Promise<FloatingIp> {
     const request: ApiRequest = {
       service: 'network',

@@ -1,4 +1,4 @@
-/** Lists that come in pages. */
+/** Reads paginated lists. */
 
 import { entriesAt, stringAt, TransientError, type Call, type JsonObject } from '@nodepool/core';
 import { listOf } from './answers.js';
@@ -6,9 +6,9 @@ import { nameOf } from './caller.js';
 import type { ApiRequest, Session } from './session.js';
 
 /**
- * All items of all pages of a list, each once: while pages are read, items come and go. The next page is where the page before says
- * (`<key>_links` of nova, neutron and cinder; `next` of glance), as far as its query goes: links name hosts that cannot always be reached.
- * Rejects when one page fails: a list must be complete, because what it lacks counts as gone.
+ * Returns each item of all pages once, although items are created and deleted meanwhile. Follows only the query of the
+ * next link (`<key>_links` of nova, neutron and cinder; `next` of glance), because links may name unreachable hosts.
+ * Rejects if a page fails: items missing from a list count as deleted.
  */
 export async function allPages(
   session: Session,

@@ -1,4 +1,4 @@
-/** A server, as the compute service describes it: read once, typed from then on. */
+/** Parses a server of the compute service into a typed object. */
 
 import { entriesAt, isJsonObject, numberAt, objectAt, stringAt, type JsonObject } from '@nodepool/core';
 import { requiredText } from './answers.js';
@@ -16,21 +16,21 @@ export interface Server {
   readonly name: string;
   /** `BUILD`, `ACTIVE`, `ERROR`, `DELETED`, … */
   readonly status: string;
-  /** What is being done with it, e.g. `deleting`; undefined: nothing. */
+  /** Current task, e.g. `deleting`; undefined if there is none. */
   readonly task: string | undefined;
-  /** Why it is in ERROR. */
+  /** Reason of the status ERROR. */
   readonly fault: string | undefined;
   readonly metadata: Readonly<Record<string, string>>;
   readonly addresses: readonly ServerAddress[];
   readonly availabilityZone: string | undefined;
   readonly hostId: string | undefined;
-  /** Since microversion 2.47 what it uses, before that an id. */
+  /** An id before microversion 2.47, the flavor's properties since. */
   readonly flavor: { readonly vcpus: number; readonly ram: number } | { readonly id: string };
   /** Ids of its volumes. */
   readonly volumes: readonly string[];
 }
 
-/** Throws `TransientError` when it has no id or status. */
+/** Throws `TransientError` if the server has no id or status. */
 export function readServer(server: JsonObject, operation: string): Server {
   const fault = objectAt(server, 'fault');
   return {
@@ -72,7 +72,7 @@ function volumesOf(server: JsonObject): readonly string[] {
   );
 }
 
-/** The entries of a mapping that are texts. */
+/** Returns the entries of a mapping whose values are strings. */
 export function textValues(mapping: JsonObject): Readonly<Record<string, string>> {
   return Object.fromEntries(
     Object.entries(mapping).filter((entry): entry is [string, string] => typeof entry[1] === 'string'),

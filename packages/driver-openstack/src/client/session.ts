@@ -1,4 +1,4 @@
-/** Calls to the services of one cloud: each waits for its turn, and carries a token that is renewed when it has to be. */
+/** Calls the services of one cloud with rate limiting, and renews the token when needed. */
 
 import {
   AbortedError,
@@ -24,13 +24,13 @@ import type { MakeCall } from './shared-read.js';
 import { Tokens, type Token } from './tokens.js';
 import type { HttpAnswer } from './transport.js';
 
-/** A call that needs longer has failed. */
+/** Time limit of a call (ms). */
 const CALL_TIMEOUT_MS = 60_000;
 
-/** Calls of one kind that are under way at the same time, and their turns at the rate limit. */
+/** Limits the concurrent calls of one kind (reads or writes) and their access to the rate limit. */
 class Lane {
   readonly underway: Slots;
-  /** One waits for the limit on behalf of all, so that reading does not wait behind all the writing, and the other way round. */
+  /** One call per lane waits for the rate limit, so that reads do not queue behind all writes, and vice versa. */
   readonly turn = new Slots(1);
 
   constructor(atOnce: number) {
@@ -43,28 +43,31 @@ const READS_AT_ONCE = 8;
 
 export interface ApiRequest extends Operation {
   readonly service: ServiceName;
-  /** Below the service's endpoint, with query. */
+  /** Relative to the service's endpoint, with query. */
   readonly path: string;
-  /** Below the root of the service's version, where it describes itself, rather than the project's endpoint. */
+  /**
+   * If true, the path is relative to the root of the service's version, which describes the service, instead of the
+   * project's endpoint.
+   */
   readonly atVersionRoot?: boolean;
   readonly json?: JsonObject;
-  /** Data to stream; opened again when the call has to be repeated. */
+  /** Data to stream; `open` is called again if the call is retried. */
   readonly data?: { readonly bytes: number; readonly open: () => Readable };
   readonly headers?: Readonly<Record<string, string>>;
-  /** Default: a minute. */
+  /** Default: one minute. */
   readonly timeoutMs?: number;
 }
 
 export interface SessionOptions extends CallerOptions {
   readonly cloud: Cloud;
-  /** Asked before each login: passwords are changed while we run. */
+  /** Called before each login, because passwords change while the launcher runs. */
   readonly credentials: () => Credentials;
   readonly callsPerSecond: number;
-  /** For logins, which are for all. */
+  /** Creates calls for logins, which all requests share. */
   readonly makeCall: MakeCall;
 }
 
-/** An answer, and the token that the call was made with. */
+/** An answer and the token of its request. */
 interface Exchange {
   readonly token: Token;
   readonly answer: HttpAnswer;
@@ -76,7 +79,7 @@ export class Session {
   private readonly writes = new Lane(WRITES_AT_ONCE);
   private readonly reads = new Lane(READS_AT_ONCE);
   private readonly tokens: Tokens;
-  /** `Clock.monotonic` milliseconds until which a service wants to be left alone. */
+  /** `Clock.monotonic` time (ms) until which calls to a service are paused. */
   private readonly pausedUntil = new Map<ServiceName, number>();
 
   constructor(private readonly options: SessionOptions) {
@@ -89,30 +92,30 @@ export class Session {
     );
   }
 
-  /** Id of the project that calls are for; undefined when they are for none. */
+  /** Returns the project id of the token, or undefined if the token has no project scope. */
   async projectId(): Promise<string | undefined> {
     return (await this.tokens.get()).projectId;
   }
 
-  /** Whether the cloud has this service. */
+  /** Returns true if the cloud has the service. */
   async has(service: ServiceName): Promise<boolean> {
     const { catalog } = await this.tokens.get();
     return findEndpoint(this.options.cloud, catalog, service) !== undefined;
   }
 
   /**
-   * Makes a call; resolves with an answer of a status below 300. Rejects with a `DriverError`, with an outcome; with
-   * `AbortedError` and `TimeoutError` as the call's signal and deadline say.
+   * Makes a call and resolves with an answer of a status below 300. Rejects with a `DriverError` that has an outcome;
+   * with `AbortedError` or `TimeoutError` according to the call's signal and deadline.
    */
   async request(request: ApiRequest, call: Call): Promise<HttpAnswer> {
     const first = await this.inTurn(request, call);
     if (first.answer.status !== 401) return this.accepted(request, first.answer);
-    // All calls that were refused with the same token share the new one.
+    // All calls that were refused with this token share the new one.
     this.tokens.refused(first.token);
     return this.accepted(request, (await this.inTurn(request, call)).answer);
   }
 
-  /** The JSON object in the answer. */
+  /** Resolves with the JSON object in the answer. */
   async requestJson(request: ApiRequest, call: Call): Promise<JsonObject> {
     return objectOf(await this.request(request, call), nameOf(request));
   }
@@ -128,20 +131,20 @@ export class Session {
     throw error;
   }
 
-  /** Calls to a service wait as long as it asked one of them to. */
+  /** Delays all calls to a service for the time that one of its answers demanded. */
   private pause(service: ServiceName, { retryAfterMs = 0 }: DriverError): void {
     const until = this.options.clock.monotonic() + retryAfterMs;
     this.pausedUntil.set(service, Math.max(until, this.pausedUntil.get(service) ?? 0));
   }
 
-  /** What fails while it waits had no effect. */
+  /** Makes a call when the limits allow it. A call that fails while waiting had no effect. */
   private async inTurn(request: ApiRequest, call: Call): Promise<Exchange> {
     const { underway, turn } = request.method === 'GET' ? this.reads : this.writes;
     try {
       return await underway.run(call.signal, async () => {
         await this.untilWanted(request.service, call);
         await turn.run(call.signal, () => this.limiter.acquire(call.signal));
-        // Not before: it may take long until a call has its turn.
+        // The token is read last, because waiting may take longer than its lifetime.
         const token = await this.tokens.get();
         return { token, answer: await this.exchange(request, token, call) };
       });
@@ -168,7 +171,7 @@ export class Session {
     try {
       return await this.send(request, url, token, call);
     } catch (error) {
-      // The other side may have closed a kept connection at this very moment; what only reads is simply repeated.
+      // The server may have just closed the kept-alive connection; a GET can simply be retried.
       const again = request.method === 'GET' && toDriverError(error).code === 'transient' && !call.signal.aborted;
       if (!again) throw error;
       return this.send(request, url, token, call);

@@ -1,16 +1,16 @@
-/** Reads of a cloud that many want at the same time: made once for all of them. */
+/** Deduplicates reads that several callers request at the same time. */
 
 import { sleep, type Call, type Clock } from '@nodepool/core';
 
-/** Calls on behalf of many, which end with the provider rather than with one of them. */
+/** Creates calls that several callers share and that end with the provider instead of with one caller. */
 export type MakeCall = () => Call;
 
-/** So long a read waits for more who want it. */
+/** Time that a read waits for more callers to join (ms). */
 const GATHER_MS = 50;
 
-/** One read for all who ask at about the same time. Nothing is kept: who asks gets what was read after it asked. */
+/** One read for all concurrent callers, without caching: a caller only gets data that was read after its request. */
 export class FreshRead<T> {
-  /** The read that can still be joined: one that is under way may have missed what happened meanwhile. */
+  /** The read that callers can still join. A read in progress may have missed recent changes. */
   private gathering: Promise<T> | undefined;
   private flight: Promise<unknown> = Promise.resolve();
 
@@ -35,7 +35,7 @@ export class FreshRead<T> {
   }
 }
 
-/** What changes rarely: kept for a while, read again by the first who asks after that, or after `forget`. */
+/** Caches a value that rarely changes until it expires or `forget` is called. */
 export class KeptRead<T> {
   private kept: { readonly value: T; readonly at: number } | undefined;
   private flight: Promise<T> | undefined;
@@ -48,12 +48,12 @@ export class KeptRead<T> {
     private readonly maxAgeMs: number,
   ) {}
 
-  /** What was read last, however old, also if it was forgotten; undefined: nothing yet. */
+  /** The last value that was read, even if it has expired; undefined if there is none yet. */
   get latest(): T | undefined {
     return this.kept?.value;
   }
 
-  /** `maxAgeMs`: how old it may be, if that is less than usual. */
+  /** `maxAgeMs` is the maximum age of the value, if lower than the default (ms). */
   async read(maxAgeMs = this.maxAgeMs): Promise<T> {
     const { kept } = this;
     if (kept !== undefined && !this.forgotten && this.clock.monotonic() - kept.at < maxAgeMs) return kept.value;
@@ -61,7 +61,7 @@ export class KeptRead<T> {
     return this.flight;
   }
 
-  /** The next who asks gets a value that is read from now on. */
+  /** Invalidates the value. The next caller starts a new read. */
   forget(): void {
     this.forgotten = true;
     this.flight = undefined;

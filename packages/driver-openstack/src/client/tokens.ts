@@ -1,29 +1,29 @@
-/** The token with which all calls are made, and the catalog that comes with it. */
+/** Manages the token and the service catalog that comes with it. */
 
 import { isJsonObject, objectAt, stringAt, TransientError, type Clock } from '@nodepool/core';
 import { readCatalog, type CatalogEntry } from './catalog.js';
 import type { HttpAnswer } from './transport.js';
 
-/** A token is renewed so long before it expires, or after four fifths of its life, whichever is later. */
+/** A token is renewed this long before it expires (ms), or after four fifths of its lifetime if that is later. */
 const RENEW_BEFORE_MS = 300_000;
 const RENEW_AFTER = 0.8;
-/** Life of a token that does not say how long it lives. */
+/** Lifetime of a token without an expiration time (ms). */
 const DEFAULT_LIFE_MS = 3_600_000;
 
 export interface Token {
   readonly value: string;
   readonly projectId: string | undefined;
   readonly catalog: readonly CatalogEntry[];
-  /** `Clock.monotonic` milliseconds from which on another one is to be used. */
+  /** `Clock.monotonic` time (ms) at which the token is renewed. */
   readonly renewAt: number;
 }
 
-/** Makes one token for all calls that need one. */
+/** Obtains one token that all calls share. */
 export class Tokens {
   private current: Token | undefined;
   private flight: Promise<Token> | undefined;
 
-  /** `authenticate`: makes a new one; gets no signal of a caller, since the token is for all. */
+  /** `authenticate` obtains a new token. It receives no caller's signal, because the token is shared. */
   constructor(
     private readonly clock: Clock,
     private readonly authenticate: () => Promise<Token>,
@@ -36,7 +36,7 @@ export class Tokens {
     return this.flight;
   }
 
-  /** The cloud has refused this token: calls get another one. All that were refused the same one share that. */
+  /** Discards a token that the cloud refused. All calls that were refused with it share the next one. */
   refused(token: Token): void {
     if (this.current === token) this.current = undefined;
   }
@@ -52,8 +52,8 @@ export class Tokens {
 }
 
 /**
- * Reads the answer of `POST /v3/auth/tokens`. The life of the token is measured from now, by the cloud's own times: its clock
- * may differ from ours.
+ * Reads the answer of `POST /v3/auth/tokens`. The token's lifetime is the difference of the cloud's own timestamps,
+ * counted from now, because the clocks may differ.
  */
 export function readToken(answer: HttpAnswer, body: unknown, now: number, place: string): Token {
   const value = answer.headers['x-subject-token'];

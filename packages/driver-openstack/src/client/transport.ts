@@ -1,4 +1,4 @@
-/** HTTP with connections that are kept, and the TLS settings of a cloud. Knows nothing of OpenStack. */
+/** HTTP with persistent connections and the TLS settings of a cloud, independent of OpenStack. */
 
 import { ConfigurationError } from '@nodepool/core';
 import { readFileSync } from 'node:fs';
@@ -6,10 +6,13 @@ import type { Readable } from 'node:stream';
 import { Agent, EnvHttpProxyAgent, request, type Dispatcher } from 'undici';
 import type { TlsOptions } from './cloud.js';
 
-/** An answer that is longer is refused rather than kept in memory. */
+/** Maximum size of an answer in bytes; longer ones are refused. */
 const MAX_ANSWER_BYTES = 64 * 2 ** 20;
 
-/** Connections to one service. Calls that wait for one are queued before they are timed. */
+/**
+ * Maximum number of connections to one service. Calls that wait for a connection are queued before their time limit
+ * starts.
+ */
 const CONNECTIONS = 64;
 const CONNECT_TIMEOUT_MS = 20_000;
 
@@ -28,21 +31,23 @@ export interface HttpAnswer {
   readonly text: string;
 }
 
-/** Sends a request; resolves with the whole answer, whatever its status. */
+/** Sends requests. `send` resolves with the whole answer for any status. */
 export interface Transport {
   send(request: HttpRequest): Promise<HttpAnswer>;
   /** Closes the connections. */
   close(): Promise<void>;
 }
 
-/** The network, as the process's environment (`HTTPS_PROXY`, `NO_PROXY`) and the cloud's TLS settings say. */
+/**
+ * The network with the proxy settings of the environment (`HTTPS_PROXY`, `NO_PROXY`) and the TLS settings of the cloud.
+ */
 export class UndiciTransport implements Transport {
   private readonly dispatcher: Dispatcher;
 
-  /** `place` names the cloud in messages. Throws `ConfigurationError` when a certificate file cannot be read. */
+  /** `place` names the cloud in messages. Throws `ConfigurationError` if a certificate file cannot be read. */
   constructor(tls: TlsOptions, env: Readonly<Record<string, string | undefined>>, place: string) {
     const connect = { ...tlsSettings(tls, place), timeout: CONNECT_TIMEOUT_MS };
-    // Deadlines are the caller's, on its own clock.
+    // Callers set their own deadlines on their own clock.
     const options = { connect, connections: CONNECTIONS, headersTimeout: 0, bodyTimeout: 0 };
     const httpProxy = env['http_proxy'] ?? env['HTTP_PROXY'];
     const httpsProxy = env['https_proxy'] ?? env['HTTPS_PROXY'];
@@ -80,7 +85,7 @@ function tlsSettings({ verify, cacert, cert, key }: TlsOptions, place: string): 
     rejectUnauthorized: verify,
     ...(cacert === undefined ? {} : { ca: pem('cacert', cacert, place) }),
     ...(cert === undefined ? {} : { cert: pem('cert', cert, place) }),
-    // One file may hold both.
+    // One file may contain both.
     ...(key === undefined && cert === undefined
       ? {}
       : { key: pem(key === undefined ? 'cert' : 'key', key ?? cert ?? '', place) }),

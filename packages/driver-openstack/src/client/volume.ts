@@ -1,4 +1,4 @@
-/** The block storage service (cinder, API v3): the calls that this driver makes, and what it reads of the answers. */
+/** Calls to the block storage service (cinder, API v3), and the properties that the driver reads from its answers. */
 
 import { numberAt, objectAt, stringAt, TransientError, type Call } from '@nodepool/core';
 import { memberOf, requiredText } from './answers.js';
@@ -18,7 +18,7 @@ export interface Volume {
   readonly metadata: Readonly<Record<string, string>>;
 }
 
-/** What a project may have; -1: unlimited. */
+/** Limits of a project; -1 means unlimited. */
 export interface VolumeLimits {
   readonly volumes: number;
   /** GB. */
@@ -28,7 +28,7 @@ export interface VolumeLimits {
 export class BlockStorage {
   constructor(private readonly session: Session) {}
 
-  /** All volumes of the project. */
+  /** Lists all volumes of the project. */
   async listVolumes(call: Call): Promise<readonly Volume[]> {
     const request: ApiRequest = { ...get('volumes.detail', '/volumes/detail'), timeoutMs: LIST_TIMEOUT_MS };
     const volumes = await allPages(this.session, request, 'volumes', call);
@@ -41,7 +41,7 @@ export class BlockStorage {
     }));
   }
 
-  /** Adds to a volume's metadata. */
+  /** Adds entries to a volume's metadata. */
   async tagVolume(id: string, metadata: Readonly<Record<string, string>>, call: Call): Promise<void> {
     const path = `/volumes/${encodeURIComponent(id)}/metadata`;
     const request: ApiRequest = { service: 'volume', method: 'POST', operation: 'volume.metadata', path };
