@@ -1,4 +1,4 @@
-/** The cloud, as the simple framework wants to see it. */
+/** The adapter between the simple framework and Compute Engine. */
 
 import {
   ConfigurationError,
@@ -35,14 +35,16 @@ import { hasPreemptibleQuota, limitsIn, needOf, type MachineSize } from './quota
 import { deleteResource, listResources } from './resources.js';
 import { usedZones, ZoneLists, zonesIn } from './zone-lists.js';
 
-/** Calls that wait for an operation take long, and are answered by the cloud as it pleases. */
+/**
+ * Maximum number of concurrent calls. Calls that wait for an operation take long, and the cloud decides when they end.
+ */
 const CONCURRENCY = 1000;
 const CONSOLE_CHARACTERS = 32_000;
 const START_TIMEOUT_MS = 60_000;
-/** A list takes one of the few calls per second that are allowed. */
+/** Minimum interval between listings, which use up a low limit of calls per second (ms). */
 const LIST_INTERVAL_MS = 3000;
 
-/** What there is once the provider was started. */
+/** Objects that exist after `start`. */
 interface Started {
   readonly compute: Compute;
   readonly storage: Storage | undefined;
@@ -56,14 +58,14 @@ export class GceAdapter implements SimpleTaskManagerAdapter<GceLabel> {
   readonly images: GceImages;
   private readonly stopped = new AbortController();
   private started: Started | undefined;
-  /** Set if the region has a quota for preemptible cores. */
+  /** True if the region has a quota for preemptible cores. */
   private preemptibleQuota = false;
 
   constructor(private readonly config: GceProvider) {
     this.images = new GceImages(config);
   }
 
-  /** Reads the region, so that wrong credentials, and a wrong project or region, show now. */
+  /** Reads the region, so that wrong credentials, projects and regions are reported at startup. */
   async start({ clock, random, log, onApiCall }: ProviderContext, tasks: TaskManager): Promise<void> {
     const { config } = this;
     const google = connect(config);
@@ -89,7 +91,7 @@ export class GceAdapter implements SimpleTaskManagerAdapter<GceLabel> {
     this.stopped.abort(new Error('the provider was stopped'));
   }
 
-  /** Resolves when the cloud has accepted the instance and made its disk; whether it runs, the list tells. */
+  /** Resolves when the cloud has accepted the instance and created its disk. The listing shows when it is running. */
   async createInstance(_tasks: TaskManager, request: CreateRequest<GceLabel>, call: Call): Promise<ExternalId> {
     const name = instanceName(request.hostname, request.tags.nodepool_launch_attempt);
     let shortage: DriverError | undefined;
@@ -114,7 +116,7 @@ export class GceAdapter implements SimpleTaskManagerAdapter<GceLabel> {
     await compute.finish(operation, `deletion of instance ${name}`, call);
   }
 
-  /** Lists the instances of the region, whose limits they count for. */
+  /** Lists the instances of the region, because they count against its limits. */
   async listInstances(_tasks: TaskManager, call: Call): Promise<readonly Instance[]> {
     const { zones, machineTypes } = this.running;
     const { region, zone } = this.config;
@@ -139,7 +141,7 @@ export class GceAdapter implements SimpleTaskManagerAdapter<GceLabel> {
     return limitsIn(region);
   }
 
-  /** Rejects with `ConfigurationError` when the zone does not have the machine type. */
+  /** Rejects with `ConfigurationError` if the zone does not have the machine type. */
   async getQuotaForLabel(_tasks: TaskManager, label: GceLabel, call: Call): Promise<QuotaInformation> {
     const size = await this.running.machineTypes.read(this.config.zone, label.instanceType, call);
     if (size !== undefined) {
@@ -161,7 +163,10 @@ export class GceAdapter implements SimpleTaskManagerAdapter<GceLabel> {
     return output.slice(-CONSOLE_CHARACTERS);
   }
 
-  /** All nodes of a request are in one zone; a request for one node only can be served in another as well. */
+  /**
+   * Returns the zones to try. All nodes of a request are in one zone; the node of a single-node request may also use
+   * another one.
+   */
   private zonesFor({ availabilityZone, pool, request }: CreateRequest<GceLabel>): readonly string[] {
     const zones = pool.availabilityZones;
     if (availabilityZone === undefined) return zones;
@@ -178,7 +183,10 @@ export class GceAdapter implements SimpleTaskManagerAdapter<GceLabel> {
     return externalIdOf(place, this.config.zone);
   }
 
-  /** What is not found in a creation is named by the configuration; but for built images, which come and go. */
+  /**
+   * Turns a "not found" error of a creation into a configuration error, except for uploaded images, which can be
+   * deleted meanwhile.
+   */
   private async accepted<T>({ label }: CreateRequest<GceLabel>, work: Promise<T>): Promise<T> {
     try {
       return await work;

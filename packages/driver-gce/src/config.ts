@@ -1,4 +1,4 @@
-/** The configuration of a provider of this driver; see `schema.ts` for its keys. */
+/** Parses the configuration of a provider; see `schema.ts` for its keys. */
 
 import {
   booleanAt,
@@ -25,10 +25,10 @@ import {
   DEFAULTS,
 } from './schema.js';
 
-/** Format of disk images: the bytes of the disk, which are packed on their way. */
+/** Format of disk images: raw, compressed during the upload. */
 const IMAGE_FORMAT = 'raw';
 
-/** The model by which an instance is provisioned; instances of the last two can be taken away at any time. */
+/** Provisioning model of an instance. Spot and preemptible instances can be reclaimed at any time. */
 export type Provisioning = 'standard' | 'spot' | 'preemptible';
 
 export interface Accelerator {
@@ -44,21 +44,21 @@ export interface GceLabel extends LabelConfig {
   readonly volumeType: string;
   /** GB. */
   readonly volumeSize: number;
-  /** Path; undefined if the subnetwork alone says it. */
+  /** Path; undefined if the subnetwork determines the network. */
   readonly network: string | undefined;
   /** Path. */
   readonly subnetwork: string | undefined;
-  /** ssh public key of the user of the connection. */
+  /** SSH public key of the connection's user. */
   readonly key: string | undefined;
   readonly serviceAccount: string | undefined;
   readonly provisioning: Provisioning;
   readonly accelerators: readonly Accelerator[];
   readonly instanceLabels: Readonly<Record<string, string>>;
-  /** Whether nodes are reached at their internal addresses, and get no external one. */
+  /** If true, nodes are reached at their internal addresses and get no external one. */
   readonly useInternalIp: boolean;
 }
 
-/** Settings of a disk image in the cloud; see `Image` of the API. */
+/** Cloud settings of a disk image; see `Image` of the API. */
 export interface ImageTraits {
   readonly architecture: 'X86_64' | 'ARM64' | undefined;
   readonly guestOsFeatures: readonly string[];
@@ -71,13 +71,13 @@ export interface GceProvider extends ProviderConfig<GceLabel> {
   readonly region: string;
   readonly zone: string;
   readonly credentialsFile: string | undefined;
-  /** Undefined: Google's. */
+  /** If undefined, Google's endpoint is used. */
   readonly apiEndpoint: string | undefined;
   readonly storageEndpoint: string | undefined;
   readonly storageBucket: string | undefined;
 }
 
-/** Reads a section that has passed the schema. */
+/** Parses a section that conforms to the schema. */
 export function loadProvider(section: JsonObject, context: ProviderConfigContext): GceProvider {
   const common = loadCommonProvider<GceLabel, PoolConfig<GceLabel>>(section, context, {
     defaults: DEFAULTS,
@@ -100,7 +100,7 @@ export function loadProvider(section: JsonObject, context: ProviderConfigContext
   return provider;
 }
 
-/** What a schema cannot say. */
+/** Checks constraints that the schema cannot express. */
 function check(provider: GceProvider, section: JsonObject, context: ProviderConfigContext): void {
   if (!fitsLabel(provider.name)) context.problem(['name'], tooLong);
   if (!isZoneOf(provider.region, provider.zone))
@@ -147,7 +147,7 @@ function loadLabel(label: LabelConfig, source: LabelSource): GceLabel {
   const project = stringAt(providerSection, 'project') ?? '';
   const region = stringAt(providerSection, 'region') ?? '';
   const subnetwork = pathOf(stringAt(poolSection, 'subnetwork'), `regions/${region}/subnetworks`);
-  // The default network beside the subnetwork of another one is refused, and breaks shared VPCs.
+  // The cloud refuses the default network together with another network's subnetwork, and it breaks shared VPCs.
   const network = subnetwork === undefined ? DEFAULT_NETWORK : undefined;
   return {
     ...label,
@@ -193,7 +193,7 @@ function cloudImage(section: JsonObject, project: string): string {
   return imagePath(project, stringAt(section, 'image-id') ?? '');
 }
 
-/** A name is one of the project; paths and URLs stay as they are. */
+/** Returns the path of an image name in the project. Paths and URLs are returned unchanged. */
 export function imagePath(project: string, image: string): string {
   return pathOf(image, `projects/${project}/global/images`) ?? '';
 }
@@ -202,7 +202,7 @@ function pathOf(name: string | undefined, collection: string): string | undefine
   return name === undefined || name.includes('/') ? name : `${collection}/${name}`;
 }
 
-/** Names of zones are those of their region, with a letter. */
+/** Returns true if the zone's name is the region's name with a letter appended. */
 export function isZoneOf(region: string, zone: string): boolean {
   return zone.startsWith(`${region}-`);
 }

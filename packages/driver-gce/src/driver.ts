@@ -1,4 +1,4 @@
-/** The driver itself: its name, its configuration, and an adapter to its cloud; `simpleTaskManagerDriver` does the rest. */
+/** The driver: its name, configuration and adapter. `simpleTaskManagerDriver` implements the rest. */
 
 import { simpleTaskManagerDriver, type Driver } from '@nodepool/core';
 import { GceAdapter } from './adapter.js';

@@ -1,7 +1,8 @@
 /**
- * From what Google Cloud says to what core understands: error answers, the errors of operations that were accepted and
- * then failed, and failures of connections. Reasons and codes are those of
- * https://cloud.google.com/compute/docs/troubleshooting/troubleshooting-error-codes and https://cloud.google.com/compute/docs/api/errors.
+ * Translates Google Cloud failures into errors of core: error answers, errors of accepted operations, and connection
+ * failures. Reasons and codes are documented at
+ * https://cloud.google.com/compute/docs/troubleshooting/troubleshooting-error-codes and
+ * https://cloud.google.com/compute/docs/api/errors.
  */
 
 import {
@@ -24,7 +25,7 @@ import {
 } from '@nodepool/core';
 import { listAt } from './client/answers.js';
 
-/** How long to leave a cloud alone that does not say so. */
+/** Wait if the cloud does not specify one (ms). */
 const DEFAULT_RETRY_AFTER_MS = 5000;
 const MAX_RETRY_AFTER_MS = 600_000;
 const MAX_DETAIL = 500;
@@ -35,22 +36,24 @@ const QUOTA = /quota_?exceeded|^limitExceeded$/i;
 const CAPACITY = /RESOURCE_POOL_EXHAUSTED|STOCKOUT|IP_SPACE_EXHAUSTED|^resourcesExhausted$/i;
 const BUSY =
   /^(resourceInUse|resourceNotReady|conditionNotMet|RESOURCE_IN_USE|RESOURCE_NOT_READY|operationInProgress)/i;
-/** Reasons of a 400 that only another configuration changes. All others are taken for failures of this one call. */
+/**
+ * Reasons of a 400 that only a configuration change resolves. Any other reason counts as a failure of the single call.
+ */
 const CONFIGURATION: ReadonlySet<string> = new Set(['invalid', 'invalidParameter', 'required', 'resourceNotFound']);
-/** The same, of operations. */
+/** Operation error codes that only a configuration change resolves. */
 const CONFIGURATION_CODES: ReadonlySet<string> = new Set([
   'INVALID_FIELD_VALUE',
   'INVALID_USAGE',
   'UNSUPPORTED_OPERATION',
 ]);
-/** Operations that the cloud itself could not carry out. */
+/** Operation error codes for failures of the cloud itself. */
 const INTERNAL_CODES: ReadonlySet<string> = new Set(['INTERNAL_ERROR', 'BACKEND_ERROR', 'SERVICE_UNAVAILABLE']);
 
 /** A failed call. */
 export interface Attempted {
   /** For messages: `instances.insert`. */
   readonly operation: string;
-  /** It can have taken effect although it failed. */
+  /** True if the call may have taken effect although it failed. */
   readonly changesSomething: boolean;
 }
 
@@ -58,18 +61,21 @@ export interface Attempted {
 export interface ErrorAnswer {
   readonly status: number;
   readonly body: unknown;
-  /** Of the header Retry-After. */
+  /** Value of the `Retry-After` header. */
   readonly retryAfter: string | undefined;
 }
 
-/** Whatever a call of Google's library was rejected with. Its errors are known by their shape: there may be several copies. */
+/**
+ * Returns the `DriverError` for any rejection of Google's library. The library's errors are recognized by their
+ * properties, because several copies of it may be loaded.
+ */
 export function errorOf(attempted: Attempted, error: unknown): DriverError {
   if (isDriverError(error)) return error;
   const answer = answerIn(error);
   return answer === undefined ? connectionError(attempted, error) : answerError(attempted, answer, error);
 }
 
-/** An error answer, as core understands it. */
+/** Returns the `DriverError` for an error answer. */
 export function answerError(attempted: Attempted, answer: ErrorAnswer, cause?: unknown): DriverError {
   const { status } = answer;
   const { reason, message: said } = detailOf(answer.body);
@@ -93,7 +99,10 @@ export function answerError(attempted: Attempted, answer: ErrorAnswer, cause?: u
   return new DriverError('unexpected', message, { cause, outcome: 'not-applied' });
 }
 
-/** An operation that has ended with errors. What it was to make does not exist then, unless the cloud itself is in trouble. */
+/**
+ * Returns the `DriverError` for a failed operation. Its resource does not exist, unless the failure is internal to the
+ * cloud.
+ */
 export function operationError(operation: string, errors: readonly JsonObject[]): DriverError {
   const [first = {}] = errors;
   const code = stringAt(first, 'code') ?? 'UNKNOWN';
@@ -126,7 +135,10 @@ interface Detail {
   readonly message: string;
 }
 
-/** `{"error": {"message", "errors": [{"reason"}]}}` of the APIs, `{"error", "error_description"}` of logins, or text. */
+/**
+ * Reads `{"error": {"message", "errors": [{"reason"}]}}` of the APIs, `{"error", "error_description"}` of logins, or
+ * text.
+ */
 function detailOf(body: unknown): Detail {
   const parsed = typeof body === 'string' ? parsedOr(body) : body;
   if (!isJsonObject(parsed))
@@ -156,7 +168,7 @@ function lineOf(text: string): string {
   return text.replace(/\s+/g, ' ').trim().slice(0, MAX_DETAIL);
 }
 
-/** Seconds; a date is as good as nothing said. */
+/** Returns the wait in milliseconds. Only seconds are supported; a date yields the default. */
 function retryAfterMs(header: string | undefined): number {
   const seconds = header === undefined ? undefined : numberAt({ header }, 'header');
   return seconds === undefined ? DEFAULT_RETRY_AFTER_MS : Math.min(Math.max(seconds * 1000, 0), MAX_RETRY_AFTER_MS);

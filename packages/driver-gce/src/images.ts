@@ -1,6 +1,6 @@
 /**
- * Images: the raw disk is packed on its way into the bucket, the image is made from there, and what is in the bucket is
- * removed. What was read is compared with what the builder knows, and what the bucket has with what was sent.
+ * Uploads images: compresses the raw disk into the bucket, creates the image from there, and deletes the object.
+ * Checksums of the file are compared with those of the builder, and those of the object with the data sent.
  */
 
 import { createHash, type Hash } from 'node:crypto';
@@ -34,7 +34,7 @@ import { tagsInLabels, tagsToLabels } from './labels.js';
 import { deleteResource } from './resources.js';
 import { packDisk } from './tar-gz.js';
 
-/** Time for cleaning up after an upload that was aborted. */
+/** Time limit for the cleanup after an aborted upload (ms). */
 const DISCARD_TIMEOUT_MS = 50_000;
 const NAME_MAX_LENGTH = 63;
 
@@ -116,7 +116,7 @@ export class GceImages implements ImageManager {
     return name;
   }
 
-  /** Packs the file into the bucket; resolves with the name that it has there. */
+  /** Compresses the file into the bucket and resolves with the object's name. */
   private async store(upload: ImageUploadRequest, size: number): Promise<string> {
     const sums = { disk: { md5: createHash('md5'), sha256: createHash('sha256') }, packed: createHash('md5') };
     let read = 0;
@@ -140,7 +140,7 @@ export class GceImages implements ImageManager {
     throw new TransientError(`${name} was damaged on its way into the bucket: its MD5 is ${stored}, not ${sent}`);
   }
 
-  /** Name of the file in the bucket. */
+  /** Returns the name of the object in the bucket. */
   private fileOf(upload: ImageUploadRequest): string {
     return this.bucket.nameOf(`${imageName(upload)}.tar.gz`);
   }
@@ -158,7 +158,7 @@ export class GceImages implements ImageManager {
     }
   }
 
-  /** Deletes the file of a failed upload. The image is deleted by the framework. */
+  /** Deletes the object of a failed upload. The framework deletes the image. */
   private async discard(upload: ImageUploadRequest): Promise<void> {
     const { clock } = this.running;
     const { signal } = new AbortController();
@@ -178,7 +178,10 @@ export class GceImages implements ImageManager {
   }
 }
 
-/** Makes a name of at most 63 of a-z, 0-9 and -, which ends with the identity of the upload: providers share projects and buckets. */
+/**
+ * Returns a name of at most 63 characters from a-z, 0-9 and -. It ends with the upload's identity, because providers
+ * share projects and buckets.
+ */
 export function imageName({ externalName, tags }: Pick<ImageUploadRequest, 'externalName' | 'tags'>): string {
   const hash = imageTagsHash(tags);
   const cleaned = externalName.toLowerCase().replace(/[^a-z0-9-]/g, '-');

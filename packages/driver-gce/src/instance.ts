@@ -1,4 +1,4 @@
-/** Instances: what one is made from, and what the cloud's description of one means. */
+/** Builds creation requests and interprets instances of the API. */
 
 import { createHash } from 'node:crypto';
 import {
@@ -16,32 +16,35 @@ import type { Accelerator, GceLabel } from './config.js';
 import { tagsInLabels, tagsToLabels } from './labels.js';
 import { needOf, type MachineSize } from './quota.js';
 
-/** Longest name of an instance. */
+/** Maximum length of an instance name in characters. */
 const NAME_MAX_LENGTH = 63;
 const SUFFIX_LENGTH = 9;
 
-/** Where an instance is; the external id says it. */
+/** Zone and name of an instance, as encoded in its external id. */
 export interface InstancePlace {
   readonly zone: string;
   readonly name: string;
 }
 
 /**
- * Returns the name of an instance in the zone of its provider, as the existing Nodepool writes it and can delete it; in
- * another zone, e.g. `us-central1-a/np0000000001-5f2c8a1b`.
+ * Returns the name of an instance in its provider's zone, which the existing Nodepool also writes and can delete. In
+ * another zone, the zone precedes it, e.g. `us-central1-a/np0000000001-5f2c8a1b`.
  */
 export function externalIdOf({ zone, name }: InstancePlace, providerZone: string): string {
   return zone === providerZone ? name : `${zone}/${name}`;
 }
 
-/** Returns the place that an external id names; ids without a zone are in `zone`, that of the provider. */
+/** Returns the place that an external id refers to. Ids without a zone are in `zone`, the provider's zone. */
 export function placeOf(externalId: ExternalId, zone: string): InstancePlace {
   const text = typeof externalId === 'string' ? externalId : JSON.stringify(externalId);
   const slash = text.indexOf('/');
   return slash < 0 ? { zone, name: text } : { zone: text.slice(0, slash), name: text.slice(slash + 1) };
 }
 
-/** The name of the instance of a launch attempt: every attempt has its own, since the one before may still be there. */
+/**
+ * Returns an instance name that is unique for each launch attempt, because the previous attempt's instance may still
+ * exist.
+ */
 export function instanceName(hostname: string, attempt: string): string {
   const suffix = createHash('sha256')
     .update(attempt)
@@ -52,13 +55,13 @@ export function instanceName(hostname: string, attempt: string): string {
   return `${host.slice(0, NAME_MAX_LENGTH - SUFFIX_LENGTH)}-${suffix}`;
 }
 
-/** A UUID that is always the same for the same purpose: a call that is sent twice with it is done once. */
+/** Returns a deterministic UUID for a purpose. Repeated calls with the same UUID take effect once. */
 export function requestId(...purpose: readonly string[]): string {
   const hash = createHash('sha256').update(JSON.stringify(purpose)).digest('hex');
   return `${hash.slice(0, 8)}-${hash.slice(8, 12)}-5${hash.slice(13, 16)}-8${hash.slice(17, 20)}-${hash.slice(20, 32)}`;
 }
 
-/** The body of a creation. */
+/** Returns the body of a creation request. */
 export function instanceBody(
   { zone, name }: InstancePlace,
   { label, tags }: CreateRequest<GceLabel>,
@@ -104,7 +107,7 @@ export function instanceBody(
   };
 }
 
-/** Machine types that come with accelerators, and so cannot migrate. */
+/** Machine types with built-in accelerators, which cannot migrate. */
 const WITH_ACCELERATORS = /^(a2|a3|a4|g2)-/;
 
 function schedulingOf({ provisioning, accelerators, instanceType }: GceLabel): NonNullable<InstanceBody['scheduling']> {
@@ -123,7 +126,7 @@ function acceleratorsIn(zone: string, { accelerators }: GceLabel): NonNullable<I
   }));
 }
 
-/** States of instances that run no more: their own shutdown, preemption, or an operator in the console. */
+/** States of instances that no longer run, because of a shutdown, a preemption or an operator. */
 const STOPPED = new Set(['TERMINATED', 'STOPPED', 'SUSPENDED', 'SUSPENDING', 'STOPPING', 'PENDING_STOP']);
 
 export interface InstanceFacts {
@@ -131,11 +134,11 @@ export interface InstanceFacts {
   /** Zone of the provider. */
   readonly zone: string;
   readonly sizeOf: (machineType: string) => MachineSize | undefined;
-  /** Set if the region has a quota for preemptible cores. */
+  /** True if the region has a quota for preemptible cores. */
   readonly preemptibleQuota: boolean;
 }
 
-/** What a listing says of an instance. A stopped one still exists, and is to be deleted. */
+/** Converts a listed instance to an instance of core. A stopped instance still exists and must be deleted. */
 export function instanceOf(data: JsonObject, { region, zone, sizeOf, preemptibleQuota }: InstanceFacts): Instance {
   const place = { zone: linkAt(data, 'zone') ?? '', name: stringAt(data, 'name') ?? '' };
   const status = stringAt(data, 'status') ?? '';
@@ -148,12 +151,12 @@ export function instanceOf(data: JsonObject, { region, zone, sizeOf, preemptible
   return {
     externalId: externalIdOf(place, zone),
     hostname: place.name,
-    // An external address that was asked for arrives after the instance runs.
+    // A requested external address is assigned after the instance is running.
     ready:
       status === 'RUNNING' && privateIpv4 !== undefined && (!('accessConfigs' in network) || publicIpv4 !== undefined),
     deleted: false,
     failed: STOPPED.has(status) ? stoppedBecause(data, status) : undefined,
-    // The existing Nodepool writes its tags as metadata only.
+    // The existing Nodepool writes tags only as metadata.
     tags: { ...tagsInMetadata(data), ...tagsInLabels(labelsOf(data)) },
     interfaceIp: publicIpv4 ?? privateIpv4,
     publicIpv4,

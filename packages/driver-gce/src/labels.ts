@@ -1,14 +1,14 @@
 /**
- * Our tags as labels of Google Cloud, in which values have at most 63 characters of `a-z`, `0-9`, `_` and `-`
- * (https://cloud.google.com/compute/docs/labeling-resources). What is none of these, and `_` itself, is written as `_` and two
- * hex digits per byte of its UTF-8: `North 1` is `_4eorth_201`. Every driver version can read that back.
+ * Encodes tags as Google Cloud labels, whose values have at most 63 characters of `a-z`, `0-9`, `_` and `-`
+ * (https://cloud.google.com/compute/docs/labeling-resources). Other characters and `_` itself become `_` and two hex
+ * digits per UTF-8 byte: `North 1` is `_4eorth_201`. Every driver version can decode that.
  */
 
 export const LABEL_MAX_LENGTH = 63;
 
 const ESCAPED = /_([0-9a-f]{2})/g;
 
-/** May be longer than a label can be: see `fitsLabel`. */
+/** Encodes a value. The result may exceed the length of a label; see `fitsLabel`. */
 export function toLabel(value: string): string {
   let encoded = '';
   for (const byte of Buffer.from(value)) {
@@ -22,7 +22,7 @@ export function fitsLabel(value: string): boolean {
   return toLabel(value).length <= LABEL_MAX_LENGTH;
 }
 
-/** What `toLabel` was given; text that is not of ours is left as it is. */
+/** Decodes the result of `toLabel`. Text in another format is returned unchanged. */
 export function fromLabel(label: string): string {
   const plain = label.replace(ESCAPED, '');
   if (plain.includes('_')) return label;
@@ -34,12 +34,12 @@ export function fromLabel(label: string): string {
   return Buffer.from(bytes).toString('utf8');
 }
 
-/** Labels that say our tags. */
+/** Encodes tags as labels. */
 export function tagsToLabels(tags: Readonly<Record<string, string>>): Readonly<Record<string, string>> {
   return Object.fromEntries(Object.entries(tags).map(([tag, value]) => [tag, toLabel(value)]));
 }
 
-/** Our tags among labels; the labels of others are left out. */
+/** Decodes the tags among labels and omits foreign labels. */
 export function tagsInLabels(labels: Readonly<Record<string, string>>): Readonly<Record<string, string>> {
   const ours = Object.entries(labels).filter(([key]) => key.startsWith('nodepool_'));
   return Object.fromEntries(ours.map(([key, value]) => [key, fromLabel(value)]));

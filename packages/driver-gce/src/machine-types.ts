@@ -1,4 +1,4 @@
-/** Sizes of machine types, read once for all: they do not change. */
+/** Caches the sizes of machine types without expiration, because they never change. */
 
 import { isDriverError, type Call, type JsonObject } from '@nodepool/core';
 import { linkAt } from './client/answers.js';
@@ -12,12 +12,17 @@ export class MachineTypes {
 
   constructor(private readonly compute: Compute) {}
 
-  /** What was read; undefined: not yet, or there is no such type. A type has the same size in every zone. */
+  /**
+   * Returns the cached size, which is the same in every zone. Returns undefined if the type is unknown or not cached
+   * yet.
+   */
   known(machineType: string): MachineSize | undefined {
     return this.sizes.get(machineType);
   }
 
-  /** Undefined when the zone does not have it, of which nothing is kept: it may come. */
+  /**
+   * Resolves with undefined if the zone does not have the type. That result is not cached, since the type may be added.
+   */
   async read(zone: string, machineType: string, call: Call): Promise<MachineSize | undefined> {
     const known = this.sizes.get(machineType);
     if (known !== undefined) return known;
@@ -34,7 +39,7 @@ export class MachineTypes {
     }
   }
 
-  /** Reads the types of listed instances that were never met before. */
+  /** Reads the sizes of listed instances' types that are not cached. */
   async learn(instances: readonly JsonObject[], region: string, call: Call): Promise<void> {
     const unknown = new Map<string, string>();
     for (const data of instances) {
@@ -44,7 +49,7 @@ export class MachineTypes {
     }
     await Promise.all(
       [...unknown].map(async ([type, zone]) => {
-        // A type that is no longer offered is not asked for with every list.
+        // Prevents a query for a discontinued type with every listing.
         if ((await this.read(zone, type, call)) === undefined) this.sizes.set(type, undefined);
       }),
     );

@@ -1,37 +1,37 @@
-/** What a region allows, and what the nodes of a label take of it. */
+/** Reads the quota of a region and computes the resources of a label's nodes. */
 
 import { numberAt, QuotaInformation, stringAt, type JsonObject } from '@nodepool/core';
 import { listAt } from './client/answers.js';
 import type { Accelerator } from './config.js';
 
-/** A machine type. */
+/** Size of a machine type. */
 export interface MachineSize {
   readonly cores: number;
   /** MiB. */
   readonly ram: number;
 }
 
-/** Families of machine types with a quota of their own for cores, by its metric. */
+/** Quota metrics of cores for machine families with a quota of their own. */
 export const CORE_METRICS: ReadonlyMap<string, string> = new Map(
   ['a2', 'c2', 'c2d', 'c3', 'm1', 'm2', 'm3', 'n2', 'n2a', 'n2d', 't2a', 't2d'].map((family) => [
     family,
     `${family.toUpperCase()}_CPUS`,
   ]),
 );
-/** Families whose cores count together. Newer families than these are limited by quotas that a region does not list. */
+/** Families that share one core quota. Newer families have quotas that the region does not list. */
 const SHARED_CORE_FAMILIES = new Set(['n1', 'e2', 'f1', 'g1', 'custom']);
 const SHARED_CORE_METRIC = 'CPUS';
 const PREEMPTIBLE = 'PREEMPTIBLE_';
 
-/** The parts of an instance that quotas count. */
+/** Properties of an instance that quotas count. */
 export interface Hardware {
   readonly machineType: string;
-  /** Set for a preemptible or spot instance in a region with a quota of its own for these. */
+  /** True for a preemptible or spot instance in a region with a separate quota for these. */
   readonly preemptible: boolean;
   readonly accelerators: readonly Accelerator[];
 }
 
-/** Returns the metrics of the region's quotas that an instance counts for, and how much. */
+/** Returns the instance's usage of each quota metric of the region. */
 export function usageOf({ machineType, preemptible, accelerators }: Hardware, cores: number): Record<string, number> {
   const [family = ''] = machineType.split('-');
   const metric = SHARED_CORE_FAMILIES.has(family) ? SHARED_CORE_METRIC : CORE_METRICS.get(family);
@@ -50,13 +50,13 @@ export function acceleratorMetric(type: string): string {
   return `${type.replace('-tesla', '').replaceAll('-', '_').toUpperCase()}_GPUS`;
 }
 
-/** Returns what an instance counts for; without its size, one instance. */
+/** Returns the resources that an instance uses. If its size is unknown, that is one instance. */
 export function needOf(hardware: Hardware, size: MachineSize | undefined): QuotaInformation {
   if (size === undefined) return QuotaInformation.use({ instances: 1 });
   return QuotaInformation.use({ instances: 1, cores: size.cores, ram: size.ram, ...usageOf(hardware, size.cores) });
 }
 
-/** The limits of a region that hold for instances; see `Schema$Quota` of the library. */
+/** Returns the limits of a region that apply to instances; see `Schema$Quota` of the library. */
 export function limitsIn(region: JsonObject): QuotaInformation {
   const limits: Record<string, number> = {};
   for (const quota of listAt(region, 'quotas')) {
@@ -70,7 +70,7 @@ export function limitsIn(region: JsonObject): QuotaInformation {
   return QuotaInformation.limit(limits);
 }
 
-/** Returns true if the region has a quota for preemptible cores; without one, they count as other cores. */
+/** Returns true if the region has a quota for preemptible cores. Without one, they count as regular cores. */
 export function hasPreemptibleQuota(region: JsonObject): boolean {
   const quota = listAt(region, 'quotas').find(
     (each) => stringAt(each, 'metric') === `${PREEMPTIBLE}${SHARED_CORE_METRIC}`,

@@ -1,4 +1,7 @@
-/** What could be left behind besides instances: images, and files in the bucket that they are made from. Disks go with their instances. */
+/**
+ * Lists and deletes resources other than instances that may leak: images and their files in the bucket. Disks are
+ * deleted with their instances.
+ */
 
 import { isDriverError, stringAt, type Call, type Resource } from '@nodepool/core';
 import { labelsOf } from './client/answers.js';
@@ -8,11 +11,11 @@ import { tagsInLabels } from './labels.js';
 
 export interface Places {
   readonly compute: Compute;
-  /** Absent without a bucket. */
+  /** Undefined if no bucket is configured. */
   readonly storage: Storage | undefined;
 }
 
-/** All that have our tags; who asks knows which of them are its own. */
+/** Lists all tagged resources; the caller identifies its own. */
 export async function listResources({ compute, storage }: Places, call: Call): Promise<readonly Resource[]> {
   const [images, objects] = await Promise.all([compute.listImages(call), storage?.listObjects(call) ?? []]);
   const found: Resource[] = [
@@ -22,7 +25,7 @@ export async function listResources({ compute, storage }: Places, call: Call): P
   return found.filter(({ tags }) => 'nodepool_provider_name' in tags);
 }
 
-/** That it is gone already is a success. */
+/** Deletes a resource. Succeeds if it does not exist. */
 export async function deleteResource({ compute, storage }: Places, resource: Resource, call: Call): Promise<void> {
   const { kind, name } = resource;
   try {

@@ -1,4 +1,4 @@
-/** The schema of a provider of this driver. The reference page is made from it, so every key is described here and nowhere else. */
+/** The schema of a provider. The reference page is generated from it, so every key is documented here only. */
 
 import { imageUploadProperties, providerSchema, type JsonSchema, type ProviderDefaults } from '@nodepool/core';
 
@@ -12,7 +12,7 @@ const text: JsonSchema = { type: 'string', minLength: 1 };
 const url: JsonSchema = { type: 'string', pattern: '^https?://[^/?#]+/?$' };
 const names: JsonSchema = { type: 'array', items: text, minItems: 1 };
 
-/** Syntax of labels in Google Cloud. */
+/** Returns the schema of Google Cloud labels. */
 const labels = (description: string): JsonSchema => ({
   type: ['object', 'null'],
   propertyNames: { pattern: '^[a-z][a-z0-9_-]{0,62}$' },

@@ -1,7 +1,7 @@
 /**
- * Packs a disk as Compute Engine takes it: a gzipped GNU tar with nothing but `disk.raw` in it
- * (https://cloud.google.com/compute/docs/import/import-existing-image). Streamed, so that it takes no more memory than its
- * buffers, however large the disk is.
+ * Packs a disk for Compute Engine: a gzipped GNU tar that contains only `disk.raw`
+ * (https://cloud.google.com/compute/docs/import/import-existing-image). Memory use is limited to stream buffers for
+ * disks of any size.
  */
 
 import { createReadStream } from 'node:fs';
@@ -11,19 +11,19 @@ import { constants, createGzip } from 'node:zlib';
 const BLOCK_BYTES = 512;
 const RECORD_BYTES = 10_240;
 const PIECE_BYTES = 256 * 1024;
-/** More than a header can say in octal digits is said in binary, as GNU tar does. */
+/** Sizes from this limit do not fit into the header's octal digits and are encoded in binary, as in GNU tar. */
 const OCTAL_LIMIT = 8 ** 11;
 
 export interface PackOptions {
   readonly file: string;
-  /** Of the file, bytes. */
+  /** File size in bytes. */
   readonly size: number;
   readonly signal: AbortSignal;
-  /** Told of each piece of the disk when it has been read. */
+  /** Called with each piece of the disk that was read. */
   readonly onPiece: (piece: Buffer) => void;
 }
 
-/** The packed bytes. The stream fails when the file does not have the size. */
+/** Returns the compressed bytes as a stream. The stream fails if the file's size differs from `size`. */
 export function packDisk(options: PackOptions): Readable {
   const gzip = createGzip({ level: constants.Z_BEST_SPEED, chunkSize: PIECE_BYTES });
   const tar = Readable.from(tarPieces(options), { objectMode: false, highWaterMark: PIECE_BYTES });
@@ -47,7 +47,7 @@ async function* tarPieces({ file, size, signal, onPiece }: PackOptions): AsyncGe
   yield Buffer.alloc(padding + 2 * BLOCK_BYTES + ((RECORD_BYTES - (used % RECORD_BYTES)) % RECORD_BYTES));
 }
 
-/** A header as GNU tar writes it in its old format (`--format=oldgnu`), without an owner and a time of its own. */
+/** Returns a header in GNU tar's old format (`--format=oldgnu`), without owner and modification time. */
 export function tarHeader(name: string, size: number): Buffer {
   const header = Buffer.alloc(BLOCK_BYTES);
   header.write(name, 0, 100);

@@ -1,6 +1,6 @@
 /**
- * The instances of a region, listed zone by zone, so that a zone that stays silent holds up no other: what was last known
- * of it remains in force. Zones that no pool uses are listed now and then, for the limits of the region.
+ * Lists the instances of a region by zone, so that an unreachable zone does not delay the others; its last known
+ * instances remain in the list. Zones that no pool uses are listed less often, for the region's limits.
  */
 
 import type { Call, Clock, JsonObject } from '@nodepool/core';
@@ -8,21 +8,21 @@ import { nameIn } from './client/answers.js';
 import type { Compute } from './client/compute.js';
 import type { GceProvider } from './config.js';
 
-/** Time between lists of a zone that no pool uses, ms. */
+/** Interval between listings of a zone that no pool uses (ms). */
 const UNUSED_ZONE_INTERVAL_MS = 60_000;
 
-/** Lists of a zone that must fail one after the other until the zone counts as unreachable. */
+/** Number of consecutive failed listings after which a zone counts as unreachable. */
 const FAILURES_UNTIL_UNREACHABLE = 3;
 
 interface KnownZone {
   readonly instances: readonly JsonObject[];
-  /** Monotonic. */
+  /** Monotonic time (ms). */
   readonly readAt: number;
 }
 
 export class ZoneLists {
   private readonly known = new Map<string, KnownZone>();
-  /** Failed lists since the last one that succeeded. */
+  /** Number of failed listings since the last successful one, by zone. */
   private readonly failures = new Map<string, number>();
   private readonly zones: readonly string[];
 
@@ -36,8 +36,8 @@ export class ZoneLists {
   }
 
   /**
-   * Resolves with the instances of all zones. Rejects if a zone fails that is not known to be unreachable, or of which
-   * nothing is known, because the list would lack its instances; and if no zone that a pool uses answers.
+   * Resolves with the instances of all zones. Rejects if a failing zone is not yet known to be unreachable or has never
+   * been listed, because its instances would be missing. Also rejects if none of the pools' zones can be listed.
    */
   async list(call: Call): Promise<readonly JsonObject[]> {
     const results = await Promise.allSettled(this.zones.map((zone) => this.refresh(zone, call)));
@@ -73,7 +73,7 @@ export class ZoneLists {
   }
 }
 
-/** Returns the zones in which the provider's pools create instances, and the provider's own. */
+/** Returns the provider's zone and the zones in which its pools create instances. */
 export function usedZones({ zone, pools }: GceProvider): ReadonlySet<string> {
   return new Set([zone, ...[...pools.values()].flatMap(({ availabilityZones }) => availabilityZones)]);
 }

@@ -1,4 +1,4 @@
-/** Compute Engine: the calls that this driver makes, each a task of the provider's task manager. */
+/** The calls to Compute Engine that this driver makes, each a task of the provider's task manager. */
 
 import {
   DriverError,
@@ -19,25 +19,25 @@ import { linkAt, listAt, objectOf } from './answers.js';
 import { callOptions, type CallOptions, type Google } from './google.js';
 
 const PAGE_SIZE = 500;
-/** A list with more pages than that goes in a circle. */
+/** Maximum number of pages before a listing counts as endless. */
 const MAX_PAGES = 1000;
-/** Pause before the state of an operation is read again, ms. */
+/** Interval between reads of an operation's state (ms). */
 const ASK_AGAIN_MS = 2000;
-/** The cloud answers `wait` after two minutes at the latest; an answer that comes later is lost, ms. */
+/** Time limit of `wait`, which the cloud answers within two minutes (ms). A later answer was lost. */
 const WAIT_TIMEOUT_MS = 150_000;
 
 type Answer = Promise<{ readonly data: unknown }>;
 
-/** What is done to a resource, until it is done. */
+/** A cloud operation in progress or completed. */
 export interface Operation {
   readonly name: string;
-  /** Undefined: a global one. */
+  /** Undefined for a global operation. */
   readonly zone: string | undefined;
   readonly done: boolean;
   readonly errors: readonly JsonObject[];
 }
 
-/** What images and instances are, as the API describes them; see `Schema$Image` and `Schema$Instance` of the library. */
+/** Image and instance as the API defines them; see `Schema$Image` and `Schema$Instance` of the library. */
 export type InstanceBody = compute_v1.Schema$Instance;
 export type ImageBody = compute_v1.Schema$Image;
 
@@ -49,7 +49,7 @@ export class Compute {
     private readonly clock: Clock,
   ) {}
 
-  /** The call is done once, however often it is sent with the same `requestId`. */
+  /** Creates an instance. Calls with the same `requestId` take effect once. */
   async insertInstance(zone: string, requestBody: InstanceBody, requestId: string, call: Call): Promise<Operation> {
     const { project, api } = this;
     const data = await this.call('instances', 'POST', 'insert', call, (options) =>
@@ -66,7 +66,7 @@ export class Compute {
     return operationIn(data);
   }
 
-  /** Resolves with the instances of a zone, all pages of them. */
+  /** Lists the instances of a zone. */
   async listInstances(zone: string, call: Call): Promise<readonly JsonObject[]> {
     const { project, api } = this;
     const pages = await this.pages('instances', 'list', call, (pageToken, options) =>
@@ -111,7 +111,7 @@ export class Compute {
     return operationIn(data);
   }
 
-  /** Images of the project. */
+  /** Lists the images of the project. */
   async listImages(call: Call): Promise<readonly JsonObject[]> {
     const { project, api } = this;
     const pages = await this.pages('images', 'list', call, (pageToken, options) =>
@@ -120,14 +120,17 @@ export class Compute {
     return pages.flatMap((page) => listAt(page, 'items'));
   }
 
-  /** Waits until the operation has ended, and throws what it has failed with. That it cannot be followed says nothing of its outcome. */
+  /**
+   * Waits until the operation has ended and throws its error if it failed. A failure to follow the operation leaves its
+   * outcome unknown.
+   */
   async finish(operation: Operation, what: string, call: Call, onAnswer?: () => void): Promise<void> {
     let latest = operation;
     while (!latest.done) {
       try {
         latest = await this.waited(latest, call);
         onAnswer?.();
-        // The cloud may answer at once although the operation goes on.
+        // The cloud may answer early while the operation is still in progress.
         if (!latest.done) await sleep(this.clock, ASK_AGAIN_MS, call.signal);
       } catch (error) {
         if (!isDriverError(error)) throw error;
@@ -140,7 +143,7 @@ export class Compute {
     if (latest.errors.length > 0) throw operationError(what, latest.errors);
   }
 
-  /** One call, which the cloud answers when the operation has ended, or after two minutes. */
+  /** Makes one `wait` call, which the cloud answers when the operation has ended, or after two minutes. */
   private async waited({ name: operation, zone }: Operation, call: Call): Promise<Operation> {
     const { project, api } = this;
     const data =
@@ -164,7 +167,7 @@ export class Compute {
     return operationIn(data);
   }
 
-  /** All pages, or a rejection. */
+  /** Resolves with the items of all pages. Rejects if a page fails. */
   private async pages(
     service: string,
     operation: string,

@@ -1,4 +1,4 @@
-/** Google's client libraries as this driver uses them: our credentials, our endpoints, our time, none of their retries. */
+/** Configures Google's client libraries with the driver's credentials, endpoints and clock, and without retries. */
 
 import type * as ComputeLibrary from '@googleapis/compute/build/v1.js';
 import type { compute_v1 } from '@googleapis/compute/build/v1.js';
@@ -9,7 +9,7 @@ import type { GoogleAuth } from 'google-auth-library';
 import { createRequire } from 'node:module';
 import type { GceProvider } from '../config.js';
 
-/** Loads Google's libraries when a provider starts: reading a configuration needs none of them. */
+/** Loads Google's libraries when a provider starts; parsing a configuration does not require them. */
 const load = createRequire(__filename);
 
 const SCOPES = [
@@ -21,7 +21,7 @@ const SCOPES = [
 const COMPUTE_ENDPOINT = 'https://compute.googleapis.com';
 const STORAGE_ENDPOINT = 'https://storage.googleapis.com';
 
-/** Options of each call: who calls decides over signals and repetitions. */
+/** Options of every call. The caller controls abort signals and retries. */
 export interface CallOptions extends HttpClient {
   readonly signal: AbortSignal;
   readonly retry: false;
@@ -33,7 +33,10 @@ interface HttpClient {
 
 const PROXIES = ['HTTPS_PROXY', 'https_proxy', 'HTTP_PROXY', 'http_proxy'] as const;
 
-/** That of Node.js; the libraries' own, which knows proxies, where the environment names one. */
+/**
+ * Returns the HTTP client of Node.js, or the libraries' own if the environment names a proxy, which only that one
+ * supports.
+ */
 function httpClient(): HttpClient {
   return PROXIES.some((name) => (process.env[name] ?? '') !== '') ? {} : { fetchImplementation: fetch };
 }
@@ -46,11 +49,11 @@ export interface Google {
   readonly auth: GoogleAuth;
   readonly compute: compute_v1.Compute;
   readonly storage: storage_v1.Storage;
-  /** Without slash at its end. */
+  /** Without a trailing slash. */
   readonly storageEndpoint: string;
 }
 
-/** Reads no credentials yet: the first call does. */
+/** Creates the clients. Credentials are read by the first call. */
 export function connect({ credentialsFile, apiEndpoint, storageEndpoint }: GceProvider): Google {
   const { GoogleAuth: Auth } = load('google-auth-library') as typeof AuthLibrary;
   const { compute_v1: computeLibrary } = load('@googleapis/compute/build/v1.js') as typeof ComputeLibrary;
@@ -60,7 +63,7 @@ export function connect({ credentialsFile, apiEndpoint, storageEndpoint }: GcePr
     ...(credentialsFile === undefined ? {} : { keyFilename: credentialsFile }),
     clientOptions: { transporterOptions: { ...httpClient() } },
   });
-  // The key of a service account signs tokens by itself, without a round trip (https://google.aip.dev/auth/4111).
+  // A service account key can sign tokens locally, without a round trip (https://google.aip.dev/auth/4111).
   auth.useJWTAccessWithScope = true;
   const storageUrl = withoutSlash(storageEndpoint ?? STORAGE_ENDPOINT);
   return {

@@ -1,7 +1,7 @@
 /**
- * The bucket that images pass through. Uploads are resumable ones of the JSON API
- * (https://cloud.google.com/storage/docs/performing-resumable-uploads): the size is not known before the end, and what a broken
- * connection has lost is sent again.
+ * The bucket for image uploads. Uploads are resumable ones of the JSON API
+ * (https://cloud.google.com/storage/docs/performing-resumable-uploads), because the compressed size is unknown in
+ * advance and lost data must be sent again.
  */
 
 import {
@@ -26,13 +26,13 @@ import { answerError, errorOf, type Attempted } from '../errors.js';
 import { listAt, objectOf } from './answers.js';
 import { callOptions, type CallOptions, type Google } from './google.js';
 
-/** A multiple of 256 KiB, as the protocol wants it; one such piece is kept, to be sent again. */
+/** Chunk size, a multiple of 256 KiB as the protocol requires. One chunk is kept in memory for retries. */
 export const CHUNK_BYTES = 8 * 1024 * 1024;
 const ATTEMPTS = 5;
 const CANCEL_TIMEOUT_MS = 10_000;
 const CALL_TIMEOUT_MS = 120_000;
 const MAX_PAGES = 1000;
-/** Prefix of the names of our objects. */
+/** Name prefix of objects that Nodepool creates. */
 const PREFIX = 'nodepool/';
 
 export interface StorageOptions {
@@ -58,7 +58,7 @@ interface Answered {
 export class Storage {
   constructor(private readonly options: StorageOptions) {}
 
-  /** The URL that Compute Engine reads an object from. */
+  /** Returns the URL from which Compute Engine reads an object. */
   urlOf(name: string): string {
     return `https://storage.googleapis.com/${this.options.bucket}/${name}`;
   }
@@ -67,7 +67,7 @@ export class Storage {
     return `${PREFIX}${file}`;
   }
 
-  /** Stores what the pieces are together; resolves with its MD5, base64. */
+  /** Uploads the concatenated pieces and resolves with the object's MD5 in base64. */
   async upload(object: StoredObject, pieces: AsyncIterable<Uint8Array>, call: Call): Promise<string | undefined> {
     const session = await this.begin(object, call);
     try {
@@ -85,7 +85,7 @@ export class Storage {
     );
   }
 
-  /** Our objects, all pages. */
+  /** Lists the objects with Nodepool's prefix. */
   async listObjects(call: Call): Promise<readonly StoredObject[]> {
     const { google, bucket } = this.options;
     const found: StoredObject[] = [];
@@ -122,7 +122,7 @@ export class Storage {
     let [sent, filled] = [0, 0];
     for await (const piece of pieces) {
       for (let taken = 0; taken < piece.byteLength;) {
-        // A full chunk is sent when there is more: the last one is sent in another way.
+        // A full chunk is sent only when more data follows, because the last chunk is sent differently.
         if (filled === CHUNK_BYTES) {
           await this.sendChunk(session, chunk, sent, undefined, call);
           sent += filled;
@@ -138,7 +138,10 @@ export class Storage {
     return done === undefined ? undefined : stringAt(done, 'md5Hash');
   }
 
-  /** Sends a chunk, and again what did not arrive. With `total`, it is the last one. Resolves with the object then. */
+  /**
+   * Sends a chunk and repeats the part that did not arrive. `total` marks the last chunk, whose call resolves with the
+   * object.
+   */
   private async sendChunk(
     session: string,
     chunk: Uint8Array,
@@ -161,7 +164,7 @@ export class Storage {
     }
   }
 
-  /** Sends the bytes; when that fails for the moment, asks how far the upload is. */
+  /** Sends the bytes. After a temporary failure, queries how many bytes the bucket has received. */
   private async offer(
     session: string,
     body: Uint8Array,
@@ -201,7 +204,10 @@ export class Storage {
     return { clock, random, signal, attempts: ATTEMPTS };
   }
 
-  /** One call of the upload protocol, which Google's library for storage does not have. 308 says that there is more to send. */
+  /**
+   * Makes one call of the upload protocol, which Google's storage library does not support. Status 308 means that more
+   * data is expected.
+   */
   private async exchange(
     method: 'POST' | 'PUT' | 'DELETE',
     operation: string,
@@ -230,7 +236,7 @@ export class Storage {
     );
   }
 
-  /** A call with signal, deadline and report. */
+  /** Makes a call with an abort signal, a deadline and metrics. */
   private async call<T extends { readonly status: number }>(
     method: string,
     operation: string,
@@ -263,7 +269,7 @@ export class Storage {
   }
 }
 
-/** Bytes that the bucket has: `Range: bytes=0-<last>`, absent when there are none. */
+/** Returns the number of received bytes from `Range: bytes=0-<last>`, which is absent if there are none. */
 function receivedIn({ headers }: Answered): number {
   const [, last] = /bytes=0-(\d+)/.exec(headers.get('range') ?? '') ?? [];
   return last === undefined ? 0 : (numberAt({ last }, 'last') ?? 0) + 1;
