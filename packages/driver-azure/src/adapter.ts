@@ -1,4 +1,4 @@
-/** An Azure subscription, as the state-machine framework wants to see it. */
+/** The adapter between the state-machine framework and an Azure subscription. */
 
 import {
   AbortedError,
@@ -27,12 +27,12 @@ import { quotaLimits, quotaOfLabel } from './quota.js';
 import { deleteResource, listTagged } from './resources.js';
 import { Works } from './works.js';
 
-/** Reads that are made on behalf of many end after that. */
+/** Deadline of reads that several machines share (ms). */
 const SHARED_CALL_TIMEOUT_MS = 120_000;
-/** Least time between two searches for what a label lacks. */
+/** Minimum time between two lookups of a label's missing resources (ms). */
 const LOOK_AGAIN_MS = 300_000;
 
-/** What exists from `start` on. */
+/** Objects that exist after `start`. */
 interface Started {
   readonly context: ProviderContext;
   readonly works: Works;
@@ -48,7 +48,10 @@ export class AzureAdapter implements Adapter<AzureLabel> {
     this.images = new AzureImages(() => this.works, config);
   }
 
-  /** Logs in, makes the resource group if need be, and reads what labels are looked up in, so that wrong names show now. */
+  /**
+   * Logs in, creates the resource group if it is missing, and reads the resources that labels refer to, so that wrong
+   * names are reported at startup.
+   */
   async start(context: ProviderContext): Promise<void> {
     this.started?.works.client.arm.stop();
     const works = this.makeWorks(context);
@@ -71,7 +74,7 @@ export class AzureAdapter implements Adapter<AzureLabel> {
     return new DeleteMachine(this.works, externalId, saved);
   }
 
-  /** All VMs of the subscription in the location: those of others use up its quota. */
+  /** Lists all VMs of the subscription in the location, because foreign VMs also use its quota. */
   async listInstances(call: Call): Promise<readonly Instance[]> {
     const { client, lookups } = this.works;
     const [vms, sizes] = await Promise.all([client.listVms(call), lookups.sizes.read()]);
@@ -96,7 +99,7 @@ export class AzureAdapter implements Adapter<AzureLabel> {
     return quotaOfLabel(this.works, label);
   }
 
-  /** Checks again a label that is not ready: the cloud does not announce what was missing. */
+  /** Rechecks a label that is not ready: the cloud does not notify when a missing resource is created. */
   labelReady(label: AzureLabel): Readiness {
     const { works, context } = this.running;
     const readiness = works.lookups.readiness(label);

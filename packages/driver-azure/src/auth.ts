@@ -1,7 +1,7 @@
 /**
- * The file with the credentials: JSON as `az ad sp create-for-rbac --sdk-auth` writes it, with the endpoints of the cloud.
- * Two fields are ours: `caFile`, a PEM file with the authorities that signed the certificate of a private endpoint, and
- * `authentication`, for logins without a secret.
+ * The credentials file: JSON as written by `az ad sp create-for-rbac --sdk-auth`, with the cloud's endpoints. Two
+ * fields are Nodepool's own: `caFile`, a PEM file with the authorities for a private endpoint, and `authentication`,
+ * for logins without a secret.
  */
 
 import { ConfigurationError, isJsonObject, stringAt, type JsonObject } from '@nodepool/core';
@@ -9,9 +9,9 @@ import { readFileSync } from 'node:fs';
 
 export type Login =
   | { readonly kind: 'secret'; readonly tenantId: string; readonly clientId: string; readonly clientSecret: string }
-  /** Identity of the machine that this runs on; without `clientId` the one that the system assigned. */
+  /** Identity of the host; without `clientId`, the system-assigned one. */
   | { readonly kind: 'managed-identity'; readonly clientId: string | undefined }
-  /** Token that Kubernetes writes to a file. Undefined: the variables `AZURE_…` that its webhook sets. */
+  /** Token file of Kubernetes. Undefined values are read from the `AZURE_…` variables that Kubernetes' webhook sets. */
   | {
       readonly kind: 'workload-identity';
       readonly tenantId: string | undefined;
@@ -22,18 +22,18 @@ export type Login =
 export interface AzureAuth {
   readonly subscriptionId: string;
   readonly login: Login;
-  /** Of the login service, without a slash at its end. */
+  /** URL of the login service without a trailing slash. */
   readonly authorityHost: string;
-  /** Of the resource manager, without a slash at its end. */
+  /** URL of the resource manager without a trailing slash. */
   readonly endpoint: string;
-  /** PEM; undefined: what the system trusts. */
+  /** PEM; if undefined, the system's authorities are trusted. */
   readonly ca: string | undefined;
 }
 
 const PUBLIC_AUTHORITY = 'https://login.microsoftonline.com';
 const PUBLIC_ENDPOINT = 'https://management.azure.com';
 
-/** Reads the file. Throws `ConfigurationError`, which says what is missing; never with a secret in its message. */
+/** Reads the file. Throws `ConfigurationError` if something is missing. The message never contains a secret. */
 export function readAuth(path: string | undefined): AzureAuth {
   if (path === undefined) {
     throw new ConfigurationError('there are no credentials: set "auth-path" of the provider, or AZURE_AUTH_LOCATION');
@@ -70,7 +70,7 @@ function loginIn(file: JsonObject, path: string, text: (key: string) => string):
   }
 }
 
-/** The file is asked for anew with each start, so that credentials can be replaced. */
+/** Reads the file. Every start reads it again, so that credentials can be replaced. */
 function parse(path: string): JsonObject {
   let content: string;
   try {
@@ -80,10 +80,10 @@ function parse(path: string): JsonObject {
   }
   let value: unknown;
   try {
-    // Some tools of Microsoft's begin their files with a byte order mark.
+    // Some Microsoft tools write a byte order mark.
     value = JSON.parse(content.replace(/^\uFEFF/, ''));
   } catch {
-    // The parser's message quotes the content, which is secret.
+    // The parser's message is omitted because it quotes the content, which is secret.
     throw new ConfigurationError(
       `${path} is not JSON; it is expected as "az ad sp create-for-rbac --sdk-auth" writes it`,
     );

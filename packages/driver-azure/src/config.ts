@@ -1,4 +1,4 @@
-/** The configuration of a provider of this driver; see `schema.ts` for its keys. */
+/** Parses the configuration of a provider; see `schema.ts` for its keys. */
 
 import {
   booleanAt,
@@ -20,19 +20,19 @@ import {
 } from '@nodepool/core';
 import { DEFAULTS } from './schema.js';
 
-/** Longest value of a tag, characters (Azure Resource Manager). */
+/** Maximum length of a tag value in characters (Azure Resource Manager). */
 const TAG_MAX = 256;
-/** What no name of a tag can have (Azure Resource Manager). */
+/** Characters that are invalid in tag names (Azure Resource Manager). */
 const TAG_NAME_REFUSES = /[<>%&\\?/]/;
-/** Longest custom data and user data, base64 characters (Azure virtual machines: 64 KiB). */
+/** Maximum length of custom data and user data in base64 characters (Azure virtual machines: 64 KiB). */
 const DATA_MAX = 87_380;
-/** Price limit of a spot VM that is not evicted for its price. */
+/** Maximum price of a spot VM that is never evicted because of its price. */
 const REGULAR_PRICE = -1;
 
-/** Where an image comes from. */
+/** The source of an image. */
 export type ImageSource =
   | { readonly kind: 'uploaded' }
-  /** As Azure wants it in a VM's description. */
+  /** `imageReference` of a VM. */
   | { readonly kind: 'reference'; readonly reference: Readonly<Record<string, string>> }
   | { readonly kind: 'filter'; readonly filter: ImageFilter };
 
@@ -59,17 +59,17 @@ export interface AzureLabel extends LabelConfig {
   readonly volumeSize: number | undefined;
   /** SKU of the disk, e.g. `Premium_LRS`. */
   readonly volumeType: string | undefined;
-  /** The disk is on the host of the VM. */
+  /** If true, the OS disk is local to the VM's host. */
   readonly ephemeralDisk: boolean;
   readonly spot: Spot | undefined;
   readonly trustedLaunch: TrustedLaunch | undefined;
-  /** Ids of managed identities that the VM has. */
+  /** Ids of the managed identities assigned to the VM. */
   readonly identities: readonly string[];
   readonly addresses: Addresses;
 }
 
 export interface Spot {
-  /** US dollars per hour; -1 for the price of a regular VM. */
+  /** US dollars per hour; -1 means the price of a regular VM. */
   readonly maxPrice: number;
 }
 
@@ -80,34 +80,34 @@ export interface TrustedLaunch {
 
 export type Generation = 'V1' | 'V2';
 
-/** Settings of a disk image in the cloud. */
+/** Cloud settings of a disk image. */
 export interface ImageTraits {
   readonly generation: Generation;
   readonly zoneResilient: boolean;
 }
 
-/** Addresses of a VM besides its private IPv4 address, which every interface in Azure has. */
+/** Addresses of a VM besides the private IPv4 address that every network interface in Azure has. */
 export interface Addresses {
   readonly ipv6: boolean;
   readonly publicIpv4: boolean;
   readonly publicIpv6: boolean;
-  /** Nodes are reached at their private addresses. */
+  /** If true, nodes are reached at their private addresses. */
   readonly useInternalIp: boolean;
 }
 
 export interface AzureProvider extends ProviderConfig<AzureLabel> {
-  /** Path; undefined: there is none, which is told at the start. */
+  /** Path; undefined if none is configured, which is an error at startup. */
   readonly authPath: string | undefined;
   readonly location: string;
   readonly resourceGroup: string;
   readonly resourceGroupLocation: string;
-  /** Full id, or where the subnet is, below the subscription. */
+  /** Full id, or a path relative to the subscription. */
   readonly subnet: { readonly id: string } | { readonly path: string };
   /** By name of the disk image. */
   readonly imageTraits: ReadonlyMap<string, ImageTraits>;
 }
 
-/** Reads a section that has passed the schema. */
+/** Parses a section that conforms to the schema. */
 export function loadProvider(
   section: JsonObject,
   context: ProviderConfigContext,
@@ -193,7 +193,7 @@ function imageTraitsOf(section: JsonObject): ImageTraits {
   };
 }
 
-/** `ipv4` changes nothing: an interface has to have a private IPv4 address. */
+/** `ipv4` has no effect, because a network interface requires a private IPv4 address. */
 function addressesOf({ poolSection, providerSection }: LabelSource): Addresses {
   const flag = (key: string): boolean | undefined => booleanAt(poolSection, key) ?? booleanAt(providerSection, key);
   const publicIpv6 = flag('public-ipv6') ?? false;
@@ -224,7 +224,9 @@ function referenceOf(section: JsonObject): Readonly<Record<string, string>> {
   return textsAt(section, 'image-reference');
 }
 
-/** Ids of images that are shared over galleries begin with the gallery, not with a subscription. */
+/**
+ * Returns the path of a gallery image. Ids of shared gallery images start with the gallery instead of a subscription.
+ */
 function galleryPath(kind: string, section: JsonObject): string {
   const [gallery = '', image = '', version] = ['gallery-name', 'name', 'version'].map((key) => stringAt(section, key));
   return `/${kind}/${gallery}/Images/${image}${version === undefined ? '' : `/Versions/${version}`}`;
@@ -241,7 +243,7 @@ function checkedTags(section: JsonObject, problem: Problem): Readonly<Record<str
   return tags;
 }
 
-/** The wire wants base64. */
+/** Returns a value of the section in base64, as the API requires. */
 function encoded(section: JsonObject, key: string, problem: Problem): string | undefined {
   const plain = stringAt(section, key);
   if (plain === undefined || plain === '') return undefined;
@@ -250,7 +252,7 @@ function encoded(section: JsonObject, key: string, problem: Problem): string | u
   return base64;
 }
 
-/** A value that fits into a tag; what a request holds is no reason for a launch to fail. */
+/** Truncates a value to the limits of tags, so that data of a request cannot make a launch fail. */
 export function asTag(value: string): string {
   return value.slice(0, TAG_MAX);
 }

@@ -1,13 +1,13 @@
 /**
- * How a VM is made for a node: with one PUT, which describes its interface, its disk and its addresses too.
+ * State machine that creates a VM for a node with one PUT, which also describes its interface, disk and addresses.
  *
  *     start ──> preparing ──> creating ──> following ──> reading ──> ready
  *                                 │            │            ^  │
  *                                 │ unknown    │ forgotten  │  │ not yet
  *                                 └────────────┴─> looking ─┴──┘
  *
- * The VM's name has the launch attempt in it, so it is asked for by its name, never looked for in lists, which may be stale. A
- * creation whose outcome is unknown is not repeated: should it show up after all, its tags tell that it is garbage.
+ * The VM's name contains the launch attempt, so the machine reads the VM by name and not from lists, which may be
+ * stale. A creation with an unknown outcome is not repeated: if the VM appears later, its tags identify it as leaked.
  */
 
 import {
@@ -38,30 +38,30 @@ import { addressesOf, failureIn, instanceOf } from './instance.js';
 import { vmSpec } from './vm-spec.js';
 import type { Works } from './works.js';
 
-/** How long failures are sat out; then the launcher decides. */
+/** Time for which failures are retried before the launch fails and the launcher decides (ms). */
 const PATIENCE_MS = 300_000;
-/** Between two questions for a VM that is not ready. */
+/** Interval between queries for a VM that is not ready (ms). */
 const LOOK_AGAIN_MS = 5000;
-/** How long a VM that may have been asked for can be unknown to Azure. */
+/** Time for which Azure may not know a VM yet after its creation was requested (ms). */
 const SETTLE_MS = 30_000;
 
 type State = 'start' | 'preparing' | 'creating' | 'following' | 'looking' | 'reading' | 'ready';
 
-/** What Azure says of a VM: there is none, it is not ready, or it is. */
+/** Result of a query for a VM. */
 type Found = { readonly vm: 'none' | 'unready' } | { readonly vm: 'ready'; readonly instance: Instance };
 
 export class CreateMachine implements StateMachine {
   state: State = 'start';
   externalId: ExternalId | undefined;
   private readonly name: string;
-  /** It was asked for long enough: there is no such VM. */
+  /** True if the VM did not appear within the settling time. */
   private absent = false;
   private readonly preparation = new PendingCall<ImageReference>();
   private readonly creation = new PendingCall<Accepted>();
   private readonly following = new PendingCall<Progress>();
   private readonly reading = new PendingCall<Found>();
   private operationUrl: string | undefined;
-  /** Why it is not known whether the creation took effect. */
+  /** Why the outcome of the creation is unknown. */
   private doubt: DriverError | undefined;
   private missingSince: number | undefined;
   private failures = 0;
@@ -74,7 +74,7 @@ export class CreateMachine implements StateMachine {
   ) {
     this.name = vmNameOf(request.hostname, request.tags);
     if (request.externalId === null && saved === null) return;
-    // A restored machine creates nothing: its predecessor may have.
+    // A restored machine never creates a VM, because its predecessor may have done so.
     if (request.externalId !== null) this.externalId = this.name;
     this.operationUrl = isJsonObject(saved) ? stringAt(saved, 'operation') : undefined;
     this.state = this.operationUrl === undefined ? 'looking' : 'following';
@@ -87,7 +87,7 @@ export class CreateMachine implements StateMachine {
   advance(call: MachineCall): Advance {
     try {
       const advance = this.step(call);
-      // A call that was started has not succeeded yet.
+      // A call that has only been started does not reset the failure count.
       if (advance.next !== 'call') this.failures = 0;
       return advance;
     } catch (error) {
@@ -120,11 +120,11 @@ export class CreateMachine implements StateMachine {
     }
   }
 
-  /** What passes, and had no effect that could be doubled, is tried again. */
+  /** Retries temporary failures that had no effect. */
   private recover(error: DriverError, call: MachineCall): Advance {
     const { clock, random } = this.works;
     if (this.failures === 0) this.failingSince = clock.monotonic();
-    // Once the VM may be there only questions are asked, unless it is known to have failed.
+    // Once the VM may exist, only reads follow, unless the creation is known to have failed.
     const harmless =
       this.state === 'preparing' || this.state === 'creating'
         ? error.outcome === 'not-applied'
@@ -151,7 +151,7 @@ export class CreateMachine implements StateMachine {
   private async imageReference(): Promise<ImageReference> {
     const { label, imageExternalId } = this.request;
     const { imageSource } = label;
-    // What the location does not have is told before anything is made.
+    // Sizes that the location does not have are reported before anything is created.
     await this.works.lookups.size(label.vmSize);
     if (imageSource.kind === 'reference') return { ...imageSource.reference };
     if (imageSource.kind === 'filter') return { id: await this.works.lookups.image(imageSource.filter) };
@@ -189,7 +189,7 @@ export class CreateMachine implements StateMachine {
     return { next: 'delay', ms: accepted.retryAfterMs };
   }
 
-  /** The address of the operation is asked, as often as Azure wants it. */
+  /** Polls the operation at the interval that Azure specifies. */
   private follow(call: MachineCall): Advance {
     const url = this.operationUrl;
     if (url === undefined || !this.following.settled)
@@ -199,7 +199,7 @@ export class CreateMachine implements StateMachine {
       progress = this.following.take();
     } catch (error) {
       if (!isDriverError(error) || error.code !== 'not-found') throw error;
-      // Operations are forgotten after a while; the VM itself says how it went.
+      // Azure deletes operations after a while; the VM itself shows the outcome.
       this.operationUrl = undefined;
       progress = { status: 'succeeded', result: undefined };
     }
@@ -209,7 +209,7 @@ export class CreateMachine implements StateMachine {
     return this.step(call);
   }
 
-  /** Asks for the VM by its name, and for its addresses when it is ready. */
+  /** Reads the VM by name, and its addresses if it is ready. */
   private async read(call: Call): Promise<Found> {
     const { client, lookups } = this.works;
     let vm: VirtualMachine;
@@ -261,7 +261,7 @@ export class CreateMachine implements StateMachine {
     this.absent = true;
     log.info('A VM whose creation was in doubt is not there', { external_id: this.name });
     const reason = this.doubt?.message ?? 'the launcher was restarted while the VM was made';
-    // Not repeated here: the launcher makes a new attempt, whose VM cannot be mistaken for a late one of this.
+    // Not retried here: the launcher starts a new attempt, whose VM has another name than one that appears late.
     throw new DriverError(this.doubt?.code ?? 'transient', `${reason}; Azure has no such VM`, {
       cause: this.doubt,
       outcome: 'not-applied',

@@ -1,12 +1,13 @@
 /**
- * How a VM is removed. Its interface, its disk and its addresses go with it: Azure was told so when it was made.
+ * State machine that deletes a VM. Azure deletes its interface, disk and addresses with it, as requested at its
+ * creation.
  *
  *     start ──> deleting ──> following ──> confirming ──> gone
  *                  ^                           │
  *                  └────────── still there ────┘
  *
- * Deleting is safe to repeat, so an error leaves the machine: the framework tries again with a new one. The node's record is removed
- * when this machine is complete, so the VM is asked for by its name in the end.
+ * Deletion is idempotent, so an error ends the machine and the framework retries with a new one. The node's record is
+ * removed when this machine completes, so the machine finally verifies by name that the VM is deleted.
  */
 
 import {
@@ -25,7 +26,7 @@ import type { Accepted, Progress } from './client/arm.js';
 import { nameOf } from './instance.js';
 import type { Works } from './works.js';
 
-/** Between two questions for a VM that goes away. */
+/** Interval between queries for a VM that is being deleted (ms). */
 const LOOK_AGAIN_MS = 5000;
 
 export class DeleteMachine implements StateMachine {
@@ -94,7 +95,7 @@ export class DeleteMachine implements StateMachine {
       this.operationUrl = undefined;
       if (progress.status === 'failed') throw progress.error;
     } catch (error) {
-      // Operations are forgotten after a while; the VM itself says how it went.
+      // Azure deletes operations after a while; the VM itself shows the outcome.
       if (!isDriverError(error) || error.code !== 'not-found') throw error;
       this.operationUrl = undefined;
     }

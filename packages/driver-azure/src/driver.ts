@@ -1,11 +1,11 @@
-/** The driver itself: its name, its configuration, and an adapter to its cloud; `stateMachineDriver` does the rest. */
+/** The driver: its name, configuration and adapter. `stateMachineDriver` implements the rest. */
 
 import { stateMachineDriver, type Driver } from '@nodepool/core';
 import { AzureAdapter } from './adapter.js';
 import { loadProvider, type AzureLabel, type AzureProvider } from './config.js';
 import { schema } from './schema.js';
 
-/** Makes a driver; what a launcher loads is `driver`. `env`: where `AZURE_AUTH_LOCATION` is looked for. */
+/** Returns a driver; launchers load `driver`. `AZURE_AUTH_LOCATION` is read from `env`. */
 export function azureDriver(env: Readonly<Record<string, string | undefined>> = process.env): Driver {
   return stateMachineDriver<AzureLabel, AzureProvider>({
     name: 'azure',

@@ -1,6 +1,6 @@
 /**
- * From what Azure says to what core understands: the codes of the resource manager and the compute, network and disk services,
- * and the failures of connections and of the login.
+ * Translates Azure failures into errors of core: codes of the resource manager and of the compute, network and disk
+ * services, connection failures, and login failures.
  *
  * Sources: "Troubleshoot common Azure deployment errors", "Understand Azure virtual machine error codes", and the
  * resource manager's page on throttling.
@@ -24,11 +24,11 @@ import {
   type JsonValue,
 } from '@nodepool/core';
 
-/** More than this of what a cloud says is of no use to a reader. */
+/** Maximum length of a cloud's error text in messages (characters). */
 const MAX_DETAIL = 500;
-/** Longest wait that a cloud can demand of us. */
+/** Maximum wait that a cloud can demand (ms). */
 const MAX_RETRY_AFTER_MS = 600_000;
-/** How long to leave a cloud alone that does not say so. */
+/** Wait if the cloud does not specify one (ms). */
 const DEFAULT_RETRY_AFTER_MS = 10_000;
 
 const QUOTA =
@@ -44,7 +44,10 @@ const AUTH =
 const CONFLICT =
   /AnotherOperationInProgress|InUse|Conflict|AttachDiskWhileBeingDetached|CannotBeDeleted|PropertyChangeNotAllowed|NicReservedForAnotherVm/i;
 const NOT_FOUND = /^(ResourceNotFound|NotFound|ResourceGroupNotFound|ParentResourceNotFound)$/;
-/** Codes that only another configuration changes. All others, of a 400 too, are taken for failures of this one call. */
+/**
+ * Codes that only a configuration change resolves. Any other code, also of a 400, counts as a failure of the single
+ * call.
+ */
 const CONFIGURATION: ReadonlySet<string> = new Set([
   'AvailabilityZoneNotSupported',
   'DisallowedProvider',
@@ -72,23 +75,23 @@ const CONFIGURATION: ReadonlySet<string> = new Set([
   'VMMarketplaceInvalidInput',
 ]);
 
-/** What a failed call was. */
+/** A failed call. */
 export interface Attempted {
   /** e.g. `compute: PUT virtualMachines`. */
   readonly operation: string;
-  /** It can have taken effect although it failed. */
+  /** True if the call may have taken effect although it failed. */
   readonly changesSomething: boolean;
-  /** Milliseconds since the epoch, for dates in answers. */
+  /** Milliseconds since the epoch, to interpret dates in answers. */
   readonly now: number;
 }
 
-/** An error as the resource manager writes it, innermost reason first. */
+/** A resource manager error with its innermost reason first. */
 export interface CloudError {
   readonly code: string;
   readonly message: string;
 }
 
-/** What Azure's libraries reject with, as core understands it. */
+/** Returns the `DriverError` for a rejection of Azure's libraries. */
 export function errorOf(attempted: Attempted, error: unknown): DriverError {
   if (isDriverError(error)) return error;
   const status = numberIn(error, 'statusCode');
@@ -109,7 +112,7 @@ export function errorOf(attempted: Attempted, error: unknown): DriverError {
   return refusal(said, status, message, { ...options, retryAfterMs });
 }
 
-/** What an asynchronous operation, or a resource that failed, says, as core understands it. It took effect. */
+/** Returns the `DriverError` for a failed operation or resource. The call took effect. */
 export function failureOf(what: string, said: CloudError): DriverError {
   const message = `${what}: ${summary(said)}`;
   const options = { outcome: 'applied' } as const;
@@ -124,7 +127,7 @@ export function failureOf(what: string, said: CloudError): DriverError {
   return new InstanceFailedError(message, options);
 }
 
-/** `{error: {code, message, details: [{code, message}]}}`, of an operation or an answer. */
+/** Reads `{error: {code, message, details: [{code, message}]}}` from an operation or an answer. */
 export function cloudErrorIn(body: JsonValue | undefined): CloudError {
   const outer = isJsonObject(body) ? (body['error'] ?? body) : undefined;
   if (!isJsonObject(outer)) return { code: '', message: 'Azure does not say why' };
@@ -143,10 +146,13 @@ function lacking(said: CloudError, message: string, options: Options): DriverErr
   return CONFIGURATION.has(said.code) ? new ConfigurationError(message, options) : new NotFoundError(message, options);
 }
 
-/** `retryable`, whatever the status: Azure answers with 409 or 429 and code `RetryableError` when others keep it busy. */
+/**
+ * Returns the `DriverError` for a code and status. Code `RetryableError` is temporary for any status: Azure sends it
+ * with 409 or 429 if concurrent work blocks the call.
+ */
 function refusal(said: CloudError, status: number, message: string, options: Options): DriverError {
   const all = textOf(said);
-  // Texts of policies are an operator's, and can contain any word.
+  // Policy texts come from an operator and can contain any word.
   if (CONFIGURATION.has(said.code)) return new ConfigurationError(message, options);
   if (QUOTA.test(all)) return new QuotaError(message, options);
   if (CAPACITY.test(said.code)) return new CapacityError(message, options);
@@ -160,7 +166,7 @@ function refusal(said: CloudError, status: number, message: string, options: Opt
   return new DriverError('unexpected', message, { ...options, outcome: 'not-applied' });
 }
 
-/** The login has errors of its own: nothing was asked of the cloud yet. */
+/** Returns the `DriverError` for a failed login, which precedes any call to the cloud. */
 function loginError(message: string, error: unknown): DriverError {
   const passing =
     /network_error|ENOTFOUND|ECONN|EAI_AGAIN|timeout|50[0-9]|temporarily/i.test(message) && !/AADSTS/.test(message);
@@ -183,7 +189,9 @@ function connectionError({ changesSomething }: Attempted, message: string, cause
   return new TransientError(message, { cause, outcome: harmless ? 'not-applied' : 'unknown' });
 }
 
-/** Milliseconds that a header asks to wait: seconds, or a date. Undefined: it is not there, or says nothing. */
+/**
+ * Returns the wait in a header (ms), given as seconds or a date. Returns undefined if the header is missing or invalid.
+ */
 export function retryAfterIn(value: string | undefined, now: number): number | undefined {
   if (value === undefined || value === '') return undefined;
   const ms = /^\d+(\.\d+)?$/.test(value) ? Number(value) * 1000 : Date.parse(value) - now;

@@ -1,5 +1,5 @@
 /**
- * Disk images: a file becomes a managed disk, which becomes an image, after which the disk is not needed any more.
+ * Disk images: a file is uploaded to a managed disk, an image is created from the disk, and the disk is deleted.
  *
  * Source: "Upload a VHD to Azure" (managed disks with `creationData.createOption` `Upload`).
  */
@@ -27,15 +27,15 @@ import { PageUpload } from './page-upload.js';
 import { checkVhd } from './vhd.js';
 import type { Works } from './works.js';
 
-/** Longest name of an image or a disk. */
+/** Maximum length of the name of an image or disk. */
 const MAX_NAME = 80;
-/** Has the name that the builder gave to an image. */
+/** Tag with the name that the builder gave to an image. */
 const NAME_TAG = 'nodepool_external_name';
-/** Time for cleaning up after an upload that was aborted. */
+/** Time limit for the cleanup after an aborted upload (ms). */
 const DISCARD_TIMEOUT_MS = 300_000;
 
 export class AzureImages implements ImageManager {
-  /** `works` is asked for when it is needed: there is none before the provider is started. */
+  /** `works` is resolved on use, because it does not exist before the provider is started. */
   constructor(
     private readonly works: () => Works,
     private readonly config: AzureProvider,
@@ -124,7 +124,7 @@ export class AzureImages implements ImageManager {
     await this.step(`end of access to disk ${name}`, call, () => works.client.revokeAccess(name, call));
   }
 
-  /** Every step can be repeated: it names what it makes. */
+  /** Runs a step with retries. Every step is idempotent, because it names the resource that it creates. */
   private step(
     what: string,
     call: Call,
@@ -144,7 +144,10 @@ export class AzureImages implements ImageManager {
     return entry !== undefined && stringAt(entry.section, 'connection-type') === 'winrm';
   }
 
-  /** The image is there, so an upload does not fail because of a disk that is left; it is found as leaked. */
+  /**
+   * Deletes the disk. A failure does not fail the upload, since the image exists; the disk is later deleted as a leaked
+   * resource.
+   */
   private async deleteDisk(name: string, call: Call, because: string): Promise<void> {
     const works = this.works();
     logCloudDeletion(call.log, { kind: 'disk', externalId: name }, because);
@@ -158,7 +161,7 @@ export class AzureImages implements ImageManager {
     }
   }
 
-  /** Removes what a failed upload left: first the image, then its disk, which cannot go while it can be written to. */
+  /** Deletes the image of a failed upload, then its disk, which cannot be deleted while write access is granted. */
   private async discard(name: string, { log }: ImageUploadRequest): Promise<void> {
     const works = this.works();
     const shared = works.makeCall();
@@ -175,7 +178,10 @@ export class AzureImages implements ImageManager {
   }
 }
 
-/** Makes a name of letters, digits, `.`, `_` and `-`, which ends with the identity of the upload: providers share resource groups. */
+/**
+ * Returns a name of letters, digits, `.`, `_` and `-`. It ends with the upload's identity, because providers share
+ * resource groups.
+ */
 function imageNameOf({ externalName, tags }: ImageUploadRequest): string {
   const hash = imageTagsHash(tags);
   return `${externalName.replace(/[^\w.-]/g, '-').slice(0, MAX_NAME - hash.length - 1)}-${hash}`;

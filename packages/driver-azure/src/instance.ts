@@ -1,4 +1,4 @@
-/** From a VM as Azure describes it to an instance as core knows it. */
+/** Converts a VM to an instance of core. */
 
 import type { ExternalId, Instance } from '@nodepool/core';
 import type { NetworkInterface, VirtualMachine } from './client/types.js';
@@ -6,7 +6,7 @@ import type { VmSize } from './lookups.js';
 import { nameIn, tagsOf } from './identity.js';
 import { resourcesOf } from './quota.js';
 
-/** A VM as lists show it: they know nothing of addresses, so none is ready by a list alone. */
+/** Converts a listed VM. Listings lack addresses, so a listed VM is never ready. */
 export function instanceOf(vm: VirtualMachine, sizes: ReadonlyMap<string, VmSize> | undefined): Instance {
   const { hardwareProfile, osProfile, priority, provisioningState: state } = vm.properties ?? {};
   const size = sizes?.get((hardwareProfile?.vmSize ?? '').toLowerCase());
@@ -25,15 +25,15 @@ export function instanceOf(vm: VirtualMachine, sizes: ReadonlyMap<string, VmSize
   };
 }
 
-/** Returns why a VM failed; only a VM that was read with its instance view says it. */
+/** Returns why a VM failed. Only a VM that was read with its instance view contains the reason. */
 export function failureIn(vm: VirtualMachine): string {
   const said = vm.properties?.instanceView?.statuses?.find(({ level }) => level === 'Error');
   return said?.message ?? said?.displayStatus ?? 'Azure could not provision it';
 }
 
 /**
- * Returns the addresses on a VM's interface, which was read with its public addresses; undefined if Azure has not assigned
- * all of them yet.
+ * Returns the addresses of a network interface that was read with its public addresses. Returns undefined if Azure has
+ * not assigned all of them yet.
  */
 export function addressesOf(nic: NetworkInterface, useInternalIp: boolean): Partial<Instance> | undefined {
   const configurations = (nic.properties?.ipConfigurations ?? []).map(({ properties = {} }) => properties);
@@ -58,7 +58,7 @@ export function addressesOf(nic: NetworkInterface, useInternalIp: boolean): Part
   };
 }
 
-/** Names are texts in this cloud. */
+/** Returns the external id as a string, the only type of names in this cloud. */
 export function nameOf(externalId: ExternalId): string {
   return typeof externalId === 'string' ? externalId : JSON.stringify(externalId);
 }

@@ -1,4 +1,4 @@
-/** What changes rarely, and is dear to read: kept for a while. */
+/** Caches values that rarely change and are expensive to read. */
 
 import type { Call, Clock } from '@nodepool/core';
 
@@ -14,7 +14,7 @@ export class Kept<T> {
     private readonly maxAgeMs: number,
   ) {}
 
-  /** What was read last, however old. */
+  /** The last value that was read, even if it has expired. */
   get latest(): T | undefined {
     return this.value?.value;
   }

@@ -1,4 +1,4 @@
-/** What labels name, found in the cloud: sizes of VMs, and images by filter. */
+/** Looks up the VM sizes and filtered images that labels refer to. */
 
 import { ConfigurationError, type Call, type Clock, type Readiness } from '@nodepool/core';
 import type { Client } from './client/client.js';
@@ -9,18 +9,18 @@ import { Kept } from './kept.js';
 
 const SIZES_MAX_AGE_MS = 24 * 3_600_000;
 const IMAGES_MAX_AGE_MS = 300_000;
-/** A refusal by something that is kept is confirmed by a younger reading. */
+/** Maximum age of a list that a size is refused by (ms); an older one is read again. */
 const REFUSED_MAX_AGE_MS = 5000;
 
 /** A size of VMs. */
 export interface VmSize {
   readonly name: string;
-  /** As usages name it, e.g. `standardBSFamily`. */
+  /** As in usages, e.g. `standardBSFamily`. */
   readonly family: string;
   readonly cores: number;
   /** MiB. */
   readonly ram: number;
-  /** Why this subscription cannot have it here; undefined: it can. */
+  /** Reason why the subscription cannot use the size here; undefined if it can. */
   readonly refused: string | undefined;
 }
 
@@ -35,12 +35,12 @@ export class Lookups {
     this.images = new Kept((call) => client.listImages(call), makeCall, clock, IMAGES_MAX_AGE_MS);
   }
 
-  /** Rejects with `ConfigurationError` when there is no such size here, or not for this subscription. */
+  /** Rejects with `ConfigurationError` if the location does not have the size, or not for this subscription. */
   async size(name: string): Promise<VmSize> {
     const find = async (maxAgeMs?: number): Promise<VmSize | undefined> =>
       (await this.sizes.read(maxAgeMs)).get(name.toLowerCase());
     let size = await find();
-    // A list that is kept for long must not refuse for long.
+    // An old cached list must not refuse a size.
     if (size === undefined || size.refused !== undefined) size = await find(REFUSED_MAX_AGE_MS);
     if (size === undefined) throw new ConfigurationError(`the location has no VM size ${JSON.stringify(name)}`);
     if (size.refused !== undefined)
@@ -48,7 +48,10 @@ export class Lookups {
     return size;
   }
 
-  /** Id of the last by name of the images that fit. Rejects with `ConfigurationError` when there is none. */
+  /**
+   * Resolves with the id of the last matching image, sorted by name. Rejects with `ConfigurationError` if there is
+   * none.
+   */
   async image(filter: ImageFilter): Promise<string> {
     const found = chooseImage(await this.images.read(), filter);
     const image = found ?? chooseImage(await this.images.read(REFUSED_MAX_AGE_MS), filter);
@@ -56,7 +59,7 @@ export class Lookups {
     return image.id;
   }
 
-  /** As far as it is known without asking. */
+  /** Returns the label's readiness according to cached lookups. */
   readiness({ vmSize, imageSource }: AzureLabel): Readiness {
     const [sizes, images] = [this.sizes.latest, this.images.latest];
     const size = sizes?.get(vmSize.toLowerCase());
@@ -74,7 +77,7 @@ export class Lookups {
     return { ready: true };
   }
 
-  /** Reads what the label needs, unless that was done not long ago. */
+  /** Refreshes the lookups of a label unless they are younger than `maxAgeMs`. */
   async refresh({ imageSource }: AzureLabel, maxAgeMs: number): Promise<void> {
     await Promise.all([
       this.sizes.read(maxAgeMs),

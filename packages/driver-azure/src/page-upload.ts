@@ -1,6 +1,6 @@
 /**
- * Writes a file to a managed disk through its SAS address: pages of a page blob, several at a time, each tried again by itself. A
- * disk is all zeros at first, so what is zero is not sent.
+ * Uploads a file to a managed disk through its SAS URL as pages of a page blob, several concurrently, each with its own
+ * retries. A new disk contains zeros, so empty pages are skipped.
  *
  * Source: "Put Page", REST API of Azure Blob Storage (at most 4 MiB at once, aligned to 512 bytes).
  */
@@ -27,11 +27,11 @@ export class PageUpload {
     private readonly works: Works,
     private readonly upload: ImageUploadRequest,
     private readonly call: Call,
-    /** The disk's address; a secret. */
+    /** The disk's upload URL; a secret. */
     private readonly sas: string,
   ) {}
 
-  /** Sends the file of so many bytes; gives the MD5 of what was read, hex. */
+  /** Uploads the file, which has `size` bytes, and resolves with its MD5 in hex. */
   async send(size: number): Promise<string> {
     const file = await open(this.upload.file, 'r');
     try {

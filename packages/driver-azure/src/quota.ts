@@ -1,11 +1,13 @@
-/** What a subscription may have in a location, by family of VMs too, and what the nodes of a label take of it. */
+/**
+ * Reads the quota of a subscription in a location, also by VM family, and computes the resources of a label's nodes.
+ */
 
 import { QuotaInformation, type Call, type Resources } from '@nodepool/core';
 import type { AzureLabel } from './config.js';
 import type { VmSize } from './lookups.js';
 import type { Works } from './works.js';
 
-/** Names of usages, and of the resources that core knows; families keep their names. */
+/** Core's resource names by Azure's usage names. Families keep their names. */
 const NAMES: Readonly<Record<string, string>> = {
   cores: 'regionalcores',
   lowPriorityCores: 'lowprioritycores',
@@ -24,16 +26,16 @@ export async function quotaLimits({ client }: Works, call: Call): Promise<QuotaI
   return QuotaInformation.limit(limits);
 }
 
-/** Rejects with `ConfigurationError` when there is no such size. */
+/** Rejects with `ConfigurationError` if the size does not exist. */
 export async function quotaOfLabel({ lookups }: Works, label: AzureLabel): Promise<QuotaInformation> {
   return QuotaInformation.use(resourcesOf(await lookups.size(label.vmSize), label.spot !== undefined));
 }
 
-/** Returns what a VM has, and what it counts for: spot VMs count for a quota of their own, whatever their family is. */
+/** Returns the resources of a VM for quota purposes. Spot VMs of all families count against a separate quota. */
 export function resourcesOf(size: VmSize, spot: boolean): Resources {
   const { cores, ram, family } = size;
   if (spot) return { instances: 1, cores, ram, lowprioritycores: cores };
-  // Lists of sizes and of usages do not agree on the case of families.
+  // Lists of sizes and of usages differ in the case of family names.
   const ofFamily = family === '' ? {} : { [family.toLowerCase()]: cores };
   return { instances: 1, cores, ram, regionalcores: cores, ...ofFamily };
 }

@@ -1,4 +1,4 @@
-/** Everything of a resource group that a dead launcher or builder could have left behind, and how it is removed. */
+/** Lists and deletes resources that a crashed launcher or builder may have left in a resource group. */
 
 import { ConflictError, isDriverError, type Call, type Resource } from '@nodepool/core';
 import type { Accepted } from './client/arm.js';
@@ -14,8 +14,8 @@ interface Listed {
 }
 
 /**
- * All resources with tags of ours, in the order in which Azure lets them be deleted: what uses something before what is used. What
- * belongs to a VM goes with that, so only what belongs to none is told.
+ * Returns all tagged resources that do not belong to a VM, in the order in which Azure allows their deletion: users of
+ * a resource come first. The resources of a VM are deleted with it.
  */
 export async function listTagged(works: Works, call: Call): Promise<readonly Resource[]> {
   const { client, config } = works;
@@ -29,7 +29,7 @@ export async function listTagged(works: Works, call: Call): Promise<readonly Res
   const attached = nics
     .filter((nic) => nic.properties?.virtualMachine !== undefined)
     .map(({ id = '' }) => `${id.toLowerCase()}/`);
-  // An address of a loose interface is loose too: it can go once that has gone.
+  // The address of an unattached interface is also unattached, and can be deleted after the interface.
   const isLoose = ({ properties }: PublicIpAddress): boolean =>
     !attached.some((nic) => properties?.ipConfiguration?.id?.toLowerCase().startsWith(nic));
   return [
@@ -41,7 +41,10 @@ export async function listTagged(works: Works, call: Call): Promise<readonly Res
   ];
 }
 
-/** Deletes one of those, to the end: the next one may depend on that. That it is gone already is a success. */
+/**
+ * Deletes a resource and waits until it is deleted, because the next one may depend on it. Succeeds if it does not
+ * exist.
+ */
 export async function deleteResource(works: Works, { kind, externalId }: Resource, call: Call): Promise<void> {
   const name = nameOf(externalId);
   const begin = (): Promise<Accepted> => deletionOf(works, kind, name, call);

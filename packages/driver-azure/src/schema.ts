@@ -1,4 +1,4 @@
-/** The schema of a provider of this driver. The reference page is made from it, so every key is described here and nowhere else. */
+/** The schema of a provider. The reference page is generated from it, so every key is documented here only. */
 
 import { imageUploadProperties, providerSchema, type JsonSchema, type ProviderDefaults } from '@nodepool/core';
 

@@ -1,8 +1,8 @@
 /**
- * Fixed virtual hard disks, as Azure takes them: the disk's bytes, a whole number of MiB, and a footer of 512 bytes.
+ * Fixed virtual hard disks in Azure's format: the disk's bytes, a whole number of MiB, and a footer of 512 bytes.
  *
- * Sources: "Virtual Hard Disk Image Format Specification" (Microsoft, 2006) for the footer; "Prepare a Windows VHD to upload to
- * Azure" for what Azure demands.
+ * Sources: "Virtual Hard Disk Image Format Specification" (Microsoft, 2006) for the footer; "Prepare a Windows VHD to
+ * upload to Azure" for Azure's requirements.
  */
 
 import { ConfigurationError } from '@nodepool/core';
@@ -12,7 +12,10 @@ const FOOTER_BYTES = 512;
 const MIB = 2 ** 20;
 const FIXED = 2;
 
-/** Size of the file in bytes, footer included. Rejects with `ConfigurationError` when Azure would not take it. */
+/**
+ * Resolves with the file's size in bytes, footer included. Rejects with `ConfigurationError` if Azure would refuse the
+ * file.
+ */
 export async function checkVhd(file: string): Promise<number> {
   const handle = await open(file, 'r');
   try {
@@ -38,7 +41,7 @@ function checkFooter(file: string, footer: Buffer, diskBytes: number): void {
   if (diskBytes % MIB !== 0) throw refused(file, `its ${diskBytes} bytes are no whole number of MiB`);
 }
 
-/** The complement of the sum of all bytes but those of the checksum itself. */
+/** Returns the complement of the sum of all bytes except those of the checksum. */
 export function checksum(footer: Buffer): number {
   let sum = 0;
   for (const [index, byte] of footer.entries()) if (index < 64 || index >= 68) sum += byte;

@@ -1,4 +1,4 @@
-/** From a label to the body of the one PUT that makes a VM with everything that belongs to it. */
+/** Builds the body of the PUT request that creates a VM and all its resources. */
 
 import type { CreateRequest, RandomSource } from '@nodepool/core';
 import type {
@@ -11,9 +11,9 @@ import type {
 } from './client/types.js';
 import { asTag, type Addresses, type AzureLabel } from './config.js';
 
-/** Version of the network service with which the interface and the addresses are made; it knows all that is asked for here. */
+/** Version of the network service API for the VM's interface and addresses. */
 const NETWORK_API = '2022-11-01';
-/** Longest name of a Windows host. */
+/** Maximum length of a Windows hostname. */
 const COMPUTER_NAME_MAX = 15;
 
 export interface Surroundings {
@@ -64,7 +64,7 @@ function diskOf(name: string, { volumeSize, volumeType, ephemeralDisk }: AzureLa
     deleteOption: 'Delete',
     ...(volumeSize === undefined ? {} : { diskSizeGB: volumeSize }),
     ...(volumeType === undefined ? {} : { managedDisk: { storageAccountType: volumeType } }),
-    // Azure has ephemeral disks only with this cache.
+    // Azure requires this cache mode for ephemeral disks.
     ...(ephemeralDisk ? { caching: 'ReadOnly', diffDiskSettings: { option: 'Local' } } : {}),
   };
 }
@@ -83,10 +83,10 @@ function identityOf(ids: readonly string[]): NonNullable<VirtualMachine['identit
   return { type: 'UserAssigned', userAssignedIdentities: Object.fromEntries(ids.map((id) => [id, {}])) };
 }
 
-/** Terms and protection of the VM. */
+/** Returns the spot and security properties of the VM. */
 function termsOf({ spot, trustedLaunch }: AzureLabel): VmProperties {
   return {
-    // A spot VM that Azure only stopped would still count, and never run again.
+    // A deallocated spot VM would still use quota and never run again, so eviction deletes it.
     ...(spot === undefined
       ? {}
       : { priority: 'Spot', evictionPolicy: 'Delete', billingProfile: { maxPrice: spot.maxPrice } }),
@@ -101,7 +101,7 @@ function termsOf({ spot, trustedLaunch }: AzureLabel): VmProperties {
   };
 }
 
-/** The operator's tags, then those of the request, then ours, which nothing can hide. */
+/** Returns the operator's tags, overridden by those of the request, overridden by Nodepool's. */
 function tagsFor({ label, request, tags }: CreateRequest<AzureLabel>): Record<string, string> {
   const dynamic = [...label.dynamicTags].map(([name, template]) => [name, asTag(template.render(request))] as const);
   return { ...label.tags, ...Object.fromEntries(dynamic), ...tags };
@@ -119,7 +119,10 @@ function loginOf(label: AzureLabel, random: RandomSource): OsProfile {
   };
 }
 
-/** To Azure's rules: three of four kinds of characters, at least 12; all four and 36 here, 122 bits of them by chance. */
+/**
+ * Generates an administrator password. Azure requires three of four character classes and 12 characters; this one has
+ * all four classes, 36 characters and 122 random bits.
+ */
 export function generatedPassword(random: RandomSource): string {
   return `Np1-${random.uuidHex()}`;
 }
@@ -149,6 +152,6 @@ function ipConfigurations(
       },
     };
   };
-  // Azure has no interface without IPv4, and its primary configuration is IPv4.
+  // Azure requires IPv4 as the primary configuration of every network interface.
   return [one('IPv4', publicIpv4), ...(ipv6 ? [one('IPv6', publicIpv6)] : [])];
 }

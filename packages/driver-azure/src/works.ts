@@ -1,4 +1,4 @@
-/** What the state machines of one provider share. */
+/** Objects that all state machines of a provider share. */
 
 import { retryPassing, sleep, type Call, type Clock, type JsonValue, type RandomSource } from '@nodepool/core';
 import type { Accepted } from './client/arm.js';
@@ -24,13 +24,13 @@ export class Works {
     return 'id' in subnet ? subnet.id : `/subscriptions/${this.client.arm.subscriptionId}/${subnet.path}`;
   }
 
-  /** Id of a resource of the compute service in this provider's group. */
+  /** Returns the id of a compute resource in this provider's group. */
   computeId(kind: 'disks' | 'images', name: string): string {
     const { subscriptionId } = this.client.arm;
     return `/subscriptions/${subscriptionId}/resourceGroups/${this.config.resourceGroup}/providers/Microsoft.Compute/${kind}/${name}`;
   }
 
-  /** For what is done outside of machines: follows an operation to its end, and gives its result. Rejects when it failed. */
+  /** Waits for an operation outside of state machines and resolves with its result. Rejects if the operation fails. */
   async finished(
     what: string,
     begun: Promise<Accepted>,
@@ -49,7 +49,7 @@ export class Works {
     }
   }
 
-  /** Tries again, a few times, what failed and may well work now, and what can be repeated. */
+  /** Retries idempotent work a few times after temporary failures. */
   patiently<T>(work: () => Promise<T>, { signal }: Call, attempts?: number): Promise<T> {
     const { clock, random } = this;
     return retryPassing({ clock, random, signal, attempts }, work);

@@ -21,7 +21,7 @@ export class MachineTypes {
   }
 
   /**
-   * Resolves with undefined if the zone does not have the type. That result is not cached, since the type may be added.
+   * Resolves with undefined if the zone does not have the type. This result is not cached, since the type may be added.
    */
   async read(zone: string, machineType: string, call: Call): Promise<MachineSize | undefined> {
     const known = this.sizes.get(machineType);

@@ -1,6 +1,6 @@
 /**
- * Calls of the resource manager: every call has its turn, its time, its entry in the metrics, and fails with an error that core
- * understands. Nothing is repeated here, but for a call whose token was refused: the state machines do it, on their clock.
+ * Calls the resource manager with rate limiting, a deadline, metrics, and errors that core understands. Only a call
+ * with a refused token is repeated here; the state machines do all other retries on their own clock.
  */
 
 import type { HttpClient, Pipeline, PipelineResponse } from '@azure/core-rest-pipeline';
@@ -24,20 +24,20 @@ import { cloudErrorIn, errorOf, failureOf, retryAfterIn, type CloudError } from 
 import { loadPipeline } from './libraries.js';
 import { makePipeline } from './login.js';
 
-/** Longest time for one answer. */
+/** Time limit of a call (ms). */
 const CALL_TIMEOUT_MS = 60_000;
 const TRANSFER_TIMEOUT_MS = 300_000;
-/** How long to wait before an operation is asked for again that does not say so. */
+/** Interval between polls of an operation that does not specify one (ms). */
 const DEFAULT_POLL_MS = 5000;
 
-/** A kind of call, for messages and metrics. */
+/** The kind of a call, for messages and metrics. */
 export interface Operation {
   readonly service: 'compute' | 'network' | 'resources' | 'storage';
   readonly method: 'GET' | 'PUT' | 'POST' | 'DELETE';
   readonly operation: string;
 }
 
-/** A call: its path begins with a slash, below the endpoint. */
+/** A request; its path starts with a slash and is relative to the endpoint. */
 export interface ArmRequest {
   readonly path: string;
   readonly version: string;
@@ -50,18 +50,18 @@ interface RawResponse {
   readonly headers: { get(name: string): string | undefined };
 }
 
-/** Where an asynchronous operation has got to. */
+/** Progress of an asynchronous operation. */
 export type Progress =
   | { readonly status: 'running'; readonly retryAfterMs: number }
-  /** With what the operation gave, where it gives something. */
+  /** `result` is the operation's result, if it has one. */
   | { readonly status: 'succeeded'; readonly result: JsonValue | undefined }
   | { readonly status: 'failed'; readonly error: DriverError };
 
-/** An asynchronous operation that was accepted; without a URL it has ended already. */
+/** An accepted asynchronous operation. Without a URL, it has already completed. */
 export interface Accepted {
   readonly url: string | undefined;
   readonly retryAfterMs: number;
-  /** There was nothing to be done (204). */
+  /** True if there was nothing to do (204). */
   readonly nothing: boolean;
 }
 
@@ -86,14 +86,14 @@ export class Arm {
     this.pipeline = makePipeline(options.auth);
   }
 
-  /** Returns the body of an answer, e.g. a resource. Rejects with a `DriverError`, with an outcome. */
+  /** Returns the body of an answer, e.g. a resource. Rejects with a `DriverError` that has an outcome. */
   async call<T>(kind: Operation, call: Call, request: ArmRequest): Promise<T> {
     const { bodyAsText } = await this.send(kind, call, this.urlOf(request), request.body);
-    // Azure's definitions say what the body is; the tests compare them with what is read of it.
+    // The type follows Azure's definitions; tests validate the properties that are read.
     return parse(bodyAsText) as T;
   }
 
-  /** All pages; each is a call. */
+  /** Lists the items of all pages with one call per page. */
   async list<T>(kind: Operation, call: Call, request: ArmRequest): Promise<readonly T[]> {
     const found: T[] = [];
     for (let url: string | undefined = this.urlOf(request); url !== undefined;) {
@@ -110,8 +110,8 @@ export class Arm {
   }
 
   /**
-   * Starts an asynchronous operation: resolves when it is accepted, not when it has ended. `location` gives the operation's
-   * result, `azure-asyncoperation` its state.
+   * Starts an asynchronous operation and resolves when it is accepted, not when it has completed. The `location` header
+   * points to the operation's result, `azure-asyncoperation` to its state.
    */
   async begin(
     kind: Operation,
@@ -128,7 +128,9 @@ export class Arm {
     };
   }
 
-  /** Asks an operation how far it is. `NotFoundError`: Azure does not know it (any more). */
+  /**
+   * Reads the progress of an operation. Rejects with `NotFoundError` if Azure does not know the operation (any more).
+   */
   async progress(what: string, url: string, call: Call): Promise<Progress> {
     const kind: Operation = { service: 'compute', method: 'GET', operation: 'operations' };
     const { status, headers, bodyAsText } = await this.send(kind, call, this.ownUrl(what, url));
@@ -137,7 +139,10 @@ export class Arm {
     return progressIn(what, parse(bodyAsText), retryAfterMs);
   }
 
-  /** A transfer of data, which takes no turn: it goes elsewhere. Resolves when it was taken (201); `send` gets the authorities to trust. */
+  /**
+   * Transfers data to another service, outside the rate limit. Resolves when the data is accepted (201); `send`
+   * receives the trusted authorities.
+   */
   async transfer(
     kind: Operation,
     call: Call,
@@ -151,24 +156,27 @@ export class Arm {
     });
   }
 
-  /** Work of several calls: ends when its signal aborts, at its deadline, and at `stop`, with a `DriverError`. */
+  /**
+   * Runs work of several calls. Rejects with a `DriverError` if its signal aborts, its deadline expires, or `stop` is
+   * called.
+   */
   within<T>(what: string, call: Call, work: (call: Call) => Promise<T>): Promise<T> {
     return this.guarded.make(what, call, work);
   }
 
-  /** Ends what is under way. */
+  /** Aborts all calls in progress. */
   stop(): void {
     this.guarded.stop();
   }
 
-  /** A token that is refused is replaced, once. */
+  /** Sends a request. Replaces a refused token once. */
   private async send(kind: Operation, call: Call, url: string, body?: unknown): Promise<PipelineResponse> {
     const { pipeline } = this;
     try {
       return await this.once(kind, call, pipeline, url, body);
     } catch (error) {
       if (!wasRefused(error)) throw error;
-      // The pipeline keeps its token; another caller may have replaced it already.
+      // The pipeline caches its token. Another caller may have replaced the pipeline already.
       if (this.pipeline === pipeline) this.pipeline = makePipeline(this.options.auth);
       return await this.once(kind, call, this.pipeline, url, body);
     }
@@ -206,7 +214,10 @@ export class Arm {
     return `${this.options.auth.endpoint}${path}?${parameters.toString()}`;
   }
 
-  /** An address may have been read from ZooKeeper, or from an answer; the token goes nowhere else than to Azure. */
+  /**
+   * Checks that a URL is Azure's. The URL may come from ZooKeeper or from an answer, and the token must not be sent
+   * elsewhere.
+   */
   private ownUrl(what: string, url: string): string {
     const { endpoint } = this.options.auth;
     if (URL.canParse(url) && new URL(url).origin === new URL(endpoint).origin) return url;
@@ -221,7 +232,7 @@ export class Arm {
   ): Promise<T> {
     const { clock, onApiCall } = this.options;
     const startedAt = clock.monotonic();
-    // Calls are not spread: a state machine's has getters.
+    // A spread would evaluate the getters of a state machine's call.
     const deadline = Math.min(call.deadline, startedAt + timeoutMs);
     let status: ApiCall['status'];
     try {
@@ -255,12 +266,12 @@ export class Arm {
   }
 }
 
-/** An answer to a call of our own, as Azure's libraries reject with one. */
+/** Returns an error for an answer, with the properties of those from Azure's libraries. */
 function answerError(status: number, { code, message }: CloudError, headers: RawResponse['headers']): Error {
   return Object.assign(new Error(message), { statusCode: status, code, response: { headers } });
 }
 
-/** What an operation's resource says; the address of a `Location` gives the result itself instead. */
+/** Interprets the resource of an operation. The URL of a `Location` header returns the result itself instead. */
 function progressIn(what: string, body: JsonValue | undefined, retryAfterMs: number): Progress {
   const status = isJsonObject(body) ? stringAt(body, 'status') : undefined;
   if (status === undefined || status === 'Succeeded') return { status: 'succeeded', result: body };
@@ -280,7 +291,7 @@ function parse(text: string | null | undefined): JsonValue | undefined {
   }
 }
 
-/** Whether it was the token that was refused: the answer came from the resource manager, with 401. */
+/** Returns true if the resource manager refused the token with 401. */
 function wasRefused(error: unknown): boolean {
   const cause = error instanceof Error ? error.cause : undefined;
   return typeof cause === 'object' && cause !== null && 'statusCode' in cause && cause.statusCode === 401;

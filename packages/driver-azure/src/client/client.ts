@@ -1,10 +1,10 @@
-/** The calls of Azure that this driver makes. All are below one resource group, but for lists of the subscription. */
+/** The Azure calls of this driver. All are in one resource group, except listings of the subscription. */
 
 import { isDriverError, type Call } from '@nodepool/core';
 import type { Accepted, Arm, ArmRequest, Operation, Progress } from './arm.js';
 import type { Disk, Image, NetworkInterface, PublicIpAddress, ResourceSku, Usage, VirtualMachine } from './types.js';
 
-/** Versions of the services; requests and answers of these are described in `tooling/simulated-azure/definitions`. */
+/** API versions. `tooling/simulated-azure/definitions` describes their requests and answers. */
 const VERSIONS = {
   virtualMachines: '2025-04-01',
   images: '2025-04-01',
@@ -14,7 +14,7 @@ const VERSIONS = {
   network: '2025-05-01',
   resources: '2025-04-01',
 } as const;
-/** Time that a disk's address for writing is valid, seconds; Azure allows days. */
+/** Validity of a disk's upload URL in seconds; Azure allows days. */
 const ACCESS_SECONDS = 86_400;
 
 export interface Place {
@@ -32,7 +32,7 @@ export class Client {
     private readonly place: Place,
   ) {}
 
-  /** Makes the resource group if it is missing. */
+  /** Creates the resource group if it is missing. */
   async ensureResourceGroup(location: string, call: Call): Promise<void> {
     const request: ArmRequest = { path: this.group, version: VERSIONS.resources };
     const kind = (method: Method): Operation => ({ service: 'resources', method, operation: 'resourceGroups' });
@@ -48,14 +48,14 @@ export class Client {
     return this.begin('PUT', 'virtualMachines', name, call, vm);
   }
 
-  /** Only the instance view says why a VM failed; Azure leaves it out unless it is asked for. */
+  /** Reads a VM. Azure includes the instance view, which contains the reason of a failure, only on request. */
   getVm(name: string, call: Call, expand?: 'instanceView'): Promise<VirtualMachine> {
     const kind: Operation = { service: 'compute', method: 'GET', operation: 'virtualMachines' };
     const query = expand === undefined ? {} : { $expand: expand };
     return this.arm.call(kind, call, { ...this.resource('virtualMachines', name), query });
   }
 
-  /** Lists the VMs of the whole subscription: all of them use up the same quota. */
+  /** Lists the VMs of the whole subscription, because all of them use the same quota. */
   listVms(call: Call): Promise<readonly VirtualMachine[]> {
     const path = `${this.subscription}/providers/Microsoft.Compute/virtualMachines`;
     return this.list('compute', 'virtualMachines', { path, version: VERSIONS.virtualMachines }, call);
@@ -65,7 +65,7 @@ export class Client {
     return this.begin('DELETE', 'virtualMachines', name, call);
   }
 
-  /** Returns an interface with its public addresses. */
+  /** Returns a network interface with its public addresses. */
   getNic(name: string, call: Call): Promise<NetworkInterface> {
     const kind: Operation = { service: 'network', method: 'GET', operation: 'networkInterfaces' };
     const query = { $expand: 'ipConfigurations/publicIPAddress' };
@@ -100,7 +100,7 @@ export class Client {
     return this.begin('DELETE', 'disks', name, call);
   }
 
-  /** Asks for the address at which a disk can be written, which is the result of the operation. */
+  /** Requests a disk's upload URL, which is the result of the operation. */
   grantAccess(name: string, call: Call): Promise<Accepted> {
     const body = { access: 'Write', durationInSeconds: ACCESS_SECONDS };
     const kind: Operation = { service: 'compute', method: 'POST', operation: 'disks.beginGetAccess' };
@@ -154,7 +154,7 @@ export class Client {
     return { path, version: network ? VERSIONS.network : VERSIONS[type] };
   }
 
-  /** `name` can have an action of the resource after a slash. */
+  /** `name` can be followed by a slash and an action of the resource. */
   private resource(type: Compute | Network, name: string): ArmRequest {
     const { path, version } = this.collection(type);
     return { path: `${path}/${name.split('/').map(encodeURIComponent).join('/')}`, version };

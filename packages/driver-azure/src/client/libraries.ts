@@ -1,4 +1,7 @@
-/** Microsoft's libraries for logins and HTTP. A provider loads them when it starts: reading a configuration needs neither. */
+/**
+ * Microsoft's libraries for logins and HTTP, loaded when a provider starts. Parsing a configuration does not require
+ * them.
+ */
 
 import type * as Pipeline from '@azure/core-rest-pipeline';
 import type * as Identity from '@azure/identity';

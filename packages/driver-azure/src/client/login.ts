@@ -1,11 +1,11 @@
-/** The HTTP pipeline to the resource manager, logged in as the file with the credentials says. */
+/** Creates the authenticated HTTP pipeline to the resource manager from the credentials file. */
 
 import type { Pipeline, PipelineOptions } from '@azure/core-rest-pipeline';
 import type { TokenCredential } from '@azure/identity';
 import type { AzureAuth } from '../auth.js';
 import { loadIdentity, loadPipeline } from './libraries.js';
 
-/** Makes a pipeline that has no token yet, and that never repeats a call by itself. */
+/** Creates a pipeline without a token and without retries. */
 export function makePipeline(auth: AzureAuth): Pipeline {
   const { bearerTokenAuthenticationPolicy, createPipelineFromOptions } = loadPipeline();
   const options: PipelineOptions = {
@@ -23,7 +23,7 @@ function credentialOf({ login, authorityHost }: AzureAuth, common: PipelineOptio
   const options = {
     ...common,
     authorityHost,
-    // A login service that Microsoft's directory of clouds does not know is a private one.
+    // A login service outside Microsoft's public directories is a private one.
     disableInstanceDiscovery: !/\.(microsoftonline\.(com|us)|chinacloudapi\.cn)$/.test(new URL(authorityHost).hostname),
   };
   switch (login.kind) {

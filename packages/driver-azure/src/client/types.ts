@@ -1,12 +1,13 @@
 /**
- * The parts of Azure's resources that this driver reads and writes, as they are on the wire.
+ * The properties of Azure resources that this driver reads and writes, as on the wire.
  *
- * Source: Azure/azure-rest-api-specs; `tooling/simulated-azure/definitions` has the parts that tests validate against.
+ * Source: Azure/azure-rest-api-specs; `tooling/simulated-azure/definitions` contains the parts that tests validate
+ * against.
  */
 
 type Tags = Record<string, string>;
 
-/** A reference, or a resource of which only the common parts are read. */
+/** A reference, or a resource whose common properties alone are read. */
 export interface Reference {
   readonly id?: string;
 }
@@ -89,7 +90,7 @@ export interface NicConfiguration {
   };
 }
 
-/** An address of an interface that is created with its VM. */
+/** An IP configuration of a network interface that is created with its VM. */
 export interface IpConfiguration {
   readonly name: string;
   readonly properties: {
