@@ -1,4 +1,4 @@
-/** What drivers and programs of Nodepool stand on. */
+/** Models, runtime services and driver API, shared by the drivers and programs of Nodepool. */
 export * from './model/image.js';
 export * from './model/json.js';
 export * from './model/node.js';

@@ -20,7 +20,7 @@ async function ask(question: string): Promise<string | undefined> {
 
 async function main(): Promise<void> {
   for (const stream of [process.stdout, process.stderr]) {
-    // `create-driver --help | head`: the reader has seen enough.
+    // A reader such as `head` may close the pipe early.
     stream.on('error', (error: NodeJS.ErrnoException) => {
       if (error.code !== 'EPIPE') throw error;
     });

@@ -8,7 +8,7 @@ import { renamed, type DriverNames } from './names.js';
 export interface CreateDriverOptions {
   readonly names: DriverNames;
   readonly framework: Framework;
-  /** Folder to make; it must not exist, and the one that it is in must. */
+  /** Folder to create. It must not exist, and its parent must. */
   readonly folder: string;
 }
 
@@ -18,7 +18,7 @@ export interface CreatedDriver {
   readonly files: readonly string[];
 }
 
-/** The driver was not made, and nothing is left of it. The message says why, and what to do. */
+/** A failure to create a driver, after which none of its files remain. The message says why, and how to fix it. */
 export class CreateDriverError extends Error {
   constructor(message: string, cause: unknown) {
     super(message, { cause });
@@ -28,10 +28,10 @@ export class CreateDriverError extends Error {
 
 const TEMPLATES = join(__dirname, '..', 'templates');
 
-/** Files that npm and its friends would take for those of this package itself, and what they are called in a driver. */
+/** Names in a driver of the files that package managers would otherwise interpret as files of this package. */
 const CALLED: Readonly<Record<string, string>> = { _gitignore: '.gitignore', '_package.json': 'package.json' };
 
-/** Makes a folder with a driver in it. Rejects with a `CreateDriverError`; then the folder is not there. */
+/** Creates a folder with a driver. Rejects with a `CreateDriverError`, after removing the folder, if it fails. */
 export async function createDriver({ names, framework, folder }: CreateDriverOptions): Promise<CreatedDriver> {
   const target = resolve(folder);
   const templates = await templateFiles(framework);
@@ -48,7 +48,7 @@ export async function createDriver({ names, framework, folder }: CreateDriverOpt
   return { folder: target, files: [...templates.keys()].sort() };
 }
 
-/** Paths in the new folder, and the files that they are made from: what all frameworks share, and what one has. */
+/** Returns the template file of each path in the new folder: the common files and those of the framework. */
 async function templateFiles(framework: Framework): Promise<Map<string, string>> {
   const files = new Map<string, string>();
   for (const part of ['common', framework]) {

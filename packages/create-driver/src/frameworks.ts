@@ -1,9 +1,9 @@
-/** The frameworks that a driver can stand on. */
+/** The frameworks that a driver can be based on. */
 
 /** A framework of `@nodepool/core`; also the name of the folder with its part of the template. */
 export type Framework = 'simple' | 'state-machine';
 
-/** Each with when to take it, the one that suits most first. */
+/** Use cases of each framework, in the order of recommendation. */
 export const FRAMEWORKS: Readonly<Record<Framework, string>> = {
   'state-machine':
     'an instance takes several calls, or thousands are made at once: you write what happens step by step',

@@ -1,18 +1,18 @@
-/** The names that a new driver goes by. */
+/** The names of a new driver. */
 
-/** What is put into a template in place of its own names. */
+/** Names that replace those of a template. */
 export interface DriverNames {
-  /** In the configuration, `driver: NAME`. */
+  /** Name in the configuration, `driver: NAME`. */
   readonly driver: string;
-  /** Of classes and types, e.g. `MyCloud`. */
+  /** Name in classes and types, e.g. `MyCloud`. */
   readonly pascal: string;
-  /** Of functions, e.g. `myCloud`. */
+  /** Name in functions, e.g. `myCloud`. */
   readonly camel: string;
-  /** Of the npm package. */
+  /** Name of the npm package. */
   readonly package: string;
 }
 
-/** Names of the driver that the templates are, which works as it is. */
+/** Names in the templates, which together form a working driver. */
 export const TEMPLATE_NAMES: DriverNames = {
   driver: 'mycloud',
   pascal: 'MyCloud',
@@ -26,8 +26,8 @@ const PACKAGE_NAME = /^(@[a-z0-9~-][a-z0-9._~-]*\/)?[a-z0-9~-][a-z0-9._~-]*$/;
 const MAX_PACKAGE_NAME = 214;
 
 /**
- * All names of a driver. `packageName`: default `nodepool-driver-NAME`. Throws a `RangeError` that says what a right name
- * looks like.
+ * Returns all names of a driver. `packageName` defaults to `nodepool-driver-NAME`. Throws a `RangeError` that describes
+ * a valid name if one is invalid.
  */
 export function namesOf(driver: string, packageName = `nodepool-driver-${driver}`): DriverNames {
   if (!DRIVER_NAME.test(driver) || driver.length > MAX_DRIVER_NAME) {
@@ -46,9 +46,9 @@ export function namesOf(driver: string, packageName = `nodepool-driver-${driver}
   return { driver, pascal, camel: pascal.charAt(0).toLowerCase() + pascal.slice(1), package: packageName };
 }
 
-/** A text of a template with these names in it. */
+/** Returns the text of a template with the names of a driver. */
 export function renamed(text: string, names: DriverNames): string {
-  // The longest first: the package's name contains the driver's.
+  // Replace the longest name first, since the package's name contains the driver's.
   return text
     .replaceAll(TEMPLATE_NAMES.package, names.package)
     .replaceAll(TEMPLATE_NAMES.pascal, names.pascal)

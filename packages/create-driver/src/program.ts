@@ -1,4 +1,4 @@
-/** The command line: what is asked for, what is still to be asked, and what is said at the end. */
+/** The command line: parses the arguments, asks for missing ones, and prints the result. */
 
 import { readFile } from 'node:fs/promises';
 import { join, relative } from 'node:path';
@@ -7,7 +7,7 @@ import { createDriver, CreateDriverError } from './create.js';
 import { FRAMEWORKS, isFramework, type Framework } from './frameworks.js';
 import { namesOf } from './names.js';
 
-/** Where the program talks to. */
+/** Input and output of the program. */
 export interface Terminal {
   readonly print: (text: string) => void;
   readonly complain: (text: string) => void;
@@ -15,7 +15,7 @@ export interface Terminal {
   readonly ask: ((question: string) => Promise<string | undefined>) | undefined;
 }
 
-/** Of the process: 0 done, 1 failed, 2 wrong usage. */
+/** Exit code of the process: 0 success, 1 failure, 2 wrong usage. */
 export type ExitCode = 0 | 1 | 2;
 
 const HELP = `Usage: npm create @nodepool/driver NAME -- [options]
@@ -36,7 +36,7 @@ Example:
   $ npm create @nodepool/driver my-cloud -- --framework state-machine
 `;
 
-/** Who called it wrongly is told how it is right. */
+/** An error in the command line; the message explains the correct usage. */
 class UsageError extends Error {}
 
 interface Wanted {
@@ -46,7 +46,7 @@ interface Wanted {
   readonly folder: string | undefined;
 }
 
-/** Runs the program. Never rejects for what the user did. */
+/** Runs the program and resolves with the exit code. Never rejects because of user errors. */
 export async function run(args: readonly string[], terminal: Terminal): Promise<ExitCode> {
   try {
     const wanted = read(args);

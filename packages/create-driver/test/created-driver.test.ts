@@ -1,4 +1,4 @@
-/** A driver that was just made: it compiles, keeps the contract, passes its lint, and a configuration can name it. */
+/** A newly created driver: it compiles, fulfils the contract, passes its lint, and can be named in a configuration. */
 
 import { execFile } from 'node:child_process';
 import { mkdirSync, rmSync } from 'node:fs';
@@ -13,11 +13,14 @@ import { createDriver, FRAMEWORKS, namesOf, type Framework } from '../src/index.
 
 const run = promisify(execFile);
 
-/** Below this package, so that its dependencies are found; not kept by git. */
+/** Scratch folder inside this package, so that dependencies resolve; ignored by git. */
 const SCRATCH = join(__dirname, '..', 'dist-test', 'created');
 const BIN = join(__dirname, '..', '..', '..', 'node_modules', '.bin');
 const TIMEOUT_MS = 600_000;
-/** The tools of this workspace; and no sign of the test runner that this is, which that of the driver would take for its own. */
+/**
+ * Environment with the tools of this workspace, and without the variables of this test runner, which would affect the
+ * driver's own test runner.
+ */
 const env = {
   ...process.env,
   PATH: `${BIN}${delimiter}${process.env['PATH'] ?? ''}`,
@@ -41,7 +44,7 @@ async function versionOf(workspacePackage: string): Promise<string> {
 }
 
 describe.each(Object.keys(FRAMEWORKS) as Framework[])('a new driver on the framework %s', (framework) => {
-  // Each has a name of its own: jest takes all packages that it sees for one collection.
+  // Package names must differ: jest combines all packages that it finds into one collection.
   const name = `moon-${framework}`;
   const folder = join(SCRATCH, name);
 
@@ -62,7 +65,7 @@ describe.each(Object.keys(FRAMEWORKS) as Framework[])('a new driver on the frame
       const { stdout } = await run('npm', ['test'], { cwd: folder, env });
 
       expect(stdout).toMatch(/life\.launch/);
-      // Its launcher configuration names the compiled driver.
+      // The launcher configuration of the driver names the compiled driver.
       await run('npm', ['run', 'build'], { cwd: folder, env });
     },
     TIMEOUT_MS,

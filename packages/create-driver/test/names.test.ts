@@ -1,4 +1,4 @@
-/** Names that a driver can have. */
+/** Names of drivers. */
 
 import { describe, expect, it } from '@jest/globals';
 import { namesOf } from '../src/index.js';

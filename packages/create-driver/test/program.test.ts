@@ -1,4 +1,4 @@
-/** `npm create @nodepool/driver`: what it says, asks and does. */
+/** The program `npm create @nodepool/driver`: its output, questions and effects. */
 
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -13,7 +13,7 @@ interface Session {
   readonly questions: readonly string[];
 }
 
-/** Runs the program; `answers`: of somebody at a terminal, absent: there is none. */
+/** Runs the program. `answers` has the answers of a user at a terminal; without it, there is no terminal. */
 async function program(args: readonly string[], answers?: readonly (string | undefined)[]): Promise<Session> {
   const said = { printed: '', complaints: '', questions: [] as string[] };
   const left = [...(answers ?? [])];

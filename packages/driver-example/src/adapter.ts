@@ -1,6 +1,6 @@
 /**
- * The cloud, as the state-machine framework wants to see it. This is the heart of a driver, and all of it: locks, records,
- * retries, quota, time-outs and the search for leaks are done by the framework and the launcher.
+ * The cloud as the state-machine framework uses it, the central part of a driver. The framework and the launcher handle
+ * locks, records, retries, quota, timeouts and leak cleanup.
  */
 
 import {
@@ -42,15 +42,15 @@ export class ExampleAdapter implements Adapter<ExampleLabel> {
   private client: ExampleCloudApi | undefined;
   private description: CloudDescription | undefined;
 
-  /** `cloud`: to use instead of what the configuration says. */
+  /** `cloud` overrides the cloud of the configuration. */
   constructor(
     private readonly config: ExampleProvider,
     private readonly cloud: ExampleCloud | undefined,
   ) {}
 
   /**
-   * Called once, before everything else; here is where a connection is made. It asks the cloud for something, so that a
-   * wrong endpoint or wrong credentials show now and not with the first request. When it rejects it is called again later.
+   * Connects to the cloud; called once, before any other method. Sends a call to the cloud, so that a wrong endpoint or
+   * wrong credentials are detected before the first request. A rejection is retried later.
    */
   async start(context: ProviderContext): Promise<void> {
     this.context = context;
@@ -58,14 +58,14 @@ export class ExampleAdapter implements Adapter<ExampleLabel> {
     await this.describe(this.ownCall(START_TIMEOUT_MS, context.log));
   }
 
-  /** Called last. The example cloud itself stays: instances outlive the launcher, and this provider. */
+  /** Stops the adapter; called last. The example cloud and its instances continue to exist. */
   stop(): void {
     this.stopped.abort(new Error('the provider was stopped'));
   }
 
   /**
-   * A machine for one attempt to make one instance. The tags go into the very call that makes it: an instance without
-   * them, even for a moment, is not found again if the launcher dies in that moment.
+   * Creates a machine for one attempt to create one instance. The tags are part of the create call: an instance that is
+   * tagged later is lost if the launcher stops before tagging it.
    */
   getCreateStateMachine(request: CreateRequest<ExampleLabel>, saved: JsonValue): StateMachine {
     return new CreateMachine(this.api, specOf(request), {
@@ -80,13 +80,16 @@ export class ExampleAdapter implements Adapter<ExampleLabel> {
     return new DeleteMachine(this.api, externalId);
   }
 
-  /** All instances, also those of others: core sorts out what is ours by the tags, and counts the others for the quota. */
+  /**
+   * Resolves with all instances, including those that Nodepool did not create. Core identifies its own by their tags,
+   * and counts the rest against the quota.
+   */
   async listInstances(call: Call): Promise<readonly Instance[]> {
     const instances = await allPages((marker) => this.api.listInstances(marker, call));
     return instances.map(instanceOf);
   }
 
-  /** Everything that a dead launcher or builder could have left behind. Here that is instances and images. */
+  /** Resolves with all resources that a crashed launcher or builder may leave behind: instances and images. */
   async listResources(call: Call): Promise<readonly Resource[]> {
     const instances = await allPages((marker) => this.api.listInstances(marker, call));
     const images = await allPages((marker) => this.api.listImages(marker, call));
@@ -96,7 +99,7 @@ export class ExampleAdapter implements Adapter<ExampleLabel> {
     ];
   }
 
-  /** Deletes one of those. That it is gone already is a success. */
+  /** Deletes a listed resource. Resolves if the resource no longer exists. */
   async deleteResource({ kind, externalId }: Resource, call: Call): Promise<void> {
     try {
       if (kind === 'image') await this.api.deleteImage(imageId(externalId), call);
@@ -106,13 +109,13 @@ export class ExampleAdapter implements Adapter<ExampleLabel> {
     }
   }
 
-  /** What the account may have in total. What is in use is not subtracted: core knows that better. */
+  /** Resolves with the total limits of the account. Core subtracts the resources in use. */
   async getQuotaLimits(call: Call): Promise<QuotaInformation> {
     const { quota } = await this.describe(call);
     return QuotaInformation.limit(quota);
   }
 
-  /** What one instance of a label takes of that. */
+  /** Resolves with the resources that one instance of a label needs. */
   getQuotaForLabel(label: ExampleLabel): Promise<QuotaInformation> {
     const { cores, ram } = this.sizeOf(label) ?? { cores: 1, ram: 0 };
     return Promise.resolve(QuotaInformation.use({ instances: 1, cores, ram }));
@@ -123,7 +126,10 @@ export class ExampleAdapter implements Adapter<ExampleLabel> {
     return Promise.resolve(configured.length > 0 ? configured : (this.description?.zones ?? []));
   }
 
-  /** Whether the cloud has what a label needs. A pool does not take requests for labels that are not ready. */
+  /**
+   * Returns `ready` if the cloud has the size that a label needs. A pool does not accept requests for labels that are not
+   * ready.
+   */
   labelReady(label: ExampleLabel): Readiness {
     if (this.sizeOf(label) !== undefined) return { ready: true };
     const sizes = (this.description?.sizes ?? []).map(({ name }) => name).join(', ');
@@ -158,7 +164,7 @@ export class ExampleAdapter implements Adapter<ExampleLabel> {
     return this.description?.sizes.find(({ name }) => name === label.size);
   }
 
-  /** A call of the adapter's own, which ends when the provider is stopped. */
+  /** Returns a call of the adapter itself, which is aborted when the provider is stopped. */
   private ownCall(timeoutMs: number, log: Call['log']): Call {
     const now = this.context?.clock.monotonic() ?? 0;
     return { signal: this.stopped.signal, deadline: now + timeoutMs, log };

@@ -17,9 +17,9 @@ interface Options {
   readonly set: readonly string[];
 }
 
-/** Exit code for a wrong command line. */
+/** Exit code for command-line errors. */
 const USAGE_EXIT_CODE = 2;
-/** Code of errors that are not the command line's. */
+/** Code of errors other than command-line errors. */
 const FAILED = 'failed';
 
 const EXAMPLE = `
@@ -62,7 +62,7 @@ function readSeed(text: string): number {
   return seed;
 }
 
-/** `boot-time=3`, `faults.lost-answers=0.1` and the like, as settings. */
+/** Reads settings from assignments such as `boot-time=3` and `faults.lost-answers=0.1`. */
 function readSettings(assignments: readonly string[]): CloudSettings {
   const section: Record<string, JsonValue> = {};
   for (const assignment of assignments) {
@@ -86,7 +86,7 @@ function readValue(text: string): JsonValue {
 }
 
 async function main(): Promise<void> {
-  // `nodepool-example-cloud --help | head`: the reader closes the pipe early.
+  // A reader such as `head` may close the pipe early.
   process.stdout.on('error', () => process.exit());
   const command = commandLine().parse();
   const options = command.opts<Options>();

@@ -1,4 +1,4 @@
-/** The client of an example cloud that is a process of its own (`nodepool-example-cloud`). */
+/** The client of an example cloud in a separate process (`nodepool-example-cloud`). */
 
 import { isDriverError, networkCauseOf, TransientError, type Call } from '@nodepool/core';
 import { Readable } from 'node:stream';
@@ -15,7 +15,7 @@ import {
 import { driverErrorOfStatus } from './errors.js';
 import { readConsole, readDescription, readError, readImage, readInstance, readPage, WireError } from './wire.js';
 
-/** An answer that is longer is refused rather than kept in memory. */
+/** Maximum size of a response; a longer one is rejected to limit memory use. */
 const MAX_ANSWER_BYTES = 16 * 2 ** 20;
 
 interface Payload {
@@ -27,7 +27,7 @@ export class HttpClient implements ExampleCloudApi {
   private readonly caller: Caller;
   private readonly base: string;
 
-  /** `endpoint`: e.g. `http://127.0.0.1:8480`. */
+  /** `endpoint` is a URL such as `http://127.0.0.1:8480`. */
   constructor(endpoint: string, context: CallContext) {
     this.caller = new Caller(context);
     this.base = `${endpoint.replace(/\/+$/, '')}/v1`;
@@ -108,7 +108,7 @@ export class HttpClient implements ExampleCloudApi {
     throw readError(parsed(text)) ?? driverErrorOfStatus(nameOf(kind), response.status, retryAfterMs(response));
   }
 
-  /** Errors of the connection and of the answer's form. What the cloud itself says passes. */
+  /** Converts errors of the connection and of the response format. Returns errors of the cloud itself unchanged. */
   private explain(kind: Operation, error: unknown): unknown {
     if (isDriverError(error) || error instanceof CloudError) return error;
     if (error instanceof SyntaxError || error instanceof WireError) {
@@ -154,7 +154,7 @@ async function textOf(response: Response): Promise<string> {
   return text + decoder.decode();
 }
 
-/** Undefined: it is no JSON. */
+/** Returns the parsed JSON; undefined if the text is not JSON. */
 function parsed(text: string): unknown {
   try {
     return JSON.parse(text);

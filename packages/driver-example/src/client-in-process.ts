@@ -1,4 +1,4 @@
-/** The client of an example cloud that lives in this process. */
+/** The client of an example cloud in this process. */
 
 import type { Call } from '@nodepool/core';
 import type { Readable } from 'node:stream';
@@ -53,7 +53,7 @@ export class InProcessClient implements ExampleCloudApi {
     return this.ask(OPERATIONS.listImages, call, () => this.cloud.listImages(marker));
   }
 
-  /** An answer that is there at once needs no deadline. */
+  /** Calls the cloud. A synchronous response needs no deadline. */
   private ask<T>(kind: Operation, call: Call, ask: () => Answer<T>): Promise<T> {
     return this.caller.run(kind, call, () => {
       const answer = ask();

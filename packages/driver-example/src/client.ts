@@ -1,9 +1,8 @@
 /**
- * The narrow API through which this driver uses its cloud: what it needs and nothing else.
+ * The narrow API through which this driver uses its cloud, with only the calls that it needs.
  *
- * Every driver has this file. It keeps the cloud's SDK (here: an object, or HTTP) out of the rest of the driver, gives
- * every call its deadline, turns every failure into an error that core understands, and reports every call for the metrics.
- * Tests can put anything in its place.
+ * Every driver has such a file, which hides the cloud's SDK (here an object, or HTTP) and can be replaced in tests. It
+ * applies the deadline of every call, converts failures to errors of core, and reports calls for the metrics.
  */
 
 import {
@@ -21,30 +20,30 @@ import type { CloudDescription, CloudImage, CloudInstance, ImageSpec, InstanceSp
 import { driverErrorOf, statusOf } from './errors.js';
 
 /**
- * The cloud. All calls reject with `DriverError`s, with an outcome; with `AbortedError` and `TimeoutError` as the call's
- * signal and deadline say.
+ * The cloud. All calls reject with a `DriverError` that has an outcome: `AbortedError` if the call's signal aborts,
+ * `TimeoutError` at its deadline.
  */
 export interface ExampleCloudApi {
   describe(call: Call): Promise<CloudDescription>;
-  /** Resolves once the cloud has accepted it; it may still be `building`. */
+  /** Resolves once the cloud has accepted the creation; the instance may still be `building`. */
   createInstance(spec: InstanceSpec, call: Call): Promise<CloudInstance>;
-  /** Resolves with the instance, `deleting` or `deleted`. */
+  /** Resolves with the instance, which is `deleting` or `deleted`. */
   deleteInstance(id: string, call: Call): Promise<CloudInstance>;
-  /** One page; `marker` is the `next` of the page before, null for the first. */
+  /** Resolves with one page; `marker` is the `next` of the previous page, or null for the first page. */
   listInstances(marker: string | null, call: Call): Promise<Page<CloudInstance>>;
   consoleOf(id: string, call: Call): Promise<string>;
   createImage(spec: ImageSpec, call: Call): Promise<CloudImage>;
-  /** Streams an image's data; resolves once the cloud has verified them. */
+  /** Streams an image's data. Resolves once the cloud has verified them. */
   putImageData(id: string, data: Readable, call: Call): Promise<CloudImage>;
   deleteImage(id: string, call: Call): Promise<void>;
   listImages(marker: string | null, call: Call): Promise<Page<CloudImage>>;
 }
 
-/** What both implementations need from core. */
+/** Dependencies of both implementations. */
 export interface CallContext {
   readonly clock: Clock;
   readonly onApiCall: (call: ApiCall) => void;
-  /** Spaces the calls, as the configured rate says. Absent: there is no limit. */
+  /** Limits the calls to the configured rate; absent for no limit. */
   readonly limiter?: RateLimiter | undefined;
 }
 
@@ -55,7 +54,7 @@ export interface Operation {
   readonly operation: string;
 }
 
-/** All calls that there are. */
+/** All kinds of calls. */
 export const OPERATIONS = {
   describe: { service: 'cloud', method: 'GET', operation: 'describe' },
   createInstance: { service: 'instances', method: 'POST', operation: 'create' },
@@ -68,7 +67,7 @@ export const OPERATIONS = {
   listImages: { service: 'images', method: 'GET', operation: 'list' },
 } as const satisfies Record<keyof ExampleCloudApi, Operation>;
 
-/** Makes calls: waits for their turn, reports them, translates their errors. */
+/** Makes calls: applies the rate, reports the calls, and converts their errors. */
 export class Caller {
   private readonly timers: TimerQueue;
 
@@ -76,7 +75,7 @@ export class Caller {
     this.timers = new TimerQueue(context.clock);
   }
 
-  /** Makes the call with `ask`, whose answer may be there at once. */
+  /** Makes the call with `ask`, which may respond synchronously. */
   async run<T>(kind: Operation, call: Call, ask: () => T | Promise<T>): Promise<T> {
     const { clock, onApiCall, limiter } = this.context;
     if (limiter !== undefined) await this.bounded(kind, call, (signal) => limiter.acquire(signal), 'not-applied');
@@ -94,8 +93,8 @@ export class Caller {
   }
 
   /**
-   * Ends the waiting for `start` when the call's signal aborts or its deadline passes; `start` gets a signal that aborts
-   * then. A call that was sent by then has an unknown outcome.
+   * Settles as `start` does, or rejects if the call's signal aborts or its deadline passes; the signal passed to
+   * `start` aborts then too. `outcome` is the outcome of an abandoned call.
    */
   bounded<T>(
     kind: Operation,
@@ -116,7 +115,7 @@ export class Caller {
   }
 }
 
-/** e.g. `example cloud, instances: create`. */
+/** Returns the name of a call, e.g. `example cloud, instances: create`. */
 export function nameOf({ service, operation }: Operation): string {
   return `example cloud, ${service}: ${operation}`;
 }

@@ -1,9 +1,9 @@
 /**
- * The configuration of a provider of this driver.
+ * The configuration of a provider of this driver. Every key is documented only in the schema, from which the reference
+ * pages are generated.
  *
- * A schema says which keys there are; the reference pages are generated from it, so every key is described there and
- * nowhere else. `providerSchema` and `loadCommonProvider` bring the keys that all drivers have. What is left for a driver
- * are its own keys, and what a schema cannot say: that goes to `context.problem`, with the place, and what to do.
+ * `providerSchema` and `loadCommonProvider` supply the keys of all drivers; this file adds the driver's own keys, and
+ * reports errors that a schema cannot detect to `context.problem`, with their position and a remedy.
  */
 
 import {
@@ -26,21 +26,21 @@ import { CloudSettingsError, readCloudSettings } from './cloud/settings-reader.j
 import { CLOUD_SETTINGS_SCHEMA } from './cloud/settings-schema.js';
 import { DEFAULT_SETTINGS, type CloudSettings } from './cloud/settings.js';
 
-/** A label, with what this driver needs to know to make an instance of it. */
+/** A label with the properties of its instances. */
 export interface ExampleLabel extends LabelConfig {
-  /** Name of a size of the cloud; undefined: `cores` and `ram` say it. */
+  /** Name of a size of the cloud; undefined if `cores` and `ram` define the size. */
   readonly size: string | undefined;
   readonly cores: number;
   /** MiB. */
   readonly ram: number;
-  /** Name of the image in the cloud; for labels without disk image. */
+  /** Name of the image in the cloud, for labels without a disk image. */
   readonly cloudImage: string;
-  /** Whether nodes are reached at their private addresses. */
+  /** True if nodes are reached at their private addresses. */
   readonly useInternalIp: boolean;
 }
 
 export interface ExampleProvider extends ProviderConfig<ExampleLabel> {
-  /** Of a cloud that is a process of its own; undefined: the cloud is inside this process. */
+  /** Endpoint of a cloud in a separate process; undefined if the cloud is inside this process. */
   readonly endpoint: string | undefined;
   readonly cloudSettings: CloudSettings;
 }
@@ -166,7 +166,7 @@ function loadLabel(
   const checkingWanted = 'host-key-checking' in section || 'host-key-checking' in poolSection;
   return {
     ...label,
-    // Waiting for the login of an instance that has none would end every launch with a time-out.
+    // Waiting for the login of an instance without a login would make every launch time out.
     hostKeyChecking: checkingWanted ? label.hostKeyChecking : hasLogin,
     size,
     cores: numberAt(section, 'cores') ?? DEFAULT_CORES,

@@ -1,5 +1,5 @@
 /**
- * How an instance is made.
+ * State machine that creates an instance.
  *
  *     start ──> creating ──────────────────────> booting ──> ready
  *                   │  outcome unknown              ^
@@ -7,9 +7,8 @@
  *                   after a restart    ^
  *                   ───────────────────┘
  *
- * A state machine never waits: `advance` looks how far things are, starts what comes next, and says what would be worth
- * being woken for. That is why a launcher can have thousands of them. It is also why it can be killed at any moment:
- * what `save` gives is enough for another process to go on.
+ * A machine never waits: `advance` checks the progress, starts the next step, and returns the event to wait for. A
+ * launcher can therefore run thousands of machines, and another process can resume each from the result of `save`.
  */
 
 import {
@@ -32,12 +31,12 @@ import type { CloudInstance, InstanceSpec } from './cloud/types.js';
 import { instanceOf } from './instance.js';
 
 /**
- * How long listings of this cloud may lack what exists. An instance that they still lack after that does not; should it
- * turn up even later, it is leaked, and is cleaned up as such.
+ * Limits how long listings of this cloud may lack an existing instance. An instance that appears even later is leaked
+ * and is deleted by the leak cleanup.
  */
 const SETTLING = { settleRounds: 2, settleMs: 5000 };
 
-/** The next step needs a listing that is asked for from now on; the framework makes one for all machines. */
+/** The next step needs a listing requested from now on; all machines share it. */
 const FRESH_LISTING: Advance = { next: 'listing' };
 
 export class CreateMachine implements StateMachine {
@@ -45,7 +44,7 @@ export class CreateMachine implements StateMachine {
   externalId: ExternalId | undefined;
   private readonly creation = new PendingCall<CloudInstance>();
   private readonly lookup: AttemptLookup;
-  /** Why it is not known whether the creation took effect; undefined: it was begun by a process that is no more. */
+  /** Failure that makes the outcome of the creation unknown; undefined if an earlier process started the creation. */
   private doubt: DriverError | undefined;
   private readonly patience = new ListingPatience(SETTLING);
 
@@ -56,14 +55,14 @@ export class CreateMachine implements StateMachine {
       /** Identity of the attempt, a tag of the instance. */
       readonly attempt: string;
       readonly useInternalIp: boolean;
-      /** What an earlier machine saved, or null. */
+      /** State saved by an earlier machine, or null. */
       readonly saved: JsonValue;
-      /** What an earlier machine had made, or null. */
+      /** External id saved by an earlier machine, or null. */
       readonly externalId: ExternalId | null;
     },
   ) {
     this.lookup = attemptLookup(options.attempt, SETTLING);
-    // A restored machine must not create anything before it knows that the call of its predecessor had no effect.
+    // A resumed machine must not create anything before it knows that the earlier call had no effect.
     if (options.externalId !== null) this.found(options.externalId);
     else if (options.saved !== null) this.state = 'looking';
   }
@@ -88,7 +87,7 @@ export class CreateMachine implements StateMachine {
     }
   }
 
-  /** The external id is kept by the framework; that there is a saved machine at all says that the creation was begun. */
+  /** The framework saves the external id. Any saved state means that the creation was started. */
   save(): JsonValue {
     return { state: this.state };
   }
@@ -99,7 +98,7 @@ export class CreateMachine implements StateMachine {
       instance = this.creation.take();
     } catch (error) {
       const failure = toDriverError(error);
-      // Only an unknown outcome is worth looking at. Everything else is for the framework: it knows what each error means.
+      // Only an unknown outcome requires a search. The framework handles every other error.
       if (failure.outcome !== 'unknown') throw failure;
       this.doubt = failure;
       this.state = 'looking';
@@ -109,12 +108,13 @@ export class CreateMachine implements StateMachine {
     return this.judge(instanceOf(instance));
   }
 
-  /** Looks for the instance by the tag that it got at its creation; that is what the attempt's id is for. */
+  /** Searches for the instance by the attempt tag that it received at its creation. */
   private look(call: MachineCall): Advance {
     const result = this.lookup.check(call, this.doubt);
     if (result.found === 'unknown') return result.advance;
     if (result.found === 'nothing') {
-      // Not repeated here: the launcher makes a new attempt, whose instance cannot be mistaken for a late one of this.
+      // The call is not repeated here. The launcher starts a new attempt, whose tag distinguishes its instance from a
+      // late one of this attempt.
       const reason = this.doubt?.message ?? 'the launcher was restarted while the instance was made';
       const options = { cause: this.doubt, outcome: 'not-applied' } as const;
       throw new DriverError(this.doubt?.code ?? 'transient', `${reason}; the cloud has no such instance`, options);
@@ -128,14 +128,14 @@ export class CreateMachine implements StateMachine {
     this.state = 'booting';
   }
 
-  /** Reads the instance from the listing that all machines share, instead of asking for each by itself. */
+  /** Reads the instance from the listing that all machines share, instead of one request per machine. */
   private watch({ listing }: MachineCall): Advance {
     const instance = this.externalId === undefined ? undefined : listing?.byExternalId(this.externalId);
     if (instance !== undefined) {
       this.patience.reset();
       return this.judge(instance);
     }
-    // A new instance may be missing from listings for a while; one that is missing for longer was taken away.
+    // A new instance may be missing from listings for a while; one that is missing for longer was deleted.
     if (listing !== undefined && this.patience.missedIn(listing)) {
       throw new InstanceFailedError('the instance disappeared while it was booting');
     }

@@ -1,15 +1,13 @@
 /**
- * How an instance is removed.
+ * State machine that deletes an instance.
  *
  *     start ──> deleting ──────────> leaving
  *                 │   ^                 │
  *                 │   └─ not listed ────┘
- *                 └─ the answer says that it is gone ──> gone
+ *                 └─ the response reports the deletion ──> gone
  *
- * Deleting is safe to repeat, so a restored machine simply starts again. The node's record is removed when this machine
- * is complete: it must be sure. An accepted call is no proof, and a list that lacks the instance is none either, since
- * lists lag: one that was made a moment ago is not in it yet. So the list, which costs nothing, says when it is worth asking,
- * and the answer to one more deletion is the proof.
+ * A deletion can safely be repeated, so a resumed machine starts from the beginning. Neither an accepted call nor a
+ * listing, which may lag, proves the deletion: once listings lack the instance, the machine repeats the call as proof.
  */
 
 import {
@@ -25,7 +23,7 @@ import {
 import type { ExampleCloudApi } from './client.js';
 import type { CloudInstance } from './cloud/types.js';
 
-/** One that is asked for from now on. */
+/** The next step needs a listing requested from now on. */
 const FRESH_LISTING: Advance = { next: 'listing' };
 
 export class DeleteMachine implements StateMachine {
@@ -55,7 +53,7 @@ export class DeleteMachine implements StateMachine {
     }
   }
 
-  /** There is nothing to remember: a deletion that begins anew does no harm. */
+  /** Returns null: a deletion can safely restart, so there is no state to save. */
   save(): JsonValue {
     return null;
   }
@@ -70,7 +68,7 @@ export class DeleteMachine implements StateMachine {
     try {
       if (this.deletion.take().state === 'deleted') return this.finish();
     } catch (error) {
-      // What does not exist needs no deletion. Other errors are for the framework, which tries again, with a new machine.
+      // An instance that does not exist needs no deletion. The framework retries other errors with a new machine.
       if (isDriverError(error) && error.code === 'not-found') return this.finish();
       throw error;
     }

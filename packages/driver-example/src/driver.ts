@@ -1,4 +1,4 @@
-/** The driver itself: its name, its configuration, and an adapter to its cloud; `stateMachineDriver` does the rest. */
+/** The driver: its name, its configuration, and an adapter to its cloud. `stateMachineDriver` implements the rest. */
 
 import { stateMachineDriver, type Driver } from '@nodepool/core';
 import { ExampleAdapter } from './adapter.js';
@@ -6,11 +6,11 @@ import type { ExampleCloud } from './cloud/cloud.js';
 import { loadProvider, schema, type ExampleLabel, type ExampleProvider } from './config.js';
 
 export interface ExampleDriverOptions {
-  /** The cloud of every provider, whatever the configuration says: for tests and simulations. */
+  /** Cloud for every provider, overriding the configuration; for tests and simulations. */
   readonly cloud?: ExampleCloud;
 }
 
-/** Makes a driver; what a launcher loads is `driver`, made without options. */
+/** Creates a driver. A launcher loads `driver`, which is created without options. */
 export function exampleDriver({ cloud }: ExampleDriverOptions = {}): Driver {
   return stateMachineDriver<ExampleLabel, ExampleProvider>({
     name: 'example',

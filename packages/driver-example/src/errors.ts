@@ -1,10 +1,9 @@
 /**
- * From what the cloud says to what core understands.
+ * Converts errors of the cloud to errors of core; every driver has such a file.
  *
- * Every driver has this file. Core decides by the kind of an error whether to try again, when, and whether to look for the
- * effect of the call first, so two things must be right: the class, and `outcome`, which says whether the call took
- * effect. When in doubt the outcome is `unknown`: that costs a look at the cloud, where a wrong `not-applied` costs an
- * instance that the launcher does not know of.
+ * Two properties must be correct: the class, which controls retries, and `outcome`, which states whether the call took
+ * effect. If in doubt, use `unknown`: it only costs a search in the cloud, while a wrong `not-applied` leaves an
+ * instance that the launcher does not know.
  */
 
 import {
@@ -22,19 +21,19 @@ import {
 } from '@nodepool/core';
 import { CLOUD_ERROR_STATUS, CloudError } from './cloud/types.js';
 
-/** `error`, which stopped `operation`, as core understands it. Errors that it understands already stay as they are. */
+/** Returns the error of `operation` as an error of core. Errors of core are returned unchanged. */
 export function driverErrorOf(operation: string, error: unknown): DriverError {
   if (error instanceof CloudError) return fromCloudError(operation, error);
   return isDriverError(error) ? error : toDriverError(error);
 }
 
-/** The status for metrics: of HTTP where the cloud has answered, else the code. */
+/** Returns the status for metrics: the HTTP status if the cloud has responded, otherwise the error code. */
 export function statusOf(error: unknown): number | string {
   if (!(error instanceof CloudError)) return toDriverError(error).code;
   return CLOUD_ERROR_STATUS[error.code] || error.code;
 }
 
-/** An answer that is no error of the example cloud itself, e.g. that of a proxy before it. */
+/** Converts an error response that the example cloud did not create, e.g. one of a proxy. */
 export function driverErrorOfStatus(operation: string, status: number, retryAfterMs: number | undefined): DriverError {
   const message = `${operation}: the endpoint answered with HTTP status ${status}`;
   if (status === 401 || status === 403) return new AuthError(`${message}: it refuses our credentials`);
@@ -49,7 +48,7 @@ function fromCloudError(operation: string, error: CloudError): DriverError {
   const message = `${operation}: ${error.message}`;
   const options = { cause: error };
   switch (error.code) {
-    // Nothing but a change of the configuration makes this call right.
+    // Only a change of the configuration can make this call succeed.
     case 'invalid':
       return new ConfigurationError(message, options);
     case 'unauthorized':
@@ -62,10 +61,10 @@ function fromCloudError(operation: string, error: CloudError): DriverError {
       return new NotFoundError(message, options);
     case 'throttled':
       return new ThrottledError(message, { ...options, retryAfterMs: (error.retryAfterSeconds ?? 1) * 1000 });
-    // The file was damaged on its way, or is not the one that was built: an upload is worth another try.
+    // The file was damaged in transit or is not the one that was built; a new upload may succeed.
     case 'checksum':
       return new TransientError(message, { ...options, outcome: 'not-applied' });
-    // A server that breaks down may do so before or after the work: the outcome is unknown.
+    // A server can fail before or after the call takes effect, so the outcome is unknown.
     case 'internal':
     case 'answer-lost':
       return new TransientError(message, { ...options, outcome: 'unknown' });

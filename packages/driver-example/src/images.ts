@@ -1,8 +1,8 @@
 /**
- * Disk images: what the builder calls to bring a built image into the cloud and to remove old ones.
+ * Disk images: the builder uploads built images to the cloud and deletes old ones.
  *
- * Files are large: they are streamed, and the cloud gets the checksums that the builder computed, so that a damaged upload
- * never becomes an image that nodes are made from.
+ * Files are large, so they are streamed. The cloud receives the checksums that the builder computed, so that a damaged
+ * upload never becomes a usable image.
  */
 
 import {
@@ -22,7 +22,7 @@ import type { CloudImage } from './cloud/types.js';
 import { allPages } from './pages.js';
 
 export class ExampleImages implements ImageManager {
-  /** `cloud` is asked for when it is needed: there is none before the provider is started. */
+  /** `cloud` is called on demand, since the client does not exist before the provider is started. */
   constructor(private readonly cloud: () => ExampleCloudApi) {}
 
   async uploadImage(upload: ImageUploadRequest): Promise<ExternalId> {
@@ -66,7 +66,7 @@ async function* withProgress(upload: ImageUploadRequest, size: number): AsyncGen
   }
 }
 
-/** The id as this cloud writes it. */
+/** Returns the external id as a string, the form that this cloud uses. */
 export function imageId(externalId: ExternalId): string {
   if (typeof externalId === 'string') return externalId;
   throw new NotFoundError(`${JSON.stringify(externalId)} is no id of an image of an example cloud`);

@@ -1,4 +1,4 @@
-/** A driver for a cloud without computers: to be read before writing a driver, and to try things out. */
+/** A driver for a cloud without computers, as an example for drivers and for experiments. */
 export { driver, driver as default, exampleDriver, type ExampleDriverOptions } from './driver.js';
 export { ExampleCloud, type ExampleCloudOptions } from './cloud/cloud.js';
 export { CloudSettingsError, readCloudSettings } from './cloud/settings-reader.js';

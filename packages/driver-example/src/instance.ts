@@ -1,8 +1,7 @@
 /**
- * From an instance as the cloud describes it to one as core knows it.
+ * Converts instances of the cloud to instances of core.
  *
- * `ready` is the promise that matters: the instance runs and has all its addresses. Whether one can log in is not the
- * driver's business; the launcher tries that.
+ * An instance is `ready` once it runs and has all its addresses. The launcher, not the driver, verifies the login.
  */
 
 import type { Instance } from '@nodepool/core';
@@ -12,7 +11,7 @@ export function instanceOf(instance: CloudInstance): Instance {
   return {
     externalId: instance.id,
     ready: instance.state === 'running',
-    // As long as an instance is being deleted it uses up quota: it is not gone before the cloud does not list it any more.
+    // An instance uses quota while it is being deleted, and counts as deleted only once the deletion is complete.
     deleted: instance.state === 'deleted',
     failed: failureOf(instance),
     tags: instance.tags,
@@ -23,7 +22,7 @@ export function instanceOf(instance: CloudInstance): Instance {
     cloud: 'example',
     az: instance.zone,
     resources: { instances: 1, cores: instance.cores, ram: instance.ram },
-    // Only the cloud knows on which port an instance of it listens.
+    // Only the cloud knows the port on which the instance listens.
     connection: instance.sshPort === null ? undefined : { port: instance.sshPort },
   };
 }

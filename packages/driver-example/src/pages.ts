@@ -1,9 +1,10 @@
-/** Listings that come in pages. */
+/** Listings in pages. */
 
 import type { Page } from './cloud/types.js';
 
 /**
- * All items of all pages. Rejects when one page fails: a listing must be complete, because what it lacks counts as gone.
+ * Resolves with the items of all pages. Rejects if one page fails: a listing must be complete, because an item that it
+ * lacks counts as deleted.
  */
 export async function allPages<T>(getPage: (marker: string | null) => Promise<Page<T>>): Promise<readonly T[]> {
   let page = await getPage(null);

@@ -1,4 +1,4 @@
-/** The HTTP API of the example cloud, for a cloud that is a process of its own. */
+/** The HTTP API of the example cloud, for a cloud in a separate process. */
 
 import fastify, { type FastifyInstance, type FastifyReply } from 'fastify';
 import type { Readable } from 'node:stream';
@@ -7,18 +7,18 @@ import { CLOUD_ERROR_STATUS, CloudError, type ImageSpec, type InstanceSpec } fro
 
 /** A running HTTP API. */
 export interface CloudServer {
-  /** e.g. `http://127.0.0.1:8480`. */
+  /** URL, e.g. `http://127.0.0.1:8480`. */
   readonly endpoint: string;
-  /** Ends all connections, then resolves. The cloud itself goes on. */
+  /** Closes all connections, then resolves. The cloud itself continues to run. */
   stop(): Promise<void>;
 }
 
-/** Serves `cloud`; port 0: a free one. Rejects when it cannot listen there. */
+/** Serves `cloud` over HTTP; port 0 selects a free port. Rejects if the server cannot listen there. */
 export async function serveCloud(
   cloud: ExampleCloud,
   { port, address }: { readonly port: number; readonly address: string },
 ): Promise<CloudServer> {
-  // Bodies are taken as they are: the usual coercion would make texts of nulls, and drop unknown keys silently.
+  // Bodies are not coerced: the defaults would convert nulls to texts and silently drop unknown keys.
   const ajv = { customOptions: { coerceTypes: false, removeAdditional: false } } as const;
   const app = fastify({ forceCloseConnections: true, ajv });
   app.setErrorHandler((error, _request, reply) => {
@@ -27,7 +27,7 @@ export async function serveCloud(
   app.setNotFoundHandler((request, reply) => {
     refuse(reply, new CloudError('not-found', `there is no ${request.method} ${request.url}`));
   });
-  // The data of an image are not read here, but handed on as they arrive.
+  // Image data are passed on as they arrive, without being read here.
   app.addContentTypeParser('application/octet-stream', (_request, payload, done) => {
     done(null, payload);
   });
@@ -129,7 +129,9 @@ function refuse(reply: FastifyReply, error: CloudError): void {
   reply.code(CLOUD_ERROR_STATUS[code]).send({ error: { code, message, retryAfterSeconds } });
 }
 
-/** Errors of the HTTP layer itself (bad JSON, a body against its schema, too large) are the caller's mistakes. */
+/**
+ * Converts an error. Errors of the HTTP layer itself (bad JSON, schema violations, oversized bodies) are the caller's.
+ */
 function asCloudError(error: unknown): CloudError {
   if (error instanceof CloudError) return error;
   const status = error instanceof Error && 'statusCode' in error ? error.statusCode : undefined;

@@ -1,4 +1,6 @@
-/** The JSON of the HTTP API, read: whatever came, in the types of the cloud or an error that says what is wrong. */
+/**
+ * Reads the JSON of the HTTP API into the types of the cloud. Invalid data lead to an error that describes the problem.
+ */
 
 import { isJsonObject, type JsonObject } from '@nodepool/core';
 import {
@@ -11,7 +13,7 @@ import {
   CloudError,
 } from './cloud/types.js';
 
-/** An answer that is not what the API promises. */
+/** A response that does not conform to the API. */
 export class WireError extends Error {
   constructor(place: string, expected: string) {
     super(`the answer is not that of an example cloud: expected ${expected} at ${place}`);
@@ -76,7 +78,7 @@ export function readConsole(value: unknown): string {
   return new Reader(value, 'console').text('output');
 }
 
-/** The cloud's own error in the body of a refusal; undefined: the refusal is not the cloud's. */
+/** Returns the cloud's error in the body of an error response; undefined if the cloud did not create the response. */
 export function readError(value: unknown): CloudError | undefined {
   if (!isJsonObject(value) || !isJsonObject(value['error'])) return undefined;
   const { code, message, retryAfterSeconds } = value['error'];
@@ -88,7 +90,7 @@ function isCloudErrorCode(code: string): code is CloudErrorCode {
   return Object.hasOwn(CLOUD_ERROR_STATUS, code);
 }
 
-/** Reads the fields of an object, and knows its place for errors. */
+/** Reads the fields of an object, and keeps its position for errors. */
 class Reader {
   private readonly object: JsonObject;
 

@@ -1,4 +1,4 @@
-/** Metrics of remote calls, the same in every program. Keys of statsd are those of the existing Nodepool. */
+/** Metrics of remote calls, shared by all programs. The statsd keys are those of the existing Nodepool. */
 
 import { statsdName as name, statsdPart as part, type Counter, type Duration } from '../runtime/metrics.js';
 
@@ -15,7 +15,7 @@ export const API_CALLS: Duration<'provider' | 'service' | 'method' | 'operation'
   ],
 };
 
-/** By what they were answered with: `429` shows throttling. */
+/** Counts answers by HTTP status or error code; `429` indicates throttling. */
 export const API_ANSWERS: Counter<'provider' | 'service' | 'status'> = {
   kind: 'counter',
   name: 'nodepool_api_answers_total',

@@ -1,9 +1,7 @@
 /**
- * The public driver API: what a driver implements, in plain interfaces. A driver that implements `Driver`, `Provider`
- * and `NodeRequestHandler` does everything itself; most drivers use a framework instead (`state-machine/`, `simple/`),
- * which implements these on top of a few methods.
- *
- * Names are those of the developer's guide of the existing Nodepool.
+ * The public driver API, as plain interfaces with the names of the existing Nodepool's developer guide. A driver that
+ * implements `Driver`, `Provider` and `NodeRequestHandler` controls everything itself. Most drivers use a framework
+ * (`state-machine/`, `simple/`), which implements these interfaces on top of a few methods.
  */
 
 import type { Logger } from '../runtime/logger.js';
@@ -18,97 +16,114 @@ import type { JsonSchema } from './json-schema.js';
 import type { Connection, ProviderConfig, ProviderConfigContext } from './provider-config.js';
 import type { QuotaInformation } from './quota.js';
 
-/** Version of this API. A driver names the version that it was written for in its package.json: `"nodepool": {"driver": "<name>", "api": 1}`. */
+/**
+ * Version of this API. A driver declares the version that it implements in its package.json: `"nodepool": {"driver":
+ * "<name>", "api": 1}`.
+ */
 export const DRIVER_API = 1;
 
 /** The default export (or the export `driver`) of a driver package. */
 export interface Driver {
-  /** Name in the configuration. */
+  /** Name of the driver in the configuration. */
   readonly name: string;
-  /** Schema of one entry of `providers`, common keys included (see `providerSchema`). Its descriptions are the reference page. */
+  /**
+   * Schema of one entry of `providers`, including the common keys (see `providerSchema`). The descriptions in it become
+   * the reference page.
+   */
   readonly schema: JsonSchema;
-  /** Makes the configuration of a provider from its section, which has passed `schema`. Reports what is wrong to `context`. */
+  /**
+   * Creates the configuration of a provider from its section, which has passed `schema`. Reports problems to `context`.
+   */
   getProviderConfig(section: JsonObject, context: ProviderConfigContext): ProviderConfig;
-  /** Makes a provider. Opens nothing yet: that is `Provider.start`. */
+  /** Creates a provider. Opens no connections; `Provider.start` does that. */
   getProvider(config: ProviderConfig): Provider;
 }
 
-/** What a provider gets to live with. */
+/** Dependencies passed to a provider. */
 export interface ProviderContext {
   readonly clock: Clock;
   readonly random: RandomSource;
   readonly log: Logger;
-  /** Background work goes through this. */
+  /** Runs and supervises background work. */
   readonly tasks: TaskSupervisor;
-  /** To be told of every remote call that ended. */
+  /** Reports a remote call that has ended. */
   readonly onApiCall: (call: ApiCall) => void;
 }
 
-/** One remote call, for metrics (`nodepool.task.<provider>.<service>.<METHOD>.<operation>`). */
+/** A completed remote call, for metrics (`nodepool.task.<provider>.<service>.<METHOD>.<operation>`). */
 export interface ApiCall {
   readonly service: string;
   readonly method: string;
   readonly operation: string;
   readonly durationMs: number;
-  /** HTTP status or an error code; undefined when nothing came back. */
+  /** HTTP status or error code; undefined if no response arrived. */
   readonly status: number | string | undefined;
 }
 
-/** What happened to nodes, told to the provider that owns them. */
+/** Events of nodes, reported to the provider that owns them. */
 export interface ProviderNotifications {
-  /** The record of a node of this provider was removed. */
+  /** Reports that the record of a node of this provider was deleted. */
   nodeDeletedNotification?(node: Node): void;
 }
 
 export type Readiness = { readonly ready: true } | { readonly ready: false; readonly reason: string };
 
-/** One configured cloud. One object per life of its configuration: a changed configuration makes a new provider. */
+/** A configured cloud. A changed configuration creates a new provider object. */
 export interface Provider extends ProviderNotifications {
   readonly config: ProviderConfig;
-  /** Present when the driver manages disk images. */
+  /** Present if the driver manages disk images. */
   readonly images?: ImageManager;
 
-  /** Called once, before everything else. A rejection is retried with back-off; meanwhile the provider serves nothing. */
+  /**
+   * Starts the provider; called once, before any other method. A rejection is retried with back-off, and the provider
+   * serves no requests until a start succeeds.
+   */
   start(context: ProviderContext): Promise<void>;
-  /** Start nothing new; abort what is in progress where it stands (it is resumed from what was saved). */
+  /** Stops accepting work and aborts work in progress, which is later resumed from its saved state. */
   stop(): void;
-  /** Resolves once nothing runs any more, after `stop`. */
+  /** Resolves once all work has ended after `stop`. */
   join(): Promise<void>;
 
-  /** Whether nodes of the label can be made at all at the moment (e.g. flavor and image exist in the cloud). */
+  /**
+   * Returns `ready` if nodes of the label can be created at the moment, otherwise the reason, e.g. that the image does not
+   * exist in the cloud.
+   */
   labelReady(pool: string, label: string): Readiness;
-  /** One handler per request that a pool has accepted. */
+  /** Creates the handler of a request that a pool has accepted. */
   getRequestHandler(pool: string, request: RequestInfo): NodeRequestHandler;
 
-  /** Starts the deletion of whatever the cloud has of a node. Rejects only when it cannot be started. */
+  /** Starts deleting every cloud resource of a node. Rejects only if the deletion cannot be started. */
   cleanupNode(cleanup: NodeCleanup): Promise<void>;
   /**
-   * Resolves once the cloud has confirmed that nothing of the node is left, of which `cleanupNode` was called before.
+   * Resolves once the cloud confirms that no resource of the node is left. Requires an earlier call of `cleanupNode`.
    * Rejects with the `DriverError` that stopped the deletion.
    */
   waitForNodeCleanup(nodeId: string): Promise<void>;
   /**
-   * Finds resources that look like ours and belong to nothing, asks `round` which of them really are leaked, deletes
-   * those. `round` must be asked after the listing was made, never before.
+   * Lists resources that carry this installation's tags, asks `round` which of them are leaked, and deletes those.
+   * `round` must be asked after the listing was complete, never before.
    */
   cleanupLeakedResources(round: LeakRound, call: Call): Promise<void>;
-  /** All instances of the account, those of others included, complete or rejected: never a part. */
+  /**
+   * Resolves with all instances of the account, including those that Nodepool did not create. Rejects rather than
+   * returning a partial list.
+   */
   listNodes(call: Call): Promise<readonly Instance[]>;
 
-  /** Limits that the cloud sets, in total (not what is left). Absent: unlimited. */
+  /** Resolves with the total limits of the cloud, not with what is left of them. Absent: unlimited. */
   getQuotaLimits?(call: Call): Promise<QuotaInformation>;
-  /** What one node of the label needs. Absent: one instance. */
+  /** Resolves with the resources that one node of the label needs. Absent: one instance. */
   getQuotaForLabel?(pool: string, label: string, call: Call): Promise<QuotaInformation>;
-  /** Availability zones to choose from, in the pool's order; empty: the cloud chooses. */
+  /** Resolves with the availability zones to choose from, in the pool's order. If empty, the cloud chooses. */
   getAvailabilityZones?(pool: string, call: Call): Promise<readonly string[]>;
-  /** Last lines of the instance's console, for the log when its login never answers. */
+  /** Resolves with the last lines of the instance's console, which are logged if its login never responds. */
   getConsoleLog?(
     externalId: ExternalId,
     label: { readonly pool: string; readonly label: string },
     call: Call,
   ): Promise<string | undefined>;
 
-  /** What is in progress, for the stack dump. */
+  /** Returns the work in progress, for the stack dump. */
   inspect?(): readonly WorkInProgress[];
 }
 
@@ -119,12 +134,12 @@ export interface WorkInProgress {
   readonly externalId: ExternalId | undefined;
   readonly state: string;
   readonly ageMs: number;
-  /** What it waits for, e.g. `call`, `listing`, and for how long. */
+  /** Event that the work waits for, e.g. `call` or `listing`, and the milliseconds it has waited. */
   readonly waitingFor: string;
   readonly waitingMs: number;
 }
 
-/** What a driver may know of a request, e.g. for templates in the configuration. */
+/** The facts of a request that a driver may use, e.g. in templates of the configuration. */
 export interface RequestInfo {
   readonly id: string;
   readonly labels: readonly string[];
@@ -138,66 +153,72 @@ export interface RequestInfo {
 }
 
 export interface NodeRequestHandlerNotifications {
-  /** A ready node was taken for the request instead of launching one. */
+  /** Reports that a ready node was allocated to the request instead of a new one. */
   nodeReusedNotification?(node: Node): void;
 }
 
-/** Does a provider's part of one request. */
+/** Launches the nodes that one provider contributes to a request. */
 export interface NodeRequestHandler extends NodeRequestHandlerNotifications {
   /**
-   * Makes one instance. Resolves when the cloud says that it runs and has its addresses (whether one can log in is
-   * checked by the caller). Rejects with a `DriverError`; what exists of the instance then is deleted by the caller,
-   * through `cleanupNode`. One call per attempt; retrying is the caller's.
+   * Creates one instance. Resolves once the cloud reports the instance as running with its addresses; the caller
+   * verifies the login. Rejects with a `DriverError`; the caller then deletes the remains through `cleanupNode` and
+   * retries with another call.
    */
   launch(launch: NodeLaunch): Promise<LaunchedInstance>;
-  /** True when every launch of this handler has ended, well or not. */
+  /** Returns true once every launch of this handler has succeeded or failed. */
   launchesComplete(): boolean;
-  /** Hook: whether this ready node may be used for the request. Default: yes. */
+  /** Returns true if this ready node may be used for the request. Default: always true. */
   checkReusableNode?(node: Node): boolean;
 }
 
-/** `NodeLaunch.saved` of an attempt whose process ended before it saved anything: its creation may have been asked for. */
+/**
+ * Value of `NodeLaunch.saved` for an attempt whose process ended before it saved anything. A create call may already
+ * have been sent.
+ */
 export const INTERRUPTED_LAUNCH: JsonValue = { state: 'interrupted' };
 
-/** One attempt to make an instance. */
+/** One attempt to create an instance. */
 export interface NodeLaunch extends Call {
   readonly nodeId: string;
   readonly hostname: string;
   readonly pool: string;
   readonly label: string;
-  /** Zone to use; undefined: the cloud chooses. */
+  /** Availability zone to use; undefined if the cloud chooses. */
   readonly availabilityZone: string | undefined;
-  /** The image, resolved: the external id of the newest upload for a label with a `diskimage`, else undefined (the driver's own cloud image). */
+  /**
+   * External id of the newest upload for a label with a `diskimage`. Undefined for other labels, which use the driver's
+   * own cloud image.
+   */
   readonly imageExternalId: ExternalId | undefined;
-  /** To be put on every resource that is made for the node, at its creation. */
+  /** Tags that every resource created for the node must carry from its creation. */
   readonly tags: InstanceTags;
   /**
-   * What an earlier process saved of this same attempt (see `save`), or `INTERRUPTED_LAUNCH` if it ended before it saved
-   * anything; null: nobody has begun the attempt. Unless it is null, nothing may be created before it was looked for, by
-   * the attempt's tag and with patience: a call that was under way may take effect after its caller has ended.
+   * State of this attempt saved by an earlier process (see `save`), or `INTERRUPTED_LAUNCH` if that process saved
+   * nothing. Null for a new attempt. Unless null, the driver must first search for the attempt's tag over several
+   * listings, because an earlier create call may take effect late.
    */
   readonly saved: JsonValue;
-  /** External id that an earlier process saved, or null. */
+  /** External id saved by an earlier process, or null. */
   readonly externalId: ExternalId | null;
   /**
-   * Keeps the state of the launch with the node, so that another process can go on with it. Resolves when it is
-   * durable. To be called as soon as the external id is known, unless the launch ends in the same moment.
+   * Saves the state of the launch with the node, so that another process can resume it. Resolves once the state is
+   * durable. Must be called as soon as the external id is known, unless the launch ends in the same step.
    */
   save(progress: { readonly externalId: ExternalId | null; readonly machine: JsonValue }): Promise<void>;
 }
 
-/** The identity of a resource in the cloud, written on it at creation. */
+/** Tags that identify a resource in the cloud, set at its creation. */
 export interface InstanceTags {
   readonly nodepool_node_id: string;
   readonly nodepool_provider_name: string;
   readonly nodepool_pool_name: string;
-  /** Id of the installation that the node's record belongs to: node ids are sequences, the same in every installation. */
+  /** Id of the installation that owns the node's record. Node ids are sequences that repeat in every installation. */
   readonly nodepool_installation: string;
-  /** uuid hex of the launch attempt. */
+  /** Hexadecimal uuid of the launch attempt. */
   readonly nodepool_launch_attempt: string;
 }
 
-/** What a launch gives: the facts that go into the node's record. Undefined fields are not known. */
+/** The facts of a launched instance that are written to the node's record. Undefined fields are unknown. */
 export interface LaunchedInstance {
   readonly externalId: ExternalId;
   readonly interfaceIp?: string | undefined;
@@ -209,9 +230,9 @@ export interface LaunchedInstance {
   readonly region?: string | undefined;
   readonly az?: string | undefined;
   readonly hostId?: string | undefined;
-  /** Amounts that the instance uses, e.g. `{cores, instances, ram}`. */
+  /** Resources that the instance uses, e.g. `{cores, instances, ram}`. */
   readonly resources?: Resources | undefined;
-  /** What requestors shall use to log in, where the label's configuration does not know it. */
+  /** Login settings for requestors that the label's configuration does not contain. */
   readonly connection?: Partial<Connection> | undefined;
   readonly driverData?: JsonValue;
   readonly slot?: number | undefined;
@@ -219,45 +240,51 @@ export interface LaunchedInstance {
 
 /** An instance as the cloud lists it. */
 export interface Instance extends LaunchedInstance {
-  /** Runs and has its addresses. */
+  /** True if the instance runs and has its addresses. */
   readonly ready: boolean;
-  /** Is gone, or about to be: does not count any more. */
+  /** True if the instance is deleted or being deleted; it no longer counts against the quota. */
   readonly deleted: boolean;
-  /** Will never be ready; why. */
+  /** Reason why the instance can never become ready; absent otherwise. */
   readonly failed?: string | undefined;
-  /** Its tags; instances of others have none of ours. */
+  /** Tags of the instance. Instances that this installation did not create lack its tags. */
   readonly tags: Readonly<Record<string, string>>;
 }
 
-/** Anything in the cloud that costs something or blocks something: an instance, an address, a port, a volume, an image. */
+/** A cloud resource that costs money or blocks other work: an instance, an address, a port, a volume, an image. */
 export interface Resource {
-  /** e.g. `instance`, `volume`; names the metric `leaked.<kind>s`. */
+  /** Kind of the resource, e.g. `instance` or `volume`; part of the metric `leaked.<kind>s`. */
   readonly kind: string;
   readonly externalId: ExternalId;
   readonly name: string;
   readonly tags: Readonly<Record<string, string>>;
 }
 
-/** Deletion of whatever the cloud has of a node. */
+/** Deletion of every cloud resource of a node. */
 export interface NodeCleanup extends Call {
   readonly nodeId: string;
   readonly pool: string | null;
-  /** Null: it is not known whether there is an instance; look for the node's tags. */
+  /** External id of the instance. If null, an instance may still exist and is found by the node's tags. */
   readonly externalId: ExternalId | null;
-  /** Id of our installation. An instance of another one is not the node's, even if it has the node's id. */
+  /**
+   * Id of this installation. An instance of another installation never belongs to the node, even if it carries the
+   * node's id.
+   */
   readonly installation: string;
-  /** Attempt that the record names last; null: none. An instance without `nodepool_installation` is the node's only if it is from this one. */
+  /**
+   * Latest attempt in the record, or null. An instance without `nodepool_installation` belongs to the node only if it
+   * carries this attempt.
+   */
   readonly launchAttempt: string | null;
   readonly saved: JsonValue;
   save(progress: { readonly machine: JsonValue }): Promise<void>;
 }
 
-/** Decides what is leaked; knows the records. */
+/** Decides which resources are leaked, based on the records. */
 export interface LeakRound {
   /**
-   * Resolves with those of the resources, which were just listed, that must be deleted: of this installation and provider by their
-   * tags, of no node and no upload that a fresh read still knows, seen in an earlier round too, and not too many at once.
-   * Logs each of them with the reason.
+   * Resolves with the resources that must be deleted, given a fresh listing. These carry the tags of this installation
+   * and provider, belong to no node or upload in a fresh read, and were seen in an earlier round; their number per
+   * round is limited. Logs each of them with the reason.
    */
   leaked(resources: readonly Resource[]): Promise<readonly Resource[]>;
 }

@@ -1,4 +1,4 @@
-/** For drivers that implement `Provider` themselves and make their remote calls through a task manager. */
+/** Base class for drivers that implement `Provider` themselves and send their remote calls through a task manager. */
 
 import type { Call } from './call.js';
 import type { ProviderContext } from './api.js';
@@ -8,15 +8,15 @@ import type { Task, TaskManager } from './task-manager.js';
 import { createTaskManager } from './task-queue.js';
 
 /**
- * The life of a provider with a task manager: made at `start`, at the configured rate; drained by `stop` and `join`. A
- * driver's provider extends this or holds one.
+ * Manages the task manager of a provider: created at `start` with the configured rate, drained by `stop` and `join`. A
+ * driver's provider extends this class or holds an instance.
  */
 export class BaseTaskManagerProvider<P extends ProviderConfig = ProviderConfig> {
   private manager: TaskManager | undefined;
 
   constructor(readonly config: P) {}
 
-  /** The task manager. Throws before `start`. */
+  /** Returns the task manager. Throws before `start`. */
   get tasks(): TaskManager {
     if (this.manager === undefined) {
       throw new DriverError('unexpected', `provider ${this.config.name} was not started`, { outcome: 'not-applied' });
@@ -33,7 +33,7 @@ export class BaseTaskManagerProvider<P extends ProviderConfig = ProviderConfig> 
     });
   }
 
-  /** Makes a remote call in its turn; see `TaskManager.submit`. */
+  /** Queues a remote call; see `TaskManager.submit`. */
   async submitTask<T>(task: Task<T>, call: Call): Promise<T> {
     return this.tasks.submit(task, call);
   }

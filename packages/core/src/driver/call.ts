@@ -1,10 +1,10 @@
 import type { Logger } from '../runtime/logger.js';
 
-/** What every call to a cloud carries. */
+/** Abort signal, deadline and log of a call to a cloud. */
 export interface Call {
-  /** Aborts when nobody wants the result any more: stop, lost session, withdrawn request, deadline. */
+  /** Aborts once the result is no longer needed: stop, lost session, withdrawn request, deadline. */
   readonly signal: AbortSignal;
-  /** `Clock.monotonic` milliseconds at which the call is given up. */
+  /** Time at which the call is abandoned, in `Clock.monotonic` milliseconds. */
   readonly deadline: number;
   readonly log: Logger;
 }

@@ -3,15 +3,15 @@
 import type { ExternalId } from '../model/node.js';
 import type { Logger } from '../runtime/logger.js';
 
-/** An object of a cloud that is about to be deleted. */
+/** A cloud resource that is about to be deleted. */
 export interface DeletedObject {
-  /** e.g. `instance`, `image`, `volume`. */
+  /** Kind of the resource, e.g. `instance`, `image` or `volume`. */
   readonly kind: string;
   readonly externalId: ExternalId;
   readonly name?: string;
 }
 
-/** Logs which object of a cloud is about to be deleted, and why. */
+/** Logs the cloud resource that is about to be deleted, and the reason. */
 export function logCloudDeletion(log: Logger, { kind, externalId, name }: DeletedObject, because: string): void {
   log.info('Deleting in the cloud', {
     kind,

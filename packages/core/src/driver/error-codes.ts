@@ -1,7 +1,7 @@
-/** Effect in the cloud of the call that failed. */
+/** Effect of a failed call in the cloud. */
 export type Outcome = 'not-applied' | 'applied' | 'unknown';
 
-/** Kinds of failures; `ERROR_POLICIES` says what each means. */
+/** Kinds of failures; `ERROR_POLICIES` defines the reaction to each. */
 export type DriverErrorCode =
   | 'quota'
   | 'capacity'

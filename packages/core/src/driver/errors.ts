@@ -1,6 +1,6 @@
 /**
- * Errors of drivers. What each means for retrying, logging and metrics is said by one table (`ERROR_POLICIES`), not by
- * the places that catch them. `instanceof` fails across two copies of this package; `isDriverError` does not.
+ * Errors of drivers. One table (`ERROR_POLICIES`) defines retrying, logging and metrics for each kind of error, so that
+ * callers need no rules of their own. `instanceof` fails across two copies of this package; `isDriverError` does not.
  */
 
 import { inspect } from 'node:util';
@@ -8,14 +8,14 @@ import { isError } from '../runtime/error-text.js';
 import type { DriverErrorCode, Outcome } from './error-codes.js';
 import { networkFailureOf } from './network-errors.js';
 
-/** Characters of a thrown value, other than an error, that its message contains. */
+/** Maximum length in the message of a thrown value that is not an error, in characters. */
 const MAX_THROWN = 500;
 
 export interface DriverErrorOptions {
-  /** Default: what is usual for the code. */
+  /** Default: the outcome in `ERROR_POLICIES`. */
   readonly outcome?: Outcome;
   readonly cause?: unknown;
-  /** Milliseconds after which the cloud wants to be asked again. */
+  /** Milliseconds that the cloud asks callers to wait before the next call. */
   readonly retryAfterMs?: number | undefined;
 }
 
@@ -33,7 +33,7 @@ export class DriverError extends Error {
   }
 }
 
-/** `<result>` of `nodepool.launch.<result>` for failures: all names that the existing Nodepool sends. */
+/** `<result>` of `nodepool.launch.<result>` for failures. Includes every name that the existing Nodepool sends. */
 export type LaunchErrorResult =
   | 'error.capacity'
   | 'error.imagetimeout'
@@ -49,24 +49,24 @@ export type LaunchErrorResult =
   | 'error.unknown'
   | 'error.zksession';
 
-/** What an error means to whoever called the driver. */
+/** Reaction to an error of a driver. */
 export interface ErrorPolicy {
-  /** Outcome unless the error says otherwise. */
+  /** Outcome, unless the error specifies another one. */
   readonly outcome: Outcome;
   /**
-   * The reaction of a launch: retry at once, with back-off, once more with back-off to confirm the failure, when there is room,
-   * or never.
+   * Time of the next launch attempt: at once, after back-off, once more after back-off to confirm the failure, when
+   * capacity is available, or never.
    */
   readonly retry: 'at-once' | 'back-off' | 'confirm' | 'when-room' | 'never';
-  /** True if the failure uses up one of `launch-retries`. */
+  /** True if the failure counts against `launch-retries`. */
   readonly countsAsAttempt: boolean;
-  /** True if the cloud is at fault, not the node: the request waits for the cloud instead of being declined. */
+  /** True if the cloud failed, not the node: the request waits for the cloud instead of being declined. */
   readonly isOutage: boolean;
-  /** True if a call that failed without effect can be repeated as it is, by whatever made it. */
+  /** True if a call that failed without effect can be repeated unchanged by any caller. */
   readonly mayPass: boolean;
-  /** True if a confirmed failure takes the label out of service, with the error as the reason, until a later probe. */
+  /** True if a confirmed failure disables the label, with the error as the reason, until a later probe succeeds. */
   readonly disablesLabel: boolean;
-  /** The result that a failed launch attempt is counted as; undefined if it is not counted. */
+  /** Result under which a failed launch attempt is counted; undefined if it is not counted. */
   readonly metric: LaunchErrorResult | undefined;
   readonly log: 'info' | 'warn' | 'error';
 }
@@ -110,98 +110,98 @@ export const ERROR_POLICIES: Readonly<Record<DriverErrorCode, ErrorPolicy>> = {
   unexpected: policy('unknown', 'back-off', 'error.unknown', 'error'),
 };
 
-/** More than the account may have. Never a failure of the request by itself. */
+/** The account's quota is exceeded. Does not fail the request by itself. */
 export class QuotaError extends DriverError {
   constructor(message: string, options?: DriverErrorOptions) {
     super('quota', message, options);
   }
 }
 
-/** The cloud has no room for it at the moment, in this zone or at all. */
+/** The cloud has no capacity at the moment, in this zone or in all zones. */
 export class CapacityError extends DriverError {
   constructor(message: string, options?: DriverErrorOptions) {
     super('capacity', message, options);
   }
 }
 
-/** Too many calls; see `retryAfterMs`. */
+/** The cloud rejects a call because of too many calls; see `retryAfterMs`. */
 export class ThrottledError extends DriverError {
   constructor(message: string, options?: DriverErrorOptions) {
     super('throttled', message, options);
   }
 }
 
-/** What the call is about does not exist. A success for a deletion. */
+/** The object of the call does not exist. Counts as success for a deletion. */
 export class NotFoundError extends DriverError {
   constructor(message: string, options?: DriverErrorOptions) {
     super('not-found', message, options);
   }
 }
 
-/** The resource is in a state in which this cannot be done now. */
+/** The state of the resource does not allow the operation at the moment. */
 export class ConflictError extends DriverError {
   constructor(message: string, options?: DriverErrorOptions) {
     super('conflict', message, options);
   }
 }
 
-/** The cloud refuses for good what the configuration asks for: unknown flavor, image, network. */
+/** The cloud permanently rejects the configuration, e.g. an unknown flavor, image or network. */
 export class ConfigurationError extends DriverError {
   constructor(message: string, options?: DriverErrorOptions) {
     super('configuration', message, options);
   }
 }
 
-/** Credentials are refused. */
+/** The cloud rejects the credentials. */
 export class AuthError extends DriverError {
   constructor(message: string, options?: DriverErrorOptions) {
     super('auth', message, options);
   }
 }
 
-/** A failure that may well be over at the next try: 5xx, connection cut. */
+/** A temporary failure that a retry may resolve: a 5xx status, a lost connection. */
 export class TransientError extends DriverError {
   constructor(message: string, options?: DriverErrorOptions) {
     super('transient', message, options);
   }
 }
 
-/** No answer in time. */
+/** No response arrived in time. */
 export class TimeoutError extends DriverError {
   constructor(message: string, options?: DriverErrorOptions) {
     super('timeout', message, options);
   }
 }
 
-/** The instance exists and will never be usable. */
+/** The instance exists but can never be used. */
 export class InstanceFailedError extends DriverError {
   constructor(message: string, options?: DriverErrorOptions) {
     super('instance-failed', message, options);
   }
 }
 
-/** Nobody can log into the instance, or its host keys could not be gathered. */
+/** The login of the instance does not respond, or its host keys could not be read. */
 export class KeyScanError extends DriverError {
   constructor(message: string, options?: DriverErrorOptions) {
     super('keyscan', message, options);
   }
 }
 
-/** The caller does not want the result any more. */
+/** The caller no longer needs the result. */
 export class AbortedError extends DriverError {
   constructor(message: string, options?: DriverErrorOptions) {
     super('aborted', message, options);
   }
 }
 
-/** Narrows an unknown error, also one that comes from another copy of this package. */
+/** Returns true if the error is a `DriverError`, including one of another copy of this package. */
 export function isDriverError(error: unknown): error is DriverError {
   return error instanceof Error && 'code' in error && 'outcome' in error && String(error.code) in ERROR_POLICIES;
 }
 
 /**
- * Returns whatever a driver threw as a `DriverError`. Errors of `fetch` and of connections become `transient`, `timeout` or
- * `configuration`; all others are `unexpected`.
+ * Converts any thrown value to a `DriverError`. Errors of `fetch` and of connections become `transient`, `timeout` or
+ * `configuration`; all other values become `unexpected`.
  */
 export function toDriverError(error: unknown): DriverError {
   if (isDriverError(error)) return error;

@@ -1,17 +1,22 @@
-/** How images are uploaded to a provider: keys of its section that drivers with disk images have in common. */
+/** Settings for uploading images to a provider: keys that are common to all drivers with disk images. */
 
 import type { JsonObject } from '../model/json.js';
 import type { JsonSchema } from './json-schema.js';
 import { millisecondsAt, stringAt } from './section.js';
 
 export interface ImageUploadSettings {
-  /** Name of an image in the cloud; `{image_name}`, `{timestamp}` and `{upload_id}` are replaced. */
+  /**
+   * Template for the name of an image in the cloud, with the placeholders `{image_name}`, `{timestamp}` and
+   * `{upload_id}`.
+   */
   readonly imageNameFormat: string;
-  /** Program that is run before an uploaded image is used; its arguments are the provider, the external id and the file. */
+  /**
+   * Program that runs before an uploaded image is used. Its arguments are the provider, the external id and the file.
+   */
   readonly postUploadHook: string | undefined;
-  /** How long one upload may take. */
+  /** Maximum duration of one upload. */
   readonly imageUploadTimeoutMs: number;
-  /** How long an upload may go without a report of its progress. */
+  /** Maximum time between two progress reports of an upload. */
   readonly imageUploadIdleTimeoutMs: number;
 }
 
@@ -19,7 +24,7 @@ const DEFAULT_NAME_FORMAT = '{image_name}-{timestamp}';
 const DEFAULT_TIMEOUT_SECONDS = 3600;
 const DEFAULT_IDLE_TIMEOUT_SECONDS = 900;
 
-/** For the schema of a provider; a driver takes those that it has. */
+/** Properties for the schema of a provider. A driver includes those that it supports. */
 export const imageUploadProperties = {
   'image-name-format': {
     type: 'string',
@@ -49,7 +54,7 @@ export const imageUploadProperties = {
   },
 } as const satisfies Readonly<Record<string, JsonSchema>>;
 
-/** What a section that has passed its schema says. */
+/** Reads the settings from a section that has passed its schema. */
 export function loadImageUploadSettings(section: JsonObject): ImageUploadSettings {
   return {
     imageNameFormat: stringAt(section, 'image-name-format') ?? DEFAULT_NAME_FORMAT,

@@ -1,11 +1,14 @@
-/** Image management, for drivers of clouds that take disk images. */
+/** Image management for drivers of clouds that accept disk images. */
 
 import { createHash } from 'node:crypto';
 import type { JsonObject } from '../model/json.js';
 import type { ExternalId } from '../model/node.js';
 import type { Call } from './call.js';
 
-/** Tags of an image. Only all of them together identify one: upload ids are sequences per build and provider. */
+/**
+ * Tags of an image. Only the combination of all tags identifies an image: upload ids are sequences per build and
+ * provider.
+ */
 export const IMAGE_TAGS = [
   'nodepool_installation',
   'nodepool_provider_name',
@@ -17,13 +20,15 @@ export const IMAGE_TAGS = [
 
 export type ImageTags = Readonly<Record<(typeof IMAGE_TAGS)[number], string>>;
 
-/** Returns a hash of all tags of an image, 16 hex digits, for clouds in which images and files are found by their names. */
+/**
+ * Returns a hash of all tags of an image as 16 hex digits, for clouds that identify images and files by their names.
+ */
 export function imageTagsHash(tags: ImageTags): string {
   const values = IMAGE_TAGS.map((tag) => tags[tag]);
   return createHash('sha256').update(JSON.stringify(values)).digest('hex').slice(0, 16);
 }
 
-/** Returns true if an image with these tags was made by the upload with those. A missing tag is no match. */
+/** Returns true if an image with these tags belongs to the upload. A missing tag never matches. */
 export function isImageOfUpload(tags: Readonly<Record<string, string>>, upload: ImageTags): boolean {
   return IMAGE_TAGS.every((tag) => tags[tag] !== undefined && tags[tag] === upload[tag]);
 }
@@ -31,21 +36,21 @@ export function isImageOfUpload(tags: Readonly<Record<string, string>>, upload: 
 export interface ImageUploadRequest extends Call {
   /** Name of the disk image in the configuration. */
   readonly image: string;
-  /** Name that it shall have in the cloud. */
+  /** Name for the image in the cloud. */
   readonly externalName: string;
-  /** The file; to be streamed, never read whole. */
+  /** Path of the file, which the driver must stream rather than read into memory. */
   readonly file: string;
   readonly format: string;
-  /** Hex; null when unknown. */
+  /** MD5 digest in hex; null if unknown. */
   readonly md5: string | null;
   readonly sha256: string | null;
-  /** Properties from the configuration. */
+  /** Image properties from the configuration. */
   readonly metadata: Readonly<Record<string, string>>;
-  /** The identity of the image, to be put on it at its creation, and on whatever else the upload makes. */
+  /** Tags that identify the image. The image and every other resource of the upload must carry them from creation. */
   readonly tags: ImageTags;
   /**
-   * Reports the bytes sent so far. A driver that waits for the cloud to process the data repeats its last report at each
-   * answer: the builder ends an upload without a report for `image-upload-idle-timeout`.
+   * Reports the bytes sent so far. While the cloud processes the data, a driver repeats its last report after each
+   * poll: the builder aborts an upload without a report for `image-upload-idle-timeout`.
    */
   progress(sentBytes: number, totalBytes: number): void;
 }
@@ -60,15 +65,15 @@ export interface ListedImage {
 
 export interface ImageManager {
   /**
-   * Resolves with the external id once the image can be used. Leaves nothing behind when it rejects, if it can: the
-   * frameworks delete the image that carries all tags of the upload, the driver whatever else it made.
+   * Resolves with the external id once the image is usable. On failure, the driver deletes the other resources of the
+   * upload if it can; the frameworks delete the image that carries all tags of the upload.
    */
   uploadImage(upload: ImageUploadRequest): Promise<ExternalId>;
-  /** Resolves once the image is gone; an image that does not exist is a success. */
+  /** Resolves once the image is deleted. Treats an image that does not exist as deleted. */
   deleteImage(externalId: ExternalId, call: Call): Promise<void>;
   /**
-   * All images of the account that carry our tags, of all providers; complete or rejected. The builder takes an image that
-   * was listed before, and is missing from two lists, for deleted.
+   * Resolves with all images of the account that carry Nodepool's tags, for all providers. Rejects rather than
+   * returning a partial list: the builder treats an image that is missing from two consecutive lists as deleted.
    */
   listImages(call: Call): Promise<readonly ListedImage[]>;
 }

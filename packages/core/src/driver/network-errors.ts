@@ -4,17 +4,17 @@ import type { DriverErrorCode, Outcome } from './error-codes.js';
 
 export interface NetworkFailure {
   readonly code: Extract<DriverErrorCode, 'transient' | 'timeout' | 'configuration'>;
-  /** `not-applied` if no connection was established, hence nothing was sent. */
+  /** `not-applied` if no connection was established, hence no data was sent. */
   readonly outcome: Outcome;
-  /** Code of the system, of TLS or of undici, e.g. `ECONNREFUSED`. */
+  /** Error code of the operating system, TLS or undici, e.g. `ECONNREFUSED`. */
   readonly systemCode: string;
   /** The failure and its reason, e.g. `fetch failed: connect ECONNREFUSED 192.0.2.1:443`. */
   readonly message: string;
 }
 
-/** Codes of errors that occur before anything is sent. */
+/** Codes of errors that occur before any data is sent. */
 const NEVER_SENT: ReadonlySet<string> = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'UND_ERR_CONNECT_TIMEOUT']);
-/** Calls of the operating system that come before anything is sent. */
+/** System calls that precede the sending of data. */
 const BEFORE_SENDING = /^(connect|getaddrinfo)$/;
 /** Codes that also occur on established connections. */
 const BROKEN: ReadonlySet<string> = new Set([
@@ -41,17 +41,19 @@ const TIMED_OUT: ReadonlySet<string> = new Set([
   'UND_ERR_HEADERS_TIMEOUT',
   'UND_ERR_BODY_TIMEOUT',
 ]);
-/** Certificates are checked before anything is sent, and waiting does not make them valid. */
+/**
+ * Codes of certificate errors. Certificates are verified before any data is sent, and waiting does not make them valid.
+ */
 const BAD_CERTIFICATE = /CERT|SELF_SIGNED|UNABLE_TO_VERIFY|ERR_TLS|ERR_SSL/;
-/** `AbortSignal.timeout` aborts with a DOMException of this code. */
+/** Code of the DOMException with which `AbortSignal.timeout` aborts. */
 const DOM_TIMEOUT_ERR = 23;
 
-/** Returns what an error says of the network if it comes from a connection, else undefined. */
+/** Returns the network failure that an error describes; undefined if it does not come from a connection. */
 export function networkFailureOf(error: unknown): NetworkFailure | undefined {
   if (!isRecord(error)) return undefined;
   if (error['name'] === 'TimeoutError' && error['code'] === DOM_TIMEOUT_ERR)
     return { code: 'timeout', outcome: 'unknown', systemCode: 'TimeoutError', message: textOf(error) };
-  // `fetch` rejects with a TypeError, and a body that breaks off with another one; the cause has the code.
+  // `fetch` rejects with a TypeError, and so does an interrupted body; the cause has the code.
   const { cause } = error;
   if (error['name'] === 'TypeError' && isRecord(cause)) {
     const failure = networkFailureOf(cause);
@@ -64,7 +66,7 @@ export function networkFailureOf(error: unknown): NetworkFailure | undefined {
   const message = textOf(error);
   const outcome = wasSent(error) ? 'unknown' : 'not-applied';
   return {
-    // A cloud that accepts no connection is out of service, however that shows.
+    // A cloud that accepts no connections is out of service, even if the symptom is a timeout.
     code: kind === 'timeout' && outcome === 'not-applied' ? 'transient' : kind,
     outcome,
     systemCode: code,
@@ -72,13 +74,13 @@ export function networkFailureOf(error: unknown): NetworkFailure | undefined {
   };
 }
 
-/** Returns what an error or the innermost of its causes says of the network: libraries wrap what `fetch` rejects with. */
+/** Returns the network failure of an error or of its innermost cause, since libraries wrap the errors of `fetch`. */
 export function networkCauseOf(error: unknown): NetworkFailure | undefined {
   if (!isRecord(error)) return undefined;
   return networkCauseOf(error['cause']) ?? networkFailureOf(error);
 }
 
-/** A host with several addresses fails with an error for each. */
+/** Returns the error code. A host with several addresses fails with one error per address. */
 function codeIn({ code, errors }: Readonly<Record<string, unknown>>): string | undefined {
   if (typeof code === 'string') return code;
   if (!Array.isArray(errors)) return undefined;
@@ -91,7 +93,10 @@ function kindOf(code: string): NetworkFailure['code'] | undefined {
   return NEVER_SENT.has(code) || BROKEN.has(code) || code.startsWith('HPE_') ? 'transient' : undefined;
 }
 
-/** A host with several addresses fails with an error for each. */
+/**
+ * Returns false if the error proves that no data was sent. A host with several addresses fails with one error per
+ * address.
+ */
 function wasSent(error: Readonly<Record<string, unknown>>): boolean {
   const { code, syscall, errors } = error;
   if (Array.isArray(errors) && errors.length > 0) return errors.some((each) => !isRecord(each) || wasSent(each));

@@ -1,4 +1,4 @@
-/** Reads what providers of every driver have in common; a driver adds its own fields to that. */
+/** Reads the configuration that providers of all drivers have in common; a driver adds its own fields. */
 
 import type { JsonObject } from '../model/json.js';
 import type {
@@ -31,18 +31,18 @@ import {
   type Entry,
 } from './section.js';
 
-/** What a label is made from. */
+/** The sections that a label is created from. */
 export interface LabelSource {
   readonly section: JsonObject;
   readonly poolSection: JsonObject;
   readonly providerSection: JsonObject;
-  /** The entry of the provider's `diskimages` or `cloud-images` that the label uses. */
+  /** Entry of the provider's `diskimages` or `cloud-images` that the label uses. */
   readonly imageSection: JsonObject;
-  /** Where the label is, for `ProviderConfigContext.problem`. */
+  /** Position of the label, for `ProviderConfigContext.problem`. */
   readonly path: readonly (string | number)[];
 }
 
-/** What a pool is made from. */
+/** The sections that a pool is created from. */
 export interface PoolSource {
   readonly section: JsonObject;
   readonly providerSection: JsonObject;
@@ -68,7 +68,7 @@ export interface CommonProvider<L extends LabelConfig, P extends PoolConfig<L>> 
 
 const DEFAULT_PORTS: Readonly<Record<string, number>> = { ssh: 22, winrm: 5986 };
 
-/** Keys of a pool that limit a resource, and the name of the resource. */
+/** Keys of a pool that limit a resource, each with the name of the resource. */
 const POOL_LIMITS: readonly (readonly [key: string, resource: string])[] = [
   ['max-cores', 'cores'],
   ['max-ram', 'ram'],
@@ -77,9 +77,9 @@ const POOL_LIMITS: readonly (readonly [key: string, resource: string])[] = [
 ];
 
 /**
- * Reads the common part of a provider's section that has passed a schema made by `providerSchema`. Whether names refer
- * to something is checked, and reported, for every driver alike by who calls the driver; a label whose image is nowhere
- * is left out here.
+ * Reads the common part of a provider's section that has passed a schema created by `providerSchema`. Omits labels
+ * whose image is not defined. The caller of the driver checks and reports unresolved names, in the same way for all
+ * drivers.
  */
 export function loadCommonProvider<L extends LabelConfig, P extends PoolConfig<L>>(
   section: JsonObject,
@@ -117,7 +117,7 @@ function callsPerSecond(section: JsonObject, defaults: ProviderDefaults): number
   return defaults.rateUnit === 'calls-per-second' ? rate : 1 / rate;
 }
 
-/** The image's own properties over those that it has in every cloud. */
+/** Returns the provider's disk images. Properties in the provider's entry override those of the disk image. */
 function loadDiskImages(
   section: JsonObject,
   context: ProviderConfigContext,
@@ -202,7 +202,10 @@ function imageOf(label: JsonObject, provider: JsonObject): FoundImage | undefine
   return section === undefined ? undefined : { reference, section };
 }
 
-/** A disk image brings its user, Python and shell along, unless the provider's entry says otherwise. */
+/**
+ * Returns the login settings of a label. A disk image supplies its user, Python path and shell unless the provider's
+ * entry sets them.
+ */
 function connectionOf({ reference, section }: FoundImage, context: ProviderConfigContext): Connection {
   const built = reference.kind === 'diskimage' ? context.diskImages.get(reference.name) : undefined;
   const type = stringAt(section, 'connection-type') ?? 'ssh';

@@ -1,42 +1,45 @@
-/** Configuration of a provider as the launcher and the frameworks see it. Drivers extend these with their own fields. */
+/**
+ * Configuration of a provider, as used by the launcher and the frameworks. Drivers extend these types with their own
+ * fields.
+ */
 
 import type { JsonObject } from '../model/json.js';
 import type { ImageUploadSettings } from './image-settings.js';
 
 export interface ProviderConfig<L extends LabelConfig = LabelConfig> {
   readonly name: string;
-  /** Name of the driver, as in the configuration. */
+  /** Name of the driver in the configuration. */
   readonly driver: string;
-  /** Lower is served first. */
+  /** Priority; lower values are served first. */
   readonly priority: number;
-  /** Requests handled at once; Infinity: unlimited. */
+  /** Maximum number of requests handled at the same time; `Infinity` for no limit. */
   readonly maxConcurrency: number;
   readonly launchRetries: number;
   readonly launchTimeoutMs: number;
-  /** Until login answers. */
+  /** Maximum time until the login responds. */
   readonly bootTimeoutMs: number;
-  /** API calls per second; Infinity: unlimited. */
+  /** API calls per second; `Infinity` for no limit. */
   readonly callsPerSecond: number;
   readonly pools: ReadonlyMap<string, PoolConfig<L>>;
   /** Disk images that builders upload to this provider, by name. */
   readonly diskImages: ReadonlyMap<string, ProviderDiskImage>;
-  /** Format that the cloud wants, for the disk images. */
+  /** Disk image format that the cloud requires. */
   readonly imageFormat: string | undefined;
-  /** How disk images are uploaded; absent: as `loadImageUploadSettings` says by default. */
+  /** Upload settings of disk images; if absent, the defaults of `loadImageUploadSettings` apply. */
   readonly imageUpload?: ImageUploadSettings | undefined;
-  /** The section as it was read; two configurations are the same when these are. */
+  /** The section as read. Two configurations are equal if their sections are. */
   readonly section: JsonObject;
 }
 
 export interface PoolConfig<L extends LabelConfig = LabelConfig> {
   readonly name: string;
-  /** Lower is served first; the provider's unless set. */
+  /** Priority; lower values are served first. Default: the provider's priority. */
   readonly priority: number;
-  /** Infinity: unlimited; 0 or less: the pool is disabled. */
+  /** Maximum number of nodes; `Infinity` for no limit. A value of 0 or less disables the pool. */
   readonly maxServers: number;
   /** Further limits by resource name (`cores`, `ram` in MiB, `volumes`, `volume-gb`, …). */
   readonly limits: Readonly<Record<string, number>>;
-  /** The limits that the cloud reports do not count for this pool. Default: they do. */
+  /** True if the pool ignores the limits that the cloud reports. Default false. */
   readonly ignoreProviderQuota?: boolean | undefined;
   readonly nodeAttributes: JsonObject;
   readonly availabilityZones: readonly string[];
@@ -46,7 +49,7 @@ export interface PoolConfig<L extends LabelConfig = LabelConfig> {
 export type ImageReference =
   { readonly kind: 'diskimage'; readonly name: string } | { readonly kind: 'cloud-image'; readonly name: string };
 
-/** How to log into a node. */
+/** Login settings of a node. */
 export interface Connection {
   readonly type: string;
   readonly port: number | JsonObject;
@@ -59,9 +62,9 @@ export interface LabelConfig {
   readonly name: string;
   readonly image: ImageReference;
   readonly connection: Connection;
-  /** Wait for the login and gather host keys before the node is ready. */
+  /** True if the launcher waits for the login and reads the host keys before the node becomes ready. */
   readonly hostKeyChecking: boolean;
-  /** Log the console when login never answers. */
+  /** True if the launcher logs the console of an instance whose login never responds. */
   readonly consoleLog: boolean;
 }
 
@@ -71,7 +74,7 @@ export interface ProviderDiskImage {
   readonly metadata: Readonly<Record<string, string>>;
 }
 
-/** A disk image of the configuration file; its parents are merged in. */
+/** A disk image of the configuration file, merged with its parents. */
 export interface DiskImageConfig {
   readonly name: string;
   readonly abstract: boolean;
@@ -92,20 +95,20 @@ export interface DiskImageConfig {
   readonly metadata: Readonly<Record<string, string>>;
 }
 
-/** What a driver gets to make a provider's configuration from its section. */
+/** Data and callbacks for creating a provider's configuration from its section. */
 export interface ProviderConfigContext {
-  /** The disk images of the file, parents merged. */
+  /** Disk images of the file, merged with their parents. */
   readonly diskImages: ReadonlyMap<string, DiskImageConfig>;
   /** Names of the top-level labels. */
   readonly labels: ReadonlySet<string>;
   /**
-   * Reports what is wrong, at a place below the section, e.g. `['pools', 0, 'labels', 1, 'cloud-image']`. Any number of
-   * problems can be reported; the configuration is refused when there is one.
+   * Reports a problem at a position below the section, e.g. `['pools', 0, 'labels', 1, 'cloud-image']`. Can be called
+   * repeatedly; one problem is enough to reject the configuration.
    */
   problem(path: readonly (string | number)[], problem: { readonly expected: string; readonly hint?: string }): void;
   /**
-   * Reports why the provider cannot be served although its section is right, e.g. a file of credentials that is missing. The
-   * configuration is accepted. Absent if the program does not care.
+   * Reports why the provider cannot be served although its section is valid, e.g. because a credentials file is
+   * missing. The configuration is accepted. Absent if the program ignores such reports.
    */
   unserved?(path: readonly (string | number)[], reason: string): void;
 }

@@ -3,8 +3,8 @@
 import type { Resources } from '../model/node.js';
 
 /**
- * Amounts by resource name: `instances`, `cores`, `ram` (MiB), `volumes`, `volume-gb`, or whatever a cloud counts. In a
- * limit, a resource that is not named is unlimited (`Infinity`); in a need or a use, it is 0. Immutable.
+ * Amounts by resource name: `instances`, `cores`, `ram` (MiB), `volumes`, `volume-gb`, or any other resource that a
+ * cloud counts. A resource without an amount is unlimited (`Infinity`) in a limit and 0 in a need or a use. Immutable.
  */
 export class QuotaInformation {
   private constructor(
@@ -12,13 +12,13 @@ export class QuotaInformation {
     private readonly missing: number,
   ) {}
 
-  /** A limit; -1 and Infinity mean unlimited, as clouds say it. */
+  /** Creates a limit. As in the APIs of clouds, -1 and `Infinity` mean unlimited. */
   static limit(amounts: Resources): QuotaInformation {
     const known = Object.entries(amounts).filter(([, amount]) => amount >= 0 && amount !== Infinity);
     return new QuotaInformation(new Map(known), Infinity);
   }
 
-  /** A need or a use. */
+  /** Creates a need or a use. */
   static use(amounts: Resources): QuotaInformation {
     return new QuotaInformation(new Map(Object.entries(amounts)), 0);
   }
@@ -35,29 +35,29 @@ export class QuotaInformation {
     return this.combine(other, (a, b) => a - b);
   }
 
-  /** The smaller of both limits, resource by resource. */
+  /** Returns the smaller of both limits for each resource. */
   min(other: QuotaInformation): QuotaInformation {
     return this.combine(other, Math.min);
   }
 
-  /** True when no amount is below zero: after `limit.subtract(use)`, that it fits. */
+  /** Returns true if no amount is negative. After `limit.subtract(use)`, this means that the use fits. */
   nonNegative(): boolean {
     for (const amount of this.amounts.values()) if (amount < 0) return false;
     return true;
   }
 
-  /** Whether `need` fits into this, resource by resource. */
+  /** Returns true if `need` fits into these amounts for each resource. */
   fits(need: QuotaInformation): boolean {
     for (const [resource, amount] of need.amounts) if (amount > this.get(resource)) return false;
     return true;
   }
 
-  /** What is named, by resource. */
+  /** Returns the amounts that are set, by resource. */
   entries(): Iterable<readonly [resource: string, amount: number]> {
     return this.amounts;
   }
 
-  /** What is named, e.g. for a node's `resources`. */
+  /** Returns the amounts that are set as an object, e.g. for a node's `resources`. */
   toResources(): Resources {
     return Object.fromEntries(this.amounts);
   }

@@ -3,10 +3,10 @@
 import { abortReason, type Clock, type Timer } from '../runtime/clock.js';
 import { AbortedError } from './errors.js';
 
-/** A call that is no later than this counts as on time: what timers are late by must not eat into the rate. */
+/** Timer lateness up to this is not charged against the rate, in milliseconds. */
 const TIMER_SLACK_MS = 5;
 
-/** Sums of times are rounded. */
+/** Tolerance for rounding errors in sums of times, in milliseconds. */
 const ROUNDING_MS = 0.001;
 
 interface Waiter {
@@ -19,7 +19,7 @@ export class RateLimiter {
   private readonly waiters = new Set<Waiter>();
   private timer: Timer | undefined;
 
-  /** `callsPerSecond`: more than 0, may be fractional; Infinity: no limit. */
+  /** `callsPerSecond` is positive and may be fractional; `Infinity` disables the limit. */
   constructor(
     private readonly clock: Clock,
     callsPerSecond: number,
@@ -30,26 +30,29 @@ export class RateLimiter {
     this.intervalMs = 1000 / callsPerSecond;
   }
 
-  /** Callers of `acquire` that wait. */
+  /** Number of callers that wait in `acquire`. */
   get queueLength(): number {
     return this.waiters.size;
   }
 
-  /** Milliseconds until the next call may start; 0: now. */
+  /** Returns the milliseconds until the next call may start; 0 if it may start now. */
   delayMs(): number {
     if (this.intervalMs === 0) return 0;
     const delay = this.nextAt - this.clock.monotonic();
     return delay > ROUNDING_MS ? delay : 0;
   }
 
-  /** Tells that a call starts now. */
+  /** Records that a call starts now. */
   take(): void {
     if (this.intervalMs === 0) return;
     const now = this.clock.monotonic();
     this.nextAt = (now - this.nextAt < TIMER_SLACK_MS ? this.nextAt : now) + this.intervalMs;
   }
 
-  /** Resolves when the caller's turn has come, in the order of the calls. Rejects with `AbortedError`; the turn is not lost then. */
+  /**
+   * Resolves when the next call may start, in the order of the callers. Rejects with `AbortedError` if the signal
+   * aborts, and the turn passes to the next caller.
+   */
   async acquire(signal?: AbortSignal): Promise<void> {
     if (signal?.aborted === true) throw aborted(signal);
     if (this.waiters.size === 0 && this.delayMs() === 0) {

@@ -1,15 +1,16 @@
 /**
- * Format specifications of placeholders, e.g. `.0f` in `{request.created_time:.0f}`: the part of Python's format
- * specification mini-language that texts and numbers need. Results are those of Python, ties and exponents included.
+ * Format specifications of placeholders, e.g. `.0f` in `{request.created_time:.0f}`. Implements the part of Python's
+ * format specification mini-language that applies to texts and numbers. Results equal those of Python, including ties
+ * and exponents.
  */
 
-/** The kind of a value, as far as it is known when the configuration is read. */
+/** Kind of a value, as far as it is known when the configuration is read. */
 export type ValueKind = 'text' | 'integer' | 'float' | 'list' | 'any';
 
 interface FormatParts {
   readonly fill: string;
   readonly align: '<' | '>' | '^' | '=' | undefined;
-  /** How numbers are aligned without `align`: a width that starts with 0 puts the zeros after the sign. */
+  /** Alignment of numbers if `align` is absent. A width that starts with 0 puts the zeros after the sign. */
   readonly numberAlign: '>' | '=';
   readonly sign: '+' | '-' | ' ';
   readonly prefix: boolean;
@@ -25,7 +26,7 @@ const SPECIFICATION =
 const INTEGER_TYPES = 'dxXob';
 const FLOAT_TYPES = 'fFeEgG%';
 const RADIX: Readonly<Record<string, number>> = { d: 10, x: 16, X: 16, o: 8, b: 2 };
-/** Longest result, characters, and most digits after the point. */
+/** Limits on a result: its length in characters, and the digits after the point. */
 const MAX_WIDTH = 1000;
 const MAX_PRECISION = 100;
 
@@ -33,7 +34,7 @@ const MAX_PRECISION = 100;
 export class ValueFormat {
   private constructor(private readonly parts: FormatParts) {}
 
-  /** Returns the format, or the reason why values of this kind cannot have it. */
+  /** Returns the format, or the reason why it cannot be applied to values of this kind. */
   static parse(text: string, kind: ValueKind): ValueFormat | { readonly reason: string } {
     const groups = SPECIFICATION.exec(text)?.groups;
     if (groups === undefined) return { reason: `"${text}" is not a format of Python that is supported here` };
@@ -53,7 +54,7 @@ export class ValueFormat {
     return reason === undefined ? new ValueFormat(parts) : { reason };
   }
 
-  /** Returns the formatted value; undefined if the format is for values of another type. */
+  /** Returns the formatted value; undefined if the format does not support values of this type. */
   apply(value: string | number | boolean): string | undefined {
     const { type } = this.parts;
     if (typeof value === 'string') return type === '' || type === 's' ? this.formatText(value) : undefined;
@@ -84,7 +85,7 @@ export class ValueFormat {
     return this.pad(head, body, head.length + body.length, align);
   }
 
-  /** The digits before the point, and all that follows them. */
+  /** Returns the digits before the point, and everything after them. */
   private digitsOf(value: number): readonly [string, string] {
     const { precision, type } = this.parts;
     const radix = RADIX[type];
@@ -106,7 +107,7 @@ export class ValueFormat {
   }
 }
 
-/** Returns the reason why values of this kind cannot be formatted so. */
+/** Returns the reason why the format does not support values of this kind; undefined if it does. */
 function unfit(parts: FormatParts, kind: ValueKind, hasSign: boolean): string | undefined {
   const { type, width, precision, align, grouping, prefix } = parts;
   if (kind === 'list') return 'a list takes no format; take one of its items, e.g. {request.labels[0]:>10}';
@@ -138,7 +139,7 @@ function grouped(digits: string, separator: string, size: number): string {
   return [...(first === 0 ? [] : [digits.slice(0, first)]), ...groups].join(separator);
 }
 
-/** A number that is not negative, as a type of `FLOAT_TYPES`, or without a type. */
+/** Formats a non-negative number with a type of `FLOAT_TYPES` or without a type. */
 function floatText(value: number, precision: number | undefined, type: string): string {
   const digits = precision ?? 6;
   if (type === '%') return `${fixed(value * 100, digits)}%`;
@@ -156,7 +157,7 @@ function floatText(value: number, precision: number | undefined, type: string): 
   return type === '' && !Number.isInteger(value) && !trimmed.includes('.') ? `${trimmed}.0` : trimmed;
 }
 
-/** A number as Python writes it; whole numbers without a point, since JSON does not tell `3.0` from `3`. */
+/** Formats a number as Python does. Whole numbers have no point, since JSON does not distinguish `3.0` from `3`. */
 export function pythonNumber(value: number): string {
   if (Number.isInteger(value)) return BigInt(value).toString();
   const [mantissa = '', exponent = ''] = value.toExponential().split('e');
@@ -171,7 +172,7 @@ function fixed(value: number, digits: number): string {
   return digits === 0 ? text : `${text.slice(0, -digits)}.${text.slice(-digits)}`;
 }
 
-/** The digits of a number, the first one before the point, with so many after it. */
+/** Returns the digits of a number: the first one before the point, then `digits` digits after it. */
 function decimal(value: number, digits: number): { readonly mantissa: string; readonly exponent: number } {
   if (value === 0) return { mantissa: '0'.repeat(digits + 1), exponent: 0 };
   const shortest = value.toExponential();
@@ -192,7 +193,9 @@ function withExponent({ mantissa, exponent }: { mantissa: string; exponent: numb
   return `${mantissa.slice(0, 1)}${fraction}${letter}${exponent < 0 ? '-' : '+'}${power}`;
 }
 
-/** `value` times ten to the power of `digits`, rounded to the nearest whole number, and in the middle to the even one. */
+/**
+ * Returns `value` times ten to the power of `digits`, rounded to the nearest whole number, with ties rounded to even.
+ */
 function scaled(value: number, digits: number): bigint {
   const [numerator, denominator] = exact(value);
   const over = digits < 0 ? denominator * 10n ** BigInt(-digits) : denominator;
@@ -203,7 +206,7 @@ function scaled(value: number, digits: number): bigint {
   return up ? quotient + 1n : quotient;
 }
 
-/** A number that is not negative, as an exact fraction. */
+/** Converts a non-negative number to an exact fraction. */
 function exact(value: number): readonly [bigint, bigint] {
   let numerator = value;
   let denominator = 1n;

@@ -1,7 +1,7 @@
 /**
- * Texts of the configuration with the data of a request in them, e.g. `job {request.requestor_data[job]}`, as existing
- * files have them. The configuration is checked when it is read; a request can make such a text fail no more, whatever
- * it holds.
+ * Configuration texts that contain data of a request, e.g. `job {request.requestor_data[job]}`, in the syntax of
+ * existing files. Templates are validated when the configuration is read, so that rendering never fails, whatever the
+ * request contains.
  */
 
 import { isJsonObject, type JsonObject, type JsonValue } from '../model/json.js';
@@ -10,11 +10,11 @@ import type { ProviderConfigContext } from './provider-config.js';
 import { textsAt } from './section.js';
 import { ValueFormat, pythonNumber, type ValueKind } from './request-template-format.js';
 
-/** Says what is wrong with a template, e.g. `there is no request.nme`. */
+/** A problem in a template, e.g. `there is no request.nme`. */
 export class TemplateError extends Error {
   constructor(
     message: string,
-    /** What to write instead, when it can be told. */
+    /** Suggested replacement, if there is one. */
     readonly hint?: string,
   ) {
     super(message);
@@ -27,7 +27,7 @@ interface Field {
   readonly of: (request: RequestInfo) => JsonValue;
 }
 
-/** What a template can say of a request, by the names that existing files use. */
+/** Fields of a request that a template can use, by the names in existing files. */
 const FIELDS: Readonly<Record<string, Field>> = {
   id: { kind: 'text', of: (request) => request.id },
   labels: { kind: 'list', of: (request) => request.labels },
@@ -42,14 +42,14 @@ const FIELDS: Readonly<Record<string, Field>> = {
 interface Placeholder {
   readonly field: (request: RequestInfo) => JsonValue;
   readonly keys: readonly string[];
-  /** `!s`: as text; `!r`: as Python source, texts in quotes. */
+  /** `!s` formats as text; `!r` formats as Python source, with texts in quotes. */
   readonly conversion: string | undefined;
   readonly format: ValueFormat | undefined;
 }
 
 type Part = string | Placeholder;
 
-/** Text, an escaped brace, a placeholder, or a brace that is none of these. */
+/** A piece of text, an escaped brace, a placeholder, or a brace that is none of these. */
 const TOKEN = /[^{}]+|\{\{|\}\}|\{([^{}]*)\}|[{}]/g;
 const PLACEHOLDER = /^request\.(\w+)((?:\[[^[\]]+\])*)(?:!([rs]))?(?::(.*))?$/s;
 
@@ -58,8 +58,9 @@ export class RequestTemplate {
   private constructor(private readonly parts: readonly Part[]) {}
 
   /**
-   * Reads a template. Placeholders are `{request.<field>}` and, into structures, `{request.<field>[key][key]}`, either with
-   * a format of Python, e.g. `{request.created_time:.0f}`; `{{` and `}}` are braces. Throws `TemplateError`.
+   * Parses a template. Placeholders are `{request.<field>}` and, for structures, `{request.<field>[key][key]}`, both
+   * optionally with a format of Python, e.g. `{request.created_time:.0f}`; `{{` and `}}` are literal braces. Throws
+   * `TemplateError` if the template is invalid.
    */
   static parse(text: string): RequestTemplate {
     const parts: Part[] = [];
@@ -75,8 +76,8 @@ export class RequestTemplate {
   }
 
   /**
-   * The text for a request. A key that its data do not have gives nothing; see `asPythonText` for what is not a text. A value
-   * that does not fit its format is shown without it.
+   * Returns the text for a request. A key that the data lack yields an empty text, and a value that does not match its
+   * format is shown without it. Values other than texts appear as in `asPythonText`.
    */
   render(request: RequestInfo): string {
     return this.parts.map((part) => (typeof part === 'string' ? part : fill(part, request))).join('');
@@ -134,7 +135,7 @@ function within(value: JsonValue, key: string): JsonValue | undefined {
   return isList(value) && /^\d+$/.test(key) ? value[Number(key)] : undefined;
 }
 
-/** Values that are no texts look as they do in an existing Nodepool, whose readers know them so: `None`, `True`, `['a', 'b']`. */
+/** Formats a value that is not a text as the existing Nodepool does, e.g. `None`, `True`, `['a', 'b']`. */
 function asPythonText(value: JsonValue): string {
   if (value === null) return 'None';
   if (typeof value === 'boolean') return value ? 'True' : 'False';
@@ -156,7 +157,7 @@ function isList(value: JsonValue): value is readonly JsonValue[] {
   return Array.isArray(value);
 }
 
-/** Reads the templates of a mapping in a section. Reports those that are wrong to `context`, below `path`. */
+/** Reads the templates of a mapping in a section. Reports invalid templates to `context`, at positions below `path`. */
 export function requestTemplatesAt(
   section: JsonObject,
   key: string,

@@ -1,51 +1,51 @@
 /**
- * Schema of a provider: the keys that every driver has, with those of one driver. The reference page of the driver is
- * generated from it, so every property has a `description` and, where there is one, a `default`.
+ * Schema of a provider: the common keys of all drivers combined with the keys of one driver. The reference page of the
+ * driver is generated from it, so every property has a `description` and, where applicable, a `default`.
  */
 
 import type { JsonObject } from '../model/json.js';
 import type { JsonSchema } from './json-schema.js';
 
-/** The keys that a driver adds to a kind of section. A key of the same name as a common one replaces that. */
+/** Keys that a driver adds to a kind of section. A key with the name of a common key replaces that key. */
 export interface SchemaPart {
   readonly properties?: Readonly<Record<string, JsonSchema>>;
   readonly required?: readonly string[];
-  /** Common keys that this driver does not have. */
+  /** Common keys that this driver does not support. */
   readonly without?: readonly string[];
-  /** What else must hold, e.g. `{oneOf: [{required: ['a']}, {required: ['b']}]}`. */
+  /** Additional constraints, e.g. `{oneOf: [{required: ['a']}, {required: ['b']}]}`. */
   readonly rules?: readonly JsonSchema[];
 }
 
 export interface ProviderSchemaParts {
   readonly description?: string;
-  /** Shown as the defaults of the common keys; `loadCommonProvider` gets the same. */
+  /** Shown as the defaults of the common keys; must equal those passed to `loadCommonProvider`. */
   readonly defaults: ProviderDefaults;
   readonly provider?: SchemaPart;
   readonly pool?: SchemaPart;
   readonly label?: SchemaPart;
-  /** Absent: the driver has no disk images. */
+  /** Absent if the driver has no disk images. */
   readonly diskImage?: SchemaPart;
-  /** Absent: the driver has no cloud images. */
+  /** Absent if the driver has no cloud images. */
   readonly cloudImage?: SchemaPart;
 }
 
-/** What differs from driver to driver among the common keys. */
+/** Defaults of the common keys that differ between drivers. */
 export interface ProviderDefaults {
   readonly bootTimeoutSeconds: number;
   /** Default 3600. */
   readonly launchTimeoutSeconds?: number;
   /** Default 3. */
   readonly launchRetries?: number;
-  /** Default of `rate`, in its unit; absent: unlimited. */
+  /** Default of `rate`, in the unit `rateUnit`; absent for unlimited. */
   readonly rate?: number;
-  /** What `rate` counts. */
+  /** Unit of `rate`. */
   readonly rateUnit: 'calls-per-second' | 'seconds-between-calls';
 }
 
 export const DEFAULT_LAUNCH_TIMEOUT_SECONDS = 3600;
 export const DEFAULT_LAUNCH_RETRIES = 3;
 export const DEFAULT_PRIORITY = 100;
-/** Existing files leave the driver of their OpenStack clouds out. */
+/** Driver of a provider without `driver`: existing files omit the key for OpenStack clouds. */
 export const DEFAULT_DRIVER = 'openstack';
 
 const name: JsonObject = { type: 'string', minLength: 1 };
@@ -178,7 +178,7 @@ function labelProperties(parts: ProviderSchemaParts): Record<string, JsonSchema>
   return properties;
 }
 
-/** Every label has one image. */
+/** Returns rules that require exactly one image per label. */
 function imageRules(parts: ProviderSchemaParts): JsonSchema[] {
   const keys = [
     ...(parts.diskImage === undefined ? [] : ['diskimage']),

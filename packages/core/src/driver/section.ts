@@ -1,6 +1,6 @@
 /**
- * Reads keys of a section of the configuration. The section has passed its schema, so a key that has another type than
- * asked for can only be there in a configuration that is refused: it reads as if it were not there.
+ * Reads keys of a configuration section. The section has passed its schema, or its configuration is rejected anyway. A
+ * key of an unexpected type therefore reads as absent.
  */
 
 import { isJsonObject, type JsonObject, type JsonValue } from '../model/json.js';
@@ -15,7 +15,7 @@ export function booleanAt(section: JsonObject, key: string): boolean | undefined
   return typeof value === 'boolean' ? value : undefined;
 }
 
-/** Numbers, and strings that say one. */
+/** Returns a number, or the parsed value of a numeric string; undefined for other values. */
 export function numberAt(section: JsonObject, key: string): number | undefined {
   const value = section[key];
   if (typeof value === 'number') return value;
@@ -34,15 +34,15 @@ export function stringsAt(section: JsonObject, key: string): readonly string[] |
   return isList(value) ? value.filter((item): item is string => typeof item === 'string') : undefined;
 }
 
-/** An entry of a list of mappings, with its place in the list. */
+/** An entry of a list of mappings, with its index in the list. */
 export interface Entry {
   readonly index: number;
   readonly section: JsonObject;
-  /** Its `name`, '' when it has none. */
+  /** Value of `name`; empty if the entry has none. */
   readonly name: string;
 }
 
-/** The mappings in a list; none when the key is absent. */
+/** Returns the mappings of a list; empty if the key is absent. */
 export function entriesAt(section: JsonObject, key: string): readonly Entry[] {
   const value = section[key];
   if (!isList(value)) return [];
@@ -51,10 +51,10 @@ export function entriesAt(section: JsonObject, key: string): readonly Entry[] {
   );
 }
 
-/** First entries by name of lists that `entryNamed` has searched. */
+/** First entry of each name in the lists that `entryNamed` has searched. */
 const indexes = new WeakMap<readonly JsonValue[], ReadonlyMap<string, Entry>>();
 
-/** Returns the first entry of the name; undefined if there is none. A list is read once, however often it is searched. */
+/** Returns the first entry of the name; undefined if there is none. Indexes each list once, at its first search. */
 export function entryNamed(section: JsonObject, key: string, name: string): Entry | undefined {
   const value = section[key];
   if (!isList(value)) return undefined;
@@ -67,7 +67,9 @@ export function entryNamed(section: JsonObject, key: string, name: string): Entr
   return index.get(name);
 }
 
-/** A mapping from names to texts; scalars of other types as texts (see `asText`), what is not a scalar left out. */
+/**
+ * Returns a mapping from names to texts. Converts other scalars with `asText` and omits values that are not scalars.
+ */
 export function textsAt(section: JsonObject, key: string): Readonly<Record<string, string>> {
   const entries = Object.entries(objectAt(section, key) ?? {});
   return Object.fromEntries(
@@ -75,13 +77,13 @@ export function textsAt(section: JsonObject, key: string): Readonly<Record<strin
   );
 }
 
-/** As clouds were always given values that are not texts: booleans are `True` and `False`. */
+/** Converts a scalar to text as the existing Nodepool does: booleans become `True` and `False`. */
 export function asText(value: string | number | boolean): string {
   if (typeof value === 'boolean') return value ? 'True' : 'False';
   return String(value);
 }
 
-/** Seconds of the configuration as milliseconds. */
+/** Returns a duration in seconds of the configuration as milliseconds. */
 export function millisecondsAt(section: JsonObject, key: string): number | undefined {
   const seconds = numberAt(section, key);
   return seconds === undefined ? undefined : seconds * 1000;

@@ -1,6 +1,6 @@
 /**
- * What a driver on the simple framework implements: for clouds in which an instance is created and deleted as a unit.
- * A few methods make a driver. Implementation, on top of the state machines: `simple/`.
+ * Interfaces of a driver on the simple framework, for clouds that create and delete an instance as a unit. The
+ * implementation, on top of the state machines, is in `simple/`.
  */
 
 import type { JsonObject } from '../model/json.js';
@@ -14,7 +14,7 @@ import type { QuotaInformation } from './quota.js';
 import type { CreateRequest } from './state-machine-api.js';
 import type { TaskManager } from './task-manager.js';
 
-/** Definition of a driver on this framework; `simpleTaskManagerDriver` makes a `Driver` of it. */
+/** Definition of a driver on this framework, from which `simpleTaskManagerDriver` creates a `Driver`. */
 export interface SimpleTaskManagerDriver<L extends LabelConfig, P extends ProviderConfig<L>> {
   readonly name: string;
   readonly schema: JsonSchema;
@@ -29,23 +29,29 @@ export type MakeSimpleTaskManagerDriver = <L extends LabelConfig, P extends Prov
 /** An instance as the cloud lists it. */
 export type SimpleTaskManagerInstance = Instance;
 
-/** Every remote call goes through `tasks`: `await tasks.submit({...})`. */
+/** A cloud, as the framework uses it. Sends every remote call through `tasks`: `await tasks.submit({...})`. */
 export interface SimpleTaskManagerAdapter<L extends LabelConfig = LabelConfig> {
   readonly images?: ImageManager;
   readonly listIntervalMs?: number;
-  /** Remote calls under way at the same time; they begin at the provider's rate in any case. Default 1. */
+  /** Maximum number of remote calls in progress; they start at the provider's rate regardless. Default 1. */
   readonly concurrency?: number;
-  /** `tasks` is what every other method gets, for what is called by others than this framework, e.g. `images`. */
+  /**
+   * Starts the adapter. `tasks` is the task manager passed to every other method, for objects that the framework does
+   * not call, e.g. `images`.
+   */
   start?(context: ProviderContext, tasks: TaskManager): Promise<void>;
   stop?(): void | Promise<void>;
-  /** Starts the creation with the request's tags on the instance; resolves with its id. It may become ready later: the list tells. */
+  /**
+   * Starts the creation of an instance with the request's tags and resolves with its id. The instance may become ready
+   * later, as shown by `listInstances`.
+   */
   createInstance(tasks: TaskManager, request: CreateRequest<L>, call: Call): Promise<ExternalId>;
-  /** Starts the deletion. An unknown instance is a `NotFoundError` or a success. */
+  /** Starts the deletion. Rejects with `NotFoundError` or resolves if the instance is unknown. */
   deleteInstance(tasks: TaskManager, externalId: ExternalId, call: Call): Promise<void>;
   listInstances(tasks: TaskManager, call: Call): Promise<readonly SimpleTaskManagerInstance[]>;
-  /** What else could be left behind, besides instances: disks, images. With `deleteResource`. */
+  /** Lists resources other than instances that can be left behind, e.g. disks and images. Requires `deleteResource`. */
   listResources?(tasks: TaskManager, call: Call): Promise<readonly Resource[]>;
-  /** Deletes one of those. That it is gone already is a success. */
+  /** Deletes a listed resource. Resolves if the resource no longer exists. */
   deleteResource?(tasks: TaskManager, resource: Resource, call: Call): Promise<void>;
   getQuotaLimits?(tasks: TaskManager, call: Call): Promise<QuotaInformation>;
   getQuotaForLabel?(tasks: TaskManager, label: L, call: Call): Promise<QuotaInformation>;

@@ -1,4 +1,4 @@
-/** Starts a provider, retrying until it succeeds. Every program that uses providers does it this way. */
+/** Starts a provider for any program, retrying until it succeeds. */
 
 import type { Metrics } from '../runtime/metrics.js';
 import type { Logger } from '../runtime/logger.js';
@@ -14,16 +14,16 @@ import { toDriverError, type DriverError } from './errors.js';
 export interface StartProviderContext {
   readonly clock: Clock;
   readonly random: RandomSource;
-  /** Its lines shall name the provider. */
+  /** Logger whose lines name the provider. */
   readonly log: Logger;
   readonly tasks: TaskSupervisor;
-  /** Gets every call that the provider makes. */
+  /** Receives every call of the provider. */
   readonly metrics: Metrics;
-  /** Called after each failure to start. */
+  /** Called after each failed start. */
   readonly onFailure?: (error: DriverError) => void;
 }
 
-/** Resolves with true once the provider is started, with false when the signal aborts before. */
+/** Resolves with true once the provider is started, or with false if the signal aborts first. */
 export async function startProvider(
   provider: Provider,
   context: StartProviderContext,
@@ -53,7 +53,7 @@ export async function startProvider(
       const failure = toDriverError(error);
       const waitMs = backOffMs(failures, failure, random);
       const seconds = waitMs / 1000;
-      // A stack helps with an error that the driver did not foresee, and once.
+      // Log the stack of an unexpected error once, not at every attempt.
       const isNewDefect = failure.code === 'unexpected' && failure.message !== lastDefect;
       if (isNewDefect) lastDefect = failure.message;
       log.error(
@@ -62,7 +62,7 @@ export async function startProvider(
         isNewDefect ? { seconds } : { seconds, reason: failure.message },
       );
       context.onFailure?.(failure);
-      // Cut short only by the signal, which ends the loop.
+      // Only the signal can interrupt the wait, and it also ends the loop.
       await sleep(clock, waitMs, signal).catch(() => undefined);
     }
   }

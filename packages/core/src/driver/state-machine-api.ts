@@ -1,6 +1,7 @@
 /**
- * What a driver on the state-machine framework implements. It says how to create, delete and list; the framework and the
- * launcher do locks, records, quota, retries, time-outs, clean-up of leaks, statistics. Implementation: `state-machine/`.
+ * Interfaces of a driver on the state-machine framework. The driver defines how to create, delete and list; the
+ * framework and the launcher handle locks, records, quota, retries, timeouts, leak cleanup and statistics. The
+ * implementation is in `state-machine/`.
  */
 
 import type { JsonObject, JsonValue } from '../model/json.js';
@@ -12,7 +13,7 @@ import type { ImageManager } from './images.js';
 import type { LabelConfig, PoolConfig, ProviderConfig, ProviderConfigContext } from './provider-config.js';
 import type { QuotaInformation } from './quota.js';
 
-/** Definition of a driver on this framework; `stateMachineDriver` makes a `Driver` of it. */
+/** Definition of a driver on this framework, from which `stateMachineDriver` creates a `Driver`. */
 export interface StateMachineDriver<L extends LabelConfig, P extends ProviderConfig<L>> {
   readonly name: string;
   readonly schema: JsonSchema;
@@ -20,7 +21,7 @@ export interface StateMachineDriver<L extends LabelConfig, P extends ProviderCon
   getAdapter(config: P): Adapter<L>;
 }
 
-/** `stateMachineDriver(definition)` has this type. */
+/** Type of the function `stateMachineDriver`. */
 export type MakeStateMachineDriver = <L extends LabelConfig, P extends ProviderConfig<L>>(
   definition: StateMachineDriver<L, P>,
 ) => Driver;
@@ -28,28 +29,28 @@ export type MakeStateMachineDriver = <L extends LabelConfig, P extends ProviderC
 /** A cloud, as the framework uses it. */
 export interface Adapter<L extends LabelConfig = LabelConfig> {
   readonly images?: ImageManager;
-  /** Least milliseconds between two listings while something waits for one. Default 1000. */
+  /** Minimum time between two listings while a machine waits for one, in milliseconds. Default 1000. */
   readonly listIntervalMs?: number;
 
   start?(context: ProviderContext): Promise<void>;
-  /** Releases connections; nothing is called afterwards. */
+  /** Releases connections. No method is called afterwards. */
   stop?(): void | Promise<void>;
   /**
-   * A machine that makes an instance. With `saved`, one that goes on where the saved one was; or, if that is
-   * `INTERRUPTED_LAUNCH`, one that first looks for what an earlier machine may have made (`attemptLookup`), and if there
-   * is nothing fails with a `transient` error whose outcome is `not-applied`.
+   * Creates a machine that creates an instance or, given `saved`, resumes the saved machine. For `INTERRUPTED_LAUNCH`,
+   * the machine first searches for what an earlier machine may have created (`attemptLookup`); if it finds nothing, it
+   * fails with a `transient` error whose outcome is `not-applied`.
    */
   getCreateStateMachine(request: CreateRequest<L>, saved: JsonValue): StateMachine;
-  /** A machine that removes an instance and all that was made with it. */
+  /** Creates a machine that deletes an instance and all resources created with it. */
   getDeleteStateMachine(externalId: ExternalId, saved: JsonValue, log: Call['log']): StateMachine;
-  /** All instances of the account, all pages; rejected rather than incomplete. */
+  /** Resolves with all instances of the account, from all pages. Rejects rather than returning a partial list. */
   listInstances(call: Call): Promise<readonly Instance[]>;
-  /** Everything else that could be left behind, and the instances. */
+  /** Resolves with the instances and all other resources that can be left behind. */
   listResources(call: Call): Promise<readonly Resource[]>;
   deleteResource(resource: Resource, call: Call): Promise<void>;
   /**
-   * Removes what carries no tags and yet is certainly garbage, by rules of the driver's own (e.g. ports of instances that are gone).
-   * Called in every clean-up round, after what was leaked is deleted.
+   * Deletes untagged resources that are certainly unused according to rules of the driver, e.g. ports of deleted
+   * instances. Called in every cleanup round, after the leaked resources are deleted.
    */
   cleanUpUntagged?(call: Call): Promise<void>;
   getQuotaLimits?(call: Call): Promise<QuotaInformation>;
@@ -59,56 +60,61 @@ export interface Adapter<L extends LabelConfig = LabelConfig> {
   getConsoleLog?(externalId: ExternalId, label: L, call: Call): Promise<string | undefined>;
 }
 
-/** What an instance shall be. */
+/** Properties of the instance to create. */
 export interface CreateRequest<L extends LabelConfig = LabelConfig> {
   readonly hostname: string;
   readonly label: L;
   readonly pool: PoolConfig<L>;
   readonly availabilityZone: string | undefined;
   readonly imageExternalId: ExternalId | undefined;
-  /** To be put on every resource at its creation. `nodepool_launch_attempt` is the identity to look for when the outcome of a call is unknown. */
+  /**
+   * Tags that every resource must carry from its creation. After a call with an unknown outcome, search for
+   * `nodepool_launch_attempt`.
+   */
   readonly tags: InstanceTags;
   readonly request: RequestInfo;
-  /** External id that was saved with the node by an earlier process, or null. */
+  /** External id saved with the node by an earlier process, or null. */
   readonly externalId: ExternalId | null;
 }
 
-/** What a machine is advanced with. */
+/** Arguments of one step of a machine. */
 export interface MachineCall extends Call {
-  /** The latest listing of the provider, if there is one yet. */
+  /** Latest listing of the provider; undefined before the first one. */
   readonly listing: Listing | undefined;
 }
 
 /** A complete list of instances. */
 export interface Listing {
-  /** Grows with each listing; a listing was asked for after the end of the one before. */
+  /** Increases with each listing. A listing is requested only after the previous one has ended. */
   readonly round: number;
-  /** `Clock.monotonic` milliseconds at which it was asked for: what happened before is in it (as far as the cloud is consistent). */
+  /**
+   * Time of the request in `Clock.monotonic` milliseconds. The listing includes earlier events, as far as the cloud is
+   * consistent.
+   */
   readonly askedAt: number;
   byExternalId(externalId: ExternalId): Instance | undefined;
-  /** Instances with that tag, e.g. of a launch attempt. */
+  /** Returns the instances with the given tag, e.g. of a launch attempt. */
   byTag(tag: string, value: string): readonly Instance[];
 }
 
-/** What a machine wants next. */
+/** Event that a machine waits for. */
 export type Advance =
-  /** A call of its own is under way: advance it when this settles, well or not (the machine reads the result itself). */
+  /** Advance the machine once its own call settles. The machine reads the result or the error itself. */
   | { readonly next: 'call'; readonly settled: Promise<unknown> }
-  /** Advance it with a listing that is asked for from now on. */
+  /** Advance the machine with a listing requested from now on. */
   | { readonly next: 'listing' }
-  /** Advance it after so many milliseconds. */
+  /** Advance the machine after `ms` milliseconds. */
   | { readonly next: 'delay'; readonly ms: number }
-  /** The work is done. A creation gives its instance, ready. */
+  /** The work is done. A create machine returns its ready instance. */
   | { readonly next: 'complete'; readonly instance?: Instance };
 
 /**
- * Steps through the creation or the deletion of an instance. `advance` starts or checks the next step and returns at
- * once: it never waits for the cloud. It throws a `DriverError` when the work has failed. A machine can be saved after
- * any step, and made again from that, by another process; a call that was under way then has an unknown outcome, so the
- * machine looks for its effect before it repeats it.
+ * Steps through the creation or the deletion of an instance. `advance` starts or checks the next step and returns
+ * without waiting for the cloud; it throws a `DriverError` if the work has failed. Another process can recreate a
+ * machine from its state after any step, and must then look for the effect of a call in progress before repeating it.
  */
 export interface StateMachine {
-  /** `start` at first; then names of the machine's own. For logs and the stack dump. */
+  /** Name of the current step, initially `start`, for logs and the stack dump. */
   readonly state: string;
   /** Set as soon as it is known. */
   readonly externalId: ExternalId | undefined;

@@ -1,26 +1,32 @@
-/** Remote calls as tasks: one after another, at the configured rate. Implementation: `task-queue.ts`. */
+/** Remote calls as tasks that run in order, at the configured rate. The implementation is in `task-queue.ts`. */
 
 import type { Call } from './call.js';
 
-/** One remote call. */
+/** A remote call. */
 export interface Task<T> {
-  /** For metrics and logs. */
+  /** Service name, for metrics and logs. */
   readonly service: string;
   readonly method: string;
   readonly operation: string;
-  /** Milliseconds that the call may take, for calls that the cloud answers late. Default: the task manager's `callTimeoutMs`. */
+  /**
+   * Maximum duration of the call in milliseconds, for calls with slow responses. Default: `callTimeoutMs` of the task
+   * manager.
+   */
   readonly timeoutMs?: number;
-  /** Makes the remote call. */
+  /** Sends the remote call. */
   main(signal: AbortSignal): Promise<T>;
 }
 
 export interface TaskManager {
-  /** Tasks that wait. */
+  /** Number of waiting tasks. */
   readonly queueLength: number;
-  /** Runs the task in its turn; resolves with its result. Rejects with `AbortedError` when the call's signal aborts first or the manager was stopped, with `TimeoutError` at its deadline. */
+  /**
+   * Queues the task and resolves with its result. Rejects with `AbortedError` if the call's signal aborts first or the
+   * manager is stopped, or with `TimeoutError` at the deadline.
+   */
   submit<T>(task: Task<T>, call: Call): Promise<T>;
-  /** Accepts nothing more, runs what waits, then ends. */
+  /** Rejects new tasks, runs the waiting tasks, then ends. */
   stop(): void;
-  /** Resolves once nothing runs, after `stop`. */
+  /** Resolves once all tasks have ended after `stop`. */
   join(): Promise<void>;
 }

@@ -1,4 +1,4 @@
-/** The task manager: a queue of remote calls that respects a rate and a number of calls at once. */
+/** The task manager: a queue of remote calls with a limited rate and concurrency. */
 
 import type { Logger } from '../runtime/logger.js';
 import { abortReason, type Clock, type Timer } from '../runtime/clock.js';
@@ -12,14 +12,17 @@ import type { Task, TaskManager } from './task-manager.js';
 
 export interface TaskManagerOptions {
   readonly clock: Clock;
-  /** More than 0, may be fractional; Infinity: as fast as tasks end. */
+  /** Positive, may be fractional; `Infinity` disables the rate limit. */
   readonly callsPerSecond: number;
-  /** Told of every remote call that ended. */
+  /** Reports a remote call that has ended. */
   readonly onApiCall: (call: ApiCall) => void;
   readonly log: Logger;
-  /** Calls under way at the same time. Default 1. */
+  /** Maximum number of calls in progress. Default 1. */
   readonly concurrency?: number;
-  /** Milliseconds that one call may take, once it has begun: the others wait behind it. Default 120,000. */
+  /**
+   * Maximum duration of one call in milliseconds, from its start. Limits how long a call can block the queue. Default
+   * 120,000.
+   */
   readonly callTimeoutMs?: number;
 }
 
@@ -29,7 +32,10 @@ export function createTaskManager(options: TaskManagerOptions): TaskManager {
 
 const DEFAULT_CALL_TIMEOUT_MS = 120_000;
 
-/** A call that was given up and has not ended keeps its place for so long: its client may not bear a second one beside it. */
+/**
+ * Time in milliseconds for which an abandoned call that has not ended keeps its slot, since its client may not support
+ * concurrent calls.
+ */
 const ABANDON_AFTER_MS = 10_000;
 
 class TaskQueue implements TaskManager {
@@ -70,7 +76,7 @@ class TaskQueue implements TaskManager {
     });
   }
 
-  /** Throws when the call comes too late. */
+  /** Throws if the queue is stopped, or if the call is aborted or past its deadline. */
   private admit(name: string, { signal, deadline }: Call): void {
     const outcome = 'not-applied';
     if (this.stopped) throw new AbortedError(`${name}: the task manager was stopped`, { outcome });
@@ -88,7 +94,7 @@ class TaskQueue implements TaskManager {
     if (!this.idle()) await this.ended.wait();
   }
 
-  /** Starts what may start now; sees to it that the rest starts in its time. */
+  /** Starts every task that may start now, and schedules the rest. */
   private pump(): void {
     for (const job of this.waiting) {
       if (this.running >= this.concurrency || this.turn !== undefined) return;
@@ -126,7 +132,7 @@ class TaskQueue implements TaskManager {
     });
   }
 
-  /** A job that was given up before its turn. */
+  /** Removes a job that was abandoned before its turn. */
   private drop(job: Job): void {
     this.waiting.delete(job);
     if (this.waiting.size > 0) return;
@@ -164,7 +170,7 @@ function nameOf(task: Task<unknown>): string {
   return `${task.service} ${task.method} ${task.operation}`;
 }
 
-/** One submitted task, until its caller has an answer and its call has ended. */
+/** A submitted task, until its caller has a result and its call has ended. */
 class Job {
   private readonly controller = new AbortController();
   private state: 'waiting' | 'running' | 'ended' = 'waiting';
@@ -179,14 +185,14 @@ class Job {
     private readonly work: (signal: AbortSignal) => Promise<void>,
   ) {}
 
-  /** Gives the job up when its call's signal aborts or its deadline passes. */
+  /** Abandons the job if its call's signal aborts or its deadline passes. */
   watch(onGivenUp: () => void): void {
     this.onGivenUp = onGivenUp;
     this.call.signal.addEventListener('abort', this.onAbort, { once: true });
     this.limit(this.call.deadline);
   }
 
-  /** Begins the call, which may take `timeoutMs` from now on, if the deadline does not come first. */
+  /** Starts the call, limited to `timeoutMs` from now or to its deadline, whichever comes first. */
   start(onSettled: () => void, onGivenUp: () => void): void {
     this.state = 'running';
     this.onGivenUp = onGivenUp;
@@ -228,7 +234,7 @@ class Job {
     this.onGivenUp();
   }
 
-  /** A task that waits was not sent; of one that runs nobody knows. */
+  /** Returns the outcome of an abandoned task: a waiting task was not sent, a running one may have been applied. */
   private outcome(): 'not-applied' | 'unknown' {
     return this.state === 'waiting' ? 'not-applied' : 'unknown';
   }

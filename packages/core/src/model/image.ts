@@ -1,4 +1,7 @@
-/** Disk image builds and their uploads: `/nodepool/images/<image>/builds/…`. Field names are those of the JSON. */
+/**
+ * Disk image builds and their uploads, stored in `/nodepool/images/<image>/builds/…`. Field names are those of the
+ * JSON.
+ */
 
 import type { ExternalId } from './node.js';
 
@@ -13,7 +16,7 @@ export interface ImageBuildData {
   readonly state_time: number;
   /** Host name of the builder. */
   readonly builder: string | null;
-  /** Id of the builder, kept in its `builder_id.txt`. */
+  /** Id of the builder, stored in its `builder_id.txt`. */
   readonly builder_id: string | null;
   /** Sorted; comma-separated in the JSON. */
   readonly formats: readonly string[];
@@ -24,22 +27,22 @@ export interface ImageBuildData {
 
 export interface ImageBuild extends ImageBuildData {
   readonly image: string;
-  /** uuid4 as 32 hex digits; old data: a ten-digit sequence. */
+  /** uuid4 as 32 hex digits, or a ten-digit sequence in old data. */
   readonly id: string;
 }
 
-/** The last failed build of an image. Ours; other programs ignore its znode. */
+/** The last failed build of an image. Other Nodepool implementations do not know its znode and ignore it. */
 export interface ImageBuildFailure {
   /** Unix seconds at which the build ended, or was found to be interrupted. */
   readonly time: number;
-  /** Id of the build; null if it failed before it had one. */
+  /** Id of the build; null if it failed before an id was assigned. */
   readonly build: string | null;
   /** Host name of the builder; null if unknown. */
   readonly builder: string | null;
   /** `exit`, `timeout`, `start`, `incomplete`, `space`, `aborted` or `interrupted`. */
   readonly reason: string;
   readonly message: string;
-  /** Path of the build's log on the host of the builder; null if there is none or it is unknown. */
+  /** Path of the build's log on the host of the builder; null if there is no log or its path is unknown. */
   readonly log: string | null;
 }
 
@@ -54,18 +57,19 @@ export interface ImageUploadData {
   readonly python_path: string | null;
   readonly shell_type: string | null;
   /**
-   * Percent of the file that the cloud has got, while it is uploaded. Ours; other programs keep it as an unknown field or
-   * drop it.
+   * Percentage of the file that the cloud has received, during the upload. Other Nodepool implementations preserve it
+   * as an unknown field or drop it.
    */
   readonly progress?: number | null;
   /**
-   * True once the cloud has listed the image, false while a listed image is confirmed to be missing. Ours, as `progress`
-   * is. Nodes are not made from an upload with false; its build is uploaded again.
+   * True once the cloud has listed the image, false while a listed image is being confirmed as missing. If false, the
+   * upload is not used for nodes and the build is uploaded again. Other Nodepool implementations preserve the field or
+   * drop it.
    */
   readonly listed?: boolean | null;
 }
 
-/** Returns true if nodes can be made from the upload. */
+/** Returns true if nodes can be created from the upload. */
 export function isUsableUpload({ state, listed }: Pick<ImageUploadData, 'state' | 'listed'>): boolean {
   return state === 'ready' && listed !== false;
 }

@@ -1,4 +1,4 @@
-/** Values that JSON can say. */
+/** Values that JSON can represent. */
 export type JsonValue = null | boolean | number | string | readonly JsonValue[] | JsonObject;
 export interface JsonObject {
   readonly [key: string]: JsonValue;

@@ -1,5 +1,5 @@
 /**
- * A node: what a requestor gets and what a launcher keeps in `/nodepool/nodes/<id>`.
+ * A node: allocated to requestors, and stored by launchers in `/nodepool/nodes/<id>`.
  *
  * Field names are those of the znode's JSON; other programs read and write them (see `codec.ts` for unknown fields).
  */
@@ -7,7 +7,7 @@
 import type { JsonObject, JsonValue } from './json.js';
 
 export const NODE_STATES = [
-  /** The record exists, nothing was started. */
+  /** The record exists, but no launch was started. */
   'init',
   'building',
   'testing',
@@ -17,15 +17,15 @@ export const NODE_STATES = [
   'hold',
   'deleting',
   'failed',
-  /** The launch gave up for quota; not a failure, tried again. */
+  /** The launch was aborted because of the quota. Not a failure; the launch is retried. */
   'aborted',
-  /** The cloud resource is gone, the record is about to be. */
+  /** The cloud resource is deleted; the record will be deleted next. */
   'deleted',
 ] as const;
 
 export type NodeState = (typeof NODE_STATES)[number];
 
-/** How the cloud names an instance: most clouds a string, some an object. */
+/** External id of an instance: a string in most clouds, an object in some. */
 export type ExternalId = string | JsonObject;
 
 /** Amounts by name, e.g. `{cores: 4, instances: 1, ram: 8192}` (ram in MiB). */
@@ -38,11 +38,11 @@ export interface NodeData {
   readonly created_time: number | null;
   readonly provider: string | null;
   readonly pool: string | null;
-  /** `id` of the pool component that launched it. */
+  /** `id` of the pool component that launched the node. */
   readonly launcher: string | null;
   /** Labels that the node can serve. */
   readonly type: readonly string[];
-  /** Id of the request that it is allocated to. */
+  /** Id of the request that the node is allocated to. */
   readonly allocated_to: string | null;
   readonly external_id: ExternalId | null;
   readonly hostname: string | null;
@@ -55,12 +55,12 @@ export interface NodeData {
   readonly private_ipv4: string | null;
   readonly public_ipv6: string | null;
   readonly connection_type: string | null;
-  /** A port, or for container-like clouds an object with credentials: never print it. */
+  /** A port, or for container-based clouds an object with credentials, which must never be printed. */
   readonly connection_port: number | JsonObject | null;
   readonly username: string | null;
   readonly python_path: string | null;
   readonly shell_type: string | null;
-  /** `<type> <base64>` each. */
+  /** Host keys, each as `<type> <base64>`. */
   readonly host_keys: readonly string[];
   readonly image_id: string | null;
   readonly attributes: JsonObject | null;
@@ -75,22 +75,25 @@ export interface NodeData {
   readonly hold_expiration: number | string | null;
   readonly user_data: JsonValue;
   /**
-   * How far the launch or deletion in progress is, so that another process can go on with it. Ours; other programs
-   * keep it as an unknown field or drop it, and then the instance is found by its tags.
+   * Progress of a launch or deletion, so that another process can resume it. Other Nodepool implementations preserve it
+   * as an unknown field or drop it; without it, the instance is found by its tags.
    */
   readonly progress: NodeProgress | null;
 }
 
-/** The durable part of a launch or deletion in progress. */
+/** The saved part of a launch or deletion in progress. */
 export interface NodeProgress {
   readonly kind: 'launch' | 'deletion';
-  /** Identity of this attempt in the cloud (tag `nodepool_launch_attempt`), uuid4 hex. New for every create call that may take effect. */
+  /**
+   * Identity of this attempt in the cloud (tag `nodepool_launch_attempt`), uuid4 hex. Every create call that may take
+   * effect has a new one.
+   */
   readonly attempt: string;
   /** 1 for the first attempt. */
   readonly number: number;
   /** Unix seconds at which the first attempt started. */
   readonly started: number;
-  /** The saved state machine (`StateMachine.save`); null when there is none. */
+  /** State of the state machine (`StateMachine.save`); null if there is none. */
   readonly machine: JsonValue;
 }
 

@@ -9,19 +9,19 @@ export interface NodeRequestData {
   readonly state: RequestState;
   /** Unix seconds. */
   readonly state_time: number;
-  /** Labels wanted, in order, repeats allowed. */
+  /** Requested labels in order; a label can occur repeatedly. */
   readonly node_types: readonly string[];
-  /** Ids of the nodes, in the order of `node_types`, once fulfilled. */
+  /** Ids of the allocated nodes once the request is fulfilled, in the order of `node_types`. */
   readonly nodes: readonly string[];
   /** `id`s of the pool components that declined. */
   readonly declined_by: readonly string[];
-  /** False: launch new nodes, take none that are ready. */
+  /** True if ready nodes may be used; false if every node must be launched for the request. */
   readonly reuse: boolean;
   readonly requestor: string | null;
   readonly requestor_data: JsonValue;
-  /** Only this provider, as long as a pool of it can serve the request. */
+  /** The only provider that may serve the request, as long as one of its pools can. */
   readonly provider: string | null;
-  /** Lower first. */
+  /** Priority; lower values are served first. */
   readonly relative_priority: number;
   readonly event_id: string | null;
   /** Unix seconds. */
@@ -34,10 +34,12 @@ export interface NodeRequest extends NodeRequestData {
   readonly id: string;
 }
 
-/** `requestor` of the requests that a launcher makes to keep `min-ready` nodes. */
+/** `requestor` of the requests that a launcher creates to maintain `min-ready` nodes. */
 export const MIN_READY_REQUESTOR = 'NodePool:min-ready';
 
-/** Order of service: priority prefix of the id, then relative priority, then sequence. For `Array.sort`. */
+/**
+ * Compares requests in the order of service, for `Array.sort`: priority prefix of the id, relative priority, sequence.
+ */
 export function compareRequests(a: NodeRequest, b: NodeRequest): number {
   return (
     compareText(priorityOf(a.id), priorityOf(b.id)) ||
@@ -46,12 +48,12 @@ export function compareRequests(a: NodeRequest, b: NodeRequest): number {
   );
 }
 
-/** `200` of `200-0000000042`. */
+/** Returns the priority prefix of a request id, e.g. `200` for `200-0000000042`. */
 export function priorityOf(requestId: string): string {
   return requestId.slice(0, requestId.lastIndexOf('-'));
 }
 
-/** `0000000042` of `200-0000000042`. */
+/** Returns the sequence of a request id, e.g. `0000000042` for `200-0000000042`. */
 export function sequenceOf(requestId: string): string {
   return requestId.slice(requestId.lastIndexOf('-') + 1);
 }

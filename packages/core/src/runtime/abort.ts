@@ -1,12 +1,15 @@
-/** Signals that follow others, and let go of them: `AbortSignal.any` stays attached to a long-lived signal for too long. */
+/**
+ * Signals that follow other signals and can be detached. `AbortSignal.any` stays attached to a long-lived signal for
+ * too long.
+ */
 
 export interface LinkedSignal {
   readonly signal: AbortSignal;
-  /** Follows no longer. To be called when the work that the signal was for has ended. */
+  /** Detaches the signal from its sources. Must be called when the work that the signal was created for has ended. */
   unlink(): void;
 }
 
-/** A signal that aborts with the first of these, for the same reason. */
+/** Returns a signal that aborts when the first of the sources aborts, with the same reason. */
 export function linkSignals(...sources: readonly AbortSignal[]): LinkedSignal {
   const controller = new AbortController();
   const unlink = (): void => {

@@ -4,7 +4,7 @@ import type { RandomSource } from './random.js';
 
 /** Limits of a back-off, milliseconds. */
 export interface BackOffLimits {
-  /** Longest wait after the first failure. Doubles with each further failure in a row. */
+  /** Maximum wait after the first failure. Doubles with each further consecutive failure. */
   readonly firstMs: number;
   readonly longestMs: number;
 }
@@ -12,8 +12,9 @@ export interface BackOffLimits {
 const DEFAULT_LIMITS: BackOffLimits = { firstMs: 1000, longestMs: 60_000 };
 
 /**
- * Returns the milliseconds to wait after `failures` failures in a row (1 or more), the last of which was `error`: doubling,
- * between half and all of the doubled time at random. `retryAfterMs` of the error lengthens the wait and never shortens it.
+ * Returns the milliseconds to wait after `failures` consecutive failures (1 or more). The limit doubles with each
+ * failure, and the wait is random between half the limit and the limit. `retryAfterMs` of the latest `error` can
+ * lengthen the wait but not shorten it.
  */
 export function backOffMs(
   failures: number,
@@ -25,7 +26,10 @@ export function backOffMs(
   return Math.max(doubledMs * (0.5 + random.next() / 2), retryAfterMsOf(error));
 }
 
-/** Returns the wait that the error asks for, e.g. a `DriverError` of a cloud that throttles; 0 if it asks for none. */
+/**
+ * Returns the wait in milliseconds that the error asks for, e.g. a `DriverError` of a throttling cloud; 0 if it asks
+ * for none.
+ */
 export function retryAfterMsOf(error: unknown): number {
   if (!(error instanceof Error) || !('retryAfterMs' in error)) return 0;
   const { retryAfterMs } = error;

@@ -1,14 +1,12 @@
-/**
- * Time as the client sees it. Everything in this workspace takes a `Clock`, so that a simulation can replace it.
- */
+/** Time for all parts of this workspace. Code takes a `Clock`, so that a simulation can replace it. */
 
-/** A scheduled callback. `cancel` is idempotent and a no-op after the callback ran. */
+/** A scheduled callback. `cancel` is idempotent and has no effect after the callback ran. */
 export interface Timer {
   cancel(): void;
 }
 
 export interface Clock {
-  /** Wall clock, milliseconds since the epoch. May jump; use for timestamps that others read. */
+  /** Wall clock, milliseconds since the epoch. May jump; use for timestamps that other programs read. */
   now(): number;
   /** Monotonic milliseconds since an arbitrary start. Use for durations and deadlines. */
   monotonic(): number;
@@ -19,7 +17,7 @@ export interface Clock {
   schedule(delayMs: number, callback: () => void, options?: { background?: boolean }): Timer;
 }
 
-/** The longest delay that Node.js accepts for a timer; longer ones would fire at once. */
+/** Maximum delay that Node.js accepts for a timer. A longer delay would fire immediately. */
 const MAX_DELAY_MS = 2 ** 31 - 1;
 
 /** The real time of this process. */
@@ -34,7 +32,7 @@ export const systemClock: Clock = {
   },
 };
 
-/** Resolves after `delayMs`; rejects with the signal's reason when it aborts first. */
+/** Resolves after `delayMs`. Rejects with the signal's reason if the signal aborts first. */
 export function sleep(clock: Clock, delayMs: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     if (signal?.aborted === true) {
@@ -53,7 +51,7 @@ export function sleep(clock: Clock, delayMs: number, signal?: AbortSignal): Prom
   });
 }
 
-/** The reason of an aborted signal, always an `Error`. */
+/** Returns the reason of an aborted signal, always as an `Error`. */
 export function abortReason(signal: AbortSignal): Error {
   const reason: unknown = signal.reason;
   return reason instanceof Error ? reason : new Error(`aborted: ${String(reason)}`);

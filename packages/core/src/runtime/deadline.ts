@@ -1,4 +1,4 @@
-/** Work that ends for its caller at a deadline or when a signal aborts, whatever the work itself does. */
+/** Work that ends for its caller at a deadline or on abort, whatever the work itself does. */
 
 import type { LinkedSignal } from './abort.js';
 import { abortReason } from './clock.js';
@@ -15,7 +15,10 @@ export interface Deadline {
   readonly onAbort?: (reason: Error) => Error;
 }
 
-/** Returns a signal that aborts at the deadline, or with the given signal, and its reason is the error of that. */
+/**
+ * Returns a signal that aborts at the deadline or with the given signal. Its reason is the error created by
+ * `onDeadline` or `onAbort`.
+ */
 export function deadlineSignal(limits: Deadline): LinkedSignal {
   const { signal: source, onDeadline, onAbort = (reason: Error) => reason } = limits;
   const controller = new AbortController();
@@ -35,8 +38,9 @@ export function deadlineSignal(limits: Deadline): LinkedSignal {
 }
 
 /**
- * Settles as `work` does, or rejects with the error of the deadline or of the aborted signal if that comes first, as `work`
- * learns from the signal that it gets. `work` may throw where it should reject; it is not called if the signal has aborted.
+ * Settles as `work` does, or rejects with the error of the deadline or of the abort if that comes first. The signal
+ * passed to `work` aborts then too. An exception of `work` is a rejection; `work` is not called if the signal has
+ * already aborted.
  */
 export async function withDeadline<T>(limits: Deadline, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
   const limited = deadlineSignal(limits);
@@ -49,7 +53,7 @@ export async function withDeadline<T>(limits: Deadline, work: (signal: AbortSign
   }
 }
 
-/** Settles as the promise does, or rejects with the reason of the signal if that aborts first. */
+/** Settles as the promise does, or rejects with the signal's reason if the signal aborts first. */
 export function untilAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
     const abort = (): void => reject(abortReason(signal));

@@ -1,12 +1,12 @@
-/** Events of one type. */
+/** An event of one type with its listeners. */
 
 export class Emitter<E> {
   private readonly listeners = new Set<{ readonly listener: (event: E) => void }>();
 
-  /** Calls `onError` with what a listener throws; the other listeners are called all the same. */
+  /** `onError` receives the exceptions of listeners; the other listeners are still called. */
   constructor(private readonly onError: (error: unknown) => void) {}
 
-  /** Returns the function that removes the listener. The same listener can be added more than once. */
+  /** Adds a listener and returns a function that removes it. The same listener can be added repeatedly. */
   on(listener: (event: E) => void): () => void {
     const entry = { listener };
     this.listeners.add(entry);
@@ -15,7 +15,7 @@ export class Emitter<E> {
     };
   }
 
-  /** Calls the listeners of this moment, in the order in which they were added, without those removed meanwhile. */
+  /** Calls the current listeners in the order of their addition, except those removed in the meantime. */
   emit(event: E): void {
     for (const entry of [...this.listeners]) {
       if (!this.listeners.has(entry)) continue;

@@ -1,4 +1,4 @@
-/** A condition that callers wait for, e.g. that nothing runs. */
+/** A condition that callers can wait for, e.g. that no task runs. */
 
 export class Latch {
   private waiters: (() => void)[] = [];
@@ -9,7 +9,7 @@ export class Latch {
     return this.opened;
   }
 
-  /** Resolves all `wait`, and those that follow until `close`. */
+  /** Resolves all current `wait` calls, and later ones until `close`. */
   open(): void {
     this.opened = true;
     if (this.waiters.length === 0) return;
@@ -22,7 +22,7 @@ export class Latch {
     this.opened = false;
   }
 
-  /** Resolves once the latch is open, also if it is closed again right after. */
+  /** Resolves once the latch is open, even if it is closed again immediately. */
   async wait(): Promise<void> {
     if (!this.opened) await new Promise<void>((resolve) => this.waiters.push(resolve));
   }

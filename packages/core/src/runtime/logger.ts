@@ -1,5 +1,5 @@
 /**
- * Logging. A log line is a constant message plus fields; the usual ones are `event_id`, `node_request_id`, `node_id`,
+ * Logging. A log line is a constant message plus fields; the usual fields are `event_id`, `node_request_id`, `node_id`,
  * `provider`, `pool`, `label`.
  */
 
@@ -9,15 +9,15 @@ export interface Logger {
   debug(message: string, fields?: LogFields): void;
   info(message: string, fields?: LogFields): void;
   warn(message: string, fields?: LogFields): void;
-  /** `error` goes into the field `error`, with its stack and causes. */
+  /** Logs an error; `error` becomes the field `error`, with its stack and causes. */
   error(message: string, error?: unknown, fields?: LogFields): void;
-  /** A logger that adds these fields to every line. */
+  /** Returns a logger that adds these fields to every line. */
   with(fields: LogFields): Logger;
-  /** A logger of another name, e.g. `nodepool.stack_dump`. */
+  /** Returns a logger of another name, e.g. `nodepool.stack_dump`. */
   named(name: string): Logger;
 }
 
-/** Says nothing. For tests and for code that was given no logger. */
+/** A logger that discards all lines, for tests and for code without a logger. */
 export const silentLogger: Logger = {
   debug: () => undefined,
   info: () => undefined,

@@ -1,59 +1,65 @@
 /**
- * Metrics, declared once: a declaration says the name and the labels that Prometheus sees, and the keys that statsd
- * sees. Whoever counts names the declaration and the labels; where the numbers go is decided here.
+ * Declarations of metrics: the name and the labels for Prometheus, and the keys for statsd. Code that reports a metric
+ * passes only the declaration and the label values.
  */
 
 export type MetricLabels<L extends string> = Readonly<Record<L, string>>;
 
 interface Declaration<L extends string> {
-  /** For Prometheus; durations end in `_seconds`, counters in `_total`. */
+  /** Name for Prometheus; durations end in `_seconds`, counters in `_total`. */
   readonly name: string;
   readonly help: string;
   readonly labels: readonly L[];
-  /** Keys for statsd, made with `statsdName` and `statsdPart`. Empty if only Prometheus gets the metric. */
+  /**
+   * Returns the keys for statsd, built with `statsdName` and `statsdPart`. Empty if only Prometheus receives the
+   * metric.
+   */
   readonly statsd: (labels: MetricLabels<L>) => readonly string[];
 }
 
-/** Only goes up; statsd gets a counter. */
+/** A value that only increases; statsd receives a counter. */
 export interface Counter<L extends string = string> extends Declaration<L> {
   readonly kind: 'counter';
 }
 
-/** A value of now; statsd gets a gauge. */
+/** A current value; statsd receives a gauge. */
 export interface Gauge<L extends string = string> extends Declaration<L> {
   readonly kind: 'gauge';
 }
 
-/** How long something took; Prometheus gets a histogram in seconds, statsd a timer in milliseconds and a counter of the same key. */
+/**
+ * A measured duration. Prometheus receives a histogram in seconds; statsd receives a timer in milliseconds and a
+ * counter of the same key.
+ */
 export interface Duration<L extends string = string> extends Declaration<L> {
   readonly kind: 'duration';
-  /** Upper bounds of the histogram, seconds. */
+  /** Upper bounds of the histogram, in seconds. */
   readonly buckets: readonly number[];
 }
 
-/** Where the parts of a program report what happens. */
+/** Receives the metrics of all parts of a program. */
 export interface Metrics {
   count<L extends string>(counter: Counter<L>, labels: MetricLabels<L>, amount?: number): void;
   observe<L extends string>(duration: Duration<L>, labels: MetricLabels<L>, milliseconds: number): void;
-  /** Undefined: there is no such value any more. */
+  /** Sets a gauge; undefined removes the value. */
   set<L extends string>(gauge: Gauge<L>, labels: MetricLabels<L>, value: number | undefined): void;
   /**
-   * `refresh` sets gauges, and is called before they are sent or read: for values that are cheap to tell and would be
-   * expensive to follow. Returns how to end that.
+   * Registers `refresh`, which sets gauges before they are sent or read. Suits values that are cheap to compute and
+   * expensive to track. Returns a function that removes it.
    */
   onCollect(refresh: () => void): () => void;
 }
 
-/** Where statsd's lines go. Implementation: `statsd.ts`. */
+/** Sends metrics to statsd. The implementation is in `statsd.ts`. */
 export interface StatsdSender {
   increment(key: string, amount: number): void;
   timing(key: string, milliseconds: number): void;
   gauge(key: string, value: number): void;
-  /** Resolves once everything is sent. */
+  /** Resolves once all metrics are sent. */
   close(): Promise<void>;
 }
 
-/** Where Prometheus' series are kept. Implementation: `prometheus.ts`. */
+/** Stores the series for Prometheus. The implementation is in `prometheus.ts`. */
 export interface PrometheusSeries {
   increment(counter: Counter, labels: MetricLabels<string>, amount: number): void;
   observe(duration: Duration, labels: MetricLabels<string>, seconds: number): void;
@@ -62,7 +68,7 @@ export interface PrometheusSeries {
   text(): Promise<string>;
 }
 
-/** For programs and tests that report nothing. */
+/** Metrics that are discarded, for programs and tests without metrics. */
 export const silentMetrics: Metrics = {
   count: () => undefined,
   observe: () => undefined,
@@ -70,13 +76,13 @@ export const silentMetrics: Metrics = {
   onCollect: () => () => undefined,
 };
 
-/** Characters that end the key, or the line, in statsd's protocol. */
+/** Characters that end the key or the line in statsd's protocol. */
 const PROTOCOL_CHARACTERS = /[:|\p{Cc}]/gu;
 const LEVEL_AND_PROTOCOL_CHARACTERS = /[.:|\p{Cc}]/gu;
 
 /**
- * Returns the name of a label, provider, zone, pool or image as it appears in a statsd key: unchanged, dots included, as
- * the existing Nodepool sends it. Only characters that statsd cannot carry become `_`.
+ * Returns the name of a label, provider, zone, pool or image as it appears in a statsd key: unchanged, dots included,
+ * as the existing Nodepool sends it. Only characters that statsd cannot transmit become `_`.
  */
 export function statsdName(name: string): string {
   return name.replace(PROTOCOL_CHARACTERS, '_');

@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 
-/** Returns the version of the package that `folder` is part of, as `--version` and the component registry show it. */
+/** Returns the version of the package that contains `folder`, for `--version` and the component registry. */
 export function packageVersion(folder: string): string {
   const file = join(folder, 'package.json');
   if (!existsSync(file) && dirname(folder) !== folder) return packageVersion(dirname(folder));

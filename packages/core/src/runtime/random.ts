@@ -1,20 +1,20 @@
-/** Chance only through this, so that a simulation can replay it. */
+/** Source of all randomness, so that a simulation can reproduce it. */
 import { randomUUID } from 'node:crypto';
 
 export interface RandomSource {
-  /** Uniform in [0, 1). */
+  /** Returns a number uniformly distributed in [0, 1). */
   next(): number;
-  /** 32 hexadecimal digits, formed as a version 4 uuid without dashes. */
+  /** Returns 32 hexadecimal digits, a version 4 uuid without dashes. */
   uuidHex(): string;
 }
 
 export const systemRandom: RandomSource = {
   next: () => Math.random(),
-  // Node draws the bytes of many uuids at once; `randomBytes` goes to the kernel for each.
+  // Node.js draws the bytes of many uuids at once, while `randomBytes` makes a system call for each.
   uuidHex: () => randomUUID().replaceAll('-', ''),
 };
 
-/** The same numbers for the same seed (mulberry32). */
+/** Returns a source that yields the same numbers for the same seed (mulberry32). */
 export function seededRandom(seed: number): RandomSource {
   let state = seed >>> 0;
   const nextUint32 = (): number => {

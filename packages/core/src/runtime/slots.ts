@@ -1,4 +1,4 @@
-/** A number of places that callers share, in the order in which they ask. */
+/** A semaphore with a fixed number of slots, acquired in the order of the requests. */
 
 import { abortReason } from './clock.js';
 
@@ -8,17 +8,17 @@ export class Slots {
 
   constructor(private readonly count: number) {}
 
-  /** Callers that wait for a place. */
+  /** Number of callers that wait for a slot. */
   get queueLength(): number {
     return this.queue.size;
   }
 
-  /** Places that are taken. */
+  /** Number of slots in use. */
   get inUse(): number {
     return this.taken;
   }
 
-  /** Does `work` once there is a place for it. Rejects with the signal's reason when that comes first. */
+  /** Runs `work` once a slot is free. Rejects with the signal's reason if the signal aborts first. */
   async run<T>(signal: AbortSignal, work: () => Promise<T>): Promise<T> {
     signal.throwIfAborted();
     if (this.taken < this.count) this.taken += 1;
@@ -30,7 +30,7 @@ export class Slots {
     }
   }
 
-  /** Waits until somebody passes a place on. */
+  /** Waits until another caller passes on its slot. */
   private inherit(signal: AbortSignal): Promise<void> {
     return new Promise((resolve, reject) => {
       const onAbort = (): void => {

@@ -1,24 +1,22 @@
-/**
- * Supervised background work: every piece is named, counted, visible in a stack dump, and its failure is heard of.
- */
+/** Supervised background work. Every task has a name, appears in the stack dump, and has its failure reported. */
 
 import type { LogFields } from './logger.js';
 import type { Clock } from './clock.js';
 import { Latch } from './latch.js';
 
-/** A running task, as a stack dump shows it. */
+/** A running task in the stack dump. */
 export interface TaskInfo {
   readonly name: string;
   readonly ageMs: number;
-  /** What the task says that it waits for, if it says so. */
+  /** Event that the task waits for, if the task has reported it. */
   readonly waitingFor: string | undefined;
-  /** Stack of where it was started. */
+  /** Stack trace of the start of the task. */
   readonly startedFrom: string;
 }
 
-/** What a task gets to tell about itself. */
+/** Reports the state of a task. */
 export interface TaskHandle {
-  /** Tells what the task waits for from now on; undefined: for nothing. */
+  /** Reports the event that the task waits for from now on; undefined if the task does not wait. */
   waitingFor(what: string | undefined): void;
 }
 
@@ -26,15 +24,17 @@ export class TaskSupervisor {
   private readonly running = new Set<RunningTask>();
   private readonly idleness = new Latch(true);
 
-  /** `onFailure` hears of every task that rejects, and what it was about, after the task was taken off the list. */
+  /**
+   * `onFailure` is called for every task that rejects, with its log fields, after the task was removed from the list.
+   */
   constructor(
     private readonly clock: Clock,
     private readonly onFailure: (name: string, error: unknown, about: LogFields | undefined) => void,
   ) {}
 
   /**
-   * Starts `work` at once. A rejection goes to `onFailure`, never further. `about`: fields for the log that say what it
-   * is about, e.g. `node_id`.
+   * Starts `work` immediately. A rejection is reported to `onFailure` and not propagated. `about` has the log fields of
+   * the task, e.g. `node_id`.
    */
   run(name: string, work: (task: TaskHandle) => Promise<void>, about?: LogFields): void {
     const task = new RunningTask(name, this.clock.monotonic());
@@ -57,7 +57,7 @@ export class TaskSupervisor {
     }));
   }
 
-  /** Resolves once nothing runs. */
+  /** Resolves once no task runs. */
   idle(): Promise<void> {
     return this.idleness.wait();
   }
@@ -87,7 +87,7 @@ class RunningTask implements TaskHandle {
     readonly name: string,
     readonly startedAt: number,
   ) {
-    // Kept unformatted: formatting the stack costs far more than capturing it.
+    // The stack stays unformatted, since formatting it costs far more than capturing it.
     Error.captureStackTrace(this.origin);
   }
 

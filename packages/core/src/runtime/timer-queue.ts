@@ -1,8 +1,10 @@
-/** Many timers on one of the clock: a binary heap, so that a thousand deadlines cost one timer of the process. */
+/**
+ * Many timers on one timer of the clock, in a binary heap, so that a thousand deadlines cost one timer of the process.
+ */
 
 import type { Clock, Timer } from './clock.js';
 
-/** Milliseconds by which a timer may run early: sums of times are rounded. */
+/** Maximum time that a timer may run early because sums of times are rounded, in milliseconds. */
 const ROUNDING_MS = 0.001;
 
 export class TimerQueue {
@@ -17,12 +19,15 @@ export class TimerQueue {
     private readonly options: { readonly background?: boolean } = {},
   ) {}
 
-  /** Timers that have not run and were not cancelled. */
+  /** Number of pending timers. */
   get size(): number {
     return this.heap.length;
   }
 
-  /** Runs `callback` once at `at` (`Clock.monotonic` milliseconds), never within this call; in order. `Infinity`: never. */
+  /**
+   * Runs `callback` once at `at` (`Clock.monotonic` milliseconds), never within this call and in the order of the
+   * times. A timer at `Infinity` never runs.
+   */
   schedule(at: number, callback: () => void): Timer {
     const entry = new Entry(this, at, this.scheduled++, callback);
     if (at === Infinity) return entry;
@@ -32,7 +37,7 @@ export class TimerQueue {
     return entry;
   }
 
-  /** For `Entry.cancel`. */
+  /** Removes an entry from the heap; called by `Entry.cancel`. */
   remove(entry: Entry): void {
     const last = this.heap.pop();
     if (last !== undefined && last !== entry) {
@@ -47,7 +52,10 @@ export class TimerQueue {
     this.armed = undefined;
   }
 
-  /** An armed timer that comes too early for the first entry is left alone: it arms the next one when it fires. */
+  /**
+   * Arms a timer for the first entry. A timer that is armed for an earlier time stays, and arms the next one when it
+   * fires.
+   */
   private arm(): void {
     const first = this.heap[0];
     if (this.firing || first === undefined || (this.armed !== undefined && this.armed.at <= first.at)) return;
@@ -99,7 +107,7 @@ export class TimerQueue {
 }
 
 class Entry implements Timer {
-  /** Place in the heap; -1: in none. */
+  /** Position in the heap; -1 if the entry is not in the heap. */
   index = -1;
   private cancelled = false;
 

@@ -1,6 +1,6 @@
 /**
- * Delayed work queue for controllers, after the work queues of Kubernetes: each key is pending at most once, at its
- * earliest requested time, and is never reconciled twice at the same time.
+ * Delayed work queue for controllers, modelled on the work queues of Kubernetes: each key is pending at most once, at
+ * its earliest requested time, and is never reconciled concurrently.
  */
 
 import { setMaxListeners } from 'node:events';
@@ -13,8 +13,8 @@ import type { TaskHandle, TaskSupervisor } from './tasks.js';
 import { TimerQueue } from './timer-queue.js';
 
 /**
- * Result of a reconciliation. `requeueAfterMs` adds the key again, as `add` does. `pauseMs` also adds it again, and holds the
- * key back until then whatever is added meanwhile: the events of the reconciliation itself do not shorten that wait.
+ * Result of a reconciliation. `requeueAfterMs` adds the key again, as `add` does. `pauseMs` adds it again too, but
+ * additions in the meantime do not shorten the wait, so that events caused by the reconciliation itself have no effect.
  */
 export type Reconciled = 'done' | { readonly requeueAfterMs: number } | { readonly pauseMs: number };
 
@@ -32,7 +32,7 @@ export interface Retry {
   readonly waitMs: number;
 }
 
-/** A key that is due, and since when (`Clock.monotonic` milliseconds). */
+/** A key that is due, with its due time (`Clock.monotonic` milliseconds). */
 export interface DueKey<K> {
   readonly key: K;
   readonly since: number;
@@ -40,9 +40,9 @@ export interface DueKey<K> {
 
 /** Choice of a `select` function. */
 export interface Selection<K> {
-  /** The key to start; undefined to start none now. */
+  /** Key to start; undefined to start none now. */
   readonly next: K | undefined;
-  /** Asks again after this time, in milliseconds, even if nothing is added and nothing ends. */
+  /** Time in milliseconds after which `select` is called again, even without an event. */
   readonly againMs?: number | undefined;
 }
 
@@ -59,25 +59,25 @@ export interface WorkQueueOptions<K> {
   /** Log fields of a key. */
   readonly about?: (key: K) => LogFields;
   /**
-   * Brings reality in line with what is wanted for the key, judging by the present state alone: if the key came too early for
-   * something, the result says when to reconcile it again. A rejection is retried.
+   * Brings reality in line with the desired state of the key, based on the current state alone. If the key came too
+   * early, the result says when to reconcile it again. A rejection is retried.
    */
   readonly reconcile: (key: K, run: Reconciliation) => Promise<Reconciled>;
   readonly backOff?: BackOffLimits;
-  /** Keys reconciled at the same time, the longest due first. Default: all that are due. */
+  /** Maximum number of keys reconciled at the same time, longest due first. Default: no limit. */
   readonly concurrency?: number;
-  /** Replaces `concurrency` where the order is another one. */
+  /** Replaces `concurrency` if the keys need another order. */
   readonly select?: Select<K>;
-  /** Reports a failure; without `retry` if the queue was aborted. Default: a warning in the log. */
+  /** Reports a failure, without `retry` if the queue was aborted. Default: logs a warning. */
   readonly onFailure?: (key: K, error: unknown, retry: Retry | undefined) => void;
 }
 
-/** What a queue is doing, for the stack dump and for metrics. */
+/** Activity of a queue, for the stack dump and for metrics. */
 export interface WorkQueueActivity<K> {
   readonly running: readonly { readonly key: K; readonly ageMs: number }[];
-  /** Keys that wait for other keys to end. */
+  /** Due keys that wait for running keys to end. */
   readonly due: readonly K[];
-  /** Number of keys that wait for a time of their own. */
+  /** Number of keys that wait for their requested time. */
   readonly delayed: number;
   readonly retries: readonly { readonly key: K; readonly failures: number; readonly waitMs: number }[];
 }
@@ -97,7 +97,7 @@ interface Entry<K> {
 
 export class WorkQueue<K> {
   private readonly entries = new Map<K, Entry<K>>();
-  /** In the order in which they became due, with the time. */
+  /** Due keys with their due times, in the order of these times. */
   private readonly due = new Map<K, number>();
   private readonly running = new Set<K>();
   private readonly timers: TimerQueue;
@@ -113,9 +113,9 @@ export class WorkQueue<K> {
   }
 
   /**
-   * Reconciles the key after `delayMs`, or earlier if that was requested before; after the reconciliation in progress, if
-   * there is one; and not before the retry of a failure is due. Starts in the clock's next turn at the earliest, so that a
-   * key that several events of the same moment add is reconciled once, after all of them.
+   * Reconciles the key after `delayMs`, or earlier if already requested, but not during a reconciliation in progress
+   * and not before the retry of a failure. Starts in the clock's next turn at the earliest, so that a key added by
+   * several simultaneous events is reconciled once.
    */
   add(key: K, delayMs = 0): void {
     if (this.closed) return;
@@ -127,7 +127,7 @@ export class WorkQueue<K> {
     this.request(entry, this.options.clock.monotonic() + Math.max(0, delayMs));
   }
 
-  /** Withdraws what was added of the key, and forgets its failures. A reconciliation in progress goes on. */
+  /** Cancels the pending requests of the key and resets its failures. A reconciliation in progress continues. */
   remove(key: K): void {
     const entry = this.entries.get(key);
     if (entry === undefined) return;
@@ -138,7 +138,7 @@ export class WorkQueue<K> {
     this.openIfIdle();
   }
 
-  /** Ends the wait after a failure or a pause: there is reason to believe that the next attempt succeeds. */
+  /** Ends the wait after a failure or a pause, for use when the next attempt is likely to succeed. */
   forgetFailures(key: K): void {
     const entry = this.entries.get(key);
     if (entry === undefined) return;
@@ -180,12 +180,14 @@ export class WorkQueue<K> {
     };
   }
 
-  /** Resolves once nothing runs and nothing is due. Keys that wait for a time of their own do not count. */
+  /** Resolves once no key is running or due. Keys that wait for their requested time do not count. */
   idle(): Promise<void> {
     return this.idleness.wait();
   }
 
-  /** Withdraws everything that is pending and starts nothing from now on. What runs goes on; `idle` waits for it. */
+  /**
+   * Cancels all pending requests and starts no further reconciliations. Running ones continue; `idle` waits for them.
+   */
   close(): void {
     this.closed = true;
     this.again?.cancel();
@@ -197,7 +199,7 @@ export class WorkQueue<K> {
     this.openIfIdle();
   }
 
-  /** Closes the queue, and aborts the signal of what runs. */
+  /** Closes the queue and aborts the signal of the running reconciliations. */
   abort(reason: Error): void {
     this.close();
     this.stopping.abort(reason);
@@ -231,7 +233,10 @@ export class WorkQueue<K> {
     this.pumpSoon();
   }
 
-  /** Waits for the clock's next turn: all that happened at this moment is known before any key is reconciled. */
+  /**
+   * Schedules `pump` in the clock's next turn, so that all events of this moment are known before any key is
+   * reconciled.
+   */
   private pumpSoon(): void {
     this.idleness.close();
     this.turn ??= this.timers.schedule(this.options.clock.monotonic(), () => {

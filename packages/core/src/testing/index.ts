@@ -1,4 +1,4 @@
-/** Time, chance, logging and records for tests and simulations. */
+/** Time, randomness, logging and records for tests and simulations. */
 export { nodeDataWith, nodeWith, requestWith } from './records.js';
 export { VirtualClock, type VirtualClockOptions } from './virtual-clock.js';
 export { seededRandom } from '../runtime/random.js';

@@ -1,9 +1,9 @@
-/** Records of which a test names only what it is about. */
+/** Records with default values, so that a test states only the relevant fields. */
 
 import type { Node, NodeData } from '../model/node.js';
 import type { NodeRequest } from '../model/request.js';
 
-/** Returns a ready node without any facts but the given ones. */
+/** Returns a ready node with the given facts and default values. */
 export function nodeWith(facts: Partial<Node>): Node {
   return {
     id: '0000000001',
@@ -47,13 +47,13 @@ export function nodeWith(facts: Partial<Node>): Node {
   };
 }
 
-/** Returns the data of the record of such a node. */
+/** Returns the record data of a ready node with the given facts and default values. */
 export function nodeDataWith(facts: Partial<NodeData>): NodeData {
   const { id: _id, ...data } = nodeWith(facts);
   return data;
 }
 
-/** Returns a request without any facts but the given ones. */
+/** Returns a request with the given facts and default values. */
 export function requestWith(facts: Partial<NodeRequest>): NodeRequest {
   return {
     id: '200-0000000001',

@@ -1,4 +1,4 @@
-/** A clock that only moves when told to: the time of tests and simulations. */
+/** A clock for tests and simulations that moves only on request. */
 
 import type { Clock, Timer } from '../runtime/clock.js';
 
@@ -9,21 +9,21 @@ export interface VirtualClockOptions {
 
 interface Entry extends Timer {
   readonly dueAt: number;
-  /** Order of scheduling: decides between timers of the same time. */
+  /** Order of scheduling, which decides between timers of the same time. */
   readonly order: number;
   callback: (() => void) | undefined;
 }
 
 const DEFAULT_START_MS = Date.UTC(2026, 0, 1);
-/** Cancelled timers are swept out once there are more than this, and more than half of all. */
+/** Number of cancelled timers above which they are removed, provided that they are more than half of all timers. */
 const SWEEP_AT = 256;
-/** So many timers without any time passing are a loop that would never end. */
+/** Maximum number of timers that run without time passing. More indicate an endless loop. */
 const MAX_AT_ONCE = 100_000;
 
 /**
- * Timers run in the order of their times, equal ones in the order in which they were scheduled. After each, everything
- * that promises set in motion runs to its end before the next one does; so a run is repeatable to the last callback.
- * Time passes in whole milliseconds: what is due in between is due at the next. `background` makes no difference here.
+ * Runs timers in the order of their times, and equal ones in the order of their scheduling. After each timer, all
+ * pending promise callbacks run before the next timer, so that a run is fully reproducible. Time passes in whole
+ * milliseconds, rounded up; the option `background` has no effect.
  */
 export class VirtualClock implements Clock {
   private time = 0;
@@ -46,12 +46,12 @@ export class VirtualClock implements Clock {
     return this.time;
   }
 
-  /** Number of timers that wait. */
+  /** Number of pending timers. */
   get pending(): number {
     return this.live;
   }
 
-  /** When the next timer is due, in `monotonic` milliseconds. */
+  /** Time at which the next timer is due, in `monotonic` milliseconds; undefined if there is none. */
   get nextDueAt(): number | undefined {
     return this.peek()?.dueAt;
   }
@@ -73,18 +73,21 @@ export class VirtualClock implements Clock {
     return entry;
   }
 
-  /** Sets the wall clock forward or back, as an administrator or a bad time server does; `monotonic` goes on. */
+  /**
+   * Moves the wall clock forward or back, as an administrator or a faulty time server does. `monotonic` is not
+   * affected.
+   */
   jumpWallClock(byMs: number): void {
     this.wallStart += byMs;
   }
 
-  /** Lets everything run that needs no time: promise callbacks, and those that they set in motion. */
+  /** Runs all pending promise callbacks, including those that they cause, without any time passing. */
   settle(): Promise<void> {
-    // Microtasks, however long the chain, are all run before the event loop gets to its next phase.
+    // All microtasks, however long the chain, run before the event loop enters its next phase.
     return new Promise((resolve) => setImmediate(resolve));
   }
 
-  /** Lets `ms` milliseconds pass and runs what is due in them. */
+  /** Lets `ms` milliseconds pass and runs the timers that are due in them. */
   async advance(ms: number): Promise<void> {
     const end = Math.ceil(this.time + ms);
     await this.exclusively(async () => {
@@ -94,7 +97,7 @@ export class VirtualClock implements Clock {
     });
   }
 
-  /** Runs the next timer, whenever it is due. False: there is none. */
+  /** Runs the next timer, whenever it is due. Returns false if there is none. */
   async runNext(): Promise<boolean> {
     return this.exclusively(async () => {
       const ran = this.runNextDue(Infinity);
@@ -104,7 +107,8 @@ export class VirtualClock implements Clock {
   }
 
   /**
-   * Runs timers until `condition` holds. False: it still does not, and nothing waits any more or `limitMs` have passed.
+   * Runs timers until `condition` holds. Returns false if no timer is left or `limitMs` have passed and it still does
+   * not hold.
    */
   async runUntil(condition: () => boolean, limitMs = Infinity): Promise<boolean> {
     const end = Math.ceil(this.time + limitMs);
@@ -155,7 +159,7 @@ export class VirtualClock implements Clock {
     }
   }
 
-  /** The next timer that was not cancelled. */
+  /** Returns the next timer that was not cancelled. */
   private peek(): Entry | undefined {
     for (;;) {
       const top = this.heap[0];

@@ -1,4 +1,4 @@
-/** A started provider on a virtual clock, and short ways to launch on it and to clean up. */
+/** A started provider on a virtual clock, with helpers for launches and cleanups. */
 
 import type { VirtualClock } from '@nodepool/core/testing';
 import {
@@ -38,7 +38,7 @@ export interface Progress {
 
 export class Bench {
   readonly apiCalls: ApiCall[] = [];
-  /** Failures of background work; there must be none. */
+  /** Failures of background work; must stay empty. */
   readonly failures: unknown[] = [];
   readonly saves: Progress[] = [];
   readonly provider: Provider;
@@ -66,7 +66,7 @@ export class Bench {
     return this;
   }
 
-  /** Starts a launch; the clock has to be moved for it to get on. */
+  /** Starts a launch, which proceeds only while the clock moves. */
   launch(changes: Partial<NodeLaunch> & { attempt?: string } = {}): Watched<LaunchedInstance> {
     const { attempt, ...rest } = changes;
     const nodeId = changes.nodeId ?? String(this.nextNode++).padStart(10, '0');
@@ -103,7 +103,7 @@ export class Bench {
     return watched.promise;
   }
 
-  /** Cleans the node up and waits for the end. */
+  /** Cleans up the node and waits for the end. */
   async cleanUp(nodeId: string, changes: Partial<NodeCleanup> = {}): Promise<void> {
     await this.provider.cleanupNode(this.cleanup(nodeId, changes));
     await this.finish(watch(this.provider.waitForNodeCleanup(nodeId)));
@@ -130,7 +130,7 @@ export class Bench {
   }
 }
 
-/** A promise that tells whether it has settled, and whose rejection is never unhandled. */
+/** A promise with its state, whose rejection is never unhandled. */
 export interface Watched<T> {
   readonly promise: Promise<T>;
   readonly settled: boolean;

@@ -1,4 +1,4 @@
-/** Whatever goes wrong, and whenever a process dies: no twins, and nothing is left behind. */
+/** Faults and crashes at any time: no launch creates two instances, and no resource is left behind. */
 
 import { VirtualClock } from '@nodepool/core/testing';
 import { describe, expect, it } from '@jest/globals';
@@ -50,7 +50,7 @@ function launchAll(bench: Bench, attempts: readonly Attempt[]): Watched<unknown>
   );
 }
 
-/** As the launcher does: a deletion that was given up is begun again. */
+/** Cleans up a node as the launcher does, restarting a deletion that has failed. */
 async function cleanUp(bench: Bench, nodeId: string): Promise<void> {
   for (let tries = 1; ; tries += 1) {
     try {
@@ -84,7 +84,7 @@ describe.each([
 
       await first.finish(watch(first.provider.join()));
 
-      // What had saved nothing yet is launched anew under another attempt, which is the launcher's to do.
+      // Launches that had saved nothing are left out: the launcher retries them under another attempt.
       const second = await new Bench(clock, driver(cloud)).start();
       for (const launch of launchAll(
         second,

@@ -1,4 +1,4 @@
-/** Launches that do not work, and drivers that do not behave. */
+/** Launches that fail, and drivers that violate the API. */
 
 import { VirtualClock } from '@nodepool/core/testing';
 import { describe, expect, it } from '@jest/globals';

@@ -1,4 +1,4 @@
-/** A launch that goes on in another process, from what was saved at any of its steps. */
+/** A launch that another process resumes from the state saved at any of its steps. */
 
 import { VirtualClock } from '@nodepool/core/testing';
 import { describe, expect, it } from '@jest/globals';
@@ -7,7 +7,7 @@ import { Bench } from './bench.js';
 import { TinyCloud } from './tiny-cloud.js';
 import { driverOf, machineAdapter, machineDriver, simpleDriver } from './tiny-drivers.js';
 
-/** A driver whose machines tell what they would save after every step. */
+/** Returns a driver that passes its create machines to `onStep` after every step. */
 function recording(cloud: TinyCloud, onStep: (machine: StateMachine) => void): Driver {
   const adapter = machineAdapter(cloud);
   return driverOf({
@@ -49,7 +49,7 @@ describe('a launch on state machines', () => {
       recording(cloud, (machine) => {
         if (machine.state !== state || saved !== undefined) return;
         saved = { text: JSON.stringify(machine.save()), externalId: machine.externalId };
-        // The call under way reaches the cloud; its answer reaches nobody.
+        // The call in progress reaches the cloud, but its response is lost.
         clock.schedule(8, () => killed.abort(new Error('killed')));
       }),
     ).start();
@@ -114,7 +114,7 @@ describe('a launch on state machines', () => {
         }),
     });
     await bench.finish(launch);
-    // `attaching` came and went while the first write was under way.
+    // The state `attaching` began and ended during the first write.
     expect(written).toEqual([{ state: 'booting' }, { state: 'checking' }]);
     expect(underway).toBe(0);
   });

@@ -1,4 +1,4 @@
-/** Machines that wait for the cloud's list share it, and cost nothing when there are none. */
+/** The listing feed: waiting machines share one listing, and no listing is requested without them. */
 
 import { VirtualClock } from '@nodepool/core/testing';
 import { describe, expect, it } from '@jest/globals';

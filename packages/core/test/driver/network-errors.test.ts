@@ -1,4 +1,4 @@
-/** Errors of `fetch` and of connections, as core understands them: real ones, of this machine's own ports. */
+/** Conversion of the errors of `fetch` and of connections, tested with real errors of local ports. */
 
 import { once } from 'node:events';
 import { createServer as createHttpServer, type RequestListener } from 'node:http';
@@ -15,7 +15,7 @@ afterEach(async () => {
   }
 });
 
-/** Resolves with the URL of a server that listens. */
+/** Resolves with the URL of the server once it listens. */
 async function listen(server: Server): Promise<string> {
   servers.push(server);
   server.listen(0, '127.0.0.1');
@@ -31,7 +31,7 @@ function http(onRequest: RequestListener): Promise<string> {
   return listen(createHttpServer(onRequest));
 }
 
-/** The error of what fails. */
+/** Resolves with the error with which the work rejects. */
 async function failureOf(work: Promise<unknown>): Promise<DriverError> {
   const error: unknown = await work.then(
     () => undefined,

@@ -1,4 +1,4 @@
-/** Deleting what the cloud has of a node. */
+/** Deletion of the cloud resources of a node. */
 
 import { VirtualClock } from '@nodepool/core/testing';
 import { describe, expect, it } from '@jest/globals';

@@ -1,4 +1,4 @@
-/** What a provider does, whatever level of the driver API it was written on. */
+/** Behaviour of providers on all levels of the driver API. */
 
 import { VirtualClock } from '@nodepool/core/testing';
 import { describe, expect, it } from '@jest/globals';

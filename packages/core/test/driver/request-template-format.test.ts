@@ -1,4 +1,4 @@
-/** Formats of placeholders: the results are those that CPython 3.11 gave for `format(value, format)`. */
+/** Formats of placeholders. The expected results are those of CPython 3.11 for `format(value, format)`. */
 
 import { describe, expect, it } from '@jest/globals';
 import { RequestTemplate, TemplateError, type JsonValue, type RequestInfo } from '../../src/index.js';

@@ -1,4 +1,4 @@
-/** Templates over requests: what they say, what is refused, and that no request can make them fail. */
+/** Templates over requests: results, rejected templates, and rendering of arbitrary requests without errors. */
 
 import { describe, expect, it } from '@jest/globals';
 import { RequestTemplate, TemplateError, type JsonValue, type RequestInfo } from '../../src/index.js';

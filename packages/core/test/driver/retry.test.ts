@@ -1,4 +1,4 @@
-/** Repetition of calls whose failures pass. */
+/** Retries of calls after temporary failures. */
 
 import { VirtualClock } from '@nodepool/core/testing';
 import { describe, expect, it } from '@jest/globals';

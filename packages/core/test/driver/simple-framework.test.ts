@@ -1,4 +1,6 @@
-/** What the simple framework offers to drivers of larger clouds: several calls under way, and resources besides instances. */
+/**
+ * Features of the simple framework for drivers of larger clouds: concurrent calls, and resources other than instances.
+ */
 
 import { VirtualClock } from '@nodepool/core/testing';
 import { describe, expect, it } from '@jest/globals';

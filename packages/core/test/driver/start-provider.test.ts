@@ -1,4 +1,4 @@
-/** How the log tells of a provider that does not start. */
+/** Log lines of a provider that fails to start. */
 
 import { expect, it } from '@jest/globals';
 import { VirtualClock } from '@nodepool/core/testing';

@@ -1,4 +1,4 @@
-/** A cloud in memory, on the test's clock: latency, boot time, a list that lags, and faults on demand. */
+/** A cloud in memory, on the test's clock, with latency, boot time, delayed listings and planned faults. */
 
 import {
   InstanceFailedError,
@@ -12,15 +12,15 @@ import {
 
 export type Operation = 'create' | 'attach' | 'delete' | 'list';
 
-/** What shall go wrong with a call. */
+/** A fault of one call. */
 export type Fault =
   /** Rejects without effect. */
   | { readonly kind: 'refuse'; readonly error: Error }
-  /** Takes effect; the answer is lost. */
+  /** Takes effect, but the response is lost. */
   | { readonly kind: 'lose-answer' }
-  /** Rejects, with an unknown outcome, and takes effect only so much later. */
+  /** Rejects with an unknown outcome, and takes effect after `ms` milliseconds. */
   | { readonly kind: 'late-effect'; readonly ms: number }
-  /** Never settles, whatever the signal says. */
+  /** Never settles, even if the signal aborts. */
   | { readonly kind: 'hang' }
   | { readonly kind: 'throw-synchronously'; readonly error: Error };
 
@@ -38,15 +38,15 @@ interface Server {
 export interface TinyCloudOptions {
   readonly latencyMs?: number;
   readonly bootMs?: number;
-  /** How old the list is. */
+  /** Age of listings, in milliseconds. */
   readonly lagMs?: number;
-  /** From the call to the disappearance. */
+  /** Time from the call until the instance disappears, in milliseconds. */
   readonly deletionMs?: number;
 }
 
 export class TinyCloud {
   readonly calls: Record<Operation, number> = { create: 0, attach: 0, delete: 0, list: 0 };
-  /** When each call was made. */
+  /** The start times of all calls. */
   readonly log: { readonly operation: Operation; readonly at: number }[] = [];
   private readonly servers = new Map<string, Server>();
   private readonly faults: { readonly operation: Operation; readonly fault: Fault }[] = [];
@@ -66,12 +66,12 @@ export class TinyCloud {
     this.deletionMs = options.deletionMs ?? 2000;
   }
 
-  /** The next call of the operation that has no fault yet gets this one. */
+  /** Adds faults for the next calls of the operation, one per call, after the faults already planned. */
   failNext(operation: Operation, ...faults: Fault[]): void {
     for (const fault of faults) this.faults.push({ operation, fault });
   }
 
-  /** Instances that exist right now, whatever the list says. */
+  /** The instances that exist now, regardless of listings. */
   get existing(): string[] {
     const now = this.clock.monotonic();
     return [...this.servers.values()].filter((server) => server.deletedAt > now).map((server) => server.id);
@@ -81,7 +81,7 @@ export class TinyCloud {
     this.server(id).failed = reason;
   }
 
-  /** The instance goes away by itself. */
+  /** Deletes the instance as a preemption does. */
   preempt(id: string): void {
     this.server(id).deletedAt = this.clock.monotonic();
   }
@@ -130,7 +130,7 @@ export class TinyCloud {
     });
   }
 
-  /** A method rather than an async function: a driver may throw before it gives a promise. */
+  /** Performs a call. Not an async function, since a driver may throw before it returns a promise. */
   private perform<T>(operation: Operation, signal: AbortSignal, effect: () => T): Promise<T> {
     this.calls[operation] += 1;
     this.log.push({ operation, at: this.clock.monotonic() });

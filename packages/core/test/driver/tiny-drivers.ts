@@ -75,7 +75,7 @@ export function tinyConfig(changes: Partial<ProviderConfig> = {}): ProviderConfi
   };
 }
 
-/** What all three need: the cloud that they are about. */
+/** Creates a driver of the given cloud. */
 type MakeDriver = (cloud: TinyCloud) => Driver;
 
 const common = {
@@ -83,7 +83,7 @@ const common = {
   getProviderConfig: (): ProviderConfig => tinyConfig(),
 };
 
-/** On the state-machine framework; an instance needs an address before it can be used. */
+/** A driver on the state-machine framework, whose instances need an address. */
 export const machineDriver: MakeDriver = (cloud) =>
   stateMachineDriver<LabelConfig, ProviderConfig>({
     ...common,
@@ -91,7 +91,7 @@ export const machineDriver: MakeDriver = (cloud) =>
     getAdapter: () => machineAdapter(cloud),
   });
 
-/** `overrides` replace methods, for adapters that misbehave. */
+/** Creates an adapter; `overrides` replaces methods to simulate faulty adapters. */
 export function machineAdapter(cloud: TinyCloud, overrides: Partial<Adapter> = {}): Adapter {
   return {
     getCreateStateMachine: (request, saved) => new CreateMachine(cloud, request, saved),
@@ -114,7 +114,7 @@ export function driverOf(adapter: Adapter): Driver {
   });
 }
 
-/** The tiny cloud names its instances by strings. */
+/** Returns the external id as a string, the only form in the tiny cloud. */
 function idOf(externalId: ExternalId | undefined): string {
   if (typeof externalId !== 'string') throw new TypeError('the tiny cloud has no such ids');
   return externalId;
@@ -124,7 +124,7 @@ function asResource(instance: Instance): Resource {
   return { kind: 'instance', externalId: instance.externalId, name: instance.hostname ?? '', tags: instance.tags };
 }
 
-/** Creates, waits for the boot, attaches an address, waits until the list shows it. */
+/** Creates an instance, waits for the boot, attaches an address, and waits until a listing shows it. */
 class CreateMachine implements StateMachine {
   state: 'start' | 'creating' | 'looking-up' | 'booting' | 'attaching' | 'checking' | 'complete' = 'start';
   externalId: ExternalId | undefined;
@@ -264,7 +264,7 @@ class DeleteMachine implements StateMachine {
   }
 }
 
-/** On the simple framework. */
+/** A driver on the simple framework. */
 export const simpleDriver: MakeDriver = (cloud) => {
   const task = { service: 'compute', method: 'POST' };
   return simpleTaskManagerDriver<LabelConfig, ProviderConfig>({
@@ -284,7 +284,7 @@ export const simpleDriver: MakeDriver = (cloud) => {
   });
 };
 
-/** With the plain interfaces only, and a task manager. */
+/** A driver that implements the plain interfaces, with a task manager. */
 export const plainDriver: MakeDriver = (cloud) => ({
   ...common,
   name: 'tiny-plain',

@@ -1,4 +1,4 @@
-/** A create call of which nobody knows whether it took effect. */
+/** Create calls with an unknown outcome. */
 
 import { VirtualClock } from '@nodepool/core/testing';
 import { describe, expect, it } from '@jest/globals';

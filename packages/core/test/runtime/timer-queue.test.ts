@@ -1,4 +1,4 @@
-/** Many timers on one. */
+/** Many timers on one timer of the clock. */
 
 import { VirtualClock } from '@nodepool/core/testing';
 import { describe, expect, it } from '@jest/globals';

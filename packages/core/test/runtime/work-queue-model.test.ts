@@ -1,4 +1,7 @@
-/** The work queue against a model that knows of each key only when it was wanted, until when it is held back, and if it runs. */
+/**
+ * Compares the work queue with a model that stores per key the requested time, the end of the hold, and whether it
+ * runs.
+ */
 
 import { VirtualClock } from '@nodepool/core/testing';
 import { describe, expect, it } from '@jest/globals';
@@ -76,7 +79,7 @@ class Comparison {
 
   async apply(next: Step): Promise<void> {
     if (next.kind === 'advance') {
-      // In small steps, so that a key that starts late is noticed.
+      // Small steps detect a key that starts late.
       for (let i = 0; i < next.ms; i += 1) {
         await this.clock.advance(1);
         this.check();
@@ -128,7 +131,7 @@ class Comparison {
   private started(each: Key): Promise<Reconciled> {
     const model = this.model(each);
     const others = [...this.models.values()].filter((other) => !other.running);
-    // Not thrown here: the queue would take it for a failure of the reconciliation.
+    // An exception here would count as a failure of the reconciliation.
     if (model.running) this.violations.push(`${each} runs already`);
     if (this.runningCount() >= this.concurrency) this.violations.push(`${each} is one too many`);
     if (model.dueAt > this.clock.monotonic()) this.violations.push(`${each} is not due before ${model.dueAt}`);

@@ -12,7 +12,7 @@ import {
 } from '../../src/index.js';
 import { seededRandom } from '../../src/testing/index.js';
 
-/** A queue whose reconciliations end when the test says so. */
+/** A queue whose reconciliations end when the test ends them. */
 class Workshop {
   readonly clock = new VirtualClock();
   readonly started: string[] = [];

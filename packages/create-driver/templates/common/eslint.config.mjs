@@ -8,7 +8,7 @@ export default tseslint.config(
   { languageOptions: { parserOptions: { project: ['tsconfig.test.json'], tsconfigRootDir: import.meta.dirname } } },
   {
     rules: {
-      // A promise that a test runner takes care of.
+      // The test runner handles these promises.
       '@typescript-eslint/no-floating-promises': [
         'error',
         { allowForKnownSafeCalls: [{ from: 'package', package: 'node:test', name: ['it', 'describe'] }] },

@@ -1,4 +1,4 @@
-/** Addresses of instances: one number each, the freed ones first, so that addresses are used again as in real clouds. */
+/** Addresses of instances, derived from one number each. Released numbers are reused first, as in real clouds. */
 
 export interface Addresses {
   readonly publicIpv4: string;
@@ -6,14 +6,14 @@ export interface Addresses {
   readonly publicIpv6: string;
 }
 
-/** Hosts of 198.18.0.0/15, which is set aside for benchmarks (RFC 2544): nothing real answers there. */
+/** Number of hosts in 198.18.0.0/15, which is reserved for benchmarks (RFC 2544), so that no real host responds. */
 const HOSTS = 2 ** 17 - 2;
 
 export class AddressPool {
   private readonly free: number[] = [];
   private used = 0;
 
-  /** A number that no instance has; undefined: there is none left. */
+  /** Allocates a number; returns undefined if none is left. */
   take(): number | undefined {
     const freed = this.free.pop();
     if (freed !== undefined) return freed;
@@ -27,7 +27,7 @@ export class AddressPool {
   }
 }
 
-/** Addresses of an instance. One that listens for ssh does so on this machine. */
+/** Returns the addresses of an instance. An instance that listens for ssh has addresses of this machine. */
 export function addressesOf(number: number, local: boolean): Addresses {
   const [high, middle, low] = [number >> 16, (number >> 8) & 255, number & 255];
   return {

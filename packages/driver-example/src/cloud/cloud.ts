@@ -1,4 +1,7 @@
-/** The example cloud: a cloud without computers. It keeps instances and images, in memory, on a clock and a random source. */
+/**
+ * The example cloud: a cloud without computers. It stores instances and images in memory, using a given clock and
+ * random source.
+ */
 
 import type { Clock, RandomSource } from '@nodepool/core';
 import { Gate, type Answer } from './gate.js';
@@ -23,8 +26,8 @@ export interface ExampleCloudOptions {
 }
 
 /**
- * The cloud itself, as its callers reach it through a `client`. Calls answer at once or with a promise (see `Answer`), and
- * refuse with `CloudError`. A call takes effect even when its caller does not wait for the answer.
+ * The cloud itself, which callers use through a client. Calls respond synchronously or with a promise (see `Answer`),
+ * and fail with `CloudError`. A call takes effect even if its caller no longer waits for the response.
  */
 export class ExampleCloud {
   private readonly gate: Gate;
@@ -39,7 +42,7 @@ export class ExampleCloud {
     this.images = new ImageStore(random);
   }
 
-  /** Applies to what happens from now on. */
+  /** Changes the settings for future events. */
   configure(settings: Partial<CloudSettings>): void {
     this.settings = { ...this.settings, ...settings };
     this.gate.configure(this.settings);
@@ -62,7 +65,10 @@ export class ExampleCloud {
     );
   }
 
-  /** The instance, `deleting` or `deleted`. A missing one is `not-found`. */
+  /**
+   * Starts the deletion and returns the instance, `deleting` or `deleted`. Fails with `not-found` if there is no such
+   * instance.
+   */
   deleteInstance(id: string): Answer<CloudInstance> {
     return this.gate.serve({ write: true, error: 'delete-errors' }, () => this.instances.delete(id));
   }
@@ -81,7 +87,7 @@ export class ExampleCloud {
     return this.gate.serve({ write: true }, () => this.images.create(spec));
   }
 
-  /** Takes an image's data and verifies them. */
+  /** Receives an image's data and verifies them. */
   async putImageData(id: string, data: AsyncIterable<Uint8Array>): Promise<CloudImage> {
     this.gate.admit();
     const image = await this.images.receive(id, data, () => this.gate.happens('upload-errors'));
@@ -102,7 +108,7 @@ export class ExampleCloud {
     );
   }
 
-  /** Returns what exists, at once and without faults, for an observer outside the cloud, e.g. a test. */
+  /** Returns the existing instances, without latency or faults, for an observer outside the cloud, e.g. a test. */
   existingInstances(): readonly CloudInstance[] {
     return this.instances.existing();
   }
@@ -111,17 +117,17 @@ export class ExampleCloud {
     return this.instances.usage();
   }
 
-  /** Takes an instance away, as a host that breaks down does. False: there is none. */
+  /** Deletes an instance as a host failure does. Returns false if there is no such instance. */
   destroyInstance(id: string): boolean {
     return this.instances.destroy(id);
   }
 
-  /** Lets an instance fail for good, as a broken disk does. False: there is none. */
+  /** Marks an instance as permanently failed, as a disk failure does. Returns false if there is no such instance. */
   breakInstance(id: string): boolean {
     return this.instances.break(id);
   }
 
-  /** Stops what listens. */
+  /** Stops the servers of all instances. */
   close(): void {
     this.instances.close();
   }
@@ -137,7 +143,7 @@ export class ExampleCloud {
   }
 }
 
-/** A limit as the API writes it. */
+/** Returns a limit as the API represents it. */
 function written(limit: number): number {
   return limit === Infinity ? -1 : limit;
 }

@@ -1,17 +1,17 @@
-/** What every call to the example cloud passes: its rate limit, its latency, its faults. */
+/** Rate limit, latency and faults of every call to the example cloud. */
 
 import { sleep, type Clock, type RandomSource } from '@nodepool/core';
 import type { CloudSettings, Fault, Range } from './settings.js';
 import { CloudError } from './types.js';
 
-/** An answer of the cloud: at once where it has no latency, so that such a cloud costs no timers and no promises. */
+/** A response of the cloud. Synchronous without latency, so that such a cloud needs no timers or promises. */
 export type Answer<T> = T | Promise<T>;
 
-/** How a call can fail. */
+/** Faults that can affect a call. */
 export interface CallFaults {
-  /** Answered with 500 before it takes effect. */
+  /** Fault that makes the call fail with status 500 before it takes effect. */
   readonly error?: Fault;
-  /** Whether it changes something: its answer can get lost. */
+  /** True if the call changes state, in which case its response can get lost. */
   readonly write: boolean;
 }
 
@@ -34,8 +34,8 @@ export class Gate {
   }
 
   /**
-   * Serves a call: `effect` runs half-way through the latency, whether or not the caller still waits. Throws or rejects
-   * with `CloudError`.
+   * Serves a call: runs `effect` after half the latency, even if the caller no longer waits. Throws or rejects with
+   * `CloudError`.
    */
   serve<T>(faults: CallFaults, effect: () => T): Answer<T> {
     this.admit();
@@ -44,19 +44,19 @@ export class Gate {
     return this.performSlowly(latency / 2, faults, effect);
   }
 
-  /** Throws when the call is one too many, or its credentials are refused. */
+  /** Throws if the call exceeds the rate limit or the credentials are rejected. */
   admit(): void {
     const rate = this.settings.callsPerSecond;
     if (rate !== Infinity) this.takeToken(rate);
     if (this.happens('auth-errors')) throw new CloudError('unauthorized', 'the credentials are refused');
   }
 
-  /** Throws, with the probability of the fault `lost-answers`. */
+  /** Throws with the probability of the fault `lost-answers`. */
   mayLoseAnswer(): void {
     if (this.happens('lost-answers')) throw new CloudError('answer-lost', 'the answer was lost');
   }
 
-  /** Whether the fault strikes now. */
+  /** Returns true with the probability of the fault. */
   happens(fault: Fault): boolean {
     const rate = this.settings.faults[fault];
     return rate > 0 && this.random.next() < rate;

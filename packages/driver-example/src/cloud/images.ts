@@ -1,4 +1,4 @@
-/** The images of the example cloud. Their data are counted and hashed, not kept. */
+/** The images of the example cloud. Their data are counted and hashed, but not stored. */
 
 import { createHash, type Hash } from 'node:crypto';
 import type { RandomSource } from '@nodepool/core';
@@ -33,7 +33,7 @@ export class ImageStore {
     return record === undefined ? undefined : describe(record);
   }
 
-  /** False: there is no such image. */
+  /** Deletes an image. Returns false if there is no such image. */
   delete(id: string): boolean {
     return this.records.delete(id);
   }
@@ -47,8 +47,8 @@ export class ImageStore {
   }
 
   /**
-   * Takes the data of a queued image and verifies them; `breaksOff` says, after each piece, whether the upload fails now.
-   * An image whose data are wrong is `failed`.
+   * Receives and verifies the data of a queued image. `breaksOff` is called after each chunk and returns true to make
+   * the upload fail. An image with wrong data becomes `failed`.
    */
   async receive(id: string, data: AsyncIterable<Uint8Array>, breaksOff: () => boolean): Promise<CloudImage> {
     const record = this.records.get(id);

@@ -5,7 +5,7 @@ import { addressesOf } from './addresses.js';
 import { SshServer } from './ssh.js';
 import type { CloudInstance, CloudInstanceState, InstanceSpec } from './types.js';
 
-/** When an instance does what; `Clock.monotonic` milliseconds, Infinity: never. */
+/** Times of the events of an instance, in `Clock.monotonic` milliseconds; `Infinity` for never. */
 export interface Plan {
   readonly createdAt: number;
   readonly readyAt: number;
@@ -13,22 +13,22 @@ export interface Plan {
   readonly listedFrom: number;
 }
 
-/** What an instance occupies. */
+/** Resources that an instance occupies. */
 export interface Place {
   readonly zone: string;
   readonly cores: number;
   readonly ram: number;
   /** A number of the `AddressPool`. */
   readonly address: number;
-  /** Whether it listens for ssh, on this machine. */
+  /** True if the instance listens for ssh on this machine. */
   readonly ssh: boolean;
 }
 
 export class InstanceRecord {
-  /** When it is gone; Infinity before it is deleted. */
+  /** Time at which the deletion is complete; `Infinity` before the deletion. */
   goneAt = Infinity;
   listedUntil = Infinity;
-  /** Its quota and address were given back. */
+  /** True once the quota and the address are released. */
   freed = false;
   private failure: string | undefined;
   private ssh: SshServer | undefined;
@@ -43,7 +43,7 @@ export class InstanceRecord {
     readonly plan: Plan,
   ) {}
 
-  /** Whether listings show it. */
+  /** Returns true if listings show the instance. */
   listed(now: number): boolean {
     return this.plan.listedFrom <= now && now < this.listedUntil;
   }
@@ -81,7 +81,7 @@ export class InstanceRecord {
     }
   }
 
-  /** Starts what listens, when it is time. */
+  /** Starts the ssh server at the time at which the instance is ready. */
   boot(clock: Clock): void {
     if (!this.place.ssh || this.plan.readyAt === Infinity) return;
     this.sshTimer = clock.schedule(
@@ -95,13 +95,13 @@ export class InstanceRecord {
     );
   }
 
-  /** It fails now, and for good. */
+  /** Marks the instance as permanently failed. */
   fail(reason: string): void {
     this.failure = reason;
     this.shutDown();
   }
 
-  /** Stops what listens. */
+  /** Stops the ssh server. */
   shutDown(): void {
     this.sshTimer?.cancel();
     this.ssh?.close();

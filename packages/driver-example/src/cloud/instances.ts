@@ -1,6 +1,6 @@
 /**
- * The instances of the example cloud. What state an instance is in follows from the time, so a thousand of them need no
- * timers; only ssh servers are started and stopped.
+ * The instances of the example cloud. The state of an instance is computed from the time, so that many instances need
+ * no timers; only ssh servers are started and stopped.
  */
 
 import type { Clock, RandomSource } from '@nodepool/core';
@@ -10,7 +10,7 @@ import { InstanceRecord, type Plan } from './instance-record.js';
 import type { CloudSettings } from './settings.js';
 import { CloudError, type CloudInstance, type InstanceSpec, type Page } from './types.js';
 
-/** How much of the quota is taken. */
+/** Resources in use that count against the quota. */
 export interface Usage {
   readonly instances: number;
   readonly cores: number;
@@ -19,7 +19,7 @@ export interface Usage {
 
 export class InstanceStore {
   private readonly records = new Map<string, InstanceRecord>();
-  /** Those that are being deleted, or are gone and still listed. */
+  /** Instances that are being deleted, or are deleted and still listed. */
   private readonly leaving = new Set<InstanceRecord>();
   private readonly addresses = new AddressPool();
   private readonly idPrefix: string;
@@ -32,7 +32,7 @@ export class InstanceStore {
     private readonly gate: Gate,
     private settings: CloudSettings,
   ) {
-    // Ids are never used again, not even by a cloud that was started anew.
+    // Ids are never reused, not even after a restart of the cloud.
     this.idPrefix = `i-${random.uuidHex().slice(0, 8)}`;
   }
 
@@ -45,7 +45,7 @@ export class InstanceStore {
     return { ...this.used };
   }
 
-  /** `imageReady` says why the image cannot be used, by throwing. */
+  /** Creates an instance. `imageReady` throws if the image cannot be used. */
   create(spec: InstanceSpec, imageReady: (image: string) => void): CloudInstance {
     this.sweep();
     const zone = this.zoneOf(spec);
@@ -69,7 +69,9 @@ export class InstanceStore {
     return record.describe(this.clock.monotonic());
   }
 
-  /** Starts the deletion; says in which state the instance is then. Throws `not-found` when it is gone. */
+  /**
+   * Starts the deletion and returns the instance in its new state. Throws `not-found` if the instance does not exist.
+   */
   delete(id: string): CloudInstance {
     this.sweep();
     const now = this.clock.monotonic();
@@ -80,7 +82,7 @@ export class InstanceStore {
     return record.goneAt <= now ? { ...description, state: 'deleted' } : description;
   }
 
-  /** Takes an instance away at once, as a host that breaks down does. False: there is none. */
+  /** Deletes an instance immediately, as a host failure does. Returns false if there is no such instance. */
   destroy(id: string): boolean {
     this.sweep();
     const now = this.clock.monotonic();
@@ -91,7 +93,7 @@ export class InstanceStore {
     return true;
   }
 
-  /** An instance fails, as one whose disk breaks does. False: there is none. */
+  /** Marks an instance as failed, as a disk failure does. Returns false if there is no such instance. */
   break(id: string): boolean {
     this.sweep();
     const record = this.records.get(id);
@@ -100,7 +102,7 @@ export class InstanceStore {
     return true;
   }
 
-  /** One page of what listings show at the moment. */
+  /** Returns one page of the current listing. */
   list(marker: string | null, limit: number): Page<CloudInstance> {
     this.sweep();
     const now = this.clock.monotonic();
@@ -117,7 +119,7 @@ export class InstanceStore {
     return { items, next: null };
   }
 
-  /** All that exist, without the lag of listings. */
+  /** Returns all existing instances, without the lag of listings. */
   existing(): CloudInstance[] {
     this.sweep();
     const now = this.clock.monotonic();
@@ -187,7 +189,7 @@ export class InstanceStore {
     this.leaving.add(record);
   }
 
-  /** Frees what the gone ones had. */
+  /** Releases the resources of deleted instances. */
   private sweep(): void {
     if (this.leaving.size === 0) return;
     const now = this.clock.monotonic();

@@ -1,13 +1,13 @@
-/** The example clouds that live in this process: each survives the providers that use it, as a real cloud does. */
+/** The example clouds in this process. Each outlives the providers that use it, as a real cloud does. */
 
 import type { Clock, RandomSource } from '@nodepool/core';
 import { ExampleCloud } from './cloud.js';
 import type { CloudSettings } from './settings.js';
 
-/** By clock, so that every simulation has clouds of its own. */
+/** The clouds of each clock, so that every simulation has its own. */
 const clouds = new WeakMap<Clock, Map<string, ExampleCloud>>();
 
-/** Returns the cloud of that name, which the first call creates; it has these settings from now on. */
+/** Returns the cloud of that name, creating it at the first call, and applies the settings. */
 export function localCloud(
   name: string,
   { clock, random }: { readonly clock: Clock; readonly random: RandomSource },

@@ -1,10 +1,10 @@
-/** Reads the settings of the example cloud, from a provider's section or from a command line; trusts neither. */
+/** Reads and validates the settings of the example cloud from a provider's section or a command line. */
 
 import { isJsonObject, type JsonObject, type JsonValue } from '@nodepool/core';
 import { CLOUD_SETTING_NAMES } from './settings-schema.js';
 import { DEFAULT_SETTINGS, FAULTS, type CloudSettings, type Fault, type InstanceSize, type Range } from './settings.js';
 
-/** What is wrong with settings: the key and what was expected there. */
+/** An error in the settings, with the key and the expected value. */
 export class CloudSettingsError extends Error {
   constructor(
     readonly key: string,
@@ -15,7 +15,7 @@ export class CloudSettingsError extends Error {
   }
 }
 
-/** Reads settings as they are written, e.g. `{'boot-time': 3}`. Throws `CloudSettingsError`. */
+/** Reads settings in their written form, e.g. `{'boot-time': 3}`. Throws `CloudSettingsError`. */
 export function readCloudSettings(section: JsonObject): CloudSettings {
   refuseUnknown(section, CLOUD_SETTING_NAMES, '');
   const quota = objectAt(section, 'quota');

@@ -1,4 +1,4 @@
-/** The settings of the example cloud as they are written: their reference. */
+/** Reference of the settings of the example cloud, in their written form. */
 
 import type { JsonObject } from '@nodepool/core';
 import { DEFAULT_SETTINGS, FAULTS } from './settings.js';
@@ -99,7 +99,7 @@ const properties: JsonObject = {
 /** Keys of the settings. */
 export const CLOUD_SETTING_NAMES: readonly string[] = Object.keys(properties);
 
-/** Schema of the settings as they are written; `readCloudSettings` reads what passes it. */
+/** Schema of the settings in their written form, for `readCloudSettings`. */
 export const CLOUD_SETTINGS_SCHEMA: JsonObject = {
   type: 'object',
   additionalProperties: false,

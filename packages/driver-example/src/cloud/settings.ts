@@ -1,16 +1,16 @@
-/** Settings of the example cloud: how fast it is, how much it has, how often it fails. */
+/** Settings of the example cloud: its speed, capacity and faults. */
 
-/** Least and greatest of a value that is drawn anew each time; both the same: always that. */
+/** Minimum and maximum of a value that is drawn anew each time. Equal bounds yield a constant. */
 export type Range = readonly [least: number, greatest: number];
 
-/** A size that an instance can have. `ram` in MiB. */
+/** A size of instances; `ram` in MiB. */
 export interface InstanceSize {
   readonly name: string;
   readonly cores: number;
   readonly ram: number;
 }
 
-/** Amounts that exist at most at the same time; Infinity: unlimited. */
+/** Maximum amounts in use at the same time; `Infinity` for no limit. */
 export interface CloudQuota {
   readonly instances: number;
   readonly cores: number;
@@ -36,19 +36,19 @@ export interface CloudSettings {
   readonly bootTimeMs: Range;
   readonly deleteTimeMs: Range;
   readonly apiLatencyMs: Range;
-  /** How long a change takes until listings show it. */
+  /** Time until listings show a change. */
   readonly listLagMs: Range;
-  /** Calls per second that are served, as a bucket of one second's worth; Infinity: all. */
+  /** Calls served per second, with bursts of up to one second's worth; `Infinity` for no limit. */
   readonly callsPerSecond: number;
   readonly quota: CloudQuota;
-  /** Never empty; the first is the default. */
+  /** Never empty; the first zone is the default. */
   readonly zones: readonly string[];
   readonly sizes: readonly InstanceSize[];
-  /** Names of the images that everybody may use; undefined: any name is one. */
+  /** Names of the public images; undefined if any name is valid. */
   readonly publicImages: readonly string[] | undefined;
-  /** Most entries of one page of a listing. */
+  /** Maximum number of entries in one page of a listing. */
   readonly pageSize: number;
-  /** Whether instances listen as ssh servers. */
+  /** True if instances listen as ssh servers. */
   readonly ssh: boolean;
   /** Probability of each fault, 0 to 1. */
   readonly faults: Readonly<Record<Fault, number>>;
@@ -60,7 +60,7 @@ const DEFAULT_SIZES: readonly InstanceSize[] = [
   { name: 'large', cores: 8, ram: 16384 },
 ];
 
-/** A cloud that answers at once, has no limits and never fails. */
+/** Settings of a cloud that responds immediately, has no limits and never fails. */
 export const DEFAULT_SETTINGS: CloudSettings = {
   bootTimeMs: [0, 0],
   deleteTimeMs: [0, 0],

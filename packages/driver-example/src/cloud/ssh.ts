@@ -1,20 +1,20 @@
-/** The ssh server of an instance: host keys and a port of its own on 127.0.0.1; every login is refused. */
+/** The ssh server of an instance, with its own host keys and port on 127.0.0.1. It rejects every login. */
 
 import { createRequire } from 'node:module';
 import { createServer, type Server, type Socket } from 'node:net';
 import type * as Ssh2 from 'ssh2';
 
-// The published package contains a bundle of it.
+// The published package contains a bundle of ssh2.
 const { Server: SshProtocol, utils } = createRequire(__filename)('#ssh2') as typeof Ssh2;
 
 const ADDRESS = '127.0.0.1';
 
-/** Host keys of these types; both cheap to make. */
+/** Creates host keys of two types that are cheap to generate. */
 function makeHostKeys(): string[] {
   return [makeEd25519Key(), utils.generateKeyPairSync('ecdsa', { bits: 256 }).private];
 }
 
-/** ssh2 cuts off leading zeros when it makes such a key, and cannot read it then: that is one in 256. */
+/** Creates an ed25519 key. ssh2 strips leading zeros and then cannot read the key, which affects one key in 256. */
 function makeEd25519Key(): string {
   for (;;) {
     const key = utils.generateKeyPairSync('ed25519').private;
@@ -27,7 +27,7 @@ export class SshServer {
   private readonly sockets = new Set<Socket>();
   private listeningOn: number | undefined;
 
-  /** Starts to listen at once; `onFailure` is told when it cannot. */
+  /** Starts listening immediately; `onFailure` is called if the server cannot listen. */
   constructor(onFailure: (error: Error) => void) {
     const protocol = new SshProtocol({ hostKeys: makeHostKeys() }, refuseLogins);
     this.server = createServer((socket) => {
@@ -40,11 +40,11 @@ export class SshServer {
       const address = this.server.address();
       if (address !== null && typeof address === 'object') this.listeningOn = address.port;
     });
-    // An instance inside a launcher must not keep that from ending.
+    // The server of an instance must not prevent the launcher's process from ending.
     this.server.unref();
   }
 
-  /** Undefined as long as it does not listen. */
+  /** Port of the server; undefined while it does not listen. */
   get port(): number | undefined {
     return this.listeningOn;
   }
@@ -60,6 +60,6 @@ function refuseLogins(connection: Ssh2.Connection): void {
   connection.on('authentication', (attempt) => {
     attempt.reject([]);
   });
-  // Scanners hang up in the middle of the handshake: nothing that anybody has to hear of.
+  // Key scanners disconnect during the handshake, which is not an error.
   connection.on('error', () => undefined);
 }

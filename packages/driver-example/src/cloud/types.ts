@@ -1,13 +1,13 @@
-/** What the example cloud talks about, as its API writes it in JSON. */
+/** Objects of the example cloud, in the JSON form of its API. */
 
 export type CloudInstanceState = 'building' | 'running' | 'failed' | 'deleting' | 'deleted';
 
-/** What an instance shall be. */
+/** Properties of an instance to create. */
 export interface InstanceSpec {
   readonly name: string;
-  /** Null: the cloud chooses. */
+  /** Name of the zone; null if the cloud chooses. */
   readonly zone: string | null;
-  /** Name of a size, or null: `cores` and `ram` say it. */
+  /** Name of a size; null if `cores` and `ram` define the size. */
   readonly size: string | null;
   readonly cores: number | null;
   /** MiB. */
@@ -21,7 +21,7 @@ export interface CloudInstance {
   readonly id: string;
   readonly name: string;
   readonly state: CloudInstanceState;
-  /** Why the state is `failed`; else null. */
+  /** Reason for the state `failed`; null in other states. */
   readonly failure: string | null;
   readonly zone: string;
   readonly cores: number;
@@ -32,17 +32,17 @@ export interface CloudInstance {
   readonly publicIpv4: string;
   readonly privateIpv4: string;
   readonly publicIpv6: string;
-  /** Where the instance listens for ssh, once it does; null: it does not. */
+  /** Port on which the instance listens for ssh; null if it does not listen. */
   readonly sshPort: number | null;
 }
 
-/** What an image shall be; its data follow. */
+/** Properties of an image to create, whose data follow. */
 export interface ImageSpec {
   readonly name: string;
   readonly format: string;
   /** Bytes. */
   readonly size: number;
-  /** Hex; null: not verified. */
+  /** MD5 digest in hex; null to skip the verification. */
   readonly md5: string | null;
   readonly sha256: string | null;
   readonly tags: Readonly<Record<string, string>>;
@@ -54,27 +54,27 @@ export interface CloudImage {
   readonly name: string;
   readonly format: string;
   readonly size: number;
-  /** `queued`: its data have not arrived, or not completely. */
+  /** `queued` until all data have arrived. */
   readonly state: 'queued' | 'ready' | 'failed';
   readonly tags: Readonly<Record<string, string>>;
   readonly properties: Readonly<Record<string, string>>;
 }
 
-/** A part of a listing. `next` is the `marker` of the next part; null: this was the last. */
+/** A page of a listing. `next` is the `marker` of the next page, or null for the last page. */
 export interface Page<T> {
   readonly items: readonly T[];
   readonly next: string | null;
 }
 
-/** What the cloud offers. */
+/** Zones, sizes and quota of the cloud. */
 export interface CloudDescription {
   readonly zones: readonly string[];
   readonly sizes: readonly { readonly name: string; readonly cores: number; readonly ram: number }[];
-  /** -1: unlimited. */
+  /** -1 for unlimited. */
   readonly quota: { readonly instances: number; readonly cores: number; readonly ram: number };
 }
 
-/** Why the cloud refuses a call. `answer-lost`: the call took effect, and the caller hears nothing. */
+/** Reason why a call fails. `answer-lost`: the call took effect, but the caller receives no response. */
 export type CloudErrorCode =
   | 'invalid'
   | 'unauthorized'
@@ -86,7 +86,7 @@ export type CloudErrorCode =
   | 'no-capacity'
   | 'answer-lost';
 
-/** HTTP status of each refusal; a lost answer has none. */
+/** HTTP status of each error; 0 for a lost response. */
 export const CLOUD_ERROR_STATUS: Readonly<Record<CloudErrorCode, number>> = {
   invalid: 400,
   unauthorized: 401,
@@ -99,12 +99,12 @@ export const CLOUD_ERROR_STATUS: Readonly<Record<CloudErrorCode, number>> = {
   'answer-lost': 0,
 };
 
-/** A refusal of the cloud. */
+/** An error of the cloud. */
 export class CloudError extends Error {
   constructor(
     readonly code: CloudErrorCode,
     message: string,
-    /** When to ask again, whole seconds; with `throttled`. */
+    /** Wait before the next call, in whole seconds; only with `throttled`. */
     readonly retryAfterSeconds?: number,
   ) {
     super(message);

@@ -1,4 +1,6 @@
-/** Makes a `Driver` of what a driver on the simple framework defines, through the state-machine framework. */
+/**
+ * Creates a `Driver` from the definition of a driver on the simple framework, on top of the state-machine framework.
+ */
 
 import type { JsonValue } from '../../model/json.js';
 import type { ExternalId } from '../../model/node.js';
@@ -14,7 +16,10 @@ import type { TaskManager } from '../task-manager.js';
 import { createTaskManager } from '../task-queue.js';
 import { SimpleCreateMachine, SimpleDeleteMachine } from './machines.js';
 
-/** Every remote call goes through a task manager at the provider's `callsPerSecond`, one after another unless the adapter says otherwise. */
+/**
+ * Creates the driver. All remote calls go through one task manager at the provider's `callsPerSecond`, in sequence
+ * unless the adapter sets `concurrency`.
+ */
 export function simpleTaskManagerDriver<L extends LabelConfig, P extends ProviderConfig<L>>(
   definition: SimpleTaskManagerDriver<L, P>,
 ): Driver {

@@ -1,4 +1,4 @@
-/** The state machines of the simple framework: one call each, then listings until the effect shows. */
+/** State machines of the simple framework: each sends one call, then waits for listings that show its effect. */
 
 import { type JsonValue, isJsonObject } from '../../model/json.js';
 import type { ExternalId } from '../../model/node.js';
@@ -10,7 +10,7 @@ import { PendingCall } from '../state-machine/pending-call.js';
 
 type CreateState = 'start' | 'creating' | 'looking-up' | 'waiting' | 'complete';
 
-/** How long an instance that was created may be missing in the cloud's list: a minute, and three listings. */
+/** Limits how long a created instance may be missing from listings: at least a minute and three listings. */
 const CREATED_PATIENCE = { settleRounds: 3, settleMs: 60_000 };
 
 /** Creates an instance and waits until the cloud lists it as ready. */
@@ -20,7 +20,7 @@ export class SimpleCreateMachine implements StateMachine {
   private readonly creation = new PendingCall<ExternalId>();
   private readonly lookup: AttemptLookup;
   private readonly patience = new ListingPatience(CREATED_PATIENCE);
-  /** Why the attempt is looked up; undefined: the machine was made from a saved one. */
+  /** Failure that requires the attempt lookup; undefined if the machine was resumed from saved state. */
   private doubt: DriverError | undefined;
   private asked = false;
 
@@ -96,7 +96,7 @@ export class SimpleCreateMachine implements StateMachine {
 
   private wait(call: MachineCall): Advance {
     const { externalId } = this;
-    // A listing from before the creation says nothing.
+    // A listing from before the creation proves nothing.
     if (externalId === undefined || call.listing === undefined || !this.asked) {
       this.asked = true;
       return { next: 'listing' };
@@ -117,9 +117,9 @@ export class SimpleCreateMachine implements StateMachine {
 }
 
 /**
- * Deletes an instance and waits until it is certain that it is gone. A list that lacks it is no proof, since it may not
- * know of it yet: the deletion is asked for once more, and where that says nothing (it may be a success for an unknown
- * instance), several lists have to agree. Can begin anew at any time, so it saves nothing.
+ * Deletes an instance and confirms the deletion. A listing may lack an instance that exists, so the machine repeats the
+ * deletion; if that succeeds too (also possible for an unknown instance), several listings have to agree. The deletion
+ * can restart at any time, so the machine saves nothing.
  */
 export class SimpleDeleteMachine implements StateMachine {
   state: 'start' | 'deleting' | 'waiting' | 'asking-again' | 'complete' = 'start';
@@ -159,7 +159,7 @@ export class SimpleDeleteMachine implements StateMachine {
     return this.deletion.start((async () => this.remove(call))());
   }
 
-  /** A `NotFoundError` is thrown on: the framework takes it for success. */
+  /** Reads the result of the deletion. A `NotFoundError` propagates: the framework treats it as success. */
   private deleted(): Advance {
     this.deletion.take();
     this.state = 'waiting';

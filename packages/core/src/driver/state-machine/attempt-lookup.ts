@@ -1,19 +1,19 @@
-/** Finding out whether a create call took effect whose outcome is unknown. */
+/** Determines whether a create call with an unknown outcome took effect. */
 
 import type { Instance } from '../api.js';
 import type { DriverError } from '../errors.js';
 import type { Advance, Listing, MachineCall } from '../state-machine-api.js';
 
 export interface PatienceOptions {
-  /** Listings that must lack the instance. Default 3. */
+  /** Number of listings that must lack the instance. Default 3. */
   readonly settleRounds?: number;
-  /** Milliseconds from the first of them to the last. Default 10,000. */
+  /** Minimum time from the first of these listings to the last, in milliseconds. Default 10,000. */
   readonly settleMs?: number;
 }
 
 /**
- * Decides when something that listings do not show is not there: a list may lack the newest for a while, so several in
- * a row, over some time, have to agree.
+ * Decides when an instance that listings do not show is certainly absent. A listing may lack the newest instances for a
+ * while, so several consecutive listings over some time have to agree.
  */
 export class ListingPatience {
   private rounds = 0;
@@ -27,7 +27,7 @@ export class ListingPatience {
     this.settleMs = options.settleMs ?? 10_000;
   }
 
-  /** Tells of a listing that lacks it; true when that is final. */
+  /** Records a listing that lacks the instance. Returns true once the instance is certainly absent. */
   missedIn(listing: Listing): boolean {
     if (listing.round !== this.lastRound) {
       if (this.rounds === 0) this.firstAskedAt = listing.askedAt;
@@ -37,7 +37,7 @@ export class ListingPatience {
     return this.rounds >= this.settleRounds && listing.askedAt - this.firstAskedAt >= this.settleMs;
   }
 
-  /** Tells that it was seen. */
+  /** Records that a listing shows the instance. */
   reset(): void {
     this.rounds = 0;
   }
@@ -45,12 +45,15 @@ export class ListingPatience {
 
 export type LookupResult =
   | { readonly found: 'instance'; readonly instance: Instance }
-  /** The call did not take effect, as far as anybody can tell: what shows up later is garbage, known by its attempt. */
+  /**
+   * The call did not take effect, as far as listings show. An instance that appears later is leaked, identified by its
+   * attempt tag.
+   */
   | { readonly found: 'nothing' }
-  /** Not known yet; what `advance` shall return. */
+  /** The outcome is still unknown; `advance` must return the given value. */
   | { readonly found: 'unknown'; readonly advance: Advance };
 
-/** Looks for the instance of a launch attempt; see `attemptLookup`. */
+/** Searches for the instance of a launch attempt; see `attemptLookup`. */
 export class AttemptLookup {
   private asked = false;
   private readonly patience: ListingPatience;
@@ -63,8 +66,9 @@ export class AttemptLookup {
   }
 
   /**
-   * To be called in each step until it is known. Looks only at listings that were asked for after the first call. `doubt` is
-   * the failure of the creation; without one an earlier process began it. The log says when and why the search runs.
+   * Returns the state of the search; called in each step until the outcome is known. Considers only listings requested
+   * after the first call. `doubt` is the failure of the create call, absent if an earlier process sent the call; it
+   * appears in the log.
    */
   check({ listing, log }: Pick<MachineCall, 'listing' | 'log'>, doubt?: DriverError): LookupResult {
     const { attempt } = this;
@@ -90,11 +94,11 @@ export class AttemptLookup {
 }
 
 /**
- * For machines: when the outcome of a create call is unknown, or the machine was made from one that had the call under
- * way, the cloud is searched for the attempt's tag before anything else is done.
+ * Creates a search for a launch attempt by its tag. A machine searches before any other step if the outcome of its
+ * create call is unknown, or if it was resumed while the call was in progress.
  *
- * A create call is never repeated under the same attempt, even if nothing is found: fail with an error whose outcome is
- * `not-applied`, and the launcher tries again with a new attempt; a late twin can be told from that one by its tag.
+ * If nothing is found, the machine fails with the outcome `not-applied` and the launcher retries with a new attempt:
+ * under the same attempt, an instance created late could not be told apart.
  */
 export function attemptLookup(attempt: string, options?: PatienceOptions): AttemptLookup {
   return new AttemptLookup(attempt, options);

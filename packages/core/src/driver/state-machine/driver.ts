@@ -1,4 +1,4 @@
-/** Makes a `Driver` of what a driver on the state-machine framework defines. */
+/** Creates a `Driver` from the definition of a driver on the state-machine framework. */
 
 import type { Driver, Provider } from '../api.js';
 import type { LabelConfig, ProviderConfig } from '../provider-config.js';
@@ -13,7 +13,7 @@ export function stateMachineDriver<L extends LabelConfig, P extends ProviderConf
     schema: definition.schema,
     getProviderConfig: (section, context) => definition.getProviderConfig(section, context),
     getProvider: (given): Provider => {
-      // Whoever calls this has it from `getProviderConfig` of the same driver, as the interface demands.
+      // The interface requires that `given` comes from `getProviderConfig` of the same driver.
       const config = given as P;
       return new StateMachineProvider(config, definition.getAdapter(config));
     },

@@ -1,4 +1,4 @@
-/** Calls to an adapter that end for their callers when they shall, whatever the adapter does. */
+/** Calls to an adapter that end for their callers at a deadline or on abort, whatever the adapter does. */
 
 import { setMaxListeners } from 'node:events';
 import { linkSignals } from '../../runtime/abort.js';
@@ -8,18 +8,18 @@ import type { TimerQueue } from '../../runtime/timer-queue.js';
 import type { Call } from '../call.js';
 import { AbortedError, TimeoutError, toDriverError } from '../errors.js';
 
-/** The calls under way; `stop` ends them. */
+/** The calls in progress; `stop` ends them. */
 export class GuardedCalls {
   private readonly stopping = new AbortController();
 
   constructor(private readonly timers: TimerQueue) {
-    // One listener per call is no leak.
+    // Each call adds a listener, which is not a leak.
     setMaxListeners(0, this.stopping.signal);
   }
 
   /**
-   * Makes the call with a signal that also aborts at the deadline and at `stop`. Rejects with a `DriverError`, at once when
-   * the signal aborts.
+   * Makes the call with a signal that also aborts at the deadline and at `stop`. Rejects with a `DriverError`,
+   * immediately if the signal aborts.
    */
   async make<T>(name: string, call: Call, work: (call: Call) => Promise<T>): Promise<T> {
     const { deadline, log } = call;

@@ -1,6 +1,6 @@
 /**
- * One listing for all who wait for one. Asked for when somebody waits, at most once per interval, never by a tick; a
- * failed listing is asked for again, with back-off, and fails nobody.
+ * A listing shared by all waiting machines. The feed requests a listing only while a machine waits, at most once per
+ * interval. It retries a failed listing with back-off, without failing any machine.
  */
 
 import type { Logger } from '../../runtime/logger.js';
@@ -15,7 +15,7 @@ import { AbortedError, ERROR_POLICIES, TimeoutError, toDriverError, type DriverE
 import type { Listing } from '../state-machine-api.js';
 import { checkInstances, IndexedListing } from './listing.js';
 
-/** A listing that takes longer has failed. */
+/** Maximum duration of a listing. */
 const LISTING_TIMEOUT_MS = 120_000;
 
 export interface ListingFeedOptions {
@@ -23,12 +23,14 @@ export interface ListingFeedOptions {
   readonly random: RandomSource;
   readonly timers: TimerQueue;
   readonly log: Logger;
-  /** Least milliseconds from the end of a listing (which may have waited for its turn behind other calls) to the next. */
+  /**
+   * Minimum time from the end of a listing, which may have waited in a task queue, to the next one, in milliseconds.
+   */
   readonly intervalMs: number;
   readonly listInstances: (call: Call) => Promise<readonly Instance[]>;
 }
 
-/** Told, once, that there is a listing that was asked for after it began to wait. */
+/** A machine that is notified once of the first listing requested after it began to wait. */
 export interface ListingWaiter {
   listed(): void;
 }
@@ -40,20 +42,20 @@ export class ListingFeed {
   private failures = 0;
   private nextAt = -Infinity;
   private turn: Timer | undefined;
-  /** Ends the listing under way. */
+  /** Aborts the listing in progress. */
   private flight: AbortController | undefined;
-  /** Whoever waits for the listing under way, and whoever came too late for it. */
+  /** Waiters for the listing in progress (`asked`), and waiters for the next one (`waiting`). */
   private asked = new Set<ListingWaiter>();
   private waiting = new Set<ListingWaiter>();
 
   constructor(private readonly options: ListingFeedOptions) {}
 
-  /** The last complete listing. */
+  /** The latest complete listing. */
   get latest(): Listing | undefined {
     return this.current;
   }
 
-  /** Why the last listing failed, if it did. */
+  /** Error of the latest listing; undefined if it succeeded. */
   get lastError(): DriverError | undefined {
     return this.error;
   }
@@ -73,7 +75,10 @@ export class ListingFeed {
     if (this.waiters === 0) this.giveUp();
   }
 
-  /** Asks in the clock's next turn at the earliest: who begins to wait at the same moment shares the listing. */
+  /**
+   * Schedules a request in the clock's next turn at the earliest, so that machines that begin to wait at the same
+   * moment share one listing.
+   */
   private plan(): void {
     if (this.flight !== undefined || this.turn !== undefined || this.waiting.size === 0) return;
     const at = Math.max(this.options.clock.monotonic(), this.nextAt);
@@ -114,7 +119,7 @@ export class ListingFeed {
     this.plan();
   }
 
-  /** Ends at its deadline also when the driver does not. */
+  /** Requests the listing, limited to the deadline even if the driver ignores it. */
   private list(signal: AbortSignal, deadline: number): Promise<readonly Instance[]> {
     const { timers, log, listInstances } = this.options;
     const onDeadline = (): TimeoutError =>

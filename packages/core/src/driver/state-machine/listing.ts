@@ -1,4 +1,4 @@
-/** A complete list of a cloud's instances, indexed as far as somebody asks. */
+/** A complete list of a cloud's instances, indexed on demand. */
 
 import { isJsonObject, type JsonValue } from '../../model/json.js';
 import type { ExternalId } from '../../model/node.js';
@@ -6,7 +6,7 @@ import type { Instance } from '../api.js';
 import { DriverError } from '../errors.js';
 import type { Listing } from '../state-machine-api.js';
 
-/** A string that is the same for equal external ids, whatever the order of an object's fields. */
+/** Returns a string that is equal for equal external ids, regardless of the order of an object's fields. */
 export function externalIdKey(externalId: ExternalId): string {
   return typeof externalId === 'string' ? externalId : canonicalJson(externalId);
 }
@@ -18,7 +18,7 @@ function canonicalJson(value: JsonValue): string {
   return `{${fields.map((field) => `${JSON.stringify(field)}:${canonicalJson(value[field] ?? null)}`).join(',')}}`;
 }
 
-/** The indexes are made at the first question, so that a listing costs nothing that nobody needs. */
+/** A listing that creates each index at its first lookup, so that unused indexes cost nothing. */
 export class IndexedListing implements Listing {
   private ids: Map<string, Instance> | undefined;
   private readonly tags = new Map<string, Map<string, Instance[]>>();
@@ -56,7 +56,7 @@ export class IndexedListing implements Listing {
   }
 }
 
-/** What a driver listed, checked as far as the framework relies on it. */
+/** Validates a driver's list of instances as far as the framework relies on it. */
 export function checkInstances(listed: unknown): readonly Instance[] {
   if (!Array.isArray(listed)) throw nonsense(`${typeof listed} instead of an array`);
   const broken = listed.findIndex((instance) => !isInstance(instance));

@@ -1,4 +1,7 @@
-/** One state machine in progress: advanced when what it waits for has happened, until it ends, one way or the other. */
+/**
+ * A state machine in progress. The run advances the machine after each awaited event until the machine succeeds or
+ * fails.
+ */
 
 import type { Logger } from '../../runtime/logger.js';
 import { abortReason, type Clock, type Timer } from '../../runtime/clock.js';
@@ -10,18 +13,21 @@ import type { Advance, MachineCall, StateMachine } from '../state-machine-api.js
 import type { ListingFeed, ListingWaiter } from './listing-feed.js';
 import { ProgressSaver } from './progress-saver.js';
 
-/** What shall be done with a machine. */
+/** Work to be done by a machine. */
 export interface MachineWork {
-  /** What it is in words, for errors, e.g. `launch of node 0000000001`. */
+  /** Description of the work for error messages, e.g. `launch of node 0000000001`. */
   readonly name: string;
   readonly kind: 'create' | 'delete';
   readonly nodeId: string;
-  /** Called once, when the work begins. */
+  /** Creates the machine; called once, when the work begins. */
   readonly makeMachine: () => StateMachine;
   readonly call: Call;
-  /** What would have to be saved now; undefined: nothing yet. Asked whenever the machine has begun to wait in a new state. */
+  /**
+   * Returns a function that saves the current progress; undefined if there is nothing to save. Called whenever the
+   * machine begins to wait in a new state.
+   */
   readonly progress?: (machine: StateMachine) => (() => Promise<void>) | undefined;
-  /** What has kept the machine from its end so far, for the error at the deadline. */
+  /** Returns the error that has delayed the machine so far, for the error at the deadline. */
   readonly obstacle?: () => DriverError | undefined;
 }
 
@@ -35,12 +41,14 @@ export interface RunEnvironment {
   readonly feed: ListingFeed;
 }
 
-/** A machine that is advanced so often without having to wait is paused, so that others get their turn. */
+/**
+ * Maximum number of consecutive steps without waiting. A machine that exceeds it is paused, so that other work can run.
+ */
 const STEPS_WITHOUT_WAITING = 100;
 
 /**
- * An answer that takes longer than this, milliseconds, does not come: the machine shall look what became of the call, and
- * not wait for hours, which is how long a launch may take.
+ * Time limit for one call of a machine, in milliseconds. After it, the machine looks for the effect of the call instead
+ * of waiting until the launch times out, which may take hours.
  */
 const CALL_TIMEOUT_MS = 120_000;
 
@@ -51,7 +59,7 @@ export class MachineRun implements ListingWaiter {
   private waitingSince: number;
   private waitingFor: WaitingFor = 'nothing';
   private ended = false;
-  /** Since the process last had its turn. */
+  /** Steps since the machine last waited. */
   private steps = 0;
   private delay: Timer | undefined;
   private deadlineTimer: Timer | undefined;
@@ -60,7 +68,7 @@ export class MachineRun implements ListingWaiter {
   private savedState: string | undefined;
   private pendingSave: (() => Promise<void>) | undefined;
 
-  /** `onEnd` is told once, when the machine is never touched again. */
+  /** `onEnd` is called once, after the machine's last step. */
   constructor(
     private readonly env: RunEnvironment,
     private readonly work: MachineWork,
@@ -78,13 +86,13 @@ export class MachineRun implements ListingWaiter {
     this.step();
   }
 
-  /** Ends the machine where it stands. */
+  /** Ends the machine in its current state. */
   abort(reason: Error): void {
     const message = `${this.work.name} was aborted ${this.place()}: ${reason.message}`;
     this.fail(new AbortedError(message, { cause: reason }));
   }
 
-  /** For the feed: there is a fresh listing. */
+  /** Advances the machine after a new listing; called by the feed. */
   listed(): void {
     this.steps = 0;
     this.step();
@@ -107,7 +115,7 @@ export class MachineRun implements ListingWaiter {
     if (this.ended) return;
     this.delay = undefined;
     try {
-      // A machine whose calls are always over at once would never let go of the process.
+      // Without the pause, a machine whose calls settle immediately would block the process.
       if (++this.steps > STEPS_WITHOUT_WAITING) this.pause(1);
       else this.obey(this.machine.advance(this.call()));
     } catch (error) {
@@ -116,8 +124,8 @@ export class MachineRun implements ListingWaiter {
   };
 
   /**
-   * Ends a machine whose step threw. The step may have found an instance that has failed: its external id is saved first,
-   * else the launcher would not know that there is something to delete.
+   * Ends a machine whose step threw. The step may have found a failed instance, so its external id is saved first:
+   * otherwise the launcher would not know which instance to delete.
    */
   private failStep(failure: DriverError): void {
     if (this.work.kind === 'create') {
@@ -136,7 +144,7 @@ export class MachineRun implements ListingWaiter {
     void saving.then(() => this.fail(failure));
   }
 
-  /** What the machine is advanced with: an object of plain fields, of which drivers make others by spreading it. */
+  /** Returns the argument of `advance`. Drivers copy it by spreading, so it must be an object of plain fields. */
   private call(): MachineCall {
     const { clock, feed } = this.env;
     return {
@@ -151,7 +159,7 @@ export class MachineRun implements ListingWaiter {
     switch (advance.next) {
       case 'call':
         this.waitFor('call');
-        // Most calls take a while, some are over at once: only what still waits in the clock's next turn is saved.
+        // Many calls settle immediately: progress is saved only if the machine still waits in the clock's next turn.
         this.turn ??= this.env.timers.schedule(this.env.clock.monotonic(), this.onTurn);
         advance.settled.then(this.step, this.step);
         return;
@@ -218,7 +226,7 @@ export class MachineRun implements ListingWaiter {
     this.saver.request();
   }
 
-  /** The error is given as it is: it may say that the node belongs to somebody else now. */
+  /** Fails with the unchanged error, which may mean that the node now has another owner. */
   private failToSave(error: unknown): void {
     if (this.ended) this.log.debug('progress was not saved; nobody waits for it any more', { error });
     else this.fail(error);

@@ -1,4 +1,4 @@
-/** The state machines of one provider that are in progress. */
+/** Runs the state machines of one provider. */
 
 import { abortReason } from '../../runtime/clock.js';
 import type { Instance, WorkInProgress } from '../api.js';
@@ -12,15 +12,15 @@ export class MachineRunner {
 
   constructor(private readonly env: RunEnvironment) {}
 
-  /** Machines in progress. */
+  /** Number of machines in progress. */
   get size(): number {
     return this.runs.size;
   }
 
   /**
-   * Drives a machine to its end. Rejects with the `DriverError` with which it failed, with `AbortedError` when the call's
-   * signal aborts or the runner stops, with `TimeoutError` at the call's deadline, or with the error of a failed save as it
-   * is. After that, the machine is not touched again.
+   * Runs a machine to its end. Rejects with the machine's `DriverError`, with `AbortedError` if the call's signal
+   * aborts or the runner stops, with `TimeoutError` at the call's deadline, or with the unchanged error of a failed
+   * save. The machine is not used afterwards.
    */
   async run(work: MachineWork): Promise<Instance | undefined> {
     const { signal, deadline } = work.call;
@@ -44,7 +44,7 @@ export class MachineRunner {
     return [...this.runs].map((run) => run.inspect());
   }
 
-  /** Ends every machine where it stands, and starts none any more. */
+  /** Ends every machine in its current state, and starts no further machines. */
   stop(): void {
     this.stopped = true;
     const reason = new AbortedError('the provider was stopped');

@@ -1,4 +1,4 @@
-/** A driver's image manager as its provider offers it: failed uploads leave no image behind. */
+/** The image manager that a provider offers, wrapping the driver's. Deletes the images of failed uploads. */
 
 import type { ExternalId } from '../../model/node.js';
 import type { Clock } from '../../runtime/clock.js';
@@ -7,14 +7,14 @@ import { logCloudDeletion } from '../cloud-deletion.js';
 import { toDriverError } from '../errors.js';
 import { isImageOfUpload, type ImageManager, type ImageUploadRequest, type ListedImage } from '../images.js';
 
-/** Time for deleting what a failed upload left, milliseconds. */
+/** Time limit for deleting the image of a failed upload, in milliseconds. */
 const DISCARD_TIMEOUT_MS = 50_000;
 
 export interface ManagedImagesOptions {
   readonly images: ImageManager;
-  /** Called when it is needed: a provider that was not started has none. */
+  /** Returns the clock. Called on demand, since a provider that was not started has no clock. */
   readonly clock: () => Clock;
-  /** Bounds a call, and ends it when the provider is stopped. */
+  /** Makes a call with a time limit, and ends it when the provider is stopped. */
   readonly call: <T>(what: string, call: Call, work: (call: Call) => Promise<T>) => Promise<T>;
 }
 
@@ -38,7 +38,10 @@ export class ManagedImages implements ImageManager {
     return this.options.images.listImages(call);
   }
 
-  /** The id may not be known, as the answer with it can be lost; all tags together are. Never rejects. */
+  /**
+   * Deletes the image of a failed upload, identified by all its tags, since the response with its id may be lost. Never
+   * rejects.
+   */
   private async discard({ tags, log }: ImageUploadRequest, because: string): Promise<void> {
     const { images, clock, call } = this.options;
     const own: Call = {

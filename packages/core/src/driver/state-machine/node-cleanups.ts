@@ -1,4 +1,4 @@
-/** Deletions of nodes in progress, and how the last ones ended, by node. */
+/** Deletions of nodes in progress, and the results of recent ones, by node. */
 
 import type { ExternalId } from '../../model/node.js';
 import type { TaskSupervisor } from '../../runtime/tasks.js';
@@ -13,7 +13,7 @@ import type { MachineRunner } from './machine-runner.js';
 import { PersistentDeletion } from './persistent-deletion.js';
 import type { JsonValue } from '../../model/json.js';
 
-/** Ended cleanups that nobody may ask about any more are forgotten, the oldest first. */
+/** Maximum number of results kept; the oldest are discarded first. */
 const REMEMBERED = 1000;
 
 export interface NodeCleanupsOptions {
@@ -26,18 +26,18 @@ export interface NodeCleanupsOptions {
 
 type Ending = { readonly error: unknown } | undefined;
 
-/** One list that is asked for from now on is enough. */
+/** Accepts a single listing, provided that it is requested from now on. */
 const AT_ONCE: PatienceOptions = { settleRounds: 1, settleMs: 0 };
 
 export class NodeCleanups {
   private readonly underway = new Map<string, Promise<Ending>>();
   private readonly endings = new Map<string, Ending>();
-  /** Nodes of which it is certain that this process made nothing; see `madeNothing`. */
+  /** Nodes for which this process certainly created no resources; see `madeNothing`. */
   private readonly empty = new Set<string>();
 
   constructor(private readonly options: NodeCleanupsOptions) {}
 
-  /** Starts a cleanup unless one of the same node is under way, which is shared then. */
+  /** Starts a cleanup, or shares the one in progress for the same node. */
   start(cleanup: NodeCleanup): void {
     const { nodeId } = cleanup;
     if (this.underway.has(nodeId)) return;
@@ -50,7 +50,7 @@ export class NodeCleanups {
     this.underway.set(nodeId, ending);
   }
 
-  /** Resolves when the node's cleanup is done, rejects with what stopped it. */
+  /** Resolves when the node's cleanup is done. Rejects with the error that stopped it. */
   async wait(nodeId: string): Promise<void> {
     if (!this.underway.has(nodeId) && !this.endings.has(nodeId)) {
       throw new DriverError('unexpected', `nobody started a cleanup of node ${nodeId}; call cleanupNode first`);
@@ -60,8 +60,8 @@ export class NodeCleanups {
   }
 
   /**
-   * Tells how the last launch of a node in this process ended: whether it is certain that there is nothing of it. Then a
-   * cleanup need not wait until lists are sure to know what was made a moment ago.
+   * Records the end of a node's launch in this process. `madeNothing` is true if the launch certainly left no
+   * resources; a cleanup then need not wait until listings include recently created instances.
    */
   launchEnded(nodeId: string, madeNothing: boolean): void {
     this.empty.delete(nodeId);
@@ -70,7 +70,7 @@ export class NodeCleanups {
     dropOldest(this.empty);
   }
 
-  /** The node is no more; so is the interest in its cleanup. */
+  /** Discards the results of a node whose record was deleted. */
   forget(nodeId: string): void {
     this.endings.delete(nodeId);
     this.empty.delete(nodeId);
@@ -113,8 +113,8 @@ export class NodeCleanups {
   }
 
   /**
-   * Deletes every instance that carries the node's tags, until there is none, because its id is not known. A single list
-   * without one proves nothing, as lists may lack the newest.
+   * Deletes every instance that carries the node's tags, for a node whose external id is unknown. A single listing
+   * without such an instance proves nothing, as listings may lack the newest instances.
    */
   private async cleanByTags(cleanup: NodeCleanup): Promise<void> {
     const patience = this.empty.has(cleanup.nodeId) ? AT_ONCE : {};
@@ -150,7 +150,7 @@ function dropOldest(remembered: Map<string, unknown> | Set<string>): void {
   }
 }
 
-/** Deletion can begin anew at any time, so only machines that have something to remember are saved. */
+/** Saves only machines with state to save, since a deletion can restart at any time. */
 function progressOf(cleanup: NodeCleanup): NonNullable<MachineWork['progress']> {
   return (machine) => {
     const saved = machine.save();
@@ -158,7 +158,7 @@ function progressOf(cleanup: NodeCleanup): NonNullable<MachineWork['progress']> 
   };
 }
 
-/** Waits until lists show instances of a node, or it is certain that they will not. */
+/** Waits until listings show instances of a node, or until the instances are certainly absent. */
 class TagSearch implements StateMachine {
   found: readonly Instance[] = [];
   complete = false;

@@ -1,4 +1,4 @@
-/** A remote call that a state machine has under way. */
+/** A remote call that a state machine has in progress. */
 
 import { DriverError } from '../errors.js';
 import type { Advance } from '../state-machine-api.js';
@@ -10,18 +10,18 @@ type State<T> =
   | { readonly kind: 'rejected'; readonly error: unknown };
 
 /**
- * Keeps the promise of a call for a machine, which must return at once: `start` it in one step, return what `start` gives,
- * and `take` its result in the next.
+ * Holds the promise of a call for a machine, which must return immediately. The machine calls `start` in one step,
+ * returns its result, and calls `take` in the next step.
  */
 export class PendingCall<T> {
   private state: State<T> = { kind: 'none' };
 
-  /** True once the call has ended and its result was not taken yet. */
+  /** True if the call has ended and its result was not taken yet. */
   get settled(): boolean {
     return this.state.kind === 'resolved' || this.state.kind === 'rejected';
   }
 
-  /** Watches the call; gives what `advance` shall return. */
+  /** Watches the call. Returns the value that `advance` must return. */
   start(call: Promise<T>): Advance {
     if (this.state.kind === 'underway') {
       throw new DriverError('unexpected', 'a machine started a call while another one was under way');
@@ -39,12 +39,12 @@ export class PendingCall<T> {
     return advance;
   }
 
-  /** What `advance` shall return as long as the call is under way; undefined when none is. */
+  /** The value that `advance` must return while the call is in progress; undefined if there is no call. */
   get underway(): Advance | undefined {
     return this.state.kind === 'underway' ? this.state.advance : undefined;
   }
 
-  /** The result of a settled call, once; throws what the call rejected with. */
+  /** Returns the result of a settled call once. Throws the error with which the call rejected. */
   take(): T {
     const { state } = this;
     if (state.kind !== 'resolved' && state.kind !== 'rejected') {

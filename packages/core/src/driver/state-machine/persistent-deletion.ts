@@ -1,4 +1,4 @@
-/** The deletion of one instance, tried again as long as its failures may pass. */
+/** The deletion of one instance, retried while its failures are temporary. */
 
 import type { JsonValue } from '../../model/json.js';
 import type { ExternalId } from '../../model/node.js';
@@ -7,17 +7,18 @@ import type { RandomSource } from '../../runtime/random.js';
 import { ERROR_POLICIES, toDriverError, type DriverError } from '../errors.js';
 import type { Advance, MachineCall, StateMachine } from '../state-machine-api.js';
 
-/** Makes a deletion machine of the adapter's, from what another one had saved. */
+/** Creates a deletion machine of the adapter from saved state. */
 export type MakeDeletion = (saved: JsonValue) => StateMachine;
 
 /**
- * A machine around the adapter's: an instance that is not found is deleted; conflicts, throttling and failures that pass
- * are tried again with back-off, by a machine that goes on from where the failed one was.
+ * A machine that wraps the adapter's deletion machines. Treats an instance that is not found as deleted. After a
+ * conflict, throttling or a temporary failure, continues after back-off with a machine created from the failed
+ * machine's state.
  */
 export class PersistentDeletion implements StateMachine {
   private inner: StateMachine | undefined;
   private failures = 0;
-  /** What the last try failed with. */
+  /** Error of the latest attempt. */
   lastError: DriverError | undefined;
   complete = false;
 

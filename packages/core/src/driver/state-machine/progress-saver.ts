@@ -1,22 +1,22 @@
-/** Writes progress one write at a time; of the changes that come meanwhile, the last one is written. */
+/** Writes progress one write at a time. Changes during a write are combined into one further write. */
 
 export class ProgressSaver {
   private current: Promise<void> | undefined;
   private again = false;
 
-  /** `write` takes its snapshot when it is called. A write that fails is the last one, and is told to `onFailure`. */
+  /** `write` takes its snapshot when it is called. A failed write is reported to `onFailure` and ends the saver. */
   constructor(
     private readonly write: () => Promise<void>,
     private readonly onFailure: (error: unknown) => void,
   ) {}
 
-  /** Writes now, or once more after the write that is under way. */
+  /** Writes now, or once more after the write in progress. */
   request(): void {
     if (this.current === undefined) this.current = this.run();
     else this.again = true;
   }
 
-  /** Drops what was not started. Gives the write that is under way; it never rejects. */
+  /** Drops the pending write and returns the write in progress, which never rejects. */
   close(): Promise<void> | undefined {
     this.again = false;
     return this.current;

@@ -1,4 +1,4 @@
-/** A provider that does its work by the state machines of a driver's adapter. */
+/** A provider that runs the state machines of a driver's adapter. */
 
 import { sleep } from '../../runtime/clock.js';
 import { TimerQueue } from '../../runtime/timer-queue.js';
@@ -30,13 +30,13 @@ import { StateMachineRequestHandler } from './request-handler.js';
 
 const DEFAULT_LIST_INTERVAL_MS = 1000;
 
-/** Leaked resources that are deleted at the same time. */
+/** Maximum number of leaked resources deleted at the same time. */
 const LEAK_DELETIONS = 10;
 
-/** An adapter that needs longer to stop is left behind. */
+/** Time limit for stopping an adapter; a slower adapter is abandoned. */
 const STOP_TIMEOUT_MS = 10_000;
 
-/** What exists from `start` on. */
+/** Objects that exist once the provider is started. */
 interface Works {
   readonly context: ProviderContext;
   readonly runner: MachineRunner;
@@ -66,7 +66,7 @@ export class StateMachineProvider<L extends LabelConfig, P extends ProviderConfi
         call: (what, call, work) => this.call(what, call, work),
       });
     }
-    // What the adapter does not have, the provider does not have either.
+    // The provider has an optional method only if the adapter implements it.
     const limits = adapter.getQuotaLimits?.bind(adapter);
     if (limits !== undefined) this.getQuotaLimits = (call) => this.call('reading the quota', call, limits);
     const need = adapter.getQuotaForLabel?.bind(adapter);
@@ -153,7 +153,7 @@ export class StateMachineProvider<L extends LabelConfig, P extends ProviderConfi
     );
   }
 
-  /** Machines in progress, for the stack dump. */
+  /** Returns the machines in progress, for the stack dump. */
   inspect(): WorkInProgress[] {
     return this.works?.runner.inspect() ?? [];
   }
@@ -197,7 +197,7 @@ export class StateMachineProvider<L extends LabelConfig, P extends ProviderConfi
     this.works?.calls.stop();
   }
 
-  /** Everything has ended with `stop`, but for the adapter itself. */
+  /** Stops the adapter. `stop` has already ended everything else. */
   private async end(): Promise<void> {
     const { adapter, works } = this;
     if (!this.startCalled || adapter.stop === undefined) return;

@@ -1,4 +1,4 @@
-/** A request handler that launches by state machines. */
+/** A request handler that launches nodes by state machines. */
 
 import type { LaunchedInstance, NodeLaunch, NodeRequestHandler, RequestInfo } from '../api.js';
 import { ConfigurationError, DriverError, toDriverError } from '../errors.js';
@@ -13,7 +13,7 @@ export interface RequestHandlerOptions<L extends LabelConfig> {
   readonly request: RequestInfo;
   readonly adapter: Adapter<L>;
   readonly runner: MachineRunner;
-  /** Told of the end of each launch: whether it is certain that there is nothing of it. */
+  /** Called at the end of each launch. `madeNothing` is true if the launch certainly left no resources. */
   readonly onEnd: (nodeId: string, madeNothing: boolean) => void;
 }
 
@@ -64,7 +64,7 @@ export class StateMachineRequestHandler<L extends LabelConfig> implements NodeRe
   }
 }
 
-/** Nothing is worth a write before the external id is known. */
+/** Saves nothing before the external id is known. */
 function progressOf(launch: NodeLaunch): NonNullable<MachineWork['progress']> {
   return (machine) => {
     const { externalId } = machine;

@@ -1,8 +1,8 @@
 /**
- * The narrow API through which this driver uses its cloud: the calls that it makes and no others.
+ * The narrow API through which this driver uses its cloud, with only the calls that it needs.
  *
- * It keeps the cloud's SDK out of the rest of the driver. Every call is a task of the task manager, which waits for its
- * turn at the configured rate, ends it when it is aborted or its deadline has passed, and counts it.
+ * It hides the cloud's SDK from the rest of the driver. Every call is a task of the task manager, which applies the
+ * configured rate, the abort signal and the deadline, and counts the call.
  */
 
 import type { Call, TaskManager } from '@nodepool/core';
@@ -21,22 +21,25 @@ const DELETE: Operation = { service: 'instances', method: 'DELETE', operation: '
 const LIST: Operation = { service: 'instances', method: 'GET', operation: 'list' };
 const LIMITS: Operation = { service: 'project', method: 'GET', operation: 'limits' };
 
-/** All calls reject with a `DriverError`. */
+/** The cloud's client. All calls reject with a `DriverError`. */
 export class Client {
-  /** `cloud`: replace it by your cloud's SDK, or by calls of `fetch` with the signal that each task gets. */
+  /** Replace `cloud` with your cloud's SDK, or with calls of `fetch` that use the signal of each task. */
   constructor(private readonly cloud: TinyCloud) {}
 
-  /** Resolves once the cloud has accepted it; the instance may still boot. */
+  /** Resolves once the cloud has accepted the creation; the instance may still be booting. */
   createInstance(tasks: TaskManager, spec: InstanceSpec, call: Call): Promise<TinyInstance> {
     return submit(tasks, CREATE, call, (signal) => this.cloud.createInstance(spec, signal));
   }
 
-  /** Resolves once the cloud has accepted it; the instance may exist for a while. */
+  /** Resolves once the cloud has accepted the deletion; the instance may continue to exist for a while. */
   deleteInstance(tasks: TaskManager, id: string, call: Call): Promise<void> {
     return submit(tasks, DELETE, call, (signal) => this.cloud.deleteInstance(id, signal));
   }
 
-  /** All instances, of all pages. Rejects when one page fails: what a list lacks counts as gone. */
+  /**
+   * Resolves with the instances of all pages. Rejects if one page fails, since an instance that a list lacks counts as
+   * deleted.
+   */
   async listInstances(tasks: TaskManager, call: Call): Promise<readonly TinyInstance[]> {
     const items: TinyInstance[] = [];
     let page: Page<TinyInstance> | undefined;
@@ -48,7 +51,7 @@ export class Client {
     return items;
   }
 
-  /** What the project may have in total. */
+  /** Resolves with the total limits of the project. */
   limits(tasks: TaskManager, call: Call): Promise<Limits> {
     return submit(tasks, LIMITS, call, (signal) => this.cloud.limits(signal));
   }

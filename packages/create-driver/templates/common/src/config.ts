@@ -1,8 +1,9 @@
 /**
  * The configuration of a provider of this driver.
  *
- * `providerSchema` and `loadCommonProvider` bring the keys that all drivers have. Here are this driver's own; each is
- * described in the schema, and nowhere else. What a schema cannot say is told to `context.problem`, with the place.
+ * `providerSchema` and `loadCommonProvider` supply the keys of all drivers; this file adds the driver's own keys, which
+ * are documented only in the schema. Report errors that a schema cannot detect to `context.problem`, with their
+ * position.
  */
 
 import {
@@ -19,7 +20,7 @@ import {
   type ProviderDefaults,
 } from '@nodepool/core';
 
-/** A label, with what this driver needs to know to make an instance of it. */
+/** A label with the properties of its instances. */
 export interface MyCloudLabel extends LabelConfig {
   /** Name of the image in the cloud. */
   readonly cloudImage: string;
@@ -29,7 +30,7 @@ export interface MyCloudLabel extends LabelConfig {
 }
 
 export interface MyCloudProvider extends ProviderConfig<MyCloudLabel> {
-  /** Name of the project that instances are made in. */
+  /** Name of the project that contains the instances. */
   readonly project: string;
 }
 

@@ -1,9 +1,9 @@
 /**
- * From what the cloud says to what Nodepool understands.
+ * Converts errors of the cloud to errors of Nodepool.
  *
- * Two things must be right: the class, which decides whether and when something is tried again, and the outcome, which
- * says whether the call took effect. When in doubt it is `unknown`: that costs a look at the cloud, where a wrong
- * `not-applied` costs an instance that the launcher does not know of.
+ * Two properties must be correct: the class, which controls retries, and the outcome, which states whether the call
+ * took effect. If in doubt, use `unknown`: it only costs a search in the cloud, while a wrong `not-applied` leaves an
+ * instance that the launcher does not know.
  */
 
 import {
@@ -21,7 +21,7 @@ import { TinyCloudError } from './tiny-cloud.js';
 
 const RETRY_AFTER_MS = 1000;
 
-/** `error`, which stopped `operation`, as Nodepool understands it. */
+/** Returns the error of `operation` as a Nodepool error. */
 export function driverErrorOf(operation: string, error: unknown): DriverError {
   if (!(error instanceof TinyCloudError)) return toDriverError(error);
   const message = `mycloud, ${operation}: ${error.message}`;
@@ -39,7 +39,7 @@ export function driverErrorOf(operation: string, error: unknown): DriverError {
       return new NotFoundError(message, options);
     case 'throttled':
       return new ThrottledError(message, { ...options, retryAfterMs: RETRY_AFTER_MS });
-    // It may have failed before or after the work.
+    // The call may have failed before or after it took effect.
     case 'internal':
     case 'connection-lost':
       return new TransientError(message, { ...options, outcome: 'unknown' });

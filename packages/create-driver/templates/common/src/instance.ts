@@ -1,15 +1,18 @@
-/** From an instance as the cloud describes it to one as Nodepool knows it, and back. */
+/** Converts between instances of the cloud and instances of Nodepool. */
 
 import { NotFoundError, type CreateRequest, type ExternalId, type Instance } from '@nodepool/core';
 import type { MyCloudLabel } from './config.js';
 import type { InstanceSpec, TinyInstance } from './tiny-cloud.js';
 
-/** `ready` is a promise: the instance runs and has its addresses. Whether one can log in is tried by the launcher. */
+/**
+ * Converts an instance of the cloud. `ready` states that the instance runs and has its addresses; the launcher verifies
+ * the login.
+ */
 export function instanceOf(instance: TinyInstance): Instance {
   return {
     externalId: instance.id,
     ready: instance.state === 'running',
-    // As long as the cloud lists it, it uses up quota, and is not gone.
+    // While the cloud lists the instance, it exists and uses quota.
     deleted: false,
     failed: failureOf(instance),
     tags: instance.tags,
@@ -22,14 +25,14 @@ export function instanceOf(instance: TinyInstance): Instance {
 }
 
 /**
- * What to ask the cloud for. The tags belong into the very call that makes the instance: one without them, even for a
- * moment, is not found again if the launcher dies in that moment.
+ * Returns the specification of the instance to create. The tags must be part of the create call: an instance that is
+ * tagged later is lost if the launcher stops before tagging it.
  */
 export function specOf({ hostname, label, tags }: CreateRequest<MyCloudLabel>): InstanceSpec {
   return { name: hostname, image: label.cloudImage, cores: label.cores, ram: label.ram, tags: { ...tags } };
 }
 
-/** The id as this cloud writes it. */
+/** Returns the external id as a string, the form that this cloud uses. */
 export function idOf(externalId: ExternalId): string {
   if (typeof externalId === 'string') return externalId;
   throw new NotFoundError(`${JSON.stringify(externalId)} is no id of an instance of mycloud`);

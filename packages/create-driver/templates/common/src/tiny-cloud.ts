@@ -1,7 +1,7 @@
 /**
- * A tiny cloud to start from: instances in memory, which boot, fail and are listed in pages.
+ * A tiny cloud to start from, with instances in memory that boot, fail and are listed in pages.
  *
- * It stands where your cloud will be. Once `client.ts` talks to that, this file moves to the tests, or goes.
+ * It is a placeholder for your cloud. Once `client.ts` uses your cloud, move this file to the tests or delete it.
  */
 
 import { systemClock, type Clock } from '@nodepool/core';
@@ -23,7 +23,7 @@ export interface TinyInstance extends InstanceSpec {
 
 export interface Page<T> {
   readonly items: readonly T[];
-  /** Marker of the next page; null: this is the last. */
+  /** Marker of the next page; null for the last page. */
   readonly next: string | null;
 }
 
@@ -47,7 +47,7 @@ export class TinyCloudError extends Error {
 
 export type TinyOperation = 'create' | 'delete' | 'list' | 'limits';
 
-/** What goes wrong with a call: an error instead of an effect, an effect without an answer, or neither, ever. */
+/** A fault of a call: an error without effect, an effect with a lost response, or a call that never settles. */
 export type TinyFault = TinyCloudErrorCode | 'lose-answer' | 'hang';
 
 export interface TinyCloudSettings {
@@ -55,7 +55,7 @@ export interface TinyCloudSettings {
   deleteMs: number;
   limits: Limits;
   pageSize: number;
-  /** For how long lists do not know yet what was made, or has gone. */
+  /** Delay until listings show a creation or a deletion. */
   listLagMs: number;
 }
 
@@ -71,14 +71,14 @@ interface Stored extends InstanceSpec {
 interface PlannedFault {
   readonly operation: TinyOperation;
   readonly fault: TinyFault;
-  /** Calls of the operation to let pass. */
+  /** Number of calls of the operation that succeed before the fault. */
   skip: number;
 }
 
 const projects = new Map<string, TinyCloud>();
 
 export class TinyCloud {
-  /** May be changed at any time. */
+  /** Settings, which can be changed at any time. */
   readonly settings: TinyCloudSettings;
   private readonly stored = new Map<string, Stored>();
   private readonly faults: PlannedFault[] = [];
@@ -98,7 +98,7 @@ export class TinyCloud {
     };
   }
 
-  /** The cloud of a project; it lives as long as this process. */
+  /** Returns the cloud of a project, which exists as long as this process. */
   static ofProject(name: string): TinyCloud {
     const known = projects.get(name) ?? new TinyCloud(systemClock);
     projects.set(name, known);
@@ -139,12 +139,12 @@ export class TinyCloud {
     return this.perform('limits', signal, () => this.settings.limits);
   }
 
-  /** From outside, for tests: what exists right now. */
+  /** Returns the instances that exist now, regardless of listings, for tests. */
   existing(): readonly TinyInstance[] {
     return this.existingAt(this.clock.monotonic());
   }
 
-  /** Makes an instance without asking for quota. */
+  /** Creates an instance without checking the quota. */
   make(spec: InstanceSpec): TinyInstance {
     this.lastId += 1;
     const now = this.clock.monotonic();
@@ -161,19 +161,19 @@ export class TinyCloud {
     return this.describe(stored);
   }
 
-  /** The instance fails. */
+  /** Marks the instance as failed. */
   break(id: string): void {
     const instance = this.stored.get(id);
     if (instance !== undefined) instance.failed = true;
   }
 
-  /** The instance is taken away. */
+  /** Deletes the instance as a cloud failure does. */
   destroy(id: string): void {
     const instance = this.stored.get(id);
     if (instance !== undefined) instance.goneAt = this.clock.monotonic();
   }
 
-  /** A call of the operation, after so many others of it, meets the fault. */
+  /** Adds a fault to a call of the operation, after `skip` calls without a fault. */
   failNext(operation: TinyOperation, fault: TinyFault, skip = 0): void {
     this.faults.push({ operation, fault, skip });
   }

@@ -1,4 +1,4 @@
-/** What this driver reads from its configuration. */
+/** The configuration of this driver. */
 
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';

@@ -1,4 +1,4 @@
-/** What the contract tests need to know: the driver, a cloud to use it on, and what that cloud can be made to do. */
+/** Fixtures of the contract tests: the driver, a cloud to test it on, and controls for that cloud. */
 
 import { join } from 'node:path';
 import type { JsonObject } from '@nodepool/core';
@@ -15,7 +15,7 @@ import { myCloudDriver } from '../src/index.js';
 import { idOf } from '../src/instance.js';
 import { TinyCloud, type TinyFault, type TinyOperation } from '../src/tiny-cloud.js';
 
-/** Few, so that the tests see several pages. */
+/** Small, so that the tests cover several pages. */
 const PAGE_SIZE = 5;
 
 export const section: JsonObject = {
@@ -54,7 +54,7 @@ const can: readonly Ability[] = [
   'fault:delete:lose-answer',
 ];
 
-/** A cloud for one test, with nothing in it. */
+/** Creates an empty cloud for one test. */
 export function openTestCloud(): TestCloud & { readonly cloud: TinyCloud } {
   const time = simulatedTime();
   const cloud = new TinyCloud(time.clock, { pageSize: PAGE_SIZE });
@@ -89,13 +89,13 @@ export function openTestCloud(): TestCloud & { readonly cloud: TinyCloud } {
   };
 }
 
-/** The driver as the contract tests want it. */
+/** The driver, as required by the contract tests. */
 export const subject: DriverSubject = {
   name: 'mycloud',
   packageFolder: join(__dirname, '..', '..'),
   can,
   configuration: {
-    // Together these have every key of the schema.
+    // Together, these sections contain every key of the schema.
     accepted: [
       {
         ...section,

@@ -1,7 +1,6 @@
 /**
- * The cloud, as the simple framework wants to see it: an instance is created and deleted as a unit. Locks, records,
- * retries, quota, time-outs, what is done when it is not known whether a call took effect, and the search for leaks are
- * the business of the framework and the launcher.
+ * The cloud as the simple framework uses it: an instance is created and deleted as a unit. The framework and the
+ * launcher handle locks, records, retries, quota, timeouts, unknown outcomes of calls and leak cleanup.
  */
 
 import {
@@ -25,29 +24,32 @@ export class MyCloudAdapter implements SimpleTaskManagerAdapter<MyCloudLabel> {
     this.client = new Client(cloud);
   }
 
-  /** Starts the creation. That the instance is ready is seen in the list. */
+  /** Starts the creation. The instance is ready once a listing shows it as ready. */
   async createInstance(tasks: TaskManager, request: CreateRequest<MyCloudLabel>, call: Call): Promise<ExternalId> {
     const { id } = await this.client.createInstance(tasks, specOf(request), call);
     return id;
   }
 
-  /** Starts the deletion. That the instance is gone is seen in the list. */
+  /** Starts the deletion. The instance is deleted once listings lack it. */
   async deleteInstance(tasks: TaskManager, externalId: ExternalId, call: Call): Promise<void> {
     await this.client.deleteInstance(tasks, idOf(externalId), call);
   }
 
-  /** All instances, also those of others: what is ours is known by the tags, and the others count for the quota. */
+  /**
+   * Resolves with all instances, including those that Nodepool did not create. Tags identify Nodepool's instances, and
+   * the rest counts against the quota.
+   */
   async listInstances(tasks: TaskManager, call: Call): Promise<readonly SimpleTaskManagerInstance[]> {
     const instances = await this.client.listInstances(tasks, call);
     return instances.map(instanceOf);
   }
 
-  /** What the project may have in total. What is in use is not subtracted: the launcher knows that better. */
+  /** Resolves with the total limits of the project. The launcher subtracts the resources in use. */
   async getQuotaLimits(tasks: TaskManager, call: Call): Promise<QuotaInformation> {
     return QuotaInformation.limit({ ...(await this.client.limits(tasks, call)) });
   }
 
-  /** What one instance of a label takes of that. */
+  /** Resolves with the resources that one instance of a label needs. */
   getQuotaForLabel(_tasks: TaskManager, { cores, ram }: MyCloudLabel): Promise<QuotaInformation> {
     return Promise.resolve(QuotaInformation.use({ instances: 1, cores, ram }));
   }

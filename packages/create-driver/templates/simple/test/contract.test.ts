@@ -1,4 +1,4 @@
-/** The contract that every driver keeps; see the documentation of `@nodepool/driver-kit`. */
+/** The contract for all drivers; see the documentation of `@nodepool/driver-kit`. */
 
 import { describe, it } from 'node:test';
 import { describeDriverContract } from '@nodepool/driver-kit';

@@ -1,6 +1,6 @@
 /**
- * The cloud, as the state-machine framework wants to see it. This is the heart of a driver: locks, records, retries,
- * quota, time-outs and the search for leaks are the business of the framework and the launcher.
+ * The cloud as the state-machine framework uses it, the central part of a driver. The framework and the launcher handle
+ * locks, records, retries, quota, timeouts and leak cleanup.
  */
 
 import {
@@ -26,9 +26,9 @@ import { DeleteMachine } from './delete-machine.js';
 import { idOf, instanceOf, specOf } from './instance.js';
 import type { TinyCloud } from './tiny-cloud.js';
 
-/** Calls under way at the same time; as many as the cloud bears. */
+/** Maximum number of calls in progress; set it to what your cloud supports. */
 const CALLS_AT_ONCE = 10;
-/** After that a call has an unknown outcome. */
+/** Time limit of a call in milliseconds, after which its outcome is unknown. */
 const CALL_TIMEOUT_MS = 60_000;
 
 export class MyCloudAdapter implements Adapter<MyCloudLabel> {
@@ -42,7 +42,10 @@ export class MyCloudAdapter implements Adapter<MyCloudLabel> {
     this.client = new Client(cloud);
   }
 
-  /** Called before everything else. With a real cloud, ask it for something here: wrong credentials then show at once. */
+  /**
+   * Starts the adapter; called before any other method. With a real cloud, send a call here to detect wrong credentials
+   * early.
+   */
   async start({ clock, onApiCall, log }: ProviderContext): Promise<void> {
     this.manager ??= createTaskManager({
       clock,
@@ -55,13 +58,13 @@ export class MyCloudAdapter implements Adapter<MyCloudLabel> {
     return Promise.resolve();
   }
 
-  /** Called last. */
+  /** Stops the adapter; called last. */
   async stop(): Promise<void> {
     this.manager?.stop();
     await this.manager?.join();
   }
 
-  /** A machine for one attempt to make one instance. */
+  /** Creates a machine for one attempt to create one instance. */
   getCreateStateMachine(request: CreateRequest<MyCloudLabel>, saved: JsonValue): StateMachine {
     const spec = specOf(request);
     return new CreateMachine((call) => this.client.createInstance(this.tasks, spec, call), {
@@ -71,24 +74,30 @@ export class MyCloudAdapter implements Adapter<MyCloudLabel> {
     });
   }
 
-  /** A machine that removes an instance, and is complete when it is gone. */
+  /** Creates a machine that deletes an instance and is complete once the instance no longer exists. */
   getDeleteStateMachine(externalId: ExternalId): StateMachine {
     return new DeleteMachine(externalId, (id, call) => this.client.deleteInstance(this.tasks, id, call));
   }
 
-  /** All instances, also those of others: what is ours is known by the tags, and the others count for the quota. */
+  /**
+   * Resolves with all instances, including those that Nodepool did not create. Tags identify Nodepool's instances, and
+   * the rest counts against the quota.
+   */
   async listInstances(call: Call): Promise<readonly Instance[]> {
     const instances = await this.client.listInstances(this.tasks, call);
     return instances.map(instanceOf);
   }
 
-  /** Everything that a dead launcher could have left behind: add volumes, addresses and the like, if you make any. */
+  /**
+   * Resolves with all resources that a crashed launcher may leave behind. Add volumes, addresses and similar resources
+   * if your driver creates them.
+   */
   async listResources(call: Call): Promise<readonly Resource[]> {
     const instances = await this.client.listInstances(this.tasks, call);
     return instances.map(({ id, name, tags }) => ({ kind: 'instance', externalId: id, name, tags }));
   }
 
-  /** Deletes one of those. That it is gone already is a success. */
+  /** Deletes a listed resource. Resolves if the resource no longer exists. */
   async deleteResource({ externalId }: Resource, call: Call): Promise<void> {
     try {
       await this.client.deleteInstance(this.tasks, idOf(externalId), call);
@@ -97,12 +106,12 @@ export class MyCloudAdapter implements Adapter<MyCloudLabel> {
     }
   }
 
-  /** What the project may have in total. What is in use is not subtracted: the launcher knows that better. */
+  /** Resolves with the total limits of the project. The launcher subtracts the resources in use. */
   async getQuotaLimits(call: Call): Promise<QuotaInformation> {
     return QuotaInformation.limit({ ...(await this.client.limits(this.tasks, call)) });
   }
 
-  /** What one instance of a label takes of that. */
+  /** Resolves with the resources that one instance of a label needs. */
   getQuotaForLabel({ cores, ram }: MyCloudLabel): Promise<QuotaInformation> {
     return Promise.resolve(QuotaInformation.use({ instances: 1, cores, ram }));
   }

@@ -1,5 +1,5 @@
 /**
- * How an instance is made.
+ * State machine that creates an instance.
  *
  *     start ──> creating ──────────────────────> booting ──> ready
  *                   │  outcome unknown              ^
@@ -7,8 +7,8 @@
  *                   after a restart    ^
  *                   ───────────────────┘
  *
- * A machine never waits: `advance` looks how far things are, starts what comes next, and says what it wants to be woken
- * by. It can be saved after any step, and made again from that by another process.
+ * A machine never waits: `advance` checks the progress, starts the next step, and returns the event to wait for. Another
+ * process can resume it from the state saved after any step.
  */
 
 import {
@@ -30,18 +30,21 @@ import {
 import { instanceOf } from './instance.js';
 import type { TinyInstance } from './tiny-cloud.js';
 
-/** How long the cloud's list may lack what exists: two lists in a row, and five seconds. Ask your cloud's manual. */
+/**
+ * Limits how long listings may lack an existing instance: two consecutive listings and five seconds. Check your cloud's
+ * documentation.
+ */
 const SETTLING = { settleRounds: 2, settleMs: 5000 };
 
-/** The next step needs a list that is asked for from now on; the framework makes one for all machines. */
+/** The next step needs a listing requested from now on; all machines share it. */
 const FRESH_LISTING: Advance = { next: 'listing' };
 
 export interface CreateMachineOptions {
   /** Identity of the attempt, a tag of the instance. */
   readonly attempt: string;
-  /** What an earlier machine saved, or null. */
+  /** State saved by an earlier machine, or null. */
   readonly saved: JsonValue;
-  /** What an earlier machine had made, or null. */
+  /** External id saved by an earlier machine, or null. */
   readonly externalId: ExternalId | null;
 }
 
@@ -51,7 +54,7 @@ export class CreateMachine implements StateMachine {
   private readonly creation = new PendingCall<TinyInstance>();
   private readonly lookup: AttemptLookup;
   private readonly patience = new ListingPatience(SETTLING);
-  /** Why it is not known whether the creation took effect; undefined: it was begun by a process that is no more. */
+  /** Failure that makes the outcome of the creation unknown; undefined if an earlier process started the creation. */
   private doubt: DriverError | undefined;
 
   constructor(
@@ -59,7 +62,7 @@ export class CreateMachine implements StateMachine {
     { attempt, saved, externalId }: CreateMachineOptions,
   ) {
     this.lookup = attemptLookup(attempt, SETTLING);
-    // A restored machine must not create anything before it knows that the call of its predecessor had no effect.
+    // A resumed machine must not create anything before it knows that the earlier call had no effect.
     if (externalId !== null) this.found(externalId);
     else if (saved !== null) this.state = 'looking';
   }
@@ -84,7 +87,7 @@ export class CreateMachine implements StateMachine {
     }
   }
 
-  /** The external id is kept by the framework; that there is a saved machine at all says that the creation was begun. */
+  /** The framework saves the external id. Any saved state means that the creation was started. */
   save(): JsonValue {
     return { state: this.state };
   }
@@ -95,7 +98,7 @@ export class CreateMachine implements StateMachine {
       instance = this.creation.take();
     } catch (error) {
       const failure = toDriverError(error);
-      // Only an unknown outcome is worth looking at. The framework knows what every other error means.
+      // Only an unknown outcome requires a search. The framework handles every other error.
       if (failure.outcome !== 'unknown') throw failure;
       this.doubt = failure;
       this.state = 'looking';
@@ -105,12 +108,13 @@ export class CreateMachine implements StateMachine {
     return this.judge(instanceOf(instance));
   }
 
-  /** Looks for the instance by the tag that it got at its creation. */
+  /** Searches for the instance by the tag that it received at its creation. */
   private look(call: MachineCall): Advance {
     const result = this.lookup.check(call, this.doubt);
     if (result.found === 'unknown') return result.advance;
     if (result.found === 'nothing') {
-      // Not repeated here: the launcher makes a new attempt, whose instance cannot be mistaken for a late one of this.
+      // The call is not repeated here. The launcher starts a new attempt, whose tag distinguishes its instance from a
+      // late one of this attempt.
       const reason = this.doubt?.message ?? 'the launcher was restarted while the instance was made';
       const options = { cause: this.doubt, outcome: 'not-applied' } as const;
       throw new DriverError(this.doubt?.code ?? 'transient', `${reason}; the cloud has no such instance`, options);
@@ -124,7 +128,7 @@ export class CreateMachine implements StateMachine {
     this.state = 'booting';
   }
 
-  /** Reads the instance from the list that all machines share, instead of asking for each by itself. */
+  /** Reads the instance from the listing that all machines share, instead of one request per machine. */
   private watch({ listing }: MachineCall): Advance {
     const instance = this.externalId === undefined ? undefined : listing?.byExternalId(this.externalId);
     if (instance !== undefined) {

@@ -1,10 +1,10 @@
 /**
- * How an instance is removed.
+ * State machine that deletes an instance.
  *
  *     start ──> deleting ──> leaving ──> gone
  *
- * Deleting is safe to repeat, so a restored machine starts again. The node's record goes when this machine is complete: it
- * must be sure, and neither an accepted call nor a list that may be old is a proof.
+ * A deletion can safely be repeated, so a resumed machine starts from the beginning. The machine must be certain, since
+ * the node's record is deleted afterwards: neither an accepted call nor a single, possibly outdated listing is proof.
  */
 
 import {
@@ -20,7 +20,7 @@ import {
 } from '@nodepool/core';
 import { idOf } from './instance.js';
 
-/** How long the cloud's list may lack what exists. */
+/** Limits how long listings may lack an existing instance. */
 const SETTLING = { settleRounds: 2, settleMs: 5000 };
 
 export class DeleteMachine implements StateMachine {
@@ -51,7 +51,7 @@ export class DeleteMachine implements StateMachine {
     }
   }
 
-  /** There is nothing to remember. */
+  /** Returns null, as there is no state to save. */
   save(): JsonValue {
     return null;
   }
@@ -64,7 +64,7 @@ export class DeleteMachine implements StateMachine {
     try {
       this.deletion.take();
     } catch (error) {
-      // What does not exist needs no deletion. Of other errors the framework knows what they mean.
+      // An instance that does not exist needs no deletion. The framework handles every other error.
       if (isDriverError(error) && error.code === 'not-found') return this.finish();
       throw error;
     }

@@ -1,4 +1,7 @@
-/** The driver itself: its name, its configuration, and an adapter to its cloud; the state-machine framework does the rest. */
+/**
+ * The driver: its name, its configuration, and an adapter to its cloud. The state-machine framework implements the
+ * rest.
+ */
 
 import { stateMachineDriver, type Driver } from '@nodepool/core';
 import { MyCloudAdapter } from './adapter.js';
@@ -6,11 +9,11 @@ import { loadProvider, schema, type MyCloudLabel, type MyCloudProvider } from '.
 import { TinyCloud } from './tiny-cloud.js';
 
 export interface MyCloudDriverOptions {
-  /** The cloud of every provider, whatever the configuration says: for tests. */
+  /** Cloud for every provider, overriding the configuration; for tests. */
   readonly cloud?: TinyCloud;
 }
 
-/** Makes a driver; what a launcher loads is `driver`, made without options. */
+/** Creates a driver. A launcher loads `driver`, which is created without options. */
 export function myCloudDriver({ cloud }: MyCloudDriverOptions = {}): Driver {
   return stateMachineDriver<MyCloudLabel, MyCloudProvider>({
     name: 'mycloud',

@@ -1,4 +1,4 @@
-/** The contract that every driver keeps; see the documentation of `@nodepool/driver-kit`. */
+/** The contract for all drivers; see the documentation of `@nodepool/driver-kit`. */
 
 import { describe, it } from 'node:test';
 import type { Adapter, ProviderConfig } from '@nodepool/core';
@@ -6,7 +6,7 @@ import { describeDriverContract, type DriverSubject, type TestCloud } from '@nod
 import { MyCloudAdapter } from '../src/adapter.js';
 import { openTestCloud, subject } from './test-cloud.js';
 
-/** With the adapter, the machines are checked step by step. */
+/** Adds the adapter, so that the contract tests check the machines step by step. */
 function open(): TestCloud {
   const testCloud = openTestCloud();
   const makeAdapter = (config: ProviderConfig): Adapter => new MyCloudAdapter(config, testCloud.cloud);
