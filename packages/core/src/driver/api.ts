@@ -17,8 +17,8 @@ import type { Connection, ProviderConfig, ProviderConfigContext } from './provid
 import type { QuotaInformation } from './quota.js';
 
 /**
- * Version of this API. A driver declares the version that it implements in its package.json: `"nodepool": {"driver":
- * "<name>", "api": 1}`.
+ * Version of this API. A driver declares the version that it implements in its package.json:
+ * `"nodepool": {"driver": "<name>", "api": 1}`.
  */
 export const DRIVER_API = 1;
 
@@ -85,8 +85,8 @@ export interface Provider extends ProviderNotifications {
   join(): Promise<void>;
 
   /**
-   * Returns `ready` if nodes of the label can be created at the moment, otherwise the reason, e.g. that the image does not
-   * exist in the cloud.
+   * Returns `ready` if nodes of the label can be created at the moment, otherwise the reason, e.g. that the cloud has no
+   * such image.
    */
   labelReady(pool: string, label: string): Readiness;
   /** Creates the handler of a request that a pool has accepted. */
@@ -100,7 +100,7 @@ export interface Provider extends ProviderNotifications {
    */
   waitForNodeCleanup(nodeId: string): Promise<void>;
   /**
-   * Lists resources that carry this installation's tags, asks `round` which of them are leaked, and deletes those.
+   * Lists resources that carry this provider's tags, asks `round` which of them are leaked, and deletes those.
    * `round` must be asked after the listing was complete, never before.
    */
   cleanupLeakedResources(round: LeakRound, call: Call): Promise<void>;
@@ -242,7 +242,7 @@ export interface LaunchedInstance {
 export interface Instance extends LaunchedInstance {
   /** True if the instance runs and has its addresses. */
   readonly ready: boolean;
-  /** True if the instance is deleted or being deleted; it no longer counts against the quota. */
+  /** True if the instance is deleted or about to be; it no longer counts against the quota. */
   readonly deleted: boolean;
   /** Reason why the instance can never become ready; absent otherwise. */
   readonly failed?: string | undefined;

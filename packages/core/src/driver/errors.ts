@@ -8,7 +8,7 @@ import { isError } from '../runtime/error-text.js';
 import type { DriverErrorCode, Outcome } from './error-codes.js';
 import { networkFailureOf } from './network-errors.js';
 
-/** Maximum length in the message of a thrown value that is not an error, in characters. */
+/** Maximum number of characters that the message contains of a thrown value that is not an error. */
 const MAX_THROWN = 500;
 
 export interface DriverErrorOptions {
@@ -62,9 +62,9 @@ export interface ErrorPolicy {
   readonly countsAsAttempt: boolean;
   /** True if the cloud failed, not the node: the request waits for the cloud instead of being declined. */
   readonly isOutage: boolean;
-  /** True if a call that failed without effect can be repeated unchanged by any caller. */
+  /** True if the failure may be temporary, so that any caller can repeat a call that had no effect. */
   readonly mayPass: boolean;
-  /** True if a confirmed failure disables the label, with the error as the reason, until a later probe succeeds. */
+  /** True if a confirmed failure disables the label, with the error as the reason, until a later probe. */
   readonly disablesLabel: boolean;
   /** Result under which a failed launch attempt is counted; undefined if it is not counted. */
   readonly metric: LaunchErrorResult | undefined;

@@ -98,7 +98,7 @@ export class AttemptLookup {
  * create call is unknown, or if it was resumed while the call was in progress.
  *
  * If nothing is found, the machine fails with the outcome `not-applied` and the launcher retries with a new attempt:
- * under the same attempt, an instance created late could not be told apart.
+ * under the same attempt, an instance created late could not be distinguished.
  */
 export function attemptLookup(attempt: string, options?: PatienceOptions): AttemptLookup {
   return new AttemptLookup(attempt, options);

@@ -15,7 +15,7 @@ import { AbortedError, ERROR_POLICIES, TimeoutError, toDriverError, type DriverE
 import type { Listing } from '../state-machine-api.js';
 import { checkInstances, IndexedListing } from './listing.js';
 
-/** Maximum duration of a listing. */
+/** Time limit for one listing, in milliseconds. */
 const LISTING_TIMEOUT_MS = 120_000;
 
 export interface ListingFeedOptions {

@@ -59,7 +59,7 @@ export class MachineRun implements ListingWaiter {
   private waitingSince: number;
   private waitingFor: WaitingFor = 'nothing';
   private ended = false;
-  /** Steps since the machine last waited. */
+  /** Steps since the machine last yielded to the event loop. */
   private steps = 0;
   private delay: Timer | undefined;
   private deadlineTimer: Timer | undefined;

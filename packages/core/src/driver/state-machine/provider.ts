@@ -33,7 +33,7 @@ const DEFAULT_LIST_INTERVAL_MS = 1000;
 /** Maximum number of leaked resources deleted at the same time. */
 const LEAK_DELETIONS = 10;
 
-/** Time limit for stopping an adapter; a slower adapter is abandoned. */
+/** Time limit for stopping an adapter, in milliseconds; a slower adapter is abandoned. */
 const STOP_TIMEOUT_MS = 10_000;
 
 /** Objects that exist once the provider is started. */

@@ -7,8 +7,8 @@
  *                   after a restart    ^
  *                   ───────────────────┘
  *
- * A machine never waits: `advance` checks the progress, starts the next step, and returns the event to wait for. Another
- * process can resume it from the state saved after any step.
+ * A machine never waits: `advance` checks the progress, starts the next step, and returns the event to wait for.
+ * Another process can resume it from the state saved after any step.
  */
 
 import {
