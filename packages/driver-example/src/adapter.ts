@@ -127,8 +127,8 @@ export class ExampleAdapter implements Adapter<ExampleLabel> {
   }
 
   /**
-   * Returns `ready` if the cloud has the size that a label needs. A pool does not accept requests for labels that are not
-   * ready.
+   * Returns `ready` if the cloud has the size that a label needs. A pool does not accept requests for labels that are
+   * not ready.
    */
   labelReady(label: ExampleLabel): Readiness {
     if (this.sizeOf(label) !== undefined) return { ready: true };

@@ -85,8 +85,7 @@ export interface Provider extends ProviderNotifications {
   join(): Promise<void>;
 
   /**
-   * Returns `ready` if nodes of the label can be created at the moment, otherwise the reason, e.g. that the cloud has no
-   * such image.
+   * Returns `ready` if nodes of the label can be created at the moment, otherwise the reason, e.g. a missing image.
    */
   labelReady(pool: string, label: string): Readiness;
   /** Creates the handler of a request that a pool has accepted. */
