@@ -108,7 +108,7 @@ export class Builder {
 
   /** Aborts running work, so that a waiting `stop` continues. The next builder cleans up incomplete work. */
   abort(): void {
-    const reason = new Error('the builder was told to stop at once');
+    const reason = new Error('the builder stops at once');
     this.close();
     this.controllers.builds.abort(reason);
     this.controllers.uploads.abort(reason);

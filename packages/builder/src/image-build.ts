@@ -13,7 +13,7 @@ import type { DiskImageFile } from './disk-image-files.js';
 
 /** Minimum of free bytes to start a build. */
 const LEAST_FREE_BYTES = 256 * 2 ** 20;
-/** Factor by which an image may be larger than the previous one. */
+/** Largest expected growth of an image, as a factor of the previous one. */
 const GROWTH = 1.2;
 
 /** Exit status of a build that failed without one: after a time-out, or without its images. */

@@ -20,7 +20,7 @@ import type { ImageProvider, ImageProviders } from './image-providers.js';
 
 /** Interval (ms) between lists of a provider's images. */
 const INTERVAL_MS = 600_000;
-/** Minimum time (ms) between two lists that together prove that an image is gone. */
+/** Minimum time (ms) between two lists that together prove that an image is missing. */
 const CONFIRM_MS = 60_000;
 const LIST_TIMEOUT_MS = 300_000;
 

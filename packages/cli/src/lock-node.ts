@@ -12,7 +12,7 @@ export async function lockNode({ store, clock, interrupted }: StoreContext, id: 
     throw new RefusedError(`there is no node ${id}; \`nodepool list\` shows those that there are`);
   }
   const busy = new RefusedError(
-    `node ${id} is busy: somebody has held its lock for ${LOCK_TIMEOUT_MS / 1000} s; try again when it is unlocked, ` +
+    `node ${id} is busy: another program has held its lock for ${LOCK_TIMEOUT_MS / 1000} s; try again when it is unlocked, ` +
       'see `nodepool list --detail`',
   );
   const limited = deadlineSignal({

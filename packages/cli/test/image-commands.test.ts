@@ -323,7 +323,7 @@ describe('nodepool erase', () => {
     const { code, out } = await world.run('erase', 'cloud', '--force');
     expect(code).toBe(1);
     expect(out.noted).toContain('1 records are erased');
-    expect(out.noted).toContain(`somebody works on these, they stay; try again later:\n  node ${id}`);
+    expect(out.noted).toContain(`another program works on these, so they stay; try again later:\n  node ${id}`);
     await world.until(() => left() === 1);
   });
 

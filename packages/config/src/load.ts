@@ -69,7 +69,10 @@ export async function loadConfig(options: LoadOptions): Promise<LoadResult> {
   return await loadTexts(await readTexts(options), options);
 }
 
-/** Loads the configuration as `loadConfig` does. Resolves with undefined, parsing nothing, if its fingerprint is `known`. */
+/**
+ * Loads the configuration as `loadConfig` does. Resolves with undefined, parsing nothing, if its fingerprint is
+ * `known`.
+ */
 export async function loadChangedConfig(options: LoadOptions, known: string): Promise<LoadResult | undefined> {
   const texts = await readTexts(options);
   return texts.fingerprint === known ? undefined : await loadTexts(texts, options);

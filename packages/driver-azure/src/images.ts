@@ -172,7 +172,10 @@ export class AzureImages implements ImageManager {
       await this.deleteImage(name, call);
       await unlessGone(this.step(`end of access to disk ${name}`, call, () => works.client.revokeAccess(name, call)));
     } catch (error) {
-      log.warn('What is left of a failed upload was not removed; it will be found as leaked', { image: name, error });
+      log.warn('The remains of a failed upload were not deleted; the search for leaked images will find them', {
+        image: name,
+        error,
+      });
     }
     await this.deleteDisk(name, call, because);
   }

@@ -1,4 +1,4 @@
-/** What a program that requests nodes works with. */
+/** Types for programs that request nodes. */
 
 import type { JsonObject, JsonValue, NodeState, RequestState } from '@nodepool/core';
 
@@ -10,7 +10,7 @@ export interface RequestSpec {
   readonly priority?: number;
   /** Order among requests of equal priority; lower is served first. Default 0. */
   readonly relativePriority?: number;
-  /** Whose limits of resources apply. Default: none. */
+  /** Tenant whose resource limits apply. Default: none. */
   readonly tenant?: string | null;
   /** Names the request in the logs of launchers. Default: 32 random hexadecimal digits. */
   readonly eventId?: string;
@@ -18,12 +18,12 @@ export interface RequestSpec {
   readonly data?: JsonValue;
   /** Only nodes of this provider, as long as it can serve the request. Default: any. */
   readonly provider?: string | null;
-  /** False: launch new nodes instead of using ready ones. Default true. */
+  /** If false, new nodes are launched instead of using ready ones. Default true. */
   readonly reuse?: boolean;
   /**
-   * False: the request is deleted with the ZooKeeper session of this program, so that a crash leaves nothing behind.
-   * True: it stays until `cancel` or `lock`, as Zuul's requests do; a restarted program continues with `Requestor.resume`.
-   * Default false.
+   * If false, the request is deleted with the ZooKeeper session of this program, so that a crash leaves nothing behind.
+   * If true, it stays until `cancel` or `lock`, as Zuul's requests do; a restarted program continues with
+   * `Requestor.resume`. Default false.
    */
   readonly durable?: boolean;
 }

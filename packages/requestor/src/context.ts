@@ -1,4 +1,4 @@
-/** What the parts of a requestor share. */
+/** Dependencies shared by the parts of a requestor. */
 
 import { setMaxListeners } from 'node:events';
 import { linkSignals, sleep, type Clock, type Logger, type RandomSource } from '@nodepool/core';
@@ -48,7 +48,10 @@ export async function pauseAfter(context: RequestorContext, error: unknown, sign
   await sleep(context.clock, RETRY_MS, signal);
 }
 
-/** A signal that aborts at the deadline, with the caller's signal, and when the requestor is closed; until `end` is called. */
+/**
+ * A signal that aborts at the deadline, with the caller's signal, and when the requestor is closed; until `end` is
+ * called.
+ */
 export function startLimits(
   { clock, closing }: RequestorContext,
   what: string,

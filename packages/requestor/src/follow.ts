@@ -12,8 +12,8 @@ export interface ReadRequest {
 }
 
 /**
- * Reads a request, again and again while ZooKeeper cannot be reached. Resolves with undefined if there is none. Rejects with
- * `CorruptRecordError` if the record cannot be read.
+ * Reads a request, again and again while ZooKeeper cannot be reached. Resolves with undefined if there is none. Rejects
+ * with `CorruptRecordError` if the record cannot be read.
  */
 export async function readRequest(
   context: RequestorContext,

@@ -10,13 +10,13 @@ import { untilAbsent } from './follow.js';
 import { leasedNode } from './record.js';
 
 /**
- * The nodes of one request. They are this program's until `return` or `hold`, or until `lost` aborts. A lost lease cannot be
- * regained: launchers delete nodes in use that are not locked.
+ * The nodes of one request. They are this program's until `return` or `hold`, or until `lost` aborts. A lost lease
+ * cannot be regained: launchers delete nodes in use that are not locked.
  */
 export class Lease {
   /**
-   * Aborts with `LeaseLostError` when the locks are lost: before any launcher deletes a node, unless this process was suspended.
-   * After a suspension, `confirm` asks the server.
+   * Aborts with `LeaseLostError` when the locks are lost: before any launcher deletes a node, unless this process was
+   * suspended. After a suspension, `confirm` asks the server.
    */
   readonly lost: AbortSignal;
   private readonly lostController = new AbortController();
@@ -63,15 +63,17 @@ export class Lease {
   }
 
   /**
-   * Gives the nodes back: used nodes are deleted by launchers, others are handed to other requests. Never rejects, as launchers
-   * also delete nodes in use whose locks are lost or could only be released. Idempotent.
+   * Gives the nodes back: used nodes are deleted by launchers, others are handed to other requests. Never rejects, as
+   * launchers also delete nodes in use whose locks are lost or could only be released. Idempotent.
    */
   async return(): Promise<void> {
     this.ending ??= this.giveBack();
     await this.ending;
   }
 
-  /** Keeps the nodes for people to look at, and gives up the locks. Rejects with `LeaseLostError` if the locks are lost. */
+  /**
+   * Keeps the nodes for people to look at, and gives up the locks. Rejects with `LeaseLostError` if the locks are lost.
+   */
   async hold({ comment, job, expirationSeconds }: HoldOptions = {}): Promise<void> {
     this.throwIfLost();
     const change: Partial<NodeData> = {
@@ -92,7 +94,7 @@ export class Lease {
     }
   }
 
-  /** Resolves once the records of the nodes are gone, which is after the cloud has deleted them. */
+  /** Resolves once the records of the nodes are removed, after the cloud has deleted the instances. */
   async deleted(options: WaitOptions = {}): Promise<void> {
     await withLimits(this.context, `nodes ${this.ids} were not deleted`, options, async (signal) => {
       await Promise.all(this.nodeIds.map((id) => untilAbsent(this.context, nodePath(id), signal)));
@@ -113,7 +115,7 @@ export class Lease {
         try {
           await handle.release(handle.node.state === 'in-use' ? { state: 'used' } : undefined);
         } catch (error) {
-          this.context.log.warn('A node could not be marked as used; launchers delete it when its lock is gone', {
+          this.context.log.warn('A node could not be marked as used; launchers delete it once its lock is released', {
             node_id: handle.id,
             error,
           });

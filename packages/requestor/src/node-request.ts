@@ -10,8 +10,8 @@ import { follow, readRequest } from './follow.js';
 import { Lease } from './lease.js';
 
 /**
- * Follows one request and takes its nodes. All methods continue after the loss of a ZooKeeper session: a durable request survives
- * it, any other is removed with it (`RequestRemovedError`, reason `session-lost`).
+ * Follows one request and takes its nodes. All methods continue after the loss of a ZooKeeper session: a durable
+ * request survives it, any other is removed with it (`RequestRemovedError`, reason `session-lost`).
  */
 export class SubmittedRequest {
   private ended = false;
@@ -25,8 +25,8 @@ export class SubmittedRequest {
   ) {}
 
   /**
-   * Yields the request as it is now, and after each change of its state or of the reasons. The last one is `fulfilled` or
-   * `failed`. Throws `RequestRemovedError` if the request is removed, and at the end of the wait.
+   * Yields the request as it is now, and after each change of its state or of the reasons. The last one is `fulfilled`
+   * or `failed`. Throws `RequestRemovedError` if the request is removed, and at the end of the wait.
    */
   async *progress(options: WaitOptions = {}): AsyncGenerator<RequestProgress, void, undefined> {
     const { pools } = this.context;
@@ -50,7 +50,9 @@ export class SubmittedRequest {
     }
   }
 
-  /** Resolves with the ids of the nodes once the request is fulfilled. Rejects with `RequestFailedError` if it fails. */
+  /**
+   * Resolves with the ids of the nodes once the request is fulfilled. Rejects with `RequestFailedError` if it fails.
+   */
   async fulfilled(options: WaitOptions = {}): Promise<readonly string[]> {
     const { nodes } = await withLimits(this.context, `request ${this.id} was not fulfilled`, options, (signal) =>
       this.untilFulfilled(signal),
@@ -67,7 +69,7 @@ export class SubmittedRequest {
       for (;;) {
         const request = await this.untilFulfilled(signal);
         const handles = await this.lockNodes(request, signal).catch(async (error: unknown) => {
-          // Launchers release the nodes of a request that is gone.
+          // Launchers release the nodes of a removed request.
           if ((await readRequest(this.context, this.id, signal)) === undefined) throw this.removed();
           throw error;
         });
@@ -93,8 +95,8 @@ export class SubmittedRequest {
   }
 
   /**
-   * Changes the order of a request that no launcher has accepted yet. Resolves with false, changing nothing, if one has. Rejects with
-   * `RequestRemovedError` if there is no request.
+   * Changes the order of a request that no launcher has accepted yet. Resolves with false, changing nothing, if one
+   * has. Rejects with `RequestRemovedError` if there is no request.
    */
   async revise(
     { relativePriority }: { readonly relativePriority: number },
@@ -128,7 +130,9 @@ export class SubmittedRequest {
     throw this.removed();
   }
 
-  /** Locks all nodes and removes the request. Resolves with undefined, holding nothing, if ZooKeeper failed meanwhile. */
+  /**
+   * Locks all nodes and removes the request. Resolves with undefined, holding nothing, if ZooKeeper failed meanwhile.
+   */
   private async lockNodes(request: NodeRequest, signal: AbortSignal): Promise<readonly NodeHandle[] | undefined> {
     const { store } = this.context;
     const attempts = await Promise.allSettled(
@@ -163,7 +167,10 @@ export class SubmittedRequest {
     throw new NodeNotReadyError(this.id, id, `is ${state} and allocated to ${allocatedTo ?? 'no request'}`);
   }
 
-  /** Removes the request in a transaction with a check of every lock. Resolves with false, removing nothing, if one is lost. */
+  /**
+   * Removes the request in a transaction with a check of every lock. Resolves with false, removing nothing, if one is
+   * lost.
+   */
   private async removeUnderLocks(handles: readonly NodeHandle[], signal: AbortSignal): Promise<boolean> {
     const fences = handles.map(({ lock }) => lock.fence);
     const ops: TransactionOp[] = [...fences, { type: 'delete', path: requestPath(this.id) }];

@@ -4,8 +4,8 @@ import type { Clock, JsonObject, Node, RandomSource } from '@nodepool/core';
 import type { LeasedNode, RequestSpec } from './api.js';
 
 /**
- * Returns the record of a new request: the fields that Zuul's client writes, in its order. `reuse` is a field of Nodepool's
- * that Zuul leaves out.
+ * Returns the record of a new request: the fields that Zuul's client writes, in its order. `reuse` is a field of
+ * Nodepool's that Zuul leaves out.
  */
 export function requestRecord(spec: RequestSpec, requestor: string, clock: Clock, random: RandomSource): JsonObject {
   const now = clock.now() / 1000;

@@ -122,8 +122,8 @@ export class Requestor {
 
   /**
    * Requests nodes, waits for them, locks them and marks them `in-use`. Rejects with `RequestFailedError`, with
-   * `RequestTimeoutError`, or with the reason of the signal; the request is cancelled then. A request that is lost with its
-   * session is submitted again.
+   * `RequestTimeoutError`, or with the reason of the signal; the request is cancelled then. A request that is lost with
+   * its session is submitted again.
    */
   async acquire(spec: RequestSpec, options: AcquireOptions = {}): Promise<Lease> {
     const what = `no nodes for ${spec.labels.join(', ')}`;
@@ -152,7 +152,9 @@ export class Requestor {
     return pools.labels();
   }
 
-  /** Ends all waits. Locks and requests that are not durable go with the session: at once if `connectRequestor` made it. */
+  /**
+   * Ends all waits. Locks and requests that are not durable go with the session: at once if `connectRequestor` made it.
+   */
   async close(): Promise<void> {
     this.closing.abort(new Error('the requestor is closed'));
     this.context.pools.close();

@@ -72,7 +72,7 @@ function providersByDriver(
   return users;
 }
 
-/** Returns the names by which a configuration may call the driver: a short name, its package, a path, an alias. */
+/** Returns the names that a configuration may use for the driver: a short name, its package, a path, an alias. */
 function namesOf(driver: InstalledDriver): readonly string[] {
   const names = new Set([driver.package, ...driver.aliases]);
   const ours = '@nodepool/driver-';

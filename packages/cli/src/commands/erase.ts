@@ -35,7 +35,7 @@ export async function erase(
   const erased = uploads.length + nodes.length - locked.length;
   out.note(`${erased} records are erased; what is in the cloud of ${provider} was not touched`);
   if (locked.length > 0) {
-    throw new RefusedError(`somebody works on these, they stay; try again later:\n  ${locked.join('\n  ')}`);
+    throw new RefusedError(`another program works on these, so they stay; try again later:\n  ${locked.join('\n  ')}`);
   }
 }
 
@@ -62,9 +62,11 @@ function warnIfServed({ store, out }: StoreContext, provider: string): void {
 
 async function confirm({ ask, interrupted }: StoreContext, provider: string, what: string): Promise<void> {
   if (ask === undefined) {
-    throw new RefusedError(`nothing was erased: nobody is there to confirm it; --force erases ${what} without asking`);
+    throw new RefusedError(
+      `nothing was erased: there is no terminal to confirm it; --force erases ${what} without asking`,
+    );
   }
-  const question = `The records of ${what} will be erased. Instances and images in the cloud stay, and nobody will clean them up.\n`;
+  const question = `The records of ${what} will be erased. Instances and images in the cloud stay, and no launcher will delete them.\n`;
   const answer = await ask(`${question}Type the name of the provider to confirm: `, interrupted);
   if (answer.trim() !== provider) throw new RefusedError('nothing was erased: it was not confirmed');
 }

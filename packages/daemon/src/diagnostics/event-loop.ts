@@ -6,7 +6,7 @@ import { monitorEventLoopDelay, type IntervalHistogram } from 'node:perf_hooks';
 const RESOLUTION_MS = 20;
 const NANOSECONDS = 1e9;
 
-/** Seconds by which timers were late since the last `reset`. */
+/** Lateness of timers since the last `reset`, seconds. */
 export interface EventLoopDelay {
   readonly p50: number;
   readonly p99: number;

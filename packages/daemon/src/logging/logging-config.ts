@@ -29,17 +29,17 @@ export type LogDestination =
       readonly file: string;
       readonly threshold: LogThreshold;
       readonly format: LogFormat;
-      /** Undefined: the file is never rotated. */
+      /** Rotation of the file; undefined if it is never rotated. */
       readonly rotation: LogRotation | undefined;
     };
 
 /** The settings of a logger and those below it (`a.b` is below `a`), unless these have a rule of their own. */
 export interface LoggerRule {
-  /** Undefined: inherited from the logger above. */
+  /** Lowest level that is logged; undefined if it is inherited from the logger above. */
   readonly threshold: LogThreshold | undefined;
   /** Destinations in addition to those of the loggers above. */
   readonly destinations: readonly LogDestination[];
-  /** False: the destinations of the loggers above are not used. */
+  /** If false, the destinations of the loggers above are not used. */
   readonly propagate: boolean;
 }
 

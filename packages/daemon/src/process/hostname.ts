@@ -19,7 +19,7 @@ const systemHostNames: HostNames = {
 };
 
 /**
- * Returns the name with its domain as Python's `socket.getfqdn` does, by which other programs know this machine.
+ * Returns the name with its domain as Python's `socket.getfqdn` does, which identifies this machine to other programs.
  * Returns the plain host name if the name service knows no domain or does not answer.
  */
 export async function fullyQualifiedHostname(names: HostNames = systemHostNames): Promise<string> {

@@ -108,9 +108,9 @@ export class LostRequests implements Controller {
         entry.id,
         'clean-up',
         'put back',
-        'its launcher is gone and nobody has taken it over',
+        'its launcher has ended and no pool has taken it over',
       );
-      log.info('Put a lost request back, which nobody has taken over', {
+      log.info('Put a lost request back: no pool has taken it over', {
         node_request_id: entry.id,
         event_id: entry.request.event_id,
       });

@@ -74,7 +74,7 @@ export class VanishedRequests implements Controller {
     const handle = await store.nodes.tryLock(id, { from: entry, change: this.ledger.freeing(entry.node) });
     if (handle === undefined) return 'done';
     await handle.release();
-    log.info('Deallocated a ready node whose request is gone', { node_id: id, node_request_id: requestId });
+    log.info('Deallocated a ready node whose request was removed', { node_id: id, node_request_id: requestId });
     return 'done';
   }
 }

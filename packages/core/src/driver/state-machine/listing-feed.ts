@@ -91,7 +91,7 @@ export class ListingFeed {
   private giveUp(): void {
     this.turn?.cancel();
     this.turn = undefined;
-    this.flight?.abort(new AbortedError('nobody waits for the list of instances any more'));
+    this.flight?.abort(new AbortedError('no launch or deletion waits for the list of instances any more'));
   }
 
   private async ask(): Promise<void> {

@@ -228,7 +228,7 @@ export class MachineRun implements ListingWaiter {
 
   /** Fails with the unchanged error, which may mean that the node now has another owner. */
   private failToSave(error: unknown): void {
-    if (this.ended) this.log.debug('progress was not saved; nobody waits for it any more', { error });
+    if (this.ended) this.log.debug('Progress was not saved; its launch or deletion has ended', { error });
     else this.fail(error);
   }
 

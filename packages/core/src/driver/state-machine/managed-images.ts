@@ -58,7 +58,9 @@ export class ManagedImages implements ImageManager {
         }
       });
     } catch (error) {
-      log.warn('What a failed upload left was not deleted; it will be found as leaked', { error });
+      log.warn('The remains of a failed upload were not deleted; the search for leaked images will find them', {
+        error,
+      });
     }
   }
 }

@@ -53,7 +53,7 @@ export class NodeCleanups {
   /** Resolves when the node's cleanup is done. Rejects with the error that stopped it. */
   async wait(nodeId: string): Promise<void> {
     if (!this.underway.has(nodeId) && !this.endings.has(nodeId)) {
-      throw new DriverError('unexpected', `nobody started a cleanup of node ${nodeId}; call cleanupNode first`);
+      throw new DriverError('unexpected', `no cleanup of node ${nodeId} was started; call cleanupNode first`);
     }
     const ending = (await this.underway.get(nodeId)) ?? this.endings.get(nodeId);
     if (ending !== undefined) throw ending.error;
