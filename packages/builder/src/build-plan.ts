@@ -35,7 +35,7 @@ export function decideBuild({ image, formats, store, now }: BuildQuestion): Buil
   return due <= now ? { kind: 'build', reason: 'age' } : { kind: 'later', at: due };
 }
 
-/** Returns the urgency. From high to low: requested by an operator, without a build, incomplete, old. */
+/** Returns the rank by urgency, 0 for the most urgent: requested by an operator, without a build, incomplete, old. */
 export function urgencyOf(reason: BuildReason): number {
   return ['requested', 'missing', 'formats', 'age'].indexOf(reason);
 }

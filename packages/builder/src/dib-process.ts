@@ -215,7 +215,7 @@ class ProcessGroup {
     try {
       process.kill(-pid, signal);
     } catch (error) {
-      // No process is left (ESRCH), or only root's processes are (EPERM), which root's leader ends.
+      // No process is left (ESRCH), or the rest belongs to root (EPERM), whose processes are ended by root.
       if (!['ESRCH', 'EPERM'].includes(errorCodeOf(error) ?? '')) throw error;
     }
   }

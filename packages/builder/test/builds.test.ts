@@ -1,4 +1,4 @@
-/** When images are built, and what becomes of it. */
+/** Starts and outcomes of image builds. */
 
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { World, type Site } from './support/world.js';

@@ -1,4 +1,4 @@
-/** What is removed, and what never is. */
+/** Objects that cleanup deletes, and objects that it keeps. */
 
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { NO_TROUBLE } from './support/image-cloud.js';
@@ -20,7 +20,7 @@ const SITE: Site = {
   providers: { one: { images: ['debian'] }, two: { images: ['debian'] } },
 };
 
-/** Builds and uploads so many times. */
+/** Starts a builder that builds and uploads `count` times. */
 async function builder(count: number, site: Site = SITE): Promise<RunningBuilder> {
   const running = await world.builder(site);
   const { images } = await world.operator();
@@ -73,7 +73,7 @@ describe('of an image', () => {
         .map(({ build }) => build),
     ).toEqual(old);
     expect(world.uploads('debian', 'two').map(({ build }) => build)).not.toContain(old[0]);
-    // Their records stay, for the sake of the uploads; their files go.
+    // Their records stay because of the uploads; their files are deleted.
     expect(world.builds('debian').filter(({ id }) => old.includes(id))).toMatchObject([
       { state: 'ready' },
       { state: 'ready' },

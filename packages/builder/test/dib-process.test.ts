@@ -1,4 +1,4 @@
-/** Builds as real processes: how they are run, and that nothing of them is left. */
+/** Builds as real processes, and their complete termination. */
 
 import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -40,7 +40,7 @@ const dib = (retention = 7): DibProcesses => new DibProcesses(systemClock, () =>
 
 const logText = (): Promise<string> => readFile(dib().logFile(BUILD), 'utf8');
 
-/** Processes that work for this build: they have its path in their environment. */
+/** Returns the processes of this build, which have its path in their environment. */
 const processesOfBuild = (): Promise<string[]> => processesWith(`DIB_IMAGE_FILENAME=${images}`);
 
 const noProcessesLeft = (): Promise<void> => eventually(async () => (await processesOfBuild()).length === 0);
@@ -171,7 +171,7 @@ describe('progress', () => {
   });
 });
 
-/** Lets what processes did arrive. */
+/** Waits for pending events of processes. */
 function nextEvents(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }

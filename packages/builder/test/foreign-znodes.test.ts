@@ -1,4 +1,4 @@
-/** Znodes that another program left below locks of images: builders name them, and go on when they are removed. */
+/** Znodes that another program left below locks of images: builders log them, and continue once they are deleted. */
 
 import { afterEach, beforeEach, expect, it } from '@jest/globals';
 import { silentLogger, type Logger } from '@nodepool/core';
@@ -29,14 +29,14 @@ afterEach(async () => {
   expect(await world.end()).toEqual([]);
 });
 
-/** Creates the znode, and its parents. */
+/** Creates the znode and its parents. */
 async function create(path: string): Promise<string> {
   const paths = path.split('/').map((_, index, parts) => parts.slice(0, index + 1).join('/'));
   for (const each of paths.slice(1)) if (!world.paths().includes(each)) await world.during(zk.create(each));
   return path;
 }
 
-/** Lets ten minutes pass, in which little is written. */
+/** Advances ten minutes and expects few writes. */
 async function expectPatience(foreign: string): Promise<void> {
   const before = world.server.lastZxid;
   await world.after(600_000);

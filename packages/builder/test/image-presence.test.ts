@@ -1,4 +1,4 @@
-/** Images that are gone from their clouds. */
+/** Images that no longer exist in their clouds. */
 
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { NO_TROUBLE } from './support/image-cloud.js';
@@ -18,7 +18,7 @@ afterEach(async () => {
 
 const newest = (provider: string): StoredRecord | undefined => world.uploads('debian', provider).at(-1);
 
-/** Deletes an image as a person with access to the account does. */
+/** Deletes an image in the cloud, as an account owner can. */
 function deleteInCloud(upload: StoredRecord | undefined): void {
   expect(world.cloud.images.delete(String(upload?.['external_id']))).toBe(true);
 }

@@ -1,4 +1,4 @@
-/** The keys that statsd gets: dashboards and alerts of an existing Nodepool know them. */
+/** The keys sent to statsd, which dashboards and alerts of an existing Nodepool use. */
 
 import { expect, it } from '@jest/globals';
 import { MetricsRegistry } from '@nodepool/daemon';
@@ -9,7 +9,7 @@ const image = 'debian.12';
 const provider = 'cloud-a.one';
 const host = 'nb01.example.org';
 
-/** Every metric of the builder, reported once; the keys that statsd got, by kind. */
+/** Reports every metric of the builder once and returns the keys sent to statsd, by kind. */
 async function reported(): Promise<Record<string, string[]>> {
   const keys: Record<string, string[]> = { counter: [], timer: [], gauge: [] };
   const registry = new MetricsRegistry({

@@ -1,4 +1,4 @@
-/** What monitoring sees of builders: the keys of the existing ones. */
+/** Metrics of builders, under the keys of the existing ones. */
 
 import { afterEach, beforeEach, expect, it } from '@jest/globals';
 import { MetricsRegistry } from '@nodepool/daemon';

@@ -1,4 +1,4 @@
-/** The program that sees uploads first, as a process. */
+/** The post-upload hook as a process. */
 
 import { chmod, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';

@@ -1,4 +1,4 @@
-/** Which upload is next. */
+/** The selection of the next upload. */
 
 import { describe, expect, it } from '@jest/globals';
 import { nextUpload, PATIENCE_MS, type NextUpload, type Waiting } from '../src/upload-queue.js';

@@ -1,4 +1,4 @@
-/** Where builds are uploaded to, and what becomes of it. */
+/** Targets and outcomes of uploads. */
 
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import type { HookCall } from '../src/index.js';

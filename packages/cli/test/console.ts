@@ -1,4 +1,4 @@
-/** What a command printed. */
+/** The captured output of a command. */
 import type { Output } from '../src/index.js';
 
 export class CapturedOutput implements Output {

@@ -125,7 +125,7 @@ describe('nodepool image-build', () => {
   });
 
   it('knows builders of the existing Nodepool, which register as stopped', async () => {
-    // As recorded from one.
+    // As recorded from an existing builder.
     const component =
       '{"hostname": "vm", "kind": "builder", "model_api": 0, "state": "stopped", "version": "11.0.0 a0d1eb502"}';
     const path = '/nodepool/components/builder/vm';
@@ -335,7 +335,7 @@ describe('nodepool erase', () => {
 });
 
 describe('nodepool alien-image-list', () => {
-  /** A driver whose cloud has an image per entry: its id, and the tags of the upload that it was made by. */
+  /** Installs a driver whose cloud has an image per entry: its id, and the tags of its upload. */
   async function cloud(images: string): Promise<void> {
     const place = join(dirname(world.configFile), 'node_modules', '@nodepool', 'driver-toy');
     await mkdir(place, { recursive: true });

@@ -10,7 +10,7 @@ beforeEach(async () => {
 
 afterEach(() => world.stop());
 
-/** The row of a table with one row; the lower border if it has none. */
+/** Returns the row of a table with one row; the lower border if it has none. */
 function row(table: string): string | undefined {
   return table.split('\n')[3];
 }
@@ -100,7 +100,7 @@ describe('nodepool delete', () => {
     expect(running.code).toBe(1);
     expect(running.out.noted).toMatch(new RegExp(`nodepool: node ${id} is busy: .*5 s; try again`));
     expect(world.stateOf(id)).toBe('ready');
-    // Its own place in the line is gone, too.
+    // The command's own contender is deleted, too.
     expect([...world.server.dump().keys()].filter((path) => path.includes('__lock__'))).toHaveLength(1);
   });
 

@@ -15,7 +15,7 @@ images-dir: /images
 providers: []
 `;
 
-/** The commands in the first column of the table whose header has these columns. */
+/** Returns the commands in the first column of the table with this header. */
 function commandsOfTable(...header: string[]): string[] {
   const lines = PAGE.split('\n');
   const start = lines.findIndex((line) => cells(line).join() === header.join());

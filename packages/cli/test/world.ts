@@ -1,4 +1,4 @@
-/** A simulated ensemble with a launcher's store on it, and the command line pointed at it. */
+/** A simulated ensemble with a launcher's store and a command line that uses it. */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -26,7 +26,7 @@ const UPLOAD: ImageUploadData = {
   format: 'qcow2',
 };
 
-/** A command line that runs. */
+/** A running command line. */
 export class RunningCli {
   readonly out = new CapturedOutput();
   code: number | undefined;
@@ -50,7 +50,7 @@ export class RunningCli {
     }).then((code) => (this.code = code));
   }
 
-  /** As Ctrl-C. */
+  /** Interrupts the command as Ctrl-C does. */
   interrupt(): void {
     this.interruption.abort(new Error('interrupted by SIGINT'));
   }
@@ -64,10 +64,10 @@ export class World {
   readonly clock = new VirtualClock();
   readonly server = new SimulatedZooKeeperServer({ clock: this.clock });
   readonly cliClients: ZooKeeper[] = [];
-  /** The store of a launcher. */
+  /** The launcher's store. */
   readonly store: Store;
   configFile = '';
-  /** What the user types when asked; undefined: nobody is there. */
+  /** The user's typed answer; undefined if the session is not interactive. */
   answer: string | undefined;
   readonly questions: string[] = [];
   private folder = '';
@@ -100,19 +100,19 @@ export class World {
     return new RunningCli(this, args);
   }
 
-  /** Runs a command to its end, in no time of the clock. */
+  /** Runs a command to its end, without advancing the clock. */
   async run(...args: string[]): Promise<RunningCli> {
     const running = this.cli(...args);
     await this.until(() => running.code !== undefined);
     return running;
   }
 
-  /** Lets everything happen that needs no time on the clock, until the condition holds. */
+  /** Processes all events that need no time on the clock, until the condition holds. */
   async until(condition: () => boolean): Promise<void> {
     while (!condition()) await this.clock.advance(0);
   }
 
-  /** What a promise gives, with everything happening that it needs. */
+  /** Resolves with the result of a promise, processing the events that it needs. */
   async finish<T>(promise: Promise<T>): Promise<T> {
     let settled = false;
     const settle = (): void => void (settled = true);
@@ -126,7 +126,7 @@ export class World {
     return this.answer ?? '';
   }
 
-  /** A build of the image, ready unless `change` says otherwise. */
+  /** Creates a build of the image, ready unless `change` says otherwise. */
   async build(image: string, id: string, change: Partial<ImageBuildData> = {}): Promise<ImageBuild> {
     const lock = (await this.finish(this.store.images.tryLockBuilding(image)))!;
     const handle = await this.finish(lock.create({ ...BUILD, state_time: this.seconds(), ...change }, { id }));
@@ -134,7 +134,7 @@ export class World {
     return handle.build;
   }
 
-  /** An upload of the build, ready unless `change` says otherwise. */
+  /** Creates an upload of the build, ready unless `change` says otherwise. */
   async upload(build: ImageBuild, provider: string, change: Partial<ImageUploadData> = {}): Promise<ImageUpload> {
     const place = { image: build.image, build: build.id, provider };
     await this.until(() => this.store.images.build(build) !== undefined);
@@ -172,7 +172,7 @@ export class World {
     await this.finish(this.store.components.register(component).registered());
   }
 
-  /** Does what a launcher does: answers the only request with one node per label. */
+  /** Acts as a launcher: fulfils the only request with one node per label. */
   async fulfil(): Promise<readonly string[]> {
     await this.until(() => this.store.requests.size === 1);
     const [entry] = this.store.requests.all();
@@ -192,14 +192,14 @@ export class World {
     return accepted.created;
   }
 
-  /** Does what a launcher does: removes a node whose instance is gone. */
+  /** Acts as a launcher: deletes the record of a node whose instance no longer exists. */
   async remove(id: string): Promise<void> {
     await this.until(() => this.store.nodes.get(id)?.locked === false);
     const handle = (await this.finish(this.store.nodes.tryLock(id)))!;
     await this.finish(handle.remove());
   }
 
-  /** The state of a node in ZooKeeper. */
+  /** Returns the state of a node in ZooKeeper. */
   stateOf(id: string): string | undefined {
     return this.store.nodes.get(id)?.node.state;
   }

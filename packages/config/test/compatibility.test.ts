@@ -1,4 +1,4 @@
-/** Files of existing sites load unchanged, and their broken ones are refused for what is really wrong. */
+/** Files of existing sites load unchanged, and their broken ones are refused for the real cause. */
 
 import { join } from 'node:path';
 import { describe, expect, it } from '@jest/globals';

@@ -1,4 +1,4 @@
-/** What of a configuration is different after a change of its file. */
+/** Differences between configurations after a change of the file. */
 
 import { describe, expect, it } from '@jest/globals';
 import { diffConfig, type ConfigDiff, type NodepoolConfig } from '@nodepool/config';

@@ -1,4 +1,4 @@
-/** Configuration files of tests, in a folder that goes away with the test. */
+/** Configuration files of tests, in a folder that is deleted after the test. */
 
 import { mkdtempSync, realpathSync, rmSync, writeFileSync, mkdirSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -27,7 +27,7 @@ export class TestFolder {
   }
 }
 
-/** Loads a file of this text; ZooKeeper may be missing from it. */
+/** Loads a file with this text; ZooKeeper may be missing from it. */
 export async function loadText(
   text: string,
   options: Partial<LoadOptions> & { secure?: string } = {},
@@ -60,7 +60,7 @@ export async function problemsOf(
   return result.ok ? [] : result.problems;
 }
 
-/** `line:column path`, of each problem. */
+/** Returns `line:column path` of each problem. */
 export function placesOf(problems: readonly ConfigProblem[]): string[] {
   return problems.map(({ line, column, path }) => `${line}:${column} ${path}`);
 }

@@ -1,4 +1,4 @@
-/** What the keys of the file mean, and how everything that is wrong with it is told. */
+/** The meaning of the file's keys, and the messages of all problems. */
 
 import { describe, expect, it } from '@jest/globals';
 import { formatProblem, loadConfig, requiredFormats } from '@nodepool/config';

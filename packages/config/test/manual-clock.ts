@@ -1,4 +1,4 @@
-/** A clock that moves when the test says so. */
+/** A clock that the test advances. */
 
 import type { Clock, Timer } from '@nodepool/core';
 

@@ -1,4 +1,4 @@
-/** What a driver gets from the helpers: a schema with the common keys, and the common part of its configuration. */
+/** The helpers for drivers: a schema with the common keys, and the common part of their configuration. */
 
 import { describe, expect, it } from '@jest/globals';
 import {

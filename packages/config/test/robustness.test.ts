@@ -1,4 +1,4 @@
-/** Whatever a file holds, loading it gives a configuration or problems in it, and never fails. */
+/** Loading any file gives a configuration or problems, and never fails. */
 
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,4 +1,4 @@
-/** Drivers that read the configuration of clouds as far as all drivers do alike, and leave the rest alone. */
+/** Drivers that read the part of a cloud's configuration that all drivers share, and ignore the rest. */
 
 import {
   loadCommonProvider,
@@ -100,7 +100,7 @@ export const gce = driver('gce', {
   cloudImage: { properties: anything('image-project', 'image-family', 'image-id', 'key') },
 });
 
-/** Knows these drivers and no others. */
+/** Discovers these drivers and no others. */
 export function only(...drivers: readonly Driver[]): DiscoverDriver {
   return async (name) => {
     const found = drivers.find((each) => each.name === name);

@@ -1,4 +1,4 @@
-/** What drivers get to see of values in the file, and what is said of values that their schemas refuse. */
+/** The values that drivers receive from the file, and the messages for values that their schemas refuse. */
 
 import { describe, expect, it } from '@jest/globals';
 import { formatProblem } from '@nodepool/config';

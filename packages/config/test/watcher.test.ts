@@ -1,4 +1,4 @@
-/** The running configuration follows its files, and only when they are right. */
+/** The running configuration follows its files while they are valid. */
 
 import { mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -24,7 +24,7 @@ let folder: TestFolder;
 let events: Event[];
 let waiting: ((event: Event) => void)[];
 let failures: unknown[];
-/** Times that the files were right again. */
+/** Number of times that the files became valid again. */
 let accepted: number;
 let watcher: ConfigWatcher | undefined;
 
@@ -49,7 +49,7 @@ function emit(event: Event): void {
   else next(event);
 }
 
-/** The next event that nobody has taken yet. */
+/** Resolves with the next unread event. */
 function nextEvent(): Promise<Event> {
   const event = events.shift();
   return event === undefined ? new Promise((resolve) => waiting.push(resolve)) : Promise.resolve(event);
@@ -133,7 +133,7 @@ describe('on a file system', () => {
     rmSync(file);
     symlinkSync('../two/real.yaml', file);
     let event = await nextEvent();
-    // Between the removal and the new link there may have been no file.
+    // The file may not have existed between the removal and the new link.
     while ('refused' in event) event = await nextEvent();
     expect(labelsOf(event)).toEqual(['b']);
     writeFileSync(second, 'labels: [{name: c}]\n');

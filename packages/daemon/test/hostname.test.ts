@@ -1,4 +1,4 @@
-/** The name of a machine as other programs know it. */
+/** The machine's name for other programs. */
 
 import { expect, it } from '@jest/globals';
 import { fullyQualifiedHostname, type HostNames } from '@nodepool/daemon';

@@ -23,7 +23,7 @@ class HandClock implements Clock {
   schedule = (): { cancel(): void } => ({ cancel: () => undefined });
 }
 
-/** Logs, closes, and answers what was written to stderr, by lines. */
+/** Logs, closes the logger, and returns the lines written to stderr. */
 async function logged(threshold: LogThreshold, format: LogFormat, use: (log: RootLogger) => void): Promise<string[]> {
   const stderr = new PassThrough();
   const log = createLogger({ config: consoleLogging(threshold, format), clock: new HandClock(), stderr });
@@ -32,7 +32,7 @@ async function logged(threshold: LogThreshold, format: LogFormat, use: (log: Roo
   return linesOf(stderr);
 }
 
-/** What the JSON lines say. */
+/** Parses JSON lines. */
 function parsed(lines: readonly string[]): Record<string, unknown>[] {
   return lines.map((line) => JSON.parse(line) as Record<string, unknown>);
 }

@@ -1,4 +1,4 @@
-/** Records to and from the JSON of their znodes. */
+/** Conversion of records to and from the JSON of their znodes. */
 
 import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
@@ -15,7 +15,7 @@ import {
 
 const bytes = (text: string): Uint8Array => new TextEncoder().encode(text);
 
-/** The record of a znode that holds this JSON. */
+/** Reads the record of a znode with this JSON. */
 function read<I extends object, D extends { state_time: number }>(
   codec: Codec<I, D>,
   identity: I,

@@ -1,4 +1,4 @@
-/** Trees that an existing Nodepool has written: read through the store, and written back, without loss. */
+/** Trees written by an existing Nodepool are read through the store and written back without loss. */
 
 import { readFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
@@ -23,7 +23,7 @@ interface RecordedZnode {
   readonly data: string;
 }
 
-/** `<path> [E] <data>`; `[E]` marks ephemerals. */
+/** Parses `<path> [E] <data>`; `[E]` marks ephemerals. */
 function parseZnode(line: string): RecordedZnode {
   const match = given(/^(\S+) ?(\[E\] )?(.*)$/.exec(line) ?? undefined);
   return { path: given(match[1]), ephemeral: match[2] !== undefined, data: match[3] ?? '' };
@@ -108,7 +108,7 @@ describe.each(trees)('the tree %s', (file) => {
   });
 });
 
-/** The record of a path, read and changed to what it is. */
+/** Reads the record of a path and returns its text after a change to equal values. */
 function rewritten(path: string, data: string): string | undefined {
   const [, , kind, name = '', , build = '', , provider = '', , upload] = path.split('/');
   const content = bytes(data);
@@ -150,7 +150,7 @@ describe('a recorded session', () => {
     const store = await simulation.store();
     const changes: string[] = [];
     store.nodes.onChange(({ id, before, after }) => {
-      // What is told fits together: each change begins where the last one of the same record ended.
+      // Notifications are consistent: each change begins where the last one of the same record ended.
       const last = changes.findLast((change) => change.startsWith(id));
       const describeEntry = (entry: typeof before): string =>
         entry === undefined ? 'absent' : `${entry.version} ${entry.node.state} ${entry.locked}`;
@@ -162,7 +162,7 @@ describe('a recorded session', () => {
       const [, sign, rest] = given(/^\s*[\d.]+ ([-+~]) (.*)$/.exec(line) ?? undefined);
       const znode = parseZnode(given(rest));
       await simulation.run(replay(given(sign), znode));
-      // Not after every one, so that changes also come in bursts.
+      // Not after every operation, so that changes also come in bursts.
       step += 1;
       if (step % 7 === 0) simulation.expectMirrored(await mirrored(store));
     }
@@ -186,12 +186,12 @@ describe('a recorded session', () => {
   async function replay(sign: string, znode: RecordedZnode): Promise<void> {
     const { other } = simulation;
     if (sign === '-') {
-      // Removals of one moment were recorded parents first.
+      // Deletions of the same moment were recorded parents first.
       const below = simulation.paths(`${znode.path}/`).reverse();
       for (const path of [...below, znode.path]) await ignoring('no-node', other.delete(path));
     }
     if (sign === '~') await other.set(znode.path, bytes(znode.data));
-    // The roots are there already: the store has made them.
+    // The roots exist already: the store has created them.
     if (sign === '+' && !simulation.server.dump().has(znode.path)) await create(znode);
   }
 });

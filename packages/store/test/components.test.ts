@@ -122,7 +122,7 @@ describe('a registered component', () => {
     await simulation.run(handle.registered());
     const second = { ...pool, id: 'second' };
     simulation.server.restore(backup);
-    // Both are sent with the next session, in which the names of znodes begin anew.
+    // Both are sent with the next session, in which the names of znodes start again.
     const later = store.components.register(second);
     await simulation.run(Promise.all([handle.update({ paused: true }), later.registered()]));
     await simulation.clock.advance(60_000);

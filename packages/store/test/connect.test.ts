@@ -14,7 +14,7 @@ function config(servers: readonly string[], tls?: ZooKeeperConfig['tls']): ZooKe
   return { servers, chroot: '', tls, sessionTimeoutMs: 1000 };
 }
 
-/** The address of a port where nobody listens. */
+/** Returns the address of a port without a listener. */
 async function deadAddress(): Promise<string> {
   const server = createServer();
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));

@@ -1,4 +1,4 @@
-/** Sessions that end, and answers that are lost, in the middle of each operation. */
+/** Lost sessions and lost answers in the middle of each operation. */
 
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import type { ZooKeeper } from '@nodepool/zookeeper';
@@ -17,7 +17,7 @@ beforeEach(async () => {
 
 afterEach(() => simulation.close());
 
-/** A request that is ours, with one node that is being launched. */
+/** An accepted request with one node that is being launched. */
 interface Work {
   readonly accepted: AcceptedRequest;
   readonly node: NodeHandle;
@@ -32,7 +32,7 @@ async function begin(): Promise<Work> {
   return { accepted, node };
 }
 
-/** Every operation on records that we hold. */
+/** Every operation on owned records. */
 const OPERATIONS: readonly [string, (work: Work) => Promise<unknown>][] = [
   ['the update of a node', ({ node }) => node.update({ external_id: 'new' })],
   ['the release of a node', ({ node }) => node.release({ external_id: 'new' })],
@@ -48,7 +48,7 @@ const OPERATIONS: readonly [string, (work: Work) => Promise<unknown>][] = [
   ],
 ];
 
-/** What the server has, without what differs between two runs of the same thing. */
+/** Returns the server's content without the parts that differ between runs. */
 function outcome(): unknown {
   return {
     records: [...simulation.server.dump()]
@@ -120,7 +120,7 @@ describe.each(OPERATIONS)('%s', (_, operate) => {
       (error: unknown) => error,
     );
     const stop = simulation.server.onCommit(() => {
-      // As soon as it was applied, nobody can ask any more.
+      // Partitioned right after it was applied, so that asking for the outcome fails.
       simulation.server.partition(zooKeeper);
       stop();
     });

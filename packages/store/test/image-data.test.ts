@@ -20,12 +20,12 @@ const BUILD = '/nodepool/images/debian/builds/b1';
 const UPLOADS = `${BUILD}/providers/cloud/images`;
 const READY = '{"state": "ready", "state_time": 1.25, "theirs": 18446744073709551615}';
 
-/** What an existing Nodepool exported. */
+/** Returns an export of an existing Nodepool. */
 async function recorded(): Promise<string> {
   return readFile(join(__dirname, 'compat', 'export-image-data.json'), 'utf8');
 }
 
-/** The znodes below the images of an existing Nodepool while one of them is paused. */
+/** Returns the znodes below the images of an existing Nodepool while one of them is paused. */
 async function recordedTree(): Promise<ReadonlyMap<string, string>> {
   const text = await readFile(join(__dirname, 'compat', '11-image-paused-and-build-requested.txt'), 'utf8');
   const lines = text.split('\n').filter((line) => line.startsWith('/nodepool/images/'));

@@ -1,4 +1,4 @@
-/** Builds and uploads as a builder writes them, and as it cleans them up. */
+/** Writes and cleanup of builds and uploads by a builder. */
 
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import type { HeldLock, ZooKeeper } from '@nodepool/zookeeper';
@@ -56,7 +56,7 @@ async function building(of = store): Promise<BuildingLock> {
   return given(await simulation.run(of.images.tryLockBuilding('debian')));
 }
 
-/** A build that is made and ready, known to every store. */
+/** Creates a ready build and waits until every store has it. */
 async function readyBuild(id = 'b1'): Promise<void> {
   const lock = await building();
   const handle = await simulation.run(lock.create(BUILD, { id }));
@@ -68,7 +68,7 @@ async function uploading(of = store): Promise<UploadingLock> {
   return given(await simulation.run(of.images.tryLockUploading(PLACE)));
 }
 
-/** An upload that is made and ready; its id. */
+/** Creates a ready upload. Resolves with its id. */
 async function readyUpload(): Promise<string> {
   const handle = await simulation.run((await uploading()).create(UPLOAD));
   await simulation.run(handle.release({ state: 'ready', external_id: 'image-1', format: 'qcow2' }));
@@ -157,7 +157,7 @@ describe('a build', () => {
     await simulation.run(store.images.requestBuild('debian'));
     const handle = await simulation.run((await building()).create(BUILD, { id: 'b1' }));
     const removal = simulation.other.delete('/nodepool/images/debian/request-build');
-    // The server has done it, the store has not heard of it.
+    // The server has applied it, but the store has not received the event.
     await simulation.clock.advance(1);
     expect(store.images.buildRequested('debian')).toBe(true);
     await simulation.run(Promise.all([removal, handle.release({ state: 'ready' }, { fulfilsRequest: true })]));
@@ -394,7 +394,7 @@ describe('taking a lock', () => {
       await simulation.clock.advance(5000);
       expect(simulation.contenders()).toEqual([]);
     }
-    // What the attempt may have changed shows, and does not stand in the way.
+    // Changes of the attempt, if any, are visible and do not block the next one.
     expect(store.images.build({ image: 'debian', id: 'b1' })).toEqual(
       other.images.build({ image: 'debian', id: 'b1' }),
     );

@@ -1,4 +1,4 @@
-/** Image builds and uploads as the store knows them. */
+/** Reads of image builds and uploads from the store. */
 
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import type { Store } from '@nodepool/store';

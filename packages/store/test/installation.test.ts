@@ -1,4 +1,4 @@
-/** The id of the installation: made once, shared by every store of one ensemble, and restored by an operator. */
+/** The id of the installation: created once, shared by every store of one ensemble, and restored by an operator. */
 
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { InstallationIdError, openStore, type Store } from '@nodepool/store';

@@ -1,4 +1,4 @@
-/** Ten thousand nodes. */
+/** A store with ten thousand nodes. */
 
 import { afterEach, beforeEach, expect, it } from '@jest/globals';
 import { NODE_STATES, type NodeData } from '@nodepool/core';

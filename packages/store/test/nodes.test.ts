@@ -1,4 +1,4 @@
-/** Nodes as the store knows and writes them. */
+/** Reads and writes of nodes. */
 
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { CorruptRecordError, LostOwnershipError, type Change, type NodeEntry, type Store } from '@nodepool/store';
@@ -229,7 +229,7 @@ describe('locking a node', () => {
     const [id] = await created({});
     const waiting = store.nodes.lock(given(id));
     const refused = expect(waiting).rejects.toThrow(LostOwnershipError);
-    // After the node was looked at, before the contender is made.
+    // After the node was read, before the contender is created.
     await simulation.clock.advance(1);
     await simulation.run(Promise.all([simulation.other.delete(`/nodepool/nodes/${given(id)}`), refused]));
     await simulation.settled();

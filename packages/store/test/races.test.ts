@@ -1,4 +1,4 @@
-/** Several stores that want the same records: exactly one gets them, and the others leave nothing behind. */
+/** Several stores compete for the same records: exactly one gets them, and the others leave nothing behind. */
 
 import { afterEach, describe, expect, it } from '@jest/globals';
 import { seededRandom } from '@nodepool/core/testing';
@@ -9,7 +9,7 @@ let simulation: Simulation;
 
 afterEach(() => simulation.close());
 
-/** Stores on one ensemble whose messages take a random time. */
+/** Returns stores on one ensemble whose messages take a random time. */
 async function racing(seed: number, count: number): Promise<Store[]> {
   const random = seededRandom(seed);
   simulation = new Simulation({ seed, latencyMs: () => Math.floor(random.next() * 5) });

@@ -28,7 +28,7 @@ async function start(): Promise<Store> {
   return store;
 }
 
-/** Resolves once the store's nodes are as wanted. */
+/** Resolves once the condition holds after a change of the store's nodes. */
 function until(store: Store, holds: () => boolean): Promise<void> {
   return new Promise((resolve) => {
     if (holds()) {

@@ -1,4 +1,4 @@
-/** Requests as the store knows and writes them. */
+/** Reads and writes of requests. */
 
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import {
@@ -36,7 +36,7 @@ async function accept(
   return simulation.run(store.requests.accept(entry, nodes));
 }
 
-/** Locks the records that came with the acceptance. */
+/** Locks the records created by the acceptance. */
 async function lockCreated(accepted: AcceptedRequest): Promise<readonly NodeHandle[]> {
   const targets = accepted.created.map((id) => ({ id, change: { state: 'building' as const } }));
   return given(await simulation.run(store.nodes.tryLockAll(targets)));

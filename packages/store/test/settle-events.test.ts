@@ -1,4 +1,4 @@
-/** The watch events of one transaction, as a listener that acts on them sees them. */
+/** The watch events of one transaction from the view of a listener. */
 
 import { afterEach, beforeEach, expect, it } from '@jest/globals';
 import { settleEvents } from '@nodepool/store';

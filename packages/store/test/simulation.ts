@@ -7,16 +7,16 @@ import { isZooKeeperError, type ZooKeeper } from '@nodepool/zookeeper';
 import { openStore, type RequestEntry, type Store } from '@nodepool/store';
 import type { NodeData, NodeRequestData } from '@nodepool/core';
 
-/** Longest virtual time that anything in these tests may take, milliseconds. */
+/** Limit of virtual time for any operation in these tests, milliseconds. */
 const LIMIT_MS = 600_000;
 
-/** Of every client. Divisible by three, so that its heartbeats are at whole milliseconds. */
+/** Session time-out of every client, milliseconds. Divisible by three, so that heartbeats are at whole milliseconds. */
 const SESSION_TIMEOUT_MS = 9000;
 
 export class Simulation {
   readonly clock = new VirtualClock();
   readonly server: SimulatedZooKeeperServer;
-  /** A client to look with, and to act as a requestor. */
+  /** A client for inspection, and for acting as a requestor. */
   readonly other: ZooKeeper;
   private seed: number;
   private readonly closers: (() => Promise<void>)[] = [];
@@ -33,7 +33,7 @@ export class Simulation {
     return client;
   }
 
-  /** A store that is complete, with a client of its own. */
+  /** Returns a complete store with its own client. */
   async store(zooKeeper = this.client()): Promise<Store> {
     const store = openStore(zooKeeper, {
       clock: this.clock,
@@ -43,12 +43,12 @@ export class Simulation {
     this.closers.unshift(async () => store.close());
     store.start();
     await this.run(store.ready());
-    // The root znodes come a little later than the caches, which do not need them.
+    // The root znodes are created a little later than the caches, which do not need them.
     await this.settled();
     return store;
   }
 
-  /** Lets time pass until the promise is settled. */
+  /** Advances time until the promise is settled. */
   async run<T>(promise: Promise<T>): Promise<T> {
     let settled = false;
     const done = (): void => {
@@ -59,7 +59,7 @@ export class Simulation {
     return promise;
   }
 
-  /** Lets everything arrive that is on its way. */
+  /** Waits until all messages in flight have arrived. */
   async settled(): Promise<void> {
     await this.clock.advance(100);
   }
@@ -68,30 +68,30 @@ export class Simulation {
     for (const close of this.closers) await this.run(close());
   }
 
-  /** Content of a znode on the server; undefined: there is none. */
+  /** Returns the content of a znode on the server; undefined if it does not exist. */
   json(path: string): unknown {
     const znode = this.server.dump().get(path);
     return znode === undefined ? undefined : JSON.parse(new TextDecoder().decode(znode.data));
   }
 
-  /** Paths on the server that begin with this. */
+  /** Returns the paths on the server with this prefix. */
   paths(prefix: string): string[] {
     return [...this.server.dump().keys()].filter((path) => path.startsWith(prefix));
   }
 
-  /** Every contender for any lock, on the server. */
+  /** Returns every contender for any lock on the server. */
   contenders(): string[] {
     return [...this.server.dump().keys()].filter((path) => path.includes('__lock__'));
   }
 
-  /** Puts a znode as another program would; its parents are made. */
+  /** Writes a znode as another program would, creating its parents. */
   async put(path: string, content: unknown): Promise<void> {
     const data = bytes(typeof content === 'string' ? content : JSON.stringify(content));
     await this.run(this.putAsync(path, data));
     await this.settled();
   }
 
-  /** What the caches of a store say is what the server has. */
+  /** Expects the caches of a store to equal the server's content. */
   expectMirrored(store: Store): void {
     const dump = this.server.dump();
     const isLocked = (directory: string): boolean =>
@@ -127,7 +127,7 @@ export class Simulation {
   }
 }
 
-/** A store's client and its counters, to see what something costs. */
+/** Returns the number of writes of a client during `work`. */
 export async function writesOf(zooKeeper: ZooKeeper, work: () => Promise<unknown>): Promise<number> {
   const before = zooKeeper.counters.writes;
   await work();
@@ -150,7 +150,7 @@ export function lastName(path: string): string {
   return path.slice(path.lastIndexOf('/') + 1);
 }
 
-/** A node's record. */
+/** Returns a node's record. */
 export function nodeData(over: Partial<NodeData> = {}): NodeData {
   return nodeDataWith({
     ...{
@@ -168,7 +168,7 @@ export function nodeData(over: Partial<NodeData> = {}): NodeData {
   });
 }
 
-/** A request's record. */
+/** Returns a request's record. */
 export function requestData(over: Partial<NodeRequestData> = {}): NodeRequestData {
   return {
     state: 'requested',
@@ -188,7 +188,7 @@ export function requestData(over: Partial<NodeRequestData> = {}): NodeRequestDat
   };
 }
 
-/** A request that was submitted, as the store has it. */
+/** Submits a request and resolves with the store's entry. */
 export async function submitted(
   simulation: Simulation,
   store: Store,
@@ -200,7 +200,7 @@ export async function submitted(
   return entry;
 }
 
-/** Fails the test when there is none. */
+/** Throws if the value is undefined. */
 export function given<T>(value: T | undefined): T {
   if (value === undefined) throw new Error('expected a value');
   return value;

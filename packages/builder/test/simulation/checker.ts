@@ -1,12 +1,12 @@
-/** Confronts everything that happens with the rules, and stops at the first thing that is wrong. */
+/** Checks every event against the rules, and stops at the first violation. */
 
 import { isJsonObject, type JsonObject } from '@nodepool/core';
 import type { CloudImage } from '../support/image-cloud.js';
 import { BAD_PROVIDER, type SimulatedBuilders } from './world.js';
 
-/** A rule that did not hold. */
+/** A violated rule. */
 export interface Violation {
-  /** As the design numbers it, `S` for safety, `L` for liveness; `X`: something failed in a way that no rule allows. */
+  /** Number in the design, `S` for safety, `L` for liveness; `X`: a failure that no rule covers. */
   readonly rule: string;
   /** Milliseconds since the start. */
   readonly at: number;
@@ -36,7 +36,7 @@ export class Checker {
   violation: Violation | undefined;
   readonly lastSteps: string[] = [];
   count = 0;
-  /** What an operator has deleted: uploads by path, builds by id. */
+  /** Objects that an operator has deleted: uploads by path, builds by id. */
   readonly deletedByOperator = new Set<string>();
   private readonly uploads = new Map<string, Upload>();
   private closed = false;
@@ -78,14 +78,14 @@ export class Checker {
     this.violation ??= { rule, at: this.world.clock.monotonic(), what };
   }
 
-  /** Liveness: what is not yet as it must be in the end, when nothing goes wrong any more. */
+  /** Returns the violations of liveness: the differences from the required final state once faults have ended. */
   unrest(): readonly string[] {
     const found: string[] = [];
     const builds = this.builds();
     const uploads = [...this.uploads.values()];
     const uploaded = new Set(uploads.map(({ build }) => build));
     for (const { image, id, data } of builds) {
-      // A build whose uploads are in service, or kept by the bad provider, stays recorded.
+      // The record of a build stays while uploads are in service, or exist at the bad provider.
       const stays = data['state'] === 'ready' || (data['state'] === 'deleting' && uploaded.has(id));
       if (!stays) found.push(`build ${id} of ${image} is ${stateOf(data)}`);
     }
@@ -112,7 +112,7 @@ export class Checker {
     return [...found, ...this.leftovers(builds, uploads)];
   }
 
-  /** Whether there is a file of the build that can be uploaded to the provider: not with `delete-after-upload`. */
+  /** Returns true if a file of the build can be uploaded to the provider: not with `delete-after-upload`. */
   private hasFile(build: string | undefined, provider: string): boolean {
     const format = { one: 'qcow2', two: 'raw' }[provider];
     return this.world.machines.some(({ disk }) =>
@@ -153,7 +153,10 @@ export class Checker {
     if (before?.data['state'] === 'ready' && data['state'] === 'deleting') this.leavesService(before);
   }
 
-  /** The newest ready one stays, unless an operator wants it to go or the provider does not list the image any more. */
+  /**
+   * Checks a deletion: the newest ready upload stays unless an operator deletes it or the provider no longer lists the
+   * image.
+   */
   private leavesService(upload: Upload): void {
     if (this.isUnwanted(upload) || !this.world.isListedEverywhere(upload.provider, upload.image)) return;
     const newer = [...this.uploads.values()].some(
@@ -188,7 +191,7 @@ export class Checker {
     });
   }
 
-  /** Undefined: there is none. */
+  /** Returns the record; undefined if there is none. */
   private read(path: string): JsonObject | undefined {
     const znode = this.world.server.dump().get(path);
     if (znode === undefined || znode.data.length === 0) return undefined;

@@ -1,10 +1,10 @@
-/** The checker can fail: for each rule there are spoilt builders that it catches. */
+/** Proves that the checker can fail: it detects defective builders for each rule. */
 
 import { describe, expect, it } from '@jest/globals';
 import { MUTATIONS } from './mutations.js';
 import { simulate } from './simulate.js';
 
-/** Seeds that may be needed until a spoilt builder gives itself away. */
+/** Limit of seeds until a defective builder must be detected. */
 const SEEDS = 8;
 
 describe('a builder that', () => {

@@ -1,4 +1,4 @@
-/** For each rule of the checker, something wrong with the builder that breaks it: that the checker can fail is shown by these. */
+/** Defects of the builder, at least one per rule of the checker, which prove that the checker can fail. */
 
 import type { ExternalId, ImageManager, ImageUpload, ImageUploadRequest, ListedImage } from '@nodepool/core';
 import type { ImageStore } from '@nodepool/store';
@@ -105,7 +105,7 @@ function withImages(
   });
 }
 
-/** A queue for all providers of a builder. */
+/** Returns one queue for all providers of a builder. */
 function oneAfterAnother(): NonNullable<Mutation['manager']> {
   let last: Promise<unknown> = Promise.resolve();
   return (manager) =>

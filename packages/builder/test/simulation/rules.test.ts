@@ -1,6 +1,6 @@
 /**
- * Builders keep the rules, whatever goes wrong around them. `NODEPOOL_SIM_SEEDS` says how many seeds are run,
- * `NODEPOOL_SIM_SEED` runs one and prints its steps.
+ * Builders keep the rules under all faults. `NODEPOOL_SIM_SEEDS` sets the number of seeds; `NODEPOOL_SIM_SEED` runs one
+ * and prints its steps.
  */
 
 import { expect, it } from '@jest/globals';

@@ -1,4 +1,4 @@
-/** One run: a seed makes a world and trouble; in the end everything must come to rest. */
+/** One run: a seed creates a world and its faults; in the end the world must reach a stable state. */
 
 import type { Violation } from './checker.js';
 import { Troublemaker } from './trouble.js';
@@ -6,20 +6,20 @@ import { BUSY_SITE, SimulatedBuilders, type WorldOptions } from './world.js';
 
 export interface RunResult {
   readonly seed: number;
-  /** Undefined: all rules held. */
+  /** Undefined if all rules held. */
   readonly violation: Violation | undefined;
   readonly lastSteps: readonly string[];
 }
 
 const HOUR = 3_600_000;
-/** How long there is trouble, milliseconds. */
+/** Duration of the faults, milliseconds. */
 const BUSY_MS = 1.5 * HOUR;
-/** Longer than any chain of back-offs and time-outs. */
+/** Time limit (ms) to reach a stable state, longer than any chain of back-offs and time-outs. */
 const PATIENCE_MS = 6 * HOUR;
-/** Between two looks whether it rests. */
+/** Interval (ms) between checks for a stable state. */
 const LOOK_MS = 60_000;
 
-/** Runs one seed to its end, or to the first rule that does not hold. */
+/** Runs one seed to its end, or to the first violation. */
 export async function simulate(options: WorldOptions & { readonly trouble?: boolean }): Promise<RunResult> {
   const { seed, trouble = true } = options;
   const world = new SimulatedBuilders(options);

@@ -1,4 +1,4 @@
-/** What goes wrong in a run: one thing after another, drawn by chance; and how all of it ends. */
+/** The faults of a run, drawn at random one after another, and their end. */
 
 import type { RandomSource } from '@nodepool/core';
 import { NO_TROUBLE, type CloudTrouble } from '../support/image-cloud.js';
@@ -44,7 +44,7 @@ export class Troublemaker {
     ];
   }
 
-  /** Makes trouble from now on. */
+  /** Starts injecting faults. */
   begin(): void {
     this.later(PAUSE_MS.least, PAUSE_MS.greatest, () => {
       this.draw()();
@@ -52,7 +52,7 @@ export class Troublemaker {
     });
   }
 
-  /** Everything works from now on, and every machine has its builder. */
+  /** Ends all faults and starts a builder on every machine. */
   end(): void {
     const { world } = this;
     this.over = true;
@@ -179,7 +179,10 @@ export class Troublemaker {
     });
   }
 
-  /** Deletes an image in service that a builder has seen: an unseen one is missed by launchers, which are not here. */
+  /**
+   * Deletes an image in service that a builder has seen. Unseen ones are detected by launchers, which the simulation
+   * does not have.
+   */
   private deleteImageInCloud(): void {
     const { operator, checker, cloud } = this.world;
     const seen = [...operator.images.uploads({})].filter(({ state, listed }) => state === 'ready' && listed === true);

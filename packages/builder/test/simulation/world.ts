@@ -16,14 +16,14 @@ import { Checker } from './checker.js';
 const MINUTE = 60_000;
 const SESSION_TIMEOUT_MS = 30_000;
 const GREATEST_LATENCY_MS = 5;
-/** Its uploads hang for the whole of a run. */
+/** A provider whose uploads hang for the whole run. */
 export const BAD_PROVIDER = 'bad';
 
 const UPLOAD = { imageUploadTimeoutMs: 30 * MINUTE };
 
-/** Built again all the time, so that there is always something to do. */
+/** A site that rebuilds its images continuously. */
 export const BUSY_SITE: Site = siteOf(20 * MINUTE);
-/** Comes to rest. */
+/** A site that reaches a stable state. */
 export const CALM_SITE: Site = siteOf(100 * 24 * 60 * MINUTE);
 
 function siteOf(rebuildAgeMs: number): Site {
@@ -38,10 +38,10 @@ function siteOf(rebuildAgeMs: number): Site {
   };
 }
 
-/** Something wrong with every builder of a run. */
+/** A defect of every builder in a run. */
 export interface Mutation {
   readonly name: string;
-  /** The rule that it breaks. */
+  /** The rule that the defect violates. */
   readonly rule: string;
   store?(store: Store): Store;
   files?(files: DiskImageFiles): DiskImageFiles;
@@ -91,7 +91,7 @@ export class BuilderProcess {
     this.builder.apply(this.configOf(site));
   }
 
-  /** Ends it without a farewell: its session lives on until it expires. */
+  /** Kills the process without closing its session, which lives until it expires. */
   kill(): void {
     this.process.kill();
     this.world.server.partition(this.zk, 'cut');
@@ -121,9 +121,9 @@ export class BuilderProcess {
 export interface WorldOptions {
   readonly seed: number;
   readonly mutation?: Mutation | undefined;
-  /** The only rule that must hold. Default: all of them. */
+  /** The only rule to check. Default: all of them. */
   readonly only?: string | undefined;
-  /** Hears of every step. */
+  /** Called for every step. */
   readonly onStep?: ((step: string) => void) | undefined;
 }
 
@@ -135,11 +135,11 @@ export class SimulatedBuilders {
   readonly machines: readonly Machine[];
   readonly mutation: Mutation | undefined;
   readonly builders = new Map<string, BuilderProcess>();
-  /** What builders are configured with that are not configured with everything, by machine. */
+  /** Configurations of machines that differ from the complete one. */
   readonly sites = new Map<string, Site>();
-  /** How builds end from now on. */
+  /** Returns the outcome of the next builds. */
   ending: () => Ending = () => 'works';
-  /** What runs outside of processes, in the world itself. */
+  /** The operator's store, which belongs to the world and not to a process. */
   readonly operator: Store;
   private readonly seeds: RandomSource;
 
@@ -165,7 +165,7 @@ export class SimulatedBuilders {
     this.operator.start();
   }
 
-  /** A source of its own, so that one part's use of chance does not change another's. */
+  /** Returns a separate source, so that one part's draws do not change another's. */
   random(): RandomSource {
     return seededRandom(Math.floor(this.seeds.next() * 2 ** 32));
   }
@@ -185,12 +185,15 @@ export class SimulatedBuilders {
     builder.apply(site);
   }
 
-  /** Whether every builder thinks that the provider lists the image, and has thought so for a while. */
+  /** Returns true if every builder's configuration has listed the image at the provider for some time. */
   isListedEverywhere(provider: string, image: string): boolean {
     return [...this.sites.values()].every((site) => site.providers[provider]?.images.includes(image) === true);
   }
 
-  /** Runs timers until the condition holds, a rule is broken, or the time is over. False: it does not hold. */
+  /**
+   * Runs timers until the condition holds, a rule is violated, or the time is over. Resolves with false if it does not
+   * hold.
+   */
   async until(condition: () => boolean, limitMs: number): Promise<boolean> {
     const reached = await this.clock.runUntil(() => this.checker.violation !== undefined || condition(), limitMs);
     return reached && this.checker.violation === undefined;
@@ -203,7 +206,7 @@ export class SimulatedBuilders {
   }
 }
 
-/** What a builder says is a step. */
+/** Returns a logger that records each line of a builder as a step. */
 function stepLogger(name: string, checker: Checker, fixed: LogFields = {}): Logger {
   const say = (message: string, fields: LogFields = {}): void => {
     const about = Object.entries({ ...fixed, ...fields })

@@ -1,4 +1,4 @@
-/** A cloud that keeps images and nothing else, on a virtual clock, with the faults of real ones; and a driver for it. */
+/** A cloud that stores only images, on a virtual clock, with the faults of real clouds, and a driver for it. */
 
 import {
   NotFoundError,
@@ -27,7 +27,7 @@ export interface CloudImage {
 }
 
 export interface CloudTrouble {
-  /** Chance that an upload breaks off, and that it leaves its image behind then. */
+  /** Chance that an upload breaks off, and then leaves its image behind. */
   readonly uploadFails: number;
   /** Chance that an upload succeeds but its answer is lost. */
   readonly answerLost: number;
@@ -37,7 +37,7 @@ export interface CloudTrouble {
   readonly hangs: number;
   /** Chance that an upload takes all its data and never ends. */
   readonly neverAnswers: number;
-  /** Chance that a list lacks an image, for each image; the lists of the next minutes have it. */
+  /** Chance per image that a list lacks it; the lists of the next minutes contain it. */
   readonly listLacks: number;
   /** Chance that a list is empty. */
   readonly listEmpty: number;
@@ -54,30 +54,30 @@ export const NO_TROUBLE: CloudTrouble = {
   listEmpty: 0,
 };
 
-/** Hears of what is asked of the cloud, right before it takes effect. */
+/** Callbacks for calls of the cloud, called right before they take effect. */
 export interface CloudObserver {
   deleting?(image: CloudImage): void;
   listing?(): void;
 }
 
-/** Longest time between two reports of an upload's progress. */
+/** Longest time (ms) between two reports of an upload's progress. */
 const REPORT_MS = 60_000;
 
-/** Least time between two lists that lack the same image. */
+/** Minimum time (ms) between two lists that lack the same image. */
 const LACKING_MS = 900_000;
 
 export class ImageCloud {
   readonly images = new Map<string, CloudImage>();
-  /** Uploads that were begun, by provider. */
+  /** Started uploads, by provider. */
   readonly begun: string[] = [];
   trouble: CloudTrouble = NO_TROUBLE;
-  /** By provider; overrides `trouble`. */
+  /** Faults by provider; they override `trouble`. */
   readonly troubleOf = new Map<string, CloudTrouble>();
   uploadMs: readonly [least: number, greatest: number] = [1000, 1000];
   observer: CloudObserver = {};
   private made = 0;
   private readonly lacked = new Map<string, number>();
-  /** Files that are being sent, with the clock of who sends them. */
+  /** Files being sent, each with the clock of its sender. */
   private readonly sending = new Set<{ readonly file: string; readonly clock: Clock }>();
 
   constructor(private readonly random: RandomSource) {}
@@ -90,7 +90,7 @@ export class ImageCloud {
     return [...this.sending].some((each) => each.file === file);
   }
 
-  /** Whoever has this clock has died: it sends nothing any more. */
+  /** Stops the transfers of a killed process, which is identified by its clock. */
   forget(clock: Clock): void {
     for (const each of this.sending) if (each.clock === clock) this.sending.delete(each);
   }
@@ -116,7 +116,7 @@ export class ImageCloud {
     this.begun.push(provider);
     const sending = { file: upload.file, clock };
     this.sending.add(sending);
-    // Whether the driver notices or not: nobody waits for it any more.
+    // An aborted transfer ends even if the driver does not notice.
     upload.signal.addEventListener('abort', () => this.sending.delete(sending), { once: true });
     try {
       return await this.receive(provider, upload, clock);
@@ -158,7 +158,7 @@ export class ImageCloud {
     this.images.delete(id);
   }
 
-  /** An image that a list lacked is in those of the next minutes. */
+  /** Returns true if a list may lack the image; after it did, the lists of the next minutes contain it. */
   private isLacking(provider: string, id: string, clock: Clock): boolean {
     if (!this.happens(provider, 'listLacks')) return false;
     const now = clock.monotonic();
@@ -178,7 +178,7 @@ export class ImageCloud {
   }
 }
 
-/** A driver whose providers manage images, and no nodes. */
+/** Returns a driver whose providers manage only images. */
 export function imageDriver(makeManager: (provider: string) => ImageManager): Driver {
   return {
     name: 'images',

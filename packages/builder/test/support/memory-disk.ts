@@ -1,4 +1,4 @@
-/** The disk of a builder, in memory: it can be full, and it outlives its builder. */
+/** A builder's disk in memory, which can be full and outlives its builder. */
 
 import type { BuildRef } from '@nodepool/store';
 import { BuildFailedError, type DiskImageFile, type DiskImageFiles } from '../../src/index.js';
@@ -9,7 +9,7 @@ export class MemoryDisk implements DiskImageFiles {
   /** Sizes by `<image>-<build>.<format>`. */
   readonly files = new Map<string, DiskImageFile & BuildRef>();
   full = false;
-  /** Hears of every removal of an image, right before. */
+  /** Called right before an image is deleted. */
   onRemove: (file: DiskImageFile & BuildRef) => void = () => undefined;
 
   write(build: BuildRef, format: string, bytes = 1000): void {

@@ -1,11 +1,11 @@
-/** Processes of the machine, as the kernel shows them. */
+/** The machine's processes as reported by the kernel. */
 
 import { readdir, readFile } from 'node:fs/promises';
 import { sleep, systemClock } from '@nodepool/core';
 
 const POLL_INTERVAL_MS = 10;
 
-/** Returns the ids of the running processes whose environment contains the text. A zombie does not run any more. */
+/** Returns the ids of the running processes whose environment contains the text, without zombies. */
 export async function processesWith(environment: string): Promise<string[]> {
   const ids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name));
   const found = await Promise.all(
@@ -14,7 +14,7 @@ export async function processesWith(environment: string): Promise<string[]> {
   return ids.filter((_, index) => found[index]);
 }
 
-/** Resolves once the condition holds. The kernel ends a process some time after it was sent SIGKILL, without an event. */
+/** Resolves once the condition holds. Polls, because the kernel ends a process some time after SIGKILL, without an event. */
 export async function eventually(condition: () => Promise<boolean>): Promise<void> {
   while (!(await condition())) await sleep(systemClock, POLL_INTERVAL_MS);
 }
@@ -24,5 +24,5 @@ export async function isRunning(pid: string): Promise<boolean> {
   return status !== '' && !status.includes(') Z ') && !status.includes(') X ');
 }
 
-/** Returns the content of a file, nothing if its process has ended. */
+/** Returns the content of a file, or an empty string if its process has ended. */
 const read = (file: string): Promise<string> => readFile(file, 'utf8').catch(() => '');

@@ -1,4 +1,4 @@
-/** `disk-image-create` without a process: it takes time and ends as it is told to. */
+/** A `disk-image-create` without a process, with a scripted duration and outcome. */
 
 import { sleep, type Clock } from '@nodepool/core';
 import type { BuildRef } from '@nodepool/store';
@@ -8,7 +8,7 @@ import type { MemoryDisk } from './memory-disk.js';
 export type Ending = 'works' | 'fails' | 'hangs' | 'no-file' | 'half' | 'full';
 
 export class ScriptedDib implements DiskImageCreator {
-  /** What was built, in order. */
+  /** The jobs that were run, in order. */
   readonly jobs: DiskImageJob[] = [];
   ending: () => Ending = () => 'works';
   durationMs: () => number = () => 60_000;

@@ -1,4 +1,4 @@
-/** A world to run builders in: a simulated ZooKeeper, a cloud of images, disks that outlive builders, one virtual clock. */
+/** A world for builders: a simulated ZooKeeper, a cloud of images, disks that outlive builders, one virtual clock. */
 
 import {
   loadImageUploadSettings,
@@ -22,9 +22,12 @@ import { ImageCloud, imageDriver } from './image-cloud.js';
 import { MemoryDisk } from './memory-disk.js';
 import { ScriptedDib } from './scripted-dib.js';
 
-/** Milliseconds of virtual time after which a test gives up. */
+/** Time limit of a wait in a test, milliseconds of virtual time. */
 const PATIENCE_MS = 48 * 3_600_000;
-/** Long, so that hours of virtual time are not spent on heartbeats. Divisible by three: they are at whole milliseconds. */
+/**
+ * Long, to avoid heartbeats during hours of virtual time. Divisible by three, so that heartbeats are at whole
+ * milliseconds.
+ */
 const SESSION_TIMEOUT_MS = 90_000;
 
 export interface ProviderOptions {
@@ -40,7 +43,7 @@ export interface Site {
   readonly providers: Readonly<Record<string, ProviderOptions>>;
 }
 
-/** A machine: its disk stays when its builder dies. */
+/** A machine, whose disk survives the death of its builder. */
 export interface Machine {
   readonly name: string;
   readonly builderId: string;
@@ -53,14 +56,14 @@ export interface RunningBuilder {
   readonly dib: ScriptedDib;
   readonly store: Store;
   readonly zk: ZooKeeper;
-  /** What failed in the background, unheard of by anybody else. */
+  /** Failures in the background without another handler. */
   readonly failures: string[];
   apply(site: Site): void;
-  /** Stops it as an operator would. */
+  /** Stops the builder as an operator would. */
   stop(): Promise<void>;
 }
 
-/** A record as it is stored, with what its path says. */
+/** A stored record with the names in its path. */
 export type StoredRecord = Readonly<Record<string, unknown>> & {
   readonly id: string;
   readonly build: string;
@@ -72,7 +75,7 @@ export class World {
   readonly random: RandomSource;
   readonly server: SimulatedZooKeeperServer;
   readonly cloud: ImageCloud;
-  /** Where builders log and report that are started from now on. */
+  /** The log of builders that are started from now on. */
   log: Logger = silentLogger;
   metrics: Metrics | undefined;
   hook: PostUploadHook = () => Promise.resolve();
@@ -97,7 +100,7 @@ export class World {
     return nodepoolConfig({ images, providers }, driver);
   }
 
-  /** Starts a builder and waits until it knows what there is. */
+  /** Starts a builder and waits until its caches are complete. */
   async builder(site: Site, machine = this.machine()): Promise<RunningBuilder> {
     const zk = this.server.connect({ sessionTimeoutMs: SESSION_TIMEOUT_MS });
     const { clock, random, log } = this;
@@ -137,7 +140,7 @@ export class World {
     return running;
   }
 
-  /** A store of an operator's. */
+  /** Returns an operator's store. */
   async operator(): Promise<Store> {
     if (this.operatorStore !== undefined) return this.operatorStore;
     const store = openStore(this.server.connect({ sessionTimeoutMs: SESSION_TIMEOUT_MS }), {
@@ -151,14 +154,14 @@ export class World {
     return store;
   }
 
-  /** Lets time pass until the condition holds. */
+  /** Advances time until the condition holds. */
   async until(what: string, condition: () => boolean): Promise<void> {
     if (!(await this.clock.runUntil(condition, PATIENCE_MS))) {
       throw new Error(`waited in vain until ${what}\n${this.describe()}`);
     }
   }
 
-  /** Lets time pass until the promise settles. */
+  /** Advances time until the promise settles. */
   async during<T>(work: Promise<T>): Promise<T> {
     let settled = false;
     const done = work.finally(() => (settled = true));
@@ -167,17 +170,17 @@ export class World {
     return done;
   }
 
-  /** Lets so much time pass. */
+  /** Advances time by `ms`. */
   async after(ms: number): Promise<void> {
     await this.clock.advance(ms);
   }
 
-  /** Records of builds, oldest first. */
+  /** Returns the records of builds, oldest first. */
   builds(image: string): StoredRecord[] {
     return this.recordsBelow(`/nodepool/images/${image}/builds/`, 1);
   }
 
-  /** Records of uploads of all builds, oldest first. */
+  /** Returns the records of uploads of all builds, oldest first. */
   uploads(image: string, provider: string): StoredRecord[] {
     return this.recordsBelow(`/nodepool/images/${image}/builds/`, 5).filter(
       ({ provider: other }) => other === provider,
@@ -196,7 +199,7 @@ export class World {
     return [...this.server.dump().keys()];
   }
 
-  /** Ends all that the test has started; what failed unheard of. */
+  /** Stops everything that the test has started. Resolves with the unhandled failures. */
   async end(): Promise<string[]> {
     for (const { stop } of this.builders) await stop();
     this.operatorStore?.close();
@@ -224,7 +227,7 @@ export class World {
   }
 }
 
-/** The configuration of a site, as if it had been read. */
+/** Returns the configuration of a site, as if read from a file. */
 export function nodepoolConfig(site: Site, driver: ReturnType<typeof imageDriver>): NodepoolConfig {
   return {
     webapp: { port: 0, listenAddress: '127.0.0.1' },

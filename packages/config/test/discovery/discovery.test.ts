@@ -1,4 +1,4 @@
-/** Drivers are found where sites install them, and a driver that can't be used says why and what to do. */
+/** Drivers are found in all places of an installation; errors of unusable drivers name the cause and the remedy. */
 
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';

@@ -1,4 +1,4 @@
-/** Loading by Node.js itself, whose treatment of modules jest replaces: both kinds of modules, as sites have them. */
+/** Loading by Node.js itself, whose module loader jest replaces, for both kinds of modules. */
 
 import { execFile } from 'node:child_process';
 import { readFileSync, symlinkSync } from 'node:fs';
@@ -36,7 +36,7 @@ beforeEach(() => {
 afterEach(() => site.remove());
 afterAll(() => compiled.remove());
 
-/** Compiles the file and what it imports of the same package into a folder of the package's name. */
+/** Compiles the file and its imports of the same package into a folder of the package's name. */
 function compile(folder: string, name: string, file: string, done: Set<string>): void {
   if (done.has(file)) return;
   done.add(file);
@@ -51,7 +51,7 @@ function compile(folder: string, name: string, file: string, done: Set<string>):
   }
 }
 
-/** Loads a driver in a process of its own; gives its name, or what went wrong. */
+/** Loads a driver in a separate process. Resolves with its name or the error. */
 async function load(name: string): Promise<string> {
   const program = `
     const { loadDriver } = require('${DISCOVERY}');
@@ -102,7 +102,10 @@ describe('Node.js loads a driver', () => {
 });
 
 describe('a driver that is installed while the program runs', () => {
-  /** Loads it, runs `change` in the same process, loads it again; returns names, versions and warnings. */
+  /**
+   * Loads the driver, runs `change` in the same process, and loads it again. Resolves with names, versions and
+   * warnings.
+   */
   async function loadTwice(name: string, change: string): Promise<unknown> {
     const program = `
       const { readFileSync, renameSync, symlinkSync, unlinkSync, writeFileSync } = require('node:fs');

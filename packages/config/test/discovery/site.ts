@@ -1,4 +1,4 @@
-/** A site's folder with packages in it. */
+/** A site's folder with installed packages. */
 
 import { mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -22,14 +22,14 @@ export class Site {
     return path;
   }
 
-  /** A package in `folder`, e.g. `node_modules/x`, with package.json and one file. */
+  /** Creates a package in `folder`, e.g. `node_modules/x`, with package.json and one file. */
   package(folder: string, manifest: object, file = 'index.js', code = ''): string {
     this.write(join(folder, 'package.json'), JSON.stringify({ version: '1.2.3', ...manifest }));
     this.write(join(folder, file), code);
     return join(this.path, folder);
   }
 
-  /** A driver, as a CommonJS package. */
+  /** Creates a driver as a CommonJS package. */
   driver(folder: string, packageName: string, name: string, extra: object = {}): string {
     const code = `exports.driver = ${DRIVER_BODY.replace('NAME', name)};`;
     return this.package(folder, { name: packageName, nodepool: { driver: name, api: 1 }, ...extra }, 'index.js', code);

@@ -25,7 +25,7 @@ let lookedAt = lastBeatAt;
 /** The stack of the present block. */
 let frames: BlockReport['frames'] | undefined;
 
-/** Pauses the main thread for a moment and reads its stack. Resolves with undefined if it was not blocked any more. */
+/** Pauses the main thread briefly and reads its stack. Resolves with an empty list if it is not blocked any more. */
 function readStack(): Promise<BlockReport['frames']> {
   return new Promise((resolve) => {
     const session = new Session();

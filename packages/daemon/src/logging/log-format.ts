@@ -96,7 +96,7 @@ function textValue(value: unknown): string {
 const CONTROL = /\p{Cc}/u;
 const CONTROLS = /\p{Cc}/gu;
 
-/** Escapes line breaks, so that text from outside cannot add lines. */
+/** Escapes control characters such as line breaks, so that text from outside cannot add lines. */
 function oneLine(message: string): string {
   return CONTROL.test(message)
     ? message.replace(CONTROLS, (character) => JSON.stringify(character).slice(1, -1))

@@ -3,7 +3,7 @@
 import type { JsonObject, JsonValue } from '@nodepool/core';
 import type { LogFormat, LogThreshold } from './logging-config.js';
 
-/** Threshold by level name. Levels above `error` are not used. */
+/** Thresholds by level name. Higher levels map to `error`, the highest one here. */
 const THRESHOLDS = {
   debug: 'debug',
   info: 'info',

@@ -81,7 +81,7 @@ function images({
   };
 }
 
-/** Rows of the table, without its borders. */
+/** Returns the rows of the table, without its borders. */
 function rows(list: RecordList): readonly string[] {
   return toTable(list)
     .split('\n')

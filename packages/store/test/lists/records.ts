@@ -29,7 +29,7 @@ export function pool(labels: readonly string[]): PoolComponentData {
   };
 }
 
-/** What the lists need of a store of nodes. */
+/** Returns the part of a store of nodes that the lists use. */
 export function nodesOf(...entries: NodeEntry[]): {
   all(): Iterable<NodeEntry>;
   get(id: string): NodeEntry | undefined;
