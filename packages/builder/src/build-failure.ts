@@ -1,4 +1,4 @@
-/** The record of an image's last failed build, as `image-status` and `dib-image-list` show it. */
+/** The record of an image's last failed build, shown by `image-status` and `dib-image-list`. */
 
 import { reasonOf, type ImageBuildFailure } from '@nodepool/core';
 import type { BuildHandle, BuildingLock } from '@nodepool/store';

@@ -23,7 +23,7 @@ export interface ConfigDiff {
   readonly drivers: NameChanges;
   readonly zookeeper: boolean;
   readonly webapp: boolean;
-  /** The builder's directories, log retention, hold age, driver names. */
+  /** True if a global setting differs: the builder's directories, log retention, hold age, driver names. */
   readonly settings: boolean;
 }
 

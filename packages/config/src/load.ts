@@ -30,7 +30,7 @@ import { loadZooKeeper } from './zookeeper.js';
 export interface LoadOptions {
   readonly file: string;
   readonly secureFile?: string | undefined;
-  /** `%(NODEPOOL_XXX)` in the files is replaced by the variable of that name. */
+  /** The variables that replace `%(NODEPOOL_XXX)` in the files. */
   readonly env: Environment;
   /**
    * `required` rejects a configuration without `zookeeper-servers`. `optional` is for checking a file without its

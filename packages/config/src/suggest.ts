@@ -1,4 +1,4 @@
-/** "Did you mean …?" for misspelt names. */
+/** Suggestions ("did you mean …?") for misspelt names. */
 
 /** Returns the candidate that `name` is most likely a misspelling of, if one is near enough. */
 export function nearest(name: string, candidates: Iterable<string>): string | undefined {

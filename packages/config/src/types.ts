@@ -8,7 +8,7 @@ export interface NodepoolConfig {
   readonly elementsDir: string | undefined;
   readonly imagesDir: string | undefined;
   readonly buildLogDir: string;
-  /** Files kept per image; -1: all. */
+  /** Number of logs kept per image; -1 keeps all. */
   readonly buildLogRetention: number;
   readonly zookeeper: ZooKeeperConfig;
   /** Labels by name. */
@@ -22,7 +22,7 @@ export interface NodepoolConfig {
   readonly brokenProviders: ReadonlyMap<string, { readonly driver: string; readonly reason: string }>;
   /** Limits by tenant and resource name (`instances`, `cores`, `ram`, `volumes`, `volume-gb`, …). */
   readonly tenantLimits: ReadonlyMap<string, Readonly<Record<string, number>>>;
-  /** Short names of driver packages. */
+  /** Packages or paths by the short names of drivers. */
   readonly drivers: ReadonlyMap<string, string>;
   /** The loaded drivers of `providers`, by their configured name. */
   readonly loadedDrivers: ReadonlyMap<string, Driver>;

@@ -275,7 +275,7 @@ describe('log files', () => {
     const fits = 'x'.repeat(470);
     const stderr = new PassThrough();
     for (const name of ['a', 'b', 'c', 'd']) {
-      // Closing in between makes each line a batch of its own.
+      // Closing after each line makes it a separate batch.
       const one = createLogger({
         config: await yaml(`destinations: [{file: ${file}, max-bytes: 500, keep: 3}]`),
         stderr,

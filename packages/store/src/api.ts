@@ -116,7 +116,10 @@ export interface NodeHandle {
   /** The node as last read or written under the lock. */
   readonly node: Node;
   readonly lock: HeldLock;
-  /** Versioned and fenced write; sets `state_time` when `state` changes. Writes of one handle are applied in order. */
+  /**
+   * Writes the change, versioned and fenced, and sets `state_time` if `state` changes. Writes of one handle keep their
+   * order.
+   */
   update(change: Partial<NodeData>, options?: CallOptions): Promise<void>;
   /**
    * Releases the lock, with a last change in the same transaction. Rejects if the change could not be written; the lock
@@ -178,7 +181,7 @@ export interface AcceptedRequest {
   readonly request: RequestHandle;
   /** Ids of the created records, in order, in state `init` and not locked: `NodeStore.tryLockAll` locks them. */
   readonly created: readonly string[];
-  /** In the order of `reuse`. */
+  /** Handles in the order of `reuse`. */
   readonly reused: readonly NodeHandle[];
 }
 

@@ -27,7 +27,7 @@ export interface PoolComponentData extends ComponentData {
   readonly name: string;
   readonly provider_name: string;
   readonly supported_labels: readonly string[];
-  /** Lower is served first. */
+  /** Pools with lower values are served first. */
   readonly priority: number;
   readonly paused: boolean;
 }

@@ -70,7 +70,7 @@ export class InstallationIdError extends Error {
   }
 }
 
-/** Records of images cannot be exported or imported; the message names them. */
+/** An export or import of image records failed; the message names the records. */
 export class ImageDataError extends Error {
   readonly code = 'image-data';
   constructor(message: string, cause?: unknown) {

@@ -122,7 +122,10 @@ export interface BuildHandle {
   /** The build as last read or written. */
   readonly build: ImageBuild;
   readonly lock: HeldLock;
-  /** Versioned and fenced write; sets `state_time` when `state` changes. Writes of one handle are applied in order. */
+  /**
+   * Writes the change, versioned and fenced, and sets `state_time` if `state` changes. Writes of one handle keep their
+   * order.
+   */
   update(change: Partial<ImageBuildData>, options?: CallOptions): Promise<void>;
   /** Replaces the last failed build of the image, fenced by the lock. */
   recordFailure(failure: ImageBuildFailure, options?: CallOptions): Promise<void>;

@@ -196,7 +196,7 @@ function write<D extends Stated & { readonly state: string }, I extends object>(
   });
 }
 
-/** Replaces the last failed build of an image. A write whose answer was lost is repeated. */
+/** Replaces the last failed build of an image. Repeats a write whose answer was lost. */
 async function recordFailure(
   { zooKeeper, caches }: StoreContext,
   lock: HeldLock,

@@ -178,7 +178,7 @@ export type ImagePlace =
       readonly id: string;
     };
 
-/** The directory of a lock for building an image, of a build, for uploading a build, or of an upload. */
+/** Matches the lock directories of building an image, of a build, of uploading a build, and of an upload. */
 const IMAGE_LOCK = /^\/nodepool\/images\/[^/]+\/builds\/([^/]+\/(providers\/[^/]+\/images\/([^/]+\/)?)?)?lock$/;
 
 /** Returns the meaning of a path; undefined for paths that are not cached, e.g. the directory of a lock. */

@@ -80,7 +80,7 @@ it('reads of hundreds of paths that fail at once are one line', async () => {
   await created;
   expect(store.nodes.size).toBe(400);
   lines = [];
-  // Answers take longer than a call may.
+  // Answers take longer than the time limit of a call.
   server.setLag(zooKeeper, 6000);
   const changed = Promise.all(paths.map((path) => other.set(path, Buffer.from('{"state":"used"}'))));
   await clock.advance(25_000);

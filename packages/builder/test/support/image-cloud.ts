@@ -35,7 +35,7 @@ export interface CloudTrouble {
   readonly listFails: number;
   /** Chance that a call never ends. */
   readonly hangs: number;
-  /** Chance that an upload takes all its data and never ends. */
+  /** Chance that an upload receives all its data and never ends. */
   readonly neverAnswers: number;
   /** Chance per image that a list lacks it; the lists of the next minutes contain it. */
   readonly listLacks: number;

@@ -14,7 +14,7 @@ export async function processesWith(environment: string): Promise<string[]> {
   return ids.filter((_, index) => found[index]);
 }
 
-/** Resolves once the condition holds. Polls, because the kernel ends a process some time after SIGKILL, without an event. */
+/** Polls until the condition holds, because the kernel ends a process some time after SIGKILL, without an event. */
 export async function eventually(condition: () => Promise<boolean>): Promise<void> {
   while (!(await condition())) await sleep(systemClock, POLL_INTERVAL_MS);
 }

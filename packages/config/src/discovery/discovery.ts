@@ -41,7 +41,7 @@ export interface DriverPackage {
   readonly warnings: readonly string[];
 }
 
-/** A driver package as a listing shows it. */
+/** An entry in the list of installed drivers. */
 export interface InstalledDriver extends DriverPackage {
   /** Its names in `DriverSearch.aliases`. */
   readonly aliases: readonly string[];

@@ -12,7 +12,7 @@ export type DriverLoadReason =
 
 export interface DriverLoadErrorOptions {
   readonly reason: DriverLoadReason;
-  /** As in the configuration. */
+  /** Name of the driver in the configuration. */
   readonly driver: string;
   /** The cause of the failure. */
   readonly problem: string;

@@ -15,7 +15,7 @@ export interface LogRotation {
   readonly keep: number;
 }
 
-/** A log file cannot be written to. */
+/** A log file is not writable. */
 export class LogFileError extends Error {
   readonly code = 'log-file';
   constructor(file: string, cause: unknown) {

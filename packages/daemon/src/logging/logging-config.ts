@@ -8,7 +8,7 @@ export const LEVELS = { off: 0, error: 1, warn: 2, info: 3, debug: 4 } as const;
 export type LogThreshold = keyof typeof LEVELS;
 export type LogLevel = Exclude<LogThreshold, 'off'>;
 
-/** Returns the threshold that lets fewer lines through. */
+/** Returns the threshold that writes fewer lines. */
 export function stricter(a: LogThreshold, b: LogThreshold): LogThreshold {
   return LEVELS[a] < LEVELS[b] ? a : b;
 }
@@ -50,7 +50,7 @@ export interface LoggingConfig {
   readonly loggers: ReadonlyMap<string, LoggerRule>;
 }
 
-/** A logging configuration that came from a file. */
+/** A logging configuration read from a file. */
 export interface LoadedLogging {
   readonly config: LoggingConfig;
   /** Settings of the file without effect, with the reasons; to be logged as warnings. */

@@ -5,7 +5,7 @@
 
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGUSR1', 'SIGHUP', 'SIGUSR2'] as const;
 
-/** A signal that daemons act on. */
+/** A signal that daemons handle. */
 export type DaemonSignal = (typeof SIGNALS)[number];
 
 /**

@@ -33,7 +33,7 @@ export interface Codec<I extends object, D extends Stated> {
 
 /** The parts of a codec that differ between kinds of records. */
 export interface RecordShape<I extends object, D extends Stated> {
-  /** Every field, in the order in which a new record is written. */
+  /** All fields, in the order of a new record. */
   readonly fields: Readonly<Record<keyof D, true>>;
   /** Returns the record, or the reason why it cannot be read. */
   read(raw: JsonObject, identity: I, changedAt: number): (I & D) | string;

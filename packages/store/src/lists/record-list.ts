@@ -56,7 +56,7 @@ export function chooseColumns<R>(columns: readonly ListColumn<R>[], choice: Colu
   return chosen;
 }
 
-/** Takes the chosen columns of the rows. */
+/** Creates a list with the chosen columns of the rows. */
 export function makeRecordList<R>(
   columns: readonly ListColumn<R>[],
   choice: ColumnChoice,
@@ -66,7 +66,7 @@ export function makeRecordList<R>(
   return { columns: chosen, rows: rows.map((row) => chosen.map((column) => column.value(row))) };
 }
 
-/** The list as an array of JSON objects. */
+/** Returns the list as an array of JSON objects. */
 export function toJsonObjects(listing: RecordList): Record<string, JsonValue>[] {
   return listing.rows.map((row) =>
     Object.fromEntries(listing.columns.map((column, index) => [column.field, row[index] ?? null])),
