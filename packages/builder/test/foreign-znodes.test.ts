@@ -36,7 +36,7 @@ async function create(path: string): Promise<string> {
   return path;
 }
 
-/** Advances ten minutes and expects few writes. */
+/** Advances ten minutes and expects few writes and one warning that names the foreign znode. */
 async function expectPatience(foreign: string): Promise<void> {
   const before = world.server.lastZxid;
   await world.after(600_000);
