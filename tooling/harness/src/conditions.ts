@@ -1,11 +1,11 @@
-/** Waits for what launchers do, as it shows in ZooKeeper. */
+/** Waits for conditions in ZooKeeper that launchers bring about. */
 
 import { isZooKeeperError, type PersistentWatch, type ZooKeeper } from '@nodepool/zookeeper';
 
 const NODES = '/nodepool/nodes';
 const POOLS = '/nodepool/components/pool';
 
-/** Resolves once registered pools, those in `ignoring` apart, offer all of the labels. */
+/** Resolves when the registered pools, except those in `ignoring`, offer all of the labels. */
 export async function labelsOffered(
   zooKeeper: ZooKeeper,
   labels: readonly string[],
@@ -23,7 +23,7 @@ export async function labelsOffered(
   });
 }
 
-/** Names of the znodes with which launchers have registered their pools. */
+/** Returns the names of the znodes with which launchers have registered their pools. */
 export async function registeredPools(zooKeeper: ZooKeeper): Promise<ReadonlySet<string>> {
   try {
     return new Set((await zooKeeper.children(POOLS)).children);
@@ -33,14 +33,14 @@ export async function registeredPools(zooKeeper: ZooKeeper): Promise<ReadonlySet
   }
 }
 
-/** Resolves once there are no records of nodes any more but so many. A launcher must have made the znode that they are below. */
+/** Resolves when at most `but` node records are left. A launcher must have created their parent znode. */
 export async function noNodesLeft(zooKeeper: ZooKeeper, signal: AbortSignal, but = 0): Promise<void> {
   await conditionMet(zooKeeper, NODES, signal, async () => (await zooKeeper.children(NODES)).children.length <= but);
 }
 
 /**
- * Resolves once `test` says so; asks it whenever something changed at or below `path`, one question at a time. A test that
- * fails because a znode went while it looked is asked again, for that is a change too.
+ * Resolves when `test` returns true. It is called after every change at or below `path`, without overlap. A test that
+ * fails because a znode was deleted meanwhile is repeated, since the deletion is also a change.
  */
 export async function conditionMet(
   zooKeeper: ZooKeeper,

@@ -1,4 +1,4 @@
-/** A daemon as a site runs it: the built program, with a configuration file, in a process of its own. */
+/** A daemon as in production: the built program in a separate process, with a configuration file. */
 
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -8,33 +8,33 @@ import { programPath, type ProgramName } from './programs.js';
 export interface DaemonOptions {
   /** For messages and file names, e.g. `launcher-1`. Default: `launcher`, `builder`. */
   readonly name?: string;
-  /** Gets the configuration file and the log. */
+  /** Folder for the configuration file and the log. */
   readonly folder: string;
-  /** Content of `nodepool.yaml`: its text, or a value (JSON is YAML). */
+  /** Content of `nodepool.yaml`, as text or as a value (JSON is YAML). */
   readonly config: string | object;
-  /** Further arguments of the program, e.g. `--no-webapp`. */
+  /** Additional arguments of the program, e.g. `--no-webapp`. */
   readonly args?: readonly string[];
-  /** Arguments of node itself, e.g. `--require` and a file. */
+  /** Arguments of Node.js, e.g. `--require` and a file. */
   readonly nodeArgs?: readonly string[];
   readonly env?: Readonly<Record<string, string | undefined>>;
 }
 
-/** Path of the configuration file of a daemon that is started with these options. */
+/** Returns the path of the configuration file of a daemon with these options. */
 export function configFileOf(options: { readonly folder: string; readonly name?: string }): string {
   return join(options.folder, `${options.name ?? 'launcher'}.yaml`);
 }
 
-/** Starts a launcher. Resolves once the process runs; it has not connected to anything then. */
+/** Starts a launcher. Resolves when the process runs, before it has connected to ZooKeeper. */
 export function startLauncher(options: DaemonOptions): Promise<Program> {
   return startDaemon('nodepool-launcher', { ...options, name: options.name ?? 'launcher' });
 }
 
-/** Starts a builder; as `startLauncher`. */
+/** Starts a builder. Behaves like `startLauncher`. */
 export function startBuilder(options: DaemonOptions): Promise<Program> {
   return startDaemon('nodepool-builder', { ...options, name: options.name ?? 'builder' });
 }
 
-/** Writes the configuration file of a daemon, which takes a changed one up while it runs. */
+/** Writes the configuration file of a daemon, which reloads it while running. */
 export async function writeDaemonConfig(options: {
   readonly folder: string;
   readonly name: string;

@@ -1,6 +1,6 @@
-/** Configurations of a launcher with the example driver, as `nodepool.yaml` says them. */
+/** Launcher configurations with the example driver, as values for `nodepool.yaml`. */
 
-/** Where ZooKeeper is: `host:port,…` and an optional chroot, as clients take it. */
+/** ZooKeeper's address in the client format: `host:port,…` and an optional chroot. */
 export interface ZooKeeperAddress {
   readonly servers: string;
   /** Paths of PEM files, for mutual TLS. */
@@ -10,37 +10,37 @@ export interface ZooKeeperAddress {
 export interface ExampleProvider {
   /** Default `example`. */
   readonly name?: string;
-  /** Address of an example cloud that runs by itself; else it runs inside the launcher. */
+  /** URL of a separate example cloud. Default: a cloud inside the launcher. */
   readonly endpoint?: string;
-  /** Settings of the cloud inside the launcher, as the driver's schema has them, e.g. `{'boot-time': 2}`. */
+  /** Settings of the cloud inside the launcher, in the format of the driver's schema, e.g. `{'boot-time': 2}`. */
   readonly cloud?: Readonly<Record<string, unknown>>;
   /** Default: no limit. */
   readonly maxServers?: number;
-  /** Names of the pools, each with that limit. Default: `main`. */
+  /** Names of the pools, each with the limit `maxServers`. Default: `main`. */
   readonly pools?: readonly string[];
-  /** Labels that it offers. Default: all of them. */
+  /** Labels of the provider. Default: all of them. */
   readonly labels?: readonly string[];
-  /** Whether a node is ready only when its ssh server answers. Default false. */
+  /** If true, a node becomes ready only when its SSH server answers. Default false. */
   readonly hostKeyChecking?: boolean;
-  /** Further keys of the provider's section, e.g. `{'launch-retries': 1}`. */
+  /** Additional keys of the provider's section, e.g. `{'launch-retries': 1}`. */
   readonly more?: Readonly<Record<string, unknown>>;
 }
 
 export interface ExampleConfigOptions {
   readonly zooKeeper: ZooKeeperAddress;
-  /** Seconds; default as the launcher's. */
+  /** Seconds. Default: the launcher's. */
   readonly sessionTimeout?: number;
   /** Port of the web endpoint, on the loopback interface. */
   readonly webappPort: number;
   /** Names of the labels. */
   readonly labels: readonly string[];
-  /** Nodes to keep ready, by label. Default none. */
+  /** `min-ready` by label. Default: none. */
   readonly minReady?: Readonly<Record<string, number>>;
-  /** Default: one with the defaults above. */
+  /** Default: one provider with the defaults above. */
   readonly providers?: readonly ExampleProvider[];
 }
 
-/** The value to write as `nodepool.yaml`. */
+/** Returns the value to write as `nodepool.yaml`. */
 export function exampleConfig(options: ExampleConfigOptions): object {
   const { tls } = options.zooKeeper;
   return {

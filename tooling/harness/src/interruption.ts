@@ -1,6 +1,9 @@
-/** Ctrl-C, for programs that start others. */
+/** Ctrl-C handling for programs that start other programs. */
 
-/** Aborts with the first SIGINT or SIGTERM; the second one ends the process, and with it all that it has started. */
+/**
+ * Returns a signal that aborts on the first SIGINT or SIGTERM. The second one ends this process and all that it has
+ * started.
+ */
 export function interruption(): AbortSignal {
   const controller = new AbortController();
   const interrupt = (): void => {

@@ -1,4 +1,4 @@
-/** Says what happens, with the seconds since the beginning. */
+/** Reports progress with the seconds since the start. */
 
 import { systemClock } from '@nodepool/core';
 
@@ -7,13 +7,13 @@ export class Narrator {
 
   constructor(private readonly write: (line: string) => void) {}
 
-  /** One line with the time. */
+  /** Prints a line with the time. */
   say(line: string): void {
     const seconds = ((systemClock.monotonic() - this.began) / 1000).toFixed(2);
     this.write(`${seconds.padStart(8)} s  ${line}`);
   }
 
-  /** Lines as they are. */
+  /** Prints lines unchanged. */
   text(lines: string): void {
     this.write(lines);
   }

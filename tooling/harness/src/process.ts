@@ -1,6 +1,6 @@
 /**
- * A program in a process of its own: started, stopped and buried without leaving anything behind, with what it said kept
- * in a file for whoever has to find out why it failed.
+ * Runs a program in a separate process, stops it with all its child processes, and keeps its output in a file for
+ * diagnosis.
  */
 
 import { spawn, type ChildProcess } from 'node:child_process';
@@ -13,30 +13,30 @@ export interface ProgramOptions {
   readonly name: string;
   readonly command: string;
   readonly args: readonly string[];
-  /** Gets what the program writes to its standard output and its standard error. Appended to. */
+  /** File that the program's standard output and standard error are appended to. */
   readonly logFile: string;
-  /** Added to the environment of this process; undefined takes a variable out. */
+  /** Variables to add to this process's environment; undefined removes a variable. */
   readonly env?: Readonly<Record<string, string | undefined>>;
   readonly cwd?: string;
 }
 
-/** How a process ended: one of the two is not null. */
+/** Exit status or signal of a process; the other one is null. */
 export interface Exit {
   readonly code: number | null;
   readonly signal: NodeJS.Signals | null;
 }
 
-/** How long `stop` waits for a process to end by itself. */
+/** Time that `stop` waits for the process to end before it kills it (ms). */
 const DEFAULT_GRACE_MS = 60_000;
 
-/** util-linux's `setpriv` asks the kernel to kill the child when this process dies, however it dies. */
+/** util-linux's `setpriv` makes the kernel kill the child when this process dies for any reason. */
 const SETPRIV = '/usr/bin/setpriv';
 
 const alive = new Set<ChildProcess>();
 let buriesAtExit = false;
 
 export class Program {
-  /** Resolves when the process has ended, however it did. Never rejects. */
+  /** Resolves when the process has ended for any reason. Never rejects. */
   readonly exited: Promise<Exit>;
   private ended: Exit | undefined;
 
@@ -55,7 +55,7 @@ export class Program {
     });
   }
 
-  /** Starts a program. A command that does not exist ends at once, or makes this reject. */
+  /** Starts a program. If the command does not exist, the process ends immediately or this method rejects. */
   static async start(options: ProgramOptions): Promise<Program> {
     mkdirSync(dirname(options.logFile), { recursive: true });
     const log = openSync(options.logFile, 'a');
@@ -64,8 +64,8 @@ export class Program {
         ? [SETPRIV, ['--pdeathsig', 'KILL', '--', options.command, ...options.args]]
         : [options.command, [...options.args]];
       const child = spawn(command, args, {
-        // A process group of its own: an interrupt from the terminal reaches only this process, which stops the
-        // others in order.
+        // A separate process group: an interrupt from the terminal reaches only this process, which stops the others in
+        // order.
         detached: true,
         stdio: ['ignore', log, log],
         env: { ...process.env, ...options.env },
@@ -85,17 +85,17 @@ export class Program {
     }
   }
 
-  /** How it ended; undefined while it runs. */
+  /** Undefined while the process is running. */
   get exit(): Exit | undefined {
     return this.ended;
   }
 
-  /** Sends a signal. False when the process has ended. */
+  /** Sends a signal. Returns false if the process has ended. */
   signal(signal: NodeJS.Signals): boolean {
     return this.ended === undefined && this.child.kill(signal);
   }
 
-  /** Resolves when the process has ended by itself. Kills it, and rejects with the end of its log, after `timeoutMs`. */
+  /** Resolves when the process has ended by itself. After `timeoutMs`, kills it and rejects with the end of its log. */
   async ends(timeoutMs: number): Promise<Exit> {
     const overdue = new AbortController();
     const timer = systemClock.schedule(timeoutMs, () => {
@@ -107,7 +107,7 @@ export class Program {
     return exit;
   }
 
-  /** Asks the process to end, and kills it when it has not after `graceMs`. Idempotent. */
+  /** Terminates the process, and kills it if it has not ended after `graceMs`. Idempotent. */
   async stop(graceMs = DEFAULT_GRACE_MS): Promise<Exit> {
     const deadline = systemClock.schedule(graceMs, () => this.signal('SIGKILL'));
     this.signal('SIGTERM');
@@ -118,21 +118,21 @@ export class Program {
     }
   }
 
-  /** Kills the process as a crash of the machine would. */
+  /** Kills the process without warning, like a machine crash. */
   async kill(): Promise<Exit> {
     this.signal('SIGKILL');
     return await this.exited;
   }
 
-  /** The last lines of what it said. */
+  /** Returns the last lines of its output. */
   logTail(lines = 40): string {
     const text = existsSync(this.logFile) ? readFileSync(this.logFile, 'utf8') : '';
     return text.trimEnd().split('\n').slice(-lines).join('\n');
   }
 
   /**
-   * Resolves as `work` does, but rejects, with the end of the log, when the process ends before, when `work` fails, or
-   * when `timeoutMs` have passed. `work` gets a signal that aborts when it is not waited for any more.
+   * Resolves like `work`. Rejects with the end of the log if the process ends first, `work` fails, or `timeoutMs` have
+   * passed; `work` receives a signal that aborts in these cases.
    */
   async while<T>(what: string, timeoutMs: number, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
     const over = new AbortController();
@@ -150,7 +150,7 @@ export class Program {
       throw new Error(`${this.name}: ${what}: ${reason}\n${this.lastWords()}`, { cause });
     } finally {
       timer.cancel();
-      // Whoever lost the race is heard of by nobody, on purpose: the race has been decided.
+      // The race is already decided, so a later rejection is ignored.
       givenUp.catch(() => undefined);
       ended.catch(() => undefined);
       if (!over.signal.aborted) over.abort(new Error('no longer waited for'));

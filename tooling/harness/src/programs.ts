@@ -1,9 +1,9 @@
-/** Where the built programs of this workspace are. */
+/** Locations of the built programs in this workspace. */
 
 import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 
-/** Programs by name, as in the `bin` of the package that they come from. */
+/** Packages by program name, as in `bin`. */
 const PACKAGES = {
   'nodepool-launcher': '@nodepool/launcher',
   'nodepool-builder': '@nodepool/builder',
@@ -13,7 +13,7 @@ const PACKAGES = {
 
 export type ProgramName = keyof typeof PACKAGES;
 
-/** Path of a built program. Throws when it was not built. */
+/** Returns the path of a built program. Throws if it is not built. */
 export function programPath(name: ProgramName): string {
   const manifestFile = require.resolve(`${PACKAGES[name]}/package.json`);
   const manifest = JSON.parse(readFileSync(manifestFile, 'utf8')) as { bin?: Record<string, string> };
@@ -24,12 +24,12 @@ export function programPath(name: ProgramName): string {
   return path;
 }
 
-/** Path of the program on the requestor library, built. */
+/** Returns the path of the built program that uses the requestor library. */
 export function libraryRequestorPath(): string {
   return join(__dirname, '..', 'dist', 'requestor-program.js');
 }
 
-/** Path of the requestor that speaks as Zuul does; `NODEPOOL_REQUESTOR` names another one. */
+/** Returns the path of the requestor that uses Zuul's protocol; `NODEPOOL_REQUESTOR` overrides it. */
 export function requestorPath(): string {
   return process.env['NODEPOOL_REQUESTOR'] ?? join(__dirname, '..', '..', 'requestor', 'requestor.py');
 }

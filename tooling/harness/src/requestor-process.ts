@@ -1,6 +1,6 @@
 /**
- * Runs a requestor as a process, and reads its report: `requestor.py`, which speaks to ZooKeeper with the Python client as Zuul does,
- * or the program on the library, which has the same options.
+ * Runs a requestor as a process and parses its report: `requestor.py`, which uses the Python ZooKeeper client like
+ * Zuul, or the program that uses the library. Both have the same options.
  */
 
 import { readFileSync } from 'node:fs';
@@ -9,22 +9,22 @@ import { Program } from './process.js';
 import { libraryRequestorPath, requestorPath } from './programs.js';
 
 const PYTHON = '/usr/bin/python3';
-/** The longest that the requestor waits for a request, seconds, unless `args` say otherwise. */
+/** Default time that the requestor waits for a request (seconds); `args` can override it. */
 const REQUEST_TIMEOUT_S = 180;
-/** Longer than the time-outs of the requestor: ends a requestor that hangs. */
+/** Time after which a requestor is killed (ms): longer than its own timeouts. */
 const DEFAULT_DEADLINE_MS = 280_000;
 
 export type RequestorKind = 'python' | 'library';
 
-/** Its last line. */
+/** The last line of its output. */
 export interface Summary {
   readonly requests: number;
   readonly outcomes: Readonly<Record<string, number>>;
   readonly problems: readonly string[];
   readonly nodes: number;
-  /** Seconds, of all of it. */
+  /** Total seconds. */
   readonly wall_s: number;
-  /** Seconds until requests were fulfilled; missing where none was. */
+  /** Seconds until requests were fulfilled; missing if none was. */
   readonly latency_s?: { readonly median: number; readonly p95: number; readonly max: number };
 }
 
@@ -38,14 +38,14 @@ export interface RequestReport {
 }
 
 export interface RequestorResult {
-  /** Null when it was killed. */
+  /** Null if it was killed. */
   readonly exitCode: number | null;
-  /** Missing when it died before it could report. */
+  /** Missing if it died before reporting. */
   readonly summary: Summary | undefined;
   readonly reports: readonly RequestReport[];
 }
 
-/** A requestor that runs. */
+/** A running requestor. */
 export interface RunningRequestor {
   readonly program: Program;
   readonly result: Promise<RequestorResult>;
@@ -59,8 +59,8 @@ export interface RequestorRunOptions {
 }
 
 /**
- * Starts a requestor; `args` as its `--help` says. Its standard output and errors go into `logFile`. It is killed, and its
- * result rejects, when it runs for longer than `deadlineMs`.
+ * Starts a requestor with the arguments `args` (see its `--help`). Its output is written to `logFile`. If it runs
+ * longer than `deadlineMs`, it is killed and its result rejects.
  */
 export async function startRequestor(
   zooKeeper: ZooKeeperAddress,
@@ -91,7 +91,7 @@ export async function startRequestor(
 async function resultOf(program: Program, deadlineMs: number): Promise<RequestorResult> {
   const exit = await program.ends(deadlineMs);
   const lines = readFileSync(program.logFile, 'utf8')
-    // Its threads print an object and the end of the line one after the other, so that two objects may share a line.
+    // Its threads print the object and the line end separately, so two objects may share a line.
     .replaceAll('}{', '}\n{')
     .split('\n')
     .filter((line) => line.startsWith('{'))

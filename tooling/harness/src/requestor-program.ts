@@ -1,6 +1,6 @@
 /**
- * A program on the requestor library with the options and the output of `requestor.py`, so that one suite runs on both. What it gets
- * is checked against the records as they are in ZooKeeper.
+ * A program on the requestor library with the options and output of `requestor.py`, so that one test suite covers both.
+ * It compares its results with the records in ZooKeeper.
  */
 
 import { parseArgs } from 'node:util';

@@ -1,4 +1,4 @@
-/** Errors as the resource manager writes them. */
+/** Errors in the resource manager's format. */
 
 import { ApiError } from '@nodepool/simulated-cloud';
 

@@ -72,7 +72,7 @@ function checkVersion({ query }: Context): void {
   throw new ArmError(400, 'MissingApiVersionParameter', message);
 }
 
-/** Throws an `ArmError` unless path, query and body are as published. */
+/** Throws an `ArmError` unless path, query and body conform to the published definition. */
 function checked({ published, path }: AzureRoute, context: Context): AzureContext {
   const { params, query, body } = context;
   const values = Object.values(params);
@@ -97,7 +97,7 @@ function checked({ published, path }: AzureRoute, context: Context): AzureContex
   return { ...context, params: rest, json: () => content ?? {} };
 }
 
-/** An answer that Microsoft's definitions do not allow is a defect of the simulation. */
+/** An answer that does not conform to Microsoft's definitions is a defect of the simulation. */
 function answerOf({ published, operation, handle }: AzureRoute, context: AzureContext): Answer {
   const answer = handle(context);
   const problem = published?.definitions.answerProblem(published.name, answer.status, answer.body);

@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 /**
- * Starts a simulated Azure, prints one line of JSON that says where it is, and runs until SIGTERM or SIGINT.
+ * Starts a simulated Azure, prints its address as one line of JSON and runs until SIGTERM or SIGINT.
  *
  *   --port N           default: a free one
  *   --boot-ms N, --delete-ms N, --work-ms N, --latency-ms N, --page-limit N, --retry-after-seconds N, --calls-per-minute N

@@ -1,11 +1,11 @@
-/** The certificate that simulated Azures show. */
+/** The TLS certificate of simulated Azures. */
 
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { makeCertificates } from '@nodepool/dev-zookeeper';
 
-/** Texts of PEM files. */
+/** Contents of PEM files. */
 export interface ServerCertificate {
   readonly cert: string;
   readonly key: string;
@@ -15,7 +15,9 @@ export interface ServerCertificate {
 
 let made: Promise<ServerCertificate> | undefined;
 
-/** Returns the certificate of this process. All servers of a process share it, since openssl is slow to make one. */
+/**
+ * Returns the certificate of this process. All servers of a process share it, because openssl takes long to create one.
+ */
 export function serverCertificate(): Promise<ServerCertificate> {
   return (made ??= make());
 }

@@ -1,4 +1,4 @@
-/** State that the services share, and answers that all of them give. */
+/** State and common answers of all services. */
 
 import { isJsonObject, type JsonObject, type JsonValue } from '@nodepool/core';
 import { Definitions } from './definitions.js';
@@ -11,7 +11,7 @@ import { notFound, ArmError } from './api-error.js';
 import { ACCOUNT, DEFAULT_SETTINGS, LOCATIONS, SAMPLE_LIMITS, type CloudSettings } from './settings.js';
 import { idOf, Store, tagsIn, type Resource, type ResourceType } from './store.js';
 
-/** Fields that name the user of a resource. */
+/** Fields that refer to the user of a resource. */
 const USERS = new Set(['managedBy', 'virtualMachine', 'ipConfiguration']);
 const MAX_TAGS = 50;
 const MAX_TAG_NAME = 512;
@@ -21,7 +21,7 @@ const TAG_NAME_REFUSES = /[<>%&\\?/]/;
 export class Cloud extends CloudState<CloudSettings> {
   readonly store: Store;
   readonly operations: Operations;
-  /** Locations by lower-case name. */
+  /** Locations by lower-case group name. */
   readonly groups = new Map<string, string>();
   readonly limits = new Map(Object.entries(SAMPLE_LIMITS));
   readonly compute = new Definitions('compute');
@@ -37,7 +37,7 @@ export class Cloud extends CloudState<CloudSettings> {
     this.operations = new Operations(this.clock, this.random);
   }
 
-  /** Returns a resource as an answer shows it, without references to deleted users. */
+  /** Returns a resource for an answer, without references to deleted users. */
   shown(resource: Resource, more: JsonObject = {}): JsonObject {
     const body = this.store.show(resource);
     const properties = { ...(body['properties'] as JsonObject), ...more };
@@ -61,12 +61,12 @@ export class Cloud extends CloudState<CloudSettings> {
     return found;
   }
 
-  /** Answers with one resource. */
+  /** Returns an answer with one resource. */
   get(type: ResourceType, { params }: AzureContext, more: JsonObject = {}): Answer {
     return { status: 200, body: this.shown(this.find(type, params), more) };
   }
 
-  /** Answers with a page of a type: of a group, or of the subscription if the path names none. */
+  /** Returns an answer with a page of resources of a type, in the path's group or else in the subscription. */
   list(type: ResourceType, context: AzureContext): Answer {
     const [group] = context.params;
     if (group !== undefined) this.requireGroup(group);
@@ -79,7 +79,7 @@ export class Cloud extends CloudState<CloudSettings> {
     );
   }
 
-  /** Replaces the tags, the only change that the simulation knows; throws if another one is wanted. */
+  /** Replaces the tags. Throws for any other change, which the simulation does not support. */
   patch(type: ResourceType, { params, json }: AzureContext): Resource {
     const found = this.find(type, params);
     const { tags, ...other } = json();
@@ -92,7 +92,7 @@ export class Cloud extends CloudState<CloudSettings> {
     return found;
   }
 
-  /** The client polls the end of the operation at addresses of its own. */
+  /** Returns an answer with the polling URLs of an operation. */
   accepted(operation: NewOperation, status: 200 | 201 | 202, body?: JsonValue): Answer {
     const id = this.operations.start(operation);
     const address = `${this.url}/subscriptions/${ACCOUNT.subscriptionId}/providers/Microsoft.Compute/locations/here`;
@@ -107,7 +107,7 @@ export class Cloud extends CloudState<CloudSettings> {
     };
   }
 
-  /** A page of a list, with the address of the next one. */
+  /** Returns a page of a list with the URL of the next one. */
   page(items: readonly JsonObject[], { query, url }: AzureContext): Answer {
     const start = Number(query.get('$skiptoken') ?? 0);
     const end = start + this.settings.pageLimit;
@@ -124,7 +124,7 @@ export class Cloud extends CloudState<CloudSettings> {
     throw new ArmError(404, 'ResourceGroupNotFound', `Resource group '${group}' could not be found.`);
   }
 
-  /** Checks the parts that all resources have: group, name, location, zones and tags. Returns the location. */
+  /** Checks the properties common to all resources: group, name, location, zones and tags. Returns the location. */
   checkResource(type: ResourceType, [group = '', name = '']: readonly string[], body: JsonObject): string {
     this.requireGroup(group);
     const { zones: wanted } = body;
@@ -180,7 +180,7 @@ export function checkTags(tags: JsonValue | undefined): void {
   if (entries.length > MAX_TAGS) throw new ArmError(400, 'TooManyTags', `At most ${MAX_TAGS} tags are allowed.`);
 }
 
-/** Locations are written `centralus` and `Central US`. */
+/** Returns true if both names mean the same location: Azure accepts `centralus` and `Central US`. */
 function sameLocation(a: string, b: string): boolean {
   return a === b.replaceAll(' ', '').toLowerCase();
 }

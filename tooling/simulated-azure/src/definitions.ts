@@ -1,4 +1,4 @@
-/** Microsoft's published definitions of its APIs. Requests to the simulation, and its answers, are validated against them. */
+/** Microsoft's published definitions of its APIs, which validate the simulation's requests and answers. */
 
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -27,7 +27,7 @@ interface Document {
 }
 
 const VERSION = /^20\d{2}-\d{2}-\d{2}$/;
-/** Where lists continue; links to further pages have it, and clients send it back unread. */
+/** Position in a list, in links to further pages. Clients send it back unchanged. */
 const PAGE = '$skiptoken';
 
 export class Definitions {
@@ -54,7 +54,7 @@ export class Definitions {
     return body === undefined ? 'the body is missing' : this.problem(`${name} request`, request, body);
   }
 
-  /** Returns the reason why Azure does not give such an answer; undefined if it does. */
+  /** Returns the reason why an answer does not conform to Azure's definitions, or undefined if it does. */
   answerProblem(name: string, status: number, body: unknown): string | undefined {
     const schema = this.operation(name).responses[String(status)];
     if (schema === undefined) return `status ${status} is not published`;
@@ -83,7 +83,7 @@ export class Definitions {
   }
 }
 
-/** Refuses fields that are not published, as the resource providers do, and gives references their document. */
+/** Closes schemas to unpublished fields, as the resource providers do, and adds the document to references. */
 function closed(schema: JsonValue): JsonValue {
   if (Array.isArray(schema)) return (schema as readonly JsonValue[]).map(closed);
   if (!isJsonObject(schema)) return schema;

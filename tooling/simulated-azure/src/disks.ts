@@ -1,4 +1,4 @@
-/** Managed disks, which can be written through an address of their own, and images that are made from them. */
+/** Managed disks, which are written through their own URLs, and images created from them. */
 
 import { isDeepStrictEqual } from 'node:util';
 import { isJsonObject, type JsonObject } from '@nodepool/core';
@@ -14,7 +14,7 @@ const IMAGE = 'Microsoft.Compute/images';
 const PAGE_BYTES = 512;
 const MAX_PAGES_BYTES = 4 * 2 ** 20;
 
-/** What was written to a disk that can be written to. */
+/** The data written to a disk. */
 interface Blob {
   readonly secret: string;
   readonly size: number;
@@ -57,7 +57,7 @@ export class Disks {
     ];
   }
 
-  /** An image that is there without an upload. */
+  /** Adds an image without an upload. */
   addImage(
     group: string,
     name: string,
@@ -69,7 +69,7 @@ export class Disks {
     this.cloud.store.put({ type: IMAGE, group, name, location, tags, properties, workMs: 0 });
   }
 
-  /** What was written to the disk that an image was made from. */
+  /** Returns the data that was written to the image's source disk. */
   contentOf(imageName: string): Buffer | undefined {
     return this.blobs.get(imageName)?.data;
   }

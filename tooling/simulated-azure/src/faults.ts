@@ -4,12 +4,12 @@ import { FaultPlan, type CallFault as AnyCallFault, type FaultRule as AnyFaultRu
 
 export type CallFault =
   | AnyCallFault<{ readonly code: string; readonly message?: string }>
-  /** Lists lack what was created within the last `ms`, and still have what was deleted. */
+  /** Lists omit resources created within the last `ms` and include those deleted within it. */
   | { readonly kind: 'lag'; readonly ms: number };
 
 export type FaultRule = AnyFaultRule<CallFault>;
 
-/** How the operation that creates a VM ends. */
+/** The outcome of a VM's creation. */
 export interface VmFate {
   readonly code: string;
   readonly message: string;
@@ -18,7 +18,7 @@ export interface VmFate {
 export class AzureFaults extends FaultPlan<CallFault> {
   private fates: VmFate[] = [];
 
-  /** Lets the creation of the next VM fail after it was accepted. */
+  /** Makes the creation of the next VM fail after it was accepted. */
   failNextVm(fate: VmFate): void {
     this.fates.push(fate);
   }

@@ -1,4 +1,4 @@
-/** The login service, as far as a service principal needs it: where things are, and tokens for its secret. */
+/** The login service as used by a service principal: endpoint discovery, and tokens for its secret. */
 
 import type { Answer } from '@nodepool/simulated-cloud';
 import type { Cloud } from './cloud.js';

@@ -1,4 +1,4 @@
-/** Virtual machines, created with their interfaces, addresses and disks in one call, and deleted with them. */
+/** Virtual machines, which are created and deleted together with their interfaces, addresses and disks. */
 
 import { isDeepStrictEqual } from 'node:util';
 import type { JsonObject } from '@nodepool/core';
@@ -36,7 +36,7 @@ export class Machines {
     ];
   }
 
-  /** Returns the use of a resource that usages name. */
+  /** Returns the current value of a usage. */
   used(usage: string): number {
     const vms = this.cloud.store.list(VM);
     if (usage === 'virtualMachines') return vms.length;
@@ -46,20 +46,20 @@ export class Machines {
       .reduce((sum, { size }) => sum + (size?.cores ?? 0), 0);
   }
 
-  /** Adds a VM of another user. */
+  /** Adds a VM of another owner. */
   addForeign(name: string): void {
     const properties = { hardwareProfile: { vmSize: 'Standard_B1ls' }, osProfile: { computerName: name } };
     const { location } = SAMPLE;
     this.cloud.store.put({ ...{ type: VM, group: 'others', name, location, tags: {}, properties, workMs: 0 } });
   }
 
-  /** Lets the VM fail, during its creation or later. */
+  /** Makes the VM fail, during its creation or later. */
   break(name: string, message: string): void {
     const vm = this.byName(name);
     if (vm !== undefined) vm.failure = { code: 'VMExtensionProvisioningError', message };
   }
 
-  /** Removes the VM at once, with its parts. */
+  /** Removes the VM and its parts immediately. */
   destroy(name: string): void {
     const vm = this.byName(name);
     if (vm !== undefined) this.removeWithParts(vm, 0);
@@ -97,7 +97,7 @@ export class Machines {
     return cloud.accepted({ workMs: bootMs, error }, 201, cloud.shown(vm));
   }
 
-  /** An identical request changes nothing; another one would change what cannot be changed. */
+  /** Accepts an identical request without effect. Refuses any other, because it would change immutable properties. */
   private repeated(vm: Resource, body: JsonObject): Answer {
     if (isDeepStrictEqual(vm.request, body)) {
       const workMs = Math.max(0, vm.readyAt - this.cloud.clock.monotonic());
@@ -120,7 +120,7 @@ export class Machines {
     return { status: 200, body: this.viewOf(this.cloud.find(VM, params)) };
   }
 
-  /** The only place that says why a VM failed. */
+  /** Returns the instance view, which alone contains the reason of a failure. */
   private viewOf(vm: Resource): JsonObject {
     const { failure } = vm;
     const state = this.cloud.store.stateOf(vm);
@@ -173,7 +173,7 @@ function isSpot(properties: JsonObject): boolean {
   return properties['priority'] === 'Spot' || properties['priority'] === 'Low';
 }
 
-/** Secrets are never shown. */
+/** Omits secrets. */
 function shownProperties(properties: JsonObject): JsonObject {
   const { adminPassword: _secret, customData: _never, ...os } = objectIn(properties, 'osProfile');
   const { userData: _neither, networkProfile: _request, ...rest } = properties;

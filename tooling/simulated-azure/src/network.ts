@@ -1,4 +1,4 @@
-/** Interfaces, public addresses and networks: shown and listed; interfaces and addresses are deleted when nothing uses them. */
+/** Network interfaces, public addresses and networks. Unused interfaces and addresses can be deleted. */
 
 import type { JsonObject } from '@nodepool/core';
 import type { Cloud } from './cloud.js';
@@ -50,7 +50,7 @@ export class Networks {
     return this.cloud.get(NIC, context, expand ? { ipConfigurations: this.expanded(found) } : {});
   }
 
-  /** An address that is not assigned yet has no `ipAddress`. */
+  /** Returns an address; `ipAddress` is missing until it is assigned. */
   private address(address: Resource): JsonObject {
     const shown = this.cloud.shown(address);
     const { ipAddress: _, ...unassigned } = objectIn(shown, 'properties');

@@ -1,11 +1,11 @@
-/** Asynchronous operations: accepted now, done later, asked for at an address of their own. */
+/** Asynchronous operations, which are accepted first, complete later, and are polled at their own URLs. */
 
 import type { Clock, JsonObject, RandomSource } from '@nodepool/core';
 import { notFound } from './api-error.js';
 
 interface Operation {
   readonly endsAt: number;
-  /** Decided when it ends: a VM can break while it is made. */
+  /** Evaluated when the operation ends, because a VM can fail during its creation. */
   readonly error: () => JsonObject | undefined;
   readonly result: (() => JsonObject) | undefined;
 }
@@ -24,14 +24,14 @@ export class Operations {
     private readonly random: RandomSource,
   ) {}
 
-  /** Gives its id. */
+  /** Starts an operation and returns its id. */
   start({ workMs, error = () => undefined, result }: NewOperation): string {
     const id = this.random.uuidHex();
     this.operations.set(id, { endsAt: this.clock.monotonic() + workMs, error, result });
     return id;
   }
 
-  /** What the address of its state says. */
+  /** Returns the body of the operation's status URL. */
   state(id: string): JsonObject {
     const { endsAt, error, result } = this.find(id);
     if (this.clock.monotonic() < endsAt) return { name: id, status: 'InProgress' };
@@ -40,13 +40,13 @@ export class Operations {
     return { name: id, status: 'Succeeded', ...(result === undefined ? {} : { properties: { output: result() } }) };
   }
 
-  /** What the address of its result says; undefined: it is not done. */
+  /** Returns the body of the operation's result URL, or undefined if the operation is still in progress. */
   result(id: string): JsonObject | undefined {
     const { endsAt, result } = this.find(id);
     return this.clock.monotonic() < endsAt ? undefined : (result?.() ?? {});
   }
 
-  /** Azure remembers them for a while only. */
+  /** Deletes all operations; Azure keeps them for a limited time. */
   forgetAll(): void {
     this.operations.clear();
   }

@@ -1,4 +1,4 @@
-/** What belongs to the subscription or the location: resource groups, sizes, usages, and the ends of operations. */
+/** Resources of the subscription or location: resource groups, sizes, usages, and operation results. */
 
 import type { JsonObject } from '@nodepool/core';
 import type { Cloud } from './cloud.js';

@@ -16,14 +16,14 @@ export interface AzureRoute {
   readonly operation: string;
   readonly method: string;
   readonly path: string;
-  /** The published operation; undefined if the call is not published. */
+  /** The published operation; undefined for unpublished calls. */
   readonly published?: { readonly definitions: Definitions; readonly name: string };
-  /** The call needs no token. */
+  /** If true, the call needs no token. */
   readonly open?: boolean;
   readonly handle: (context: AzureContext) => Answer;
 }
 
-/** Returns the route of a published operation; its calls and answers are validated. */
+/** Returns the route of a published operation, whose calls and answers are validated. */
 export function published(
   definitions: Definitions,
   operation: string,
@@ -34,7 +34,7 @@ export function published(
   return { operation, method, path: routePath(path), published: { definitions, name }, handle };
 }
 
-/** Returns the age of the lists that a call sees, milliseconds. */
+/** Returns how outdated the lists of a call are (ms). */
 export function listAge({ faults }: AzureContext): number {
   return Math.max(0, ...faults.map((fault) => (fault.kind === 'lag' ? fault.ms : 0)));
 }

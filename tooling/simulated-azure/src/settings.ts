@@ -1,23 +1,23 @@
 /** Settings of a simulated Azure, and its initial content. */
 
 export interface CloudSettings {
-  /** From an accepted creation of a VM to its end, milliseconds. */
+  /** Time from an accepted creation of a VM to its end (ms). */
   readonly bootMs: number;
-  /** From an accepted deletion to its end, milliseconds. */
+  /** Time from an accepted deletion to its end (ms). */
   readonly deleteMs: number;
-  /** From the creation of a VM until its public addresses are assigned, milliseconds. */
+  /** Time from the creation of a VM to the assignment of its public addresses (ms). */
   readonly addressMs: number;
-  /** Of other operations, milliseconds. */
+  /** Duration of other operations (ms). */
   readonly workMs: number;
-  /** Of every answer, milliseconds. */
+  /** Latency of every answer (ms). */
   readonly latencyMs: number;
-  /** Entries of a page. */
+  /** Maximum number of items per page. */
   readonly pageLimit: number;
-  /** What answers say in `Retry-After`, seconds. */
+  /** Value of `Retry-After` (seconds). */
   readonly retryAfterSeconds: number;
-  /** How long a token is good, seconds. */
+  /** Lifetime of a token (seconds). */
   readonly tokenSeconds: number;
-  /** Calls per minute, after which there are answers 429. */
+  /** Maximum calls per minute; further ones are answered with 429. */
   readonly callsPerMinute: number;
 }
 
@@ -33,7 +33,7 @@ export const DEFAULT_SETTINGS: CloudSettings = {
   callsPerMinute: Infinity,
 };
 
-/** Whose account it is. */
+/** Ids and credentials of the sample account. */
 export const ACCOUNT = {
   subscriptionId: 'c35cf7df-ed75-4c85-be00-535409a85120',
   tenantId: '2f3d0b52-5c4e-4b61-9e1c-0d8d5f3c6a11',
@@ -55,17 +55,17 @@ export const SAMPLE = {
   subnet: 'default',
 } as const;
 
-/** A size of VMs. */
+/** A VM size. */
 export interface SampleSize {
   readonly name: string;
   readonly family: string;
   readonly cores: number;
   readonly memoryGb: number;
-  /** Hyper-V generations that it boots. */
+  /** Supported Hyper-V generations. */
   readonly generations: readonly string[];
-  /** Size of its cache for ephemeral disks, GB; 0 if it has none. */
+  /** Cache size for ephemeral disks in GB; 0 if there is none. */
   readonly cacheGb: number;
-  /** It can be a spot VM. */
+  /** True if spot VMs can have this size. */
   readonly spot: boolean;
   readonly restricted?: boolean;
 }
@@ -130,7 +130,7 @@ export const SAMPLE_SIZES: readonly SampleSize[] = [
   },
 ];
 
-/** An image that is not of the subscription's own resource groups. */
+/** An image outside of the subscription's resource groups. */
 export interface SampleImage {
   readonly generation: 'V1' | 'V2';
   readonly os: 'Linux' | 'Windows';
@@ -154,13 +154,13 @@ export const PLATFORM_IMAGES: Readonly<Record<string, SampleImage>> = {
   },
 };
 
-/** The one gallery: the subscription's own, and shared with the community and with the subscription. */
+/** The only gallery, owned by the subscription and shared with the community and the subscription. */
 export const SAMPLE_GALLERY = { name: 'ci-3f8d2a', image: 'debian' } as const;
 export const GALLERY_IMAGE: SampleImage = {
   ...{ generation: 'V2', os: 'Linux', gb: 30, trustedLaunch: true, versions: ['1.0.0', '1.2.0'] },
 };
 
-/** Limits by name of the usage. */
+/** Limits by usage name. */
 export const SAMPLE_LIMITS: Readonly<Record<string, number>> = {
   virtualMachines: 25_000,
   cores: 10_000,

@@ -1,4 +1,4 @@
-/** Puts a simulated Azure together and serves it. */
+/** Starts a simulated Azure. */
 
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -17,26 +17,26 @@ import { Region } from './region.js';
 import { ACCOUNT, SAMPLE, type CloudSettings } from './settings.js';
 import type { Resource, ResourceType } from './store.js';
 
-/** Longest body, bytes: larger than the largest piece of a disk. */
+/** Maximum size of a body in bytes: larger than the largest page range of a disk. */
 const MAX_BODY_BYTES = 8 * 2 ** 20;
 
 export type SimulatedAzureOptions = SimulatedCloudOptions<CloudSettings>;
 
-/** A running one. */
+/** A running simulated Azure. */
 export interface SimulatedAzure {
   /** e.g. `https://localhost:20345`. */
   readonly url: string;
-  /** The file that `auth-path` and `AZURE_AUTH_LOCATION` name. */
+  /** Path for `auth-path` and `AZURE_AUTH_LOCATION`. */
   readonly authFile: string;
   readonly faults: AzureFaults;
   readonly calls: CallLog;
   readonly machines: Pick<Machines, 'addForeign' | 'break' | 'destroy'>;
   readonly disks: Pick<Disks, 'addImage' | 'contentOf'>;
-  /** What exists right now, whatever lists say. */
+  /** Returns the resources that currently exist, even if lists do not show them. */
   list(type: ResourceType): readonly Resource[];
-  /** Takes one away without what belongs to it, as if its deletion had been forgotten half-way. */
+  /** Removes a resource without its parts, as if a deletion had stopped half-way. */
   remove(resource: Resource): void;
-  /** Limit of a usage, e.g. `virtualMachines`. */
+  /** Sets the limit of a usage, e.g. `virtualMachines`. */
   setLimit(usage: string, limit: number): void;
   revokeTokens(): void;
   forgetOperations(): void;
@@ -44,7 +44,7 @@ export interface SimulatedAzure {
   close(): Promise<void>;
 }
 
-/** Starts one with the sample account in it. Rejects when the port is taken. */
+/** Starts a simulated Azure with the sample account. Rejects if the port is in use. */
 export async function startSimulatedAzure(options: SimulatedAzureOptions = {}): Promise<SimulatedAzure> {
   const folder = await mkdtemp(join(tmpdir(), 'simulated-azure-'));
   const { cert, key, ca } = await serverCertificate();

@@ -1,4 +1,4 @@
-/** Resources of the resource manager by id. Their state is computed from the time when it is read. */
+/** Resources of the resource manager by id. Their state is computed from the current time on each read. */
 
 import type { Clock, JsonObject } from '@nodepool/core';
 import { ACCOUNT } from './settings.js';
@@ -10,7 +10,7 @@ export type ResourceType =
   | 'Microsoft.Network/networkInterfaces'
   | 'Microsoft.Network/publicIPAddresses';
 
-/** One resource. */
+/** A resource. */
 export interface Resource {
   readonly id: string;
   readonly name: string;
@@ -18,17 +18,17 @@ export interface Resource {
   readonly group: string;
   readonly location: string;
   tags: Readonly<Record<string, string>>;
-  /** Top-level fields besides these, e.g. `sku`. */
+  /** Additional top-level fields, e.g. `sku`. */
   extra: JsonObject;
   properties: JsonObject;
-  /** Body of the request that created it; an identical one changes nothing. */
+  /** Body of the creation request; an identical request has no effect. */
   readonly request: JsonObject | undefined;
   readonly createdAt: number;
-  /** Its creation ends then. */
+  /** Time at which the creation ends. */
   readyAt: number;
-  /** Why its creation fails. */
+  /** Failure of the creation. */
   failure: { readonly code: string; readonly message: string } | undefined;
-  /** It is gone from then on. */
+  /** Time at which the resource is deleted. */
   goneAt: number;
 }
 
@@ -44,7 +44,7 @@ export interface NewResource {
   readonly workMs: number;
 }
 
-/** How long after its end a resource is remembered, for lists that lag. */
+/** Time for which deleted resources are kept for lagging lists (ms). */
 const REMEMBERED_MS = 600_000;
 
 export class Store {
@@ -74,7 +74,7 @@ export class Store {
     return resource;
   }
 
-  /** What exists at the moment. */
+  /** Returns the resource if it currently exists. */
   get(id: string): Resource | undefined {
     const found = this.resources.get(id.toLowerCase());
     return found === undefined || found.goneAt <= this.clock.monotonic() ? undefined : found;
@@ -88,7 +88,7 @@ export class Store {
     resource.goneAt = Math.min(resource.goneAt, this.clock.monotonic() + afterMs);
   }
 
-  /** Those of a type; with a lag, as they were so long ago. */
+  /** Returns the resources of a type, with a lag as of that time ago. */
   list(type: ResourceType, lagMs = 0): readonly Resource[] {
     const now = this.clock.monotonic();
     for (const [key, { goneAt }] of this.resources) if (goneAt + REMEMBERED_MS < now) this.resources.delete(key);
@@ -104,7 +104,7 @@ export class Store {
     return failure === undefined ? 'Succeeded' : 'Failed';
   }
 
-  /** As the API shows it. */
+  /** Returns the resource in the API's format. */
   show(resource: Resource): JsonObject {
     const { id, name, type, location, tags, extra, properties } = resource;
     return {

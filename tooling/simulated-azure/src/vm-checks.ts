@@ -1,4 +1,4 @@
-/** Rules of the compute service for the creation of a VM that its published types do not express. */
+/** Rules for the creation of a VM beyond the published types. */
 
 import type { JsonObject } from '@nodepool/core';
 import { checkName, checkTags, type Cloud } from './cloud.js';
@@ -28,7 +28,7 @@ const NOT_FOR_OS = new Set(['UltraSSD_LRS', 'PremiumV2_LRS']);
 
 type Image = Omit<SampleImage, 'versions'>;
 
-/** Throws unless the VM can be created; returns its size. */
+/** Returns the VM's size. Throws if the VM cannot be created. */
 export function checkVm(cloud: Cloud, location: string, body: JsonObject): SampleSize {
   const properties = objectIn(body, 'properties');
   const size = sizeOf(properties);
@@ -52,7 +52,7 @@ export function sizeOf(properties: JsonObject): SampleSize | undefined {
   return SAMPLE_SIZES.find((size) => size.name.toLowerCase() === name);
 }
 
-/** Returns the image of the VM; throws if the reference names none. */
+/** Returns the VM's image. Throws if the reference is invalid. */
 function imageOf(cloud: Cloud, properties: JsonObject): Image {
   const reference = objectIn(objectIn(properties, 'storageProfile'), 'imageReference');
   const id = textIn(reference, 'id');

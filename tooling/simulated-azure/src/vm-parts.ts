@@ -1,4 +1,7 @@
-/** The interfaces, addresses and disks that are created with a VM, and deleted with it if their delete option says so. */
+/**
+ * The interfaces, addresses and disks that are created with a VM. Their delete option decides whether they are deleted
+ * with it.
+ */
 
 import { isJsonObject, type JsonObject } from '@nodepool/core';
 import type { Cloud } from './cloud.js';
@@ -14,7 +17,7 @@ export class VmParts {
 
   constructor(private readonly cloud: Cloud) {}
 
-  /** Creates the parts; returns the storage and network profile that the VM shows. */
+  /** Creates the parts and returns the VM's storage and network profile. */
   create(vm: Resource, properties: JsonObject): JsonObject {
     return {
       storageProfile: this.addDisk(vm, objectIn(properties, 'storageProfile')),
@@ -22,7 +25,7 @@ export class VmParts {
     };
   }
 
-  /** Deletes the parts with the delete option `Delete`; the others stay, with no user. */
+  /** Deletes the parts with the delete option `Delete` and detaches the others. */
   delete(vm: Resource, afterMs: number): void {
     const { store } = this.cloud;
     const disk = objectIn(objectIn(vm.properties, 'storageProfile'), 'osDisk');
@@ -79,7 +82,7 @@ export class VmParts {
     });
   }
 
-  /** An address refers to the interface that it belongs to. */
+  /** Links an address to its interface. */
   private attach(nic: Resource): void {
     for (const configuration of listIn(nic.properties, 'ipConfigurations')) {
       const reference = objectIn(objectIn(configuration, 'properties'), 'publicIPAddress');

@@ -1,15 +1,15 @@
-/** The calls that a simulated cloud received: counted by operation, the last ones kept in full. */
+/** The calls that a simulated cloud received: counts by operation, and the last calls in full. */
 
-/** One call, as the cloud received it. */
+/** A call as the cloud received it. */
 export interface CloudCall {
-  /** e.g. `instances.insert`; `unknown`, or a name that ends in `.unknown`, if no route fits the call. */
+  /** e.g. `instances.insert`; `unknown`, or a name that ends in `.unknown`, if no route matches. */
   readonly operation: string;
   readonly method: string;
   /** Path and query. */
   readonly path: string;
 }
 
-/** Calls that are kept in full. */
+/** Maximum number of calls that are kept in full. */
 const KEPT_CALLS = 1000;
 
 export class CallLog<C extends CloudCall = CloudCall> {
@@ -17,19 +17,22 @@ export class CallLog<C extends CloudCall = CloudCall> {
   private total = 0;
   private recent: C[] = [];
 
-  /** Counts the calls since the start or the last `reset`: all, those of an operation, or those of a group as `compute`. */
+  /**
+   * Returns the number of calls since the start or the last `reset`: all, those of an operation, or those of a group
+   * such as `compute`.
+   */
   count(operationOrGroup?: string): number {
     if (operationOrGroup === undefined) return this.total;
     const counted = [...this.counts].filter(([operation]) => isWithin(operation, operationOrGroup));
     return counted.reduce((sum, [, count]) => sum + count, 0);
   }
 
-  /** Counts by operation. */
+  /** Returns the number of calls by operation. */
   byOperation(): Readonly<Record<string, number>> {
     return Object.fromEntries([...this.counts].sort(([a], [b]) => a.localeCompare(b)));
   }
 
-  /** Returns the last calls, oldest first; at most a thousand are known. */
+  /** Returns the last calls, oldest first, up to 1,000. */
   last(count = KEPT_CALLS): readonly C[] {
     return this.recent.slice(-count);
   }
@@ -48,7 +51,10 @@ export class CallLog<C extends CloudCall = CloudCall> {
   }
 }
 
-/** Returns true if the operation is the one named, or belongs to the group named: `compute` has `compute.servers.list`. */
+/**
+ * Returns true if the operation equals the given one or belongs to the given group: `compute` contains
+ * `compute.servers.list`.
+ */
 export function isWithin(operation: string, operationOrGroup: string): boolean {
   return operation === operationOrGroup || operation.startsWith(`${operationOrGroup}.`);
 }

@@ -1,22 +1,22 @@
-/** State that every part of a simulated cloud shares. */
+/** State that all parts of a simulated cloud share. */
 
 import { systemClock, systemRandom, type Clock, type RandomSource } from '@nodepool/core';
 
 export interface SimulatedCloudOptions<S extends object> {
-  /** Default: the system's. Boots, operations and latency happen on it; HTTP itself takes real time. */
+  /** Default: the system's. Boots, operations and latency use it; HTTP itself takes real time. */
   readonly clock?: Clock;
-  /** Source of ids, and of faults that strike by chance. Default: the system's. */
+  /** Source of ids and of random faults. Default: the system's. */
   readonly random?: RandomSource;
   /** Port on 127.0.0.1. Default: a free one. */
   readonly port?: number;
-  /** Default for each: the cloud's. */
+  /** Overrides the cloud's defaults. */
   readonly settings?: Partial<S>;
 }
 
 export class CloudState<S extends object> {
   readonly clock: Clock;
   readonly random: RandomSource;
-  /** Address of the cloud, e.g. `http://127.0.0.1:20345`; empty before it listens. */
+  /** URL of the cloud, e.g. `http://127.0.0.1:20345`; empty until it listens. */
   url = '';
   private current: S;
 
@@ -26,12 +26,12 @@ export class CloudState<S extends object> {
     this.current = { ...defaults, ...settings };
   }
 
-  /** Settings as they are now. */
+  /** Current settings. */
   get settings(): S {
     return this.current;
   }
 
-  /** Changes how the cloud behaves from now on. */
+  /** Changes settings from now on. */
   configure(changes: Partial<S>): void {
     this.current = { ...this.current, ...changes };
   }

@@ -1,29 +1,29 @@
-/** The fault plan of a simulated cloud: which calls fail, and how. */
+/** The fault plan of a simulated cloud, which selects failing calls and their failures. */
 
 import type { RandomSource } from '@nodepool/core';
 import { isWithin, type CloudCall } from './calls.js';
 
-/** An error status instead of the answer; `E` are the vendor's details of the error. */
+/** An error status instead of the answer; `E` contains the vendor's error details. */
 export type StatusFault<E extends object = object> = {
   readonly kind: 'status';
   readonly status: number;
-  /** Seconds or a date for the header Retry-After. Default: no such header. */
+  /** `Retry-After` in seconds or as a date. Default: no such header. */
   readonly retryAfter?: number | string;
   /** Before or after the effect of the call. Default `before`. */
   readonly when?: 'before' | 'after';
 } & E;
 
-/** What can happen to any call of any cloud. `before` and `after` refer to its effect. */
+/** Faults that any call of any cloud supports. `before` and `after` refer to its effect. */
 export type CallFault<E extends object = object> =
   | StatusFault<E>
-  /** The connection ends without an answer, or (`during`) in the middle of it. */
+  /** The connection closes without an answer, or (`during`) in the middle of it. */
   | { readonly kind: 'cut'; readonly when: 'before' | 'after' | 'during' }
-  /** No answer until the caller gives up. */
+  /** The call is never answered. */
   | { readonly kind: 'hang'; readonly when: 'before' | 'after' }
-  /** Added to the latency of the cloud, milliseconds. */
+  /** Additional latency (ms). */
   | { readonly kind: 'latency'; readonly ms: number };
 
-/** A fault that only the handlers of one cloud know, e.g. lists that lag. */
+/** A fault that the handlers of one cloud implement, e.g. lagging lists. */
 export interface VendorFault {
   readonly kind: string;
 }
@@ -32,17 +32,17 @@ export interface FaultRule<F extends VendorFault, C extends CloudCall = CloudCal
   /** An operation, a group of operations, `*`, or a function of the call. */
   readonly on: string | ((call: C) => boolean);
   readonly fault: F;
-  /** Matching calls that pass before the first fault. Default 0. */
+  /** Number of matching calls before the first fault. Default 0. */
   readonly after?: number;
-  /** Calls that the fault hits. Default 1; `Infinity` hits all. */
+  /** Number of calls that fail. Default 1; `Infinity` means all. */
   readonly times?: number;
-  /** Probability with which each of them is hit. Default 1. */
+  /** Probability for each of them. Default 1. */
   readonly probability?: number;
 }
 
-/** A rule that was added. */
+/** An added rule. */
 export interface ActiveFault {
-  /** Calls that it has hit. */
+  /** Number of calls that have failed. */
   readonly hits: number;
   /** Ends the rule. Idempotent. */
   remove(): void;
@@ -59,7 +59,7 @@ export class FaultPlan<F extends VendorFault = CallFault, C extends CloudCall = 
 
   constructor(private readonly random: RandomSource) {}
 
-  /** Adds a rule, which applies from the next call on. */
+  /** Adds a rule that applies from the next call on. */
   add(rule: FaultRule<F, C>): ActiveFault {
     const state: RuleState<F, C> = {
       rule,
@@ -77,7 +77,7 @@ export class FaultPlan<F extends VendorFault = CallFault, C extends CloudCall = 
     this.rules = [];
   }
 
-  /** Returns the faults that hit this call, and counts it. */
+  /** Counts the call and returns its faults. */
   strike(call: C): readonly F[] {
     return this.rules.filter((state) => this.hits(state, call)).map(({ rule }) => rule.fault);
   }

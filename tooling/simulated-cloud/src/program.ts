@@ -1,19 +1,21 @@
-/** A simulated cloud as a program: prints one line of JSON that says where it is, and runs until SIGTERM or SIGINT. */
+/** Runs a simulated cloud as a program: prints its address as one line of JSON and runs until SIGTERM or SIGINT. */
 
 import { parseArgs } from 'node:util';
 
 export interface CloudProgram<S extends object, T extends { close(): Promise<void> }> {
-  /** Settings by their options, e.g. `'boot-ms': 'bootMs'`; each takes an integer. */
+  /** Settings by option name, e.g. `'boot-ms': 'bootMs'`; each is an integer. */
   readonly settings: Readonly<Record<string, keyof S>>;
-  /** An option that can be repeated, e.g. `quota`. */
+  /** A repeatable option, e.g. `quota`. */
   readonly repeated?: string;
-  /** Starts the cloud; `repeated` are the values of the repeated option. Rejects with the reason for the operator. */
+  /**
+   * Starts the cloud; `repeated` contains the values of the repeatable option. Rejects with a message for the operator.
+   */
   start(options: { readonly port: number; readonly settings: Partial<S> }, repeated: readonly string[]): Promise<T>;
-  /** Returns what the line of JSON says. */
+  /** Returns the value to print as JSON. */
   describe(cloud: T): object;
 }
 
-/** Runs the program to its end. The exit code is 1 if it cannot start. */
+/** Runs the program until it ends. The exit code is 1 if it cannot start. */
 export async function runProgram<S extends object, T extends { close(): Promise<void> }>(
   program: CloudProgram<S, T>,
 ): Promise<void> {
@@ -33,7 +35,7 @@ export async function runProgram<S extends object, T extends { close(): Promise<
   }
 }
 
-/** Reads a number of an option. Throws if it is not a non-negative integer. */
+/** Returns the integer value of an option. Throws if it is not a non-negative integer. */
 export function integerIn(option: string, text: string): number {
   const value = Number(text);
   if (text === '' || !Number.isInteger(value) || value < 0) {

@@ -1,33 +1,33 @@
-/** A call as its handler receives it, the answer, and the route between them. */
+/** A call as its handler receives it, its answer, and its route. */
 
 import type { IncomingHttpHeaders } from 'node:http';
 import { isJsonObject, type JsonObject } from '@nodepool/core';
 import type { VendorFault } from './faults.js';
 
 export interface RequestContext<F extends VendorFault = VendorFault> {
-  /** Name of the route; undefined if none fits the call. */
+  /** Name of the route; undefined if none matches. */
   readonly operation: string | undefined;
   readonly method: string;
-  /** Address with the query, e.g. for links to further pages. */
+  /** URL with the query, e.g. for links to further pages. */
   readonly url: URL;
   readonly query: URLSearchParams;
-  /** Decoded parameters of the path. */
+  /** Decoded path parameters. */
   readonly params: Readonly<Record<string, string>>;
   readonly headers: IncomingHttpHeaders;
-  /** Empty for routes that take the stream. */
+  /** Empty for routes that read the stream. */
   readonly body: Buffer;
   readonly stream: AsyncIterable<Uint8Array>;
-  /** Faults that hit this call. */
+  /** Faults of this call. */
   readonly faults: readonly F[];
-  /** Aborted when the cloud is closed. */
+  /** Aborted when the cloud closes. */
   readonly signal: AbortSignal;
 }
 
 export interface Answer {
   readonly status: number;
-  /** Text and bytes are sent as they are, any other value as JSON. Default: no body. */
+  /** Strings and bytes are sent unchanged, any other value as JSON. Default: no body. */
   readonly body?: unknown;
-  /** Content-Type. Default: the vendor's type of JSON if there is a body. */
+  /** Content-Type. Default: the vendor's JSON type if there is a body. */
   readonly type?: string;
   readonly headers?: Readonly<Record<string, string>>;
 }
@@ -38,12 +38,12 @@ export interface Route<F extends VendorFault = VendorFault> {
   readonly method: string;
   /** e.g. `/v2.1/servers/:id`. */
   readonly path: string;
-  /** The handler reads the stream; else the body is read before. */
+  /** If true, the handler reads the stream; else the body is read before. */
   readonly streams?: boolean;
   handle(context: RequestContext<F>): Answer | Promise<Answer>;
 }
 
-/** Thrown by a handler: the call is answered with an error in the form of the vendor. */
+/** An error that a handler throws to answer the call in the vendor's error format. */
 export class ApiError extends Error {
   constructor(
     readonly answer: Answer,
@@ -54,7 +54,7 @@ export class ApiError extends Error {
   }
 }
 
-/** Returns the body as a JSON object. Throws `malformed()` if it is none. */
+/** Returns the body as a JSON object. Throws `malformed()` if it is not one. */
 export function jsonObjectIn({ body }: Pick<RequestContext, 'body'>, malformed: () => ApiError): JsonObject {
   let value: unknown;
   try {

@@ -1,4 +1,4 @@
-/** Serves the routes of a simulated cloud on one port, and applies the faults of its plan. */
+/** Serves the routes of a simulated cloud on one port and applies its fault plan. */
 
 import { setMaxListeners } from 'node:events';
 import { sleep } from '@nodepool/core';
@@ -8,53 +8,53 @@ import type { CloudState } from './cloud-state.js';
 import type { CallFault, FaultPlan, StatusFault, VendorFault } from './faults.js';
 import { ApiError, type Answer, type RequestContext, type Route } from './request-context.js';
 
-/** How long idle connections stay open, milliseconds: as with real services, longer than any client keeps them. */
+/** Time for which idle connections stay open (ms): longer than any client keeps them, as with real services. */
 const KEEP_ALIVE_MS = 900_000;
 const DEFAULT_BODY_LIMIT = 2 ** 20;
 const MAX_PARAM_LENGTH = 4096;
 
-/** The faults of `F` that are an error status. */
+/** The members of `F` that are status faults. */
 export type StatusFaultOf<F extends VendorFault> = Extract<F, { readonly kind: 'status' }>;
 
-/** How one vendor answers. */
+/** A vendor's answer format. */
 export interface VendorForm<F extends VendorFault> {
   /** Content-Type of JSON. */
   readonly jsonType: string;
-  /** Answers a call that no route fits; `pathExists`: a route with another method has this path. */
+  /** Answers a call without a matching route; `pathExists` is true if the path has a route with another method. */
   noRoute(context: RequestContext<F>, pathExists: boolean): Answer;
-  /** Answers with a fault of the plan; the server adds Retry-After. */
+  /** Answers with a planned fault; the server adds `Retry-After`. */
   fault(fault: StatusFaultOf<F>, context: RequestContext<F>): Answer;
-  /** Answers with an error that no handler gives: a violation of the protocol, or (500) a defect of the simulation. */
+  /** Answers with an error outside of handlers: a protocol violation, or (500) a defect of the simulation. */
   failure(status: number, message: string, context: RequestContext<F>): Answer;
-  /** Headers that all answers have. */
+  /** Headers of all answers. */
   headers?(context: RequestContext<F>): Readonly<Record<string, string>>;
 }
 
 export interface CloudServerOptions<F extends VendorFault, C extends CloudCall> {
-  /** Half of the latency passes before the effect of a call, half after it. */
+  /** Half of the latency precedes the effect of a call, half follows it. */
   readonly state: CloudState<{ readonly latencyMs: number }>;
   readonly routes: readonly Route<F>[];
   readonly form: VendorForm<F>;
   readonly faults: FaultPlan<F, C>;
   readonly calls: CallLog<C>;
-  /** Describes a call for the log and for the rules of faults. */
+  /** Describes a call for the log and for fault rules. */
   readonly describe: (call: CloudCall, context: RequestContext<F>) => C;
-  /** Longest body that is read, bytes. Default 1 MiB. */
+  /** Maximum size of a body in bytes. Default 1 MiB. */
   readonly bodyLimit?: number;
-  /** Default: paths are compared with their case. */
+  /** Default: paths are case-sensitive. */
   readonly ignoresCase?: boolean;
   /** Default: HTTP without TLS. */
   readonly tls?: { readonly cert: string; readonly key: string };
 }
 
-/** Serves the routes of a cloud. It applies the faults of `CallFault`, and leaves others to the handlers. */
+/** Serves the routes of a cloud. It applies the faults of `CallFault` and leaves all others to the handlers. */
 export class CloudServer<F extends VendorFault, C extends CloudCall> {
   private readonly app;
   private readonly paths: readonly RegExp[];
   private readonly closed = new AbortController();
 
   constructor(private readonly options: CloudServerOptions<F, C>) {
-    // Every call that waits for something listens to it.
+    // Every waiting call listens for the abort.
     setMaxListeners(0, this.closed.signal);
     const { routes, ignoresCase = false } = options;
     this.paths = [...new Set(routes.map(({ path }) => path))].map((path) => patternOf(path, ignoresCase));
@@ -97,14 +97,14 @@ export class CloudServer<F extends VendorFault, C extends CloudCall> {
     return address.port;
   }
 
-  /** Ends all connections. Idempotent. */
+  /** Closes all connections. Idempotent. */
   async close(): Promise<void> {
     if (this.closed.signal.aborted) return;
     this.closed.abort(new Error('the simulated cloud was closed'));
     await this.app.close();
   }
 
-  /** Performs a call unless a fault precedes its effect; answers unless a fault follows it. */
+  /** Runs the handler unless a fault precedes its effect, and answers unless a fault follows it. */
   private async perform(
     route: Route<F> | undefined,
     request: FastifyRequest,
@@ -153,7 +153,7 @@ export class CloudServer<F extends VendorFault, C extends CloudCall> {
     return reply;
   }
 
-  /** Sends the vendor's error for what no handler has foreseen. */
+  /** Sends the vendor's error for an unexpected exception. */
   private sendError(error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
     const { statusCode = 500, stack = String(error) } = error instanceof Error ? (error as FastifyError) : {};
     const message = statusCode < 500 ? String(error) : `the simulation failed: ${stack}`;

@@ -1,22 +1,22 @@
-/** Validates requests and answers against JSON schemas that a vendor has published. */
+/** Validates requests and answers against a vendor's published JSON schemas. */
 
 import Ajv, { type ErrorObject, type ValidateFunction } from 'ajv';
 
-/** Id of the document that all schemas can refer to: `{ $ref: 'api#/$defs/Instance' }`. */
+/** Id of the shared document, which schemas reference as `{ $ref: 'api#/$defs/Instance' }`. */
 const DOCUMENT = 'api';
 
 export class Validator {
   private readonly ajv = new Ajv({ strict: false, allErrors: false });
   private readonly validators = new Map<string, ValidateFunction>();
 
-  /** `$defs` are the types that schemas refer to. */
+  /** `$defs` are the types that schemas reference. */
   constructor($defs: object) {
     this.ajv.addSchema({ $id: DOCUMENT, $defs });
   }
 
   /**
-   * Returns the reason why a value is refused, e.g. `disks/0/boot must be boolean`; undefined if it fits the schema. A schema
-   * is compiled once for an id.
+   * Returns the reason why a value is invalid, e.g. `disks/0/boot must be boolean`, or undefined if it is valid. The
+   * schema is compiled once per id.
    */
   problem(id: string, schema: () => object, value: unknown): string | undefined {
     let validate = this.validators.get(id);

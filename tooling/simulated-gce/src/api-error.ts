@@ -1,4 +1,4 @@
-/** Errors in the form that Google's APIs give them. */
+/** Errors in the format of Google's APIs. */
 
 import { ApiError } from '@nodepool/simulated-cloud';
 
@@ -13,7 +13,7 @@ export function notFound(resource: string): GceError {
   return new GceError(404, 'notFound', `The resource '${resource}' was not found`);
 }
 
-/** A path that no method has. */
+/** Returns the error for a path without a method. */
 export function notFoundAt(path: string): GceError {
   return new GceError(404, 'notFound', `Not found: ${path}`);
 }

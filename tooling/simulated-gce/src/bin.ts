@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 /**
- * Starts a simulated Google Compute Engine, prints one line of JSON that says where it is, and runs until SIGTERM or SIGINT.
+ * Starts a simulated Google Compute Engine, prints its address as one line of JSON and runs until SIGTERM or SIGINT.
  *
  *   --port N           default: a free one
  *   --boot-ms N, --delete-ms N, --operation-ms N, --list-lag-ms N, --latency-ms N, --page-size N, --calls-per-second N

@@ -1,4 +1,4 @@
-/** Google's published definitions of an API. Requests to the simulation, and its answers, are validated against them. */
+/** Google's published definitions of an API, which validate the simulation's requests and answers. */
 
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -70,12 +70,15 @@ export class Definitions {
     return method;
   }
 
-  /** Returns the reason why a message is refused, e.g. `disks/0/boot must be boolean`; undefined if it fits its type. */
+  /**
+   * Returns the reason why a message is invalid, e.g. `disks/0/boot must be boolean`, or undefined if it conforms to
+   * its type.
+   */
   problemWith(message: unknown, type: string): string | undefined {
     return this.validator.problem(type, () => ({ $ref: `api#/$defs/${type}` }), message);
   }
 
-  /** Returns the reason why parameters of a method, from its path or its query, are refused; undefined if they fit. */
+  /** Returns the reason why path or query parameters of a method are invalid, or undefined if they are valid. */
   problemWithParameters(
     name: string,
     values: Readonly<Record<string, string>>,
@@ -95,13 +98,13 @@ export class Definitions {
   }
 }
 
-/** Values of parameters are texts. */
+/** Parses a parameter, which is a string, according to its type. */
 function valueOf({ type }: Schema, text: string): unknown {
   if (type === 'boolean') return text === 'true' || text === 'false' ? text === 'true' : text;
   return type === 'integer' && /^-?\d+$/.test(text) ? Number(text) : text;
 }
 
-/** Converts a type of a discovery document to JSON Schema. Fields that are not published are refused, as Google does. */
+/** Converts a type of a discovery document to JSON Schema. Unpublished fields are refused, as by Google. */
 function jsonSchema(schema: Schema): object {
   const { $ref, type = 'object', format = '', properties, items, additionalProperties } = schema;
   if ($ref !== undefined) return { $ref: `api#/$defs/${$ref}` };

@@ -1,4 +1,4 @@
-/** Disks: the boot disks of instances, which are resources of their own. */
+/** Disks of instances, which are separate resources. */
 
 import { linkTo, newId, type GceState } from './cloud-state.js';
 import { messageAt, messagesAt, textAt, textsAt, type Message } from './messages.js';
@@ -17,7 +17,7 @@ export interface Disk {
   readonly size: string;
   readonly type: string;
   readonly labels: Readonly<Record<string, string>>;
-  /** Deletes the disk together with its instance. */
+  /** If true, the disk is deleted with its instance. */
   readonly autoDelete: boolean;
 }
 
@@ -30,7 +30,7 @@ export class Disks {
     private readonly instanceExists: (zone: string, name: string) => boolean,
   ) {}
 
-  /** Returns the boot disk that the body of a new instance describes. Throws if its name is taken. */
+  /** Returns the boot disk described in a creation request. Throws if its name is in use. */
   bootDiskOf(project: string, zone: string, body: Message): Disk {
     const [disk = {}] = messagesAt(body, 'disks');
     const parameters = messageAt(disk, 'initializeParams');
@@ -58,7 +58,7 @@ export class Disks {
       .map((disk) => this.view(disk));
   }
 
-  /** The disk as its instance shows it. */
+  /** Returns the disk as part of its instance. */
   attachedView({ project, zone, name, autoDelete, size }: Disk): Message {
     return {
       kind: 'compute#attachedDisk',

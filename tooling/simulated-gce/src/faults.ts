@@ -3,9 +3,9 @@
 import type { CallFault as AnyCallFault, FaultRule as AnyFaultRule, RequestContext } from '@nodepool/simulated-cloud';
 
 export type CallFault =
-  /** Default for the reason: `backendError`. */
+  /** Default reason: `backendError`. */
   | AnyCallFault<{ readonly reason?: string; readonly message?: string }>
-  /** The call is accepted, and its operation ends with this error, without effect. */
+  /** The call is accepted, but its operation fails with this error and without effect. */
   | ({ readonly kind: 'operation-error' } & OperationError);
 
 export type FaultRule = AnyFaultRule<CallFault>;
@@ -18,7 +18,7 @@ export interface OperationError {
   readonly message: string;
 }
 
-/** Returns the error that the operation of a call ends with; undefined if it is to succeed. */
+/** Returns the error for the operation of a call, or undefined if it should succeed. */
 export function operationErrorOf({ faults }: GceContext): OperationError | undefined {
   const fault = faults.find(({ kind }) => kind === 'operation-error');
   return fault?.kind === 'operation-error' ? { code: fault.code, message: fault.message } : undefined;

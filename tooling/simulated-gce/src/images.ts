@@ -1,4 +1,4 @@
-/** Images: those of others, and those that are made from files in buckets. */
+/** Images: public ones, and those created from files in buckets. */
 
 import { createHash } from 'node:crypto';
 import { createGunzip } from 'node:zlib';
@@ -13,14 +13,14 @@ import { invalid, notFound, GceError } from './api-error.js';
 import { PROJECT, PUBLIC_IMAGES } from './settings.js';
 import type { Buckets } from './storage.js';
 
-/** An image of ours, for those who look inside. */
+/** An image as tests inspect it. */
 export interface InspectedImage {
   readonly name: string;
   readonly labels: Readonly<Record<string, string>>;
-  /** Of the disk in it. */
+  /** Size of the disk in the image. */
   readonly diskBytes: number;
   readonly sha256: string;
-  /** The body that it was made from. */
+  /** Body of the creation request. */
   readonly body: Message;
 }
 
@@ -40,7 +40,7 @@ export class Images {
     private readonly buckets: Buckets,
   ) {}
 
-  /** Returns the image at a path or URL, by name or by family. Throws if there is none. */
+  /** Returns the image at a path or URL, by name or family. Throws if it does not exist. */
   imageAt(path: string): Message {
     const [, project = PROJECT, family, name = ''] =
       /^(?:https?:\/\/[^/]+\/compute\/v1\/)?(?:projects\/([^/]+)\/)?global\/images\/(family\/)?([^/]+)$/.exec(path) ??
@@ -48,7 +48,7 @@ export class Images {
     return family === undefined ? this.find(project, name) : this.newestOf(project, name);
   }
 
-  /** Returns the size, GB, of the image at a path or URL. Throws if there is none. */
+  /** Returns the size in GB of the image at a path or URL. Throws if it does not exist. */
   sizeOf(path: string): number {
     return Number(this.imageAt(path)['diskSizeGb']);
   }
@@ -88,7 +88,7 @@ export class Images {
     if (this.alive(name)) throw new GceError(409, 'alreadyExists', `The resource '${target}' already exists`);
     const source = textAt(messageAt(body, 'rawDisk'), 'source') ?? '';
     const disk = await this.diskAt(source);
-    // Another insertion may have taken the name while the disk was read.
+    // Another insertion may have used the name while the disk was read.
     if (this.alive(name)) throw new GceError(409, 'alreadyExists', `The resource '${target}' already exists`);
     const error = failure ?? ('error' in disk ? disk.error : undefined);
     const { operationMs: ms } = this.state.settings;
@@ -176,7 +176,7 @@ interface DiskFacts {
   readonly sha256: string;
 }
 
-/** Unpacks a gzipped GNU tar, which must hold `disk.raw` and nothing else. */
+/** Unpacks a gzipped GNU tar, which must contain only `disk.raw`. */
 async function diskIn(data: Iterable<Uint8Array>): Promise<DiskFacts> {
   const hash = createHash('sha256');
   let header = Buffer.alloc(0);

@@ -1,4 +1,4 @@
-/** The rules of Compute Engine for the body of an insertion that its published types do not express. */
+/** Compute Engine's rules for creation requests beyond the published types. */
 
 import { invalid, notFound } from './api-error.js';
 import { labelProblem, messageAt, messagesAt, NAME, textAt, textsAt, type Message } from './messages.js';
@@ -24,10 +24,10 @@ export function checkRequestId(requestId: string | undefined): void {
   throw invalid(`Invalid value for field 'requestId': '${requestId}'. Request id must be a valid UUID.`);
 }
 
-/** The size of an image, GB; throws if there is none at the path. */
+/** Returns the size of an image in GB. Throws if the path has no image. */
 export type SizeOfImage = (path: string) => number;
 
-/** Throws unless the instance can be created; returns its machine type. */
+/** Returns the instance's machine type. Throws if the instance cannot be created. */
 export function checkInstance(project: string, zone: string, body: Message, sizeOfImage: SizeOfImage): MachineTypeSpec {
   const name = textAt(body, 'name') ?? '';
   if (!NAME.test(name)) throw refused('name', name);
@@ -72,7 +72,7 @@ function checkNetworks(interfaces: readonly Message[], project: string, zone: st
   const region = zone.replace(/-[a-z]$/, '');
   for (const each of interfaces) {
     const [networkPath, subnetworkPath] = [textAt(each, 'network'), textAt(each, 'subnetwork')];
-    // Compute Engine takes the default network if neither is named; a network in custom mode needs its subnetwork.
+    // Compute Engine uses the default network if neither is specified; a custom-mode network requires its subnetwork.
     const network = /(?:^|\/)global\/networks\/([^/]+)$/.exec(networkPath ?? 'global/networks/default')?.[1] ?? '';
     if (!NETWORKS.includes(network)) throw notFound(`projects/${project}/global/networks/${network}`);
     if (subnetworkPath === undefined) continue;
@@ -132,7 +132,7 @@ function checkScheduling(scheduling: Message, accelerators: readonly Message[], 
   }
 }
 
-/** Returns the name behind a zonal path; throws if it is of another zone. */
+/** Returns the name in a zonal path. Throws if it belongs to another zone. */
 function inZone(body: Message, key: string, collection: string, zone: string): string {
   const path = textAt(body, key) ?? '';
   const pattern = new RegExp(

@@ -1,4 +1,4 @@
-/** Instances: their creation, their life, and their deletion, all of which take time. */
+/** Instances and the timing of their creation, boot and deletion. */
 
 import { linkTo, newId, type GceState } from './cloud-state.js';
 import { messageAt, messagesAt, textAt, textsAt, timestamp, type Message } from './messages.js';
@@ -10,13 +10,13 @@ import type { Operations } from './operations.js';
 import { alreadyExists, notFound } from './api-error.js';
 import { MACHINE_TYPES, QUOTAS, REGIONS, type MachineTypeSpec } from './settings.js';
 
-/** An instance, for those who look inside. */
+/** An instance as tests inspect it. */
 export interface InspectedInstance {
   readonly zone: string;
   readonly name: string;
   readonly status: string;
   readonly labels: Readonly<Record<string, string>>;
-  /** The body that it was made from. */
+  /** Body of the creation request. */
   readonly body: Message;
 }
 
@@ -31,7 +31,7 @@ interface InstanceRecord {
   readonly disk: Disk;
   readonly createdAt: number;
   runsAt: number;
-  /** When its deletion is over. */
+  /** Time at which its deletion ends. */
   goneAt: number;
   stopped: { readonly reason: string } | undefined;
 }
@@ -115,7 +115,7 @@ export class Instances {
     return `[    0.000000] Linux version of ${name}\n${stopped === undefined ? `${name} login: ` : stopped.reason}\n`;
   }
 
-  /** As lists show them: late. */
+  /** Returns the instances as lists show them, with lag. */
   listed(project: string): readonly { readonly zone: string; readonly message: Message }[] {
     const now = this.state.clock.monotonic();
     const { listLagMs } = this.state.settings;
@@ -125,7 +125,7 @@ export class Instances {
       .map((each) => ({ zone: each.zone, message: this.view(each) }));
   }
 
-  /** As they are. */
+  /** Returns the current instances. */
   inspect(): readonly InspectedInstance[] {
     const now = this.state.clock.monotonic();
     return [...this.records.values()]
@@ -139,7 +139,7 @@ export class Instances {
       }));
   }
 
-  /** Stops it, as preemption does. False: there is none. */
+  /** Stops an instance as in a preemption. Returns false if it does not exist. */
   stop(zone: string, name: string, reason: string): boolean {
     const record = this.records.get(keyOf(zone, name));
     if (record !== undefined) record.stopped = { reason };
@@ -215,7 +215,10 @@ export class Instances {
     return undefined;
   }
 
-  /** Preemptible cores have a quota of their own if the region has one; else they count as others do. */
+  /**
+   * Returns the quota metric of the cores. Preemptible cores have a separate quota if the region has one, else they
+   * count as regular ones.
+   */
   private metricOf({ name }: MachineTypeSpec, body: Message): string {
     const { preemptible, provisioningModel } = messageAt(body, 'scheduling');
     const isPreemptible = preemptible === true || provisioningModel === 'SPOT';

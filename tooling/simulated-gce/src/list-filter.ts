@@ -1,6 +1,6 @@
 /**
- * The `filter` of lists, e.g. `(labels.team = "ci") AND (status != RUNNING)`: comparisons of one field with a literal, joined by
- * AND. Everything else that Google's syntax allows (https://google.aip.dev/160) is refused, so that no filter is ignored.
+ * The `filter` of lists, e.g. `(labels.team = "ci") AND (status != RUNNING)`: comparisons of a field with a literal,
+ * joined by AND. All other syntax (https://google.aip.dev/160) is refused, so that no filter is silently ignored.
  */
 
 import { invalid } from './api-error.js';
@@ -21,7 +21,7 @@ function matches(message: Message, comparison: string, filter: string): boolean 
   const wanted = double ?? single ?? bare ?? '';
   const found = field.split('.').reduce<unknown>((value, key) => asMessage(value)[key], message);
   if (operator === ':') return wanted === '*' ? found !== undefined : textOf(found).includes(wanted);
-  // The operators `eq` and `ne` take regular expressions, which must match the whole value.
+  // `eq` and `ne` take regular expressions, which must match the whole value.
   if (operator.trim() === 'eq') return new RegExp(`^(?:${wanted})$`).test(textOf(found));
   if (operator.trim() === 'ne') return !new RegExp(`^(?:${wanted})$`).test(textOf(found));
   return (textOf(found) === wanted) === (operator === '=');

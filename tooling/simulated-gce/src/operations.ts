@@ -1,4 +1,4 @@
-/** Operations: what is under way in the cloud. */
+/** Operations in progress in the cloud. */
 
 import { sleep } from '@nodepool/core';
 import { linkTo, newId, type GceState } from './cloud-state.js';
@@ -6,15 +6,15 @@ import { timestamp, type Message } from './messages.js';
 import type { OperationError } from './faults.js';
 import { notFound } from './api-error.js';
 
-/** Longest time for which `wait` keeps its caller. */
+/** Maximum duration of a `wait` call (ms). */
 const LONGEST_WAIT_MS = 120_000;
 
 export interface OperationSpec {
   readonly project: string;
-  /** Undefined: global. */
+  /** Undefined for a global operation. */
   readonly zone: string | undefined;
   readonly type: 'insert' | 'delete';
-  /** Path of what it is about. */
+  /** Path of the affected resource. */
   readonly target: string;
   readonly ms: number;
   readonly error: OperationError | undefined;
@@ -33,7 +33,7 @@ export class Operations {
 
   constructor(private readonly state: GceState) {}
 
-  /** The operation of an earlier call with the same request id. */
+  /** Returns the operation of an earlier call with the same request id. */
   ofRequest(requestId: string | undefined): Message | undefined {
     const record = requestId === undefined ? undefined : this.byRequest.get(requestId);
     return record === undefined ? undefined : this.view(record);
@@ -56,7 +56,7 @@ export class Operations {
     return this.view(this.find(name, zone));
   }
 
-  /** The operation when it has ended, or as it is after two minutes. */
+  /** Resolves with the operation when it has ended, or with its state after two minutes. */
   async wait(name: string, zone: string | undefined, signal: AbortSignal): Promise<Message> {
     const record = this.find(name, zone);
     const leftMs = record.begunAt + record.ms - this.state.clock.monotonic();

@@ -1,4 +1,4 @@
-/** Serves published methods: checks credentials, limits and the published definitions around their handlers. */
+/** Serves published methods: checks credentials, limits and the published definitions around the handlers. */
 
 import { routePath, type Answer, type Route, type VendorForm } from '@nodepool/simulated-cloud';
 import { GceError, invalid, notFoundAt } from './api-error.js';
@@ -19,7 +19,7 @@ export class PublishedRoutes {
     private readonly tokens: Tokens,
   ) {}
 
-  /** Returns the routes of the methods, and the one of the token endpoint. */
+  /** Returns the routes of the methods and of the token endpoint. */
   serve(routes: readonly PublishedRoute[]): readonly Route<CallFault>[] {
     return [
       {
@@ -62,7 +62,7 @@ export class PublishedRoutes {
   private checkRequest({ api, operation, upload }: PublishedRoute, { params, query, body }: GceContext): void {
     const definitions = this.definitions[api];
     const { request } = definitions.method(operation);
-    // The session of an upload replaces the parameters of its method.
+    // The upload session replaces the parameters of its method.
     const isPartOfUpload = upload !== undefined && upload.httpMethod !== 'POST';
     const problem =
       definitions.problemWithParameters(operation, params, 'path') ??
@@ -71,7 +71,7 @@ export class PublishedRoutes {
     if (problem !== undefined) throw invalid(problem);
   }
 
-  /** An answer that Google's definitions do not allow is a defect of the simulation. */
+  /** An answer that does not conform to Google's definitions is a defect of the simulation. */
   private checked({ api, operation }: PublishedRoute, answer: Answer): Answer {
     const definitions = this.definitions[api];
     const { response } = definitions.method(operation);
@@ -93,7 +93,7 @@ export class PublishedRoutes {
   }
 }
 
-/** Throws for a parameter that is given twice, and for a partial answer, which the simulation cannot give. */
+/** Throws for a repeated parameter, and for a partial answer, which the simulation does not support. */
 function parametersIn(query: URLSearchParams): Readonly<Record<string, string>> {
   const parameters: Record<string, string> = {};
   for (const [name, value] of query) {

@@ -1,4 +1,4 @@
-/** The calls that the simulated cloud answers, by the names under which Google has published them. */
+/** The calls that the simulated cloud supports, by Google's published names. */
 
 import type { Answer } from '@nodepool/simulated-cloud';
 import { linkTo, type GceState } from './cloud-state.js';
@@ -18,7 +18,7 @@ export interface PublishedRoute {
   readonly api: Api;
   /** e.g. `instances.insert`. */
   readonly operation: string;
-  /** A call of the protocol of resumable uploads, which the definitions describe by its path only. */
+  /** A call of the resumable upload protocol, of which the definitions contain only the path. */
   readonly upload?: { readonly name: string; readonly httpMethod: 'POST' | 'PUT' | 'DELETE' };
   readonly handle: (context: GceContext) => Answer | Promise<Answer>;
 }
@@ -35,7 +35,7 @@ export function routesOf(parts: Parts): readonly PublishedRoute[] {
   return [...instanceRoutes(parts), ...placeRoutes(parts), ...imageRoutes(parts), ...storageRoutes(parts)];
 }
 
-/** Handles the list of a collection, whose items are filtered and paged. */
+/** Returns the items of a collection, which are then filtered and paginated. */
 type Lister = (params: GceContext['params']) => readonly Message[];
 
 function compute(operation: string, handle: (context: GceContext) => Message | Promise<Message>): PublishedRoute {
@@ -200,10 +200,10 @@ function aggregated(state: GceState, instances: Instances, inProject: string, qu
   };
 }
 
-/** Entries of a page at most, as published. */
+/** Published maximum number of items per page. */
 const MAX_RESULTS = 500;
 
-/** A part of a list. Google's answers leave out a list that is empty. */
+/** A page of a list. Google's answers omit an empty list. */
 interface Page {
   readonly items?: readonly Message[];
   readonly nextPageToken?: string;

@@ -1,21 +1,21 @@
-/** How the simulated cloud behaves, and what is in it when it starts. */
+/** Settings and initial content of the simulated cloud. */
 
 export interface CloudSettings {
-  /** From the end of the creation's operation until an instance is RUNNING, milliseconds. */
+  /** Time from the end of the creation operation until an instance is RUNNING (ms). */
   readonly bootMs: number;
-  /** From the start of an instance's run until it has its external address, milliseconds. */
+  /** Time from RUNNING until an instance has its external address (ms). */
   readonly addressMs: number;
-  /** From the deletion of an instance until it is gone. */
+  /** Time from the deletion request of an instance until it no longer exists (ms). */
   readonly deleteMs: number;
-  /** How long every other operation takes. */
+  /** Duration of every other operation (ms). */
   readonly operationMs: number;
-  /** For so long, lists do not know what was made, and still know what is gone. */
+  /** Time by which lists lag behind creations and deletions (ms). */
   readonly listLagMs: number;
-  /** Half of it before the effect of each call, half after. */
+  /** Latency of each call (ms); half precedes its effect, half follows it. */
   readonly latencyMs: number;
-  /** Entries of a page at most. */
+  /** Maximum number of items per page. */
   readonly pageSize: number;
-  /** Calls to Compute Engine in any second; more are refused with 403 `rateLimitExceeded`. */
+  /** Maximum calls to Compute Engine per second; further ones are refused with 403 `rateLimitExceeded`. */
   readonly callsPerSecond: number;
 }
 
@@ -62,7 +62,7 @@ export const DISK_TYPES: readonly string[] = [
 ];
 export const ACCELERATOR_TYPES: readonly string[] = ['nvidia-tesla-t4', 'nvidia-l4'];
 
-/** Names of networks, of any project. */
+/** Network names of all projects. */
 export const NETWORKS: readonly string[] = ['default', 'ci', 'shared'];
 /** Subnetworks, which exist in every region; `shared` belongs to the host project of a shared VPC. */
 export const SUBNETWORKS: readonly { readonly project: string; readonly network: string; readonly name: string }[] = [
@@ -80,7 +80,7 @@ export const QUOTAS: Readonly<Record<string, number>> = {
   DISKS_TOTAL_GB: 100_000,
 };
 
-/** Images of others, by project and family, the newest of a family last. */
+/** Public images by project and family, with the newest image of a family last. */
 export const PUBLIC_IMAGES = [
   { project: 'debian-cloud', family: 'debian-12', name: 'debian-12-bookworm-v20240110', gb: 10 },
   { project: 'debian-cloud', family: 'debian-12', name: 'debian-12-bookworm-v20240213', gb: 10 },

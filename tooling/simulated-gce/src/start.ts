@@ -1,4 +1,4 @@
-/** Puts a simulated Google Cloud together and serves it. */
+/** Starts a simulated Google Cloud. */
 
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -16,54 +16,54 @@ import { DEFAULT_SETTINGS, type CloudSettings } from './settings.js';
 import { Buckets, type InspectedObject } from './storage.js';
 import { Tokens } from './tokens.js';
 
-/** Longest piece of an upload, bytes. */
+/** Maximum size of an upload chunk in bytes. */
 const MAX_BODY_BYTES = 256 * 2 ** 20;
 
 export type SimulatedGceOptions = SimulatedCloudOptions<CloudSettings>;
 
-/** What there is, without going through the API. */
+/** Direct access to the cloud's content without the API. */
 export interface Inspector {
   instances(): readonly InspectedInstance[];
   images(): readonly InspectedImage[];
   objects(): readonly InspectedObject[];
-  /** Uploads that were begun, and neither finished nor cancelled. */
+  /** Returns the number of uploads in progress. */
   openUploads(): number;
 }
 
-/** A simulated Google Cloud that answers. */
+/** A running simulated Google Cloud. */
 export interface SimulatedGce {
-  /** For `api-endpoint` and `storage-endpoint`. */
+  /** URL for `api-endpoint` and `storage-endpoint`. */
   readonly url: string;
-  /** Path of a file for `credentials-file` or `GOOGLE_APPLICATION_CREDENTIALS`. */
+  /** Path of a credentials file for `credentials-file` or `GOOGLE_APPLICATION_CREDENTIALS`. */
   readonly credentialsFile: string;
   readonly faults: FaultPlan<CallFault>;
   readonly inspect: Inspector;
   readonly calls: CallLog;
-  /** Changes how the cloud behaves from now on. */
+  /** Changes settings from now on. */
   configure(settings: Partial<CloudSettings>): void;
-  /** Limits of every region, by metric, e.g. `{INSTANCES: 5}`. */
+  /** Sets limits of every region by metric, e.g. `{INSTANCES: 5}`. */
   setLimits(limits: Readonly<Record<string, number>>): void;
-  /** Stops an instance, as preemption does. False: there is none. */
+  /** Stops an instance as in a preemption. Returns false if it does not exist. */
   stopInstance(zone: string, name: string, reason: string): boolean;
-  /** Takes an instance away. False: there is none. */
+  /** Removes an instance. Returns false if it does not exist. */
   vanish(zone: string, name: string): boolean;
-  /** Returns a token for a caller without a library of Google's. */
+  /** Returns a token for callers without Google's libraries. */
   token(): string;
-  /** Credentials that were given out are refused from now on. */
+  /** Revokes all issued credentials. */
   revokeTokens(): void;
-  /** Ends all connections, timers and the files it made. Idempotent. */
+  /** Closes all connections and timers and deletes created files. Idempotent. */
   close(): Promise<void>;
 }
 
 let definitions: Readonly<Record<Api, Definitions>> | undefined;
 
-/** Read once: they are large, and do not change. */
+/** The definitions are read once because they are large and constant. */
 function publishedDefinitions(): Readonly<Record<Api, Definitions>> {
   definitions ??= { compute: new Definitions('compute'), storage: new Definitions('storage') };
   return definitions;
 }
 
-/** Starts one. Rejects when the port is taken. */
+/** Starts a simulated Google Cloud. Rejects if the port is in use. */
 export async function startSimulatedGce(options: SimulatedGceOptions = {}): Promise<SimulatedGce> {
   const state: GceState = new CloudState(options, DEFAULT_SETTINGS);
   const operations = new Operations(state);

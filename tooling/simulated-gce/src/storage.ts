@@ -1,4 +1,4 @@
-/** Buckets, and resumable uploads into them (https://cloud.google.com/storage/docs/performing-resumable-uploads). */
+/** Buckets and resumable uploads (https://cloud.google.com/storage/docs/performing-resumable-uploads). */
 
 import { createHash } from 'node:crypto';
 import { newId, type GceState } from './cloud-state.js';
@@ -6,7 +6,7 @@ import { textAt, textsAt, type Message } from './messages.js';
 import { GceError } from './api-error.js';
 import { BUCKET } from './settings.js';
 
-/** Pieces but the last must have a multiple of this. */
+/** All chunks except the last must have a multiple of this size (bytes). */
 const GRAIN_BYTES = 256 * 1024;
 
 interface ObjectRecord {
@@ -25,14 +25,14 @@ interface Session {
   finished: Message | undefined;
 }
 
-/** An object, for those who look inside. */
+/** An object as tests inspect it. */
 export interface InspectedObject {
   readonly name: string;
   readonly size: number;
   readonly metadata: Readonly<Record<string, string>>;
 }
 
-/** How an upload goes on: so many bytes are there, or it is complete. */
+/** Progress of an upload: the number of received bytes, or the completed object. */
 export type Progress = { readonly received: number } | { readonly object: Message };
 
 export class Buckets {
@@ -41,7 +41,7 @@ export class Buckets {
 
   constructor(private readonly state: GceState) {}
 
-  /** Begins an upload; gives its id. */
+  /** Starts an upload and returns its id. */
   begin(bucket: string, body: Message, name: string | undefined): string {
     known(bucket);
     const id = newId(this.state.random);
@@ -57,7 +57,7 @@ export class Buckets {
     return id;
   }
 
-  /** Takes a piece, `range` being its Content-Range. */
+  /** Receives a chunk; `range` is its Content-Range. */
   put(id: string, range: string, body: Buffer): Progress {
     const session = this.session(id);
     const [, from, last, total] = /^bytes (?:(\d+)-(\d+)|\*)\/(\d+|\*)$/.exec(range) ?? [];
@@ -90,7 +90,7 @@ export class Buckets {
     if (!this.objects.delete(name)) throw noObject(bucket, name);
   }
 
-  /** The content of an object. */
+  /** Returns the content of an object. */
   read(bucket: string, name: string): Iterable<Uint8Array> | undefined {
     return bucket === BUCKET ? this.objects.get(name)?.pieces : undefined;
   }
@@ -99,7 +99,7 @@ export class Buckets {
     return [...this.objects.values()];
   }
 
-  /** Uploads that were begun, and neither finished nor cancelled. */
+  /** Returns the number of uploads in progress. */
   openSessions(): number {
     return [...this.sessions.values()].filter(({ finished }) => finished === undefined).length;
   }
@@ -125,7 +125,7 @@ export class Buckets {
     for (const piece of pieces) md5.update(piece);
     const object: ObjectRecord = { name, metadata, pieces: [...pieces], size, md5Hash: md5.digest('base64') };
     this.objects.set(name, object);
-    // What deleted objects had is not to be kept here.
+    // Frees the content of deleted objects.
     pieces.length = 0;
     session.finished = view(object);
     return session.finished;

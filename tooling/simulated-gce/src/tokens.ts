@@ -1,6 +1,7 @@
 /**
- * Credentials: the key of a service account. Libraries sign tokens with it themselves (https://google.aip.dev/auth/4111), or
- * exchange a signed assertion for a token (https://developers.google.com/identity/protocols/oauth2/service-account#httprest).
+ * Service account credentials. Libraries sign tokens with the key themselves (https://google.aip.dev/auth/4111), or
+ * exchange a signed assertion for a token
+ * (https://developers.google.com/identity/protocols/oauth2/service-account#httprest).
  */
 
 import { createPublicKey, generateKeyPairSync, verify } from 'node:crypto';
@@ -20,7 +21,7 @@ const SCOPE = /\/auth\/(cloud-platform|compute|devstorage\.read_write)\b/;
 
 let privateKey: string | undefined;
 
-/** Made once for all simulated clouds of a process: it takes a while. */
+/** Generates the key once for all simulated clouds of a process, because it takes long. */
 function ownKey(): string {
   privateKey ??= generateKeyPairSync('rsa', { modulusLength: 2048 })
     .privateKey.export({ type: 'pkcs8', format: 'pem' })
@@ -36,7 +37,7 @@ export class Tokens {
 
   constructor(private readonly state: GceState) {}
 
-  /** Content of a file with credentials. */
+  /** Returns the content of a credentials file. */
   credentials(): Message {
     return {
       type: 'service_account',
@@ -49,20 +50,20 @@ export class Tokens {
     };
   }
 
-  /** Returns a token for a caller without a library. */
+  /** Returns a token for callers without a library. */
   issue(): string {
     const token = `token-${newId(this.state.random)}`;
     this.issued.add(token);
     return token;
   }
 
-  /** Credentials and tokens that were given out are refused from now on. */
+  /** Revokes all issued credentials and tokens. */
   revoke(): void {
     this.keyId = newId(this.state.random);
     this.issued.clear();
   }
 
-  /** Throws unless there is a good token. */
+  /** Throws unless the token is valid. */
   check(authorization: string | undefined): void {
     const token = authorization?.replace(/^Bearer /, '') ?? '';
     if (this.issued.has(token) || this.isSigned(token)) return;
@@ -70,7 +71,7 @@ export class Tokens {
     throw new GceError(401, 'authError', message);
   }
 
-  /** Answers a request to the token endpoint: a token for an assertion that is signed with the key. */
+  /** Answers a request to the token endpoint with a token for an assertion that was signed with the key. */
   grant(form: string): Answer {
     const parameters = new URLSearchParams(form);
     if (parameters.get('grant_type') !== JWT_GRANT) {
@@ -92,7 +93,7 @@ export class Tokens {
     return claims !== undefined && hasScope(claims);
   }
 
-  /** Returns the claims of a token that the account signed and that has not expired; else undefined. */
+  /** Returns the claims of an unexpired token that the account signed, else undefined. */
   private claimsIn(token: string): Message | undefined {
     const [header = '', body = '', signature = ''] = token.split('.');
     if (textAt(decoded(header), 'kid') !== this.keyId) return undefined;
@@ -117,7 +118,7 @@ function decoded(part: string): Message {
   try {
     return asMessage(JSON.parse(Buffer.from(part, 'base64url').toString('utf8')));
   } catch {
-    // Whatever it is, it is no token of ours.
+    // The text is not a token that was issued here.
     return {};
   }
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 /**
- * Starts a simulated OpenStack, prints one line of JSON that says where it is, and runs until SIGTERM or SIGINT.
+ * Starts a simulated OpenStack, prints its address as one line of JSON and runs until SIGTERM or SIGINT.
  *
  *   --port N           default: a free one
  *   --boot-ms N, --delete-ms N, --latency-ms N, --token-ttl-ms N, --page-limit N

@@ -1,3 +1,3 @@
-/** Parts of simulations of the launcher and of the builder. */
+/** Shared parts of the simulations of launcher and builder. */
 export { overlay } from './overlay.js';
 export { SimulatedProcess } from './process.js';

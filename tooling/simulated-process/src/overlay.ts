@@ -1,6 +1,6 @@
-/** An object seen through a pane: some methods are replaced, all others are its own. */
+/** Overrides single methods of an object. */
 
-/** `replaced` takes over the methods that it has; the rest, with its state, stays the target's. */
+/** Returns an object with the methods of `replaced`; all other members, including the state, are those of `target`. */
 export function overlay<T extends object>(target: T, replaced: Partial<T>): T {
   return new Proxy(target, {
     get: (object, name): unknown => {

@@ -1,6 +1,6 @@
 /**
- * A process of the simulated world: it has a clock of its own view, and it can be stopped (SIGSTOP), continued and killed.
- * Code of a killed process cannot be ended; instead, nothing that it waits for ever comes.
+ * A process of the simulated world with its own clock, which can be stopped (SIGSTOP), continued and killed. The code
+ * of a killed process cannot be terminated, so its promises never settle and its callbacks never run.
  */
 
 import type { Clock, Timer } from '@nodepool/core';
@@ -8,7 +8,7 @@ import type { Clock, Timer } from '@nodepool/core';
 export class SimulatedProcess {
   readonly clock: Clock;
   private state: 'running' | 'paused' | 'dead' = 'running';
-  /** What came while it was paused, in order. */
+  /** Callbacks that arrived while the process was paused, in order. */
   private held: (() => void)[] = [];
 
   constructor(
@@ -34,7 +34,7 @@ export class SimulatedProcess {
     if (this.state === 'running') this.state = 'paused';
   }
 
-  /** What was due in the meantime comes now, one after another. */
+  /** Continues the process and runs the held callbacks in order. */
   resume(): void {
     if (this.state !== 'paused') return;
     this.state = 'running';
@@ -48,13 +48,13 @@ export class SimulatedProcess {
     this.held = [];
   }
 
-  /** Runs the callback if the process runs, later if it is paused, never if it is dead. */
+  /** Runs the callback now, after the pause if the process is paused, or never if it is dead. */
   deliver(callback: () => void): void {
     if (this.state === 'running') callback();
     else if (this.state === 'paused') this.held.push(callback);
   }
 
-  /** The outcome of `work` as the process gets to know it. */
+  /** Returns the outcome of `work` as delivered to the process. */
   receive<T>(work: Promise<T>): Promise<T> {
     return new Promise((resolve, reject) => {
       work.then(
