@@ -3,7 +3,8 @@
  * Starts a simulated Azure, prints its address as one line of JSON and runs until SIGTERM or SIGINT.
  *
  *   --port N           default: a free one
- *   --boot-ms N, --delete-ms N, --work-ms N, --latency-ms N, --page-limit N, --retry-after-seconds N, --calls-per-minute N
+ *   --boot-ms N, --delete-ms N, --work-ms N, --latency-ms N, --page-limit N, --retry-after-seconds N,
+ *   --calls-per-minute N
  */
 
 import { runProgram } from '@nodepool/simulated-cloud';

@@ -18,7 +18,7 @@ export interface PublishedRoute {
   readonly api: Api;
   /** e.g. `instances.insert`. */
   readonly operation: string;
-  /** A call of the resumable upload protocol, of which the definitions contain only the path. */
+  /** A call of the resumable upload protocol. The definitions contain only its path. */
   readonly upload?: { readonly name: string; readonly httpMethod: 'POST' | 'PUT' | 'DELETE' };
   readonly handle: (context: GceContext) => Answer | Promise<Answer>;
 }

@@ -9,7 +9,7 @@ export interface CloudSettings {
   readonly deleteMs: number;
   /** Duration of every other operation (ms). */
   readonly operationMs: number;
-  /** Time by which lists lag behind creations and deletions (ms). */
+  /** Lag of lists behind creations and deletions (ms). */
   readonly listLagMs: number;
   /** Latency of each call (ms); half precedes its effect, half follows it. */
   readonly latencyMs: number;

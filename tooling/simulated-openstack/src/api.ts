@@ -1,4 +1,4 @@
-/** The operations of a test, or of any other user, on a simulated OpenStack. */
+/** Operations of tests and other users on a simulated OpenStack. */
 
 import type { CallLog, SimulatedCloudOptions } from '@nodepool/simulated-cloud';
 import type { CloudCall, FaultPlan } from './faults.js';
@@ -8,24 +8,27 @@ import type { CloudSettings } from './settings.js';
 
 export type SimulatedOpenStackOptions = SimulatedCloudOptions<CloudSettings>;
 
-/** A simulated OpenStack that answers. */
+/** A running simulated OpenStack. */
 export interface SimulatedOpenStack {
-  /** e.g. `http://127.0.0.1:20345`; the services are below it: `/identity/v3`, `/compute/v2.1`, `/image`, `/network`, `/volume/v3`. */
+  /**
+   * e.g. `http://127.0.0.1:20345`; base URL of the services `/identity/v3`, `/compute/v2.1`, `/image`, `/network` and
+   * `/volume/v3`.
+   */
   readonly url: string;
-  /** `auth_url` for a `clouds.yaml` of the test. */
+  /** `auth_url` for a test's `clouds.yaml`. */
   readonly authUrl: string;
   /** Path of a clouds.yaml with the clouds `real`, `limited`, `real-admin` and `real-appcred`. */
   readonly cloudsYaml: string;
-  /** What goes wrong. */
+  /** Faults to inject. */
   readonly faults: FaultPlan;
-  /** What there is, without going through the API. */
+  /** Direct access to the cloud's content without the API. */
   readonly inspect: Inspector;
-  /** Calls that came in, counted by operation. */
+  /** Received calls, counted by operation. */
   readonly calls: CallLog<CloudCall>;
-  /** The quota of a project, by its name, to be changed. Throws when there is no such project. */
+  /** Returns the modifiable quota of a project by name. Throws if the project does not exist. */
   quota(project: string): ProjectQuota;
-  /** Changes how the cloud behaves from now on. */
+  /** Changes settings from now on. */
   configure(settings: Partial<CloudSettings>): void;
-  /** Ends all connections, timers and the files it made. Idempotent. */
+  /** Closes all connections and timers and deletes created files. Idempotent. */
   close(): Promise<void>;
 }

@@ -1,4 +1,4 @@
-/** State that every part of the simulated cloud shares. */
+/** State that all parts of the simulated cloud share. */
 
 import { CloudState, type SimulatedCloudOptions } from '@nodepool/simulated-cloud';
 import { Quotas } from './quotas.js';
@@ -11,7 +11,7 @@ export class OpenStackState extends CloudState<CloudSettings> {
     super(options, DEFAULT_SETTINGS);
   }
 
-  /** `auth_url` of a `clouds.yaml`. */
+  /** `auth_url` for a `clouds.yaml`. */
   get authUrl(): string {
     return `${this.url}/identity/v3`;
   }

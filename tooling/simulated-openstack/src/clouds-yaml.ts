@@ -2,7 +2,10 @@
 
 import { REGION, SAMPLE_PASSWORD } from './settings.js';
 
-/** `real` and `limited` are ordinary users, `real-admin` is the administrator, `real-appcred` an application credential. */
+/**
+ * Returns a clouds.yaml: `real` and `limited` are ordinary users, `real-admin` is the administrator, `real-appcred` an
+ * application credential.
+ */
 export function cloudsYamlText(authUrl: string): string {
   const byPassword = (project: string): object => ({
     auth: {

@@ -1,4 +1,4 @@
-/** Faults of the simulated OpenStack: of calls, and of servers. */
+/** Faults of the simulated OpenStack: of calls and of servers. */
 
 import type { RandomSource } from '@nodepool/core';
 import {
@@ -10,11 +10,11 @@ import {
 import type { ServiceName } from './services.js';
 import type { Lag } from './table.js';
 
-/** One call, as the cloud received it; its path is below the service. */
+/** A call as the cloud received it; its path is relative to the service. */
 export interface CloudCall extends AnyCloudCall {
-  /** Undefined if the address belongs to no service. */
+  /** Undefined if the URL belongs to no service. */
   readonly service: ServiceName | undefined;
-  /** Name of the caller's project; undefined before a token says it. */
+  /** Name of the caller's project; undefined without a valid token. */
   readonly project: string | undefined;
 }
 
@@ -22,37 +22,37 @@ export type CallFault =
   /** `body` replaces the service's own error. */
   | AnyCallFault<{ readonly body?: string }>
   | ({ readonly kind: 'lag' } & Partial<Lag>)
-  /** A listing that ends after `to` entries without a link to more. */
+  /** A listing that ends after `to` entries without a link to the next page. */
   | { readonly kind: 'truncate'; readonly to: number };
 
 export type FaultRule = AnyFaultRule<CallFault, CloudCall>;
 
-/** How the boot of a server goes. */
+/** Outcome of a server's boot. */
 export type BootFate =
-  /** It goes to ERROR; `{id}` in the message is its id. */
+  /** The server enters ERROR; `{id}` in the message is replaced by its id. */
   | { readonly boot: 'error'; readonly message: string; readonly code?: number }
-  /** BUILD for ever. */
+  /** The server stays in BUILD. */
   | { readonly boot: 'never' }
   | { readonly boot: 'ms'; readonly ms: number };
 
-/** How the deletion of a server goes. */
+/** Outcome of a server's deletion. */
 export type DeletionFate =
-  /** The first deletions end in ERROR (`error`) or are refused with 409 (`conflict`). Default `times` 1. */
+  /** The first `times` deletions end in ERROR (`error`) or are refused with 409 (`conflict`). Default 1. */
   | { readonly delete: 'error' | 'conflict'; readonly times?: number }
-  /** 204, and it stays. */
+  /** The deletion is accepted with 204, but the server stays. */
   | { readonly delete: 'never' };
 
-/** Boot or deletion of a server. */
+/** Outcome of a server's boot or deletion. */
 export type ServerFate = BootFate | DeletionFate;
 
 export interface FateRule {
   readonly fate: ServerFate;
-  /** For so many of the servers that are created from now on. Default 1. */
+  /** Number of future servers that it applies to. Default 1. */
   readonly times?: number;
   readonly where?: (server: ServerFacts) => boolean;
 }
 
-/** Facts that a fate can depend on. */
+/** Properties that a fate can depend on. */
 export interface ServerFacts {
   readonly id: string;
   readonly name: string;
@@ -60,7 +60,7 @@ export interface ServerFacts {
   readonly metadata: Readonly<Record<string, string>>;
 }
 
-/** Effects of the plan on the cloud itself. */
+/** Actions of the plan on the cloud itself. */
 export interface CloudHands {
   revokeTokens(): void;
   breakServer(id: string, message: string): boolean;
@@ -82,28 +82,28 @@ export class FaultPlan extends CallFaultPlan<CallFault, CloudCall> {
     super(random);
   }
 
-  /** Decides over servers that are created from now on. */
+  /** Sets the fate of servers that are created from now on. */
   nextServers(rule: FateRule): void {
     this.fates.push({ rule, left: rule.times ?? 1 });
   }
 
-  /** Ends all rules, and the fates of future servers. Present servers keep theirs. */
+  /** Ends all rules, also those for future servers. Existing servers keep their fates. */
   override clear(): void {
     super.clear();
     this.fates = [];
   }
 
-  /** Refuses all tokens that were given out. */
+  /** Revokes all issued tokens. */
   revokeTokens(): void {
     this.hands.revokeTokens();
   }
 
-  /** Takes a server to ERROR, as a host does that breaks down. Returns false if there is none. */
+  /** Puts a server into ERROR, as if its host had failed. Returns false if it does not exist. */
   breakServer(id: string, message: string): boolean {
     return this.hands.breakServer(id, message);
   }
 
-  /** Removes a server with its ports, as an administrator does. Returns false if there is none. */
+  /** Removes a server and its ports, like an administrator. Returns false if it does not exist. */
   vanish(id: string): boolean {
     return this.hands.vanish(id);
   }

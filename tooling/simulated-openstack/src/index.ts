@@ -1,4 +1,4 @@
-/** A simulated OpenStack for development and tests, and the cases that hold it to the real one. */
+/** A simulated OpenStack for development and tests, and the cases that compare it with the real one. */
 export type { SimulatedOpenStack, SimulatedOpenStackOptions } from './api.js';
 export type {
   BootFate,

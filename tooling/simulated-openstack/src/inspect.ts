@@ -1,15 +1,15 @@
-/** What there is in the simulated cloud, seen from outside: no API, no faults, no lag. */
+/** The actual content of the simulated cloud, without API, faults or lag. */
 
 import type { ImageStore } from './image/images.js';
 import type { NetworkStore } from './network/networks.js';
 import type { ServerStore } from './compute/servers.js';
 import type { VolumeStore } from './volume/volumes.js';
 
-/** Of every kind. */
+/** Properties of every resource. */
 export interface Inspected {
   readonly id: string;
   readonly name: string;
-  /** Its name. */
+  /** Name of the project. */
   readonly project: string;
   readonly status: string;
 }
@@ -57,7 +57,7 @@ export interface InspectedImage extends Inspected {
   readonly properties: Readonly<Record<string, string>>;
 }
 
-/** How much there is beyond the sample cloud. */
+/** Number of resources beyond the sample cloud, by kind. */
 export interface Leftovers {
   readonly servers: number;
   readonly ports: number;
@@ -66,7 +66,7 @@ export interface Leftovers {
   readonly images: number;
 }
 
-/** Narrows to one project, by name. */
+/** Restricts the result to one project, by name. */
 export interface Scope {
   readonly project?: string;
 }
@@ -77,7 +77,7 @@ export interface InspectedStores {
   readonly volumes: VolumeStore;
   readonly images: ImageStore;
   readonly nameOfProject: (id: string) => string;
-  /** Images that belong to the sample cloud. */
+  /** Ids of the sample cloud's images. */
   readonly sampleImages: ReadonlySet<string>;
 }
 
@@ -102,7 +102,7 @@ export class Inspector {
     }));
   }
 
-  /** Those of routers included. */
+  /** Returns the ports, including those of routers. */
   ports(scope: Scope = {}): readonly InspectedPort[] {
     return this.collect(this.stores.networks.ports.all(), scope, (port) => ({
       name: port.name,

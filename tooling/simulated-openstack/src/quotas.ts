@@ -1,12 +1,12 @@
-/** What each project may have, and what the cloud says that it may have. */
+/** Enforced and reported quotas of the projects. */
 
 import { SAMPLE_QUOTAS, type Quota } from './settings.js';
 
-/** The quota of one project, to be changed by a test. */
+/** The quota of one project, which tests can change. */
 export interface ProjectQuota {
-  /** Changes what is enforced, and said. */
+  /** Changes the enforced and the reported quota. */
   set(changes: Partial<Quota>): void;
-  /** Changes what is said only: the cloud lies. Until the next `set`. */
+  /** Changes only the reported quota until the next `set`. */
   report(changes: Partial<Quota>): void;
 }
 
@@ -20,7 +20,7 @@ export class Quotas {
     Object.entries(SAMPLE_QUOTAS).map(([name, quota]) => [name, { enforced: quota, reported: quota }]),
   );
 
-  /** By name of the project. Throws when there is none. */
+  /** Returns a quota by project name. Throws if the project does not exist. */
   project(name: string): ProjectQuota {
     const entry = this.entry(name);
     return {
@@ -49,7 +49,7 @@ export class Quotas {
   }
 }
 
-/** Whether `wanted` more fit into a limit; -1 is unlimited. */
+/** Returns true if `wanted` more fit into a limit; -1 is unlimited. */
 export function fits(limit: number, used: number, wanted: number): boolean {
   return limit < 0 || used + wanted <= limit;
 }

@@ -1,4 +1,4 @@
-/** The services of an OpenStack, as the catalog and the operations name them. */
+/** Names of the OpenStack services in the catalog and in operations. */
 
 export type ServiceName = 'identity' | 'compute' | 'image' | 'network' | 'volume';
 

@@ -1,4 +1,4 @@
-/** How the simulated cloud behaves, and what the sample cloud allows. */
+/** Settings of the simulated cloud and quotas of the sample cloud. */
 
 /** Amounts by resource; -1 is unlimited. Names are those of nova, neutron and cinder. */
 export interface Quota {
@@ -17,21 +17,23 @@ export interface Quota {
 }
 
 export interface CloudSettings {
-  /** From the creation of a server until it is ACTIVE, milliseconds. */
+  /** Time from the creation of a server until it is ACTIVE (ms). */
   readonly bootMs: number;
-  /** From a server's DELETE until it is gone, milliseconds. */
+  /** Time from a server's DELETE until it no longer exists (ms). */
   readonly deleteMs: number;
-  /** Of every call, milliseconds; half of it before the effect. */
+  /** Latency of each call (ms); half of it precedes the effect. */
   readonly latencyMs: number;
-  /** How long a token is valid, milliseconds. */
+  /** Lifetime of a token (ms). */
   readonly tokenTtlMs: number;
-  /** Most entries of one page: nova's and cinder's `max_limit`, glance's `api_limit_max`, neutron's `pagination_max_limit`. */
+  /**
+   * Maximum page size: `max_limit` of nova and cinder, `api_limit_max` of glance, `pagination_max_limit` of neutron.
+   */
   readonly pageLimit: number;
-  /** Entries of a page of images when the caller does not say: glance's `limit_param_default`. */
+  /** Default page size of image listings: glance's `limit_param_default`. */
   readonly imagePageSize: number;
-  /** Newest microversion that nova knows. */
+  /** Newest microversion of nova. */
   readonly microversion: string;
-  /** Largest image whose data can be read back, bytes; those of larger ones are checked and dropped. */
+  /** Maximum size of image data that can be read back (bytes). Larger data is verified and dropped. */
   readonly keepImageBytes: number;
 }
 
@@ -46,7 +48,7 @@ export const DEFAULT_SETTINGS: CloudSettings = {
   keepImageBytes: 2 ** 20,
 };
 
-/** Quota of a project without limits of its own: the defaults of nova, neutron and cinder. */
+/** Quota of projects without their own: the defaults of nova, neutron and cinder. */
 const DEFAULT_QUOTA: Quota = {
   instances: 10,
   cores: 20,
@@ -60,7 +62,7 @@ const DEFAULT_QUOTA: Quota = {
   gigabytes: 1000,
 };
 
-/** Of the sample cloud's projects. */
+/** Quotas of the sample cloud's projects. */
 export const SAMPLE_QUOTAS: Readonly<Record<string, Quota>> = {
   admin: DEFAULT_QUOTA,
   demo: {
@@ -98,7 +100,7 @@ export interface FlavorSpec {
   readonly disk: number;
 }
 
-/** A disk larger than this finds no host. GiB. */
+/** Maximum disk size for which a host exists (GiB). */
 export const LARGEST_DISK = 6_000_000;
 
 export const SAMPLE_FLAVORS: readonly FlavorSpec[] = [
@@ -109,7 +111,7 @@ export const SAMPLE_FLAVORS: readonly FlavorSpec[] = [
   { name: 'm1.nohost', vcpus: 1, ram: 512, disk: 100_000_000 },
 ];
 
-/** Every password and secret of the sample cloud. */
+/** Password and secret of all accounts of the sample cloud. */
 export const SAMPLE_PASSWORD = 'ostack';
 export const REGION = 'RegionOne';
 export const ZONE = 'nova';

@@ -1,4 +1,4 @@
-/** Puts a simulated OpenStack together and serves it. */
+/** Starts a simulated OpenStack. */
 
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -27,7 +27,7 @@ import { volumeService } from './volume/routes.js';
 
 const SAMPLE_IMAGE_BYTES = 2 ** 20;
 
-/** Starts one with the sample cloud in it. Rejects when the port is taken. */
+/** Starts a simulated OpenStack with the sample cloud. Rejects if the port is in use. */
 export async function startSimulatedOpenStack(options: SimulatedOpenStackOptions = {}): Promise<SimulatedOpenStack> {
   const state = new OpenStackState(options);
   const { random } = state;
@@ -93,7 +93,7 @@ function withServer(
   return server !== undefined;
 }
 
-/** An external network of the administrator's; a private one behind a router for each of the others. */
+/** Adds an external network of the administrator, and a private network behind a router for each other project. */
 function addSampleNetworks(accounts: Accounts, networks: NetworkStore): void {
   const external = networks.addNetwork(accounts.projectNamed('admin').id, 'public', { external: true });
   networks.addSubnet(external, 'public-subnet', '172.24.0.0/20', 4);

@@ -1,19 +1,19 @@
-/** Records of one kind, by id; those that are gone stay known for listings that lag and for deleted-since queries. */
+/** Records of one kind by id. Deleted records are kept for lagging listings and deleted-since queries. */
 
-/** What every record of the cloud has. */
+/** Properties of every record of the cloud. */
 export interface Owned {
   readonly id: string;
-  /** Id of the project that it belongs to. */
+  /** Id of the owning project. */
   readonly project: string;
   /** Milliseconds since the epoch. */
   readonly createdAt: number;
 }
 
-/** A listing that is behind. */
+/** Lag of a listing. */
 export interface Lag {
-  /** Records younger than this are not listed, milliseconds. */
+  /** Age below which records are not listed yet (ms). */
   readonly lacksNewestMs: number;
-  /** Records deleted less than this ago are still listed, milliseconds. */
+  /** Time for which deleted records are still listed (ms). */
   readonly showsDeletedMs: number;
 }
 
@@ -22,7 +22,7 @@ export interface Tombstone<R> {
   readonly deletedAt: number;
 }
 
-/** So many deleted records are remembered. */
+/** Maximum number of deleted records that are kept. */
 const TOMBSTONES = 5000;
 
 export class Table<R extends Owned> {
@@ -41,7 +41,7 @@ export class Table<R extends Owned> {
     this.records.set(record.id, record);
   }
 
-  /** False: there is none. */
+  /** Removes a record. Returns false if it does not exist. */
   remove(id: string, now: number): boolean {
     const record = this.records.get(id);
     if (record === undefined) return false;
@@ -60,7 +60,7 @@ export class Table<R extends Owned> {
     return this.graves.values();
   }
 
-  /** What a listing shows that is behind like this. */
+  /** Returns the records that a listing with this lag shows. */
   seen(now: number, lag: Lag): R[] {
     const seen = [...this.records.values()].filter((record) => record.createdAt <= now - lag.lacksNewestMs);
     if (lag.showsDeletedMs > 0) {
@@ -72,7 +72,7 @@ export class Table<R extends Owned> {
   }
 }
 
-/** Newest first, as nova, glance and cinder list. */
+/** Orders records newest first, as nova, glance and cinder do. */
 export function newestFirst(a: Owned, b: Owned): number {
   return b.createdAt - a.createdAt || (a.id < b.id ? 1 : -1);
 }

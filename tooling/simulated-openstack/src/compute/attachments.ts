@@ -1,4 +1,4 @@
-/** Volumes of servers, attached and detached after the boot. */
+/** Attaches volumes to running servers and detaches them. */
 
 import type { Answer } from '@nodepool/simulated-cloud';
 import { bodyOf, json, memberOf, textOf, type Caller, type OwnedRequest } from '../http/request-context.js';
@@ -75,7 +75,7 @@ export class VolumeAttachments {
     throw computeError(404, `Volume ${id} could not be found.`);
   }
 
-  /** `/dev/sda` belongs to the disk that the server boots from. */
+  /** Returns a free device name; `/dev/sda` is the boot disk. */
   private freeDevice(server: ServerRecord): string {
     const taken = new Set(this.attachedTo(server).map(({ attachment }) => attachment?.device));
     const letter = Array.from('bcdefghijklmnopqrstuvwxyz').find((candidate) => !taken.has(`/dev/sd${candidate}`));

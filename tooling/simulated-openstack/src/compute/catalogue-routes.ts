@@ -1,4 +1,4 @@
-/** What nova offers besides servers: flavors, limits, quotas, zones, key pairs. */
+/** nova without servers: flavors, limits, quotas, zones, key pairs. */
 
 import type { OpenStackState } from '../cloud-state.js';
 import { createHash } from 'node:crypto';
@@ -23,11 +23,11 @@ import { flavorView, linksOf } from './views.js';
 
 export interface ComputeCatalogue {
   readonly flavors: readonly Flavor[];
-  /** Grows and shrinks. */
+  /** The current key pairs. */
   readonly keyPairs: KeyPair[];
 }
 
-/** Limits that nova has beside the quota; the later ones are said before 2.36 or 2.57 only. */
+/** Limits of nova besides the quota. Some are only reported before 2.36 or 2.57. */
 const FIXED_LIMITS = { maxServerMeta: 128, maxServerGroups: 10, maxServerGroupMembers: 10 } as const;
 const OLD_LIMITS = { maxTotalFloatingIps: -1, maxSecurityGroups: -1, maxSecurityGroupRules: -1 } as const;
 const OLD_USE = { totalFloatingIpsUsed: 0, totalSecurityGroupsUsed: 0 } as const;
@@ -228,7 +228,7 @@ function keyPairRoutes(keyPairs: KeyPair[], state: OpenStackState): Route[] {
   ];
 }
 
-/** MD5 of the key, as nova writes it. Refuses what is no key. */
+/** Returns the key's MD5 in nova's format. Refuses an invalid key. */
 function fingerprintOf(publicKey: string): string {
   const data = Buffer.from(publicKey.split(/\s+/)[1] ?? '', 'base64');
   if (data.length < 32) throw computeError(400, 'Keypair data is invalid: failed to generate fingerprint');

@@ -1,4 +1,4 @@
-/** How nova refuses. */
+/** Errors in nova's format. */
 
 import { ApiError, type Answer } from '@nodepool/simulated-cloud';
 import { json } from '../http/request-context.js';

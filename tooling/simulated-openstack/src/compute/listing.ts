@@ -1,4 +1,4 @@
-/** Listings of servers: filters, pages, what is gone since when, and lag. */
+/** Listings of servers: filters, pages, deleted servers, and lag. */
 
 import type { OpenStackState } from '../cloud-state.js';
 import type { Answer } from '@nodepool/simulated-cloud';
@@ -70,7 +70,7 @@ export class ServerListing {
     );
   }
 
-  /** With `changes-since` those that are gone are listed, too. */
+  /** Returns the deleted servers that `changes-since` includes. */
   private deletedSince(since: string | null): Listed[] {
     if (since === null) return [];
     return [...this.servers.table.deleted()].map(({ record, deletedAt }) => ({
@@ -81,7 +81,10 @@ export class ServerListing {
   }
 }
 
-/** Filters that an ordinary user may use; nova ignores others. `name` is a regular expression. */
+/**
+ * Returns true if a server matches the filters of ordinary users; nova ignores other filters. `name` is a regular
+ * expression.
+ */
 function passes(server: ServerRecord, query: URLSearchParams): boolean {
   const [name, status, flavor, image] = ['name', 'status', 'flavor', 'image'].map((key) => query.get(key));
   if (typeof name === 'string' && !new RegExp(name).test(server.name)) return false;

@@ -1,4 +1,4 @@
-/** Microversions of nova: what a call asks for, and the headers that say which it got. */
+/** Microversions of nova: the requested one, and the headers with the one used. */
 
 import type { IncomingMessage } from 'node:http';
 import { computeError } from './errors.js';
@@ -6,7 +6,7 @@ import { computeError } from './errors.js';
 const LEAST = '2.1';
 const VARY = 'OpenStack-API-Version, X-OpenStack-Nova-API-Version';
 
-/** The minor version, e.g. 47 for 2.47. Throws a refusal for one that is malformed or not supported. */
+/** Returns the minor version, e.g. 47 for 2.47. Throws an API error if it is malformed or unsupported. */
 export function microversionOf(headers: IncomingMessage['headers'], newest: string): number {
   const asked = askedFor(headers);
   if (asked === undefined) return minorOf(LEAST);

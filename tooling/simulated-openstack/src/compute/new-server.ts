@@ -1,4 +1,4 @@
-/** From a body to what a server is to be: everything that it names is looked up, as nova's API does before it answers. */
+/** Parses the body of a server creation and looks up everything that it names, as nova's API does before it answers. */
 
 import type { JsonObject, JsonValue } from '@nodepool/core';
 import { textOf, type Caller } from '../http/request-context.js';
@@ -10,7 +10,7 @@ import { computeError } from './errors.js';
 import { objectsOf } from './read-server.js';
 import type { BootVolume, Flavor, KeyPair, ServerSpec } from './records.js';
 
-/** Where it is looked up. */
+/** Stores for the lookups. */
 export interface Surroundings {
   readonly flavors: readonly Flavor[];
   readonly keyPairs: readonly KeyPair[];
@@ -19,7 +19,7 @@ export interface Surroundings {
   readonly volumes: VolumeStore;
 }
 
-/** Throws a refusal for what is not there. */
+/** Throws an API error if a named resource does not exist. */
 export function newServer(server: JsonObject, caller: Caller, there: Surroundings): ServerSpec {
   const flavorRef = textOf(server['flavorRef'], '');
   const flavor = there.flavors.find(({ id }) => id === flavorRef);

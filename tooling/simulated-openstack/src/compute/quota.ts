@@ -1,4 +1,4 @@
-/** What nova allows a project. */
+/** Quota checks of nova. */
 
 import type { OpenStackState } from '../cloud-state.js';
 import type { Caller } from '../http/request-context.js';
@@ -8,7 +8,7 @@ import { computeError } from './errors.js';
 import type { ServerSpec } from './records.js';
 import type { ServerStore } from './servers.js';
 
-/** Throws a refusal when the servers are too many or too large. */
+/** Throws an API error if the servers exceed the quota. */
 export function checkServerQuota(
   spec: ServerSpec,
   { projectId, projectName }: Caller,

@@ -1,10 +1,10 @@
-/** Reads the body with which a server is created, as nova's schemas and checks do. */
+/** Validates the body of a server creation like nova's schemas and checks. */
 
 import { isJsonObject, type JsonObject, type JsonValue } from '@nodepool/core';
 import { pythonRepr } from '../text.js';
 import { computeError } from './errors.js';
 
-/** Attributes of a new server, and the microversion since which nova knows them. */
+/** Attributes of a new server by the microversion that introduced them. */
 const KNOWN: Readonly<Record<string, number>> = {
   name: 1,
   flavorRef: 1,
@@ -36,7 +36,7 @@ const KNOWN: Readonly<Record<string, number>> = {
 
 const MAX_TEXT = 255;
 
-/** Throws a refusal for what is against the schema. */
+/** Throws an API error if the body violates the schema. */
 export function checkServerBody(server: JsonObject, microversion: number): void {
   const all = `Invalid input for field/attribute server. Value: ${pythonRepr(server)}.`;
   for (const key of ['name', 'flavorRef', ...(microversion >= 37 ? ['networks'] : [])]) {
@@ -62,13 +62,13 @@ function checkText(field: string, value: JsonValue | undefined): void {
   if (value.length > MAX_TEXT) throw invalid(field, value, `${pythonRepr(value)} is too long`);
 }
 
-/** The value is written plainly when it is a text. */
+/** Returns the error for an invalid field; a string value is quoted without JSON syntax. */
 function invalid(field: string, value: JsonValue | undefined, problem: string): Error {
   const written = typeof value === 'string' ? value : pythonRepr(value);
   return computeError(400, `Invalid input for field/attribute ${field}. Value: ${written}. ${problem}`);
 }
 
-/** Elements of a list that are objects; anything else in it is refused. */
+/** Returns the objects of a list. Refuses a list with other elements. */
 export function objectsOf(value: JsonValue | undefined, field: string): readonly JsonObject[] {
   if (value === undefined) return [];
   if (Array.isArray(value) && value.every(isJsonObject)) return value;

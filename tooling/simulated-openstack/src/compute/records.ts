@@ -1,4 +1,4 @@
-/** What nova keeps. */
+/** Records of nova. */
 
 import type { Timer } from '@nodepool/core';
 import type { ServerFate } from '../faults.js';
@@ -25,18 +25,18 @@ export interface Fault {
 
 export type ServerStatus = 'BUILD' | 'ACTIVE' | 'SHUTOFF' | 'ERROR';
 
-/** A volume that a server is to boot from. */
+/** A boot volume of a server. */
 export interface BootVolume {
-  /** Made from this image, or this one that is there. */
+  /** An image to create the volume from, or an existing volume. */
   readonly source: { readonly imageId: string; readonly sizeGb: number } | { readonly volumeId: string };
   readonly deleteOnTermination: boolean;
 }
 
-/** What a server is to be. */
+/** Specification of a server. */
 export interface ServerSpec {
   readonly name: string;
   readonly flavor: Flavor;
-  /** Null: it boots from a volume. */
+  /** Null if the server boots from a volume. */
   readonly imageId: string | null;
   readonly bootVolume: BootVolume | null;
   readonly metadata: Readonly<Record<string, string>>;
@@ -44,10 +44,10 @@ export interface ServerSpec {
   readonly userData: string | null;
   readonly configDrive: boolean;
   readonly availabilityZone: string | null;
-  /** Names or ids, as they were asked for. */
+  /** Names or ids, as requested. */
   readonly securityGroups: readonly string[];
   readonly securityGroupIds: readonly string[];
-  /** Networks in which it gets a port, and ports that there are. */
+  /** Networks in which the server gets a port, and existing ports. */
   readonly interfaces: readonly ({ readonly networkId: string } | { readonly portId: string })[];
   readonly tags: readonly string[];
   readonly description: string | null;
@@ -60,18 +60,18 @@ export interface ServerRecord extends Owned {
   readonly spec: ServerSpec;
   metadata: Readonly<Record<string, string>>;
   status: ServerStatus;
-  /** `scheduling`, `spawning`, `deleting`, …; null: nothing is being done to it. */
+  /** `scheduling`, `spawning`, `deleting`, …; null if there is no task. */
   taskState: string | null;
   fault: Fault | null;
-  /** Empty: it is on no host. */
+  /** Empty if the server is on no host. */
   hostId: string;
   updatedAt: number;
   launchedAt: number | null;
   terminatedAt: number | null;
-  /** Ids of attached volumes, and whether each goes with the server. */
+  /** Ids of attached volumes; the value is true if the volume is deleted with the server. */
   readonly volumes: Map<string, boolean>;
   readonly fates: readonly ServerFate[];
-  /** How many of its deletions went wrong. */
+  /** Number of failed deletions. */
   failedDeletions: number;
   timer: Timer | undefined;
 }

@@ -47,7 +47,7 @@ export function computeService(parts: ComputeParts): Service {
   };
 }
 
-/** Makes the route of one server, below its path. */
+/** Creates the route of one server, relative to its path. */
 type RouteOfServer = (
   method: string,
   path: string,
@@ -135,7 +135,10 @@ class ServerRoutes {
     ];
   }
 
-  /** Another project's server is hidden; but before it is scheduled nova finds it first, and then refuses. */
+  /**
+   * Returns the caller's server. Other projects' servers are hidden; but nova finds one before it is scheduled, and
+   * then refuses access.
+   */
   private own({ params, caller }: OwnedRequest, operation: string): ServerRecord {
     const id = params['id'] ?? '';
     const server = this.parts.servers.table.get(id);

@@ -1,4 +1,4 @@
-/** The life of servers: from scheduling over ACTIVE or ERROR to their end, with ports, volumes and faults. */
+/** The lifecycle of servers from scheduling to deletion, with ports, volumes and faults. */
 
 import type { BootFate, FaultPlan, ServerFacts } from '../faults.js';
 import type { OpenStackState } from '../cloud-state.js';
@@ -14,7 +14,7 @@ import type { ServerRecord, ServerSpec } from './records.js';
 
 const HOST_ID = '67bc6384ec7560a895b4283b44e3222a927e2fb984e26bfee0e9db43';
 const ROOT_DEVICE = '/dev/sda';
-/** What part of the boot time passes until a server has a host, and ports. */
+/** Share of the boot time until a server has a host and ports. */
 const SCHEDULING_SHARE = 0.3;
 
 export interface Usage {
@@ -34,7 +34,7 @@ export class ServerStore {
     private readonly nameOfProject: (id: string) => string,
   ) {}
 
-  /** Begins to make a server. */
+  /** Starts to create a server. */
   create(spec: ServerSpec, name: string, caller: Caller): ServerRecord {
     const now = this.state.clock.now();
     const id = newUuid(this.state.random);
@@ -66,8 +66,7 @@ export class ServerStore {
   }
 
   /**
-   * Begins to remove a server. A second time has no effect while the first goes on. Throws a refusal where the server's
-   * fate is a conflict.
+   * Starts to delete a server; repeated calls have no effect. Throws an API error if the server's fate is a conflict.
    */
   delete(server: ServerRecord): void {
     if (server.taskState === 'deleting') return;
@@ -87,20 +86,20 @@ export class ServerStore {
     });
   }
 
-  /** Stops, starts or restarts a server, at once. */
+  /** Stops, starts or restarts a server immediately. */
   setPower(server: ServerRecord, status: 'ACTIVE' | 'SHUTOFF'): void {
     server.status = status;
     this.touch(server);
   }
 
-  /** Takes it to ERROR, whatever it was doing. */
+  /** Puts a server into ERROR from any state. */
   fail(server: ServerRecord, message: string, code = 500): void {
     server.timer?.cancel();
     Object.assign(server, { status: 'ERROR', taskState: null, fault: { code, message, at: this.state.clock.now() } });
     this.touch(server);
   }
 
-  /** Takes it away with its ports, at once. */
+  /** Removes a server and its ports immediately. */
   vanish(server: ServerRecord): void {
     server.timer?.cancel();
     this.finishDeletion(server);
@@ -121,7 +120,7 @@ export class ServerStore {
     return { instances, cores, ram };
   }
 
-  /** Stops what is in progress. */
+  /** Stops all tasks in progress. */
   close(): void {
     for (const server of this.table.all()) server.timer?.cancel();
   }
@@ -142,7 +141,7 @@ export class ServerStore {
     });
   }
 
-  /** Gives a server its host, ports and volumes. Returns why that fails. */
+  /** Assigns a host, ports and volumes to a server. Returns the reason if that fails. */
   private schedule(server: ServerRecord): string | undefined {
     const { spec, id } = server;
     if (spec.flavor.disk > LARGEST_DISK) return 'No valid host was found. ';
@@ -240,7 +239,7 @@ export class ServerStore {
     this.table.remove(server.id, this.state.clock.now());
   }
 
-  /** Gives up host, ports and volumes. */
+  /** Releases a server's host, ports and volumes. */
   private dismantle(server: ServerRecord): void {
     this.releasePorts(server);
     if (server.status === 'BUILD') server.hostId = '';
@@ -279,7 +278,7 @@ export function vmStateOf({ status }: ServerRecord): string {
   }
 }
 
-/** What becomes of the next deletion; undefined: it works. */
+/** Returns the fate of the next deletion; undefined means success. */
 function deletionFate(server: ServerRecord): 'error' | 'conflict' | 'never' | undefined {
   const fate = server.fates.find((candidate) => 'delete' in candidate);
   if (fate?.delete === 'never') return 'never';

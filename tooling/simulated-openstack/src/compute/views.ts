@@ -1,4 +1,4 @@
-/** Servers and flavors as nova writes them, by microversion. */
+/** Servers and flavors in nova's format, by microversion. */
 
 import type { NetworkStore } from '../network/networks.js';
 import { isoMicros, isoSeconds } from '../text.js';
@@ -6,14 +6,14 @@ import { ZONE } from '../settings.js';
 import type { Flavor, ServerRecord } from './records.js';
 import { vmStateOf } from './servers.js';
 
-/** What a view depends on, besides the record. */
+/** Input of a view besides the record. */
 export interface ViewContext {
   /** e.g. `http://127.0.0.1:20345/compute`. */
   readonly serviceUrl: string;
   /** Minor microversion. */
   readonly microversion: number;
   readonly networks: NetworkStore;
-  /** In listings a server that is gone has the status DELETED. */
+  /** Deletion time; a deleted server has the status DELETED in listings. */
   readonly deletedAt?: number;
 }
 
@@ -71,7 +71,7 @@ export function serverView(server: ServerRecord, context: ViewContext): object {
   };
 }
 
-/** What the answer to a creation says. */
+/** Returns the answer to a creation. */
 export function createdView(server: ServerRecord, serviceUrl: string): object {
   return {
     id: server.id,
@@ -100,7 +100,7 @@ export function flavorView(flavor: Flavor, serviceUrl: string, microversion: num
   };
 }
 
-/** Since 2.47 what the flavor was when the server was made; before, a link to the flavor. */
+/** Returns the flavor's properties at the server's creation (since 2.47), or a link to the flavor. */
 function embeddedFlavor(flavor: Flavor, { microversion, serviceUrl }: ViewContext): object {
   if (microversion < 47) return { id: flavor.id, links: linksOf('flavors', flavor.id, serviceUrl).slice(1) };
   const { vcpus, ram, disk, name } = flavor;
@@ -123,10 +123,10 @@ function laterAttributes(server: ServerRecord, microversion: number): object {
   );
 }
 
-/** By name of the network: fixed addresses, each followed by its floating one. */
+/** Returns the addresses by network name: fixed ones, each followed by its floating one. */
 function addressesOf(server: ServerRecord, networks: NetworkStore): Record<string, object[]> {
   const addresses: Record<string, object[]> = {};
-  // While it is scheduled and spawned nova does not know them yet.
+  // Nova does not know the addresses before the server is active.
   if (server.status === 'BUILD') return addresses;
   const floating = [...networks.floatingIps.all()];
   for (const port of networks.portsOf(server.id)) {
@@ -146,7 +146,7 @@ function addressView(addr: string, type: 'fixed' | 'floating', mac: string): obj
   return { version: addr.includes(':') ? 6 : 4, addr, 'OS-EXT-IPS:type': type, 'OS-EXT-IPS-MAC:mac_addr': mac };
 }
 
-/** Nova asks neutron for those of a server's ports, so that a server without ports has none. */
+/** Returns the groups of the server's ports, which nova queries from neutron. A server without ports has none. */
 function securityGroups(server: ServerRecord, networks: NetworkStore): object {
   if (server.status === 'BUILD' || networks.portsOf(server.id).length === 0) return {};
   const named = server.spec.securityGroupIds.map((id) => ({ name: networks.securityGroups.get(id)?.name ?? id }));

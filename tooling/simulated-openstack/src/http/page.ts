@@ -1,23 +1,25 @@
-/** Pages of listings: `limit` and `marker`, and the link to the next page. */
+/** Pagination of listings: `limit`, `marker`, and the link to the next page. */
 
 import type { OpenStackRequest } from './request-context.js';
 
 export interface PageOptions {
-  /** Entries of a page when the caller does not say. */
+  /** Page size if the caller specifies none. */
   readonly defaultLimit: number;
-  /** Entries of a page at most. */
+  /** Maximum page size. */
   readonly maxLimit: number;
-  /** Thrown for a marker that is not in the listing. */
+  /** Returns the error for a marker that is not in the listing. */
   readonly unknownMarker: (marker: string) => Error;
 }
 
 export interface Page<R> {
   readonly items: readonly R[];
-  /** Query of the next page, without its question mark; undefined where this was the last. */
+  /** Query of the next page without its question mark; undefined for the last page. */
   readonly next: string | undefined;
 }
 
-/** The part of a sorted listing that `limit` and `marker` ask for. A full page has a next one, also when that is empty. */
+/**
+ * Returns the page of a sorted listing for `limit` and `marker`. A full page always has a next one, which may be empty.
+ */
 export function pageOf<R extends { readonly id: string }>(
   sorted: readonly R[],
   { query }: OpenStackRequest,

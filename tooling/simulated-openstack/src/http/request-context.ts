@@ -1,4 +1,4 @@
-/** One call to a service, the routes of the services, and forms that their answers share. */
+/** A call to a service, the routes of the services, and common answer formats. */
 
 import { isJsonObject, type JsonObject, type JsonValue } from '@nodepool/core';
 import { jsonObjectIn, type Answer, type ApiError, type RequestContext } from '@nodepool/simulated-cloud';
@@ -17,15 +17,15 @@ export interface Caller {
 }
 
 export interface OpenStackRequest extends RequestContext<CallFault> {
-  /** Below the service, without the query. */
+  /** Relative to the service, without the query. */
   readonly path: string;
-  /** Address of the service, e.g. `http://127.0.0.1:20345/compute`. */
+  /** URL of the service, e.g. `http://127.0.0.1:20345/compute`. */
   readonly serviceUrl: string;
-  /** How far listings are behind. */
+  /** Lag of listings. */
   readonly lag: Lag;
 }
 
-/** A request with a token that is valid. */
+/** A request with a valid token. */
 export interface OwnedRequest extends OpenStackRequest {
   readonly caller: Caller;
 }
@@ -34,13 +34,13 @@ interface RouteFacts {
   readonly method: string;
   /** e.g. `/v2.1/servers/:id`. */
   readonly path: string;
-  /** e.g. `servers.show`; the service's name goes in front. */
+  /** e.g. `servers.show`; the service's name is prepended. */
   readonly operation: string;
-  /** The handler reads the stream; else the body is read before. */
+  /** If true, the handler reads the stream; else the body is read before. */
   readonly streams?: true;
 }
 
-/** `public`: needs no token. */
+/** `public` routes need no token. */
 export type Route =
   | (RouteFacts & { readonly public: true; handle(request: OpenStackRequest): Answer | Promise<Answer> })
   | (RouteFacts & { readonly public?: undefined; handle(request: OwnedRequest): Answer | Promise<Answer> });
@@ -49,11 +49,11 @@ export type Route =
 export interface Service {
   readonly name: ServiceName;
   readonly routes: readonly Route[];
-  /** Answer to a call with a token that is missing, wrong or expired. */
+  /** Returns the answer to a call with a missing, invalid or expired token. */
   unauthorized(): Answer;
-  /** Answer to a path without a route; `known`: the path has a route with another method. */
+  /** Returns the answer to a path without a route; `known` is true if the path has a route with another method. */
   noRoute(known: boolean): Answer;
-  /** An error of the service in its own form. */
+  /** Returns an error in the service's format. */
   failure(status: number, message: string, headers?: Readonly<Record<string, string>>): Answer;
   /** Returns the headers of every answer. Throws for a call whose headers are invalid. */
   common?(request: OpenStackRequest): Readonly<Record<string, string>>;
@@ -66,19 +66,19 @@ export function json(status: number, body: unknown, headers: Readonly<Record<str
 /** Returns the body as a JSON object. Throws `malformed()` if it is none. */
 export const bodyOf: (request: OpenStackRequest, malformed: () => ApiError) => JsonObject = jsonObjectIn;
 
-/** An object inside of a body, e.g. `server` of `{"server": {…}}`; `malformed` when it is none. */
+/** Returns an object in a body, e.g. `server` of `{"server": {…}}`. Throws `malformed` if it is not an object. */
 export function memberOf(body: JsonObject, key: string, malformed: () => ApiError): JsonObject {
   const value = body[key];
   if (!isJsonObject(value)) throw malformed();
   return value;
 }
 
-/** A text, or the default where there is none. */
+/** Returns a string, or the default if there is none. */
 export function textOf(value: JsonValue | undefined, otherwise: string): string {
   return typeof value === 'string' ? value : otherwise;
 }
 
-/** A page as WebOb, which glance and a part of nova and cinder use, writes errors. */
+/** Returns an error page in the format of WebOb, which glance and parts of nova and cinder use. */
 export function htmlPage(status: number, title: string, message: string): Answer {
   const heading = `${status} ${title}`;
   return {

@@ -1,4 +1,4 @@
-/** Serves the services below one address: finds the caller and the service around each handler. */
+/** Serves all services at one URL: determines the service and the caller for each handler. */
 
 import {
   ApiError,
@@ -22,7 +22,7 @@ export class Services {
   constructor(
     private readonly state: OpenStackState,
     services: readonly Service[],
-    /** Returns the caller of a token; undefined if the token is not valid. */
+    /** Returns the caller of a token, or undefined if the token is invalid. */
     private readonly callerOf: (token: string) => Caller | undefined,
   ) {
     this.services = new Map(services.map((service) => [service.name, service]));
@@ -45,7 +45,7 @@ export class Services {
     failure: (status, message) => ({ status, type: 'text/plain', body: message }),
     headers: (context) => ({
       'X-Openstack-Request-Id': `req-${newUuid(this.state.random)}`,
-      // uWSGI, which keystone runs in, keeps no connections.
+      // uWSGI, which runs keystone, does not keep connections open.
       ...(this.serviceOf(context)?.name === 'identity' ? { Connection: 'close' } : {}),
     }),
   };
@@ -102,7 +102,7 @@ function belowService(pathname: string): string {
   return `/${pathname.split('/').slice(2).join('/')}`;
 }
 
-/** Returns the answer of a handler, also if it was thrown. */
+/** Returns the answer of a handler, whether returned or thrown. */
 async function orApiError(work: () => Promise<Answer>): Promise<Answer> {
   try {
     return await work();
@@ -120,7 +120,7 @@ function lagOf(faults: readonly CallFault[]): Lag {
   };
 }
 
-/** Cuts a listing to its first entries, without a link to more, if a fault says so. */
+/** Truncates a listing without a link to the next page if a fault requires it. */
 function truncated(answer: Answer, faults: readonly CallFault[]): Answer {
   const fault = faults.find(({ kind }) => kind === 'truncate');
   const { status, body } = answer;

@@ -1,4 +1,4 @@
-/** The sample cloud's projects, users and application credentials, and the tokens that were given out. */
+/** Projects, users and application credentials of the sample cloud, and issued tokens. */
 
 import type { OpenStackState } from '../cloud-state.js';
 import type { Caller } from '../http/request-context.js';
@@ -13,7 +13,7 @@ export interface User {
   readonly id: string;
   readonly name: string;
   readonly password: string;
-  /** The only one in which it has a role. */
+  /** The only project in which the user has a role. */
   readonly project: Project;
   readonly admin: boolean;
 }
@@ -40,7 +40,7 @@ export const DOMAIN = { id: 'default', name: 'Default' } as const;
 /** Roles of an ordinary user and of an administrator. */
 export const ROLE_NAMES = { member: ['reader', 'member'], admin: ['admin', 'member', 'reader'] } as const;
 
-/** Expired tokens are swept out whenever there are this many. */
+/** Number of tokens at which expired ones are deleted. */
 const SWEEP_AT = 1000;
 
 export class Accounts {
@@ -66,7 +66,7 @@ export class Accounts {
     return this.users.map(({ project }) => project);
   }
 
-  /** Of the project with this name. Throws when there is none. */
+  /** Returns the project with this name. Throws if it does not exist. */
   projectNamed(name: string): Project {
     const project = this.projects.find((candidate) => candidate.name === name);
     if (project === undefined) throw new Error(`there is no project ${name}`);
@@ -77,7 +77,7 @@ export class Accounts {
     return this.projects.find((project) => project.id === id)?.name ?? id;
   }
 
-  /** Gives a token out. One that was got with another token lives no longer than that one. */
+  /** Issues a token. One that was obtained with another token does not outlive that one. */
   issue(user: User, method: string, parent?: Token): Token {
     const issuedAt = this.state.clock.now();
     const auditId = this.state.random.uuidHex().slice(0, 22);
@@ -94,7 +94,7 @@ export class Accounts {
     return token;
   }
 
-  /** A token that is still valid. */
+  /** Returns a token if it is valid. */
   token(id: string): Token | undefined {
     const token = this.tokens.get(id);
     return token !== undefined && token.expiresAt > this.state.clock.now() ? token : undefined;

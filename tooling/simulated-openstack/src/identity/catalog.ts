@@ -1,4 +1,4 @@
-/** The service catalog: where each service is. */
+/** The service catalog. */
 
 import type { OpenStackState } from '../cloud-state.js';
 import { REGION } from '../settings.js';
@@ -13,7 +13,7 @@ interface Entry {
 
 const INTERFACES = ['internal', 'admin', 'public'] as const;
 
-/** Types and names as Debian's packages register them; the endpoint of cinder alone has the project in it. */
+/** Types and names as in Debian's packages; only cinder's endpoint contains the project. */
 const SERVICES: readonly (readonly [type: string, name: string, path: (projectId: string) => string])[] = [
   ['image', 'glance', () => '/image'],
   ['volumev3', 'cinderv3', (projectId) => `/volume/v3/${projectId}`],

@@ -1,12 +1,12 @@
-/** Identifies the user of a request for a token: password, token and application credential of identity v3. */
+/** Authenticates a token request: password, token and application credential of identity v3. */
 
 import { isJsonObject, type JsonObject, type JsonValue } from '@nodepool/core';
 import { type Accounts, type Token, type User, DOMAIN } from './accounts.js';
 
-/** Reason why a login is refused. `malformed`: the request has another form than keystone's. */
+/** Reason to refuse a login. `malformed` means that the request violates keystone's schema. */
 export type LogInFailure = 'unauthorized' | 'scope-with-application-credential' | 'malformed';
 
-/** A new token, or why there is none. */
+/** Returns a new token, or the reason for its refusal. */
 export function logIn(accounts: Accounts, auth: JsonObject): Token | LogInFailure {
   const identity = objectOf(auth['identity']);
   const methods = identity?.['methods'];
@@ -42,13 +42,13 @@ function ownerOfCredential(accounts: Accounts, named: JsonObject | undefined): U
   return credential?.secret === named?.['secret'] ? credential?.user : undefined;
 }
 
-/** By id, or by name and domain. */
+/** Finds a user by id, or by name and domain. */
 function findUser(accounts: Accounts, named: JsonObject): User | undefined {
   if (typeof named['id'] === 'string') return accounts.users.find(({ id }) => id === named['id']);
   return isOurDomain(named['domain']) ? accounts.users.find(({ name }) => name === named['name']) : undefined;
 }
 
-/** Whether the user has a role there. Without a scope it gets its own project. */
+/** Returns true if the user has a role in the scope. Without a scope, the user's own project is used. */
 function mayHave({ project }: User, scope: JsonObject | undefined): boolean {
   if (scope === undefined) return true;
   const wanted = objectOf(scope['project']);

@@ -1,4 +1,4 @@
-/** keystone: projects. Only an administrator sees those of others. */
+/** keystone: projects. Only an administrator sees those of other users. */
 
 import { ApiError, type Answer } from '@nodepool/simulated-cloud';
 import { json, type OwnedRequest, type Route } from '../http/request-context.js';

@@ -20,7 +20,7 @@ const MALFORMED =
   'The server could not comply with the request since it is either malformed or otherwise incorrect. The client is assumed to be in error.';
 const UNAUTHORIZED = 'The request you have made requires authentication.';
 
-/** As Flask, which keystone uses, answers for a path that it does not know. */
+/** The answer of Flask, which keystone uses, for an unknown path. */
 const NO_ROUTE: Answer = {
   status: 404,
   type: 'text/html; charset=utf-8',
@@ -184,17 +184,17 @@ function failure(
   return { status, body: `${JSON.stringify(body)}\n\n`, headers };
 }
 
-/** The header that goes with 401. */
+/** Returns the header for a 401. */
 export function challenge(uri: string): Record<string, string> {
   return { 'WWW-Authenticate': `Keystone uri="${uri}"` };
 }
 
-/** The body with which every service but keystone and glance refuses a token. */
+/** Returns the body with which all services except keystone and glance refuse a token. */
 export function tokenRefused(uri: string): Answer {
   return json(401, { error: { code: 401, title: 'Unauthorized', message: UNAUTHORIZED } }, challenge(uri));
 }
 
-/** `2026-11-20T15:53:51.000000Z`. */
+/** Returns e.g. `2026-11-20T15:53:51.000000Z`. */
 function isoMicrosZ(ms: number): string {
   return `${new Date(ms).toISOString().slice(0, 23)}000Z`;
 }

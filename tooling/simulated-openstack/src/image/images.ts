@@ -1,4 +1,4 @@
-/** The images that glance keeps: what is known of them, and checksums of their data; small data are kept, too. */
+/** Images of glance: metadata and checksums, and the data if it is small. */
 
 import { createHash } from 'node:crypto';
 import type { OpenStackState } from '../cloud-state.js';
@@ -20,16 +20,16 @@ export interface ImageRecord extends Owned {
   /** Additional properties. */
   properties: Map<string, string>;
   status: ImageStatus;
-  /** Bytes; null before there are data. */
+  /** Bytes; null before the upload. */
   size: number | null;
   md5: string | null;
   sha512: string | null;
   updatedAt: number;
-  /** Undefined: there are none, or they are too large to be kept. */
+  /** Undefined if there is no data, or too much to keep. */
   data: Buffer | undefined;
 }
 
-/** What a new image may say of itself. */
+/** Attributes of a creation request. */
 export type NewImage = Pick<
   ImageRecord,
   'name' | 'diskFormat' | 'containerFormat' | 'visibility' | 'protected' | 'minDisk' | 'minRam' | 'tags' | 'properties'
@@ -58,14 +58,14 @@ export class ImageStore {
     return image;
   }
 
-  /** An image with data from the start. */
+  /** Adds an image that already has data. */
   addActive(spec: NewImage, projectId: string, data: Buffer): ImageRecord {
     const image = this.create(spec, projectId);
     this.finish(image, { size: data.length, md5: hashOf('md5', data), sha512: hashOf('sha512', data), data });
     return image;
   }
 
-  /** The image as this caller sees it: public ones, and those of its project. */
+  /** Returns the image if the caller can see it: it is public or belongs to the caller's project. */
   visible(id: string, caller: Caller): ImageRecord | undefined {
     const image = this.table.get(id);
     return image !== undefined && maySee(image, caller) ? image : undefined;
@@ -75,7 +75,7 @@ export class ImageStore {
     return this.table.seen(this.state.clock.now(), lag).filter((image) => maySee(image, caller));
   }
 
-  /** Takes the data. A stream that breaks off leaves the image as it was before. Rejects as the stream does. */
+  /** Receives the data. If the stream fails, the image remains unchanged and the promise rejects. */
   async receive(image: ImageRecord, data: AsyncIterable<Uint8Array>): Promise<void> {
     const [md5, sha512] = [createHash('md5'), createHash('sha512')];
     const limit = this.state.settings.keepImageBytes;

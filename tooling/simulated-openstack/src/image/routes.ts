@@ -1,4 +1,4 @@
-/** glance: image v2. Its errors are pages of HTML. */
+/** glance: image v2. Its errors are HTML pages. */
 
 import { isJsonObject, type JsonValue } from '@nodepool/core';
 import type { OpenStackState } from '../cloud-state.js';
@@ -18,7 +18,7 @@ const NO_FILTERS = new Set(['limit', 'marker', 'sort', 'sort_key', 'sort_dir', '
 const VERSIONS = ['2.15', '2.9', '2.7', '2.6', '2.5', '2.4', '2.3', '2.2', '2.1', '2.0'];
 
 export function imageService(images: ImageStore, state: OpenStackState): Service {
-  /** The image of the path, if the caller may see it; `missing` says what is said where there is none. */
+  /** Returns the image of the path if the caller can see it; `missing` is the error message if not. */
   const imageOf = ({ params, caller }: OwnedRequest, missing = `No image found with ID ${params['id'] ?? ''}`) => {
     const image = images.visible(params['id'] ?? '', caller);
     if (image === undefined) throw apiError(404, missing);
@@ -174,7 +174,7 @@ function patchOf(text: string): readonly Change[] {
   });
 }
 
-/** Whether an image is what the filters of a listing ask for: attributes, tags, properties. */
+/** Returns true if an image matches the filters of a listing: attributes, tags, properties. */
 function passes(image: ImageRecord, query: URLSearchParams): boolean {
   const view = viewOf(image);
   for (const [key, wanted] of query) {
@@ -189,7 +189,7 @@ function passes(image: ImageRecord, query: URLSearchParams): boolean {
   return true;
 }
 
-/** The query without the place to go on at. */
+/** Returns the query without the marker. */
 function firstPage(query: URLSearchParams): string {
   const first = new URLSearchParams(query);
   first.delete('marker');

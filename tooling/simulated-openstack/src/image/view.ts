@@ -1,4 +1,4 @@
-/** Images as glance v2 writes them and reads them. */
+/** Reads and writes images in glance v2's format. */
 
 import type { JsonObject, JsonValue } from '@nodepool/core';
 import { isoSeconds, pythonRepr } from '../text.js';
@@ -37,7 +37,7 @@ export function viewOf(image: ImageRecord): Record<string, unknown> {
   };
 }
 
-/** Says that a body is against the schema of images. */
+/** An error for a body that violates the schema of images. */
 export class SchemaViolation extends Error {
   constructor(violation: string, key: string) {
     super(`Provided object does not match schema 'image': ${violation}\n\nOn instance['${key}']`);
@@ -45,7 +45,7 @@ export class SchemaViolation extends Error {
   }
 }
 
-/** A new image. Throws `SchemaViolation`. */
+/** Returns a new image. Throws `SchemaViolation` if the body is invalid. */
 export function readNewImage(body: JsonObject): NewImage {
   const properties = new Map<string, string>();
   for (const [key, value] of Object.entries(body)) if (!KNOWN.has(key)) properties.set(key, textIn(key, value));
@@ -75,7 +75,7 @@ const KNOWN = new Set([
   'tags',
 ]);
 
-/** Sets one attribute, as a JSON patch does. Throws `SchemaViolation`. */
+/** Sets one attribute, as by a JSON patch. Throws `SchemaViolation` if it is invalid. */
 export function setAttribute(image: ImageRecord, key: string, value: JsonValue): void {
   if (!KNOWN.has(key)) {
     image.properties.set(key, textIn(key, value));

@@ -1,4 +1,4 @@
-/** Addresses of a subnet: given out one after the other, each free again when it is given back. */
+/** Addresses of a subnet, allocated in sequence and reusable after their release. */
 
 export class AddressPool {
   private readonly used = new Set<bigint>();
@@ -6,7 +6,7 @@ export class AddressPool {
   private readonly size: bigint;
   private next: bigint;
 
-  /** `cidr`: e.g. `10.10.0.0/16` or `2001:db8::/64`; the first address is the gateway's. */
+  /** `cidr` is e.g. `10.10.0.0/16` or `2001:db8::/64`; its first address belongs to the gateway. */
   constructor(
     private readonly cidr: string,
     private readonly version: 4 | 6,
@@ -22,12 +22,12 @@ export class AddressPool {
     return this.write(1n);
   }
 
-  /** First and last that are given out. */
+  /** First and last allocatable address. */
   get range(): { readonly start: string; readonly end: string } {
     return { start: this.write(2n), end: this.write(this.size - 2n) };
   }
 
-  /** Throws when all are given out. */
+  /** Allocates an address. Throws if none is left. */
   take(): string {
     for (let tried = 0n; tried < this.size - 3n; tried += 1n) {
       const offset = this.next;
@@ -66,7 +66,7 @@ function parse6(text: string): bigint {
   return groups.reduce((sum, group) => (sum << 16n) + BigInt(`0x${group}`), 0n);
 }
 
-/** With all zeros between the network and the host left out, where there are any. */
+/** Formats an IPv6 address and omits the zeros between network and host. */
 function write6(value: bigint): string {
   const groups = Array.from({ length: 8 }, (_, index) => ((value >> BigInt(112 - 16 * index)) & 0xffffn).toString(16));
   return groups.join(':').replace(/(^|:)0(:0)+(:|$)/, '::');

@@ -1,4 +1,4 @@
-/** What all collections of neutron have in common: lists with filters, fields and pages, single resources, tags. */
+/** Common features of neutron's collections: filtered and paginated lists, single resources, and tags. */
 
 import { isJsonObject } from '@nodepool/core';
 import type { OpenStackState } from '../cloud-state.js';
@@ -12,17 +12,17 @@ import type { Standard } from './records.js';
 import type { View } from './views.js';
 
 export interface Collection<R extends Standard> {
-  /** In paths, e.g. `security-groups`; in listings its dashes are underscores. */
+  /** Plural in paths, e.g. `security-groups`; listings use underscores instead of dashes. */
   readonly plural: string;
-  /** Key of one resource. */
+  /** Key of a single resource. */
   readonly singular: string;
-  /** As operations name it, e.g. `floating-ips`. */
+  /** Name in operations, e.g. `floating-ips`. */
   readonly operation: string;
   readonly table: Table<R>;
   readonly view: (record: R) => View;
-  /** Type and message of the error for one that is not there. */
+  /** Returns type and message of the error for a missing resource. */
   readonly missing: (id: string) => readonly [type: string, message: string];
-  /** Whether the caller sees it, beyond what is its own. */
+  /** Returns true if the caller can see a resource of another project. */
   readonly alsoVisible?: (record: R, caller: Caller) => boolean;
 }
 
@@ -36,7 +36,7 @@ export class CollectionRoutes<R extends Standard> {
     private readonly touch: (record: Standard) => void,
   ) {}
 
-  /** The resource of the path, if the caller may change it. */
+  /** Returns the resource of the path if the caller may change it. */
   own(request: OwnedRequest): R {
     return this.ownById(request.params['id'] ?? '', request.caller);
   }
@@ -47,19 +47,19 @@ export class CollectionRoutes<R extends Standard> {
     return record;
   }
 
-  /** A resource that the caller may see. */
+  /** Returns a resource that the caller can see. */
   visibleById(id: string, caller: Caller): R {
     const record = this.collection.table.get(id);
     if (record === undefined || !this.maySee(record, caller)) throw this.missing(id);
     return record;
   }
 
-  /** `{"port": {…}}`. */
+  /** Returns an answer such as `{"port": {…}}`. */
   one(status: number, record: R): Answer {
     return json(status, { [this.collection.singular]: this.collection.view(record) });
   }
 
-  /** Lists, shows, and sets tags. */
+  /** Returns the routes that list and show resources and set tags. */
   reading(): Route[] {
     const { plural, operation } = this.collection;
     const path = `/v2.0/${plural}`;
@@ -113,7 +113,7 @@ export class CollectionRoutes<R extends Standard> {
       .sort((a, b) => (a.id < b.id ? -1 : 1))
       .map((record) => ({ id: record.id, view: view(record) }))
       .filter((entry) => passes(entry.view, query));
-    // A limit of 0 is none at all.
+    // A limit of 0 means no limit.
     const limit = Number(query.get('limit') ?? 0);
     const { pageLimit } = this.state.settings;
     const page = pageOf(shown, limit === 0 ? withoutLimit(request) : request, {
@@ -152,7 +152,7 @@ export function malformed(): Error & { readonly answer: Answer } {
   return networkError(400, 'HTTPBadRequest', 'Failed to parse request.');
 }
 
-/** Attributes that were asked for have one of the values; those that neutron does not know are no filters. */
+/** Returns true if each filtered attribute has one of the requested values. Unknown attributes are ignored. */
 function passes(view: View, query: URLSearchParams): boolean {
   const tags = view['tags'];
   const wantedTags = query.get('tags')?.split(',') ?? [];
@@ -166,7 +166,7 @@ function passes(view: View, query: URLSearchParams): boolean {
   return true;
 }
 
-/** `ip_address=10.0.0.3` or `subnet_id=…`. */
+/** Matches `ip_address=10.0.0.3` or `subnet_id=…`. */
 function hasFixedIp(view: View, condition: string): boolean {
   const [key = '', wanted] = condition.split('=');
   const addresses = view['fixed_ips'];

@@ -1,4 +1,4 @@
-/** How neutron refuses. */
+/** Errors in neutron's format. */
 
 import { ApiError, type Answer } from '@nodepool/simulated-cloud';
 import { json } from '../http/request-context.js';
@@ -16,7 +16,7 @@ export function networkError(status: number, type: string, message: string): Api
   return new ApiError(networkFailure(status, type, message));
 }
 
-/** A quota is used up. */
+/** Returns the error for an exceeded quota. */
 export function overQuota(resource: string): ApiError {
   return networkError(409, 'OverQuota', `Quota exceeded for resources: ['${resource}'].`);
 }

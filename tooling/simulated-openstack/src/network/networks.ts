@@ -1,4 +1,4 @@
-/** Networks, ports, floating IPs and what belongs to them. */
+/** Networks, ports, floating IPs and related resources. */
 
 import type { OpenStackState } from '../cloud-state.js';
 import type { Caller } from '../http/request-context.js';
@@ -16,7 +16,7 @@ import type {
   SubnetRecord,
 } from './records.js';
 
-/** A port to be made. */
+/** A port to create. */
 export interface NewPort {
   readonly project: string;
   readonly networkId: string;
@@ -29,7 +29,7 @@ export interface NewPort {
   readonly madeByNova?: boolean;
 }
 
-/** Why a floating IP cannot be associated. */
+/** Reason why a floating IP cannot be associated. */
 export type AssociationProblem =
   | { readonly problem: 'no-port' }
   | { readonly problem: 'unreachable'; readonly subnetId: string }
@@ -76,7 +76,7 @@ export class NetworkStore {
     return router;
   }
 
-  /** Gives a router an interface, which is a port, in a subnet. */
+  /** Adds a router interface, which is a port, to a subnet. */
   addInterface(router: RouterRecord, subnet: SubnetRecord): PortRecord {
     router.subnets.add(subnet.id);
     const port: PortRecord = {
@@ -134,7 +134,7 @@ export class NetworkStore {
     return floating;
   }
 
-  /** Undefined: it can be associated, with this router and fixed address. */
+  /** Associates a floating IP. Returns the reason if that is not possible. */
   associate(floating: FloatingIpRecord, portId: string, caller: Caller): AssociationProblem | undefined {
     const port = this.ports.get(portId);
     const fixed = port?.fixedIps.find(({ subnet_id }) => this.subnets.get(subnet_id)?.version === 4);
@@ -167,7 +167,7 @@ export class NetworkStore {
     this.floatingIps.remove(floating.id, this.state.clock.now());
   }
 
-  /** Ports of a server, in the order of their making. */
+  /** Returns the ports of a server in the order of their creation. */
   portsOf(deviceId: string): PortRecord[] {
     return [...this.ports.all()].filter((port) => port.deviceId === deviceId);
   }
@@ -187,7 +187,7 @@ export class NetworkStore {
     return { id, project, name, description: '', tags: [], createdAt: now, updatedAt: now, revision: 1 };
   }
 
-  /** One address of each subnet of the network. */
+  /** Allocates one address in each subnet of the network. */
   private addressesIn(networkId: string): FixedIp[] {
     return this.subnetsOf(networkId).map(({ id, pool }) => ({ subnet_id: id, ip_address: pool.take() }));
   }
@@ -209,7 +209,7 @@ export class NetworkStore {
   }
 }
 
-/** Whether a caller may see and change it. */
+/** Returns true if a caller may see and change the record. */
 export function isOf(record: { readonly project: string }, caller: Caller): boolean {
   return caller.admin || record.project === caller.projectId;
 }

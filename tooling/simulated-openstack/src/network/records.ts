@@ -1,9 +1,9 @@
-/** What neutron keeps. */
+/** Records of neutron. */
 
 import type { Owned } from '../table.js';
 import type { AddressPool } from './addresses.js';
 
-/** Of every resource of neutron. */
+/** Properties of all neutron resources. */
 export interface Standard extends Owned {
   name: string;
   description: string;
@@ -37,7 +37,7 @@ export interface PortRecord extends Standard {
   status: 'ACTIVE' | 'DOWN';
   deviceId: string;
   deviceOwner: string;
-  /** Nova made it, and removes it together with the server. */
+  /** True if nova created the port, and deletes it with the server. */
   readonly madeByNova: boolean;
 }
 
@@ -52,7 +52,7 @@ export interface FloatingIpRecord extends Standard {
 export interface RouterRecord extends Standard {
   readonly externalNetworkId: string;
   readonly externalIps: readonly FixedIp[];
-  /** Subnets that it has an interface in. */
+  /** Subnets in which the router has an interface. */
   readonly subnets: Set<string>;
 }
 

@@ -29,7 +29,7 @@ import type {
 } from './records.js';
 import { Views } from './views.js';
 
-/** Those that callers ask for. */
+/** Extensions that clients query. */
 const EXTENSIONS = [
   'external-net',
   'fip-port-details',

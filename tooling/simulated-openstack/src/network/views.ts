@@ -1,4 +1,4 @@
-/** Neutron's resources as it writes them. */
+/** Resources in neutron's format. */
 
 import { isoSeconds } from '../text.js';
 import type { NetworkStore } from './networks.js';

@@ -1,13 +1,13 @@
-/** A bare client of the OpenStack APIs, for the cases: it logs in, knows where the services are, and hides nothing. */
+/** A minimal client of the OpenStack APIs for test cases: it logs in, resolves endpoints, and returns raw answers. */
 
 import { readFile } from 'node:fs/promises';
 import { isJsonObject, systemClock, type JsonObject, type JsonValue } from '@nodepool/core';
 import { parse } from 'yaml';
 import type { ServiceName } from '../services.js';
 
-/** A create takes long on a loaded machine. */
+/** Time limit of a call (ms). Creations are slow on a machine under load. */
 const CALL_TIMEOUT_MS = 90_000;
-/** Between two looks at something that changes by itself. */
+/** Polling interval (ms). */
 const POLL_MS = 100;
 const UNTIL_TIMEOUT_MS = 90_000;
 
@@ -21,10 +21,10 @@ const CATALOG_TYPES: Readonly<Record<Exclude<ServiceName, 'identity'>, string>> 
 export interface ApiRequest {
   /** Sent as JSON. */
   readonly json?: unknown;
-  /** Sent as it is. */
+  /** Sent unchanged. */
   readonly data?: string | Uint8Array;
   readonly headers?: Readonly<Record<string, string>>;
-  /** Instead of the client's own; null: none. */
+  /** Overrides the client's token; null sends none. */
   readonly token?: string | null;
 }
 
@@ -32,18 +32,18 @@ export interface ApiAnswer {
   readonly status: number;
   readonly headers: Headers;
   readonly text: string;
-  /** The body as a JSON object; throws when it is none. */
+  /** Returns the body as a JSON object. Throws if it is not one. */
   json(): JsonObject;
-  /** An object in it, e.g. `server`. */
+  /** Returns an object in the body, e.g. `server`. */
   member(key: string): JsonObject;
-  /** A list of objects in it, e.g. `servers`. */
+  /** Returns a list of objects in the body, e.g. `servers`. */
   list(key: string): readonly JsonObject[];
 }
 
 export class ApiClient {
   private constructor(
     readonly authUrl: string,
-    /** What was posted to get the token. */
+    /** Body of the token request. */
     readonly credentials: JsonObject,
     readonly token: string,
     readonly projectId: string,
@@ -51,7 +51,7 @@ export class ApiClient {
     private readonly endpoints: ReadonlyMap<string, string>,
   ) {}
 
-  /** Logs in as a cloud of a clouds.yaml says. */
+  /** Logs in to a cloud of a clouds.yaml. */
   static async logIn(cloudsYaml: string, cloud: string): Promise<ApiClient> {
     const { authUrl, credentials } = await readCloud(cloudsYaml, cloud);
     const answer = await send(`${authUrl}/auth/tokens`, 'POST', { json: credentials, token: null }, '');
@@ -72,12 +72,12 @@ export class ApiClient {
     );
   }
 
-  /** Address of a service: keystone's as clouds.yaml has it, the others' as the catalog has it. */
+  /** Returns a service's URL, for keystone from clouds.yaml, for other services from the catalog. */
   endpoint(service: ServiceName): string {
     if (service === 'identity') return this.authUrl;
     const endpoint = this.endpoints.get(CATALOG_TYPES[service]);
     if (endpoint === undefined) throw new Error(`the catalog has no ${CATALOG_TYPES[service]}`);
-    // Neutron's and glance's are registered without their version.
+    // The endpoints of neutron and glance are registered without a version.
     if (service === 'image') return `${endpoint}/v2`;
     return service === 'network' ? `${endpoint}/v2.0` : endpoint;
   }
@@ -102,12 +102,12 @@ export class ApiClient {
     return send(this.endpoint(service) + path, method, request, this.token);
   }
 
-  /** Anywhere, e.g. at a link. */
+  /** Calls an absolute URL, e.g. a link. */
   at(url: string, request: ApiRequest = {}): Promise<ApiAnswer> {
     return send(url, 'GET', request, this.token);
   }
 
-  /** Asks again and again until the answer is as wanted. Rejects with the last answer when that takes too long. */
+  /** Repeats a call until the answer satisfies the condition. Rejects with the last answer on timeout. */
   async until(
     service: ServiceName,
     path: string,
@@ -186,12 +186,12 @@ async function send(url: string, method: string, request: ApiRequest, token: str
   };
 }
 
-/** The objects of a list; empty when it is none. */
+/** Returns the objects of a list, or none if it is not a list. */
 export function listOf(value: JsonValue | undefined): readonly JsonObject[] {
   return Array.isArray(value) ? value.filter(isJsonObject) : [];
 }
 
-/** A text; empty when it is none. */
+/** Returns a string, or an empty one if it is not a string. */
 export function textOf(value: JsonValue | undefined): string {
   return typeof value === 'string' ? value : '';
 }

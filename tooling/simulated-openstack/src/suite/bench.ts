@@ -1,4 +1,4 @@
-/** What a case works with: clients of several projects, the sample cloud's ids, and what is tidied up afterwards. */
+/** Context of a test case: clients of several projects, ids of the sample cloud, and cleanup. */
 
 import { strict as assert } from 'node:assert';
 import { randomUUID } from 'node:crypto';
@@ -6,16 +6,16 @@ import type { JsonObject } from '@nodepool/core';
 import type { ServiceName } from '../services.js';
 import { ApiClient, textOf, type ApiAnswer } from './api-client.js';
 
-/** One behaviour of the APIs that the driver relies on. */
+/** A behaviour of the APIs that the driver relies on. */
 export interface ApiCase {
   readonly service: ServiceName;
-  /** What the service does. */
+  /** Description of the behaviour. */
   readonly name: string;
-  /** Rejects when it does something else. */
+  /** Rejects if the service behaves differently. */
   run(bench: Bench): Promise<void>;
 }
 
-/** Makes cases of a service: what it does, and how that is seen. */
+/** Returns a constructor of cases for a service. */
 export function casesOf(service: ServiceName): (name: string, run: ApiCase['run']) => ApiCase {
   return (name, run) => ({ service, name, run });
 }
@@ -23,7 +23,7 @@ export function casesOf(service: ServiceName): (name: string, run: ApiCase['run'
 export interface ServerOptions {
   readonly metadata?: JsonObject;
   readonly flavor?: string;
-  /** Further attributes; `undefined` takes one away. */
+  /** Additional attributes; `undefined` removes one. */
   readonly more?: Readonly<Record<string, unknown>>;
   readonly client?: ApiClient;
   readonly microversion?: string;
@@ -34,9 +34,9 @@ export class Bench {
 
   private constructor(
     readonly cloudsYaml: string,
-    /** A project with plenty of quota. */
+    /** Client of a project with a large quota. */
     readonly demo: ApiClient,
-    /** Another one with hardly any. */
+    /** Client of another project with a very small quota. */
     readonly limited: ApiClient,
     readonly imageId: string,
     private readonly flavors: ReadonlyMap<string, string>,
@@ -75,7 +75,7 @@ export class Bench {
     return this.privateNetworks.get(client) ?? '';
   }
 
-  /** Asks for a server. One that is begun is removed after the case. */
+  /** Requests a server, which is deleted after the case. */
   async createServer(name: string, options: ServerOptions = {}): Promise<ApiAnswer> {
     const { client = this.demo, microversion } = options;
     const server = {
@@ -95,7 +95,7 @@ export class Bench {
     return answer;
   }
 
-  /** Makes a server and waits until it is no longer being built. */
+  /** Creates a server and waits until it is built. */
   async server(name: string, options: ServerOptions = {}): Promise<JsonObject> {
     const { client = this.demo } = options;
     const answer = await this.createServer(name, options);
@@ -109,7 +109,7 @@ export class Bench {
     return built.member('server');
   }
 
-  /** Deletes a server until it is gone, also one whose first deletion fails. */
+  /** Deletes a server and waits until it no longer exists. Repeats a failed deletion. */
   async removeServer(id: string, client = this.demo): Promise<void> {
     await client.until('compute', `/servers/${id}`, async (shown) => {
       if (shown.status === 404) return true;
@@ -119,12 +119,12 @@ export class Bench {
     });
   }
 
-  /** Waits until a path answers 404. */
+  /** Waits until a path returns 404. */
   async gone(service: ServiceName, path: string, client = this.demo): Promise<void> {
     await client.until(service, path, ({ status }) => status === 404);
   }
 
-  /** Tidies up after the case, the last first, also when it fails. */
+  /** Registers a cleanup to run after the case, also if it fails, in reverse order. */
   afterwards(work: () => Promise<unknown>): void {
     this.cleanups.unshift(work);
   }
@@ -134,25 +134,25 @@ export class Bench {
   }
 }
 
-/** An id of nothing. */
+/** Returns an id of no resource. */
 export function noId(): string {
   return randomUUID();
 }
 
-/** The answer is this refusal, to the letter. */
+/** Asserts that the answer is exactly this error. */
 export function refused(answer: ApiAnswer, status: number, body: unknown): void {
   assert.equal(answer.status, status, answer.text);
   assert.deepEqual(answer.json(), body);
 }
 
-/** The answer is a page of HTML that says this. */
+/** Asserts that the answer is an HTML page with this message. */
 export function refusedInHtml(answer: ApiAnswer, status: number, message: string): void {
   assert.equal(answer.status, status, answer.text);
   assert.match(answer.headers.get('content-type') ?? '', /^text\/html/);
   assert.ok(answer.text.includes(message), answer.text);
 }
 
-/** An object has exactly these members. */
+/** Asserts that an object has exactly these keys. */
 export function hasKeys(object: JsonObject, keys: readonly string[]): void {
   assert.deepEqual(Object.keys(object).sort(), [...keys].sort());
 }

@@ -1,4 +1,4 @@
-/** Every behaviour of the APIs that the driver relies on: true of the real services, and so of the simulation. */
+/** All API behaviours that the driver relies on. They hold for the real services and for the simulation. */
 
 import type { ApiCase } from './bench.js';
 import { computeCases } from './compute-cases.js';

@@ -1,4 +1,4 @@
-/** nova without servers, as the driver uses it: versions, flavors, limits; and how it refuses a creation. */
+/** Cases of nova without servers: versions, flavors, limits, and refused creations. */
 
 import { strict as assert } from 'node:assert';
 import type { JsonObject } from '@nodepool/core';
@@ -34,7 +34,7 @@ const version = (text: string): { readonly headers: Readonly<Record<string, stri
   headers: { 'OpenStack-API-Version': `compute ${text}` },
 });
 
-/** A creation that is refused with 400 and this message. */
+/** Returns a case for a creation that is refused with 400 and this message. */
 function refusesCreation(
   what: string,
   options: (bench: Bench) => ServerOptions,

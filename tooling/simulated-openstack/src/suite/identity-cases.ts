@@ -1,4 +1,4 @@
-/** keystone, as the driver uses it. */
+/** Cases of keystone. */
 
 import { strict as assert } from 'node:assert';
 import { type ApiCase, casesOf, hasKeys, noId, refused, refusedInHtml } from './bench.js';

@@ -1,4 +1,4 @@
-/** glance, as the driver uses it. */
+/** Cases of glance. */
 
 import { strict as assert } from 'node:assert';
 import { createHash } from 'node:crypto';
@@ -41,7 +41,7 @@ const spec = (more: object = {}): object => ({
   ...more,
 });
 
-/** Makes an image; it is removed after the case. */
+/** Creates an image, which is deleted after the case. */
 async function create(bench: Bench, more: object = {}): Promise<ApiAnswer> {
   const answer = await bench.demo.post('image', '/images', spec(more));
   assert.equal(answer.status, 201, answer.text);

@@ -1,4 +1,4 @@
-/** neutron, as the driver uses it. */
+/** Cases of neutron. */
 
 import { strict as assert } from 'node:assert';
 import type { JsonObject } from '@nodepool/core';
@@ -50,7 +50,7 @@ const PORT_KEYS = [
 
 const error = (type: string, message: string): object => ({ NeutronError: { type, message, detail: '' } });
 
-/** Makes a floating IP; it is removed after the case. */
+/** Creates a floating IP, which is deleted after the case. */
 async function floating(bench: Bench, more: object = {}, client: ApiClient = bench.demo): Promise<ApiAnswer> {
   const floatingip = { floating_network_id: bench.publicNetworkId, ...more };
   const answer = await client.post('network', '/floatingips', { floatingip });

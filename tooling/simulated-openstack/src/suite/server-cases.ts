@@ -1,4 +1,4 @@
-/** nova with servers, as the driver uses it: boot, errors, addresses, listings, deletion. */
+/** Cases of nova with servers: boot, errors, addresses, listings, deletion. */
 
 import { strict as assert } from 'node:assert';
 import type { JsonObject } from '@nodepool/core';
@@ -39,7 +39,7 @@ const unknown = (id: string): object => ({
   itemNotFound: { code: 404, message: `Instance ${id} could not be found.` },
 });
 
-/** Goes to ERROR with this fault, without host, addresses and ports. */
+/** Returns a case for a server that enters ERROR with this fault, without a host, addresses or ports. */
 function endsInError(what: string, options: Parameters<Bench['server']>[1], message: (id: string) => string): ApiCase {
   return computeCase(`takes ${what} to ERROR, with a fault that says why`, async (bench) => {
     const server = await bench.server('case-error', options);

@@ -1,4 +1,4 @@
-/** cinder, as the driver uses it. */
+/** Cases of cinder. */
 
 import { strict as assert } from 'node:assert';
 import type { JsonObject } from '@nodepool/core';
@@ -32,7 +32,7 @@ const VOLUME_KEYS = [
 ];
 const NOT_DELETABLE = /^Invalid volume: Volume status must be available or error or /;
 
-/** Makes a volume; it is removed after the case. */
+/** Creates a volume, which is deleted after the case. */
 async function create(bench: Bench, more: object = {}, client: ApiClient = bench.demo): Promise<ApiAnswer> {
   const answer = await client.post('volume', '/volumes', { volume: { size: 1, ...more } });
   if (answer.status === 202) {

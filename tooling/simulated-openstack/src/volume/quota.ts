@@ -1,9 +1,9 @@
-/** What cinder allows a project, and how it says that it is too much. */
+/** Quota checks of cinder and their errors. */
 
 import { fits } from '../quotas.js';
 import type { Quota } from '../settings.js';
 
-/** Why a volume of this size is too much; undefined: it is not. */
+/** Returns why a volume of this size exceeds the quota, or undefined if it fits. */
 export function volumeQuotaProblem(
   quota: Quota,
   used: { readonly volumes: number; readonly gigabytes: number },

@@ -155,7 +155,7 @@ class VolumeRoutes {
     return { status: 202, type: 'text/html; charset=UTF-8', body: '' };
   }
 
-  /** Instead of what there is, or added to it. */
+  /** Replaces the metadata if `instead` is true, else merges into it. */
   private setMetadata(request: OwnedRequest, instead: boolean): Answer {
     const volume = this.own(request);
     const metadata = metadataOf(bodyOf(request, malformed)['metadata']);
@@ -246,7 +246,7 @@ function attachmentView(id: string, attachment: NonNullable<VolumeRecord['attach
   return { id, attachment_id: attachmentId, volume_id: id, ...where };
 }
 
-/** Filters that cinder knows: name, status, and metadata as a Python dictionary. */
+/** Matches cinder's filters: name, status, and metadata as a Python dictionary. */
 function passes(volume: VolumeRecord, query: URLSearchParams): boolean {
   const [name, status, metadata] = [query.get('name'), query.get('status'), query.get('metadata')];
   if (name !== null && volume.name !== name) return false;
@@ -276,7 +276,7 @@ function failure(status: number, message: string, headers: Readonly<Record<strin
   return json(status, { [KINDS[status] ?? 'computeFault']: { code: status, message } }, { ...HEADERS, ...headers });
 }
 
-/** A used-up quota; cinder says so with a time to come again, which is none. */
+/** Returns the error for an exceeded quota. Cinder adds a meaningless retry time. */
 function overLimit(message: string): Answer {
   return json(413, { overLimit: { code: 413, message, retryAfter: '0' } }, { ...HEADERS, 'Retry-After': '0' });
 }

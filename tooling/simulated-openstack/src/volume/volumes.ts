@@ -1,4 +1,4 @@
-/** The volumes that cinder keeps. They have no data. */
+/** The volumes of cinder, without data. */
 
 import type { Timer } from '@nodepool/core';
 import type { OpenStackState } from '../cloud-state.js';
@@ -16,7 +16,7 @@ export interface VolumeRecord extends Owned {
   metadata: Readonly<Record<string, string>>;
   status: VolumeStatus;
   updatedAt: number | null;
-  /** The server that has it, and since when. */
+  /** The server that uses it, and the time of attachment. */
   attachment: {
     readonly serverId: string;
     readonly id: string;
@@ -37,7 +37,7 @@ export class VolumeStore {
 
   constructor(private readonly state: OpenStackState) {}
 
-  /** Begins to make a volume. Metadata say how it ends: see the README. */
+  /** Starts to create a volume. Its metadata determines the outcome: see the README. */
   create(spec: NewVolume): VolumeRecord {
     const volume: VolumeRecord = {
       ...spec,
@@ -56,7 +56,7 @@ export class VolumeStore {
     return volume;
   }
 
-  /** A server takes it, whatever it was doing. */
+  /** Attaches a volume to a server in any state. */
   attach(volume: VolumeRecord, serverId: string, device: string): void {
     volume.timer?.cancel();
     volume.attachment = { serverId, id: newUuid(this.state.random), at: this.state.clock.now(), device };
@@ -68,7 +68,7 @@ export class VolumeStore {
     this.set(volume, 'available');
   }
 
-  /** Begins to remove it. */
+  /** Starts to delete a volume. */
   delete(volume: VolumeRecord): void {
     volume.attachment = null;
     this.set(volume, 'deleting');
@@ -93,7 +93,7 @@ export class VolumeStore {
     return { volumes, gigabytes };
   }
 
-  /** Stops what is in progress. */
+  /** Stops all tasks in progress. */
   close(): void {
     for (const volume of this.table.all()) volume.timer?.cancel();
   }
