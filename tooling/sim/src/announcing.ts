@@ -1,4 +1,4 @@
-/** ZooKeeper as others than launchers use it: what they write, the checker knows to be theirs. */
+/** A ZooKeeper client for programs other than launchers. It announces its writes to the checker. */
 
 import type { TransactionOp, ZooKeeper } from '@nodepool/zookeeper';
 import type { Clock } from '@nodepool/core';
@@ -6,10 +6,10 @@ import type { SimulatedZooKeeperServer } from '@nodepool/zookeeper/simulated';
 import type { Checker } from './checker.js';
 import { overlay } from '@nodepool/simulated-process';
 
-/** As launchers have it, so that everybody's locks are free as soon. */
+/** Same session timeout as the launchers', so that all locks are released after the same time. */
 const SESSION_TIMEOUT_MS = 9000;
 
-/** A new connection, with a session of its own. */
+/** Returns a new connection with its own session. */
 export function announcing(world: {
   readonly server: SimulatedZooKeeperServer;
   readonly clock: Clock;

@@ -1,18 +1,18 @@
-/** Drawing by chance. */
+/** Random selection. */
 
 import type { RandomSource } from '@nodepool/core';
 
-/** A whole number, `least` to below `greatest`. */
+/** Returns an integer from `least` (inclusive) to `greatest` (exclusive). */
 export function between(random: RandomSource, least: number, greatest: number): number {
   return Math.floor(least + random.next() * (greatest - least));
 }
 
-/** One of them; undefined when there are none. */
+/** Returns a random element, or undefined if there are none. */
 export function oneOf<T>(random: RandomSource, things: readonly T[]): T | undefined {
   return things[Math.floor(random.next() * things.length)];
 }
 
-/** One of them, by weight. */
+/** Returns a random element according to the weights. */
 export function weighted<T>(
   random: RandomSource,
   things: readonly (readonly [weight: number, thing: T])[],

@@ -1,4 +1,4 @@
-/** Confronts everything that happens with the rules, remembers the last steps, and stops at the first thing that is wrong. */
+/** Checks every event against the rules, remembers the last steps, and stops at the first violation. */
 
 import type { CloudInstance, InstanceSpec } from '@nodepool/driver-example';
 import type { SimulatedZooKeeperServer } from '@nodepool/zookeeper/simulated';
@@ -10,24 +10,27 @@ import { RULES_OF_STEPS } from './rules/index.js';
 import type { Rule, Sight } from './rules/rule.js';
 import { textOf } from './rules/values.js';
 
-/** A rule that did not hold. */
+/** A violation of a rule. */
 export interface Violation {
-  /** As the design numbers it, `S` for safety, `L` for liveness, `O` for the order of service; `X`: something failed in a way that no rule allows. */
+  /**
+   * Number of the rule in the design: `S` for safety, `L` for liveness, `O` for the order of service. `X` is a failure
+   * that no rule covers.
+   */
   readonly rule: string;
   /** Milliseconds since the start. */
   readonly at: number;
   readonly what: string;
 }
 
-/** Of the steps before a violation, so many are kept. */
+/** Number of steps before a violation that are kept. */
 const REMEMBERED_STEPS = 60;
 
 export interface CheckerOptions {
-  /** Hears of every step. */
+  /** Called for every step. */
   readonly onStep?: ((step: string) => void) | undefined;
-  /** The only rule that must hold. Default: all of them. */
+  /** The only rule to check. Default: all rules. */
   readonly only?: string | undefined;
-  /** Rules that need not hold. */
+  /** Rules to ignore. */
   readonly without?: ReadonlySet<string> | undefined;
 }
 
@@ -55,17 +58,17 @@ export class Checker implements CloudObserver {
     return this.steps;
   }
 
-  /** How much happened. */
+  /** Number of steps. */
   get count(): number {
     return this.stepCount;
   }
 
-  /** What comes after the end of a run does not belong to it. */
+  /** Ignores events after the end of a run. */
   close(): void {
     this.closed = true;
   }
 
-  /** Remembers what somebody did. */
+  /** Records an action. */
   step(what: string): void {
     if (this.closed) return;
     const line = `${String(this.sight.now()).padStart(8)} ${what}`;
@@ -81,7 +84,7 @@ export class Checker implements CloudObserver {
     this.violation ??= { rule, at: this.sight.now(), what };
   }
 
-  /** Another state of ZooKeeper was brought back. */
+  /** Notifies the rules that an older state of ZooKeeper was restored. */
   restored(): void {
     this.observed.reset();
     for (const rule of this.rules) rule.forget?.();
@@ -116,7 +119,7 @@ export class Checker implements CloudObserver {
   }
 }
 
-/** What a step says of a record, when it changes. */
+/** Record fields that steps describe when they change. */
 const TOLD_FIELDS = [
   'node_types',
   'provider',

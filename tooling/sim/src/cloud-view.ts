@@ -1,47 +1,50 @@
-/** The cloud as one process sees it: observed by the checker, in whatever weather, out of reach when the network says so, silent to the dead. */
+/**
+ * A process's view of the cloud: observed by the checker, subject to faults, unreachable if the network is down, and
+ * silent for dead processes.
+ */
 
 import type { RandomSource } from '@nodepool/core';
 import { CloudError, type CloudInstance, type ExampleCloud, type InstanceSpec } from '@nodepool/driver-example';
 import { type SimulatedProcess, overlay } from '@nodepool/simulated-process';
 
-/** Hears of calls right before the cloud does, and of creations right after they were answered. */
+/** Observes calls right before the cloud receives them, and creations right after they are answered. */
 export interface CloudObserver {
   creating(process: SimulatedProcess, spec: InstanceSpec): void;
   created(process: SimulatedProcess, spec: InstanceSpec): void;
   deleting(process: SimulatedProcess, instance: CloudInstance): void;
 }
 
-/** How a process reaches the cloud; a fault changes it. */
+/** Connection of a process to the cloud; faults change it. */
 export interface CloudLink {
   state: 'open' | 'cut' | 'silent';
 }
 
-/** What goes wrong between everybody and the cloud, each as the chance of a call, 0 to 1. */
+/** Faults between all processes and the cloud, each as a probability per call (0 to 1). */
 export interface CloudWeather {
-  /** Refused for now, without a word on when to come again. */
+  /** Refused temporarily, without a retry time. */
   throttled: number;
-  /** Never answered, and never heard. */
+  /** Never received and never answered. */
   unheard: number;
-  /** Heard, and never answered. */
+  /** Received and never answered. */
   unanswered: number;
-  /** The cloud says that it has other limits than it has. */
+  /** The cloud reports wrong limits. */
   misstatedLimits: number;
   readonly random: RandomSource;
 }
 
 export const FAIR_WEATHER = { throttled: 0, unheard: 0, unanswered: 0, misstatedLimits: 0 } as const;
 
-/** What lies between a process and the cloud. */
+/** The path from a process to the cloud. */
 export interface CloudPath {
   readonly process: SimulatedProcess;
   readonly link: CloudLink;
   readonly weather: CloudWeather;
   readonly observer: CloudObserver;
-  /** The process is about to change something in the cloud, or just did. */
+  /** Called before and after each change that the process makes in the cloud. */
   readonly atStep: () => void;
 }
 
-/** What the rest of the cloud API looks like; the types are those of the cloud itself. */
+/** The part of the cloud's API that is passed through, with the cloud's own types. */
 type Api = Pick<ExampleCloud, 'describe' | 'createInstance' | 'deleteInstance' | 'listInstances' | 'consoleOf'>;
 
 export function cloudView(cloud: ExampleCloud, { process, link, weather, observer, atStep }: CloudPath): ExampleCloud {
@@ -85,7 +88,7 @@ function caller(process: SimulatedProcess, link: CloudLink, weather: CloudWeathe
     if (happens(weather, 'throttled')) throw new CloudError('throttled', 'too many calls');
     const answer = Promise.resolve().then(ask);
     if (!happens(weather, 'unanswered')) return process.receive(answer);
-    // What becomes of it is between the cloud and nobody.
+    // The caller never receives the answer.
     answer.catch(() => undefined);
     return never();
   };
@@ -95,13 +98,13 @@ function happens(weather: CloudWeather, what: keyof typeof FAIR_WEATHER): boolea
   return weather[what] > 0 && weather.random.next() < weather[what];
 }
 
-/** Limits that are no limits, or nearly nothing. */
+/** Returns no limits, or very low ones. */
 function misstated(random: RandomSource): { readonly instances: number; readonly cores: number; readonly ram: number } {
   const instances = random.next() < 0.5 ? -1 : Math.floor(random.next() * 3);
   return { instances, cores: -1, ram: -1 };
 }
 
-/** What somebody waits for who is dead, or whose call got lost. */
+/** Returns a promise that never settles, for dead processes and lost calls. */
 export function never<T>(): Promise<T> {
   return new Promise(() => undefined);
 }

@@ -1,21 +1,21 @@
-/** A driver that goes wrong as code does that its author never tried: it throws where it should reject, hangs, and makes things up. */
+/** A defective driver: it throws instead of rejecting, hangs, and returns invalid values. */
 
 import type { Driver, Instance, LaunchedInstance, NodeRequestHandler, Provider, RandomSource } from '@nodepool/core';
 import { overlay } from '@nodepool/simulated-process';
 
-/** How it goes wrong, and how often; changed while it runs. */
+/** Kinds and probability of defects; they can change during a run. */
 export interface DriverFaults {
   mode: 'none' | 'throws' | 'hangs' | 'nonsense';
-  /** Chance of each call, 0 to 1. */
+  /** Probability per call, 0 to 1. */
   rate: number;
   readonly random: RandomSource;
 }
 
-/** What no type check of a driver's author would have let through: it is called by its type, and is something else. */
+/** Values that do not conform to their declared type. */
 const MADE_UP_INSTANCES = JSON.parse('[{"tags": {}}, {"tags": {}}]') as readonly Instance[];
 const MADE_UP_LAUNCH = JSON.parse('{"externalId": {"made": ["up"]}}') as LaunchedInstance;
 
-/** Does what `driver` does, unless `faults` say otherwise. */
+/** Returns a driver that behaves like `driver` except for the defects in `faults`. */
 export function faultyDriver(driver: Driver, faults: DriverFaults): Driver {
   return overlay(driver, { getProvider: (config) => faultyProvider(driver.getProvider(config), faults) });
 }
@@ -23,7 +23,7 @@ export function faultyDriver(driver: Driver, faults: DriverFaults): Driver {
 function faultyProvider(provider: Provider, faults: DriverFaults): Provider {
   const call = caller(faults);
   return overlay(provider, {
-    // One that never starts, or says that it did when it did not, serves nothing for ever: there is nothing to see.
+    // A provider that never starts, or falsely reports that it did, would serve nothing at all.
     start: (context) => call(() => provider.start(context), undefined, ['hangs', 'nonsense']),
     join: () => call(() => provider.join(), undefined),
     getRequestHandler: (pool, request) => {
@@ -46,7 +46,7 @@ function faultyHandler(handler: NodeRequestHandler, faults: DriverFaults): NodeR
 
 type Call = <T>(ask: () => Promise<T>, nonsense: T, without?: readonly DriverFaults['mode'][]) => Promise<T>;
 
-/** `without`: what would be no fault but a lie that nobody could see through. */
+/** `without` lists defects that nothing could detect. */
 function caller(faults: DriverFaults): Call {
   return (ask, nonsense, without = []) => {
     if (!strikes(faults) || without.includes(faults.mode)) return ask();

@@ -1,4 +1,4 @@
-/** The simulation as a library. */
+/** Public API of the simulation. */
 export type { CheckerOptions, Violation } from './checker.js';
 export { KNOWN_GAPS } from './known-gaps.js';
 export type { Mutation } from './mutation.js';

@@ -1,2 +1,2 @@
-/** What the launcher does not keep yet: runs leave these rules out unless they are asked to be strict. At present: nothing. */
+/** Rules that the launcher does not satisfy yet. Runs ignore them unless they are strict. Currently none. */
 export const KNOWN_GAPS: ReadonlySet<string> = new Set();

@@ -1,4 +1,4 @@
-/** One launcher process: everything that a real one has, in a process that can be killed at any moment. */
+/** A launcher process with all parts of a real one, which can be killed at any moment. */
 
 import { TaskSupervisor, type Driver, type Logger, type RandomSource } from '@nodepool/core';
 import { openStore } from '@nodepool/store';
@@ -30,15 +30,15 @@ export interface LauncherSurroundings {
 export class LauncherProcess {
   readonly zooKeeper: ZooKeeper;
   readonly link: CloudLink = { state: 'open' };
-  /** What it has been configured with, and may still act upon. */
+  /** Configurations that it has received and may still act upon. */
   private configs: Site[];
   private readonly launcher: Launcher;
   private readonly cloud: ExampleCloud;
   private readonly closeStore: () => void;
   private ending = false;
-  /** When it was last given a configuration, milliseconds since the start. */
+  /** Time of the last configuration, milliseconds since the start. */
   configuredAt: number;
-  /** Steps until it dies of itself; undefined: it does not. */
+  /** Steps until it dies; undefined if its death is not planned. */
   private stepsToLive: number | undefined;
 
   constructor(
@@ -83,7 +83,7 @@ export class LauncherProcess {
     return this.process.name;
   }
 
-  /** Neither killed, nor stopped, nor about to be. */
+  /** True if it is not killed, stopped or about to be. */
   get alive(): boolean {
     return !this.process.dead && !this.ending;
   }
@@ -92,19 +92,19 @@ export class LauncherProcess {
     return this.configs.at(-1) ?? WHOLE_SITE;
   }
 
-  /** All that it has been configured with and may act upon now, newest last; none when it is dead. */
+  /** All configurations that it may act upon now, newest last; empty if it is dead. */
   get sites(): readonly Site[] {
     return this.process.dead ? [] : this.configs;
   }
 
-  /** Whether it has no reason to stop serving a provider. */
+  /** Returns true if no configuration gives it a reason to stop serving the provider. */
   keepsProvider(name: string): boolean {
     if (!this.alive) return false;
     const versions = this.configs.map(({ providers }) => JSON.stringify(providers.find((each) => each.name === name)));
     return versions[0] !== undefined && new Set(versions).size === 1;
   }
 
-  /** Goes on with another configuration. */
+  /** Applies another configuration. */
   async apply(site: Site): Promise<void> {
     this.configs = [...this.configs, site];
     this.configuredAt = this.process.clock.monotonic();
@@ -112,7 +112,7 @@ export class LauncherProcess {
     this.configs = this.configs.slice(this.configs.indexOf(site));
   }
 
-  /** Ends it as an operator does. */
+  /** Stops it like an operator does. */
   async stop(): Promise<void> {
     this.ending = true;
     await this.launcher.stop();
@@ -121,18 +121,18 @@ export class LauncherProcess {
     this.process.kill();
   }
 
-  /** Ends it without a farewell: its session lives on until it expires. */
+  /** Kills it without closing its session, which lives on until it expires. */
   kill(): void {
     this.process.kill();
     this.surroundings.server.partition(this.zooKeeper, 'cut');
   }
 
-  /** Kills it right before or right after the `steps`th change that it makes from now on, in ZooKeeper or in the cloud. */
+  /** Kills it right before or after its `steps`th change from now on, in ZooKeeper or in the cloud. */
   killAfter(steps: number): void {
     this.stepsToLive = steps;
   }
 
-  /** SIGSTOP: what is sent to it is held up by its network. */
+  /** Pauses it (SIGSTOP). The network delays data that is sent to it. */
   pause(): void {
     this.process.pause();
     this.surroundings.server.partition(this.zooKeeper, 'silent');
@@ -149,7 +149,7 @@ export class LauncherProcess {
     return nodepoolConfig(mutation?.config?.(site) ?? site, this.cloud, driverFaults, spoil);
   }
 
-  /** Something of it is about to change, or has just changed. */
+  /** Called before and after each change that it makes. */
   private atStep(): void {
     if (this.stepsToLive === undefined || this.process.dead) return;
     this.stepsToLive -= 1;
@@ -158,7 +158,7 @@ export class LauncherProcess {
     this.kill();
   }
 
-  /** The client, with everything that it writes shown to the checker; a process may die before or after each write. */
+  /** Returns a client that shows every write to the checker. The process may die before or after each write. */
   private watchedClient(): ZooKeeper {
     const { process } = this;
     const died = (): boolean => process.dead;

@@ -1,4 +1,4 @@
-/** `pnpm sim`: runs seeds until one fails, on all processors, or replays one step by step. */
+/** Implements `pnpm sim`: runs seeds on all processors until one fails, or replays one step by step. */
 
 import { availableParallelism } from 'node:os';
 import { parseArgs } from 'node:util';
@@ -21,7 +21,7 @@ Example:
   $ pnpm sim --seed 42 --steps
 `;
 
-/** It is told how far it got so often, in seeds. */
+/** Interval between progress reports, in seeds. */
 const PROGRESS_EVERY = 10;
 
 interface Wanted {
@@ -46,7 +46,7 @@ async function main(): Promise<number> {
   return wanted.count === 1 ? await replay(wanted) : await runAll(wanted);
 }
 
-/** In this process, so that a debugger can look. */
+/** Runs the seed in this process, so that it can be debugged. */
 async function replay({ first: seed, steps, without }: Wanted): Promise<number> {
   const options = { seed, without: new Set(without) };
   const result = await simulate({ ...options, ...(steps ? { onStep: printLine } : {}) });

@@ -1,4 +1,4 @@
-/** Ways to spoil a launcher without touching its code: at the borders to ZooKeeper and to the cloud. */
+/** Mutations of a launcher without changes to its code, at its interfaces to ZooKeeper and the cloud. */
 
 import type { Driver } from '@nodepool/core';
 import type { Store } from '@nodepool/store';
@@ -6,26 +6,26 @@ import type { ExampleCloud } from '@nodepool/driver-example';
 import type { TransactionOp, ZooKeeper } from '@nodepool/zookeeper';
 import type { Site } from './site.js';
 
-/** Something that is wrong with every launcher of a run. Each part is optional. */
+/** A defect of every launcher in a run. Each part is optional. */
 export interface Mutation {
-  /** What it makes the launcher do. */
+  /** Description of the defect. */
   readonly name: string;
-  /** Number of the rule that it breaks. */
+  /** Number of the violated rule. */
   readonly rule: string;
-  /** Words that tell how it breaks the rule, where there are several ways. */
+  /** Part of the violation's message, for rules that can be violated in several ways. */
   readonly shows?: string;
-  /** The kind of run in which that shows. Default: `nothing` goes wrong. */
+  /** Kind of run that detects the defect. Default: `nothing` fails. */
   readonly trouble?: 'all' | 'nothing' | 'quota' | 'driver';
   /** Launchers in that run. Default 3. */
   readonly launchers?: number;
-  /** Rewrites what is written in one transaction. */
+  /** Rewrites the operations of one transaction. */
   writes?(ops: readonly TransactionOp[]): readonly TransactionOp[];
-  /** The connection to ZooKeeper. */
+  /** Wraps the connection to ZooKeeper. */
   client?(zooKeeper: ZooKeeper): ZooKeeper;
-  /** The cloud as the spoilt driver uses it. */
+  /** Wraps the cloud that the defective driver uses. */
   cloud?(cloud: ExampleCloud): ExampleCloud;
   driver?(driver: Driver): Driver;
   store?(store: Store): Store;
-  /** The configuration as the launcher understands it. */
+  /** Changes the configuration that the launcher applies. */
   config?(config: Site): Site;
 }

@@ -1,4 +1,4 @@
-/** For each rule of the checker, something wrong with the launcher that breaks it: that the checker can fail is shown by these. */
+/** Mutations that violate each rule of the checker, to prove that the checker can fail. */
 
 import { INTERRUPTED_LAUNCH, isJsonObject, type JsonObject, type Provider, type Resource } from '@nodepool/core';
 import type { Store } from '@nodepool/store';
@@ -236,10 +236,10 @@ export const MUTATIONS: readonly Mutation[] = [
   },
 ];
 
-/** Of an instance of a node that never was. */
+/** Tags of an instance whose node never existed. */
 const STRAYS_TAGS = { nodepool_node_id: '9999999999', nodepool_provider_name: 'alpha', nodepool_pool_name: 'main' };
 
-/** Changes the records at matching paths, in whatever way they are written. */
+/** Changes the records at matching paths, however they are written. */
 function rewriting(path: RegExp, change: (record: JsonObject) => JsonObject): NonNullable<Mutation['writes']> {
   return (ops) =>
     ops.map((op) => {
@@ -249,7 +249,7 @@ function rewriting(path: RegExp, change: (record: JsonObject) => JsonObject): No
     });
 }
 
-/** Puts the node of the request before into every fulfilled request. */
+/** Adds the node of the previous request to every fulfilled request. */
 function reallocating(): NonNullable<Mutation['writes']> {
   let last: readonly string[] = [];
   return rewriting(REQUEST, (request) => {
@@ -265,7 +265,7 @@ function fulfils(op: TransactionOp): boolean {
   return op.type === 'set' && REQUEST.test(op.path) && new TextDecoder().decode(op.data).includes('"fulfilled"');
 }
 
-/** No configuration is like the one before. */
+/** Makes every configuration differ from the previous one. */
 function restarting(): NonNullable<Mutation['config']> {
   let changes = 0;
   return (site) => {
@@ -274,7 +274,7 @@ function restarting(): NonNullable<Mutation['config']> {
   };
 }
 
-/** A client that makes components in its first session only. */
+/** Returns a client that registers components only in its first session. */
 function registeringOnce(zooKeeper: ZooKeeper): ZooKeeper {
   let first: bigint | undefined;
   return overlay(zooKeeper, {
@@ -286,12 +286,12 @@ function registeringOnce(zooKeeper: ZooKeeper): ZooKeeper {
   });
 }
 
-/** Spoils every provider of a driver. */
+/** Applies a defect to every provider of a driver. */
 function spoilingProviders(spoil: (provider: Provider) => Provider): NonNullable<Mutation['driver']> {
   return (driver) => overlay(driver, { getProvider: (config) => spoil(driver.getProvider(config)) });
 }
 
-/** Takes every instance of a provider for leaked that has no record at this moment. */
+/** Treats every instance without a record as leaked immediately. */
 function deletingAtFirstSight(): Pick<Mutation, 'client' | 'driver'> {
   let zooKeeper: ZooKeeper | undefined;
   const leaked = async (found: readonly Resource[], provider: string): Promise<readonly Resource[]> => {
@@ -311,7 +311,7 @@ function deletingAtFirstSight(): Pick<Mutation, 'client' | 'driver'> {
   };
 }
 
-/** A store that lets some requests lie. */
+/** Returns a store that falsely declines some requests. */
 function declining(
   store: Store,
   ignored: (request: { readonly id: string; readonly state: string; readonly tenant: string | null }) => boolean,

@@ -1,16 +1,16 @@
-/** What everybody could see in ZooKeeper: nodes, requests and their locks, kept up to date commit by commit; and who wrote it. */
+/** Nodes, requests and their locks as visible in ZooKeeper, updated with each commit, and the writer of each change. */
 
 import type { DumpedZnode, SimulatedZooKeeperServer } from '@nodepool/zookeeper/simulated';
 import type { TransactionOp } from '@nodepool/zookeeper';
 import { isJsonObject, type JsonObject } from '@nodepool/core';
 
-/** A record with its lock. */
+/** A record and its lock. */
 export interface Seen {
   readonly id: string;
   readonly data: JsonObject;
-  /** `data` as it is written. */
+  /** The stored text of `data`. */
   readonly text: string;
-  /** Identifier of the lock's holder; undefined: the lock is free. */
+  /** Identifier of the lock's holder; undefined if the lock is free. */
   readonly holder: string | undefined;
   /** Name of the holder's contender. */
   readonly contender: string | undefined;
@@ -22,7 +22,7 @@ export interface SeenChange {
   readonly id: string;
   readonly before: Seen | undefined;
   readonly after: Seen | undefined;
-  /** Who changed the record; undefined: only its lock changed hands. */
+  /** The writer of the change; undefined if only the lock changed. */
   readonly by: Writer | undefined;
 }
 
@@ -37,22 +37,22 @@ type Kind = 'nodes' | 'requests';
 export class Observed {
   readonly nodes = new Map<string, Seen>();
   readonly requests = new Map<string, Seen>();
-  /** What requestors have sent to be written; all else is of launchers. */
+  /** Writes that requestors have announced. All others come from launchers. */
   private readonly announced = new Set<string>();
 
   constructor(private readonly server: SimulatedZooKeeperServer) {}
 
-  /** A requestor is about to write this. */
+  /** Announces a requestor's write. */
   announce(ops: readonly TransactionOp[]): void {
     for (const op of ops) {
       if (op.type === 'set') this.announced.add(`${op.path}\n${textOf(op.data)}`);
       else if (op.type === 'delete') this.announced.add(`${op.path}\n`);
-      // Where a sequential znode will be, nobody knows.
+      // The path of a sequential znode is unknown before its creation.
       else if (op.type === 'create') this.announced.add(`\n${textOf(op.data)}`);
     }
   }
 
-  /** Takes up what a transaction changed. */
+  /** Applies the changes of a transaction. */
   apply(paths: readonly string[]): Commit {
     const touched = { nodes: new Set<string>(), requests: new Set<string>() };
     for (const path of paths) {
@@ -67,7 +67,7 @@ export class Observed {
     };
   }
 
-  /** Begins anew, as after another state was brought back. */
+  /** Starts over after an older state was restored. */
   reset(): void {
     this.nodes.clear();
     this.requests.clear();
@@ -78,12 +78,12 @@ export class Observed {
     }
   }
 
-  /** Undefined: there is none, or it is no JSON object. */
+  /** Undefined if the znode does not exist or is not a JSON object. */
   znode(path: string): JsonObject | undefined {
     return jsonOf(textOf(this.server.dump().get(path)?.data));
   }
 
-  /** Of the component registry. */
+  /** Returns the pools in the component registry. */
   pools(): readonly JsonObject[] {
     const found: JsonObject[] = [];
     for (const [path, { data }] of this.server.dump()) {
@@ -135,14 +135,14 @@ function textOf(data: Uint8Array | undefined): string {
   return data === undefined ? '' : new TextDecoder().decode(data);
 }
 
-/** Undefined: there is none, or it cannot be read, or it says of itself that it is none. */
+/** Returns undefined if the record does not exist, cannot be parsed, or is not a JSON object. */
 function jsonOf(text: string): JsonObject | undefined {
   if (text === '') return undefined;
   try {
     const value: unknown = JSON.parse(text);
     return isJsonObject(value) && value['rubbish'] !== true ? value : undefined;
   } catch {
-    // A record that is no JSON is, to every rule, a record that is not there.
+    // Rules treat an invalid record as a missing one.
     return undefined;
   }
 }

@@ -1,9 +1,9 @@
-/** What operators do whom the launcher has told that it deletes nothing as long as so much looks leaked. */
+/** Simulates operators after a launcher has reported too many leaked instances to delete them itself. */
 
 import { isForeign } from './rules/instances.js';
 import type { World } from './world.js';
 
-/** Deletes the instances that no record knows. */
+/** Deletes the instances without a record. */
 export function deleteLeakedByHand({ cloud, checker }: Pick<World, 'cloud' | 'checker'>): void {
   for (const { id, tags } of cloud.existingInstances()) {
     const node = checker.observed.nodes.get(tags['nodepool_node_id'] ?? '');

@@ -1,4 +1,4 @@
-/** Runs many seeds in processes of their own: a launcher that ends its process ends that of one seed, and no other. */
+/** Runs seeds in separate processes, so that a launcher that ends its process affects only one seed. */
 
 import { fork, type ChildProcess } from 'node:child_process';
 import { join } from 'node:path';
@@ -9,20 +9,20 @@ export interface SeedRange {
   readonly count: number;
   readonly workers: number;
   readonly keepGoing: boolean;
-  /** Rules that need not hold. */
+  /** Rules to ignore. */
   readonly without: readonly string[];
 }
 
-/** What a worker is told to do. */
+/** A message to a worker. */
 export interface SeedOrder {
   readonly seed: number;
   readonly without: readonly string[];
 }
 
-/** Of what a dying worker says, so many characters are kept. */
+/** Maximum length of a crashed worker's output that is kept (characters). */
 const LAST_WORDS = 2000;
 
-/** Calls `onResult` for each seed that has run; resolves when all have, or after the first that failed. */
+/** Calls `onResult` for each completed seed. Resolves after all seeds or after the first failure. */
 export async function runSeeds(range: SeedRange, onResult: (result: RunResult) => void): Promise<void> {
   let next = range.first;
   let over = false;
@@ -36,7 +36,7 @@ export async function runSeeds(range: SeedRange, onResult: (result: RunResult) =
   await Promise.all(Array.from({ length: workers }, () => work(range.without, take, report)));
 }
 
-/** One worker after another, each until it ends or nothing is left. */
+/** Runs workers one after another until no seeds are left. */
 async function work(
   without: readonly string[],
   take: () => number | undefined,
@@ -64,7 +64,7 @@ function runOne(worker: ChildProcess, order: SeedOrder): Promise<RunResult> {
       worker.off('close', onClose);
       resolve(result);
     };
-    // Only our own workers send here.
+    // Only our own workers send messages here.
     const onMessage = (result: unknown): void => finish(result as RunResult);
     const onClose = (): void => finish(crashed(order.seed, said));
     worker.stderr?.on('data', hear);

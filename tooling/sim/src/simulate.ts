@@ -1,4 +1,4 @@
-/** One run: a seed makes a world, trouble and requests; in the end everything must come to rest. */
+/** One run: a seed determines a world, faults and requests. At the end, all objects must reach their final state. */
 
 import { between } from './chance.js';
 import type { CheckerOptions, Violation } from './checker.js';
@@ -11,46 +11,45 @@ import { World } from './world.js';
 
 export interface RunOptions extends CheckerOptions {
   readonly seed: number;
-  /** Spoils every launcher. */
+  /** A defect of every launcher. */
   readonly mutation?: Mutation | undefined;
   /**
-   * What goes wrong: `all` of it, one thing after another; `nothing`; nothing but that the cloud has a `quota`, at a site
-   * with one provider; or one provider's `driver`, from beginning to end, while nobody wants anything but another provider.
-   * Default: `all`.
+   * Faults of the run: `all` in sequence; `nothing`; only a cloud `quota`, at a site with one provider; or a defective
+   * `driver` of one provider during the whole run, while all requests use another provider. Default: `all`.
    */
   readonly trouble?: 'all' | 'nothing' | 'quota' | 'driver' | undefined;
-  /** Launchers that are there from the beginning. Default 3. */
+  /** Number of launchers at the start. Default 3. */
   readonly launchers?: number | undefined;
-  /** Requests that are made. Default 30. */
+  /** Number of requests. Default 30. */
   readonly requests?: number | undefined;
-  /** Greatest time, milliseconds, that a rule may leave something at unrest. Default: as the rule says. */
+  /** Maximum time for unfinished objects, milliseconds. Default: the rule's limit. */
   readonly patienceMs?: number | undefined;
 }
 
 export interface RunResult {
   readonly seed: number;
-  /** Undefined: all rules held. */
+  /** Undefined if all rules held. */
   readonly violation: Violation | undefined;
   readonly lastSteps: readonly string[];
-  /** How much happened. */
+  /** Number of steps. */
   readonly steps: number;
   /** Milliseconds of virtual time. */
   readonly virtualMs: number;
 }
 
-/** How long requests keep coming, milliseconds. */
+/** Time during which requests are created (ms). */
 const BUSY_MS = 120_000;
-/** Later than launchers clear up by themselves. */
+/** Time after which operators intervene, longer than launchers need to clean up (ms). */
 const PEOPLE_LOOK_MS = 400_000;
-/** It is looked for unrest that lasts too long so often, and what rests is watched for so long. */
+/** Interval between searches for overdue objects, and time for which the final state is observed (ms). */
 const LOOK_MS = 20_000;
 const LOOK_AGAIN_MS = 120_000;
-/** Nothing lasts as long as that: something is wrong with the run itself. */
+/** Time limit of a run (ms). A run that exceeds it is itself defective. */
 const NEVER_MS = 7_200_000;
-/** The provider that has nothing to do with a driver that fails. */
+/** The provider that does not use the defective driver. */
 const HEALTHY = 'beta';
 
-/** Runs one seed to its end, or to the first rule that does not hold. */
+/** Runs one seed until its end or the first violation. */
 export async function simulate(options: RunOptions): Promise<RunResult> {
   const { seed, trouble = 'all', launchers = 3, requests = 30 } = options;
   const world = new World({ ...options, quota: trouble === 'quota' ? QUOTA : undefined });
@@ -76,7 +75,7 @@ export async function simulate(options: RunOptions): Promise<RunResult> {
   return { seed, violation, lastSteps: [...lastSteps], steps: count, virtualMs: world.clock.monotonic() };
 }
 
-/** As people do whom the launcher has told that it deletes nothing as long as so much looks leaked. */
+/** Simulates operators after a launcher has reported too many leaked instances to delete them itself. */
 function lookAfter(world: World): void {
   world.clock.schedule(PEOPLE_LOOK_MS, () => {
     if (world.needsPeople) deleteLeakedByHand(world);
@@ -101,7 +100,7 @@ async function comeToRest(world: World, { trouble, patienceMs }: RunOptions): Pr
     }
     if (clock.monotonic() > givenUpAt) return;
   }
-  // What rests must stay at rest.
+  // The final state must be stable.
   await world.until(() => false, LOOK_AGAIN_MS);
   if (checker.violation === undefined) for (const { rule, what } of look()) checker.report(rule, what);
 }

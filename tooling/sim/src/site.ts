@@ -1,4 +1,4 @@
-/** The site that is simulated: providers, pools, labels and limits, and how a launcher's configuration is made of them. */
+/** The simulated site: providers, pools, labels and limits, and the launcher configurations for them. */
 
 import type { Driver, JsonObject, RandomSource } from '@nodepool/core';
 import type { NodepoolConfig } from '@nodepool/config';
@@ -15,29 +15,29 @@ export interface SitePool {
 
 export interface SiteProvider {
   readonly name: string;
-  /** Default `example`. */
+  /** Default: `example`. */
   readonly driver?: 'example' | 'faulty';
   readonly pools: readonly SitePool[];
   readonly maxConcurrency?: number;
 }
 
-/** What one launcher is configured with. */
+/** The configuration of one launcher. */
 export interface Site {
   readonly providers: readonly SiteProvider[];
-  /** Nodes to keep ready, by label. */
+  /** `min-ready` by label. */
   readonly minReady: Readonly<Record<string, number>>;
-  /** Instances that a tenant may have. */
+  /** Instance limits by tenant. */
   readonly tenants: Readonly<Record<string, number>>;
 }
 
 export const LABELS = ['small', 'large', 'other'] as const;
-/** What `other` is called by who has renamed it. */
+/** New name of the label `other` after a rename. */
 const RENAMED = 'other-2';
 
-/** The tenants that ask; the second one has a limit. */
+/** Tenants of requests; the second one has a limit. */
 export const TENANTS = ['tenant', 'bounded'] as const;
 
-/** Three pools of two providers, overlapping in their labels, and one whose driver may go wrong. */
+/** Three pools of two providers with overlapping labels, and a pool whose driver may be defective. */
 export const WHOLE_SITE: Site = {
   providers: [
     {
@@ -54,7 +54,7 @@ export const WHOLE_SITE: Site = {
   tenants: { bounded: 5 },
 };
 
-/** Two pools of one provider, whose limits are never in the way: the cloud's quota and a tenant's limit are. */
+/** Two pools of one provider, limited only by the cloud's quota and a tenant's limit. */
 export const SITE_AT_QUOTA: Site = {
   providers: [
     {
@@ -69,10 +69,10 @@ export const SITE_AT_QUOTA: Site = {
   tenants: { bounded: 4 },
 };
 
-/** Instances that the cloud allows at that site. */
+/** The cloud's instance limit at that site. */
 export const QUOTA = 6;
 
-/** A configuration as an operator could come to write next: providers gone, limits changed, a label renamed. */
+/** Returns a possible next configuration: removed providers, changed limits, a renamed label. */
 export function changedSite(random: RandomSource): Site {
   const renames = random.next() < 0.1;
   const providers = WHOLE_SITE.providers
@@ -88,10 +88,10 @@ function changedPool(pool: SitePool, renames: boolean, random: RandomSource): Si
   return { ...pool, maxServers, labels };
 }
 
-/** Retries are few and times short, so that a run sees their ends. */
+/** Few retries and short times, so that a run reaches their limits. */
 const PROVIDER_OPTIONS = { 'launch-retries': 2, 'launch-timeout': 300, 'boot-timeout': 60 } as const;
 
-/** What the program would make of the file of such a site. Throws when the site is wrong. */
+/** Returns the parsed configuration of such a site. Throws if the site is invalid. */
 export function nodepoolConfig(
   site: Site,
   cloud: ExampleCloud,

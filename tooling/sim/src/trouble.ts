@@ -1,4 +1,4 @@
-/** What goes wrong in a run: one thing after another, drawn by chance; and how all of it ends. */
+/** Injects random faults one after another, and ends all of them. */
 
 import type { RandomSource } from '@nodepool/core';
 import { between, oneOf, weighted } from './chance.js';
@@ -11,7 +11,7 @@ import { LAUNCHER_TROUBLES } from './troubles/launchers.js';
 import type { Stage } from './troubles/stage.js';
 import { CALM_CLOUD, type World } from './world.js';
 
-/** Between two troubles, milliseconds. */
+/** Time between two faults (ms). */
 const PAUSE_MS = { least: 200, greatest: 15_000 } as const;
 const TROUBLES = [...LAUNCHER_TROUBLES, ...CLOUD_TROUBLES, ...DATA_TROUBLES];
 
@@ -38,7 +38,7 @@ export class Troublemaker {
     };
   }
 
-  /** Makes trouble from now on. */
+  /** Starts to inject faults. */
   begin(): void {
     this.world.clock.schedule(between(this.random, PAUSE_MS.least, PAUSE_MS.greatest), () => {
       if (this.over) return;
@@ -47,7 +47,7 @@ export class Troublemaker {
     });
   }
 
-  /** Everything works from now on, and there are launchers for the whole site. */
+  /** Ends all faults and ensures that launchers serve the whole site. */
   end(): void {
     const { world } = this;
     this.over = true;

@@ -1,4 +1,4 @@
-/** The process that runs seeds for `run-seeds.ts`: one at a time, as it is told. */
+/** Worker process of `run-seeds.ts`, which runs the requested seeds one at a time. */
 
 import type { SeedOrder } from './run-seeds.js';
 import { simulate } from './simulate.js';

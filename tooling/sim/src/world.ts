@@ -1,4 +1,4 @@
-/** The simulated world: one ZooKeeper, one cloud, launchers and requestors, all on one clock and one seed. */
+/** The simulated world: one ZooKeeper, one cloud, launchers and requestors, with one clock and one seed. */
 
 import {
   KeyScanError,
@@ -24,18 +24,18 @@ import { LABELS, type Site } from './site.js';
 
 export interface WorldOptions extends CheckerOptions {
   readonly seed: number;
-  /** Instances that the cloud allows, from beginning to end. Default: any number. */
+  /** Constant instance limit of the cloud. Default: unlimited. */
   readonly quota?: number | undefined;
   readonly mutation?: Mutation | undefined;
 }
 
-/** A cloud of modest speed without faults. */
+/** A cloud of moderate speed without faults. */
 export const CALM_CLOUD: Partial<CloudSettings> = {
   bootTimeMs: [1000, 20_000],
   deleteTimeMs: [0, 5000],
   apiLatencyMs: [5, 200],
   listLagMs: [0, 1000],
-  // Few, so that there is a next page.
+  // Small, so that listings have several pages.
   pageSize: 12,
   callsPerSecond: Infinity,
   quota: { instances: Infinity, cores: Infinity, ram: Infinity },
@@ -67,14 +67,17 @@ export class World {
   readonly server: SimulatedZooKeeperServer;
   readonly cloud: ExampleCloud;
   readonly checker: Checker;
-  /** Those that run, and those that were killed or stopped. */
+  /** All launchers, including killed and stopped ones. */
   launchers: LauncherProcess[] = [];
   readonly requestors: SimulatedRequestor[] = [];
-  /** Chance that a login never answers. */
+  /** Probability that a login never answers. */
   scanFailures = 0;
   readonly weather: CloudWeather;
   readonly driverFaults: DriverFaults;
-  /** Whether an older state of ZooKeeper was brought back: so much may be leaked then that launchers leave it to people. */
+  /**
+   * True if an older state of ZooKeeper was restored. So many instances may be leaked then that launchers leave them to
+   * operators.
+   */
   needsPeople = false;
   private readonly seeds: RandomSource;
   private readonly mutation: Mutation | undefined;
@@ -108,7 +111,7 @@ export class World {
     this.checker = new Checker(this.server, sight, checking);
   }
 
-  /** A source of its own, so that one part's use of chance does not change another's. */
+  /** Returns a separate random source, so that parts do not affect each other's random values. */
   random(): RandomSource {
     return seededRandom(Math.floor(this.seeds.next() * 2 ** 32));
   }
@@ -126,7 +129,7 @@ export class World {
     return launcher;
   }
 
-  /** Somebody else makes an instance in the same project: without tags of ours, or with those of another installation. */
+  /** Creates an instance of another owner in the same project, without tags or with those of another installation. */
   startForeigner(): void {
     const tags = { ...oneOf(this.random(), THEIR_TAGS), theirs: 'yes' };
     const spec = { name: 'theirs', zone: null, size: 'small', cores: null, ram: null, image: 'debian', tags };
@@ -136,22 +139,22 @@ export class World {
       .catch((error: unknown) => this.checker.step(`somebody else gets no instance: ${String(error)}`));
   }
 
-  /** `provider`: the only one that it wants. */
+  /** `provider` is the only provider that the requestor uses. */
   startRequestor(provider?: string): void {
     const { server, clock, checker } = this;
     const now = (): number => clock.monotonic();
     const name = `requestor-${this.requestors.length + 1}`;
     const requestor = new SimulatedRequestor({ server, clock, checker, name, random: this.random(), provider, now });
     this.requestors.push(requestor);
-    // It deals with its failures itself; should it not, the run fails.
+    // It handles its own failures; an unhandled one fails the run.
     requestor.live().catch((error: unknown) => checker.report('X', `a requestor failed: ${String(error)}`));
   }
 
-  /** A state of ZooKeeper was brought back that is as old as `to`, milliseconds since the start: everybody goes on from there. */
+  /** Called if ZooKeeper was restored to its state at `to`, milliseconds since the start. */
   restored(to: number): void {
     this.needsPeople = true;
     this.checker.restored();
-    // A session that lived on would have the locks again that it had at that time, and know nothing of them.
+    // A surviving session would hold its former locks again without knowing it.
     for (const { zooKeeper, process } of this.launchers) if (!process.dead) this.server.expireSession(zooKeeper);
     for (const requestor of this.requestors) requestor.restored(to);
     const known = new Set(this.requestors.map(({ request }) => request));
@@ -164,13 +167,16 @@ export class World {
     }
   }
 
-  /** Runs timers until the condition holds, a rule is broken, or the time is over. False: it does not hold. */
+  /**
+   * Runs timers until the condition holds, a rule is violated, or the time limit is reached. Resolves with true if the
+   * condition holds.
+   */
   async until(condition: () => boolean, limitMs: number): Promise<boolean> {
     const reached = await this.clock.runUntil(() => this.checker.violation !== undefined || condition(), limitMs);
     return reached && this.checker.violation === undefined;
   }
 
-  /** Ends everything, so that the next run finds nothing of this one. */
+  /** Ends all parts, so that the next run starts clean. */
   end(): void {
     this.checker.close();
     for (const { process } of this.launchers) process.kill();
@@ -201,13 +207,13 @@ export class World {
   }
 }
 
-/** Undefined when somebody sets no limit, or there is nobody. */
+/** Returns undefined if there are no limits or one of them is undefined. */
 function greatest(limits: readonly (number | undefined)[]): number | undefined {
   const numbers = limits.filter((limit) => limit !== undefined);
   return numbers.length < limits.length || numbers.length === 0 ? undefined : Math.max(...numbers);
 }
 
-/** What a launcher says is a step. */
+/** Returns a logger that records each message as a step. */
 function stepLogger(name: string, checker: Checker, fixed: LogFields = {}): Logger {
   const say = (message: string, fields: LogFields = {}): void => {
     const { node_id: node, node_request_id: request, error, reason } = { ...fixed, ...fields };

@@ -1,10 +1,10 @@
-/** Rules about who gets a node: safety 1, 2 and 7. */
+/** Rules about node allocation: safety 1, 2 and 7. */
 
 import type { Commit, Seen, SeenChange } from '../observed.js';
 import type { Rule, Sight } from './rule.js';
 import { holdExpired, nodesOf, REQUESTORS_STATES, stringsOf, textOf } from './values.js';
 
-/** From these, a node can become ready: nobody has used it. */
+/** States from which an unused node can become ready. */
 const CLEAN_STATES: ReadonlySet<unknown> = new Set(['init', 'building', 'testing', 'ready']);
 
 /** Safety 1: a node is allocated to at most one live request, and only under its lock. */
@@ -13,7 +13,7 @@ export function oneRequestPerNode({ observed }: Sight): Rule {
     number: 'S1',
     committed({ nodes, requests }) {
       for (const { id, before, after, by } of nodes) {
-        // A requestor writes what it read, late or not: that allocates nothing.
+        // A requestor writes back the record as it was read, possibly late. This does not allocate anything.
         if (before === undefined || after === undefined || by === 'requestor') continue;
         const was = before.data['allocated_to'];
         const is = after.data['allocated_to'];
@@ -35,7 +35,7 @@ export function oneRequestPerNode({ observed }: Sight): Rule {
   };
 }
 
-/** Safety 2: `fulfilled` means that all is there, ready, unlocked, in the order asked for. */
+/** Safety 2: a `fulfilled` request has all its nodes, ready, unlocked, in the requested order. */
 export function fulfilledMeansReady({ observed }: Sight): Rule {
   const flaw = ({ id, data }: Seen): string | undefined => {
     const labels = stringsOf(data['node_types']);
@@ -65,7 +65,7 @@ export function fulfilledMeansReady({ observed }: Sight): Rule {
   };
 }
 
-/** Safety 7: what was used is never handed out; what a requestor has locked, or holds, is not touched. */
+/** Safety 7: used nodes are never allocated, and launchers do not change nodes that a requestor has locked or holds. */
 export function dirtyStaysDirty(sight: Sight): Rule {
   const dirty = new Set<string>();
   return {
@@ -87,7 +87,7 @@ export function dirtyStaysDirty(sight: Sight): Rule {
   };
 }
 
-/** What a launcher did to a node that it should have left alone. */
+/** Describes a launcher's change of a node that it must not change. */
 function touched({ id, before, after }: SeenChange, nowMs: number): string | undefined {
   if (before === undefined) return undefined;
   const was = before.data['state'];

@@ -1,11 +1,11 @@
-/** Safety 12, of configurations: only what changed is stopped; what stays as it was goes on. */
+/** Safety 12, configuration: a new configuration stops only what it changes. */
 
 import type { Rule, Sight } from './rule.js';
 import { textOf } from './values.js';
 
 const POOL = /^\/nodepool\/components\/pool\/[^/]+$/;
 
-/** A pool leaves the registry when its launcher ends or its provider changed, and for no other reason. */
+/** A pool leaves the registry only if its launcher ends or its provider is changed. */
 export function poolsOutliveConfigurations(sight: Sight): Rule {
   return {
     number: 'S12',

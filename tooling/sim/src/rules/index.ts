@@ -1,4 +1,4 @@
-/** All rules. A rule that is made of what happens is in `RULES_OF_STEPS`; the others are about what happens in the end. */
+/** All rules. `RULES_OF_STEPS` are checked at every step; the others at the end of a run. */
 
 import { dirtyStaysDirty, fulfilledMeansReady, oneRequestPerNode } from './allocation.js';
 import { poolsOutliveConfigurations } from './configuration.js';
@@ -30,7 +30,7 @@ export const RULES_OF_STEPS: readonly ((sight: Sight) => Rule)[] = [
   prioritiesAreKept,
 ];
 
-/** The numbers of all rules that the checker knows, as the design has them. */
+/** Numbers of all rules that the checker knows, as in the design. */
 export const RULES: readonly string[] = [
   ...['S1', 'S2', 'S3', 'S4', 'S5', 'S6', 'S7', 'S8', 'S9', 'S11', 'S12'],
   ...['L1', 'L2', 'L3', 'L4', 'L5', 'L6'],

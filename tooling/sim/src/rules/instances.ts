@@ -14,13 +14,15 @@ const TAGS: readonly Tag[] = [
   'nodepool_installation',
   'nodepool_launch_attempt',
 ];
-/** States of a node whose instance is wanted, whoever has its lock; and those in which it is as long as its requestor has it. */
+/**
+ * Node states whose instance is always in use, and states whose instance is in use while the requestor holds the lock.
+ */
 const LIVE_STATES: ReadonlySet<unknown> = new Set(['building', 'testing', 'ready']);
 const LIVE_IF_LOCKED: ReadonlySet<unknown> = new Set(['in-use', 'used', 'hold']);
-/** After so long, milliseconds, nobody can say that a listing did not show an instance yet. */
+/** Time after which every listing contains a new instance (ms). */
 const VISIBLE_AFTER_MS = 60_000;
 
-/** Safety 3: an attempt is recorded before the cloud is asked, and leads to one instance at most. */
+/** Safety 3: an attempt is recorded before the cloud is called, and creates at most one instance. */
 export function oneInstancePerAttempt({ observed, cloud }: Sight): Rule {
   const recorded = new Set<string>();
   const note = (): void => {
@@ -53,7 +55,7 @@ export function oneInstancePerAttempt({ observed, cloud }: Sight): Rule {
   };
 }
 
-/** Safety 4: everything in the cloud says from the beginning what it is. */
+/** Safety 4: every resource in the cloud has identifying tags from its creation. */
 export function instancesSayWhatTheyAre({ observed }: Sight): Rule {
   return {
     number: 'S4',
@@ -69,12 +71,12 @@ export function instancesSayWhatTheyAre({ observed }: Sight): Rule {
   };
 }
 
-/** Time between the first sighting of a leaked instance and the one that counts, milliseconds. */
+/** Time between the two sightings that make an instance leaked (ms). */
 const SETTLE_MS = 60_000;
 
 /**
- * Safety 5: only what is ours, and what no record says is live, is deleted. An instance without a record is leaked only
- * when it was seen without an owner twice, a minute apart.
+ * Safety 5: only our own resources that no record needs are deleted. An instance without a record is leaked only if it
+ * was seen twice without an owner, one minute apart.
  */
 export function onlyGarbageIsDeleted(sight: Sight): Rule {
   const { observed } = sight;
@@ -91,7 +93,7 @@ export function onlyGarbageIsDeleted(sight: Sight): Rule {
     deleting({ id, tags }) {
       const nodeId = tags['nodepool_node_id'];
       if (nodeId === undefined || isForeign(tags)) return `instance ${id}, which is not ours, was deleted`;
-      // A failed attempt leaves its instance to a record of its own, a moment before it forgets about it.
+      // A failed attempt moves its instance to a separate record shortly before it clears its own.
       for (const { data } of observed.nodes.values()) {
         if (data['external_id'] === id && data['state'] === 'deleting') return undefined;
       }
@@ -105,7 +107,10 @@ export function onlyGarbageIsDeleted(sight: Sight): Rule {
   };
 }
 
-/** Held nodes need no lock to be left alone; whoever has a lock of an expired one may delete it. */
+/**
+ * Returns true if the node must not be deleted. A held node needs no lock for that; the lock holder of an expired one
+ * may delete it.
+ */
 function isLive({ data, holder }: Seen, nowMs: number): boolean {
   const { state } = data;
   if (LIVE_STATES.has(state)) return true;
@@ -113,7 +118,7 @@ function isLive({ data, holder }: Seen, nowMs: number): boolean {
   return LIVE_IF_LOCKED.has(state) && holder === 'requestor';
 }
 
-/** Safety 9: a record goes only after its instance. */
+/** Safety 9: a record is deleted only after its instance. */
 export function recordsOutliveInstances(sight: Sight): Rule {
   const { cloud } = sight;
   const bornAt = new Map<string, number>();
@@ -143,7 +148,7 @@ export function recordsOutliveInstances(sight: Sight): Rule {
   };
 }
 
-/** Whether something in the cloud belongs to somebody else. */
+/** Returns true if a resource belongs to another owner. */
 export function isForeign(tags: Readonly<Record<string, string>>): boolean {
   return tags['theirs'] !== undefined;
 }

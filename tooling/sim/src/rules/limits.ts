@@ -1,32 +1,31 @@
-/** Safety 8: what is launched, and what exists already, never exceeds the limits of pools, providers and tenants. */
+/** Safety 8: launches and existing instances never exceed the limits of pools, providers and tenants. */
 
 import type { JsonObject } from '@nodepool/core';
 import type { Seen, SeenChange } from '../observed.js';
 import type { Rule, Sight } from './rule.js';
 import { nodesOf, textOf } from './values.js';
 
-/** Something that a limit is set for: which nodes count, and how many may there be. */
+/** A limit, the nodes that count against it, and its maximum. */
 interface Scope {
   readonly name: string;
   readonly limit: number | undefined;
   readonly counts: (node: JsonObject) => boolean;
 }
 
-/** The first word of the name of a tenant's scope. */
+/** Prefix of a tenant's scope name. */
 const TENANT = 'tenant';
 
 /**
- * A node in the state `init` is an intent that can still be taken back; it has a place when its launch begins. From then
- * on it counts until its record is removed. When an attempt fails, its instance keeps the place, by a record of its own,
- * until it is deleted: the node has a place again when the cloud is asked for its next instance. A ready node that is
- * handed over to another tenant can be taken back until its request is fulfilled or begins to launch; it counts for no
- * tenant until then.
+ * Counts a node against its limits from the start of its launch until its record is deleted; a node in the state `init`
+ * can still be withdrawn. The instance of a failed attempt keeps counting with its own record until it is deleted, and
+ * the node counts again with its next creation. A ready node that is reallocated to another tenant counts for no tenant
+ * until its request is fulfilled or starts to launch.
  */
 export function launchesFitTheirLimits(sight: Sight): Rule {
   const { nodes: records } = sight.observed;
-  /** Nodes that have a place. */
+  /** Nodes that count against the limits. */
   const placed = new Set<string>();
-  /** Ready nodes that were handed over to another tenant, and may be taken back. */
+  /** Ready nodes that were reallocated to another tenant and may still be withdrawn. */
   const handedOver = new Set<string>();
   const excess = (scopes: readonly Scope[], cause: string): string | undefined => {
     for (const { name, limit, counts } of scopes) {
@@ -90,13 +89,13 @@ export function launchesFitTheirLimits(sight: Sight): Rule {
   };
 }
 
-/** Returns the node for which the cloud made the instance of this record. */
+/** Returns the node for which the cloud created the instance of this record. */
 function nodeOfInstance({ data }: Seen, { cloud }: Sight): string | undefined {
   const instance = cloud.existingInstances().find(({ id }) => id === data['external_id']);
   return instance?.tags['nodepool_node_id'];
 }
 
-/** Returns true if another node of the same pool or tenant is being deleted. A limit that was lowered is no violation. */
+/** Returns true if another node of the same pool or tenant is being deleted. A lowered limit is no violation. */
 function isLeaving({ data }: Seen, sight: Sight): boolean {
   const scopes = scopesOf(data, sight);
   return [...sight.observed.nodes.values()].some(
@@ -125,7 +124,7 @@ function scopesOf(node: JsonObject, sight: Sight): readonly Scope[] {
   ];
 }
 
-/** The limit of the tenant of a node or a request. */
+/** Returns the tenant's scope of a node or a request. */
 function tenantScope({ tenant_name: tenant }: JsonObject, sight: Sight): Scope {
   return {
     name: `${TENANT} ${textOf(tenant)}`,

@@ -1,4 +1,4 @@
-/** Since when instances have had no owner, as the clean-up of leaked instances judges it. */
+/** Tracks since when instances have had no owner, as the cleanup of leaked instances judges it. */
 
 import { isJsonObject } from '@nodepool/core';
 import type { CloudInstance } from '@nodepool/driver-example';
@@ -6,19 +6,19 @@ import type { Observed } from '../observed.js';
 import type { Sight } from './rule.js';
 
 /**
- * An instance has no owner if its node has no record, or a record of another launch attempt. Its date remains when it has
- * an owner again, since launchers may not have looked meanwhile.
+ * An instance has no owner if its node has no record, or a record of another launch attempt. The date is kept if it
+ * gets an owner again, because launchers may not have noticed.
  */
 export class OwnerlessInstances {
   /** Milliseconds since the start, by instance id. */
   private readonly dates = new Map<string, number>();
-  /** Ids of instances that had an owner at the last look. */
+  /** Ids of instances that had an owner at the last check. */
   private owned: ReadonlySet<string> = new Set();
   private lookedAt = 0;
 
   constructor(private readonly sight: Sight) {}
 
-  /** To be called after every change of the records. */
+  /** Called after every change of the records. */
   look(): void {
     const { cloud, observed } = this.sight;
     const now = this.sight.now();
@@ -26,14 +26,14 @@ export class OwnerlessInstances {
     for (const instance of cloud.existingInstances()) {
       const { id } = instance;
       if (hasOwner(instance, observed)) owned.add(id);
-      // An instance that is new may have existed since the last look.
+      // A new instance may have existed since the last check.
       else if (!this.dates.has(id)) this.dates.set(id, this.owned.has(id) ? now : this.lookedAt);
     }
     this.owned = owned;
     this.lookedAt = now;
   }
 
-  /** Milliseconds for which the instance has had no owner. */
+  /** Returns how long the instance has had no owner (ms). */
   ageOf(id: string): number {
     this.look();
     return this.sight.now() - (this.dates.get(id) ?? this.sight.now());
@@ -46,6 +46,6 @@ function hasOwner({ id, tags }: CloudInstance, { nodes }: Observed): boolean {
   const { external_id: own, progress } = node.data;
   if (own === id) return true;
   if (!isJsonObject(progress) || progress['attempt'] !== tags['nodepool_launch_attempt']) return false;
-  // Until the launch ends, its instance may be about to replace that of the attempt before.
+  // Until the launch ends, its instance may be about to replace that of the previous attempt.
   return own === null || progress['kind'] === 'launch';
 }

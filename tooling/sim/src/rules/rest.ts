@@ -1,39 +1,39 @@
-/** The rules about what must happen in the end, when nothing goes wrong any more: liveness 1 to 6, and what safety 12 says of delays. */
+/** Rules for the end of a run, after all faults: liveness 1 to 6, and the delays of safety 12. */
 
 import type { World } from '../world.js';
 import { isForeign } from './instances.js';
 import { isAvailable } from './supply.js';
 import { textOf } from './values.js';
 
-/** Something that has not come to its end. */
+/** An object that has not reached its final state. */
 export interface Unrest {
   readonly rule: string;
-  /** What it is about: the same as long as it is the same thing. */
+  /** Identity of the object, stable while it is unfinished. */
   readonly subject: string;
   readonly what: string;
 }
 
-/** For so long, milliseconds, each rule lets things take that are not to go on for ever. */
+/** Time limit of each rule for an unfinished object (ms). */
 export const BOUNDS: Readonly<Record<string, number>> = {
-  // Longer than any chain of time-outs of the site.
+  // Longer than any sequence of timeouts of the site.
   L1: 1_800_000,
-  // Two rounds of clean-up, each after one that hung; a deletion whose call hung.
+  // Two rounds of cleanup, each after one that hung, and a deletion whose call hung.
   L2: 900_000,
-  // The session time-out, and as many rounds as a launch that nobody goes on with is left alone.
+  // The session timeout, plus the rounds for which an orphaned launch is left alone.
   L3: 480_000,
-  // The longest back-off of a start.
+  // The longest retry delay of a start.
   L4: 120_000,
   L5: 600_000,
-  // Two attempts to remove what is left of a lock.
+  // Two attempts to remove the rest of a lock.
   L6: 180_000,
-  // What one healthy provider needs for everything that waits for it.
+  // Time in which one healthy provider can serve everything that waits for it.
   S12: 600_000,
 };
 
 /** The lock directory of a request, or a contender in it. */
 const REQUEST_LOCK = /^\/nodepool\/requests-lock\/([^/]+)(?:\/(.*))?$/;
 
-/** Yields all that has not come to its end yet, the cheapest to find first. */
+/** Yields every unfinished object, starting with those that are cheapest to find. */
 export function* unrest(world: World): Generator<Unrest> {
   yield* requests(world);
   yield* nodes(world);
@@ -43,7 +43,7 @@ export function* unrest(world: World): Generator<Unrest> {
   yield* locks(world);
 }
 
-/** With a driver that is beyond help, only what has nothing to do with it must come to its end. */
+/** With a permanently defective driver, yields only unfinished objects that are unrelated to it. */
 export function* unrestDespite(world: World, healthy: string): Generator<Unrest> {
   for (const { rule, subject, what } of requests(world))
     if (rule === 'L1') yield { rule: 'S12', subject, what: `${what}, though ${healthy} could serve it` };
@@ -53,7 +53,7 @@ function* requests({ checker, requestors }: World): Generator<Unrest> {
   const wanted = new Set(requestors.map(({ request }) => request));
   for (const { id, data, holder } of checker.observed.requests.values()) {
     const state = textOf(data['state']);
-    // An answered request whose requestor never knew of it concerns nobody here.
+    // An answered request whose requestor never knew of it is ignored.
     if (!wanted.has(id) && (state === 'fulfilled' || state === 'failed')) continue;
     const subject = `request ${id}`;
     if (state === 'pending' && holder === undefined)
@@ -90,7 +90,7 @@ function* instances({ checker, cloud }: World): Generator<Unrest> {
   }
 }
 
-/** Every launcher that runs serves what it is configured with. */
+/** Every running launcher serves its configured pools. */
 function* pools({ checker, launchers }: World): Generator<Unrest> {
   const registered = checker.observed.pools();
   for (const { alive, name: hostname, site } of launchers) {
@@ -116,7 +116,9 @@ function* pools({ checker, launchers }: World): Generator<Unrest> {
   }
 }
 
-/** Locks of requests that are answered or gone have no purpose. Those of others, and of nodes, are reported with them. */
+/**
+ * Locks of answered or deleted requests are obsolete. The locks of other requests and of nodes are reported with those.
+ */
 function* locks({ server, checker }: World): Generator<Unrest> {
   for (const [path, { data }] of server.dump()) {
     const [, id, contender] = REQUEST_LOCK.exec(path) ?? [];
@@ -128,7 +130,7 @@ function* locks({ server, checker }: World): Generator<Unrest> {
   }
 }
 
-/** As much is ready as shall be, where there is room for it. */
+/** `min-ready` nodes are ready if there is capacity. */
 function* supply({ checker, launchers }: World): Generator<Unrest> {
   const sites = launchers.filter(({ alive }) => alive).map(({ site }) => site);
   const records = [...checker.observed.nodes.values()];

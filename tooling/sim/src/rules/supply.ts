@@ -1,14 +1,14 @@
-/** Liveness 5: as many nodes are kept ready as `min-ready` says, however many launchers there are. */
+/** Liveness 5: the number of ready nodes is `min-ready`, regardless of the number of launchers. */
 
 import { MIN_READY_REQUESTOR } from '@nodepool/core';
 import type { Seen } from '../observed.js';
 import type { Rule, Sight } from './rule.js';
 import { stringsOf, textOf } from './values.js';
 
-/** For so long, milliseconds, a launcher need not know yet that there are enough. */
+/** Time in which a launcher may not know yet that there are enough nodes (ms). */
 const NEWS_MS = 30_000;
 
-/** Nothing is asked for when there has been enough for a while. Whether there is enough in the end is seen at rest. */
+/** No node is requested if there have been enough for a while. The end of a run checks that there are enough. */
 export function nothingIsKeptTwice(sight: Sight): Rule {
   const enoughSince = new Map<string, number>();
   return {
@@ -37,7 +37,7 @@ function note(sight: Sight, enoughSince: Map<string, number>): void {
   }
 }
 
-/** Nodes that are ready for anybody, and those that are asked for to be so. */
+/** Returns the number of unallocated ready nodes and of pending requests for them. */
 export function supplyOf({ observed }: Pick<Sight, 'observed'>, label: string): number {
   let count = 0;
   for (const node of observed.nodes.values()) if (isAvailable(node, label)) count += 1;

@@ -1,27 +1,27 @@
-/** Values of records, as rules read and print them. */
+/** Reads and prints values of records. */
 
 import type { JsonObject } from '@nodepool/core';
 
-/** States in which only a requestor puts a node. */
+/** States that only a requestor sets. */
 export const REQUESTORS_STATES: ReadonlySet<unknown> = new Set(['in-use', 'used', 'hold']);
 
-/** Ids of the nodes that a request got. */
+/** Returns the ids of a request's nodes. */
 export function nodesOf(request: JsonObject): readonly string[] {
   return stringsOf(request['nodes']);
 }
 
-/** The strings of a list; none if it is none. */
+/** Returns the strings of a list, or none if the value is not a list. */
 export function stringsOf(value: unknown): readonly string[] {
   return Array.isArray(value) ? value.filter((each) => typeof each === 'string') : [];
 }
 
-/** For people to read. */
+/** Returns a readable text. */
 export function textOf(value: unknown): string {
   if (typeof value === 'string') return value;
   return value === undefined ? 'nothing' : JSON.stringify(value);
 }
 
-/** Whether a held node has been held for as long as its requestor wanted. `nowMs`: by the wall clock. */
+/** Returns true if the hold time that the requestor set has expired. `nowMs` is wall-clock time. */
 export function holdExpired(node: JsonObject, nowMs: number): boolean {
   const seconds = Number(node['hold_expiration'] ?? 0);
   return seconds > 0 && nowMs / 1000 >= Number(node['state_time']) + seconds;

@@ -1,18 +1,18 @@
-/** Rules about writing: safety 6 and 11. */
+/** Rules about writes: safety 6 and 11. */
 
 import type { TransactionOp } from '@nodepool/zookeeper';
 import { MIN_READY_REQUESTOR, type JsonObject } from '@nodepool/core';
 import type { Seen, SeenChange } from '../observed.js';
 import type { Rule, Sight } from './rule.js';
 
-/** A node's or a request's own znode. */
+/** Path of a node's or request's znode. */
 const RECORD = /^\/nodepool\/(nodes|requests)\/[^/]+$/;
-/** The requests for nodes to keep ready: launchers withdraw them as any requestor does, without looking. */
+/** Requests for `min-ready` nodes, which launchers delete without a check, like any requestor. */
 const OWN_REQUEST = /^\/nodepool\/requests\/900-/;
-/** Fields that other programs write into records and we know nothing of. */
+/** Unknown fields that other programs write into records. */
 const FOREIGN_FIELDS = ['span_info', 'requestor_data', 'x_future'];
 
-/** Safety 6: whoever lost the lock writes nothing. */
+/** Safety 6: a process that has lost the lock writes nothing. */
 export function writesAreOwned(_: Sight): Rule {
   return {
     number: 'S6',
@@ -37,21 +37,21 @@ export function writesAreOwned(_: Sight): Rule {
   };
 }
 
-/** A transaction with one of these fails when the lock is not ours any more. */
+/** Returns true for an operation that makes the transaction fail if the lock is lost. */
 function isFence(op: TransactionOp): boolean {
   return (op.type === 'check' || op.type === 'delete') && op.path.includes('__lock__');
 }
 
 function unlockedWrite(kind: string, changes: readonly SeenChange[]): string | undefined {
   for (const { id, before, after, by } of changes) {
-    // Requestors do not prove that they have the lock.
+    // Requestors do not fence their writes.
     if (before === undefined || after === undefined || by !== 'launcher') continue;
     if (before.holder === undefined && after.holder === undefined) return `${kind} ${id} was changed without its lock`;
   }
   return undefined;
 }
 
-/** Safety 11: fields that we do not know survive. */
+/** Safety 11: unknown fields are preserved. */
 export function unknownFieldsSurvive(_: Sight): Rule {
   return {
     number: 'S11',

@@ -1,4 +1,4 @@
-/** What the cloud does, and what drivers do. */
+/** Faults of the cloud and of drivers. */
 
 import type { CloudSettings, Fault } from '@nodepool/driver-example';
 import { between, oneOf } from '../chance.js';
@@ -17,7 +17,7 @@ const FAULTS: readonly Fault[] = [
   'auth-errors',
 ];
 
-/** Something that is odd about the cloud as a whole. */
+/** Unusual cloud settings. */
 const ODDITIES: readonly { readonly what: string; readonly settings: Partial<CloudSettings> }[] = [
   { what: 'takes few calls', settings: { callsPerSecond: 2 } },
   { what: 'lists what was, not what is', settings: { listLagMs: [2000, 20_000] } },

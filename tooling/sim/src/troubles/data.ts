@@ -1,4 +1,4 @@
-/** What happens to ZooKeeper itself and to what is in it, and what others have in the cloud. */
+/** Faults of ZooKeeper and its data, and foreign resources in the cloud. */
 
 import { announcing } from '../announcing.js';
 import { between, oneOf } from '../chance.js';
@@ -7,14 +7,14 @@ import type { Trouble, WeightedTrouble } from './stage.js';
 const outage: Trouble = ({ world, random }) => {
   world.checker.step('ZooKeeper goes down');
   world.server.stop();
-  // Also when all trouble ends before: nothing is left down.
+  // Also scheduled if the faults end earlier, so that the server always comes back.
   world.clock.schedule(between(random, 0, 30_000), () => {
     world.checker.step('ZooKeeper is up');
     world.server.start();
   });
 };
 
-/** A backup is made, and brought back a while later. */
+/** Takes a backup and restores it a while later. */
 const restore: Trouble = (stage) => {
   const { world } = stage;
   const takenAt = world.clock.monotonic();
@@ -26,7 +26,7 @@ const restore: Trouble = (stage) => {
   });
 };
 
-/** What is no record, as it was never written by anybody who knows them. */
+/** Invalid records that no Nodepool program would write. */
 const RUBBISH: readonly string[] = [
   '',
   '{"state": "ready", "provi',

@@ -1,4 +1,4 @@
-/** What happens to launchers, and between them and ZooKeeper. */
+/** Faults of launchers and of their connections to ZooKeeper. */
 
 import { between } from '../chance.js';
 import type { LauncherProcess } from '../launcher-process.js';
@@ -7,7 +7,7 @@ import type { Stage, Trouble, WeightedTrouble } from './stage.js';
 
 const MOST_LAUNCHERS = 4;
 
-/** Does something to a launcher, if one runs. */
+/** Returns a fault that affects one running launcher, if there is one. */
 function toOne(what: (stage: Stage, launcher: LauncherProcess) => void): Trouble {
   return (stage) => {
     const launcher = stage.victim();

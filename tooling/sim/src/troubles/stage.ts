@@ -1,4 +1,4 @@
-/** Where trouble is made. */
+/** The environment in which faults act. */
 
 import type { RandomSource } from '@nodepool/core';
 import type { LauncherProcess } from '../launcher-process.js';
@@ -8,18 +8,18 @@ import type { World } from '../world.js';
 export interface Stage {
   readonly world: World;
   readonly random: RandomSource;
-  /** A running launcher, by chance. */
+  /** Returns a random running launcher. */
   readonly victim: () => LauncherProcess | undefined;
-  /** Does something after a while, unless all trouble is over by then. Times in milliseconds. */
+  /** Schedules an action within the given range (ms), unless all faults have ended by then. */
   readonly later: (least: number, greatest: number, what: () => void) => void;
-  /** Starts one more launcher. */
+  /** Starts an additional launcher. */
   readonly start: (site?: Site) => void;
-  /** Has a launcher go on with another configuration. */
+  /** Applies another configuration to a launcher. */
   readonly configure: (launcher: LauncherProcess, site: Site) => void;
 }
 
-/** Something that goes wrong. */
+/** A fault. */
 export type Trouble = (stage: Stage) => void;
 
-/** How often it does, in relation to the others. */
+/** A fault and its relative frequency. */
 export type WeightedTrouble = readonly [weight: number, trouble: Trouble];
