@@ -1,4 +1,4 @@
-/** What a measurement runs on: a ZooKeeper, a launcher in a process of its own, and a requestor in this process. */
+/** Test bed of a measurement: a ZooKeeper, a launcher in a separate process, and a requestor in this process. */
 
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -22,29 +22,32 @@ const DEADLINE_MS = 120_000;
 const EVENT_LOOP_FILE = 'event-loop.json';
 
 export interface BedOptions {
-  /** Folder of ZooKeeper's data. */
+  /** ZooKeeper's data folder. */
   readonly dataFolder: string;
-  /** Default: one provider without limits, that offers `LABEL`. */
+  /** Default: one provider without limits that offers `LABEL`. */
   readonly site?: Pick<ExampleConfigOptions, 'labels' | 'providers'>;
   /** Called before the launcher starts. */
   readonly prepare?: (zooKeeper: ZooKeeper, requestor: Requestor) => Promise<void>;
-  /** Whether the launcher measures the delay of its event loop, which keeps even an idle one from sleeping. Default true. */
+  /**
+   * If true, the launcher measures the delay of its event loop, which prevents even an idle one from sleeping. Default
+   * true.
+   */
   readonly eventLoopProbe?: boolean;
-  /** Milliseconds that a measurement may take. Default two minutes. */
+  /** Time limit of a measurement (ms). Default two minutes. */
   readonly deadlineMs?: number;
 }
 
 export interface EventLoopDelay {
   readonly p99: number;
   readonly max: number;
-  /** Processor time of the main thread in its longest turn: the delay without that of other programs. */
+  /** Processor time of the main thread in its longest turn, which excludes delays from other programs. */
   readonly busiest: number;
 }
 
-/** What is known of a launcher after its end. */
+/** Measurements of a launcher that has ended. */
 export interface LauncherFacts {
   readonly peakResidentBytes: number;
-  /** Milliseconds, of each phase; empty when it was not measured. */
+  /** Event loop delays of each phase (ms); empty if not measured. */
   readonly eventLoopDelays: readonly EventLoopDelay[];
 }
 
@@ -55,13 +58,13 @@ export class Bed {
     readonly zooKeeper: ZooKeeper,
     readonly launcher: Program,
     readonly requestor: Requestor,
-    /** `Clock.monotonic` milliseconds at which the launcher's process was started. */
+    /** `Clock.monotonic` time of the launcher's start (ms). */
     readonly startedAt: number,
     private readonly nodesBefore: number,
     private readonly deadlineMs: number,
   ) {}
 
-  /** Starts all three; resolves once the launcher offers the label `LABEL`, from a cloud that answers at once. */
+  /** Starts all parts and resolves when the launcher offers `LABEL` from a cloud without delays. */
   static async make(options: BedOptions): Promise<Bed> {
     const folder = mkdtempSync(join(tmpdir(), 'nodepool-bench-'));
     const server = await startZooKeeper({ parentFolder: options.dataFolder, javaHeap: '1g' });
@@ -103,36 +106,36 @@ export class Bed {
     return bed;
   }
 
-  /** Rejects when the launcher ends, or `work` takes for ever. */
+  /** Runs `work`. Rejects if the launcher ends or the time limit is exceeded. */
   async measure<T>(what: string, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
     return await this.launcher.while(what, this.deadlineMs, work);
   }
 
-  /** Resolves once no record of a node is left but those that were there before the launcher. */
+  /** Resolves when only the node records from before the launcher's start are left. */
   async clean(signal: AbortSignal): Promise<void> {
     await noNodesLeft(this.zooKeeper, signal, this.nodesBefore);
   }
 
-  /** Number of the server's last transaction. */
+  /** Returns the number of the server's last transaction. */
   async lastTransaction(): Promise<number> {
     const answer = await this.server.fourLetterWord('srvr');
     const zxid = /^Zxid: 0x([0-9a-f]+)$/m.exec(answer)?.[1];
     if (zxid === undefined) throw new Error(`ZooKeeper's answer to srvr has no zxid: ${answer}`);
-    // The upper half is the epoch, which stays the same while the server runs.
+    // The upper half is the epoch, which is constant while the server runs.
     return Number(BigInt(`0x${zxid}`) & 0xffffffffn);
   }
 
-  /** Submits a request for one node, which outlives the session as those of Zuul do. */
+  /** Submits a request for one node, which outlives the session like those of Zuul. */
   async submit(label = LABEL): Promise<SubmittedRequest> {
     return await this.requestor.request({ labels: [label], durable: true });
   }
 
-  /** The delays of the launcher's event loop are counted anew from here on. */
+  /** Resets the measured event loop delays of the launcher. */
   beginPhase(): void {
     this.launcher.signal('SIGWINCH');
   }
 
-  /** Ends everything; resolves with what is known of the launcher then. */
+  /** Stops all parts and resolves with the launcher's measurements. */
   async clear(): Promise<LauncherFacts> {
     await this.requestor.close();
     const peak = this.launcher.exit === undefined ? peakResidentBytes(this.launcher.pid) : 0;

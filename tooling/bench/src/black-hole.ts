@@ -1,4 +1,4 @@
-/** A server that takes every connection and never answers: what a cloud looks like that hangs on every call. */
+/** A server that accepts every connection and never answers, like a cloud that hangs on every call. */
 
 import { once } from 'node:events';
 import { createServer, type AddressInfo, type Socket } from 'node:net';
@@ -14,7 +14,7 @@ export async function openBlackHole(): Promise<BlackHole> {
   const server = createServer((socket) => {
     sockets.add(socket);
     socket.once('close', () => sockets.delete(socket));
-    // A client that gives up resets the connection; here, that is no trouble.
+    // A client that times out resets the connection, which is expected here.
     socket.on('error', () => socket.destroy());
     socket.resume();
   });

@@ -1,6 +1,6 @@
 /**
- * Loaded into the launcher with `--require`: adds the delay of its event loop, a line of JSON in milliseconds, to the file
- * that `NODEPOOL_EVENT_LOOP_FILE` names, when the process ends and on every SIGWINCH, which begins a new phase.
+ * Loaded into the launcher with `--require`. Appends the event loop delays as a line of JSON in milliseconds to the
+ * file in `NODEPOOL_EVENT_LOOP_FILE`, at exit and on every SIGWINCH, which starts a new phase.
  */
 
 import { appendFileSync, openSync, readSync } from 'node:fs';
@@ -8,14 +8,14 @@ import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { setInterval } from 'node:timers';
 
 const NANOSECONDS = 1e6;
-/** A finer one would wake the idle process so often that the measurement is most of what it measures. */
+/** Timer period (ms). A shorter one would wake an idle process so often that it dominates the measurement. */
 const RESOLUTION_MS = 20;
 
 const file = process.env['NODEPOOL_EVENT_LOOP_FILE'];
 if (file !== undefined) {
   const histogram = monitorEventLoopDelay({ resolution: RESOLUTION_MS });
   const endPhase = (): void => {
-    // The histogram measures the distance of two ticks of a timer; what is above the timer's period is delay.
+    // The histogram contains intervals between timer ticks; the delay is the excess over the timer's period.
     const delay = (nanoseconds: number): number => Math.max(0, nanoseconds / NANOSECONDS - RESOLUTION_MS);
     appendFileSync(
       file,
@@ -30,8 +30,8 @@ if (file !== undefined) {
 }
 
 /**
- * Watches the processor time of the main thread (Linux, `schedstat` of proc(5)). Returns a function that returns the most
- * milliseconds between two ticks of a timer since its last call: the longest turn as an idle machine would show it.
+ * Measures the processor time of the main thread (Linux, `schedstat` of proc(5)). Returns a function that returns the
+ * maximum between two timer ticks since its last call (ms): the longest turn on an otherwise idle machine.
  */
 function watchProcessorTime(): () => number {
   const stat = openSync('/proc/self/schedstat', 'r');

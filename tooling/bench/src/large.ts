@@ -1,4 +1,4 @@
-/** A site in full use: what ZooKeeper holds before the launcher starts, and what is measured of the launcher then. */
+/** A large site in full use: its records in ZooKeeper before the launcher starts, and the measurements. */
 
 import type { ExampleConfigOptions } from '@nodepool/harness';
 import type { Requestor, SubmittedRequest } from '@nodepool/requestor';
@@ -13,7 +13,7 @@ const NODES_PER_FULL_PROVIDER = 2475;
 const READY_NODES = 100;
 const WAITING_REQUESTS = 5000;
 
-/** Four providers whose limits are in use, and one with room. */
+/** Four fully used providers and one with free capacity. */
 export const LARGE_SITE: Pick<ExampleConfigOptions, 'labels' | 'providers'> = {
   labels: [LABEL, 'spare', ...FULL_PROVIDERS],
   providers: [
@@ -24,19 +24,22 @@ export const LARGE_SITE: Pick<ExampleConfigOptions, 'labels' | 'providers'> = {
 
 /** Durations in milliseconds. */
 export interface LargeSiteFigures {
-  /** From the start of the process until a request that was there before is fulfilled. */
+  /** Time from the process start until an earlier request is fulfilled. */
   readonly firstDecisionMs: number;
-  /** One request for the provider with room, median of 50. */
+  /** Duration of one request for the provider with free capacity, median of 50. */
   readonly singleRequestMs: number;
-  /** 1,000 requests at once for the provider with room. */
+  /** Duration of 1,000 concurrent requests for the provider with free capacity. */
   readonly burstMs: number;
 }
 
-/** Fills ZooKeeper with 9,900 nodes in use, 100 ready ones and 5,000 requests; the launcher decides `first` first. */
+/**
+ * Fills ZooKeeper with 9,900 nodes in use, 100 ready ones and 5,000 requests. The launcher decides `first` before all
+ * others.
+ */
 export class LargeSite {
   private first: SubmittedRequest | undefined;
 
-  /** To be called before the launcher starts. */
+  /** Called before the launcher starts. */
   async fill(zooKeeper: ZooKeeper, requestor: Requestor): Promise<void> {
     for (const path of ['', '/nodes', '/requests']) await zooKeeper.create(`${NODEPOOL}${path}`);
     const nodes = FULL_PROVIDERS.flatMap((provider) =>
@@ -65,7 +68,7 @@ export class LargeSite {
     return { firstDecisionMs, singleRequestMs: medianMs, burstMs: fulfilledMs };
   }
 
-  /** Names of the phases in which the delay of the event loop is counted, in their order. */
+  /** Names of the phases of the event loop measurement, in order. */
   static readonly phases = ['start', '50 single requests', '1,000 at once'] as const;
 }
 

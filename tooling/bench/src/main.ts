@@ -1,6 +1,4 @@
-/**
- * Measures the launcher against its targets and prints one table.
- */
+/** Measures the launcher against its targets and prints one table. */
 
 import { loadavg, tmpdir } from 'node:os';
 import { parseArgs } from 'node:util';
@@ -47,7 +45,7 @@ async function main(): Promise<void> {
       rows.push(...outcome.rows.map((each) => ({ ...each, load: load[0] ?? '-' })));
       launchers.push(...outcome.launchers);
     } catch (error) {
-      // The others can still be measured.
+      // The remaining scenarios are still measured.
       process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`);
       process.exitCode = 1;
     }

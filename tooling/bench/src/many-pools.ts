@@ -1,4 +1,7 @@
-/** A site of many pools: 20 providers with 10 pools each, all with the same 50 labels, nearly full, and 5,000 requests. */
+/**
+ * A site with many pools: 20 providers with 10 pools each, all with the same 50 labels, nearly full, and 5,000
+ * requests.
+ */
 
 import type { ExampleConfigOptions } from '@nodepool/harness';
 import type { Requestor, SubmittedRequest } from '@nodepool/requestor';
@@ -11,10 +14,10 @@ const PROVIDERS = Array.from({ length: 20 }, (_, index) => `site-${index + 1}`);
 const POOLS = Array.from({ length: 10 }, (_, index) => `pool-${index + 1}`);
 const LABELS = [LABEL, ...Array.from({ length: 49 }, (_, index) => `label-${index + 1}`)];
 const NODES_PER_POOL = 50;
-/** Nodes that each pool may have beside those in use. */
+/** Free nodes in each pool. */
 const ROOM_PER_POOL = 2;
 const REQUESTS = 5000;
-/** Requests that are put at a time. */
+/** Number of concurrent request submissions. */
 const AT_ONCE = 500;
 
 export const MANY_POOLS: Pick<ExampleConfigOptions, 'labels' | 'providers'> = {
@@ -27,11 +30,11 @@ export const MANY_POOLS: Pick<ExampleConfigOptions, 'labels' | 'providers'> = {
   })),
 };
 
-/** Fills ZooKeeper with 10,000 nodes in use and 5,000 requests, all of which are served in the end. */
+/** Fills ZooKeeper with 10,000 nodes in use and 5,000 requests, which are all served. */
 export class ManyPools {
   private readonly requests: SubmittedRequest[] = [];
 
-  /** To be called before the launcher starts. */
+  /** Called before the launcher starts. */
   async fill(zooKeeper: ZooKeeper, requestor: Requestor): Promise<void> {
     for (const path of ['', '/nodes', '/requests']) await zooKeeper.create(`${NODEPOOL}${path}`);
     const nodes = PROVIDERS.flatMap((provider) =>
@@ -47,10 +50,10 @@ export class ManyPools {
     }
   }
 
-  /** Names of the phases in which the delay of the event loop is counted, in their order. */
+  /** Names of the phases of the event loop measurement, in order. */
   static readonly phases = ['until the first pool is registered', 'until all requests are served'] as const;
 
-  /** Uses every node for a moment. Resolves with the milliseconds from the start of the launcher until all are served. */
+  /** Uses every node briefly. Resolves with the time from the launcher's start until all requests are served (ms). */
   async measure(bed: Bed, signal: AbortSignal): Promise<number> {
     bed.beginPhase();
     await Promise.all(

@@ -1,4 +1,4 @@
-/** What is measured, each on a ZooKeeper and a launcher of its own, and the targets. */
+/** The scenarios with their targets. Each runs with a separate ZooKeeper and launcher. */
 
 import { Bed, LABEL, type BedOptions, type LauncherFacts } from './bed.js';
 import { openBlackHole } from './black-hole.js';
@@ -8,21 +8,21 @@ import { MEBIBYTE, mebibytes, milliseconds, percent, plain, row, seconds } from 
 import { besideAnother, burst, idleShare, median, singleRequests, throughBottleneck } from './scenarios.js';
 import type { Row } from './table.js';
 
-/** What one scenario gave. */
+/** Result of a scenario. */
 export interface Outcome {
   readonly rows: readonly Row[];
-  /** Launchers whose memory and event loop count for the rows over all scenarios. */
+  /** Launchers whose memory and event loop contribute to the summary rows. */
   readonly launchers: readonly LauncherFacts[];
 }
 
-/** A measurement, giving the rows that its letters stand for. */
+/** A measurement that returns the rows of its letters. */
 export interface Scenario {
   readonly letters: string;
   readonly what: string;
   run(options: BedOptions): Promise<Outcome>;
 }
 
-/** A scenario of one launcher, which counts for the rows over all. */
+/** Returns a scenario with one launcher, which contributes to the summary rows. */
 function scenario(
   letters: string,
   what: string,
@@ -111,7 +111,7 @@ async function largeSite(options: BedOptions): Promise<Outcome> {
   const delays = LargeSite.phases.flatMap((phase, index) => {
     const delay = facts.eventLoopDelays[index];
     if (delay === undefined) return [];
-    // At the start, loading the program is one long task, before there is anything that could be held up.
+    // At startup, loading the program is one long task that delays nothing else.
     const target = index === 0 ? undefined : 50;
     return [
       row(`m  … delay of its event loop, p99: ${phase}`, delay.p99, target, milliseconds, '-'),
@@ -141,7 +141,7 @@ async function manyPools(options: BedOptions): Promise<Outcome> {
   const { result, facts } = await onBed('200 pools', prepared, async (bed, signal) => site.measure(bed, signal));
   const delays = ManyPools.phases.flatMap((phase, index) => {
     const { max = Infinity, busiest = Infinity } = facts.eventLoopDelays[index] ?? {};
-    // At the start, loading the program is one long task, before there is anything that could be held up.
+    // At startup, loading the program is one long task that delays nothing else.
     const target = index === 0 ? undefined : 150;
     const what = `o  200 pools, 5,000 requests: longest delay of the event loop ${phase}`;
     return [
@@ -159,7 +159,10 @@ async function manyPools(options: BedOptions): Promise<Outcome> {
   };
 }
 
-/** Rounds with and without the hanging provider by turns, so that what else the machine does hits both. */
+/**
+ * Number of rounds. They alternate between a hanging and an idle provider, so that other load on the machine affects
+ * both.
+ */
 const HANGING_ROUNDS = 5;
 
 async function besideHanging(options: BedOptions): Promise<Outcome> {
@@ -181,7 +184,7 @@ async function besideHanging(options: BedOptions): Promise<Outcome> {
   };
 }
 
-/** Two providers; the other one answers nothing, or has only nothing to do. */
+/** Measures one provider while the other one hangs or is idle. */
 async function measureBeside(
   options: BedOptions,
   hangs: boolean,

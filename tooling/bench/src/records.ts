@@ -1,14 +1,14 @@
-/** Records that ZooKeeper is filled with before a launcher starts. */
+/** Creates records in ZooKeeper before a launcher starts. */
 
 import type { TransactionOp, ZooKeeper } from '@nodepool/zookeeper';
 import { systemClock } from '@nodepool/core';
 
-/** Operations of one transaction while ZooKeeper is filled: below its limit of 1 MiB. */
+/** Operations per transaction, within ZooKeeper's limit of 1 MiB. */
 const BATCH = 200;
 export const NODEPOOL = '/nodepool';
 const CONTENDER = `${'0'.repeat(32)}__lock__`;
 
-/** Makes nodes that requestors hold, each with its lock; resolves with their paths. */
+/** Creates locked nodes that requestors hold and resolves with their paths. */
 export async function createHeldNodes(zooKeeper: ZooKeeper, nodes: readonly object[]): Promise<string[]> {
   const paths = await createNodes(zooKeeper, nodes);
   await inBatches(zooKeeper, paths, (path) => [
@@ -17,14 +17,14 @@ export async function createHeldNodes(zooKeeper: ZooKeeper, nodes: readonly obje
   return paths;
 }
 
-/** Makes nodes that are not locked; resolves with their paths. */
+/** Creates unlocked nodes and resolves with their paths. */
 export async function createNodes(zooKeeper: ZooKeeper, nodes: readonly object[]): Promise<string[]> {
   const paths = await createAll(zooKeeper, `${NODEPOOL}/nodes/`, nodes);
   await inBatches(zooKeeper, paths, (path) => [{ type: 'create', path: `${path}/lock` }]);
   return paths;
 }
 
-/** Makes records with these contents; resolves with their paths. */
+/** Creates records with these contents and resolves with their paths. */
 export async function createAll(zooKeeper: ZooKeeper, prefix: string, records: readonly object[]): Promise<string[]> {
   const paths: string[] = [];
   await inBatches(
@@ -55,17 +55,17 @@ async function inBatches<T>(
   }
 }
 
-/** A node that a requestor holds. */
+/** Returns a node that a requestor holds. */
 export function nodeInUse(provider: string, pool: string, label: string, index: number): object {
   return { ...node(provider, pool, label, index), state: 'in-use', allocated_to: '100-0000000000' };
 }
 
-/** A node that is free. */
+/** Returns a ready node. */
 export function readyNode(provider: string, pool: string, label: string, index: number): object {
   return { ...node(provider, pool, label, index), state: 'ready', allocated_to: null };
 }
 
-/** A record of the size that real ones have. */
+/** Returns a record of realistic size. */
 function node(provider: string, pool: string, label: string, index: number): object {
   const now = systemClock.now() / 1000;
   const address = `10.${(index >> 16) & 255}.${(index >> 8) & 255}.${index & 255}`;

@@ -1,4 +1,4 @@
-/** Rows of the table, from what was measured and its target. */
+/** Creates table rows from measurements and targets. */
 
 import type { Row } from './table.js';
 

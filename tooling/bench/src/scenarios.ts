@@ -1,4 +1,4 @@
-/** What is measured of the launcher. Durations in milliseconds. */
+/** Measurements of the launcher. Durations are in milliseconds. */
 
 import type { SubmittedRequest } from '@nodepool/requestor';
 import { sleep, systemClock } from '@nodepool/core';
@@ -9,7 +9,10 @@ const WARM_UP_REQUESTS = 20;
 const IDLE_SETTLE_MS = 12_000;
 const IDLE_MEASURED_MS = 10_000;
 
-/** One request after the other on an idle launcher: each until it is fulfilled, and the transactions of a node's life. */
+/**
+ * Measures sequential requests on an idle launcher, each until it is fulfilled, and the transactions per node
+ * lifecycle.
+ */
 export async function singleRequests(
   bed: Bed,
   count: number,
@@ -23,7 +26,7 @@ export async function singleRequests(
   return { medianMs: median(durations), transactionsPerLife: transactions / count };
 }
 
-/** Requests all at once; then their nodes used and released all at once. */
+/** Measures concurrent requests, followed by the concurrent use and release of their nodes. */
 export async function burst(
   bed: Bed,
   count: number,
@@ -44,7 +47,7 @@ export async function burst(
   return { fulfilledMs, deletedMs, transactionsPerLife: transactions / count };
 }
 
-/** Requests all at once to a launcher that can have fewer nodes than that; every node is given back at once. */
+/** Measures concurrent requests to a launcher with a lower node limit. Every node is released immediately. */
 export async function throughBottleneck(bed: Bed, count: number, signal: AbortSignal): Promise<number> {
   const began = systemClock.monotonic();
   await Promise.all(
@@ -59,10 +62,10 @@ export async function throughBottleneck(bed: Bed, count: number, signal: AbortSi
   return took;
 }
 
-/** Share of one core that the launcher uses while nothing happens to that many ready nodes. */
+/** Returns the share of one core that the launcher uses with this many unchanged ready nodes. */
 export async function idleShare(bed: Bed, count: number, signal: AbortSignal): Promise<number> {
   const requests = await requestAll(bed, count);
-  // Nobody takes the nodes: the launcher keeps them ready for others.
+  // The nodes are not allocated, so the launcher keeps them ready.
   await Promise.all(requests.map((request) => request.cancel()));
   await sleep(systemClock, IDLE_SETTLE_MS, signal);
   const nodes = (await bed.zooKeeper.children('/nodepool/nodes')).children.length;
@@ -74,7 +77,7 @@ export async function idleShare(bed: Bed, count: number, signal: AbortSignal): P
   return (cpuSeconds(bed.launcher.pid) - before) / seconds;
 }
 
-/** One request, from its being put to its nodes' being gone. Returns how long it took until it was fulfilled. */
+/** Runs one request until its nodes are deleted. Returns the time until it was fulfilled. */
 async function life(bed: Bed, signal: AbortSignal): Promise<number> {
   const began = systemClock.monotonic();
   const request = await bed.submit();
@@ -86,7 +89,7 @@ async function life(bed: Bed, signal: AbortSignal): Promise<number> {
   return took;
 }
 
-/** Submits requests at once. Resolves once all are fulfilled. */
+/** Submits requests concurrently. Resolves when all are fulfilled. */
 async function requestAll(bed: Bed, count: number): Promise<SubmittedRequest[]> {
   return await Promise.all(
     Array.from({ length: count }, async () => {
@@ -98,8 +101,8 @@ async function requestAll(bed: Bed, count: number): Promise<SubmittedRequest[]> 
 }
 
 /**
- * Transactions that the server applied during `work`, without those of the requestor: the launcher's, since nobody else is
- * there. Counted by zxid, of which every write, also a refused one, takes one.
+ * Counts the launcher's transactions during `work`: all of the server's except the requestor's. Every write increments
+ * the zxid, even a refused one.
  */
 async function transactionsOfLauncher(bed: Bed, work: () => Promise<void>): Promise<number> {
   const [zxid, own] = [await bed.lastTransaction(), bed.zooKeeper.counters.writes];
@@ -115,13 +118,13 @@ export function median(values: readonly number[]): number {
   return (low + high) / 2;
 }
 
-/** Milliseconds, of a provider that works, beside one that may hang. */
+/** Durations of a working provider while another one may hang (ms). */
 export interface BesideAnother {
   readonly singleRequestMs: number;
   readonly burstMs: number;
 }
 
-/** Requests to a provider that works, while `others` requests wait for a provider that answers nothing. */
+/** Measures requests to a working provider while `others` requests wait for one that never answers. */
 export async function besideAnother(
   bed: Bed,
   otherLabel: string,

@@ -4,17 +4,17 @@ export interface Row {
   readonly what: string;
   readonly measured: string;
   readonly target: string;
-  /** Of the existing implementation; `-` where nobody has measured it. */
+  /** Value of the existing implementation; `-` if not measured. */
   readonly existing: string;
-  /** Whether the target is met; undefined where there is none. */
+  /** True if the target is met; undefined without a target. */
   readonly met: boolean | undefined;
-  /** Load average of the machine over the last minute when it was measured; default `-`. */
+  /** Load average of the machine over the last minute of the measurement. Default `-`. */
   readonly load?: string;
 }
 
 const HEADINGS = ['measurement', 'measured', 'target', 'existing', 'load', ''] as const;
 
-/** The rows under headings, in columns; the first column is aligned to the left. */
+/** Renders the rows with headings in columns; the first column is left-aligned. */
 export function renderTable(rows: readonly Row[]): string {
   const lines = [
     HEADINGS,

@@ -1,29 +1,29 @@
-/** What every ZooKeeper client is measured with: the operations, how many are in flight, and the clocks. */
+/** The measurement of ZooKeeper clients: operations, concurrency and clocks. */
 
 import { systemClock } from '@nodepool/core';
 
-/** A client, reduced to what is measured. An operation that it does not have is missing. */
+/** The measured operations of a client. Unsupported ones are missing. */
 export interface MeasuredClient {
   create(path: string, data: Buffer): Promise<unknown>;
   set(path: string, data: Buffer): Promise<unknown>;
   get(path: string): Promise<unknown>;
   delete(path: string): Promise<unknown>;
-  /** Sets the same path that many times in one transaction. */
+  /** Sets the same path this many times in one transaction. */
   readonly setInTransaction?: (path: string, data: Buffer, times: number) => Promise<unknown>;
   close(): Promise<unknown>;
 }
 
-/** One line of a client's output, as JSON. */
+/** A line of a client's output, in JSON. */
 export interface Measurement {
   readonly operation: string;
   readonly inFlight: number;
   readonly perSecond: number;
-  /** Microseconds of processor time of the client's process, user and system. */
+  /** Processor time of the client's process per operation, user and system (microseconds). */
   readonly cpuPerOperation: number;
 }
 
 export const IN_FLIGHT: readonly number[] = [1, 100, 1000];
-/** In an order in which each finds what it needs. */
+/** Operations in an order in which each finds the znodes that it requires. */
 export const OPERATIONS: readonly string[] = ['create', 'set', 'get', 'transaction of 10', 'delete'];
 export const WATCH_EVENTS = 'persistent watch event';
 const OPERATIONS_PER_TRANSACTION = 10;
@@ -34,7 +34,7 @@ export function report(measurement: Measurement): void {
   process.stdout.write(`${JSON.stringify(measurement)}\n`);
 }
 
-/** Measures all operations with that many in flight, and reports each. `folder` must not exist. */
+/** Measures and reports all operations with this many in flight. `folder` must not exist. */
 export async function measureClient(
   client: MeasuredClient,
   folder: string,
@@ -42,7 +42,7 @@ export async function measureClient(
   operations: number,
 ): Promise<void> {
   await client.create(folder, DATA);
-  // A daemon runs for months: what is measured is not the first second of it.
+  // Warms up, because the performance of a daemon's first second is irrelevant.
   await measureAll(client, `${folder}/warm-up`, WARM_UP, () => undefined);
   await measureAll(client, `${folder}/measured`, { inFlight, count: operations }, report);
   await client.close();
@@ -72,7 +72,7 @@ async function measureAll(
   }
 }
 
-/** Runs `operation` for 0 to `count` - 1, that many at a time. */
+/** Runs `operation` for 0 to `count` - 1 with the given concurrency. */
 async function measure(
   count: number,
   inFlight: number,
@@ -87,7 +87,7 @@ async function measure(
   return stop();
 }
 
-/** Starts to measure time and processor time; call the result when `count` operations are done. */
+/** Starts to measure time and processor time. The returned function ends the measurement after `count` operations. */
 export function stopwatch(count: number): () => Pick<Measurement, 'perSecond' | 'cpuPerOperation'> {
   const began = systemClock.monotonic();
   const cpuBefore = process.cpuUsage();

@@ -1,9 +1,12 @@
-/** Measures the npm package `zookeeper`. Arguments: its folder, servers, folder, operations in flight, number of operations. */
+/**
+ * Measures the npm package `zookeeper`. Arguments: its folder, servers, folder, operations in flight, number of
+ * operations.
+ */
 
 import { createRequire } from 'node:module';
 import { measureClient } from './zookeeper-measure.js';
 
-/** What is used of the package; it is no dependency, so its own types are not at hand. */
+/** The used part of the package. It is not a dependency, so its own types are unavailable. */
 interface NativeClient {
   init(options: Record<string, unknown>): void;
   once(event: 'connect', listener: () => void): void;
@@ -24,7 +27,7 @@ async function main(): Promise<void> {
   const { Promise: NativePromise } = createRequire(__filename)(packageFolder) as NativePackage;
   const client = new NativePromise();
   const connected = new Promise<void>((resolve) => client.once('connect', resolve));
-  // The counter's limit avoids a false expiry when an answer comes in many pieces.
+  // A high counter limit avoids a false session expiry when an answer arrives in many pieces.
   client.init({ connect: servers, timeout: 10_000, debug_level: 1, response_counter_limit: 2 ** 30 });
   await connected;
   await measureClient(

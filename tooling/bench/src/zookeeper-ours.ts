@@ -1,6 +1,7 @@
 /**
- * Measures the client of this workspace. Arguments: servers, folder, operations in flight, number of operations; or servers,
- * an existing path, `events`, number of events: then it says `ready` and waits for somebody to change that path.
+ * Measures the client of this workspace. Arguments: servers, folder, operations in flight, number of operations; or
+ * servers, an existing path, `events`, number of events. In the latter case it prints `ready` and waits for changes of
+ * the path.
  */
 
 import { connect, type TransactionOp, type ZooKeeper } from '@nodepool/zookeeper';

@@ -1,6 +1,6 @@
 /**
- * Measures three ZooKeeper clients side by side on one server, each in a process of its own: this workspace's, the npm
- * package `zookeeper` (see tooling/zookeeper-reference), and kazoo (Debian's python3-kazoo). Values have 100 bytes.
+ * Compares three ZooKeeper clients on one server, each in a separate process: this workspace's, the npm package
+ * `zookeeper` (see tooling/zookeeper-reference), and kazoo (Debian's python3-kazoo). Values have 100 bytes.
  */
 
 import { execFileSync, spawn } from 'node:child_process';
@@ -17,15 +17,15 @@ const NPM_PACKAGE = join(__dirname, '../../../.tools/zookeeper-reference/node_mo
 const PYTHON = '/usr/bin/python3';
 const EVENTS = 10_000;
 const WRITERS = 100;
-/** With one in flight, the time goes by waiting; fewer operations tell as much. */
+/** With one operation in flight, most time is spent waiting, so fewer operations suffice. */
 const SHARE_OF_SERIAL = 0.2;
 
 interface Contestant {
   readonly name: string;
-  /** Why it is not measured. */
+  /** Reason why it is not measured. */
   readonly missing?: string;
   readonly command: (...args: readonly string[]) => readonly string[];
-  /** The best of all runs, by in flight and operation. */
+  /** The best of all runs, by operations in flight and operation. */
   readonly best: Map<string, Measurement>;
 }
 
@@ -97,7 +97,7 @@ async function main(): Promise<void> {
   const clients = contestants();
   try {
     for (let run = 1; run <= runs; run++) {
-      // In turns of seconds: what else the machine does must not fall on one of them.
+      // Clients alternate every few seconds, so that other load on the machine affects all of them.
       for (const inFlight of IN_FLIGHT) {
         const count = inFlight === 1 ? Math.ceil(operations * SHARE_OF_SERIAL) : operations;
         for (const client of clients) {
@@ -122,7 +122,7 @@ function positive(name: string, text: string): number {
   throw new Error(`${name} takes a positive whole number, not "${text}"`);
 }
 
-/** Runs a client's program and keeps what it measured where that is better than before. */
+/** Runs a client's program and keeps the measurements that are better than earlier ones. */
 async function follow(client: Contestant, command: readonly string[], onReady?: () => void): Promise<void> {
   const [program = '', ...args] = command;
   const child = spawn(program, args, { stdio: ['ignore', 'pipe', 'inherit'] });
@@ -132,7 +132,7 @@ async function follow(client: Contestant, command: readonly string[], onReady?: 
   });
   for await (const line of createInterface(child.stdout)) {
     if (line === 'ready') onReady?.();
-    // Other lines are a library's own messages. Ours are written by our own programs.
+    // Our programs print measurements as JSON; other lines are messages of libraries.
     if (line.startsWith('{')) keepBest(client, JSON.parse(line) as Measurement);
   }
   const how = await ended;
@@ -149,7 +149,7 @@ function keepBest(client: Contestant, measured: Measurement): void {
   });
 }
 
-/** The other two cannot: neither has persistent watches. */
+/** Measures watch events for our client only: the other two lack persistent watches. */
 async function measureEvents(client: Contestant, servers: string, path: string): Promise<void> {
   const zk = connect({ servers });
   await zk.create(path);
@@ -168,7 +168,7 @@ function keyOf(inFlight: number, operation: string): string {
   return `${inFlight} ${operation}`;
 }
 
-/** A table in Markdown. */
+/** Renders a Markdown table. */
 function render(clients: readonly Contestant[]): string {
   const head = ['in flight', 'operation', ...clients.flatMap(({ name }) => [`${name}: per second`, 'CPU µs'])];
   const rows = IN_FLIGHT.flatMap((inFlight) => OPERATIONS.map((operation) => row(clients, inFlight, operation)));

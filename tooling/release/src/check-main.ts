@@ -1,4 +1,4 @@
-/** `pnpm release:check`: packs every public package, looks into it, installs it alone, and tries it. */
+/** Implements `pnpm release:check`: packs every public package, checks its content, installs it alone, and runs it. */
 
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -38,7 +38,7 @@ const COLUMNS: readonly ListColumn<PackageReport>[] = [
 ];
 
 interface Wanted {
-  /** None: all. */
+  /** Empty for all packages. */
   readonly names: readonly string[];
   readonly repository: string | undefined;
   readonly signatures: boolean;
@@ -98,7 +98,7 @@ async function main(): Promise<void> {
 }
 
 main().catch((error: unknown) => {
-  // What `parseArgs` throws; everything else is a failure.
+  // `parseArgs` throws this for invalid arguments; any other error is a failure.
   const usage = error instanceof TypeError && 'code' in error;
   process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n${usage ? `\n${HELP}` : ''}`);
   process.exitCode = usage ? 2 : 1;

@@ -1,4 +1,4 @@
-/** All checks of one package, one after the other. */
+/** Runs all checks of a package. */
 
 import { join } from 'node:path';
 import { checkEngines } from './checks/engines.js';
@@ -13,28 +13,28 @@ import type { Finding } from './finding.js';
 import { installPacked } from './installation.js';
 import type { PackedPackage } from './pack.js';
 
-/** What is known of a package once it was checked. */
+/** Results of a package's checks. */
 export interface PackageReport {
   readonly packed: PackedPackage;
   readonly findings: readonly Finding[];
-  /** Packages that an installation of it consists of; undefined: it was not installed. */
+  /** Number of packages in its installation; undefined if it was not installed. */
   readonly installed: number | undefined;
 }
 
-/** The checks that need nothing but what was packed. */
+/** Runs the checks that only require the packed package. */
 export async function checkPacked(packed: PackedPackage, rules: ManifestRules): Promise<Finding[]> {
   const { manifest, source } = packed;
   return [
     ...checkManifest({ manifest, directory: source.directory }, rules),
     ...(await checkFiles(packed)),
-    // Without an address of the repository, there is nothing that a link could be completed with.
+    // Links cannot be completed without the repository's URL.
     ...(rules.repository === undefined ? [] : await checkLinks(packed)),
   ];
 }
 
 /**
- * All checks. `withNeeds`: the package and those of this workspace that it needs, packed; it is installed from these in a
- * folder below `scratch`. `signatures`: also verify those of the registry, see `checkSignatures`.
+ * Runs all checks. `withNeeds` contains the package and its workspace dependencies, packed; they are installed in a
+ * folder below `scratch`. `signatures` also verifies those of the registry, see `checkSignatures`.
  */
 export async function checkPackage(
   packed: PackedPackage,

@@ -1,12 +1,12 @@
-/** Runs other programs (pnpm, npm, git, node) to their end, and says what they said when they fail. */
+/** Runs other programs (pnpm, npm, git, node) and includes their output in errors. */
 
 import { execFile } from 'node:child_process';
 
 export interface CommandOptions {
   readonly cwd: string;
-  /** Added to the environment of this process; undefined takes a variable out. */
+  /** Variables to add to this process's environment; undefined removes a variable. */
   readonly env?: Readonly<Record<string, string | undefined>>;
-  /** Default five minutes. */
+  /** Default: five minutes. */
   readonly timeoutMs?: number;
 }
 
@@ -14,13 +14,13 @@ const DEFAULT_TIMEOUT_MS = 300_000;
 const MAX_OUTPUT_BYTES = 64 * 1024 * 1024;
 const TAIL_LINES = 30;
 
-/** A program that ended with another status than 0, or not in time, or could not be started. */
+/** An error for a program that failed, timed out, or could not be started. */
 export class CommandError extends Error {
   constructor(
     command: string,
     cwd: string,
     reason: string,
-    /** What it wrote, standard output first. */
+    /** The program's output, standard output first. */
     readonly output: string,
     options: { readonly cause: unknown },
   ) {
@@ -30,7 +30,7 @@ export class CommandError extends Error {
   }
 }
 
-/** Runs a program to its end; resolves with its standard output. Rejects with a `CommandError`. */
+/** Runs a program and resolves with its standard output. Rejects with a `CommandError`. */
 export async function run(command: string, args: readonly string[], options: CommandOptions): Promise<string> {
   const timeout = options.timeoutMs ?? DEFAULT_TIMEOUT_MS;
   return await new Promise((resolve, reject) => {
@@ -62,7 +62,10 @@ function statusOf(error: { readonly code?: unknown; readonly signal?: unknown; r
   return typeof error.signal === 'string' ? error.signal : error.message;
 }
 
-/** Of npm and pnpm, also where a lifecycle script of another package manager started this process: only what was asked for. */
+/**
+ * Settings that reduce the output of npm and pnpm to what is requested, also if another package manager's lifecycle
+ * script started this process.
+ */
 export const QUIET_INSTALL = {
   npm_config_fund: 'false',
   npm_config_audit: 'false',

@@ -1,6 +1,6 @@
 /**
- * A copy of the checkout: what is published is packed from a fresh build, never from what earlier builds have left in
- * `dist`, and what changes files (versions, changelogs, tags) does so where it does no harm.
+ * Copies of the checkout. Packages are packed from a fresh build instead of an earlier `dist`, and changes of versions,
+ * changelogs and tags do not affect the checkout.
  */
 
 import { existsSync } from 'node:fs';
@@ -10,7 +10,7 @@ import { objectAt, stringAt } from '@nodepool/core';
 import { run } from './command.js';
 import { readWorkspace, type PublicPackage, type Workspace } from './workspace.js';
 
-/** Of the commits and tags in a copy. */
+/** Author of the commits and tags in a copy. */
 const NOBODY = {
   GIT_AUTHOR_NAME: 'Release rehearsal',
   GIT_AUTHOR_EMAIL: 'rehearsal@localhost',
@@ -20,12 +20,12 @@ const NOBODY = {
   GIT_CONFIG_GLOBAL: '/dev/null',
 } as const;
 
-/** What is made from the files of a checkout, and never published as it lies there. */
+/** Generated files of a checkout, which are never published as they are. */
 const MADE = new Set(['.git', '.tools', '.turbo', 'coverage', 'dist', 'dist-test', 'logs', 'node_modules', 'site']);
 
 /**
- * Copies a checkout, without what was installed or built there, to a new folder, as a repository of its own with one
- * commit. Dependencies are those that are installed in `root`; nothing is built.
+ * Copies a checkout without installed or built files to a new folder, as a repository with one commit. Dependencies are
+ * those installed in `root`; nothing is built.
  */
 export async function copyWorkspace(root: string, into: string): Promise<Workspace> {
   await cp(root, into, { recursive: true, verbatimSymlinks: true, filter: (path) => !MADE.has(basename(path)) });
@@ -35,30 +35,30 @@ export async function copyWorkspace(root: string, into: string): Promise<Workspa
   return await readWorkspace(into);
 }
 
-/** Commits everything in a copy. */
+/** Commits all changes in a copy. */
 export async function commit(folder: string, message: string): Promise<void> {
   await git(['add', '--all'], folder);
   await git(['commit', '--quiet', '--allow-empty', '--no-gpg-sign', '--message', message], folder);
 }
 
-/** The commit that a copy is at, to come back to with `resetTo`. */
+/** Returns the current commit of a copy, for `resetTo`. */
 export async function currentCommit(folder: string): Promise<string> {
   return (await run('git', ['rev-parse', 'HEAD'], { cwd: folder, env: NOBODY })).trim();
 }
 
-/** Files below `path` that are not as they were in a commit. */
+/** Returns the files below `path` that differ from a commit. */
 export async function changedSince(folder: string, commitId: string, path: string): Promise<string[]> {
   const output = await run('git', ['diff', '--name-only', commitId, '--', path], { cwd: folder, env: NOBODY });
   return output.split('\n').filter((line) => line !== '');
 }
 
-/** Takes a copy back to a commit, whatever has changed since. */
+/** Resets a copy to a commit and discards all changes. */
 export async function resetTo(folder: string, commitId: string): Promise<void> {
   await git(['reset', '--quiet', '--hard', commitId], folder);
   await git(['clean', '--quiet', '--force', '-d'], folder);
 }
 
-/** Compiles packages of a copy, and what they need; then bundles the dependencies that a package contains. */
+/** Compiles packages of a copy and their dependencies, then bundles the dependencies that a package contains. */
 export async function build(root: string, packages: readonly PublicPackage[]): Promise<void> {
   await run(join(root, 'node_modules', '.bin', 'tsc'), ['-b', ...packages.map(({ folder }) => folder)], { cwd: root });
   for (const { folder, manifest } of packages) {
@@ -67,7 +67,7 @@ export async function build(root: string, packages: readonly PublicPackage[]): P
   }
 }
 
-/** The environment for programs that make commits and tags in a copy. */
+/** Returns the environment for programs that create commits and tags in a copy. */
 export function asNobody(env: Readonly<Record<string, string>> = {}): Record<string, string> {
   return { ...NOBODY, ...env };
 }
@@ -76,7 +76,7 @@ async function git(args: readonly string[], cwd: string): Promise<void> {
   await run('git', args, { cwd, env: NOBODY });
 }
 
-/** pnpm links with relative paths: in the copy, the links of a package lead to the copies of its neighbours. */
+/** Recreates pnpm's relative links, so that packages of the copy link to each other. */
 async function linkDependencies(root: string, into: string): Promise<void> {
   await symlink(join(root, 'node_modules'), join(into, 'node_modules'));
   for (const group of ['packages', 'tooling']) {

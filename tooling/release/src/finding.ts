@@ -1,14 +1,14 @@
-/** What the checks find. */
+/** Results of the checks. */
 
-/** One thing that must not be published as it is. */
+/** A problem that prevents publication. */
 export interface Finding {
-  /** Which check: `manifest`, `files`, `types`, … */
+  /** Name of the check: `manifest`, `files`, `types`, … */
   readonly check: string;
-  /** What is wrong, where, and what to do. */
+  /** The problem, its place and its solution. */
   readonly message: string;
 }
 
-/** Makes findings of messages. */
+/** Converts messages to findings. */
 export function findings(check: string, messages: readonly string[]): Finding[] {
   return messages.map((message) => ({ check, message }));
 }

@@ -1,4 +1,4 @@
-/** A package, installed by itself in a clean folder: what a site gets that asks for nothing else. */
+/** A package installed alone in a clean folder, as a site without other packages would have it. */
 
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -10,13 +10,13 @@ import { readManifest } from './workspace.js';
 
 export interface Installation {
   readonly folder: string;
-  /** Everything below its `node_modules`, what is needed by what is needed included. */
+  /** All packages in its `node_modules`, including indirect dependencies. */
   readonly packages: readonly InstalledPackage[];
 }
 
 /**
- * Installs packed packages with npm, in a new folder. What they need of this workspace must be among them; the rest comes
- * from the registry that npm is configured for. Programs of packages do not run.
+ * Installs packed packages with npm in a new folder, without install scripts. Their workspace dependencies must be
+ * among them; all others come from npm's configured registry.
  */
 export async function installPacked(packed: readonly PackedPackage[], folder: string): Promise<Installation> {
   await mkdir(folder, { recursive: true });
@@ -30,7 +30,7 @@ export async function installPacked(packed: readonly PackedPackage[], folder: st
   return { folder, packages: await packagesBelow(folder) };
 }
 
-/** As npm has noted them. */
+/** Returns the packages that npm recorded. */
 async function packagesBelow(folder: string): Promise<InstalledPackage[]> {
   const lock: unknown = JSON.parse(await readFile(join(folder, 'node_modules', '.package-lock.json'), 'utf8'));
   const entries = Object.entries((isJsonObject(lock) ? objectAt(lock, 'packages') : undefined) ?? {});

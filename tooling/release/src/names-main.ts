@@ -1,4 +1,6 @@
-/** `pnpm run names`: writes the lists of public names, to be reviewed with the change that makes them differ. */
+/**
+ * Implements `pnpm run names`: writes the lists of public names, which are reviewed with the change that affects them.
+ */
 
 import { writeNames } from './public-names.js';
 import { readWorkspace, workspaceRoot } from './workspace.js';

@@ -1,4 +1,4 @@
-/** Packs public packages as they would be published, and looks into what was packed. */
+/** Packs public packages as they would be published and reads the result. */
 
 import { mkdir, readdir, stat } from 'node:fs/promises';
 import { join, relative, sep } from 'node:path';
@@ -6,22 +6,22 @@ import type { JsonObject } from '@nodepool/core';
 import { run } from './command.js';
 import { readManifest, type PublicPackage } from './workspace.js';
 
-/** A package as users get it. */
+/** A package as users receive it. */
 export interface PackedPackage {
   readonly source: PublicPackage;
   /** Path of the .tgz. */
   readonly tarball: string;
-  /** Where it is unpacked. */
+  /** Folder with the unpacked files. */
   readonly folder: string;
   /** package.json as it would be published. */
   readonly manifest: JsonObject;
   /** Paths within the package, with `/`. */
   readonly files: readonly string[];
-  /** All files together, unpacked. */
+  /** Total unpacked size. */
   readonly bytes: number;
 }
 
-/** Packs a built package into `into`, and unpacks it there. */
+/** Packs a built package into `into` and unpacks it there. */
 export async function pack(source: PublicPackage, into: string): Promise<PackedPackage> {
   const short = source.name.replace('@', '').replace('/', '-');
   const tarball = join(into, `${short}-${source.version}.tgz`);

@@ -1,4 +1,4 @@
-/** Lines for whoever waits, with the seconds since the beginning. */
+/** Progress messages with the seconds since the start. */
 
 import { systemClock } from '@nodepool/core';
 
@@ -12,7 +12,7 @@ export class Progress {
     this.write(`[${String(seconds).padStart(4)}s] ${line}\n`);
   }
 
-  /** Lines as they are. */
+  /** Prints lines unchanged. */
   text(text: string): void {
     this.write(text);
   }

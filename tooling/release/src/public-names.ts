@@ -1,4 +1,4 @@
-/** The names that published packages export, as their declarations have them. */
+/** The exported names of published packages according to their declarations. */
 
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -15,12 +15,12 @@ const OPTIONS: ts.CompilerOptions = {
   types: [],
 };
 
-/** Path of the reviewed list of a package, in the workspace. */
+/** Returns the path of a package's reviewed list in the workspace. */
 export function namesFile(workspace: Workspace, { directory }: PublicPackage): string {
   return join(workspace.root, FOLDER, `${directory.replace(/^packages\//, '')}.txt`);
 }
 
-/** Returns the list of a built package: a line for each entry point, and one for each name below it. */
+/** Returns the list of a built package: a line for each entry point, followed by one for each of its names. */
 export function listNames({ name, folder, manifest }: PublicPackage): string {
   const entries = Object.entries(objectAt(manifest, 'exports') ?? {}).flatMap(([path, target]) => {
     const types = isJsonObject(target) ? stringAt(target, 'types') : undefined;

@@ -1,4 +1,4 @@
-/** `pnpm release:rehearse`: a release from beginning to end, on a registry and a ZooKeeper of its own. */
+/** Implements `pnpm release:rehearse`: a complete release with a local registry and ZooKeeper. */
 
 import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -66,7 +66,7 @@ async function main(): Promise<void> {
 }
 
 main().catch((error: unknown) => {
-  // What `parseArgs` throws; everything else is a failure.
+  // `parseArgs` throws this for invalid arguments; any other error is a failure.
   const usage = error instanceof TypeError && 'code' in error;
   process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n${usage ? `\n${HELP}` : ''}`);
   process.exitCode = usage ? 2 : 1;

@@ -1,6 +1,6 @@
 /**
- * `pnpm release:repository URL`: writes the address of the repository into every public package. With `--check`: fails if a
- * package has none.
+ * Implements `pnpm release:repository URL`: writes the repository's URL into every public package. With `--check`,
+ * fails if a package has none.
  */
 
 import { repositoryUrl, withoutRepository, writeRepository } from './repository.js';

@@ -1,7 +1,7 @@
 /**
- * The address of the repository in published packages: in the field `repository`, without which registries take no
- * provenance, and in the links of their READMEs to pages that they do not contain. The host of the repository decides the
- * address, so it is written when that is known: `pnpm release:repository URL`.
+ * The repository's URL in published packages: in the field `repository`, which registries require for provenance, and
+ * in README links to pages that the package does not contain. `pnpm release:repository URL` writes it when the host is
+ * known.
  */
 
 import { readFile, writeFile } from 'node:fs/promises';
@@ -10,14 +10,14 @@ import { readWorkspace } from './workspace.js';
 
 const LINK_OUT_OF_PACKAGE = /(\]\()((?:\.\.\/)+[^)\s]+)(\))/g;
 
-/** The address as package.json has it, of what a public CI says of itself; undefined elsewhere. */
+/** Returns the URL for package.json from the variables of a public CI; undefined elsewhere. */
 export function repositoryUrl(env: Readonly<Record<string, string | undefined>>): string | undefined {
   const server = env['GITHUB_SERVER_URL'];
   const repository = env['GITHUB_REPOSITORY'];
   return server === undefined || repository === undefined ? undefined : `git+${server}/${repository}.git`;
 }
 
-/** Writes the address into every public package of the workspace; resolves with the names of those that changed. */
+/** Writes the URL into every public package of the workspace and resolves with the names of the changed ones. */
 export async function writeRepository(root: string, url: string): Promise<string[]> {
   const { packages } = await readWorkspace(root);
   const changed: string[] = [];
@@ -40,7 +40,7 @@ export async function withoutRepository(root: string): Promise<string[]> {
   return packages.filter(({ manifest }) => manifest['repository'] === undefined).map(({ name }) => name);
 }
 
-/** Makes links of a page that leave the package lead to the repository. Returns whether there were any. */
+/** Completes relative links that leave the package with the repository's URL. Returns true if there were any. */
 async function completeLinks(file: string, directory: string, url: string): Promise<boolean> {
   const base = `${url.replace(/^git\+/, '').replace(/\.git$/, '')}/blob/HEAD`;
   const text = await readFile(file, 'utf8');

@@ -1,4 +1,4 @@
-/** Versions and changelogs, as changesets makes them, in a copy of the workspace. */
+/** Updates versions and changelogs with changesets in a copy of the workspace. */
 
 import { randomUUID } from 'node:crypto';
 import { writeFile } from 'node:fs/promises';
@@ -9,7 +9,7 @@ import { readWorkspace } from './workspace.js';
 
 export type Bump = 'patch' | 'minor' | 'major';
 
-/** Adds a changeset, as `pnpm changeset` does. */
+/** Adds a changeset like `pnpm changeset`. */
 export async function addChangeset(root: string, bumps: Readonly<Record<string, Bump>>, text: string): Promise<void> {
   const lines = Object.entries(bumps).map(([name, bump]) => `'${name}': ${bump}`);
   const file = join(root, '.changeset', `${randomUUID()}.md`);
@@ -17,11 +17,11 @@ export async function addChangeset(root: string, bumps: Readonly<Record<string, 
 }
 
 /**
- * Turns the changesets that are there into versions and changelogs, and commits that. Resolves with the packages whose
- * version has changed, and the new ones.
+ * Applies the changesets to versions and changelogs, and commits the result. Resolves with the new and the changed
+ * packages.
  */
 export async function applyChangesets(root: string): Promise<ReadonlyMap<string, string>> {
-  // What was released before must be told from what is new.
+  // Separates earlier changes from the new versions.
   await commit(root, 'Changesets');
   const before = await versionsOf(root);
   await run(join(root, 'node_modules', '.bin', 'changeset'), ['version'], { cwd: root, env: asNobody() });

@@ -1,4 +1,4 @@
-/** The packages of the workspace that are published, as their package.json files say it. */
+/** The published packages of the workspace according to their package.json files. */
 
 import { readdir, readFile } from 'node:fs/promises';
 import { existsSync } from 'node:fs';
@@ -12,7 +12,7 @@ export interface PublicPackage {
   /** Folder relative to the root, e.g. `packages/core`. */
   readonly directory: string;
   readonly manifest: JsonObject;
-  /** Names of public packages of this workspace that an installation of this one needs: dependencies and peers. */
+  /** Names of this workspace's public packages that it requires, as dependencies or peers. */
   readonly needs: readonly string[];
 }
 
@@ -20,14 +20,14 @@ export interface Workspace {
   readonly root: string;
   /** package.json of the root. */
   readonly manifest: JsonObject;
-  /** Those that others need come first. */
+  /** Sorted, with dependencies before their dependents. */
   readonly packages: readonly PublicPackage[];
 }
 
-/** Folders that hold public packages; what is below `tooling/` is private. */
+/** Folder of public packages; those below `tooling/` are private. */
 const PUBLIC_FOLDER = 'packages';
 
-/** The root of the workspace that `start` is in. */
+/** Returns the root of the workspace that contains `start`. */
 export function workspaceRoot(start: string = __dirname): string {
   for (let at = start; ; at = dirname(at)) {
     if (existsSync(join(at, 'pnpm-workspace.yaml'))) return at;
@@ -36,14 +36,14 @@ export function workspaceRoot(start: string = __dirname): string {
   }
 }
 
-/** Reads the workspace. Rejects when a package.json can't be read or has no name or version. */
+/** Reads the workspace. Rejects if a package.json cannot be read or has no name or version. */
 export async function readWorkspace(root: string): Promise<Workspace> {
   const names = await readdir(join(root, PUBLIC_FOLDER));
   const found: Omit<PublicPackage, 'needs'>[] = [];
   for (const name of names.sort()) {
     const directory = `${PUBLIC_FOLDER}/${name}`;
     const folder = join(root, directory);
-    // A folder that is left of a removed package has no package.json.
+    // The folder of a removed package may still exist without a package.json.
     if (!existsSync(join(folder, 'package.json'))) continue;
     const manifest = await readManifest(folder);
     if (manifest['private'] === true) continue;
@@ -62,7 +62,7 @@ export async function readManifest(folder: string): Promise<JsonObject> {
   return value;
 }
 
-/** A package with all that it needs from this workspace, itself last. */
+/** Returns a package and its workspace dependencies, with the package last. */
 export function withNeeds(workspace: Workspace, name: string): PublicPackage[] {
   const needed = new Set<string>();
   const add = (each: PublicPackage): void => {
@@ -74,7 +74,7 @@ export function withNeeds(workspace: Workspace, name: string): PublicPackage[] {
   return workspace.packages.filter((each) => needed.has(each.name));
 }
 
-/** Throws, with the names that there are, when there is no such package. */
+/** Returns the package. Throws an error that lists all names if it does not exist. */
 export function packageNamed(workspace: Workspace, name: string): PublicPackage {
   const found = workspace.packages.find((each) => each.name === name || each.name === `@nodepool/${name}`);
   if (found !== undefined) return found;

@@ -1,14 +1,16 @@
-/** Every package of an installation runs on every version of Node.js that ours run on. */
+/** Checks that every package of an installation supports our Node.js versions. */
 
 import { objectAt, stringAt } from '@nodepool/core';
 import { satisfies } from 'semver';
 import { findings, type Finding } from '../finding.js';
 import type { InstalledPackage } from './licences.js';
 
-/** The oldest version that `engines` of our packages allows, and the first of each later line with long-term support. */
+/** The oldest version that our packages' `engines` allows, and the first version of each later LTS line. */
 export const SUPPORTED_NODE: readonly string[] = ['20.18.1', '22.11.0', '24.11.0'];
 
-/** npm refuses an installation with `engine-strict` when any package of the tree does not fit. */
+/**
+ * Reports packages whose `engines` exclude a supported version; npm refuses such an installation with `engine-strict`.
+ */
 export function checkEngines(installed: readonly InstalledPackage[]): Finding[] {
   return findings(
     'engines',

@@ -1,4 +1,4 @@
-/** Which files are published: all that a user needs, and nothing else. */
+/** Checks that all files that users need are published, and no others. */
 
 import { existsSync } from 'node:fs';
 import { access, constants, readFile } from 'node:fs/promises';
@@ -9,7 +9,7 @@ import type { PackedPackage } from '../pack.js';
 
 const REQUIRED = ['package.json', 'README.md', 'LICENSE'] as const;
 
-/** What is for developers of this repository only. Templates are files of their users, who have tests of their own. */
+/** Files for developers of this repository. Templates are exempt, because their users need their tests. */
 const UNWANTED: readonly (readonly [pattern: RegExp, what: string])[] = [
   [/(^|\/)(test|tests|fuzz|__tests__)\//, 'a test'],
   [/\.test\.[cm]?[jt]s$/, 'a test'],
@@ -47,7 +47,7 @@ function unwanted(files: readonly string[]): string[] {
     });
 }
 
-/** Files that package.json names: they exist, and programs can be run. */
+/** Checks that files named in package.json exist and that programs are executable. */
 async function namedFiles({ folder, manifest }: Pick<PackedPackage, 'folder' | 'manifest'>): Promise<string[]> {
   const problems: string[] = [];
   const own = targetsOf(manifest['imports']).filter((target) => typeof target === 'string' && target.startsWith('.'));
@@ -75,7 +75,7 @@ async function program(folder: string, name: string, target: string): Promise<st
   return firstLine === '#!/usr/bin/env node' ? [] : [`${target} must begin with "#!/usr/bin/env node" to be a program`];
 }
 
-/** Maps whose sources are packed too; else debuggers and stack traces lead to files that nobody has. */
+/** Checks that the sources of packed source maps are also packed, so that debuggers and stack traces can find them. */
 async function sourceMaps({ folder, files }: Pick<PackedPackage, 'folder' | 'files'>): Promise<string[]> {
   const maps = files.filter((file) => file.endsWith('.map') && !TEMPLATES.test(file));
   const problems = await Promise.all(maps.map((map) => sourceMap(folder, map)));

@@ -1,10 +1,10 @@
-/** Licences of the packages of an installation, and scripts that they would run on the way. */
+/** Checks the licences of the packages in an installation, and their install scripts. */
 
 import { entriesAt, isJsonObject, objectAt, stringAt, type JsonObject } from '@nodepool/core';
 import satisfies from 'spdx-satisfies';
 import { findings, type Finding } from '../finding.js';
 
-/** Licences that let us publish under Apache-2.0 and ask nothing of our users but to keep the notices. */
+/** Licences that allow publishing under Apache-2.0 and only require users to keep the notices. */
 export const FITTING_LICENCES: readonly string[] = [
   '0BSD',
   'Apache-2.0',
@@ -19,18 +19,18 @@ export const FITTING_LICENCES: readonly string[] = [
   'Zlib',
 ];
 
-/** Licences of packages whose manifest names none of the standard, as read in the files of exactly that version. */
+/** Licences of packages without a standard licence in their manifest, as read in the files of this version. */
 const READ_LICENCES: Readonly<Record<string, string>> = {
   // "BSD" in the manifest; the file LICENSE has the three clauses.
   'url-template@2.0.8': 'BSD-3-Clause',
 };
 
-/** A package that was installed. */
+/** An installed package. */
 export interface InstalledPackage {
   readonly name: string;
   readonly version: string;
   readonly manifest: JsonObject;
-  /** Address of the archive, where npm has noted it. */
+  /** URL of the archive, if npm recorded it. */
   readonly resolved?: string | undefined;
   /** Checksum of the archive. */
   readonly integrity?: string | undefined;
@@ -78,7 +78,7 @@ function fits(licence: string): boolean {
   try {
     return satisfies(licence, [...FITTING_LICENCES]);
   } catch {
-    // Not an expression of the standard, e.g. "SEE LICENSE IN LICENSE": somebody has to look.
+    // Not a standard expression, e.g. "SEE LICENSE IN LICENSE": it requires a manual review.
     return false;
   }
 }

@@ -1,4 +1,4 @@
-/** Links of the packed pages: each leads to a packed file or is absolute. */
+/** Checks that each link in packed pages leads to a packed file or is absolute. */
 
 import { readFile } from 'node:fs/promises';
 import { join, posix } from 'node:path';

@@ -1,4 +1,4 @@
-/** What package.json must say, as it would be published. */
+/** Checks package.json as it would be published. */
 
 import { isJsonObject, objectAt, stringAt, type JsonObject } from '@nodepool/core';
 import { major, satisfies, subset, validRange } from 'semver';
@@ -7,18 +7,18 @@ import { packageNamed, type Workspace } from '../workspace.js';
 
 const CORE = '@nodepool/core';
 
-/** What the manifests of all packages have in common. */
+/** Rules common to all manifests. */
 export interface ManifestRules {
   readonly license: string;
   /** `engines.node`. */
   readonly node: string;
-  /** Where the source is, e.g. `git+https://host/owner/name.git`; undefined: not decided, so not checked. */
+  /** URL of the source, e.g. `git+https://host/owner/name.git`; undefined skips the check. */
   readonly repository: string | undefined;
   /** Version of core in this workspace, for the drivers' peer ranges. */
   readonly coreVersion: string;
 }
 
-/** The rules that the workspace's root sets. */
+/** Returns the rules according to the workspace's root. */
 export function manifestRules(workspace: Workspace, repository?: string): ManifestRules {
   return {
     license: stringAt(workspace.manifest, 'license') ?? '',
@@ -28,7 +28,7 @@ export function manifestRules(workspace: Workspace, repository?: string): Manife
   };
 }
 
-/** One package to check. */
+/** A package to check. */
 export interface ManifestSubject {
   readonly manifest: JsonObject;
   /** Folder in the repository, e.g. `packages/core`. */
@@ -36,7 +36,7 @@ export interface ManifestSubject {
 }
 
 const DEPENDENCY_KINDS = ['dependencies', 'peerDependencies', 'optionalDependencies'] as const;
-/** Scripts that would run on the machines of those who install the package. */
+/** Scripts that would run when a user installs the package. */
 const INSTALL_SCRIPTS = ['preinstall', 'install', 'postinstall', 'prepare'] as const;
 
 export function checkManifest({ manifest, directory }: ManifestSubject, rules: ManifestRules): Finding[] {
@@ -66,7 +66,7 @@ function fields(manifest: JsonObject, rules: ManifestRules): string[] {
   return problems;
 }
 
-/** Provenance is refused by registries when the package does not name the repository that it is built from. */
+/** Checks the `repository` field. Registries refuse provenance for a package that does not name its repository. */
 function repository(manifest: JsonObject, directory: string, url: string | undefined): string[] {
   if (url === undefined) return [];
   const named = objectAt(manifest, 'repository');
@@ -91,7 +91,10 @@ function ranges(manifest: JsonObject): string[] {
   );
 }
 
-/** Two copies of core in one process know nothing of each other's errors and types: a driver takes the launcher's. */
+/**
+ * Checks a driver's dependency on core. It must use the launcher's copy, because two copies do not recognize each
+ * other's errors and types.
+ */
 function driver(manifest: JsonObject): string[] {
   const { nodepool } = manifest;
   if (!isJsonObject(nodepool)) return [];
@@ -108,7 +111,10 @@ function driver(manifest: JsonObject): string[] {
   return problems;
 }
 
-/** A range that a new version of core leaves makes a new major version of the package. */
+/**
+ * Checks the peer range for core. A new version of core outside the range would force a new major version of the
+ * package.
+ */
 function peerOfCore(manifest: JsonObject, coreVersion: string): string[] {
   const range = objectAt(manifest, 'peerDependencies')?.[CORE];
   if (typeof range !== 'string' || validRange(range) === null) return [];

@@ -1,14 +1,16 @@
-/** Where what an installation consists of has come from. */
+/** Checks the origin of the packages in an installation. */
 
 import { CommandError, QUIET_INSTALL, run } from '../command.js';
 import { findings, type Finding } from '../finding.js';
 import type { InstalledPackage } from './licences.js';
 
-/** Our own were packed a moment ago. */
+/** Our own packages, which were packed locally. */
 const OURS = /^@nodepool\//;
 const STRONG = /^sha(384|512)-/;
 
-/** Every dependency is an archive of a registry, whose checksum was compared; none comes from a repository or a web page. */
+/**
+ * Checks that every dependency is a registry archive with a verified checksum, and not from a repository or web page.
+ */
 export function checkOrigins(installed: readonly InstalledPackage[]): Finding[] {
   return findings(
     'provenance',
@@ -28,8 +30,8 @@ export function checkOrigins(installed: readonly InstalledPackage[]): Finding[] 
 }
 
 /**
- * The registry's signatures of all packages in a folder, and the statements of those that were published with provenance.
- * Needs a registry that signs, and the internet: npm fetches the keys to verify with.
+ * Verifies the registry's signatures of all packages in a folder, and their provenance statements. Requires a signing
+ * registry and internet access, because npm downloads the keys.
  */
 export async function checkSignatures(folder: string): Promise<Finding[]> {
   try {

@@ -1,4 +1,4 @@
-/** Whether an installed package does anything: its entries load, its programs answer, and a small thing works. */
+/** Checks that an installed package works: its entries load, its programs respond, and a small example runs. */
 
 import { existsSync } from 'node:fs';
 import { copyFile } from 'node:fs/promises';
@@ -8,11 +8,11 @@ import { run } from '../command.js';
 import { findings, type Finding } from '../finding.js';
 import type { PublicPackage } from '../workspace.js';
 
-/** Small programs, one for each library, run in the folder where the library is installed. */
+/** Example programs, one for each library, which run where the library is installed. */
 const SMOKE_TESTS = join(__dirname, '..', '..', 'smoke');
 const ANSWER_TIMEOUT_MS = 60_000;
 
-/** Loads every entry of `exports` with `require` and with `import`; both must give the same names. */
+/** Loads every entry of `exports` with `require` and with `import`, which must have the same names. */
 export async function checkExports(subject: PublicPackage, folder: string): Promise<Finding[]> {
   const entries = Object.keys(objectAt(subject.manifest, 'exports') ?? {}).filter((entry) => !entry.includes('*'));
   const problems: string[] = [];
@@ -39,7 +39,7 @@ async function namesOf(expression: string, folder: string): Promise<string[]> {
   return Array.isArray(names) ? names.map(String) : [];
 }
 
-/** Runs what a package can do that needs no cloud and no server. */
+/** Runs the parts of a package that require no cloud or server. */
 export async function checkSmoke(subject: PublicPackage, folder: string): Promise<Finding[]> {
   const problems: string[] = [];
   const programs = Object.keys(objectAt(subject.manifest, 'bin') ?? {});
@@ -56,7 +56,7 @@ export async function checkSmoke(subject: PublicPackage, folder: string): Promis
   return findings('smoke', problems);
 }
 
-/** `--version` says the package's version, `--help` how it is used. */
+/** Checks that `--version` prints the package's version and `--help` its usage. */
 async function answers(program: string, subject: PublicPackage, folder: string): Promise<string[]> {
   const command = join(folder, 'node_modules', '.bin', program);
   const options = { cwd: folder, timeoutMs: ANSWER_TIMEOUT_MS };

@@ -1,4 +1,4 @@
-/** Whether editors and compilers get the types that belong to the code, in both module systems. */
+/** Checks that editors and compilers find the right types in both module systems. */
 
 import { readFile } from 'node:fs/promises';
 import { isJsonObject, type JsonObject } from '@nodepool/core';
@@ -6,12 +6,12 @@ import { findings, type Finding } from '../finding.js';
 import type { PackedPackage } from '../pack.js';
 
 /**
- * A driver compiled to CommonJS may export itself as `default`, as the launcher, which loads it, understands; nobody else
- * imports a driver.
+ * Findings to ignore in drivers. A CommonJS driver may export itself as `default`, because only the launcher loads it
+ * and supports that.
  */
 const FINE_IN_A_DRIVER = new Set(['CJS_WITH_ESMODULE_DEFAULT_EXPORT', 'CJSOnlyExportsDefault']);
 
-/** `publint`: package.json against the files. */
+/** Runs `publint`, which checks package.json against the files. */
 export async function checkPackaging({
   folder,
   manifest,
@@ -27,7 +27,7 @@ export async function checkPackaging({
   );
 }
 
-/** `arethetypeswrong`: types as every kind of module resolution sees them. */
+/** Runs `arethetypeswrong`, which checks the types in every kind of module resolution. */
 export async function checkTypes({
   tarball,
   manifest,

@@ -1,4 +1,4 @@
-/** Publishes what has a new version, as a release does. */
+/** Publishes new versions like a release. */
 
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -8,7 +8,7 @@ import { addChangeset, applyChangesets, type Bump } from '../versioning.js';
 import { readWorkspace } from '../workspace.js';
 import type { Registry } from './registry.js';
 
-/** Versions, build, publication. Resolves with the versions that were published, by name. */
+/** Updates versions, builds and publishes. Resolves with the published versions by name. */
 export async function release(root: string, registry: Registry): Promise<ReadonlyMap<string, string>> {
   await applyChangesets(root);
   const { packages } = await readWorkspace(root);
@@ -20,7 +20,7 @@ export async function release(root: string, registry: Registry): Promise<Readonl
   return publishedIn(output);
 }
 
-/** Releases a change of one package, whatever else there is. */
+/** Releases a change of one package, regardless of other changes. */
 export async function releaseOne(
   root: string,
   name: string,
@@ -31,12 +31,12 @@ export async function releaseOne(
   return await release(root, registry);
 }
 
-/** Forgets what npm and pnpm have kept of the lists of versions: they are older than the last publication. */
+/** Clears the version lists cached by npm and pnpm, which lack the last publication. */
 export async function forgetLists(registry: Registry): Promise<void> {
   await rm(join(registry.env['npm_config_cache'] ?? '', '_cacache'), { recursive: true, force: true });
 }
 
-/** The lines `New tag: <name>@<version>` at the end. */
+/** Parses the lines `New tag: <name>@<version>` at the end. */
 function publishedIn(output: string): Map<string, string> {
   const lines = output.matchAll(/New tag:\s+(@?[^@\s]+)@(\S+)/g);
   return new Map([...lines].map(([, name = '', version = '']) => [name, version]));

@@ -1,4 +1,4 @@
-/** A registry on this machine: what is published there goes nowhere else, and everything else comes from where it always does. */
+/** A local registry for publications, which proxies all other packages from the usual registry. */
 
 import { existsSync } from 'node:fs';
 import { mkdir, rename, rm, writeFile } from 'node:fs/promises';
@@ -9,8 +9,8 @@ import { sleep, systemClock } from '@nodepool/core';
 import { QUIET_INSTALL, run } from '../command.js';
 
 /**
- * Installed on demand, and not with the workspace, whose lock file it would double. The last version for Node.js 20. Its
- * client for attachments is asked for by a tag that not every mirror has; nothing here uses it.
+ * Installed on demand, because it would double the workspace's lock file. This is the last version for Node.js 20. The
+ * override replaces a dependency on a tag that some mirrors lack; its code is unused here.
  */
 const VERDACCIO = { version: '6.8.0', overrides: { 'node-fetch': '^2.7.0' } } as const;
 const START_TIMEOUT_MS = 60_000;
@@ -18,12 +18,12 @@ const LOOK_EVERY_MS = 100;
 
 export interface Registry {
   readonly url: string;
-  /** For npm, pnpm and what they start: this registry, with caches of its own, and leave to publish. */
+  /** Environment for npm, pnpm and their child processes: this registry, separate caches, and permission to publish. */
   readonly env: Readonly<Record<string, string>>;
   stop(): Promise<void>;
 }
 
-/** Starts a registry. `tools`: where the program is kept from run to run; `folder`: for what is published. */
+/** Starts a registry. `tools` is the folder that keeps the program between runs; `folder` is for publications. */
 export async function startRegistry(tools: string, folder: string): Promise<Registry> {
   const program = await installed(join(tools, `verdaccio-${VERDACCIO.version}`));
   const upstream = (await run('npm', ['config', 'get', 'registry'], { cwd: tools })).trim();
@@ -33,7 +33,7 @@ export async function startRegistry(tools: string, folder: string): Promise<Regi
   const config = join(folder, 'verdaccio.yaml');
   await writeFile(config, JSON.stringify(configuration(folder, upstream), undefined, 2));
   const npmrc = join(folder, 'npmrc');
-  // Whoever publishes must be somebody; who does not matter here.
+  // Publication requires a login, but any user is accepted.
   await writeFile(npmrc, `registry=${url}/\n//127.0.0.1:${port}/:_authToken=rehearsal\n`);
   const server = await Program.start({
     name: 'registry',
@@ -49,7 +49,7 @@ export async function startRegistry(tools: string, folder: string): Promise<Regi
     npm_config_registry: `${url}/`,
     npm_config_cache: join(folder, 'npm-cache'),
     npm_config_store_dir: join(folder, 'pnpm-store'),
-    // A list that is a minute old lacks what was just published.
+    // A cached list lacks recent publications.
     npm_config_prefer_offline: 'false',
     npm_config_minimum_release_age: '0',
   };
@@ -59,7 +59,7 @@ export async function startRegistry(tools: string, folder: string): Promise<Regi
   return { url, env, stop };
 }
 
-/** Path of the program, which is installed first when it is not there. */
+/** Installs the program if it is missing, and returns its path. */
 async function installed(folder: string): Promise<string> {
   const program = join('node_modules', 'verdaccio', 'bin', 'verdaccio');
   if (existsSync(join(folder, program))) return join(folder, program);
@@ -70,7 +70,7 @@ async function installed(folder: string): Promise<string> {
   const manifest = { name: 'registry', private: true, dependencies: { verdaccio: version }, overrides };
   await writeFile(join(attempt, 'package.json'), JSON.stringify(manifest));
   await run('npm', ['install', '--ignore-scripts'], { cwd: attempt, env: QUIET_INSTALL });
-  // Only what was installed to the end gets the name that is looked for.
+  // The final name is only used after a complete installation.
   await rename(attempt, folder);
   return join(folder, program);
 }
@@ -92,7 +92,7 @@ function configuration(folder: string, upstream: string): object {
   };
 }
 
-/** Resolves once the server answers; it says so nowhere else. */
+/** Polls until the server answers, since it does not announce its start. */
 async function answers(url: string, signal: AbortSignal): Promise<void> {
   for (;;) {
     try {
@@ -100,7 +100,7 @@ async function answers(url: string, signal: AbortSignal): Promise<void> {
       if (answer.ok) return;
     } catch (error) {
       if (signal.aborted) throw error;
-      // It does not listen yet.
+      // The server does not listen yet.
     }
     await sleep(systemClock, LOOK_EVERY_MS, signal);
   }

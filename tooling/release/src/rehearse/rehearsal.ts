@@ -1,4 +1,4 @@
-/** The play: what happens between the first release of the packages and the upgrade of a site. */
+/** The rehearsal, from the first release of the packages to the upgrade of a site. */
 
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -15,25 +15,25 @@ const CLI = '@nodepool/cli';
 const DRIVER = '@nodepool/driver-example';
 const DRIVER_NAME = 'example';
 const CONFIG = 'nodepool.yaml';
-/** The version of a package that was never released. */
+/** Version of a package that was never released. */
 const UNRELEASED = '0.0.0';
 const LABELS = ['debian', 'fedora'] as const;
 const MANAGERS: readonly PackageManager[] = ['npm', 'pnpm'];
-/** Milliseconds for a launcher to answer with its metrics. */
+/** Time limit for a launcher's metrics (ms). */
 const METRICS_MS = 15_000;
 
-/** What the rehearsal plays with. */
+/** Resources of the rehearsal. */
 export interface Stage {
-  /** A copy of the checkout; its packages are released. */
+  /** A copy of the checkout whose packages are released. */
   readonly checkout: string;
-  /** For sites. */
+  /** Folder for sites. */
   readonly folder: string;
   readonly registry: Registry;
   readonly meeting: Meeting;
   readonly progress: Progress;
 }
 
-/** Plays it all; rejects at the first thing that does not happen as it should. */
+/** Runs the rehearsal and rejects at the first failure. */
 export async function rehearse(stage: Stage): Promise<void> {
   await publishAll(stage);
   for (const manager of MANAGERS) await runFromTarballs(stage, manager);
@@ -60,7 +60,7 @@ async function publishAll({ checkout, registry, progress }: Stage): Promise<void
   if (forgotten.length > 0) progress.say(`no changeset gives a version to ${forgotten.join(', ')}: add one`);
 }
 
-/** An empty folder, a launcher and one driver, both from files: what a site without a registry does. */
+/** Installs a launcher and a driver from files in an empty folder, as a site without a registry does. */
 async function runFromTarballs(stage: Stage, manager: PackageManager): Promise<void> {
   const { checkout, folder, registry, meeting, progress } = stage;
   const workspace = await readWorkspace(checkout);
@@ -70,7 +70,7 @@ async function runFromTarballs(stage: Stage, manager: PackageManager): Promise<v
     files[each.name] = `file:${(await pack(each, join(folder, 'packed', manager))).tarball}`;
   }
   const site = new Site(join(folder, `${manager}-from-tarballs`), manager, meeting, registry.env);
-  // pnpm takes nothing for granted that was not asked for: what the two need must be said to come from files too.
+  // pnpm needs an explicit override to install the packages' own dependencies from files.
   await site.create(manager === 'pnpm' ? { pnpm: { overrides: files } } : {});
   const wanted = manager === 'pnpm' ? [LAUNCHER, DRIVER] : Object.keys(files);
   await site.install(...wanted.flatMap((name) => files[name] ?? []));
@@ -83,7 +83,7 @@ async function runFromTarballs(stage: Stage, manager: PackageManager): Promise<v
   progress.say(`${manager}: a launcher and one driver from tarballs in an empty folder serve a request`);
 }
 
-/** A site from the registry. Its launcher is left running. */
+/** Installs a site from the registry and leaves its launcher running. */
 async function installSite({ folder, registry, meeting, progress }: Stage, manager: PackageManager): Promise<Site> {
   const site = new Site(join(folder, `${manager}-site`), manager, meeting, registry.env);
   await site.create();
@@ -107,7 +107,7 @@ async function publishDriver({ checkout, registry, progress }: Stage): Promise<s
   return version;
 }
 
-/** Upgrades the driver alone, below a running launcher, and restarts the launcher. */
+/** Upgrades only the driver while the launcher is running, then restarts the launcher. */
 async function upgrade({ meeting, progress }: Stage, site: Site, version: string): Promise<void> {
   await site.install(`${DRIVER}@${version}`);
   const listed = await driverOf(site);
@@ -128,7 +128,7 @@ async function upgrade({ meeting, progress }: Stage, site: Site, version: string
   progress.say(`${site.manager}: upgraded to ${DRIVER}@${version}, and restarted; serves a request`);
 }
 
-/** A driver that did not exist before: made, tested, run by path, and installed like any other. */
+/** Creates a new driver, tests it, runs it by path, and installs it like any other. */
 async function startDriver(stage: Stage, manager: PackageManager, framework: string): Promise<void> {
   const { folder, registry, meeting, progress } = stage;
   const name = `made-with-${manager}`;
@@ -182,7 +182,7 @@ function config(meeting: Meeting, webappPort: number): object {
   return exampleConfig({ zooKeeper: { servers: meeting.servers }, webappPort, labels: LABELS });
 }
 
-/** The sample configuration of a new driver, with the ports that are free here. */
+/** Returns the sample configuration of a new driver with free ports. */
 function withPorts(yaml: string, servers: string, webappPort: number): string {
   const zooKeeperPort = servers.slice(servers.lastIndexOf(':') + 1);
   return replaced(replaced(yaml, 'port: 2181', `port: ${zooKeeperPort}`), 'port: 8005', `port: ${webappPort}`);

@@ -1,4 +1,4 @@
-/** A site as an operator has it: a folder with what was installed there, a configuration, and a launcher. */
+/** A site as operators have it: a folder with installed packages, a configuration, and a launcher. */
 
 import { existsSync } from 'node:fs';
 import { mkdir, writeFile } from 'node:fs/promises';
@@ -15,14 +15,14 @@ const START_TIMEOUT_MS = 60_000;
 const REQUEST_TIMEOUT_MS = 60_000;
 const COMMAND_TIMEOUT_MS = 60_000;
 
-/** Where the launchers of all sites meet. */
+/** ZooKeeper of the launchers of all sites. */
 export interface Meeting {
   /** `host:port` */
   readonly servers: string;
   readonly zooKeeper: ZooKeeper;
 }
 
-/** A driver as `nodepool drivers` lists it. */
+/** A driver in the output of `nodepool drivers`. */
 export interface ListedDriver {
   readonly name: string;
   readonly version: string | null;
@@ -30,7 +30,7 @@ export interface ListedDriver {
 }
 
 export class Site {
-  /** Of the launcher's web endpoint; changes with every start. */
+  /** Port of the launcher's web endpoint; it changes at every start. */
   private port = 0;
   private program: Program | undefined;
 
@@ -41,41 +41,41 @@ export class Site {
     private readonly env: Readonly<Record<string, string>>,
   ) {}
 
-  /** Makes the folder, with an empty package.json and what else is to be in it. */
+  /** Creates the folder with a package.json of the given content. */
   async create(manifest: Readonly<Record<string, unknown>> = {}): Promise<void> {
     await mkdir(this.folder, { recursive: true });
     await this.write('package.json', { name: 'site', version: '1.0.0', private: true, ...manifest });
   }
 
-  /** Writes a file of the site; values as JSON, which is YAML too. */
+  /** Writes a file of the site; values are written as JSON, which is also YAML. */
   async write(name: string, content: string | object): Promise<void> {
     const text = typeof content === 'string' ? content : `${JSON.stringify(content, undefined, 2)}\n`;
     await writeFile(join(this.folder, name), text);
   }
 
-  /** Installs packages besides those that are there; none: what package.json says. */
+  /** Installs additional packages; without arguments, those in package.json. */
   async install(...specifiers: readonly string[]): Promise<void> {
     const command = specifiers.length === 0 ? 'install' : this.manager === 'npm' ? 'install' : 'add';
     await this.run(this.manager, [command, ...specifiers]);
   }
 
-  /** Runs a command in the folder, with the registry of the rehearsal; resolves with what it prints. */
+  /** Runs a command in the folder with the rehearsal's registry and resolves with its output. */
   async run(command: string, args: readonly string[], options: Partial<CommandOptions> = {}): Promise<string> {
     return await run(command, args, { cwd: this.folder, env: this.env, ...options });
   }
 
-  /** Runs a program that is installed here. */
+  /** Runs an installed program. */
   async runInstalled(program: string, ...args: readonly string[]): Promise<string> {
     return await this.run(this.installed(program), args, { timeoutMs: COMMAND_TIMEOUT_MS });
   }
 
-  /** Drivers as the command line lists them. */
+  /** Returns the drivers that the command line lists. */
   async drivers(config: string): Promise<readonly ListedDriver[]> {
     const output = await this.runInstalled('nodepool', '-c', join(this.folder, config), 'drivers', '--format', 'json');
     return JSON.parse(output) as readonly ListedDriver[];
   }
 
-  /** Starts the launcher with a configuration that `make` writes; resolves once it offers the labels. */
+  /** Starts the launcher with a configuration that `make` returns. Resolves when it offers the labels. */
   async start(labels: readonly string[], config: string, make: (port: number) => string | object): Promise<void> {
     const [port = 0] = await freePorts(1);
     this.port = port;
@@ -93,7 +93,7 @@ export class Site {
     );
   }
 
-  /** Asks for nodes, uses them, gives them back, and waits until they are gone. Rejects when the request fails. */
+  /** Requests nodes, uses and releases them, and waits for their deletion. Rejects if the request fails. */
   async request(labels: readonly string[]): Promise<void> {
     const { zooKeeper } = this.meeting;
     const requestor = openRequestor(zooKeeper, { name: 'rehearsal' });
@@ -108,13 +108,13 @@ export class Site {
     }
   }
 
-  /** What the launcher tells Prometheus. */
+  /** Returns the launcher's Prometheus metrics. */
   async metrics(signal: AbortSignal): Promise<string> {
     const answer = await fetch(`http://127.0.0.1:${this.port}/metrics`, { signal });
     return await answer.text();
   }
 
-  /** Stops the launcher. Idempotent; rejects when it does not end in peace. */
+  /** Stops the launcher. Idempotent; rejects if it does not exit cleanly. */
   async stop(): Promise<void> {
     const { program } = this;
     this.program = undefined;
