@@ -4,8 +4,17 @@
 export const CHECKED_PACKAGES = [
   'packages/zookeeper',
   'packages/pyyaml',
+  'packages/store',
+  'packages/config',
+  'packages/daemon',
+  'packages/cli',
+  'packages/create-driver',
   'tooling/zookeeper-chaos',
   'tooling/dev-zookeeper',
+  'tooling/simulated-cloud',
+  'tooling/simulated-gce',
+  'tooling/simulated-process',
+  'tooling/bench',
 ];
 
 /** Markdown pages whose prose is not checked. The contract is written from texts in the code of the driver kit. */
