@@ -1,4 +1,7 @@
-/** A launcher that knows nothing but the protocol: it serves every request at once, and deletes what nobody holds. */
+/**
+ * A launcher that implements only the protocol: it fulfils every request at once, and deletes the nodes that no program
+ * holds.
+ */
 
 import type { Clock, JsonObject, Timer } from '@nodepool/core';
 import { isZooKeeperError, type ZooKeeper } from '@nodepool/zookeeper';
@@ -21,7 +24,7 @@ export const POOL = {
 };
 
 export class ScriptedLauncher {
-  /** What to do with requests. */
+  /** Reaction to requests. */
   mode: 'serve' | 'wait' | 'fail' = 'serve';
   /** Ids of nodes in the order of their deletion, each with what `onDelete` saw. */
   readonly deleted: string[] = [];

@@ -1,0 +1,318 @@
+/** Tests of the launcher's search for leaked instances and images, as seen in ZooKeeper and the cloud. */
+
+import { describe, expect, it } from '@jest/globals';
+import type { Provider, Resource } from '@nodepool/core';
+import { readCloudSettings } from '@nodepool/driver-example';
+import { lockRecipe } from '@nodepool/zookeeper';
+import { spoiltDriver } from './support/spoilt-driver.js';
+import {
+  NODES,
+  REQUESTS,
+  MINUTE_MS,
+  world,
+  other,
+  warnings,
+  notes,
+  demo,
+  submit,
+  served,
+  freeNode,
+  createInstance,
+  tagsOfNode,
+  exists,
+} from './support/cleanup-world.js';
+
+describe('an instance', () => {
+  const ours = (nodeId: string, attempt = 'a'): Record<string, string> => ({
+    ...tagsOfNode(nodeId, attempt),
+    nodepool_installation: world.installation(),
+  });
+
+  it('whose node is gone is deleted within two rounds', async () => {
+    await world.launcher([demo()]);
+    const leaked = await createInstance(ours('0000009999'));
+    await world.clock.advance(MINUTE_MS);
+    expect(exists(leaked)).toBe(true);
+    await world.clock.advance(3 * MINUTE_MS);
+    expect(exists(leaked)).toBe(false);
+  });
+
+  it('of somebody else is not touched', async () => {
+    await world.launcher([demo()]);
+    const theirs = [
+      await createInstance({}),
+      await createInstance({ nodepool_provider_name: 'another', nodepool_node_id: '0000009999' }),
+      await createInstance({ nodepool_provider_name: 'demo' }),
+    ];
+    await world.clock.advance(10 * MINUTE_MS);
+    expect(theirs.map(exists)).toEqual([true, true, true]);
+  });
+
+  it('of another installation with the same configuration is not touched, however few there are', async () => {
+    await world.launcher([demo()]);
+    const node = await freeNode();
+    const production = [
+      await createInstance({ ...ours('0000009999'), nodepool_installation: 'production' }),
+      await createInstance({ ...ours(node, 'theirs'), nodepool_installation: 'production' }),
+    ];
+    await world.clock.advance(10 * MINUTE_MS);
+    expect(production.map(exists)).toEqual([true, true]);
+  });
+
+  it('without an installation is not touched, as it can be of any, but is reported once', async () => {
+    await world.launcher([demo()]);
+    const unmarked = await createInstance(tagsOfNode('0000009999', 'a'));
+    await world.clock.advance(10 * MINUTE_MS);
+    expect(exists(unmarked)).toBe(true);
+    const said = warnings.filter(({ message }) => message.includes('without the tag nodepool_installation'));
+    expect(said.map(({ fields }) => fields)).toMatchObject([{ provider: 'demo', names: ['stray'] }]);
+  });
+
+  it('of the old installation goes once an operator has restored the id', async () => {
+    const { store } = await world.launcher([demo()]);
+    const old = await createInstance({ ...ours('0000009999'), nodepool_installation: 'production' });
+    await world.clock.advance(10 * MINUTE_MS);
+    expect(exists(old)).toBe(true);
+    await world.during(store.installation.set('production'));
+    await world.until('it is gone', () => !exists(old));
+  });
+
+  it('is deleted with a line in the log that names it and says why', async () => {
+    await world.launcher([demo()]);
+    const leaked = await createInstance(ours('0000009999'));
+    await world.until('it is gone', () => !exists(leaked));
+    const said = notes.filter(({ message }) => message === 'Deleting in the cloud');
+    expect(said.map(({ fields }) => fields)).toMatchObject([
+      { kind: 'instance', external_id: leaked, provider: 'demo', because: 'its node has no record' },
+    ]);
+  });
+
+  describe('of a node that is deleted, whose id was not recorded,', () => {
+    const deletion = async (more: () => Record<string, string>): Promise<string> => {
+      await world.launcher([demo()]);
+      const node = await freeNode();
+      const [own] = world.cloud.existingInstances();
+      world.cloud.destroyInstance(own!.id);
+      const found = await createInstance({ ...tagsOfNode(node, 'theirs'), ...more() });
+      await world.during(world.requestor.change(`${NODES}/${node}`, { state: 'used', external_id: null }));
+      await world.until('its record is gone', () => !world.nodes().has(node));
+      return found;
+    };
+
+    it('is kept if it has the node’s id in another installation', async () => {
+      expect(exists(await deletion(() => ({ nodepool_installation: 'production' })))).toBe(true);
+    });
+
+    it('is kept if it has no installation and is from another attempt', async () => {
+      expect(exists(await deletion(() => ({})))).toBe(true);
+    });
+
+    it('is deleted if it is of this installation', async () => {
+      expect(exists(await deletion(() => ({ nodepool_installation: world.installation() })))).toBe(false);
+    });
+  });
+
+  it('of somebody else is not touched, though the driver says that it looks like ours', async () => {
+    const tags = { nodepool_node_id: '9999999999', nodepool_provider_name: 'theirs', nodepool_pool_name: 'main' };
+    const seen: (readonly Resource[])[] = [];
+    const lookAround: Provider['cleanupLeakedResources'] = async (round) => {
+      seen.push(await round.leaked([{ kind: 'instance', externalId: 'i-1', name: 'theirs', tags }]));
+    };
+    const spoilt = spoiltDriver(world.cloud, () => ({ cleanupLeakedResources: lookAround }));
+    await world.launcher([demo()], 'launcher1', spoilt);
+    await world.clock.advance(5 * MINUTE_MS);
+    expect(seen.length).toBeGreaterThan(2);
+    expect(seen.flat()).toEqual([]);
+  });
+
+  it('of a node that is there is not touched, whatever the state of the node', async () => {
+    world.cloud.configure({ bootTimeMs: [5 * MINUTE_MS, 5 * MINUTE_MS] });
+    await world.launcher([demo()]);
+    const id = await submit(['small', 'large']);
+    await world.until('the instances boot', () => world.cloud.existingInstances().length === 2);
+    const instances = world.cloud.existingInstances().map((instance) => instance.id);
+    await served(id);
+    await world.clock.advance(10 * MINUTE_MS);
+    await world.during(world.requestor.take(id));
+    await world.clock.advance(10 * MINUTE_MS);
+    expect(instances.map(exists)).toEqual([true, true]);
+  });
+
+  it('of another attempt than its node is from is a twin, and deleted', async () => {
+    await world.launcher([demo()]);
+    const node = await freeNode();
+    const own = world.cloud.existingInstances()[0]!.id;
+    const twin = await createInstance(ours(node, 'late'));
+    await world.until('the twin is gone', () => !exists(twin));
+    expect(exists(own)).toBe(true);
+    expect(world.nodes().get(node)).toMatchObject({ state: 'ready', external_id: own });
+  });
+
+  it('of an earlier attempt of a launch in progress is deleted, and the launch goes on', async () => {
+    world.cloud.configure({ bootTimeMs: [5 * MINUTE_MS, 5 * MINUTE_MS] });
+    await world.launcher([demo()]);
+    const id = await submit(['small']);
+    await world.until('the instance boots', () => world.cloud.existingInstances().length === 1);
+    const own = world.cloud.existingInstances()[0]!.id;
+    const [node = ''] = world.nodes().keys();
+    const twin = await createInstance(ours(node, 'early'));
+    await world.until('the twin is gone', () => !exists(twin));
+    expect(exists(own)).toBe(true);
+    await served(id);
+    expect(world.nodes().get(node)?.external_id).toBe(own);
+  });
+
+  it('that does not say which attempt it is from is not taken for a twin', async () => {
+    await world.launcher([demo()]);
+    const node = await freeNode();
+    const { nodepool_launch_attempt: _attempt, ...withoutAttempt } = ours(node);
+    const unknown = await createInstance(withoutAttempt);
+    await world.clock.advance(10 * MINUTE_MS);
+    expect(exists(unknown)).toBe(true);
+  });
+
+  it('is kept, and said so, when too large a share of all would be deleted', async () => {
+    await world.launcher([demo()]);
+    await freeNode();
+    const stray: string[] = [];
+    for (let i = 0; i < 4; i += 1) {
+      stray.push(await createInstance(ours(`000000999${i}`), `stray${i}`));
+    }
+    await world.clock.advance(10 * MINUTE_MS);
+    expect(stray.every(exists)).toBe(true);
+    const said = warnings.filter(({ message }) => message.includes('none of them is deleted'));
+    expect(said[0]?.fields).toMatchObject({ provider: 'demo', leaked: 4, resources: 5, allowed: 3 });
+    world.cloud.destroyInstance(stray[0]!);
+    await world.until('three are few enough', () => !stray.some(exists));
+  });
+
+  it('stays while ZooKeeper cannot be asked', async () => {
+    const { zk } = await world.launcher([demo()]);
+    const leaked = await createInstance(ours('0000009999'));
+    world.server.partition(zk);
+    await world.clock.advance(10 * MINUTE_MS);
+    expect(exists(leaked)).toBe(true);
+    world.server.heal(zk);
+    await world.until('it is gone', () => !exists(leaked));
+  });
+
+  it('is looked for in spite of a cloud that fails now and then', async () => {
+    await world.launcher([demo()]);
+    const leaked = await createInstance(ours('0000009999'));
+    const { faults } = readCloudSettings({});
+    world.cloud.configure({ faults: { ...faults, 'list-errors': 1 } });
+    await world.clock.advance(5 * MINUTE_MS);
+    expect(exists(leaked)).toBe(true);
+    world.cloud.configure({ faults });
+    await world.until('it is gone', () => !exists(leaked));
+  });
+});
+
+describe('an image in the cloud', () => {
+  const BUILD = '0123456789abcdef0123456789abcdef';
+  const tags = (upload: string, more: Record<string, string> = {}): Record<string, string> => ({
+    nodepool_installation: world.installation(),
+    nodepool_provider_name: 'demo',
+    nodepool_image_name: 'debian',
+    nodepool_build_id: BUILD,
+    nodepool_upload_id: upload,
+    nodepool_image_format: 'raw',
+    ...more,
+  });
+
+  async function createImage(imageTags: Record<string, string>): Promise<string> {
+    const spec = { name: 'image', format: 'raw', size: 1, md5: null, sha256: null, tags: imageTags, properties: {} };
+    const { id } = await world.during(Promise.resolve(world.cloud.createImage(spec)));
+    return id;
+  }
+
+  async function images(): Promise<string[]> {
+    const { items } = await world.during(Promise.resolve(world.cloud.listImages(null)));
+    return items.map(({ id }) => id);
+  }
+
+  it('is kept as long as its upload is known, in whatever state, and deleted when it is not', async () => {
+    await world.launcher([demo()]);
+    const upload = `/nodepool/images/debian/builds/${BUILD}/providers/demo/images/0000000001`;
+    const parts = upload.split('/').slice(1);
+    for (let length = 3; length < parts.length; length += 1) {
+      await world.during(other.create(`/${parts.slice(0, length).join('/')}`));
+    }
+    await world.during(other.create(upload, Buffer.from(JSON.stringify({ state: 'uploading', state_time: 1 }))));
+    const known = await createImage(tags('0000000001'));
+    const leaked = await createImage(tags('0000000002'));
+    const kept = [
+      await createImage(tags('../../x')),
+      await createImage(tags('0000000003', { nodepool_image_name: '..' })),
+      await createImage(tags('0000000003', { nodepool_image_name: '../nodes' })),
+      await createImage(tags('0000000003', { nodepool_installation: 'production' })),
+      await createImage({ nodepool_provider_name: 'demo', nodepool_build_id: BUILD, nodepool_upload_id: '0000000003' }),
+    ];
+    await world.clock.advance(5 * MINUTE_MS);
+    expect(await images()).toEqual([known, ...kept]);
+    expect(leaked).not.toBe(known);
+    await world.during(other.delete(upload));
+    await world.clock.advance(5 * MINUTE_MS);
+    expect(await images()).toEqual(kept);
+  });
+});
+
+it.each(['init', 'building', 'testing'])('a node in %s that nobody launches any more goes', async (state) => {
+  await world.launcher([demo()]);
+  const node = await freeNode();
+  const abandoned = { state, allocated_to: '200-0000009999' };
+  await world.during(world.requestor.change(`${NODES}/${node}`, abandoned));
+  await world.until('its record is gone', () => !world.nodes().has(node));
+  expect(world.cloud.existingInstances()).toEqual([]);
+});
+
+it('a node that the holder of its request has just made is not touched by a launcher without its pool', async () => {
+  await world.launcher([demo()]);
+  const node = await freeNode();
+  const id = await submit(['unheard-of'], { provider: 'elsewhere' });
+  const lock = await world.during(lockRecipe(other).acquire(`/nodepool/requests-lock/${id}`));
+  await world.during(world.requestor.change(`${REQUESTS}/${id}`, { state: 'pending' }));
+  const made = { state: 'init', pool: 'another', allocated_to: id };
+  await world.during(world.requestor.change(`${NODES}/${node}`, made));
+  await world.clock.advance(5 * MINUTE_MS);
+  expect(world.nodes().get(node)).toMatchObject(made);
+  await world.during(lock.release());
+  await world.until('its record is gone', () => !world.nodes().has(node));
+});
+
+it('nobody tries to lock a used node that its requestor still has locked', async () => {
+  await world.launcher([demo()]);
+  const id = await submit(['small']);
+  await served(id);
+  const taken = await world.during(world.requestor.take(id));
+  const contenders = new Set<string>();
+  world.server.onCommit((changes) => {
+    for (const { path } of changes) if (path.startsWith(`${NODES}/`) && path.includes('__lock__')) contenders.add(path);
+  });
+  for (const node of taken.ids) await world.during(world.requestor.change(`${NODES}/${node}`, { state: 'used' }));
+  await world.clock.advance(5 * MINUTE_MS);
+  expect([...contenders]).toEqual([]);
+  await world.during(world.requestor.giveBack(taken));
+  await world.until('the nodes are gone', () => world.nodes().size === 0);
+});
+
+it('a node whose instance is gone, but not its record, goes too', async () => {
+  await world.launcher([demo()]);
+  const node = await freeNode();
+  for (const { id } of world.cloud.existingInstances()) world.cloud.destroyInstance(id);
+  await world.during(world.requestor.change(`${NODES}/${node}`, { state: 'deleted' }));
+  await world.until('its record is gone', () => !world.nodes().has(node));
+});
+
+it('a node whose request cannot be read stays allocated to it', async () => {
+  await world.launcher([demo()]);
+  const id = await submit(['small']);
+  const [node] = await served(id);
+  const { data } = await world.during(other.get(`${REQUESTS}/${id}`));
+  await world.during(other.set(`${REQUESTS}/${id}`, Buffer.from('no JSON')));
+  await world.clock.advance(5 * MINUTE_MS);
+  expect(world.nodes().get(node!)).toMatchObject({ state: 'ready', allocated_to: id });
+  await world.during(other.set(`${REQUESTS}/${id}`, data));
+  await world.during(world.requestor.withdraw(id));
+  await world.until('it is free', () => world.nodes().get(node!)?.['allocated_to'] === null);
+});
