@@ -22,7 +22,7 @@ import { checkUniqueNames } from './references.js';
 import { ProblemReport } from './report.js';
 import { configSchema, secureSchema } from './schema.js';
 import { SourceText, type Environment } from './source.js';
-import type { NodepoolConfig, TopLabelConfig } from './types.js';
+import { DEFAULT_MAX_WAIT_MS, type NodepoolConfig, type TopLabelConfig } from './types.js';
 import { compileSchema } from './validate.js';
 import { parseYaml } from './yaml.js';
 import { loadZooKeeper } from './zookeeper.js';
@@ -215,6 +215,7 @@ function loadLabels(root: JsonObject): Map<string, TopLabelConfig> {
       name,
       minReady: numberAt(section, 'min-ready') ?? 0,
       maxReadyAgeMs: ageLimit(numberAt(section, 'max-ready-age') ?? 0),
+      maxWaitMs: DEFAULT_MAX_WAIT_MS,
     });
   }
   return labels;

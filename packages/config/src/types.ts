@@ -39,10 +39,15 @@ export interface ZooKeeperConfig {
   readonly sessionTimeoutMs: number;
 }
 
+/** Default of `TopLabelConfig.maxWaitMs`. */
+export const DEFAULT_MAX_WAIT_MS = 6 * 3_600_000;
+
 export interface TopLabelConfig {
   readonly name: string;
   /** -1: the label is disabled. */
   readonly minReady: number;
   /** Infinity: no limit. */
   readonly maxReadyAgeMs: number;
+  /** Limit of the wait of a request for the label, from its creation. */
+  readonly maxWaitMs: number;
 }

@@ -1,7 +1,7 @@
 /** The meaning of the file's keys, and the messages of all problems. */
 
 import { describe, expect, it } from '@jest/globals';
-import { formatProblem, loadConfig, requiredFormats } from '@nodepool/config';
+import { DEFAULT_MAX_WAIT_MS, formatProblem, loadConfig, requiredFormats } from '@nodepool/config';
 import type { Driver } from '@nodepool/core';
 import { configOf, loadText, placesOf, problemsOf } from './files.js';
 import { gce, only, openstack } from './stand-in-drivers.js';
@@ -43,8 +43,18 @@ labels:
 `);
     expect(config.maxHoldAgeMs).toBe(60_000);
     expect(config.zookeeper.sessionTimeoutMs).toBe(2500);
-    expect(config.labels.get('a')).toEqual({ name: 'a', minReady: 2, maxReadyAgeMs: 3_600_000 });
-    expect(config.labels.get('b')).toEqual({ name: 'b', minReady: -1, maxReadyAgeMs: Infinity });
+    expect(config.labels.get('a')).toEqual({
+      name: 'a',
+      minReady: 2,
+      maxReadyAgeMs: 3_600_000,
+      maxWaitMs: DEFAULT_MAX_WAIT_MS,
+    });
+    expect(config.labels.get('b')).toEqual({
+      name: 'b',
+      minReady: -1,
+      maxReadyAgeMs: Infinity,
+      maxWaitMs: DEFAULT_MAX_WAIT_MS,
+    });
   });
 
   it('lets lists be empty, as `labels:` with nothing behind it', async () => {
@@ -103,7 +113,12 @@ labels:
   - &a {name: a, min-ready: 3, max-ready-age: 5}
   - {<<: *a, name: b, min-ready: 4}
 `);
-    expect(config.labels.get('b')).toEqual({ name: 'b', minReady: 4, maxReadyAgeMs: 5000 });
+    expect(config.labels.get('b')).toEqual({
+      name: 'b',
+      minReady: 4,
+      maxReadyAgeMs: 5000,
+      maxWaitMs: DEFAULT_MAX_WAIT_MS,
+    });
   });
 
   it.each([

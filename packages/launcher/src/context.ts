@@ -21,8 +21,18 @@ export interface LauncherContext {
   readonly metrics: Metrics;
   /** Time after a request's creation in which other requests of its priority that fit may pass it, in milliseconds. */
   readonly backfillWindowMs: number;
+  /** Parts of the search for capacity that are enabled. */
+  readonly capacity: CapacityOptions;
   /** Records decisions about requests, nodes and labels, for `explain`. */
   readonly decisions: DecisionRecorder;
+}
+
+/** Switches for experiments and benchmarks. Everything is enabled in operation. */
+export interface CapacityOptions {
+  /** Requests avoid providers and offers that fail or are slow. */
+  readonly breakers: boolean;
+  /** A label's alternative zones and machine types, and other pools, are tried if a launch finds no capacity. */
+  readonly offers: boolean;
 }
 
 /** Default of `backfillWindowMs`. */
@@ -31,7 +41,7 @@ export const BACKFILL_WINDOW_MS = 60_000;
 /** Options of a launcher. Without `metrics` and `decisions` the launcher reports no metrics and no decisions. */
 export type LauncherOptions = Omit<LauncherContext, OptionalParts> & Partial<Pick<LauncherContext, OptionalParts>>;
 
-type OptionalParts = 'metrics' | 'decisions' | 'backfillWindowMs' | 'fqdn';
+type OptionalParts = 'metrics' | 'decisions' | 'backfillWindowMs' | 'fqdn' | 'capacity';
 
 /**
  * Waits until the login of a node answers. Resolves with the node's host keys, or with an empty array for connection

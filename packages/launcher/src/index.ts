@@ -1,5 +1,5 @@
 /** The launcher as a library, for the program itself, tests and simulations. */
-export type { LauncherContext, LauncherOptions, LoginScanner } from './context.js';
+export type { CapacityOptions, LauncherContext, LauncherOptions, LoginScanner } from './context.js';
 export { DecisionLog } from './diagnostics/decisions.js';
 export { Launcher } from './launcher.js';
 export type { ProviderActivity, PoolActivity, LabelActivity, RequestActivity } from './diagnostics/activity.js';

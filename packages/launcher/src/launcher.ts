@@ -49,6 +49,7 @@ export class Launcher implements ProvidersShare {
       decisions: silentDecisions,
       backfillWindowMs: BACKFILL_WINDOW_MS,
       fqdn: options.hostname,
+      capacity: { breakers: true, offers: true },
       ...options,
     };
     this.limits = new LimitMetrics(this.context.metrics);

@@ -25,7 +25,7 @@ beforeEach(async () => {
   over = 0;
   launchers = [];
   for (const label of LABELS) {
-    const labels = new Map([[label, { name: label, minReady: 1, maxReadyAgeMs: Infinity }]]);
+    const labels = new Map([[label, { name: label, minReady: 1, maxReadyAgeMs: Infinity, maxWaitMs: Infinity }]]);
     const tenantLimits = new Map([['red', { instances: 1 }]]);
     launchers.push(await world.launcher([provider(label, [pool('main', [label])])], label, { labels, tenantLimits }));
   }

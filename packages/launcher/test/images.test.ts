@@ -147,7 +147,7 @@ describe('a label with a disk image', () => {
 
   it('is not kept ready before its image is there, and is at once when it is', async () => {
     const keep: Partial<NodepoolConfig> = {
-      labels: new Map([['small', { name: 'small', minReady: 1, maxReadyAgeMs: Infinity }]]),
+      labels: new Map([['small', { name: 'small', minReady: 1, maxReadyAgeMs: Infinity, maxWaitMs: Infinity }]]),
     };
     await world.launcher([demo], 'launcher1', keep);
     await world.clock.advance(120_000);

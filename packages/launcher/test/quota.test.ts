@@ -322,7 +322,7 @@ describe('a tenant', () => {
   });
 
   it('whose request gets a ready node has it counted, as the record says from then on', async () => {
-    const labels = new Map([['small', { name: 'small', minReady: 4, maxReadyAgeMs: Infinity }]]);
+    const labels = new Map([['small', { name: 'small', minReady: 4, maxReadyAgeMs: Infinity, maxWaitMs: Infinity }]]);
     await world.launcher([demo()], 'launcher1', { labels, ...tenants({ red: { instances: 2 } }) });
     const ready = (): JsonObject[] => [...world.nodes().values()].filter(({ state }) => state === 'ready');
     await world.until('four are ready', () => ready().length === 4);

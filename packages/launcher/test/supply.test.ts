@@ -27,6 +27,7 @@ function keep(minReady: Readonly<Record<string, number>>): Partial<NodepoolConfi
     name,
     minReady: count,
     maxReadyAgeMs: Infinity,
+    maxWaitMs: Infinity,
   }));
   return { labels: new Map(labels.map((label) => [label.name, label])) };
 }

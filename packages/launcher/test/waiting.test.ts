@@ -55,7 +55,12 @@ async function idle(label: string, options = {}): Promise<string> {
 }
 
 function keep(minReady: Readonly<Record<string, number>>): Partial<NodepoolConfig> {
-  const labels = Object.entries(minReady).map(([name, count]) => ({ name, minReady: count, maxReadyAgeMs: Infinity }));
+  const labels = Object.entries(minReady).map(([name, count]) => ({
+    name,
+    minReady: count,
+    maxReadyAgeMs: Infinity,
+    maxWaitMs: Infinity,
+  }));
   return { labels: new Map(labels.map((label) => [label.name, label])) };
 }
 

@@ -1,7 +1,7 @@
 /** The simulated site: providers, pools, labels and limits, and the launcher configurations for them. */
 
 import type { Driver, JsonObject, RandomSource } from '@nodepool/core';
-import type { NodepoolConfig } from '@nodepool/config';
+import { DEFAULT_MAX_WAIT_MS, type NodepoolConfig } from '@nodepool/config';
 import { exampleDriver, type ExampleCloud } from '@nodepool/driver-example';
 import { between } from './chance.js';
 import { faultyDriver, type DriverFaults } from './faulty-driver.js';
@@ -122,7 +122,10 @@ export function nodepoolConfig(
     buildLogRetention: 7,
     zookeeper: { servers: [], chroot: '', tls: undefined, sessionTimeoutMs: 10_000 },
     labels: new Map(
-      labels.map((name) => [name, { name, minReady: site.minReady[name] ?? 0, maxReadyAgeMs: Infinity }]),
+      labels.map((name) => [
+        name,
+        { name, minReady: site.minReady[name] ?? 0, maxReadyAgeMs: Infinity, maxWaitMs: DEFAULT_MAX_WAIT_MS },
+      ]),
     ),
     maxHoldAgeMs: Infinity,
     diskImages: new Map(),

@@ -111,8 +111,11 @@ export interface Provider extends ProviderNotifications {
 
   /** Resolves with the total limits of the cloud, not with what is left of them. Absent: unlimited. */
   getQuotaLimits?(call: Call): Promise<QuotaInformation>;
-  /** Resolves with the resources that one node of the label needs. Absent: one instance. */
-  getQuotaForLabel?(pool: string, label: string, call: Call): Promise<QuotaInformation>;
+  /**
+   * Resolves with the resources that one node of the label needs. `machineType` is one of the label's `machineTypes`;
+   * undefined if it has none. Absent: one instance.
+   */
+  getQuotaForLabel?(pool: string, label: string, call: Call, machineType?: string): Promise<QuotaInformation>;
   /** Resolves with the availability zones to choose from, in the pool's order. If empty, the cloud chooses. */
   getAvailabilityZones?(pool: string, call: Call): Promise<readonly string[]>;
   /** Resolves with the last lines of the instance's console, which are logged if its login never responds. */
@@ -184,6 +187,8 @@ export interface NodeLaunch extends Call {
   readonly label: string;
   /** Availability zone to use; undefined if the cloud chooses. */
   readonly availabilityZone: string | undefined;
+  /** The machine type to use, one of the label's `machineTypes`; absent if the label has none. */
+  readonly machineType?: string | undefined;
   /**
    * External id of the newest upload for a label with a `diskimage`. Undefined for other labels, which use the driver's
    * own cloud image.

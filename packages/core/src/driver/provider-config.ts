@@ -61,6 +61,11 @@ export interface Connection {
 export interface LabelConfig {
   readonly name: string;
   readonly image: ImageReference;
+  /**
+   * Alternative machine types (flavors, sizes, hardware profiles) in the order of preference. Absent or empty: nodes have
+   * the one machine type that the driver derives from the label.
+   */
+  readonly machineTypes?: readonly string[] | undefined;
   readonly connection: Connection;
   /** True if the launcher waits for the login and reads the host keys before the node becomes ready. */
   readonly hostKeyChecking: boolean;

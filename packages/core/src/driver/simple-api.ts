@@ -54,7 +54,8 @@ export interface SimpleTaskManagerAdapter<L extends LabelConfig = LabelConfig> {
   /** Deletes a listed resource. Resolves if the resource no longer exists. */
   deleteResource?(tasks: TaskManager, resource: Resource, call: Call): Promise<void>;
   getQuotaLimits?(tasks: TaskManager, call: Call): Promise<QuotaInformation>;
-  getQuotaForLabel?(tasks: TaskManager, label: L, call: Call): Promise<QuotaInformation>;
+  /** `machineType` is one of the label's `machineTypes`; undefined if it has none. */
+  getQuotaForLabel?(tasks: TaskManager, label: L, call: Call, machineType?: string): Promise<QuotaInformation>;
   getAvailabilityZones?(tasks: TaskManager, pool: PoolConfig<L>, call: Call): Promise<readonly string[]>;
   getConsoleLog?(tasks: TaskManager, externalId: ExternalId, label: L, call: Call): Promise<string | undefined>;
 }

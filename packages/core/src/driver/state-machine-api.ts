@@ -54,7 +54,8 @@ export interface Adapter<L extends LabelConfig = LabelConfig> {
    */
   cleanUpUntagged?(call: Call): Promise<void>;
   getQuotaLimits?(call: Call): Promise<QuotaInformation>;
-  getQuotaForLabel?(label: L, call: Call): Promise<QuotaInformation>;
+  /** `machineType` is one of the label's `machineTypes`; undefined if it has none. */
+  getQuotaForLabel?(label: L, call: Call, machineType?: string): Promise<QuotaInformation>;
   getAvailabilityZones?(pool: PoolConfig<L>, call: Call): Promise<readonly string[]>;
   labelReady?(label: L): Readiness;
   getConsoleLog?(externalId: ExternalId, label: L, call: Call): Promise<string | undefined>;
@@ -66,6 +67,8 @@ export interface CreateRequest<L extends LabelConfig = LabelConfig> {
   readonly label: L;
   readonly pool: PoolConfig<L>;
   readonly availabilityZone: string | undefined;
+  /** The machine type to use, one of the label's `machineTypes`; absent if the label has none. */
+  readonly machineType?: string | undefined;
   readonly imageExternalId: ExternalId | undefined;
   /**
    * Tags that every resource must carry from its creation. After a call with an unknown outcome, search for

@@ -93,6 +93,8 @@ export interface NodeProgress {
   readonly number: number;
   /** Unix seconds at which the first attempt started. */
   readonly started: number;
+  /** Machine type of this attempt (`NodeLaunch.machineType`); absent if the label has only one. */
+  readonly machine_type?: string | undefined;
   /** State of the state machine (`StateMachine.save`); null if there is none. */
   readonly machine: JsonValue;
 }

@@ -101,6 +101,7 @@ export class LaunchAttempt {
       pool: pool.name,
       label: label.name,
       availabilityZone: node.node.az ?? undefined,
+      machineType: this.progress.machine_type,
       imageExternalId: upload?.external_id ?? undefined,
       tags,
       saved: this.interrupted ? INTERRUPTED_LAUNCH : this.progress.machine,

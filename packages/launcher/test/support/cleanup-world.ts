@@ -93,5 +93,7 @@ export function exists(instance: string): boolean {
 }
 
 export function readyFor(seconds: number): Partial<NodepoolConfig> {
-  return { labels: new Map([['small', { name: 'small', minReady: 0, maxReadyAgeMs: seconds * 1000 }]]) };
+  return {
+    labels: new Map([['small', { name: 'small', minReady: 0, maxReadyAgeMs: seconds * 1000, maxWaitMs: Infinity }]]),
+  };
 }

@@ -129,11 +129,13 @@ function progress(raw: RawField): NodeProgress | null {
   const kind = oneOf(fields.kind, ['launch', 'deletion']);
   const attempt = text(fields.attempt);
   if (kind === undefined || attempt === null) return null;
+  const machineType = text(fields.machine_type);
   return {
     kind,
     attempt,
     number: number(fields.number) ?? 1,
     started: number(fields.started) ?? 0,
+    ...(machineType === null ? {} : { machine_type: machineType }),
     machine: value(fields.machine),
   };
 }

@@ -49,7 +49,9 @@ class SimpleAdapter<L extends LabelConfig> implements Adapter<L> {
     const limits = simple.getQuotaLimits?.bind(simple);
     if (limits !== undefined) this.getQuotaLimits = (call) => limits(this.tasks, call);
     const need = simple.getQuotaForLabel?.bind(simple);
-    if (need !== undefined) this.getQuotaForLabel = (label, call) => need(this.tasks, label, call);
+    if (need !== undefined) {
+      this.getQuotaForLabel = (label, call, machineType) => need(this.tasks, label, call, machineType);
+    }
     const zones = simple.getAvailabilityZones?.bind(simple);
     if (zones !== undefined) this.getAvailabilityZones = (pool, call) => zones(this.tasks, pool, call);
     const consoleLog = simple.getConsoleLog?.bind(simple);

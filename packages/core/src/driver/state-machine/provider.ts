@@ -71,8 +71,10 @@ export class StateMachineProvider<L extends LabelConfig, P extends ProviderConfi
     if (limits !== undefined) this.getQuotaLimits = (call) => this.call('reading the quota', call, limits);
     const need = adapter.getQuotaForLabel?.bind(adapter);
     if (need !== undefined) {
-      this.getQuotaForLabel = (pool, label, call) =>
-        this.call(`reading what label ${label} needs`, call, (guarded) => need(this.label(pool, label), guarded));
+      this.getQuotaForLabel = (pool, label, call, machineType) =>
+        this.call(`reading what label ${label} needs`, call, (guarded) =>
+          need(this.label(pool, label), guarded, machineType),
+        );
     }
     const zones = adapter.getAvailabilityZones?.bind(adapter);
     if (zones !== undefined) {

@@ -56,9 +56,9 @@ export class StateMachineRequestHandler<L extends LabelConfig> implements NodeRe
     if (label === undefined) {
       throw new ConfigurationError(`label ${launch.label} is not in pool ${pool.name} of provider ${provider}`);
     }
-    const { hostname, availabilityZone, imageExternalId, tags, externalId } = launch;
+    const { hostname, availabilityZone, machineType, imageExternalId, tags, externalId } = launch;
     return adapter.getCreateStateMachine(
-      { hostname, label, pool, availabilityZone, imageExternalId, tags, request, externalId },
+      { hostname, label, pool, availabilityZone, machineType, imageExternalId, tags, request, externalId },
       launch.saved,
     );
   }
