@@ -8,5 +8,6 @@ export { readBySchema, type FileForm } from './read-by-schema.js';
 export { configSchema, secureSchema } from './schema.js';
 export { didYouMean } from './suggest.js';
 export { ConfigWatcher, type ConfigListener, type ConfigWatcherOptions } from './watcher.js';
+export { declaredDrivers, type DeclaredDriver } from './discovery/declared.js';
 export * from './discovery/discovery.js';
 export * from './discovery/errors.js';

@@ -2,7 +2,7 @@
 
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { discoverDriver } from '@nodepool/config';
+import { declaredDrivers, discoverDriver } from '@nodepool/config';
 import { isJsonObject, type Driver } from '@nodepool/core';
 import { REPOSITORY } from './repository.js';
 
@@ -15,13 +15,15 @@ export interface DriverPackage {
   readonly folder: string;
 }
 
-/** In alphabetical order. */
+/** Returns the drivers in alphabetical order of their packages. */
 export function driverPackages(): readonly DriverPackage[] {
   const folders = readdirSync(join(REPOSITORY, PACKAGES)).sort();
-  return folders.flatMap((folder) => {
-    const name = driverName(join(REPOSITORY, PACKAGES, folder, 'package.json'));
-    return name === undefined ? [] : [{ name, folder: `${PACKAGES}/${folder}` }];
-  });
+  return folders.flatMap((folder) =>
+    driverNames(join(REPOSITORY, PACKAGES, folder, 'package.json')).map((name) => ({
+      name,
+      folder: `${PACKAGES}/${folder}`,
+    })),
+  );
 }
 
 /** Loads a driver as a launcher does. Rejects with a `DriverLoadError`, e.g. when it is not built. */
@@ -30,10 +32,8 @@ export async function loadDriver({ name, folder }: DriverPackage): Promise<Drive
   return discoverDriver(name, { aliases, configFolder: REPOSITORY, folders: [] });
 }
 
-function driverName(file: string): string | undefined {
-  if (!existsSync(file)) return undefined;
+function driverNames(file: string): readonly string[] {
+  if (!existsSync(file)) return [];
   const manifest: unknown = JSON.parse(readFileSync(file, 'utf8'));
-  const about = isJsonObject(manifest) ? manifest['nodepool'] : undefined;
-  const name = isJsonObject(about) ? about['driver'] : undefined;
-  return typeof name === 'string' ? name : undefined;
+  return isJsonObject(manifest) ? declaredDrivers(manifest).map(({ name }) => name) : [];
 }

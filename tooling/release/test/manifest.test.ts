@@ -61,11 +61,16 @@ describe('the check of a driver', () => {
   it.each([
     [{ nodepool: { driver: 'x' } }, '"nodepool" must be'],
     [{ nodepool: { driver: 'x', api: '1' } }, '"nodepool" must be'],
+    [{ nodepool: { drivers: {}, api: 1 } }, '"nodepool" must be'],
     [{ dependencies: { '@nodepool/core': '^0.3.0' } }, 'must be a peer dependency of a driver'],
     [{ peerDependencies: {} }, 'must be in "peerDependencies"'],
   ])('finds fault with %j', (change, message) => {
     expect(found({ ...driver, ...change })).toContain(message);
   });
+});
+
+it('accepts a package with several drivers', () => {
+  expect(found({ ...driver, nodepool: { drivers: { x: 'x', y: 'y' }, api: 1 } })).toBe('');
 });
 
 describe('the check of the range of versions of core that a package works with', () => {

@@ -92,7 +92,11 @@ describe('an installed package', () => {
     expect(said(await checkSmoke(honest, folder))).toBe('');
 
     const other = await installed({ nodepool: { driver: 'e', api: 1 } }, { 'index.js': driver });
-    expect(said(await checkSmoke(other, folder))).toContain('the driver that x exports should be {"name":"e"');
+    expect(said(await checkSmoke(other, folder))).toContain('a driver that x exports should be {"name":"e"');
+
+    const drivers = { d: 'one', e: 'two' };
+    const two = await installed({ nodepool: { drivers, api: 1 } }, { 'index.js': driver.replace('driver', 'one') });
+    expect(said(await checkSmoke(two, folder))).toContain("Cannot read properties of undefined (reading 'name')");
   });
 
   it('needs a test of its own when it is a library', async () => {

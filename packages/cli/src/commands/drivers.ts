@@ -33,9 +33,9 @@ export function drivers(
 ): void {
   const users = providersByDriver(config);
   const rows: DriverRow[] = installed.map((driver) => {
-    const names = namesOf(driver);
-    const providers = names.flatMap((name) => users.get(name)?.providers ?? []);
-    for (const name of names) users.delete(name);
+    const { configNames } = driver;
+    const providers = configNames.flatMap((name) => users.get(name)?.providers ?? []);
+    for (const name of configNames) users.delete(name);
     const { name, version, api = null, error, warnings } = driver;
     const problem = error?.message ?? (warnings.length > 0 ? warnings.join('; ') : null);
     return { name, package: driver.package, version, api, providers, error: problem };
@@ -70,12 +70,4 @@ function providersByDriver(
   for (const provider of config?.providers.values() ?? []) use(provider.driver, provider.name);
   for (const [name, { driver, reason }] of config?.brokenProviders ?? []) use(driver, name, reason);
   return users;
-}
-
-/** Returns the names that a configuration may use for the driver: a short name, its package, a path, an alias. */
-function namesOf(driver: InstalledDriver): readonly string[] {
-  const names = new Set([driver.package, ...driver.aliases]);
-  const ours = '@nodepool/driver-';
-  if (driver.package.startsWith(ours)) names.add(driver.package.slice(ours.length));
-  return [...names];
 }

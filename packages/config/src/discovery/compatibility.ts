@@ -2,6 +2,7 @@
 
 import { major, valid } from 'semver';
 import { isJsonObject, type JsonObject, DRIVER_API } from '@nodepool/core';
+import { declaredDrivers } from './declared.js';
 import { DriverLoadError } from './errors.js';
 import type { PackageManager } from './package-manager.js';
 import { findPackage, type PackageInfo } from './packages.js';
@@ -26,13 +27,14 @@ export function checkApi(
   core: PackageInfo | undefined,
   manager: PackageManager,
 ): void {
-  const metadata = metadataOf(found);
-  const api = metadata['api'];
-  if (typeof metadata['driver'] !== 'string' || typeof api !== 'number' || !Number.isInteger(api)) {
+  const { api } = metadataOf(found);
+  if (declaredDrivers(found.manifest).length === 0 || typeof api !== 'number' || !Number.isInteger(api)) {
     throw new DriverLoadError({
       reason: 'not-a-driver',
       driver: name,
-      problem: `${labelOf(found)} is not a driver: its package.json has no "nodepool": {"driver": <name>, "api": <integer>}`,
+      problem:
+        `${labelOf(found)} is not a driver: its package.json has neither "nodepool": {"driver": <name>, "api": <integer>} ` +
+        'nor "nodepool": {"drivers": {<name>: <export>}, "api": <integer>}',
       remedy: 'name another package, or install a version of it that is a driver',
     });
   }

@@ -1,6 +1,6 @@
 /**
- * Finds the installed drivers. A package is a driver if its package.json says so: `"nodepool": {"driver": "<name>",
- * "api": <integer>}`. The code contains no list of drivers.
+ * Finds the installed drivers. A package declares its drivers in package.json: `"nodepool": {"driver": "<name>",
+ * "api": <integer>}`, or `"drivers": {"<name>": "<export>"}` if it has several.
  */
 
 import { realpathSync } from 'node:fs';
@@ -9,6 +9,7 @@ import { dirname, isAbsolute, resolve } from 'node:path';
 import { didYouMean } from '../suggest.js';
 import { isJsonObject, reasonOf, type Driver } from '@nodepool/core';
 import { checkApi, copiesOfCore, CORE_PACKAGE, labelOf, metadataOf } from './compatibility.js';
+import { declaredDrivers, type DeclaredDriver } from './declared.js';
 import { DriverLoadError } from './errors.js';
 import { exportedDriver, loadModule } from './load.js';
 import { packageManagerOf, type PackageManager } from './package-manager.js';
@@ -43,8 +44,8 @@ export interface DriverPackage {
 
 /** An entry in the list of installed drivers. */
 export interface InstalledDriver extends DriverPackage {
-  /** Its names in `DriverSearch.aliases`. */
-  readonly aliases: readonly string[];
+  /** Names that a configuration may use: the short name, the package, a path, a name in `DriverSearch.aliases`. */
+  readonly configNames: readonly string[];
   /** The reason why it cannot be used. */
   readonly error: DriverLoadError | undefined;
 }
@@ -54,8 +55,13 @@ export interface LoadedDriver extends DriverPackage {
   readonly driver: Driver;
 }
 
-/** `driver: NAME` means the package with this prefix followed by NAME. */
+/** `driver: NAME` means the package with this prefix followed by NAME, unless `SHARED_PACKAGES` has NAME. */
 const SHORT_NAME_PACKAGE = '@nodepool/driver-';
+/** Short names of drivers whose package has the name of another driver. */
+const SHARED_PACKAGES: ReadonlyMap<string, string> = new Map([
+  ['openshift', '@nodepool/driver-kubernetes'],
+  ['openshiftpods', '@nodepool/driver-kubernetes'],
+]);
 const SHORT_NAME = /^[a-z0-9][\w.-]*$/i;
 const PACKAGE_NAME = /^(@[\w~.-]+\/)?[\w~-][\w~.-]*$/;
 
@@ -78,7 +84,7 @@ function realPathOr(path: string): string {
 export const discoverDriver: DiscoverDriver = async (name, search) => (await loadDriver(name, search)).driver;
 
 const packages = new WeakMap<Driver, DriverPackage>();
-/** The loaded drivers of this process, by `PackageInfo.lookup`. */
+/** The loaded drivers of this process, by `PackageInfo.lookup` and the name of the driver. */
 const running = new Map<string, LoadedDriver>();
 
 /** Returns the package of a driver as of its last load; undefined if it comes from no package. */
@@ -93,7 +99,7 @@ export async function loadDriver(name: string, search: DriverSearch): Promise<Lo
   return await loadFrom(name, found, packageManagerOf(search.folders));
 }
 
-/** Resolves with every installed driver package, unusable ones included, by name. */
+/** Resolves with every driver of the installed packages, unusable ones included, by name. */
 export async function listInstalledDrivers(search: DriverSearch): Promise<InstalledDriver[]> {
   const installed = new Map<string, PackageInfo>();
   const folders = new Set(search.folders.flatMap(moduleFolders));
@@ -121,12 +127,11 @@ export async function listInstalledDrivers(search: DriverSearch): Promise<Instal
   }
   const manager = packageManagerOf(search.folders);
   const drivers = await Promise.all(
-    [...installed.values()].map(async (found) => ({
-      ...(await inspect(found, manager)),
-      aliases: aliasesOf.get(found.folder) ?? [],
-    })),
+    [...installed.values()].map((found) => inspect(found, aliasesOf.get(found.folder) ?? [], manager)),
   );
-  return [...drivers, ...unread].sort((a, b) => a.name.localeCompare(b.name) || a.folder.localeCompare(b.folder));
+  return [...drivers.flat(), ...unread].sort(
+    (a, b) => a.name.localeCompare(b.name) || a.folder.localeCompare(b.folder),
+  );
 }
 
 async function orError<T>(work: Promise<T>): Promise<T | DriverLoadError> {
@@ -140,14 +145,47 @@ async function orError<T>(work: Promise<T>): Promise<T | DriverLoadError> {
 
 function unreadable(alias: string, path: string, search: DriverSearch, error: DriverLoadError): InstalledDriver {
   const folder = resolve(search.configFolder, path);
-  return { name: alias, package: path, version: '', api: undefined, folder, aliases: [alias], error, warnings: [] };
+  return { name: alias, package: path, version: '', api: undefined, folder, configNames: [alias], error, warnings: [] };
 }
 
-async function inspect(found: PackageInfo, manager: PackageManager): Promise<Omit<InstalledDriver, 'aliases'>> {
-  const loaded = await orError(loadFrom(found.name, found, manager));
-  if (loaded instanceof DriverLoadError) return { ...describe(found), error: loaded, warnings: [] };
-  const { driver: _, ...description } = loaded;
-  return { ...description, error: undefined };
+/** Resolves with the drivers of a package; with one entry for a package that declares none correctly. */
+async function inspect(
+  found: PackageInfo,
+  aliases: readonly string[],
+  manager: PackageManager,
+): Promise<InstalledDriver[]> {
+  const declared = declaredDrivers(found.manifest);
+  const all = declared.length === 0 ? [{ name: found.name, exportName: undefined }] : declared;
+  return await Promise.all(
+    all.map(async (each) => {
+      const configNames = configNamesOf(each, found, aliases);
+      const loaded = await orError(loadFrom(each.name, found, manager));
+      if (loaded instanceof DriverLoadError) {
+        return { ...describe(found, each), configNames, error: loaded, warnings: [] };
+      }
+      const { driver: _, ...description } = loaded;
+      return { ...description, configNames, error: undefined };
+    }),
+  );
+}
+
+/** Returns the names for a driver. The name of a package with several drivers, or an alias, selects none of them. */
+function configNamesOf(
+  { name, exportName }: DeclaredDriver,
+  found: PackageInfo,
+  aliases: readonly string[],
+): readonly string[] {
+  const short = shortNamesOf(found);
+  if (exportName === undefined) return [...new Set([found.name, ...aliases, ...short])];
+  return aliases.includes(name) || short.includes(name) ? [name] : [];
+}
+
+/** Returns the names after `driver:` that mean this package without an entry in `drivers`. */
+function shortNamesOf(found: PackageInfo): readonly string[] {
+  if (!found.name.startsWith(SHORT_NAME_PACKAGE)) return [];
+  const declared = declaredDrivers(found.manifest);
+  const shared = declared.filter(({ name }) => SHARED_PACKAGES.get(name) === found.name).map(({ name }) => name);
+  return [found.name.slice(SHORT_NAME_PACKAGE.length), ...shared];
 }
 
 /** Returns the package or the path for a name. */
@@ -156,7 +194,9 @@ function packageOf(name: string, search: DriverSearch): string {
   if (alias !== undefined && (isPath(alias) || PACKAGE_NAME.test(alias))) return alias;
   if (alias === undefined && isPath(name)) return name;
   if (alias === undefined && name.startsWith('@') && PACKAGE_NAME.test(name)) return name;
-  if (alias === undefined && SHORT_NAME.test(name)) return `${SHORT_NAME_PACKAGE}${name}`;
+  if (alias === undefined && SHORT_NAME.test(name)) {
+    return SHARED_PACKAGES.get(name) ?? `${SHORT_NAME_PACKAGE}${name}`;
+  }
   throw new DriverLoadError({
     reason: 'not-installed',
     driver: name,
@@ -202,8 +242,8 @@ async function installedNames(folders: readonly string[]): Promise<Set<string>> 
   for (const folder of new Set(folders.flatMap(moduleFolders))) {
     for (const found of await packagesIn(folder)) {
       if (!isJsonObject(found.manifest['nodepool'])) continue;
-      const isShort = found.name.startsWith(SHORT_NAME_PACKAGE);
-      names.add(isShort ? found.name.slice(SHORT_NAME_PACKAGE.length) : found.name);
+      const short = shortNamesOf(found);
+      for (const name of short.length === 0 ? [found.name] : short) names.add(name);
     }
   }
   return names;
@@ -228,11 +268,14 @@ async function readOrBroken(
 }
 
 /**
- * Loads a package. Returns the driver that already runs if the installed version is another one: Node.js loads a module
- * once.
+ * Loads a driver of a package. Returns the driver that already runs if the installed version is another one: Node.js
+ * loads a module once.
  */
 async function loadFrom(name: string, found: PackageInfo, manager: PackageManager): Promise<LoadedDriver> {
-  const before = running.get(found.lookup);
+  const declared = declaredDrivers(found.manifest);
+  const wanted = declared.find((each) => each.exportName === undefined || each.name === name);
+  const key = `${found.lookup}\0${wanted?.exportName === undefined ? '' : name}`;
+  const before = running.get(key);
   if (before !== undefined && before.version !== found.version) {
     const { version } = before;
     const warning = `version ${found.version} of ${found.name} is installed, and ${version} runs; restart the program to use ${found.version}`;
@@ -240,18 +283,35 @@ async function loadFrom(name: string, found: PackageInfo, manager: PackageManage
   }
   const core = await readPackage(coreFolder());
   checkApi(name, found, core, manager);
-  const driver = await driverIn(name, found, manager);
+  if (wanted === undefined) throw severalDrivers(name, found, declared);
+  const driver = await driverIn(name, found, wanted, manager);
   if (driver === undefined) {
+    const { exportName } = wanted;
     throw new DriverLoadError({
       reason: 'not-a-driver',
       driver: name,
-      problem: `${labelOf(found)} exports no driver, neither as \`default\` nor as \`driver\``,
+      problem:
+        exportName === undefined
+          ? `${labelOf(found)} exports no driver, neither as \`default\` nor as \`driver\``
+          : `${labelOf(found)} exports no driver as \`${exportName}\``,
       remedy: 'report it to the authors of the package, or install another version of it',
     });
   }
-  const loaded = { ...describe(found), driver, warnings: await copiesOfCore(found, core, manager) };
-  running.set(found.lookup, loaded);
+  const loaded = { ...describe(found, wanted), driver, warnings: await copiesOfCore(found, core, manager) };
+  running.set(key, loaded);
   return remember(loaded);
+}
+
+/** Returns the error for a name that is none of the drivers of its package. */
+function severalDrivers(name: string, found: PackageInfo, declared: readonly DeclaredDriver[]): DriverLoadError {
+  const names = declared.map((each) => each.name);
+  const meant = didYouMean(name, names);
+  return new DriverLoadError({
+    reason: 'not-a-driver',
+    driver: name,
+    problem: `${labelOf(found)} has the drivers ${names.join(', ')}, and none with the name ${JSON.stringify(name)}`,
+    remedy: `${meant === undefined ? '' : `${meant} else `}write the name of one of them`,
+  });
 }
 
 function remember(loaded: LoadedDriver): LoadedDriver {
@@ -260,9 +320,14 @@ function remember(loaded: LoadedDriver): LoadedDriver {
   return loaded;
 }
 
-async function driverIn(name: string, found: PackageInfo, manager: PackageManager): Promise<Driver | undefined> {
+async function driverIn(
+  name: string,
+  found: PackageInfo,
+  { exportName }: DeclaredDriver,
+  manager: PackageManager,
+): Promise<Driver | undefined> {
   try {
-    return exportedDriver(await loadModule(found));
+    return exportedDriver(await loadModule(found), exportName);
   } catch (error) {
     throw new DriverLoadError({
       reason: 'broken',
@@ -274,12 +339,10 @@ async function driverIn(name: string, found: PackageInfo, manager: PackageManage
   }
 }
 
-function describe(found: PackageInfo): Omit<DriverPackage, 'warnings'> {
-  const metadata = metadataOf(found);
-  const name = metadata['driver'];
-  const api = metadata['api'];
+function describe(found: PackageInfo, { name }: DeclaredDriver): Omit<DriverPackage, 'warnings'> {
+  const { api } = metadataOf(found);
   return {
-    name: typeof name === 'string' ? name : found.name,
+    name,
     package: found.name,
     version: found.version,
     api: typeof api === 'number' ? api : undefined,

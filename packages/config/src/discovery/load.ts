@@ -24,11 +24,16 @@ export async function loadModule(found: PackageInfo): Promise<unknown> {
   }
 }
 
-/** Returns the driver among a module's exports, `default` or `driver`; undefined if neither is a driver. */
-export function exportedDriver(module: unknown): Driver | undefined {
+/**
+ * Returns the driver that a module exports under `exportName`, or as `default` or `driver` if that is undefined.
+ * Returns undefined if the export is not a driver.
+ */
+export function exportedDriver(module: unknown, exportName: string | undefined): Driver | undefined {
   // `import` of a CommonJS module puts its exports into `default`, which may have a `default` of its own.
   const candidates = [module, exportOf(module, 'default'), exportOf(exportOf(module, 'default'), 'default')];
-  const drivers = candidates.flatMap((each) => [each, exportOf(each, 'driver')]);
+  const drivers = candidates.flatMap((each) =>
+    exportName === undefined ? [each, exportOf(each, 'driver')] : [exportOf(each, exportName)],
+  );
   return drivers.find(isDriver);
 }
 

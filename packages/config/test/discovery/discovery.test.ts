@@ -117,6 +117,66 @@ describe('a driver package', () => {
   });
 });
 
+describe('a package with several drivers', () => {
+  const manifest = { name: '@acme/two', nodepool: { drivers: { one: 'driverOne', two: 'driverTwo' }, api: 1 } };
+  const code = `exports.driverOne = ${DRIVER_BODY.replace('NAME', 'one')};
+    exports.driverTwo = ${DRIVER_BODY.replace('NAME', 'two')};`;
+  const ofKubernetes = {
+    name: '@nodepool/driver-kubernetes',
+    nodepool: { drivers: { kubernetes: 'driverOne', openshift: 'driverTwo' }, api: 1 },
+  };
+
+  it('has each of them under a name that the configuration gives to the package', async () => {
+    site.package('node_modules/@acme/two', manifest, 'index.js', code);
+    const aliases = new Map([
+      ['one', '@acme/two'],
+      ['two', '../node_modules/@acme/two'],
+    ]);
+    const one = await loadDriver('one', site.search({ aliases }));
+    const two = await loadDriver('two', site.search({ aliases }));
+    expect([one.name, one.driver.name, two.name, two.driver.name]).toEqual(['one', 'one', 'two', 'two']);
+    expect((await loadDriver('one', site.search({ aliases }))).driver).toBe(one.driver);
+  });
+
+  it('is found by the short names of its drivers without an entry in the configuration', async () => {
+    site.package('node_modules/@nodepool/driver-kubernetes', ofKubernetes, 'index.js', code);
+    expect((await discoverDriver('kubernetes', site.search())).name).toBe('one');
+    expect((await discoverDriver('openshift', site.search())).name).toBe('two');
+    expect((await failure('openshft')).remedy).toContain('did you mean "openshift"?');
+    expect((await failure('openshiftpods')).message).toMatch(/has the drivers kubernetes, openshift, .*did you mean/);
+  });
+
+  it('that is not installed comes with the command that installs it', async () => {
+    expect((await failure('openshift')).remedy).toBe('run: npm install @nodepool/driver-kubernetes');
+  });
+
+  it('is not named by the package alone, because that selects none of them', async () => {
+    site.package('node_modules/@acme/two', manifest, 'index.js', code);
+    const error = await failure('@acme/two');
+    expect(error.reason).toBe('not-a-driver');
+    expect(error.message).toContain('has the drivers one, two');
+  });
+
+  it('exports each of them under the declared name', async () => {
+    site.package('node_modules/@acme/two', manifest, 'index.js', code.replace('driverTwo', 'driver'));
+    const aliases = new Map([['two', '@acme/two']]);
+    const error = await failure('two', site.search({ aliases }));
+    expect(error).toMatchObject({ reason: 'not-a-driver', message: expect.stringContaining('`driverTwo`') });
+  });
+
+  it('is in the list of installed drivers once for each of them', async () => {
+    site.package('node_modules/@nodepool/driver-kubernetes', ofKubernetes, 'index.js', code);
+    site.package('node_modules/@acme/two', manifest, 'index.js', code);
+    const list = await listInstalledDrivers(site.search({ aliases: new Map([['one', '@acme/two']]) }));
+    expect(list.map(({ name, package: from, error, configNames }) => [name, from, error, configNames])).toEqual([
+      ['kubernetes', '@nodepool/driver-kubernetes', undefined, ['kubernetes']],
+      ['one', '@acme/two', undefined, ['one']],
+      ['openshift', '@nodepool/driver-kubernetes', undefined, ['openshift']],
+      ['two', '@acme/two', undefined, []],
+    ]);
+  });
+});
+
 describe('a driver that cannot be used', () => {
   it('because it is not installed, comes with the command that installs it', async () => {
     const error = await failure('x');
@@ -162,6 +222,9 @@ describe('a driver that cannot be used', () => {
     ['says nothing', {}],
     ['says no version of the API', { nodepool: { driver: 'x' } }],
     ['says a version that is none', { nodepool: { driver: 'x', api: '1' } }],
+    ['has an empty list of drivers', { nodepool: { drivers: {}, api: 1 } }],
+    ['has a list of drivers without exports', { nodepool: { drivers: { p: 1 }, api: 1 } }],
+    ['has one driver and several', { nodepool: { driver: 'p', drivers: { p: 'driver' }, api: 1 } }],
   ])('because its package.json %s', async (_what, manifest) => {
     site.package('etc/p', { name: 'p', ...manifest }, 'index.js', `exports.driver = ${DRIVER_BODY}`);
     expect((await failure('./p')).reason).toBe('not-a-driver');
@@ -258,14 +321,14 @@ describe('the list of installed drivers', () => {
       }),
     );
     expect(
-      list.map(({ name, package: from, api, error, aliases }) => [name, from, api, error?.reason, aliases]),
+      list.map(({ name, package: from, api, error, configNames }) => [name, from, api, error?.reason, configNames]),
     ).toEqual([
-      ['a', 'a-driver', 1, undefined, []],
-      ['b', '@nodepool/driver-b', 1, undefined, ['bee']],
-      ['c', '@acme/c', 99, 'api-mismatch', []],
-      ['d', 'local', 1, undefined, ['d']],
+      ['a', 'a-driver', 1, undefined, ['a-driver']],
+      ['b', '@nodepool/driver-b', 1, undefined, ['@nodepool/driver-b', 'bee', 'b']],
+      ['c', '@acme/c', 99, 'api-mismatch', ['@acme/c']],
+      ['d', 'local', 1, undefined, ['local', 'd']],
       ['e', './gone', undefined, 'not-installed', ['e']],
-      ['f', 'of-the-site', 1, undefined, ['here']],
+      ['f', 'of-the-site', 1, undefined, ['of-the-site', 'here']],
     ]);
   });
 });

@@ -18,17 +18,20 @@ export const packages: Chapter = {
       id: 'package.named',
       since: '1.0',
       title: 'package.json names the driver and the version of the API that it is written for',
-      text: '`"nodepool": {"driver": "<name>", "api": <integer>}`. Programs find installed drivers by it, and refuse one of another API with the command that installs the right one. The name is that of the exported driver.',
+      text: '`"nodepool": {"driver": "<name>", "api": <integer>}`, or `"drivers": {"<name>": "<export>"}` for a package with several drivers. Programs find installed drivers by it, and refuse one of another API with the command that installs the right one. The name is that of the exported driver.',
       needs: [],
       check: async (trial: Trial): Promise<void> => {
         const manifest = await manifestOf(trial);
         const { cloud } = await trial.open();
-        const nodepool = objectAt(manifest, 'nodepool');
-        expectEqual(
-          nodepool,
-          { driver: cloud.makeDriver().name, api: DRIVER_API },
-          'the field `nodepool` of package.json',
-        );
+        const nodepool = objectAt(manifest, 'nodepool') ?? {};
+        const { name } = cloud.makeDriver();
+        const several = objectAt(nodepool, 'drivers');
+        if (several === undefined) {
+          expectEqual(nodepool, { driver: name, api: DRIVER_API }, 'the field `nodepool` of package.json');
+          return;
+        }
+        expectEqual(nodepool, { drivers: several, api: DRIVER_API }, 'the field `nodepool` of package.json');
+        assert.ok(stringAt(several, name) !== undefined, `"drivers" in package.json has no export for ${name}`);
       },
     },
     {

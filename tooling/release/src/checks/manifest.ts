@@ -1,5 +1,6 @@
 /** Checks package.json as it would be published. */
 
+import { declaredDrivers } from '@nodepool/config';
 import { isJsonObject, objectAt, stringAt, type JsonObject } from '@nodepool/core';
 import { major, satisfies, subset, validRange } from 'semver';
 import { findings, type Finding } from '../finding.js';
@@ -99,8 +100,8 @@ function driver(manifest: JsonObject): string[] {
   const { nodepool } = manifest;
   if (!isJsonObject(nodepool)) return [];
   const problems: string[] = [];
-  if (typeof nodepool['driver'] !== 'string' || !Number.isInteger(nodepool['api'])) {
-    problems.push('"nodepool" must be {"driver": <name>, "api": <integer>}');
+  if (declaredDrivers(manifest).length === 0 || !Number.isInteger(nodepool['api'])) {
+    problems.push('"nodepool" must be {"driver": <name>, "api": <integer>}, or have {"drivers": {<name>: <export>}}');
   }
   if (objectAt(manifest, 'dependencies')?.[CORE] !== undefined) {
     problems.push(`${CORE} must be a peer dependency of a driver, not a dependency: else there are two of it`);

@@ -3,7 +3,8 @@
 import { existsSync } from 'node:fs';
 import { copyFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
-import { isJsonObject, objectAt, stringAt } from '@nodepool/core';
+import { declaredDrivers, type DeclaredDriver } from '@nodepool/config';
+import { isJsonObject, objectAt } from '@nodepool/core';
 import { run } from '../command.js';
 import { findings, type Finding } from '../finding.js';
 import type { PublicPackage } from '../workspace.js';
@@ -47,7 +48,9 @@ export async function checkSmoke(subject: PublicPackage, folder: string): Promis
   const nodepool = subject.manifest['nodepool'];
   const own = join(SMOKE_TESTS, `${basename(subject.directory)}.cjs`);
   if (isJsonObject(nodepool)) {
-    problems.push(...(await orProblem(() => isDriver(subject.name, stringAt(nodepool, 'driver') ?? '', folder))));
+    for (const driver of declaredDrivers(subject.manifest)) {
+      problems.push(...(await orProblem(() => isDriver(subject.name, driver, folder))));
+    }
   }
   if (existsSync(own)) problems.push(...(await orProblem(() => smokeTest(own, folder))));
   else if (programs.length === 0 && !isJsonObject(nodepool)) {
@@ -70,15 +73,15 @@ async function answers(program: string, subject: PublicPackage, folder: string):
   return problems;
 }
 
-async function isDriver(name: string, driverName: string, folder: string): Promise<string[]> {
+async function isDriver(name: string, declared: DeclaredDriver, folder: string): Promise<string[]> {
   const script = `
     const exported = require(${JSON.stringify(name)});
-    const driver = exported.default ?? exported.driver;
+    const driver = ${declared.exportName === undefined ? 'exported.default ?? exported.driver' : `exported[${JSON.stringify(declared.exportName)}]`};
     console.log(JSON.stringify({ name: driver.name, schema: typeof driver.schema, make: typeof driver.getProviderConfig }));
   `;
   const says = await run(process.execPath, ['-e', script], { cwd: folder, timeoutMs: ANSWER_TIMEOUT_MS });
-  const wanted = JSON.stringify({ name: driverName, schema: 'object', make: 'function' });
-  return says.trim() === wanted ? [] : [`the driver that ${name} exports should be ${wanted}, and is ${says.trim()}`];
+  const wanted = JSON.stringify({ name: declared.name, schema: 'object', make: 'function' });
+  return says.trim() === wanted ? [] : [`a driver that ${name} exports should be ${wanted}, and is ${says.trim()}`];
 }
 
 async function smokeTest(file: string, folder: string): Promise<string[]> {
