@@ -3,8 +3,8 @@
 import { hostname } from 'node:os';
 import { BlockWatch, EventLoopMonitor, followConfig, type Daemon, type DaemonSetup } from '@nodepool/daemon';
 import { TaskSupervisor, packageVersion, systemClock, systemRandom, type Logger } from '@nodepool/core';
-import { openStore, type Store } from '@nodepool/store';
-import type { ConfigWatcher } from '@nodepool/config';
+import { openStore, type Store, type WebEndpoint } from '@nodepool/store';
+import type { ConfigWatcher, NodepoolConfig } from '@nodepool/config';
 import { DecisionLog } from './diagnostics/decisions.js';
 import { NodeScanner } from './launch/scan/node-scanner.js';
 import { Launcher } from './launcher.js';
@@ -101,12 +101,17 @@ export class LauncherDaemon implements Daemon {
     this.endReport = reportProcess({ metrics, store, eventLoop, hostname: fqdn });
     store.start();
     this.ensembleMetrics.start();
-    if (this.options.webapp) {
-      const { port } = await this.web.start(config.webapp.port, config.webapp.listenAddress);
-      this.log.info('Web endpoint listens', { address: config.webapp.listenAddress, port });
-    }
-    await this.launcher.start(config);
+    await this.launcher.start(config, await this.startWeb(config, fqdn));
     await this.watcher.start();
+  }
+
+  /** Returns the address for clients on other machines; undefined without a web endpoint. */
+  private async startWeb({ webapp }: NodepoolConfig, fqdn: string): Promise<WebEndpoint | undefined> {
+    if (!this.options.webapp) return undefined;
+    const { port } = await this.web.start(webapp.port, webapp.listenAddress);
+    this.log.info('Web endpoint listens', { address: webapp.listenAddress, port });
+    const listensEverywhere = ['0.0.0.0', '::', ''].includes(webapp.listenAddress);
+    return { host: listensEverywhere ? fqdn : webapp.listenAddress, port };
   }
 
   reload(): void {

@@ -7,7 +7,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { sameProvider, type NodepoolConfig } from '@nodepool/config';
 import { silentDecisions } from './diagnostics/decisions.js';
 import { silentMetrics } from '@nodepool/core';
-import type { ComponentData, ComponentHandle } from '@nodepool/store';
+import type { ComponentData, ComponentHandle, WebEndpoint } from '@nodepool/store';
 import { CandidatePools } from './requests/candidate-pools.js';
 import { BACKFILL_WINDOW_MS, type LauncherContext, type LauncherOptions } from './context.js';
 import type { Controller } from './controller.js';
@@ -72,8 +72,11 @@ export class Launcher implements ProvidersShare {
     return true;
   }
 
-  /** Joins the registry and starts to serve. The store must have been started. */
-  async start(config: NodepoolConfig): Promise<void> {
+  /**
+   * Joins the registry and starts to serve. The store must have been started. `webapp` is where the web endpoint of the
+   * process listens.
+   */
+  async start(config: NodepoolConfig, webapp?: WebEndpoint): Promise<void> {
     const { store, hostname, version } = this.context;
     this.component = store.components.register<ComponentData>({
       hostname,
@@ -82,6 +85,7 @@ export class Launcher implements ProvidersShare {
       version,
       model_api: 0,
       ...(config.driverPackages === undefined ? {} : { drivers: driverVersions(config) }),
+      ...(webapp === undefined ? {} : { webapp }),
     });
     this.controllers = createControllers(this.context, this.ledger, (provider) => this.runtimes.has(provider));
     await this.apply(config);

@@ -17,6 +17,15 @@ export interface ComponentData {
    * Versions of the drivers that a launcher or builder uses, by driver name. An extension; other programs ignore it.
    */
   readonly drivers?: Readonly<Record<string, string>>;
+  /** The web endpoint of the process; absent if it has none. An extension; other programs ignore it. */
+  readonly webapp?: WebEndpoint;
+}
+
+/** An address for HTTP. */
+export interface WebEndpoint {
+  /** Fully qualified host name, or the address if the endpoint listens on one address only. */
+  readonly host: string;
+  readonly port: number;
 }
 
 /** One provider pool served by a launcher. Requestors learn the existing labels from it. */

@@ -24,6 +24,7 @@ export function decodeComponent(data: Uint8Array, kind: ComponentKind): Componen
     version: text(raw.version) ?? '',
     model_api: number(raw.model_api) ?? 0,
     ...driversOf(raw),
+    ...webEndpointOf(raw),
   };
   return kind === 'pool' ? poolComponent(raw, common) : { ...common, kind };
 }
@@ -34,6 +35,14 @@ function driversOf({ drivers }: JsonObject): Pick<ComponentData, 'drivers'> {
   return {
     drivers: Object.fromEntries(Object.entries(drivers).filter((entry): entry is [string, string] => isText(entry[1]))),
   };
+}
+
+/** Returns the web endpoint; empty if the component does not report a usable one. */
+function webEndpointOf({ webapp }: JsonObject): Pick<ComponentData, 'webapp'> {
+  if (!isJsonObject(webapp)) return {};
+  const host = text(webapp['host']);
+  const port = number(webapp['port']);
+  return host === null || port === null ? {} : { webapp: { host, port } };
 }
 
 /** Returns the JSON text with members sorted by name, as the other programs write it. */
