@@ -2,6 +2,7 @@
 
 import type { Clock, Logger, Metrics, RandomSource, TaskSupervisor } from '@nodepool/core';
 import type { DecisionRecorder } from './diagnostics/decisions.js';
+import type { TimelineRecorder } from './diagnostics/timeline-recorder.js';
 import type { Store } from '@nodepool/store';
 
 export interface LauncherContext {
@@ -25,6 +26,8 @@ export interface LauncherContext {
   readonly capacity: CapacityOptions;
   /** Records decisions about requests, nodes and labels, for `explain`. */
   readonly decisions: DecisionRecorder;
+  /** Records what requests wait for and the stages of launches, for their timelines. */
+  readonly timelines: TimelineRecorder;
 }
 
 /** Switches for experiments and benchmarks. Everything is enabled in operation. */
@@ -38,10 +41,10 @@ export interface CapacityOptions {
 /** Default of `backfillWindowMs`. */
 export const BACKFILL_WINDOW_MS = 60_000;
 
-/** Options of a launcher. Without `metrics` and `decisions` the launcher reports no metrics and no decisions. */
+/** Options of a launcher. It does not report to those of `metrics`, `decisions` and `timelines` that are missing. */
 export type LauncherOptions = Omit<LauncherContext, OptionalParts> & Partial<Pick<LauncherContext, OptionalParts>>;
 
-type OptionalParts = 'metrics' | 'decisions' | 'backfillWindowMs' | 'fqdn' | 'capacity';
+type OptionalParts = 'metrics' | 'decisions' | 'timelines' | 'backfillWindowMs' | 'fqdn' | 'capacity';
 
 /**
  * Waits until the login of a node answers. Resolves with the node's host keys, or with an empty array for connection
@@ -55,6 +58,8 @@ export interface LoginScanner {
     readonly signal: AbortSignal;
     readonly timeoutMs: number;
     readonly log: Logger;
+    /** Called at the first accepted connection. */
+    readonly onConnected?: () => void;
   }): Promise<readonly string[]>;
 }
 

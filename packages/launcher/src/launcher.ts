@@ -6,6 +6,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { sameProvider, type NodepoolConfig } from '@nodepool/config';
 import { silentDecisions } from './diagnostics/decisions.js';
+import { silentTimelines } from './diagnostics/timeline-recorder.js';
 import { silentMetrics } from '@nodepool/core';
 import type { ComponentData, ComponentHandle, WebEndpoint } from '@nodepool/store';
 import { CandidatePools } from './requests/candidate-pools.js';
@@ -18,6 +19,7 @@ import { LimitMetrics } from './diagnostics/limits.js';
 import { QuotaLedger } from './quota/quota-ledger.js';
 import { ProviderRuntime, type ProvidersShare } from './provider/provider-runtime.js';
 import { RequestScheduler } from './scheduling/request-scheduler.js';
+import type { Standing } from './scheduling/open-requests.js';
 import { TurnGate } from './quota/turn-gate.js';
 
 /**
@@ -47,6 +49,7 @@ export class Launcher implements ProvidersShare {
     this.context = {
       metrics: silentMetrics,
       decisions: silentDecisions,
+      timelines: silentTimelines,
       backfillWindowMs: BACKFILL_WINDOW_MS,
       fqdn: options.hostname,
       capacity: { breakers: true, offers: true },
@@ -63,6 +66,11 @@ export class Launcher implements ProvidersShare {
   /** Returns the current work of the providers, for the stack dump and for explanations. */
   activity(): readonly ProviderActivity[] {
     return [...this.runtimes.values()].map((runtime) => runtime.activity());
+  }
+
+  /** Returns the place of a waiting request among those that need the same; undefined if it does not wait. */
+  standing(requestId: string): Standing | undefined {
+    return this.scheduler.standing(requestId);
   }
 
   /** True while ZooKeeper is connected, once every configured provider serves its pools or is in state `trouble`. */

@@ -11,7 +11,8 @@ import {
 } from '@nodepool/core';
 import { type LauncherContext, unixSeconds } from '../context.js';
 import { driverCall } from '../driver-call.js';
-import type { LaunchJob } from './launch-job.js';
+import type { LaunchStage } from '../diagnostics/timeline-recorder.js';
+import { placeOf, type LaunchJob } from './launch-job.js';
 import { readyNode, remnantNode } from './node-record.js';
 
 /** Limit of the time for reading the console of an instance, milliseconds. */
@@ -39,6 +40,7 @@ export class LaunchAttempt {
   async run(): Promise<Partial<NodeData>> {
     const { signal, log } = this.job;
     const call = { signal, deadline: this.deadline, log };
+    this.enter('creating');
     const instance = await driverCall(this.context.clock, `the launch of node ${this.job.node.id}`, call, (bounded) =>
       this.create(bounded.signal),
     );
@@ -124,6 +126,7 @@ export class LaunchAttempt {
     if (host === undefined || host === '') {
       throw new NoAddressError('the instance has no address, so its ssh server cannot be reached');
     }
+    this.enter('booting');
     return this.context.scanner.scan({
       host,
       port,
@@ -131,6 +134,11 @@ export class LaunchAttempt {
       signal,
       timeoutMs: provider.config.bootTimeoutMs,
       log,
+      onConnected: () => this.enter('login'),
     });
+  }
+
+  private enter(stage: LaunchStage): void {
+    this.context.timelines.stage(this.job.node.id, placeOf(this.job), stage);
   }
 }

@@ -10,6 +10,7 @@ import type {
   Provider,
 } from '@nodepool/core';
 import type { NodeHandle } from '@nodepool/store';
+import type { LaunchPlace } from '../diagnostics/timeline-recorder.js';
 import type { Shortfall } from '../quota/quota-scope.js';
 
 /** A node to launch. Its record is locked and holds the identity of the attempt (`progress`). */
@@ -33,4 +34,9 @@ export interface LaunchJob {
   canMoveOn(): boolean;
   /** Reports the end of each attempt, with the failure if it failed. */
   onAttempt(failure: DriverError | undefined): void;
+}
+
+/** Returns where the node of the job is launched, for its timeline. */
+export function placeOf({ provider, pool, label }: Pick<LaunchJob, 'provider' | 'pool' | 'label'>): LaunchPlace {
+  return { provider: provider.config.name, pool: pool.name, label: label.name };
 }

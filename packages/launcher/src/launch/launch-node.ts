@@ -17,7 +17,7 @@ import { LostOwnershipError } from '@nodepool/store';
 import { isZooKeeperError } from '@nodepool/zookeeper';
 import { type LauncherContext, unixSeconds } from '../context.js';
 import { LaunchAttempt, NoAddressError } from './launch-attempt.js';
-import type { LaunchJob } from './launch-job.js';
+import { placeOf, type LaunchJob } from './launch-job.js';
 import { LaunchRetries } from './launch-retries.js';
 import { replacementFor } from './missing-image.js';
 import { imageIdOf } from './node-record.js';
@@ -85,13 +85,15 @@ function attemptFailed(
     code: failure.code,
     error: failure,
   });
-  const { name: provider } = job.provider.config;
-  const where = { provider, pool: job.pool.name, label: job.label.name };
+  const where = placeOf(job);
+  const { provider } = where;
   context.metrics.count(FAILED_ATTEMPTS, { ...where, reason: failure.code });
   const result = failure instanceof NoAddressError ? 'error.network' : policy.metric;
   if (result !== undefined) report(result);
   const by = `${provider}/${job.pool.name}`;
   context.decisions.record('node', job.node.id, by, `launch attempt ${progress.number} failed`, failure.message);
+  const { code, message } = failure;
+  context.timelines.attempted(job.node.id, where, { number: progress.number, error: { code, message } });
   if (failure.code !== 'aborted')
     context.decisions.record('label', where.label, by, 'a launch failed', failure.message);
 }
@@ -109,6 +111,9 @@ async function launchWithRetries(
     try {
       attempt = new LaunchAttempt(context, { ...job, upload }, recordedProgress(job), interrupted);
       const change = await attempt.run();
+      const { number } = recordedProgress(job);
+      context.timelines.attempted(job.node.id, placeOf(job), { number, error: undefined });
+      context.timelines.stage(job.node.id, placeOf(job), 'launched');
       job.onAttempt(undefined);
       return change;
     } catch (error) {

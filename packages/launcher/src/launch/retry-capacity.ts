@@ -3,14 +3,14 @@
 import { abortReason } from '@nodepool/core';
 import type { LauncherContext } from '../context.js';
 import { describeShortfall, type QuotaScope } from '../quota/quota-scope.js';
-import type { LaunchJob } from './launch-job.js';
+import { placeOf, type LaunchJob } from './launch-job.js';
 
 /**
  * Resolves when the limits have room for both the next instance and those that are being deleted, which count until
  * their records are removed. `lastId`: the newest record to count.
  */
 export async function retryCapacity(
-  { decisions }: Pick<LauncherContext, 'decisions'>,
+  { decisions, timelines }: Pick<LauncherContext, 'decisions' | 'timelines'>,
   job: LaunchJob,
   lastId: string,
 ): Promise<void> {
@@ -24,6 +24,7 @@ export async function retryCapacity(
       });
       const by = `${job.provider.config.name}/${job.pool.name}`;
       decisions.record('node', job.node.id, by, 'waits for the deletion of a failed instance', reason);
+      timelines.stage(job.node.id, placeOf(job), 'limit', reason);
     }
     await scopeChange(shortfall.scope, job.signal);
   }

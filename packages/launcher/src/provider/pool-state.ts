@@ -5,6 +5,7 @@ import type { NodeEntry } from '@nodepool/store';
 import { MAX_OUTAGE_WAIT_MS } from '../cloud-outage.js';
 import type { LauncherContext } from '../context.js';
 import type { LabelActivity } from '../diagnostics/activity.js';
+import type { Wait } from '../diagnostics/timeline-recorder.js';
 import { isUnfinished } from '../deletion/node-lifecycle.js';
 import { describeExcess } from '../quota/need.js';
 import type { ProviderLimits } from '../quota/provider-limits.js';
@@ -68,13 +69,14 @@ export class PoolState implements PoolView {
     return this.startObstacle() ?? this.labelObstacle(labels, tenant);
   }
 
-  waitsFor(request: NodeRequest): string | undefined {
+  waitsFor(request: NodeRequest): Wait | undefined {
     const start = this.startObstacle();
-    if (start !== undefined) return this.mayWaitForStart(request) ? start : undefined;
+    if (start !== undefined) return this.mayWaitForStart(request) ? { kind: 'capacity', reason: start } : undefined;
     // The locks of a launcher that died are removed one by one.
     const locked = this.nodesOf(request).find((entry) => entry.locked);
-    if (locked !== undefined) return `node ${locked.id}, which it has, is still locked`;
-    return this.labels.upcoming(request.node_types);
+    if (locked !== undefined) return { kind: 'order', reason: `node ${locked.id}, which it has, is still locked` };
+    const upcoming = this.labels.upcoming(request.node_types);
+    return upcoming === undefined ? undefined : { kind: 'image', reason: upcoming };
   }
 
   canServe({ node_types: labels, tenant_name: tenant }: NodeRequest): boolean {

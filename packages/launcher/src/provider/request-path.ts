@@ -22,7 +22,7 @@ import type { QuotaLedger } from '../quota/quota-ledger.js';
 import { evaluate, type AdmissionDecision } from '../requests/admission.js';
 import type { PoolView } from '../requests/pool-view.js';
 import { RequestAcceptor } from '../requests/request-acceptor.js';
-import { recordDecision, type RequestOutcome } from '../requests/request-outcome.js';
+import { recordLeave, recordWait, type RequestOutcome } from '../requests/request-outcome.js';
 import type { Concurrency } from '../scheduling/concurrency.js';
 import type { RequestClass } from '../scheduling/open-requests.js';
 import { PoolScheduler, type SchedulingDecision } from '../scheduling/pool-scheduler.js';
@@ -134,10 +134,10 @@ export class RequestPath implements ScheduledPool {
         this.acceptor.decline(entry, admission.reason);
         return true;
       case 'wait':
-        recordDecision(this.pool, entry.id, 'waits', admission.reason);
+        recordWait(this.pool, entry.id, 'waits', admission.wait);
         return false;
       case 'leave':
-        recordDecision(this.pool, entry.id, 'leaves it to others', admission.reason);
+        recordLeave(this.pool, entry.id, 'leaves it to others', admission.reason);
         return false;
       case 'ignore':
         return false;

@@ -1,5 +1,6 @@
 /** A limit and the amounts that count against it: of a pool, of a provider, or of a tenant. */
 
+import type { Wait } from '../diagnostics/timeline-recorder.js';
 import { compareRequests, MIN_READY_REQUESTOR, priorityOf, QuotaInformation, type NodeRequest } from '@nodepool/core';
 import { needIn, type Need } from './need.js';
 import { Tally } from './tally.js';
@@ -198,4 +199,14 @@ export function describeShortfall({ scope, resource, limit, used, needed, reserv
   return reservedFor === undefined
     ? numbers
     : `${numbers}; what is left is kept for request ${reservedFor}, which comes before`;
+}
+
+/** Returns what a request with these shortfalls waits for; without any, the cloud has no capacity. */
+export function waitFor(shortfalls: readonly Shortfall[], reason: string): Wait {
+  const full = shortfalls.find(({ reservedFor }) => reservedFor === undefined) ?? shortfalls[0];
+  if (full === undefined) return { kind: 'capacity', reason };
+  const { scope, resource, limit, used, needed, reservedFor } = full;
+  const facts = { scope: scope.kind, name: scope.name, resource, limit, used, needed };
+  if (reservedFor === undefined) return { kind: 'limit', reason, limit: facts };
+  return { kind: 'order', reason, limit: facts, behind: reservedFor };
 }

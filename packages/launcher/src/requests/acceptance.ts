@@ -11,7 +11,7 @@ import type { CapacityHold } from '../quota/quota-ledger.js';
 import { afterDecline } from './admission.js';
 import { describeAllocation, type AllocatedNode, type Allocation } from './allocation.js';
 import { requestFields, type PoolView } from './pool-view.js';
-import { recordDecision } from './request-outcome.js';
+import { recordDecision, recordLeave } from './request-outcome.js';
 
 /** A request that the scheduler has decided to serve now, with everything that was taken for it. */
 export interface ScheduledRequest {
@@ -33,7 +33,10 @@ export async function acceptRequest(
     node.kind === 'new' ? [plan(pool, entry.request, allocation.zone, node)] : [],
   );
   const accepted = await lockRequest(pool, entry, allocation.nodes, create);
-  if (accepted === undefined) return undefined;
+  if (accepted === undefined) {
+    pool.context.timelines.leaves(entry.id, pool.name, 'another launcher was faster');
+    return undefined;
+  }
   recordDecision(pool, entry.id, 'accepted', describeAllocation(allocation));
   pool.log.info('Accepted request', { ...aboutRequest(pool, entry), launches: accepted.created.length });
   return accepted;
@@ -45,7 +48,7 @@ export async function declineRequest(pool: PoolView, entry: RequestEntry, reason
   if (accepted === undefined) return;
   const change = afterDecline(accepted.request.request, pool);
   const failed = change.state === 'failed';
-  recordDecision(pool, entry.id, failed ? 'failed it: every pool has declined' : 'declined', reason);
+  recordLeave(pool, entry.id, failed ? 'failed it: every pool has declined' : 'declined', reason);
   pool.log.info(failed ? 'Failed request' : 'Declined request', { ...aboutRequest(pool, entry), reason });
   await writeUnlessGone(pool, entry, () => accepted.request.release(change));
 }

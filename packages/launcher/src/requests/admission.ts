@@ -2,6 +2,7 @@
 
 import type { NodeRequest, NodeRequestData } from '@nodepool/core';
 import type { PoolComponentData, RequestEntry } from '@nodepool/store';
+import type { Wait } from '../diagnostics/timeline-recorder.js';
 import type { Candidates } from './candidate-pools.js';
 import type { PoolView } from './pool-view.js';
 
@@ -11,7 +12,7 @@ export type AdmissionDecision =
   /** Other pools go first; evaluated again when the registry or the request changes. */
   | { readonly kind: 'leave'; readonly reason: string }
   /** It cannot be served here yet; evaluated again when that may have changed. */
-  | { readonly kind: 'wait'; readonly reason: string }
+  | { readonly kind: 'wait'; readonly wait: Wait }
   | { readonly kind: 'decline'; readonly reason: string }
   /** It continues in another pool, which has its nodes. */
   | { readonly kind: 'ignore' };
@@ -58,7 +59,7 @@ export function evaluate({ id, request }: RequestEntry, pool: AdmittingPool): Ad
   if (request.node_types.length === 0) return { kind: 'decline', reason: 'the request names no label' };
   if (pool.config.maxServers <= 0) return { kind: 'decline', reason: 'the pool is disabled (max-servers)' };
   const wait = pool.waitsFor(request);
-  if (wait !== undefined) return { kind: 'wait', reason: wait };
+  if (wait !== undefined) return { kind: 'wait', wait };
   const obstacle = pool.obstacle(request);
   if (obstacle !== undefined) return { kind: 'decline', reason: obstacle };
   const { priority } = pool.config;

@@ -13,6 +13,7 @@ import type {
 } from '@nodepool/core';
 import type { RequestEntry } from '@nodepool/store';
 import type { LauncherContext } from '../context.js';
+import type { Wait } from '../diagnostics/timeline-recorder.js';
 import type { Place, QuotaLedger } from '../quota/quota-ledger.js';
 import type { Candidates } from './candidate-pools.js';
 
@@ -38,7 +39,7 @@ export interface PoolView {
   /** Returns the reason why the request cannot be served, now or ever; undefined if it can. */
   obstacle(request: NodeRequest): string | undefined;
   /** Returns what the request waits for before it can be served here; undefined if only for room. */
-  waitsFor(request: NodeRequest): string | undefined;
+  waitsFor(request: NodeRequest): Wait | undefined;
   /** Returns true if a zone of the pool can serve the request at the moment. */
   canServe(request: NodeRequest): boolean;
 }

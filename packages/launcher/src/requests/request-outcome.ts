@@ -1,6 +1,7 @@
 /** Results that the stages of a request's path report to the pool, and decisions that explanations show. */
 
 import type { DriverError } from '@nodepool/core';
+import type { Wait } from '../diagnostics/timeline-recorder.js';
 import type { PoolView } from './pool-view.js';
 
 export type RequestOutcome =
@@ -28,4 +29,16 @@ export type ReportOutcome = (requestId: string, outcome: RequestOutcome) => void
 /** Records a decision about a request, for explanations. */
 export function recordDecision(pool: PoolView, requestId: string, decision: string, reason?: string): void {
   pool.context.decisions.record('request', requestId, pool.name, decision, reason);
+}
+
+/** Records the decision that a request waits, for explanations and for its timeline. */
+export function recordWait(pool: PoolView, requestId: string, decision: string, wait: Wait): void {
+  recordDecision(pool, requestId, decision, wait.reason);
+  pool.context.timelines.waits(requestId, pool.name, wait);
+}
+
+/** Records the decision that the pool does not serve a request, for explanations and for its timeline. */
+export function recordLeave(pool: PoolView, requestId: string, decision: string, reason: string): void {
+  recordDecision(pool, requestId, decision, reason);
+  pool.context.timelines.leaves(requestId, pool.name, reason);
 }

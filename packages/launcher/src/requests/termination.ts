@@ -5,10 +5,10 @@ import { LostOwnershipError, RequestGoneError, type NodeHandle, type RequestHand
 import { isZooKeeperError } from '@nodepool/zookeeper';
 import { MAX_OUTAGE_WAIT_MS } from '../cloud-outage.js';
 import type { LaunchJob } from '../launch/launch-job.js';
-import { describeShortfall, type Shortfall } from '../quota/quota-scope.js';
+import { describeShortfall, waitFor, type Shortfall } from '../quota/quota-scope.js';
 import { afterDecline, canBeServedElsewhere } from './admission.js';
 import type { PoolView } from './pool-view.js';
-import { recordDecision, type ReportOutcome } from './request-outcome.js';
+import { recordDecision, recordLeave, recordWait, type ReportOutcome } from './request-outcome.js';
 import type { RecordVersion, Slot } from './slots.js';
 
 /** Why the work on a request ends before it is fulfilled. */
@@ -95,7 +95,7 @@ async function finish(held: HeldRequest, termination: Termination): Promise<void
 async function undo(held: HeldRequest, termination: Extract<Termination, { kind: 'unconfirmed' }>): Promise<void> {
   const reason = describeShortfall(termination.shortfall);
   held.log.debug('Took the acceptance back: there is no room after all', { reason });
-  decided(held, 'waits for room', reason);
+  recordWait(held.pool, held.request.id, 'waits for room', waitFor([termination.shortfall], reason));
   await releaseNodes(held);
   await writeUnlessGone(held, () => held.request.undo(termination.records));
 }
@@ -121,14 +121,14 @@ async function finishFailed(
 
 async function waitForCapacity(held: HeldRequest, failure: DriverError): Promise<void> {
   held.log.info('The cloud has no room for the request; it waits', { error: failure });
-  decided(held, 'waits: the cloud has no room', failure.message);
+  waits(held, 'waits: the cloud has no room', failure.message);
   held.report(held.request.id, { kind: 'no-capacity' });
   await giveBack(held, { state: 'requested' }, 'aborted');
 }
 
 async function moveOn(held: HeldRequest, failure: DriverError): Promise<void> {
   held.log.warn('The cloud fails; the request is left to another pool', { error: failure });
-  decided(held, 'leaves it to others', `the cloud fails: ${failure.message}`);
+  recordLeave(held.pool, held.request.id, 'leaves it to others', `the cloud fails: ${failure.message}`);
   held.report(held.request.id, { kind: 'moved-on', failure });
   await giveBack(held, { state: 'requested' }, 'aborted');
 }
@@ -142,7 +142,7 @@ async function refuseLabel(held: HeldRequest, failure: DriverError, { label, nod
     return;
   }
   log.warn('The cloud refuses the request in this zone; another one is tried', { error: failure });
-  decided(held, 'waits for another zone', failure.message);
+  waits(held, 'waits for another zone', failure.message);
   await giveBack(held, { state: 'requested' }, 'failed');
 }
 
@@ -150,12 +150,17 @@ async function decline(held: HeldRequest, failure: DriverError): Promise<void> {
   const { isOutage } = ERROR_POLICIES[failure.code];
   const waited = isOutage ? `the cloud has failed for ${MAX_OUTAGE_WAIT_MS / 60_000} minutes: ` : '';
   held.log.warn('Declining the request: its nodes could not be launched', { error: failure });
-  decided(held, 'declined: its nodes could not be launched', `${waited}${failure.message}`);
+  const reason = `${waited}${failure.message}`;
+  recordLeave(held.pool, held.request.id, 'declined: its nodes could not be launched', reason);
   await giveBack(held, afterDecline(held.request.request, held.pool), 'failed');
 }
 
 function decided({ pool, request }: HeldRequest, decision: string, reason?: string): void {
   recordDecision(pool, request.id, decision, reason);
+}
+
+function waits({ pool, request }: HeldRequest, decision: string, reason: string): void {
+  recordWait(pool, request.id, decision, { kind: 'capacity', reason });
 }
 
 /** Gives the request back; ready nodes become free, the others are deleted. */

@@ -43,6 +43,14 @@ export function compareClasses(a: RequestClass, b: RequestClass): number {
   return compareRequests(a.request, b.request);
 }
 
+/** The place of a request in its class. */
+export interface Standing {
+  /** Id of the first request of the class, about which pools decide. */
+  readonly first: string;
+  /** Number of requests of the class that are served before it. */
+  readonly ahead: number;
+}
+
 export class OpenRequests {
   private readonly byKey = new Map<string, RequestClass>();
   private readonly byId = new Map<string, { readonly entry: RequestEntry; readonly requestClass: RequestClass }>();
@@ -69,6 +77,14 @@ export class OpenRequests {
 
   get classCount(): number {
     return this.byKey.size;
+  }
+
+  /** Returns undefined if the request is not open, or hidden. */
+  standing(id: string): Standing | undefined {
+    const known = this.byId.get(id);
+    if (known === undefined) return undefined;
+    const { entries } = known.requestClass;
+    return { first: entries[0]?.id ?? id, ahead: position(entries, known.entry) };
   }
 
   /** Hides the request until `show`. */

@@ -8,11 +8,11 @@ import { MIN_READY_REQUESTOR, priorityOf, toDriverError, type NodeRequestHandler
 import type { RequestEntry } from '@nodepool/store';
 import type { ProviderLimits } from '../quota/provider-limits.js';
 import type { QuotaLedger } from '../quota/quota-ledger.js';
-import { describeShortfall, type QuotaScope, type Shortfall } from '../quota/quota-scope.js';
+import { describeShortfall, waitFor, type QuotaScope, type Shortfall } from '../quota/quota-scope.js';
 import type { ScheduledRequest } from '../requests/acceptance.js';
 import { allocate, type Allocation } from '../requests/allocation.js';
 import { requestInfo, type PoolView } from '../requests/pool-view.js';
-import { recordDecision } from '../requests/request-outcome.js';
+import { recordDecision, recordWait } from '../requests/request-outcome.js';
 import { CapacityCooldown } from './capacity-cooldown.js';
 import type { Concurrency } from './concurrency.js';
 import { Evictor } from './evictor.js';
@@ -135,7 +135,7 @@ export class PoolScheduler {
       this.awaitingPermit.add(requestClass);
       concurrency.wait(this.wake, priority);
       const reason = 'the provider works on as many requests as max-concurrency allows';
-      recordDecision(this.pool, entry.id, 'waits for its turn', reason);
+      recordWait(this.pool, entry.id, 'waits for its turn', { kind: 'limit', reason });
       return WAIT;
     }
     const hold = needsRoom(allocation) ? ledger.hold(scopes, allocation) : undefined;
@@ -143,6 +143,7 @@ export class PoolScheduler {
     const permit = concurrency.acquire(this.wake);
     // Classes that wait for a permit join the line again.
     if (this.awaitingPermit.size > 0) onCapacity(this.awaitingPermit);
+    this.pool.context.timelines.taken(entry.id, this.pool.name);
     return { kind: 'serve', scheduled: { entry, allocation, driverHandler, hold, permit } };
   }
 
@@ -213,7 +214,7 @@ export class PoolScheduler {
       this.forget(requestClass);
       return { kind: 'decline', reason: `there is no room for nodes to be kept ready: ${reason}` };
     }
-    recordDecision(this.pool, entry.id, 'waits for room', reason);
+    recordWait(this.pool, entry.id, 'waits for room', waitFor(shortfalls, reason));
     const waiting = this.waiting.enter(requestClass);
     this.awaitingPermit.delete(requestClass);
     const own = new Set(allocation.nodes.flatMap((node) => (node.kind === 'ready' ? [node.entry.id] : [])));

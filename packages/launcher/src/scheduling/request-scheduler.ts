@@ -8,7 +8,7 @@ import { WorkQueue, type Clock, type NodeRequest, type Timer } from '@nodepool/c
 import { settleEvents, type RequestEntry, type Store } from '@nodepool/store';
 import type { LauncherContext } from '../context.js';
 import type { CandidatePools } from '../requests/candidate-pools.js';
-import { compareClasses, OpenRequests, type RequestClass } from './open-requests.js';
+import { compareClasses, OpenRequests, type RequestClass, type Standing } from './open-requests.js';
 
 /** Limit of the time for decisions in one turn of the event loop, milliseconds; the next turn continues. */
 const TURN_BUDGET_MS = 10;
@@ -95,6 +95,11 @@ export class RequestScheduler {
   /** Number of requests that wait for a retry after a failure. */
   get retryCount(): number {
     return this.retries.size;
+  }
+
+  /** Returns the place of a waiting request among those that need the same. */
+  standing(requestId: string): Standing | undefined {
+    return this.open.standing(requestId);
   }
 
   add(pool: ScheduledPool): void {

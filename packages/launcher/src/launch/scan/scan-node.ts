@@ -28,6 +28,8 @@ export interface NodeLogin extends Endpoint {
   /** Limit of the scan, milliseconds. */
   readonly timeoutMs: number;
   readonly log: Logger;
+  /** Called at the first accepted connection. */
+  readonly onConnected?: () => void;
 }
 
 const SSH_TYPES: ReadonlySet<string> = new Set(['ssh', 'network_cli']);
@@ -114,6 +116,7 @@ class Scan {
 
   private async attempt(): Promise<readonly string[]> {
     const offered = await this.connect(async (socket) => {
+      if (!this.accepted) this.login.onConnected?.();
       this.accepted = true;
       return SSH_TYPES.has(this.login.connectionType) ? readHostKeyAlgorithms(socket) : undefined;
     });

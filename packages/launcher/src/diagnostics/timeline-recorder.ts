@@ -1,0 +1,67 @@
+/** Events in the life of requests and nodes that no record shows, as the parts of the launcher report them. */
+
+import type { DriverErrorCode } from '@nodepool/core';
+
+/** What a request waits for in a pool that can serve it. */
+export type WaitKind = 'limit' | 'order' | 'capacity' | 'image';
+
+/** The limit that a request waits for, with its numbers when the pool decided. */
+export interface LimitFacts {
+  readonly scope: 'pool' | 'provider' | 'tenant';
+  /** For people, e.g. `pool main of provider demo`. */
+  readonly name: string;
+  readonly resource: string;
+  readonly limit: number;
+  readonly used: number;
+  readonly needed: number;
+}
+
+export interface Wait {
+  readonly kind: WaitKind;
+  /** One clause, for people. */
+  readonly reason: string;
+  readonly limit?: LimitFacts;
+  /** Id of the request that is served before this one. */
+  readonly behind?: string;
+}
+
+/** Where a node is launched, and for which label. */
+export interface LaunchPlace {
+  readonly provider: string;
+  readonly pool: string;
+  readonly label: string;
+}
+
+/** The stages of a launch that this launcher runs. `limit`: it waits for the deletion of a failed instance. */
+export type LaunchStage = 'creating' | 'booting' | 'login' | 'launched' | 'limit';
+
+/** A launch attempt that has ended. */
+export interface AttemptResult {
+  /** 1 for the first attempt. */
+  readonly number: number;
+  /** Undefined if the node is ready. */
+  readonly error: { readonly code: DriverErrorCode; readonly message: string } | undefined;
+}
+
+/** A sink of events. Each call costs O(1), a few microseconds at most. */
+export interface TimelineRecorder {
+  /** A pool (`provider/pool`) has decided that the request waits. */
+  waits(requestId: string, pool: string, wait: Wait): void;
+  /** A pool serves the request neither now nor when something becomes free: it declined, or leaves it to others. */
+  leaves(requestId: string, pool: string, reason: string): void;
+  /** A pool has decided to serve the request now. */
+  taken(requestId: string, pool: string): void;
+  /** The launch of a node enters a stage. */
+  stage(nodeId: string, place: LaunchPlace, stage: LaunchStage, reason?: string): void;
+  /** A launch attempt has ended. */
+  attempted(nodeId: string, place: LaunchPlace, result: AttemptResult): void;
+}
+
+/** A recorder that discards all events, for programs and tests without timelines. */
+export const silentTimelines: TimelineRecorder = {
+  waits: () => undefined,
+  leaves: () => undefined,
+  taken: () => undefined,
+  stage: () => undefined,
+  attempted: () => undefined,
+};
