@@ -297,6 +297,14 @@ async function loadFrom(name: string, found: PackageInfo, manager: PackageManage
       remedy: 'report it to the authors of the package, or install another version of it',
     });
   }
+  if (driver.name !== wanted.name) {
+    throw new DriverLoadError({
+      reason: 'broken',
+      driver: name,
+      problem: `${labelOf(found)} declares the driver ${wanted.name} in its package.json, but exports the driver ${driver.name}`,
+      remedy: 'report it to the authors of the package, or install another version of it',
+    });
+  }
   const loaded = { ...describe(found, wanted), driver, warnings: await copiesOfCore(found, core, manager) };
   running.set(key, loaded);
   return remember(loaded);

@@ -125,6 +125,7 @@ describe('a package with several drivers', () => {
     name: '@nodepool/driver-kubernetes',
     nodepool: { drivers: { kubernetes: 'driverOne', openshift: 'driverTwo' }, api: 1 },
   };
+  const codeOfKubernetes = code.replace("'one'", "'kubernetes'").replace("'two'", "'openshift'");
 
   it('has each of them under a name that the configuration gives to the package', async () => {
     site.package('node_modules/@acme/two', manifest, 'index.js', code);
@@ -139,9 +140,9 @@ describe('a package with several drivers', () => {
   });
 
   it('is found by the short names of its drivers without an entry in the configuration', async () => {
-    site.package('node_modules/@nodepool/driver-kubernetes', ofKubernetes, 'index.js', code);
-    expect((await discoverDriver('kubernetes', site.search())).name).toBe('one');
-    expect((await discoverDriver('openshift', site.search())).name).toBe('two');
+    site.package('node_modules/@nodepool/driver-kubernetes', ofKubernetes, 'index.js', codeOfKubernetes);
+    expect((await discoverDriver('kubernetes', site.search())).name).toBe('kubernetes');
+    expect((await discoverDriver('openshift', site.search())).name).toBe('openshift');
     expect((await failure('openshft')).remedy).toContain('did you mean "openshift"?');
     expect((await failure('openshiftpods')).message).toMatch(/has the drivers kubernetes, openshift, .*did you mean/);
   });
@@ -164,8 +165,14 @@ describe('a package with several drivers', () => {
     expect(error).toMatchObject({ reason: 'not-a-driver', message: expect.stringContaining('`driverTwo`') });
   });
 
+  it('is refused if it exports a driver under the name of another one', async () => {
+    site.package('node_modules/@acme/two', manifest, 'index.js', code.replace("'two'", "'one'"));
+    const error = await failure('two', site.search({ aliases: new Map([['two', '@acme/two']]) }));
+    expect(error).toMatchObject({ reason: 'broken', message: expect.stringContaining('exports the driver one') });
+  });
+
   it('is in the list of installed drivers once for each of them', async () => {
-    site.package('node_modules/@nodepool/driver-kubernetes', ofKubernetes, 'index.js', code);
+    site.package('node_modules/@nodepool/driver-kubernetes', ofKubernetes, 'index.js', codeOfKubernetes);
     site.package('node_modules/@acme/two', manifest, 'index.js', code);
     const list = await listInstalledDrivers(site.search({ aliases: new Map([['one', '@acme/two']]) }));
     expect(list.map(({ name, package: from, error, configNames }) => [name, from, error, configNames])).toEqual([

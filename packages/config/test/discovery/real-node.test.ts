@@ -63,8 +63,8 @@ async function load(name: string): Promise<string> {
   return stdout.trim();
 }
 
-function esModule(folder: string, exports: unknown, code: string): void {
-  const manifest = { name: '@acme/esm', type: 'module', nodepool: { driver: 'esm', api: 1 }, exports };
+function esModule(folder: string, exports: unknown, code: string, driver = 'esm'): void {
+  const manifest = { name: '@acme/esm', type: 'module', nodepool: { driver, api: 1 }, exports };
   site.package(folder, manifest, 'lib/main.js', code);
 }
 
@@ -146,7 +146,7 @@ describe('a driver that is installed while the program runs', () => {
   });
 
   it('in another version runs on, also as an ES module', async () => {
-    esModule('node_modules/@acme/esm', './lib/main.js', `export default ${DRIVER_BODY.replace('NAME', 'old')};`);
+    esModule('node_modules/@acme/esm', './lib/main.js', `export default ${DRIVER_BODY.replace('NAME', 'old')};`, 'old');
     const change = `
       replace('node_modules/@acme/esm/package.json', '1.2.3', '1.3.0');
       replace('node_modules/@acme/esm/lib/main.js', "'old'", "'new'");`;
