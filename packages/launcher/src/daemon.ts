@@ -6,6 +6,8 @@ import { TaskSupervisor, packageVersion, systemClock, systemRandom, type Logger 
 import { openStore, type Store, type WebEndpoint } from '@nodepool/store';
 import type { ConfigWatcher, NodepoolConfig } from '@nodepool/config';
 import { DecisionLog } from './diagnostics/decisions.js';
+import { reportPhases } from './diagnostics/phase-metrics.js';
+import { Timelines } from './diagnostics/timelines.js';
 import { NodeScanner } from './launch/scan/node-scanner.js';
 import { Launcher } from './launcher.js';
 import { EnsembleMetrics } from './diagnostics/ensemble-metrics.js';
@@ -32,7 +34,8 @@ export class LauncherDaemon implements Daemon {
   private readonly eventLoop = new EventLoopMonitor();
   private readonly blockWatch: BlockWatch;
   private readonly ensembleMetrics: EnsembleMetrics;
-  private endReport: () => void = () => undefined;
+  private readonly timelines: Timelines;
+  private endReports: (() => void)[] = [];
 
   constructor(private readonly options: LauncherDaemonOptions) {
     const clock = systemClock;
@@ -47,6 +50,11 @@ export class LauncherDaemon implements Daemon {
       log.error('Background work failed', error, { ...about, task }),
     );
     this.store = openStore(zooKeeper, { clock, random, identifier, log });
+    this.timelines = new Timelines({
+      store: this.store,
+      clock,
+      onError: (error) => log.error('A phase could not be counted', error),
+    });
     this.launcher = new Launcher({
       store: this.store,
       clock,
@@ -59,6 +67,7 @@ export class LauncherDaemon implements Daemon {
       version: packageVersion(__dirname),
       metrics,
       decisions,
+      timelines: this.timelines,
       backfillWindowMs: options.backfillWindowMs,
     });
     const { store, tasks } = this;
@@ -98,7 +107,11 @@ export class LauncherDaemon implements Daemon {
     const { config } = loaded;
     eventLoop.start();
     this.blockWatch.start();
-    this.endReport = reportProcess({ metrics, store, eventLoop, hostname: fqdn });
+    this.endReports = [
+      reportProcess({ metrics, store, eventLoop, hostname: fqdn }),
+      reportPhases(this.timelines, metrics),
+    ];
+    this.timelines.start();
     store.start();
     this.ensembleMetrics.start();
     await this.launcher.start(config, await this.startWeb(config, fqdn));
@@ -131,7 +144,8 @@ export class LauncherDaemon implements Daemon {
     await this.web.stop();
     await this.launcher.stop();
     await this.ensembleMetrics.stop();
-    this.endReport();
+    this.timelines.stop();
+    for (const end of this.endReports) end();
     this.eventLoop.stop();
     await this.blockWatch.stop();
     this.store.close();

@@ -49,8 +49,10 @@ export interface TimelineRecorder {
   waits(requestId: string, pool: string, wait: Wait): void;
   /** A pool serves the request neither now nor when something becomes free: it declined, or leaves it to others. */
   leaves(requestId: string, pool: string, reason: string): void;
-  /** A pool has decided to serve the request now. */
+  /** A pool takes the request, to serve it or to change its state. */
   taken(requestId: string, pool: string): void;
+  /** The pool holds nothing of the request any more. */
+  released(requestId: string, pool: string): void;
   /** The launch of a node enters a stage. */
   stage(nodeId: string, place: LaunchPlace, stage: LaunchStage, reason?: string): void;
   /** A launch attempt has ended. */
@@ -62,6 +64,7 @@ export const silentTimelines: TimelineRecorder = {
   waits: () => undefined,
   leaves: () => undefined,
   taken: () => undefined,
+  released: () => undefined,
   stage: () => undefined,
   attempted: () => undefined,
 };

@@ -33,10 +33,7 @@ export async function acceptRequest(
     node.kind === 'new' ? [plan(pool, entry.request, allocation.zone, node)] : [],
   );
   const accepted = await lockRequest(pool, entry, allocation.nodes, create);
-  if (accepted === undefined) {
-    pool.context.timelines.leaves(entry.id, pool.name, 'another launcher was faster');
-    return undefined;
-  }
+  if (accepted === undefined) return undefined;
   recordDecision(pool, entry.id, 'accepted', describeAllocation(allocation));
   pool.log.info('Accepted request', { ...aboutRequest(pool, entry), launches: accepted.created.length });
   return accepted;

@@ -115,6 +115,7 @@ export class RequestAcceptor {
     const { pool } = this;
     this.handlers.set(entry.id, undefined);
     this.idle.close();
+    pool.context.timelines.taken(entry.id, pool.name);
     pool.context.tasks.run(
       task,
       async () => {
@@ -131,6 +132,7 @@ export class RequestAcceptor {
         } finally {
           this.handlers.delete(entry.id);
           if (this.handlers.size === 0) this.idle.open();
+          pool.context.timelines.released(entry.id, pool.name);
           this.report(entry.id, { kind: 'ended', retryAfterMs });
         }
       },

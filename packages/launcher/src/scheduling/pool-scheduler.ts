@@ -143,7 +143,6 @@ export class PoolScheduler {
     const permit = concurrency.acquire(this.wake);
     // Classes that wait for a permit join the line again.
     if (this.awaitingPermit.size > 0) onCapacity(this.awaitingPermit);
-    this.pool.context.timelines.taken(entry.id, this.pool.name);
     return { kind: 'serve', scheduled: { entry, allocation, driverHandler, hold, permit } };
   }
 

@@ -11,6 +11,7 @@ import { SimulatedZooKeeperServer } from '@nodepool/zookeeper/simulated';
 import type { ZooKeeper } from '@nodepool/zookeeper';
 import { Launcher } from '../../src/index.js';
 import type { LauncherOptions, LoginScanner } from '../../src/context.js';
+import { Timelines } from '../../src/diagnostics/timelines.js';
 import { Requestor } from './requestor.js';
 
 /** Time limit of a wait, in milliseconds of virtual time. */
@@ -53,6 +54,8 @@ export class World {
   log: Logger = silentLogger;
   /** Metrics and decisions of launchers that are started from now on. */
   observation: Pick<LauncherOptions, 'metrics' | 'decisions'> = {};
+  /** Timelines of the launchers, by host. */
+  readonly timelines = new Map<string, Timelines>();
   private readonly launchers: RunningLauncher[] = [];
   private readonly requestorClient: ZooKeeper;
 
@@ -109,6 +112,9 @@ export class World {
     const store = openStore(zk, { clock: this.clock, random: this.random, identifier: hostname, log: this.log });
     const failures: string[] = [];
     const tasks = new TaskSupervisor(this.clock, (name, error) => failures.push(`${name}: ${String(error)}`));
+    const timelines = new Timelines({ store, clock: this.clock, onError: (error) => failures.push(String(error)) });
+    timelines.start();
+    this.timelines.set(hostname, timelines);
     const launcher = new Launcher({
       store,
       clock: this.clock,
@@ -118,6 +124,7 @@ export class World {
       scanner: { scan: (login) => this.scanner.scan(login) },
       hostname,
       version: '0.0.0',
+      timelines,
       ...this.observation,
     });
     store.start();

@@ -1,0 +1,30 @@
+/** The lives that ended last, by id. */
+
+export class EndedLives<L> {
+  /** In the order of their end. */
+  private readonly lives = new Map<string, L>();
+
+  constructor(private readonly limit: number) {}
+
+  get size(): number {
+    return this.lives.size;
+  }
+
+  add(id: string, life: L): void {
+    this.lives.delete(id);
+    this.lives.set(id, life);
+    for (const oldest of this.lives.keys()) {
+      if (this.lives.size <= this.limit) break;
+      this.lives.delete(oldest);
+    }
+  }
+
+  get(id: string): L | undefined {
+    return this.lives.get(id);
+  }
+
+  /** Returns the lives, the one that ended last first. */
+  newestFirst(): L[] {
+    return [...this.lives.values()].reverse();
+  }
+}

@@ -1,0 +1,158 @@
+/**
+ * The life of a request or a node as phases that follow each other without a gap, so that their durations sum exactly
+ * to the whole. Times are milliseconds since the epoch.
+ */
+
+/** Phases of requests in the order of their lives; docs/monitoring.md describes them. */
+export const REQUEST_PHASES = [
+  'limit',
+  'order',
+  'capacity',
+  'image',
+  'accepted',
+  'creating',
+  'booting',
+  'login',
+  'handover',
+  'elsewhere',
+] as const;
+
+/** Phases of nodes after those of the launch. */
+export const NODE_PHASES = [...REQUEST_PHASES, 'ready', 'in-use', 'held', 'deleting'] as const;
+
+export type Phase = (typeof NODE_PHASES)[number];
+
+/** A phase from `from` until the next one begins, or until the end of the life. */
+export interface Segment {
+  readonly phase: Phase;
+  readonly from: number;
+  /** The pool as `provider/pool`, or another program; undefined if unknown. */
+  readonly by: string | undefined;
+  detail: string | undefined;
+  /** True if a launch attempt failed at the end of this phase. */
+  failed: boolean;
+}
+
+/** A segment with its end. */
+export type ClosedSegment = Segment & {
+  /** Undefined while the phase lasts. */
+  readonly to: number | undefined;
+};
+
+/** Limit of the segments of one life; the oldest ones are merged. */
+const MAX_SEGMENTS = 60;
+
+export class Life {
+  readonly segments: Segment[] = [];
+  /** Undefined while it lasts. */
+  end: number | undefined;
+  /** Number of the segments that `takeClosed` has returned. */
+  private reported = 0;
+
+  constructor(readonly created: number) {}
+
+  get phase(): Phase | undefined {
+    return this.segments.at(-1)?.phase;
+  }
+
+  /**
+   * Enters a phase at `now`. The first phase begins with the life. Another detail of the same phase replaces the one
+   * before; a phase that ended with a failure is not continued.
+   */
+  enter(now: number, phase: Phase, by: string | undefined, detail?: string): void {
+    if (this.end !== undefined) return;
+    const last = this.segments.at(-1);
+    if (last !== undefined && last.phase === phase && last.by === by && !last.failed) {
+      if (detail !== undefined) last.detail = detail;
+      return;
+    }
+    // A clock that was set back must not create phases of negative length.
+    const from = last === undefined ? this.created : Math.max(last.from, now);
+    this.segments.push({ phase, from, by, detail, failed: false });
+    if (this.segments.length > MAX_SEGMENTS) this.mergeOldest();
+  }
+
+  /** Marks the present phase as the end of a launch attempt that failed. */
+  fail(detail: string): void {
+    const last = this.segments.at(-1);
+    if (last === undefined || this.end !== undefined) return;
+    last.failed = true;
+    last.detail = detail;
+  }
+
+  close(now: number): void {
+    this.end ??= Math.max(now, this.segments.at(-1)?.from ?? this.created);
+  }
+
+  /** Returns the phases with their ends, oldest first. */
+  closed(): ClosedSegment[] {
+    return this.segments.map((segment, index) => ({ ...segment, to: this.segments[index + 1]?.from ?? this.end }));
+  }
+
+  /** Returns the segments that have ended since the last call. */
+  takeClosed(): ClosedSegment[] {
+    const closed = this.segments.length - (this.end === undefined ? 1 : 0);
+    if (this.reported >= closed) return [];
+    const ended = this.closed().slice(this.reported, closed);
+    this.reported = closed;
+    return ended;
+  }
+
+  /** Returns the milliseconds in each phase that it was in, until its end or `now`. */
+  durations(now: number): Map<Phase, number> {
+    const sums = new Map<Phase, number>();
+    for (const { phase, from, to } of this.closed()) {
+      sums.set(phase, (sums.get(phase) ?? 0) + (to ?? Math.max(now, from)) - from);
+    }
+    return sums;
+  }
+
+  private mergeOldest(): void {
+    const [first, second, third] = this.segments;
+    if (first === undefined || second === undefined || third === undefined) return;
+    const longer = second.from - first.from >= third.from - second.from ? first : second;
+    this.segments.splice(0, 2, { ...longer, from: first.from, detail: 'several phases, merged' });
+    this.reported = Math.max(0, this.reported - 1);
+  }
+}
+
+/** A launch attempt that ended. */
+export interface Attempt {
+  readonly node: string;
+  /** 1 for the first attempt. */
+  readonly number: number;
+  /** The pool as `provider/pool`. */
+  readonly pool: string;
+  readonly label: string;
+  readonly ended: number;
+  /** Undefined if the node is ready. */
+  readonly error: { readonly code: string; readonly message: string } | undefined;
+}
+
+/** A life with the facts of the record that outlive it. */
+export interface RequestFacts {
+  readonly id: string;
+  readonly labels: readonly string[];
+  readonly requestor: string | null;
+  readonly tenant: string | null;
+  readonly priority: number;
+}
+
+export type RequestResult = 'fulfilled' | 'failed' | 'cancelled';
+
+/** How a request ended. */
+export interface RequestEnd {
+  readonly result: RequestResult;
+  /** The reason why it failed. */
+  readonly reason: string | undefined;
+  readonly nodes: readonly string[];
+}
+
+export interface NodeFacts {
+  readonly id: string;
+  readonly labels: readonly string[];
+  readonly provider: string | null;
+  readonly pool: string | null;
+  /** The request that the node was launched for, or that used it last. */
+  readonly request: string | null;
+}

@@ -1,0 +1,66 @@
+/** Reports the phases of requests and nodes as histograms. */
+
+import type { Duration, Metrics } from '@nodepool/core';
+import type { RequestLife } from './request-life.js';
+import type { Timelines } from './timelines.js';
+
+/** Few buckets, since every label of every provider has a series per phase and bucket. */
+const PHASE_SECONDS = [0.1, 1, 5, 15, 30, 60, 120, 300, 900, 3600];
+
+/** `label` is the first label of the request; `provider` is empty if no pool of this launcher served it. */
+export const REQUEST_PHASE: Duration<'phase' | 'provider' | 'label'> = {
+  kind: 'duration',
+  name: 'nodepool_request_phase_duration_seconds',
+  help: 'Time that fulfilled requests spent in each phase. The phases of a request sum to its whole wait.',
+  labels: ['phase', 'provider', 'label'],
+  buckets: PHASE_SECONDS,
+  statsd: () => [],
+};
+
+export const REQUEST_WAIT: Duration<'result' | 'provider' | 'label'> = {
+  kind: 'duration',
+  name: 'nodepool_request_duration_seconds',
+  help: 'Time from the creation of requests to their end, by result: fulfilled, failed, cancelled.',
+  labels: ['result', 'provider', 'label'],
+  buckets: PHASE_SECONDS,
+  statsd: () => [],
+};
+
+export const NODE_PHASE: Duration<'phase' | 'provider' | 'label'> = {
+  kind: 'duration',
+  name: 'nodepool_node_phase_duration_seconds',
+  help: 'Time that nodes spent in each phase, from their launch to their deletion.',
+  labels: ['phase', 'provider', 'label'],
+  buckets: PHASE_SECONDS,
+  statsd: () => [],
+};
+
+/** Starts to report. Returns a function that ends the reports. */
+export function reportPhases({ events }: Pick<Timelines, 'events'>, metrics: Metrics): () => void {
+  const unsubscribe = [
+    events.requestEnded.on((life) => reportRequest(life, metrics)),
+    events.nodePhase.on(({ life, segment }) => {
+      const { provider, labels } = life.facts;
+      const { phase, from, to = from } = segment;
+      metrics.observe(NODE_PHASE, { phase, provider: provider ?? '', label: labels[0] ?? '' }, to - from);
+    }),
+  ];
+  return () => {
+    for (const end of unsubscribe) end();
+  };
+}
+
+function reportRequest(life: RequestLife, metrics: Metrics): void {
+  const { end, ended, created } = life;
+  if (end === undefined || ended === undefined) return;
+  const where = { provider: providerOf(life), label: life.facts.labels[0] ?? '' };
+  metrics.observe(REQUEST_WAIT, { result: ended.result, ...where }, end - created);
+  if (ended.result !== 'fulfilled') return;
+  for (const [phase, ms] of life.durations(end)) metrics.observe(REQUEST_PHASE, { phase, ...where }, ms);
+}
+
+/** Returns the provider whose pool had the request last; empty if another launcher served it. */
+export function providerOf({ pool, ended }: Pick<RequestLife, 'pool' | 'ended'>): string {
+  if (pool === undefined || ended?.result !== 'fulfilled') return '';
+  return pool.slice(0, pool.indexOf('/'));
+}

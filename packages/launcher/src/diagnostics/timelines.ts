@@ -1,0 +1,222 @@
+/**
+ * Records the lives of requests and nodes: what each request waited for and each launch did, from the events that the
+ * launcher reports, and from the records for what other launchers did. Every event costs O(1), or the number of nodes
+ * of one request; the number of ended lives is limited.
+ */
+
+import { Emitter, type Clock } from '@nodepool/core';
+import type { Change, NodeEntry, RequestEntry, Store } from '@nodepool/store';
+import type { Attempt, ClosedSegment, RequestResult } from './life.js';
+import { EndedLives } from './ended-lives.js';
+import { NodeLife } from './node-life.js';
+import { RequestLife } from './request-life.js';
+import type { AttemptResult, LaunchPlace, LaunchStage, TimelineRecorder, Wait } from './timeline-recorder.js';
+
+/** Numbers of ended requests and nodes that are kept, besides failed requests. */
+const MAX_ENDED = 10_000;
+const MAX_FAILED = 2000;
+
+export interface TimelineOptions {
+  readonly store: Pick<Store, 'requests' | 'nodes'>;
+  readonly clock: Clock;
+  /** Called with the error of a listener that failed. */
+  readonly onError: (error: unknown) => void;
+}
+
+/** Events for statistics. */
+export interface TimelineEvents {
+  readonly requestEnded: Emitter<RequestLife>;
+  readonly nodeEnded: Emitter<NodeLife>;
+  /** A phase of a node has ended. */
+  readonly nodePhase: Emitter<{ readonly life: NodeLife; readonly segment: ClosedSegment }>;
+  readonly attempted: Emitter<Attempt & { readonly provider: string }>;
+}
+
+export class Timelines implements TimelineRecorder {
+  readonly events: TimelineEvents;
+  readonly endedRequests = new EndedLives<RequestLife>(MAX_ENDED);
+  readonly failedRequests = new EndedLives<RequestLife>(MAX_FAILED);
+  readonly endedNodes = new EndedLives<NodeLife>(MAX_ENDED);
+  private readonly requests = new Map<string, RequestLife>();
+  private readonly nodes = new Map<string, NodeLife>();
+  /** Lives that lasted when an earlier process stopped, until their records are seen. */
+  private readonly interrupted = { requests: new Map<string, RequestLife>(), nodes: new Map<string, NodeLife>() };
+  private unsubscribe: (() => void)[] = [];
+
+  constructor(private readonly options: TimelineOptions) {
+    const { onError } = options;
+    this.events = {
+      requestEnded: new Emitter(onError),
+      nodeEnded: new Emitter(onError),
+      nodePhase: new Emitter(onError),
+      attempted: new Emitter(onError),
+    };
+  }
+
+  /** Follows the records from now on. */
+  start(): void {
+    const { requests, nodes } = this.options.store;
+    for (const after of requests.all()) this.requestChanged({ id: after.id, before: undefined, after });
+    for (const after of nodes.all()) this.nodeChanged({ id: after.id, before: undefined, after });
+    this.unsubscribe = [
+      requests.onChange((change) => this.requestChanged(change)),
+      nodes.onChange((change) => this.nodeChanged(change)),
+    ];
+  }
+
+  stop(): void {
+    for (const unsubscribe of this.unsubscribe) unsubscribe();
+    this.unsubscribe = [];
+  }
+
+  request(id: string): RequestLife | undefined {
+    return this.requests.get(id) ?? this.failedRequests.get(id) ?? this.endedRequests.get(id);
+  }
+
+  node(id: string): NodeLife | undefined {
+    return this.nodes.get(id) ?? this.endedNodes.get(id);
+  }
+
+  /** Returns the lives that last, for the history of the next process. */
+  open(): { readonly requests: Iterable<RequestLife>; readonly nodes: Iterable<NodeLife> } {
+    return { requests: this.requests.values(), nodes: this.nodes.values() };
+  }
+
+  /** Takes over a life that an earlier process recorded. To be called before `start`. */
+  restore(life: RequestLife | NodeLife): void {
+    if (life instanceof RequestLife) {
+      if (life.end === undefined) this.interrupted.requests.set(life.facts.id, life);
+      else this.keepRequest(life);
+    } else if (life.end === undefined) this.interrupted.nodes.set(life.facts.id, life);
+    else this.endedNodes.add(life.facts.id, life);
+  }
+
+  waits(requestId: string, pool: string, wait: Wait): void {
+    this.requests.get(requestId)?.waits(this.now(), pool, wait);
+  }
+
+  leaves(requestId: string, pool: string, reason: string): void {
+    this.requests.get(requestId)?.leaves(this.now(), pool, reason);
+  }
+
+  taken(requestId: string, pool: string): void {
+    this.requests.get(requestId)?.taken(this.now(), pool);
+  }
+
+  released(requestId: string, pool: string): void {
+    this.requests.get(requestId)?.released(this.now(), pool);
+  }
+
+  stage(nodeId: string, place: LaunchPlace, stage: LaunchStage, reason?: string): void {
+    const life = this.nodes.get(nodeId);
+    if (life === undefined) return;
+    life.stage(this.now(), poolOf(place), stage, reason);
+    this.reportPhases(life);
+    this.requestOf(life)?.nodeStage(this.now(), nodeId, stage, reason);
+  }
+
+  attempted(nodeId: string, place: LaunchPlace, { number, error }: AttemptResult): void {
+    const { provider, label } = place;
+    const attempt = { node: nodeId, number, pool: poolOf(place), label, ended: this.now(), error };
+    const life = this.nodes.get(nodeId);
+    if (life !== undefined) {
+      life.attempted(attempt);
+      this.requestOf(life)?.attempted(attempt);
+    }
+    this.events.attempted.emit({ ...attempt, provider });
+  }
+
+  private requestChanged({ id, before, after }: Change<RequestEntry>): void {
+    const now = this.now();
+    if (after === undefined) {
+      if (before !== undefined) this.endRequest(id, now, 'cancelled', undefined, []);
+      return;
+    }
+    const { request } = after;
+    let life = this.requests.get(id);
+    if (life === undefined) {
+      // The record of a request that has ended stays until its requestor deletes it.
+      const isOpen = request.state === 'requested' || request.state === 'pending';
+      if (!isOpen && this.request(id) !== undefined) return;
+      life = continued(this.interrupted.requests, id, RequestLife.of(request, now));
+      this.requests.set(id, life);
+      if (!isOpen) life.endedEarlier(request, now);
+    }
+    life.recorded(now, request);
+    if (request.state === 'fulfilled') this.endRequest(id, now, 'fulfilled', undefined, request.nodes);
+    if (request.state === 'failed') this.endRequest(id, now, 'failed', life.refusal(), []);
+  }
+
+  private endRequest(
+    id: string,
+    now: number,
+    result: RequestResult,
+    reason: string | undefined,
+    nodes: readonly string[],
+  ): void {
+    const life = this.requests.get(id);
+    if (life === undefined) return;
+    this.requests.delete(id);
+    life.finish(now, { result, reason, nodes });
+    this.keepRequest(life);
+    for (const node of nodes) {
+      const handedOver = this.nodes.get(node);
+      if (handedOver === undefined) continue;
+      handedOver.handedOver(now, id);
+      this.reportPhases(handedOver);
+    }
+    this.events.requestEnded.emit(life);
+  }
+
+  private keepRequest(life: RequestLife): void {
+    const kept = life.ended?.result === 'failed' ? this.failedRequests : this.endedRequests;
+    kept.add(life.facts.id, life);
+  }
+
+  private nodeChanged({ id, after }: Change<NodeEntry>): void {
+    const now = this.now();
+    let life = this.nodes.get(id);
+    if (after === undefined) {
+      if (life === undefined) return;
+      this.nodes.delete(id);
+      life.close(now);
+      this.reportPhases(life);
+      this.endedNodes.add(id, life);
+      this.events.nodeEnded.emit(life);
+      return;
+    }
+    const { node } = after;
+    const { allocated_to: requestId } = node;
+    const request = requestId === null ? undefined : this.requests.get(requestId);
+    if (life === undefined) {
+      life = continued(this.interrupted.nodes, id, NodeLife.of(node, now));
+      this.nodes.set(id, life);
+    }
+    life.recorded(now, node, request !== undefined, request?.pool);
+    this.reportPhases(life);
+  }
+
+  private reportPhases(life: NodeLife): void {
+    for (const segment of life.takeClosed()) this.events.nodePhase.emit({ life, segment });
+  }
+
+  private requestOf({ facts }: NodeLife): RequestLife | undefined {
+    return facts.request === null ? undefined : this.requests.get(facts.request);
+  }
+
+  private now(): number {
+    return this.options.clock.now();
+  }
+}
+
+function poolOf({ provider, pool }: LaunchPlace): string {
+  return `${provider}/${pool}`;
+}
+
+/** Returns the life that an earlier process recorded of the same record, or the new one. */
+function continued<L extends RequestLife | NodeLife>(interrupted: Map<string, L>, id: string, life: L): L {
+  const earlier = interrupted.get(id);
+  interrupted.delete(id);
+  // A wiped ZooKeeper counts ids from the start again.
+  return earlier !== undefined && Math.abs(earlier.created - life.created) < 1000 ? earlier : life;
+}

@@ -1,0 +1,185 @@
+/** Tests of the phases of requests and nodes: their order, their reasons, and that they sum exactly to the whole. */
+
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { KeyScanError, silentMetrics, sleep, type JsonObject, type Metrics } from '@nodepool/core';
+import type { Life, Phase } from '../../src/diagnostics/life.js';
+import { reportPhases } from '../../src/diagnostics/phase-metrics.js';
+import type { RequestLife } from '../../src/diagnostics/request-life.js';
+import { World, pool, provider, type RunningLauncher } from '../support/world.js';
+
+let world: World;
+beforeEach(() => {
+  world = new World();
+});
+afterEach(async () => {
+  expect(await world.end()).toEqual([]);
+});
+
+const submit = (labels: readonly string[], options = {}): Promise<string> =>
+  world.during(world.requestor.submit(labels, options));
+
+async function inState(id: string, state: string): Promise<void> {
+  await world.until(`${id} is ${state}`, () => world.records('/nodepool/requests').get(id)?.state === state);
+}
+
+function launcher(poolMore: JsonObject = {}, more: JsonObject = {}, hostname = 'launcher1'): Promise<RunningLauncher> {
+  return world.launcher([provider('demo', [pool('main', ['small', 'large'], poolMore)], more)], hostname);
+}
+
+function requestLife(id: string, hostname = 'launcher1'): RequestLife {
+  return world.timelines.get(hostname)!.request(id)!;
+}
+
+const phases = (life: Life): Phase[] => life.segments.map(({ phase }) => phase);
+
+/** Expects phases without a gap from the beginning to the end, whose durations sum exactly to the whole. */
+function expectExact(life: Life): void {
+  const segments = life.closed();
+  expect(segments[0]?.from).toBe(life.created);
+  expect(segments.at(-1)?.to).toBe(life.end);
+  for (const [index, { from, to }] of segments.entries()) {
+    expect(to).toBeGreaterThanOrEqual(from);
+    if (index > 0) expect(from).toBe(segments[index - 1]!.to);
+  }
+  const sum = [...life.durations(Infinity).values()].reduce((total, ms) => total + ms, 0);
+  expect(sum).toBe(life.end! - life.created);
+}
+
+describe('the phases of a request', () => {
+  it('sum to its whole wait, which is what its requestor saw', async () => {
+    world.scanner = {
+      scan: async ({ signal, onConnected }) => {
+        await sleep(world.clock, 7000, signal);
+        onConnected?.();
+        await sleep(world.clock, 500, signal);
+        return ['ssh-ed25519 AAAA'];
+      },
+    };
+    await launcher({ 'host-key-checking': true });
+    const began = world.clock.now();
+    const id = await submit(['small', 'large']);
+    await inState(id, 'fulfilled');
+    const life = requestLife(id);
+    expectExact(life);
+    expect(life.end! - life.created).toBe(world.clock.now() - began);
+    expect(phases(life)).toEqual(['order', 'accepted', 'creating', 'booting', 'login', 'handover']);
+    const durations = life.durations(Infinity);
+    expect(durations.get('booting')).toBeGreaterThanOrEqual(6500);
+    expect(durations.get('login')).toBe(500);
+    expect(life.ended).toMatchObject({ result: 'fulfilled', nodes: ['0000000000', '0000000001'] });
+  });
+
+  it('tell a wait for a limit from a wait for those that come before', async () => {
+    await launcher({ 'max-servers': 1 });
+    const first = await submit(['small']);
+    await inState(first, 'fulfilled');
+    const taken = await world.during(world.requestor.take(first));
+    const second = await submit(['small']);
+    const third = await submit(['small']);
+    await world.clock.advance(30_000);
+    expect(requestLife(second).phase).toBe('limit');
+    expect(requestLife(second).poolWaits()[0]).toMatchObject({
+      pool: 'demo/main',
+      limit: { scope: 'pool', resource: 'instances', limit: 1, used: 1, needed: 1 },
+    });
+    expect(requestLife(third).phase).toBe('order');
+    await world.during(world.requestor.giveBack(taken));
+    await inState(second, 'fulfilled');
+    expectExact(requestLife(second));
+    expect(requestLife(second).durations(0).get('limit')).toBeGreaterThanOrEqual(29_000);
+    expect(requestLife(third).phase).toBe('limit');
+    await world.during(world.requestor.withdraw(third));
+    await world.clock.advance(1000);
+    expectExact(requestLife(third));
+    expect(requestLife(third).ended?.result).toBe('cancelled');
+  });
+
+  it('mark launch attempts that failed, with the error in words', async () => {
+    let scans = 0;
+    world.scanner = {
+      scan: async ({ signal }) => {
+        scans += 1;
+        await sleep(world.clock, 1000, signal);
+        if (scans === 1) throw new KeyScanError('no host keys');
+        return ['ssh-ed25519 AAAA'];
+      },
+    };
+    await launcher({ 'host-key-checking': true });
+    const id = await submit(['small']);
+    await inState(id, 'fulfilled');
+    const life = requestLife(id);
+    expectExact(life);
+    expect(life.segments.filter(({ failed }) => failed)).toMatchObject([{ phase: 'booting', detail: 'no host keys' }]);
+    expect(life.attempts).toMatchObject([
+      { number: 1, pool: 'demo/main', label: 'small', error: { code: 'keyscan', message: 'no host keys' } },
+      { number: 2, error: undefined },
+    ]);
+  });
+
+  it('say why it failed', async () => {
+    await launcher({ 'max-servers': 1 });
+    const id = await submit(['small', 'small']);
+    await inState(id, 'failed');
+    const life = requestLife(id);
+    expectExact(life);
+    expect(life.ended?.result).toBe('failed');
+    expect(life.ended?.reason).toContain('demo/main: ');
+  });
+
+  it('are those of the records in a launcher that does not serve it', async () => {
+    await launcher();
+    await world.launcher([provider('elsewhere', [pool('main', ['other'])])], 'launcher2');
+    const id = await submit(['small']);
+    await inState(id, 'fulfilled');
+    await world.clock.advance(1000);
+    const life = requestLife(id, 'launcher2');
+    expectExact(life);
+    expect(phases(life)).toContain('elsewhere');
+    expect(phases(life)).not.toContain('creating');
+  });
+});
+
+describe('the phases of a node', () => {
+  it('go on until its record is deleted', async () => {
+    await launcher();
+    const id = await submit(['small']);
+    await inState(id, 'fulfilled');
+    await world.clock.advance(5000);
+    const taken = await world.during(world.requestor.take(id));
+    await world.clock.advance(60_000);
+    await world.during(world.requestor.giveBack(taken));
+    await world.until('it is deleted', () => world.nodes().size === 0);
+    const life = world.timelines.get('launcher1')!.node('0000000000')!;
+    expectExact(life);
+    expect(phases(life)).toEqual(['accepted', 'creating', 'handover', 'ready', 'in-use', 'deleting']);
+    expect(life.durations(0).get('in-use')).toBe(60_000);
+    expect(life.facts).toEqual({ id: '0000000000', labels: ['small'], provider: 'demo', pool: 'main', request: id });
+  });
+});
+
+it('reports the phases as histograms', async () => {
+  const observed: (Record<string, string> & { metric: string; ms: number })[] = [];
+  const metrics: Metrics = {
+    ...silentMetrics,
+    observe: (duration, labels, ms) => observed.push({ metric: duration.name, ...labels, ms }),
+  };
+  await launcher();
+  const end = reportPhases(world.timelines.get('launcher1')!, metrics);
+  const id = await submit(['small']);
+  await inState(id, 'fulfilled');
+  end();
+  const life = requestLife(id);
+  const phaseMs = observed.filter(({ metric }) => metric === 'nodepool_request_phase_duration_seconds');
+  expect(phaseMs.reduce((sum, { ms }) => sum + ms, 0)).toBe(life.end! - life.created);
+  expect(phaseMs.map(({ phase, provider: from, label }) => [phase, from, label])).toContainEqual([
+    'creating',
+    'demo',
+    'small',
+  ]);
+  expect(observed).toContainEqual(
+    expect.objectContaining({ metric: 'nodepool_node_phase_duration_seconds', phase: 'creating', provider: 'demo' }),
+  );
+  expect(observed).toContainEqual(
+    expect.objectContaining({ metric: 'nodepool_request_duration_seconds', result: 'fulfilled', label: 'small' }),
+  );
+});
