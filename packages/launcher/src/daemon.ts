@@ -6,8 +6,7 @@ import { TaskSupervisor, packageVersion, systemClock, systemRandom, type Logger 
 import { openStore, type Store, type WebEndpoint } from '@nodepool/store';
 import type { ConfigWatcher, NodepoolConfig } from '@nodepool/config';
 import { DecisionLog } from './diagnostics/decisions.js';
-import { reportPhases } from './diagnostics/phase-metrics.js';
-import { Timelines } from './diagnostics/timelines.js';
+import { Recorder } from './diagnostics/recorder.js';
 import { NodeScanner } from './launch/scan/node-scanner.js';
 import { Launcher } from './launcher.js';
 import { EnsembleMetrics } from './diagnostics/ensemble-metrics.js';
@@ -20,6 +19,8 @@ export interface LauncherDaemonOptions extends DaemonSetup {
   /** The option that enables the web endpoint. */
   readonly webapp: boolean;
   readonly backfillWindowMs: number;
+  /** Directory in which the history survives a restart; undefined keeps it in memory. */
+  readonly stateDir: string | undefined;
   /** Fully qualified name of this host. */
   readonly fqdn: string;
 }
@@ -34,8 +35,8 @@ export class LauncherDaemon implements Daemon {
   private readonly eventLoop = new EventLoopMonitor();
   private readonly blockWatch: BlockWatch;
   private readonly ensembleMetrics: EnsembleMetrics;
-  private readonly timelines: Timelines;
-  private endReports: (() => void)[] = [];
+  private readonly recorder: Recorder;
+  private endReport: () => void = () => undefined;
 
   constructor(private readonly options: LauncherDaemonOptions) {
     const clock = systemClock;
@@ -50,10 +51,10 @@ export class LauncherDaemon implements Daemon {
       log.error('Background work failed', error, { ...about, task }),
     );
     this.store = openStore(zooKeeper, { clock, random, identifier, log });
-    this.timelines = new Timelines({
-      store: this.store,
-      clock,
-      onError: (error) => log.error('A phase could not be counted', error),
+    this.recorder = new Recorder({
+      ...{ store: this.store, clock, log, metrics },
+      activity: () => this.launcher.activity(),
+      stateDir: options.stateDir,
     });
     this.launcher = new Launcher({
       store: this.store,
@@ -65,9 +66,9 @@ export class LauncherDaemon implements Daemon {
       hostname: hostname(),
       fqdn: options.fqdn,
       version: packageVersion(__dirname),
-      metrics,
+      metrics: this.recorder.metrics,
       decisions,
-      timelines: this.timelines,
+      timelines: this.recorder.timelines,
       backfillWindowMs: options.backfillWindowMs,
     });
     const { store, tasks } = this;
@@ -107,11 +108,8 @@ export class LauncherDaemon implements Daemon {
     const { config } = loaded;
     eventLoop.start();
     this.blockWatch.start();
-    this.endReports = [
-      reportProcess({ metrics, store, eventLoop, hostname: fqdn }),
-      reportPhases(this.timelines, metrics),
-    ];
-    this.timelines.start();
+    this.endReport = reportProcess({ metrics, store, eventLoop, hostname: fqdn });
+    await this.recorder.start();
     store.start();
     this.ensembleMetrics.start();
     await this.launcher.start(config, await this.startWeb(config, fqdn));
@@ -144,8 +142,8 @@ export class LauncherDaemon implements Daemon {
     await this.web.stop();
     await this.launcher.stop();
     await this.ensembleMetrics.stop();
-    this.timelines.stop();
-    for (const end of this.endReports) end();
+    await this.recorder.stop();
+    this.endReport();
     this.eventLoop.stop();
     await this.blockWatch.stop();
     this.store.close();

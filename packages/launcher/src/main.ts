@@ -15,6 +15,8 @@ export async function main(argv: readonly string[], signals: ProcessSignals): Pr
   const options = parseCommandLine(argv, { out: (text) => void process.stdout.write(text), err: complain });
   if (typeof options === 'number') return options;
   const { webapp, backfillWindow } = options.own;
+  // systemd separates several directories with colons.
+  const stateDir = options.own.stateDir ?? process.env['STATE_DIRECTORY']?.split(':')[0];
   return runDaemon({
     name: PROGRAM_NAME,
     options: options.daemon,
@@ -25,7 +27,7 @@ export async function main(argv: readonly string[], signals: ProcessSignals): Pr
     complain,
     make: async (setup) => {
       const fqdn = await fullyQualifiedHostname();
-      return new LauncherDaemon({ ...setup, webapp, fqdn, backfillWindowMs: backfillWindow * 1000 });
+      return new LauncherDaemon({ ...setup, webapp, fqdn, stateDir, backfillWindowMs: backfillWindow * 1000 });
     },
   });
 }

@@ -11,6 +11,8 @@ export interface LauncherFlags {
   readonly webapp: boolean;
   /** Seconds; see `LauncherContext.backfillWindowMs`. */
   readonly backfillWindow: number;
+  /** Directory in which the history survives a restart. */
+  readonly stateDir?: string;
 }
 
 /** Returns the options, or the exit code if the command line is wrong or only asks for help or the version. */
@@ -32,6 +34,10 @@ export function parseCommandLine(
             'how long others of its priority may pass a request that does not fit',
             seconds,
             BACKFILL_WINDOW_MS / 1000,
+          )
+          .option(
+            '--state-dir <directory>',
+            'where the history of the last day survives a restart (default: $STATE_DIRECTORY, which systemd sets)',
           ),
       readOptions: (command) => command.opts<LauncherFlags>(),
     },

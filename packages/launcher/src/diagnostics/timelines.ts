@@ -85,9 +85,13 @@ export class Timelines implements TimelineRecorder {
   /** Takes over a life that an earlier process recorded. To be called before `start`. */
   restore(life: RequestLife | NodeLife): void {
     if (life instanceof RequestLife) {
+      this.interrupted.requests.delete(life.facts.id);
       if (life.end === undefined) this.interrupted.requests.set(life.facts.id, life);
       else this.keepRequest(life);
-    } else if (life.end === undefined) this.interrupted.nodes.set(life.facts.id, life);
+      return;
+    }
+    this.interrupted.nodes.delete(life.facts.id);
+    if (life.end === undefined) this.interrupted.nodes.set(life.facts.id, life);
     else this.endedNodes.add(life.facts.id, life);
   }
 

@@ -1,0 +1,126 @@
+/** The values of one step of the history. */
+
+import { Distribution, type DistributionJson } from './distribution.js';
+
+/** Limits of the labels and providers with values of their own in one step. */
+const MAX_LABELS = 500;
+const MAX_PROVIDERS = 200;
+
+/** Numbers of requests that ended. */
+export interface RequestCounts {
+  fulfilled: number;
+  failed: number;
+  cancelled: number;
+}
+
+export interface LabelValues extends RequestCounts {
+  /** Requests that waited at the end of the step. */
+  waiting: number;
+  /** Time from the creation of fulfilled requests to their fulfilment. */
+  readonly toNode: Distribution;
+}
+
+export interface ProviderValues {
+  /** Instances at the end of the step, and their limit; null if there is none. */
+  used: number;
+  limit: number | null;
+  /** Launch attempts that ended, and those that failed. */
+  launches: number;
+  failures: number;
+  calls: number;
+  failedCalls: number;
+  throttled: number;
+  readonly latency: Distribution;
+  readonly toNode: Distribution;
+}
+
+export class HistoryBucket implements RequestCounts {
+  /** Numbers of nodes by state at the end of the step. */
+  nodes: Readonly<Record<string, number>> = {};
+  waiting = 0;
+  fulfilled = 0;
+  failed = 0;
+  cancelled = 0;
+  launches = 0;
+  failures = 0;
+  readonly toNode: Distribution = new Distribution();
+  readonly labels = new Map<string, LabelValues>();
+  readonly providers = new Map<string, ProviderValues>();
+
+  /** `start`: milliseconds since the epoch. */
+  constructor(readonly start: number) {}
+
+  /** Returns the values of a label; those beyond the limit are not kept. */
+  label(name: string): LabelValues {
+    let values = this.labels.get(name);
+    if (values === undefined) {
+      values = { waiting: 0, fulfilled: 0, failed: 0, cancelled: 0, toNode: new Distribution() };
+      if (this.labels.size < MAX_LABELS) this.labels.set(name, values);
+    }
+    return values;
+  }
+
+  /** Returns the values of a provider; those beyond the limit are not kept. */
+  provider(name: string): ProviderValues {
+    let values = this.providers.get(name);
+    if (values === undefined) {
+      const none = { used: 0, limit: null, launches: 0, failures: 0, calls: 0, failedCalls: 0, throttled: 0 };
+      values = { ...none, latency: new Distribution(), toNode: new Distribution() };
+      if (this.providers.size < MAX_PROVIDERS) this.providers.set(name, values);
+    }
+    return values;
+  }
+
+  toJSON(): object {
+    const { labels, providers, ...values } = this;
+    return { ...values, labels: Object.fromEntries(labels), providers: Object.fromEntries(providers) };
+  }
+
+  /** Returns the bucket of stored JSON; undefined if it is not one. */
+  static from(json: unknown): HistoryBucket | undefined {
+    if (!isObject(json) || typeof json['start'] !== 'number') return undefined;
+    const bucket = new HistoryBucket(json['start']);
+    bucket.nodes = numbersOf(json['nodes']);
+    for (const key of ['waiting', 'fulfilled', 'failed', 'cancelled', 'launches', 'failures'] as const) {
+      bucket[key] = numberOf(json[key]);
+    }
+    bucket.toNode.merge(Distribution.from(distributionOf(json['toNode'])));
+    for (const [name, values] of entriesOf(json['labels'])) {
+      const label = bucket.label(name);
+      for (const key of ['waiting', 'fulfilled', 'failed', 'cancelled'] as const) label[key] = numberOf(values[key]);
+      label.toNode.merge(Distribution.from(distributionOf(values['toNode'])));
+    }
+    for (const [name, values] of entriesOf(json['providers'])) {
+      const provider = bucket.provider(name);
+      for (const key of ['used', 'launches', 'failures', 'calls', 'failedCalls', 'throttled'] as const) {
+        provider[key] = numberOf(values[key]);
+      }
+      provider.limit = typeof values['limit'] === 'number' ? values['limit'] : null;
+      provider.latency.merge(Distribution.from(distributionOf(values['latency'])));
+      provider.toNode.merge(Distribution.from(distributionOf(values['toNode'])));
+    }
+    return bucket;
+  }
+}
+
+type Unchecked = Readonly<Record<string, unknown>>;
+
+export function isObject(value: unknown): value is Unchecked {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+function entriesOf(value: unknown): [string, Unchecked][] {
+  return Object.entries(isObject(value) ? value : {}).flatMap(([name, each]) => (isObject(each) ? [[name, each]] : []));
+}
+
+function numberOf(value: unknown): number {
+  return typeof value === 'number' ? value : 0;
+}
+
+function numbersOf(value: unknown): Record<string, number> {
+  return Object.fromEntries(Object.entries(isObject(value) ? value : {}).map(([name, each]) => [name, numberOf(each)]));
+}
+
+function distributionOf(value: unknown): Partial<DistributionJson> {
+  return isObject(value) ? value : {};
+}

@@ -1,0 +1,100 @@
+/** Timelines and history of a launcher, with the journal that preserves them. */
+
+import { reasonOf, type Clock, type Logger, type Metrics } from '@nodepool/core';
+import type { Store } from '@nodepool/store';
+import type { ProviderActivity } from './activity.js';
+import { watchApiCalls } from './api-watch.js';
+import { HistoryBucket, isObject } from './history-bucket.js';
+import { History } from './history.js';
+import { Journal } from './journal.js';
+import { decodeNode, decodeRequest, encodeNode, encodeRequest } from './life-codec.js';
+import { reportPhases } from './phase-metrics.js';
+import { Timelines } from './timelines.js';
+
+/** Lives that ended longer ago (ms) are not restored. */
+const MAX_AGE_MS = 25 * 3_600_000;
+
+export interface RecorderOptions {
+  readonly store: Pick<Store, 'requests' | 'nodes' | 'complete'>;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly metrics: Metrics;
+  readonly activity: () => readonly ProviderActivity[];
+  /** Directory of the journal; without it the history is lost at a restart. */
+  readonly stateDir: string | undefined;
+}
+
+export class Recorder {
+  readonly timelines: Timelines;
+  readonly history: History;
+  /** Metrics that also count the calls of clouds. */
+  readonly metrics: Metrics;
+  private journal: Journal | undefined;
+  private endReport: () => void = () => undefined;
+
+  constructor(private readonly options: RecorderOptions) {
+    const { store, clock, log, activity, metrics } = options;
+    this.timelines = new Timelines({
+      store,
+      clock,
+      onError: (error) => log.error('The end of a phase could not be recorded', error),
+    });
+    const { events } = this.timelines;
+    this.history = new History({ store, clock, events, activity, onStep: (step) => this.journal?.add({ step }) });
+    this.metrics = watchApiCalls(metrics, () => this.history);
+  }
+
+  /** True if the history survives a restart. */
+  get persisted(): boolean {
+    return this.journal !== undefined;
+  }
+
+  /** Loads the journal and follows the records from then on. To be called before the store starts. */
+  async start(): Promise<void> {
+    const { log, clock, stateDir, metrics } = this.options;
+    if (stateDir === undefined) log.info('The history is kept in memory only; --state-dir preserves it');
+    else await this.openJournal(new Journal({ directory: stateDir, clock, log }));
+    const { timelines, history } = this;
+    const { events } = timelines;
+    events.requestEnded.on((life) => this.journal?.add({ request: encodeRequest(life) }));
+    events.nodeEnded.on((life) => this.journal?.add({ node: encodeNode(life) }));
+    this.endReport = reportPhases(timelines, metrics);
+    timelines.start();
+    history.start();
+  }
+
+  /** Resolves once the journal is written. */
+  async stop(): Promise<void> {
+    const { timelines, history, journal } = this;
+    history.stop();
+    timelines.stop();
+    this.endReport();
+    const { requests, nodes } = timelines.open();
+    for (const life of requests) journal?.add({ request: encodeRequest(life) });
+    for (const life of nodes) journal?.add({ node: encodeNode(life) });
+    await journal?.close();
+  }
+
+  private async openJournal(journal: Journal): Promise<void> {
+    const { log } = this.options;
+    try {
+      for (const entry of await journal.load()) this.restore(entry);
+      this.journal = journal;
+    } catch (error) {
+      log.warn('The history cannot be preserved in the state directory; it is kept in memory only', {
+        file: journal.file,
+        reason: reasonOf(error),
+      });
+    }
+  }
+
+  private restore(entry: unknown): void {
+    if (!isObject(entry)) return;
+    const { request, node, step } = entry;
+    const life = request === undefined ? decodeNode(node) : decodeRequest(request);
+    const oldest = this.options.clock.now() - MAX_AGE_MS;
+    if (life !== undefined && (life.end ?? Infinity) >= oldest) this.timelines.restore(life);
+    const bucket = HistoryBucket.from(step);
+    if (bucket !== undefined) this.history.restore(bucket);
+  }
+}
