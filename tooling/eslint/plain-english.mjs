@@ -15,6 +15,7 @@ export const CHECKED_PACKAGES = [
   'tooling/simulated-gce',
   'tooling/simulated-process',
   'tooling/bench',
+  'tooling/capacity',
 ];
 
 /** Markdown pages whose prose is not checked. The contract is written from texts in the code of the driver kit. */

@@ -1,0 +1,77 @@
+/** The table of a series of runs. */
+
+import type { RunResult } from './run.js';
+import { quantile, writtenBetween } from './statistics.js';
+
+/** Waits of one run (ms). */
+export interface Summary {
+  /** p95 of requests that were written during the disturbance. */
+  readonly disturbedP95Ms: number;
+  /** p95 of all requests. */
+  readonly p95Ms: number;
+  readonly longestMs: number;
+  readonly requests: number;
+  readonly failed: number;
+}
+
+/** One line of the table. `without` is the run without circuit breakers and offers. */
+export interface Row {
+  readonly title: string;
+  readonly now: Summary;
+  readonly without: Summary | undefined;
+}
+
+/** Greatest p95 in relation to that of the undisturbed run with one region less. */
+const BOUND = 1.3;
+const HEADINGS = ['p95, disturbed', 'p95, whole run', 'longest', 'failed'] as const;
+
+export function summarize({ waits }: RunResult, fromMs: number, toMs: number): Summary {
+  return {
+    disturbedP95Ms: quantile(writtenBetween(waits, fromMs, toMs), 0.95),
+    p95Ms: quantile(waits, 0.95),
+    longestMs: quantile(waits, 1),
+    requests: waits.length,
+    failed: waits.filter(({ failure }) => failure !== undefined).length,
+  };
+}
+
+/** Returns the greatest p95 that meets the target. */
+export function boundOf(baseline: Summary): number {
+  return BOUND * baseline.p95Ms;
+}
+
+/** Returns the targets that the run misses, as sentences. */
+export function misses({ now, title }: Row, boundMs: number): readonly string[] {
+  const slow = Math.max(now.disturbedP95Ms, now.p95Ms);
+  return [
+    ...(slow > boundMs ? [`${title}: p95 is ${seconds(slow)}, above ${seconds(boundMs)}`] : []),
+    ...(now.failed > 0 ? [`${title}: ${now.failed} requests failed`] : []),
+  ];
+}
+
+/** Returns the rows as a table in Markdown. */
+export function markdownTable(rows: readonly Row[]): string {
+  const headings = ['one of four regions', ...HEADINGS, ...HEADINGS.map((heading) => `without: ${heading}`)];
+  const lines = rows.map(({ title, now, without }) => [title, ...cells(now), ...cells(without)]);
+  const widths = headings.map((heading, column) =>
+    Math.max(heading.length, ...lines.map((line) => line[column]?.length ?? 0)),
+  );
+  const line = (texts: readonly string[]): string =>
+    `| ${texts.map((text, column) => pad(text, widths[column] ?? 0, column)).join(' | ')} |`;
+  const rule = `| ${widths.map((width, column) => (column === 0 ? '-'.repeat(width) : `${'-'.repeat(width - 1)}:`)).join(' | ')} |`;
+  return [line(headings), rule, ...lines.map(line)].join('\n');
+}
+
+export function seconds(ms: number): string {
+  return ms === Infinity ? 'for ever' : `${(ms / 1000).toFixed(1)} s`;
+}
+
+function cells(summary: Summary | undefined): readonly string[] {
+  if (summary === undefined) return HEADINGS.map(() => '');
+  const { disturbedP95Ms, p95Ms, longestMs, failed } = summary;
+  return [seconds(disturbedP95Ms), seconds(p95Ms), seconds(longestMs), String(failed)];
+}
+
+function pad(text: string, width: number, column: number): string {
+  return column === 0 ? text.padEnd(width) : text.padStart(width);
+}
