@@ -1,7 +1,10 @@
 /** Instances that listen as ssh servers. */
 
 import { execFile } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { connect } from 'node:net';
+import { tmpdir, userInfo } from 'node:os';
+import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { Client } from 'ssh2';
 import { afterEach, describe, expect, it } from '@jest/globals';
@@ -67,6 +70,42 @@ describe('an instance with ssh', () => {
       connect(sshPort, '127.0.0.1').once('error', resolve).once('connect', resolve);
     });
     expect(refused).toMatchObject({ code: 'ECONNREFUSED' });
+  });
+
+  it('runs commands for the owners of the authorized keys, and for no one else', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'nodepool-example-keys-'));
+    const run = promisify(execFile);
+    const login = async (key: string, port: number): Promise<string> => {
+      const options = [
+        'StrictHostKeyChecking=no',
+        'UserKnownHostsFile=/dev/null',
+        'IdentitiesOnly=yes',
+        'BatchMode=yes',
+      ];
+      const { stdout } = await run('ssh', [
+        ...['-F', 'none', '-i', join(folder, key), '-p', String(port)],
+        ...options.flatMap((option) => ['-o', option]),
+        ...[`${userInfo().username}@127.0.0.1`, 'echo $((6 * 7)); exit 3'],
+      ]).catch((error: unknown) => {
+        const { code, stdout } = error as { readonly code: number; readonly stdout: string };
+        return { stdout: `${stdout}status ${code}` };
+      });
+      return stdout;
+    };
+    try {
+      for (const key of ['known', 'unknown']) {
+        await run('ssh-keygen', ['-q', '-t', 'ed25519', '-N', '', '-f', join(folder, key)]);
+      }
+      openCloud({ 'authorized-keys': join(folder, 'known.pub') });
+      const { id, sshPort } = await running((await cloud.createInstance(instanceSpec())).id);
+      expect(await hostKeys(sshPort)).toHaveLength(2);
+      expect(await login('known', sshPort)).toBe('42\nstatus 3');
+      expect(await login('unknown', sshPort)).toBe('status 255');
+      await cloud.deleteInstance(id);
+      expect(await login('known', sshPort)).toBe('status 255');
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
   });
 
   it('lets nobody in', async () => {

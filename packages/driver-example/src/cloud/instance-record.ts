@@ -22,6 +22,8 @@ export interface Place {
   readonly address: number;
   /** True if the instance listens for ssh on this machine. */
   readonly ssh: boolean;
+  /** File of the keys that may log in; undefined if no login is possible. */
+  readonly authorizedKeys: string | undefined;
 }
 
 export class InstanceRecord {
@@ -87,12 +89,20 @@ export class InstanceRecord {
     this.sshTimer = clock.schedule(
       this.plan.readyAt - clock.monotonic(),
       () => {
-        this.ssh = new SshServer((error) => {
-          this.failure = `its ssh server failed: ${error.message}`;
-        });
+        this.ssh = this.startSsh();
       },
       { background: true },
     );
+  }
+
+  private startSsh(): SshServer | undefined {
+    const onFailure = (error: Error): void => void (this.failure = `its ssh server failed: ${error.message}`);
+    try {
+      return new SshServer(this.place.authorizedKeys, onFailure);
+    } catch (error) {
+      onFailure(error instanceof Error ? error : new Error(String(error)));
+      return undefined;
+    }
   }
 
   /** Marks the instance as permanently failed. */

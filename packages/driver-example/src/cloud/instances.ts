@@ -59,7 +59,8 @@ export class InstanceStore {
 
     this.made += 1;
     const id = `${this.idPrefix}-${String(this.made).padStart(6, '0')}`;
-    const place = { zone, cores, ram, address, ssh: this.settings.ssh };
+    const { ssh, authorizedKeys } = this.settings;
+    const place = { zone, cores, ram, address, ssh, authorizedKeys };
     const record = new InstanceRecord(id, this.made, spec, place, this.plan());
     this.records.set(id, record);
     this.used.instances += 1;

@@ -36,6 +36,7 @@ export function readCloudSettings(section: JsonObject): CloudSettings {
     publicImages: namesAt(section, 'public-images', 0),
     pageSize: pageSizeAt(section),
     ssh: sshAt(section),
+    authorizedKeys: authorizedKeysAt(section),
     faults: faultsAt(section),
   };
 }
@@ -121,6 +122,16 @@ function pageSizeAt(section: JsonObject): number {
 function sshAt(section: JsonObject): boolean {
   const value = section['ssh'] ?? false;
   if (typeof value !== 'boolean') throw new CloudSettingsError('ssh', 'true or false');
+  return value;
+}
+
+function authorizedKeysAt(section: JsonObject): string | undefined {
+  const value = section['authorized-keys'];
+  if (value === undefined) return undefined;
+  if (typeof value !== 'string' || !/^\/[^"\n]*$/.test(value)) {
+    throw new CloudSettingsError('authorized-keys', 'the absolute path of a file');
+  }
+  if (section['ssh'] !== true) throw new CloudSettingsError('authorized-keys', '`ssh: true` with this key');
   return value;
 }
 

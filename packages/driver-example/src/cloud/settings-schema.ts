@@ -83,6 +83,12 @@ const properties: JsonObject = {
     description:
       'Whether every instance listens as an ssh server, on 127.0.0.1 and a port and with host keys of its own.',
   },
+  'authorized-keys': {
+    type: 'string',
+    description:
+      'Absolute path of a file of public keys. With it and `ssh`, instances run the sshd of OpenSSH, and the owners of ' +
+      'these keys run commands on this machine as the user of this process. Default: all logins fail.',
+  },
   faults: {
     type: 'object',
     additionalProperties: false,

@@ -50,6 +50,8 @@ export interface CloudSettings {
   readonly pageSize: number;
   /** True if instances listen as ssh servers. */
   readonly ssh: boolean;
+  /** File of the public keys that may log in and run commands on this machine; undefined: none may. */
+  readonly authorizedKeys: string | undefined;
   /** Probability of each fault, 0 to 1. */
   readonly faults: Readonly<Record<Fault, number>>;
 }
@@ -73,6 +75,7 @@ export const DEFAULT_SETTINGS: CloudSettings = {
   publicImages: undefined,
   pageSize: 500,
   ssh: false,
+  authorizedKeys: undefined,
   faults: {
     'create-errors': 0,
     'lost-answers': 0,

@@ -1,8 +1,9 @@
-/** The ssh server of an instance, with its own host keys and port on 127.0.0.1. It rejects every login. */
+/** The ssh server of an instance, with its own host keys and port on 127.0.0.1. */
 
 import { createRequire } from 'node:module';
 import { createServer, type Server, type Socket } from 'node:net';
 import type * as Ssh2 from 'ssh2';
+import { Sshd } from './sshd.js';
 
 // The published package contains a bundle of ssh2.
 const { Server: SshProtocol, utils } = createRequire(__filename)('#ssh2') as typeof Ssh2;
@@ -25,15 +26,22 @@ function makeEd25519Key(): string {
 export class SshServer {
   private readonly server: Server;
   private readonly sockets = new Set<Socket>();
+  private readonly sshd: Sshd | undefined;
   private listeningOn: number | undefined;
 
-  /** Starts listening immediately; `onFailure` is called if the server cannot listen. */
-  constructor(onFailure: (error: Error) => void) {
-    const protocol = new SshProtocol({ hostKeys: makeHostKeys() }, refuseLogins);
-    this.server = createServer((socket) => {
+  /**
+   * Starts listening immediately; `onFailure` is called if the server cannot listen. Without `authorizedKeys`, the path
+   * of a file, the server rejects every login.
+   */
+  constructor(authorizedKeys: string | undefined, onFailure: (error: Error) => void) {
+    const hostKeys = makeHostKeys();
+    this.sshd = authorizedKeys === undefined ? undefined : new Sshd(hostKeys, authorizedKeys, onFailure);
+    const protocol = new SshProtocol({ hostKeys }, refuseLogins);
+    this.server = createServer({ pauseOnConnect: this.sshd !== undefined }, (socket) => {
       this.sockets.add(socket);
       socket.once('close', () => this.sockets.delete(socket));
-      protocol.injectSocket(socket);
+      if (this.sshd === undefined) protocol.injectSocket(socket);
+      else this.sshd.serve(socket);
     });
     this.server.on('error', onFailure);
     this.server.listen(0, ADDRESS, () => {
@@ -52,6 +60,7 @@ export class SshServer {
   close(): void {
     this.listeningOn = undefined;
     this.server.close();
+    this.sshd?.close();
     for (const socket of this.sockets) socket.destroy();
   }
 }
