@@ -8,7 +8,7 @@ import { run } from './program.js';
 /** The reason with which interrupted commands are aborted. */
 class InterruptedError extends Error {
   readonly code = 'interrupted';
-  constructor(signal: string) {
+  constructor(readonly signal: string) {
     super(`interrupted by ${signal}`);
     this.name = 'InterruptedError';
   }

@@ -35,12 +35,15 @@ export interface StoreContext extends ConsoleContext {
 export type Ask = (question: string, signal: AbortSignal) => Promise<string>;
 
 /** Exit codes, on which scripts rely. */
-export const ExitCode = { done: 0, refused: 1, usage: 2 } as const;
+export const ExitCode = { done: 0, refused: 1, usage: 2, timeout: 3, lost: 4 } as const;
 
-/** The command was refused, or failed for a foreseen reason; the message names the remedy. Exit code 1. */
+/** The command was refused, or failed for a foreseen reason; the message names the remedy. */
 export class RefusedError extends Error {
-  constructor(message: string, options?: ErrorOptions) {
+  /** Default: `ExitCode.refused`. */
+  readonly exitCode: number;
+  constructor(message: string, { exitCode = ExitCode.refused, ...options }: ErrorOptions & { exitCode?: number } = {}) {
     super(message, options);
     this.name = 'RefusedError';
+    this.exitCode = exitCode;
   }
 }

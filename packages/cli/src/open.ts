@@ -31,6 +31,8 @@ export function readConfig(
 export interface StoreNeeds {
   /** True to load the drivers of the configured providers, which takes a while. */
   readonly drivers?: boolean;
+  /** False to leave the caches of the store empty; reads of single records work. Default true. */
+  readonly records?: boolean;
 }
 
 /**
@@ -41,7 +43,7 @@ export async function withStore(
   options: CommonOptions,
   io: ProcessIo,
   command: (context: StoreContext) => Promise<void> | void,
-  { drivers = false }: StoreNeeds = {},
+  { drivers = false, records = true }: StoreNeeds = {},
 ): Promise<void> {
   await withLog(options, async (log) => {
     const config = await configOf(options, io, drivers ? undefined : withoutDriver);
@@ -56,8 +58,10 @@ export async function withStore(
     });
     const store = openStore(zooKeeper, { clock, random, log, identifier: `${hostname()}-${process.pid}` });
     try {
-      store.start();
-      await store.ready({ timeoutMs: READ_TIMEOUT_MS, signal: interrupted });
+      if (records) {
+        store.start();
+        await store.ready({ timeoutMs: READ_TIMEOUT_MS, signal: interrupted });
+      }
       await command({ store, config, log, clock, random, out, interrupted, ask: io.ask });
     } finally {
       store.close();

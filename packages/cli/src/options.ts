@@ -7,6 +7,11 @@ import type { StoreNeeds } from './open.js';
 /** Runs a command on the store; see `withStore`. */
 export type OnStore = (command: (context: StoreContext) => Promise<void> | void, needs?: StoreNeeds) => Promise<void>;
 
+/** The exit code of a command that succeeds; `run` sets that of its remote command. */
+export interface Outcome {
+  exitCode: number;
+}
+
 export interface FormatOption {
   readonly format: ListFormat;
 }
@@ -31,4 +36,20 @@ export function seconds(text: string): number {
   const value = Number(text);
   if (text.trim() !== '' && value >= 0 && Number.isFinite(value)) return value;
   throw new InvalidArgumentError('Expected a number of seconds, 0 or more.');
+}
+
+const UNITS: Readonly<Record<string, number>> = { '': 1, s: 1, m: 60, h: 3600, d: 86_400 };
+
+/** Parses `90`, `90s`, `15m`, `1h` or `2d`. Returns seconds. */
+export function duration(text: string): number {
+  const [, amount, unit = ''] = /^(\d+(?:\.\d+)?)([smhd]?)$/.exec(text) ?? [];
+  if (amount === undefined) throw new InvalidArgumentError('Expected a duration such as 90s, 15m, 1h or 2d.');
+  return Number(amount) * (UNITS[unit] ?? 1);
+}
+
+/** Parses a time in ISO 8601 or in unix seconds. Returns unix seconds. */
+export function pointInTime(text: string): number {
+  const seconds = /^\d+(\.\d+)?$/.test(text) ? Number(text) : Date.parse(text) / 1000;
+  if (Number.isFinite(seconds)) return seconds;
+  throw new InvalidArgumentError('Expected a time such as 2030-01-31T12:00:00Z, or unix seconds.');
 }

@@ -1,13 +1,23 @@
 /** Dependencies of the program on its process; tests replace them. */
 
+import type { Readable, Writable } from 'node:stream';
 import type { Clock, RandomSource } from '@nodepool/core';
 import type { ConnectOptions } from '@nodepool/store';
 import type { ZooKeeperConfig } from '@nodepool/config';
 import type { ZooKeeper } from '@nodepool/zookeeper';
 import type { Ask, Output } from './command-context.js';
 
+/** The standard streams of the process, for commands that pass data through. */
+export interface Streams {
+  readonly stdin: Readable & { readonly isTTY?: boolean };
+  readonly stdout: Writable;
+  readonly stderr: Writable;
+}
+
 export interface ProcessIo {
   readonly out: Output;
+  /** Default: those of this process. */
+  readonly streams?: Streams;
   readonly env: Readonly<Record<string, string | undefined>>;
   /** Aborts with the first SIGINT or SIGTERM. */
   readonly interrupted: AbortSignal;

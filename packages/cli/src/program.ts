@@ -3,18 +3,18 @@
 import { createRequire } from 'node:module';
 import { packageVersion } from '@nodepool/core/package-version';
 import { Argument, Command, CommanderError } from 'commander';
-import { ExitCode } from './command-context.js';
+import { ExitCode, RefusedError } from './command-context.js';
 import type * as ConfigValidate from './commands/config-validate.js';
 import type * as Delete from './commands/delete.js';
 import type * as Explain from './commands/explain.js';
 import type * as Hold from './commands/hold.js';
 import type * as LabelList from './commands/label-list.js';
 import type * as List from './commands/list.js';
-import type * as Request from './commands/request.js';
 import type * as RequestList from './commands/request-list.js';
 import type * as Wait from './commands/wait.js';
 import { addImageCommands } from './image-commands.js';
-import { example, formatOption, seconds, wholeNumber, type FormatOption, type OnStore } from './options.js';
+import { addRequestCommands } from './request-commands.js';
+import { example, formatOption, seconds, type FormatOption, type OnStore, type Outcome } from './options.js';
 import type * as RunDrivers from './run-drivers.js';
 import type * as Open from './open.js';
 import type { CommonOptions, ProcessIo } from './process-io.js';
@@ -24,10 +24,11 @@ const load = createRequire(__filename);
 
 /** Runs the command line; resolves with the exit code, never rejects. */
 export async function run(args: readonly string[], io: ProcessIo): Promise<number> {
-  const program = makeProgram(io);
+  const outcome: Outcome = { exitCode: ExitCode.done };
+  const program = makeProgram(io, outcome);
   try {
     await program.parseAsync(args, { from: 'user' });
-    return ExitCode.done;
+    return outcome.exitCode;
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? ExitCode.done : ExitCode.usage;
     sayFailure(
@@ -35,7 +36,7 @@ export async function run(args: readonly string[], io: ProcessIo): Promise<numbe
       isAborted(error) && io.interrupted.aborted ? io.interrupted.reason : error,
       program.opts<CommonOptions>().debug === true,
     );
-    return ExitCode.refused;
+    return error instanceof RefusedError ? error.exitCode : ExitCode.refused;
   }
 }
 
@@ -44,7 +45,7 @@ function isAborted(error: unknown): boolean {
   return error instanceof Error && 'code' in error && error.code === 'aborted';
 }
 
-function makeProgram(io: ProcessIo): Command {
+function makeProgram(io: ProcessIo, outcome: Outcome): Command {
   const program = new Command('nodepool')
     .description('Looks into a running Nodepool, and lends it a hand.')
     .version(packageVersion(__dirname), '--version', 'print the version')
@@ -64,7 +65,7 @@ function makeProgram(io: ProcessIo): Command {
   addLists(program, onStore);
   addNodeCommands(program, onStore);
   addImageCommands(program, onStore);
-  addRequest(program, onStore);
+  addRequestCommands(program, onStore, io, outcome);
   addWait(program, onStore);
   addExplain(program, io);
   addConfigCommands(program, io);
@@ -119,41 +120,6 @@ function addNodeCommands(program: Command, onStore: OnStore): void {
       onStore((context) => (load('./commands/hold.js') as typeof Hold).hold(context, id, { comment: options.comment })),
     );
   example(hold, 'nodepool hold 0000000042 --comment "disk is full, ask Ada"');
-}
-
-interface RequestCliOptions extends FormatOption {
-  readonly count: number;
-  readonly priority: number;
-  readonly tenant?: string;
-  readonly provider?: string;
-  readonly timeout?: number;
-  readonly hold?: number;
-}
-
-function addRequest(program: Command, onStore: OnStore): void {
-  const request = program
-    .command('request')
-    .description('ask for nodes as a requestor does, show them, keep them until interrupted, give them back')
-    .argument('<label...>', 'labels of the nodes, all in one request')
-    .option('--count <n>', 'nodes of each label', wholeNumber(1, 1000), 1)
-    .option('--priority <n>', '0 to 999, lower is served first', wholeNumber(0, 999), 200)
-    .option('--tenant <name>', 'tenant whose limits count')
-    .option('--provider <name>', 'only nodes of this provider')
-    .option('--timeout <seconds>', 'withdraw the request when it is not fulfilled by then', seconds)
-    .option('--hold <seconds>', 'give the nodes back after this time, for scripts', seconds)
-    .addOption(formatOption())
-    .action((labels: string[], { tenant, provider, timeout, hold, ...options }: RequestCliOptions) =>
-      onStore((context) =>
-        (load('./commands/request.js') as typeof Request).request(context, labels, {
-          ...options,
-          tenant,
-          provider,
-          timeout,
-          hold,
-        }),
-      ),
-    );
-  example(request, 'nodepool request debian-12 debian-12-large --timeout 600 --hold 60');
 }
 
 interface WaitCliOptions {

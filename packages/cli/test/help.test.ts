@@ -15,6 +15,7 @@ const COMMANDS = [
   'delete',
   'hold',
   'request',
+  'run',
   'wait',
   'image-list',
   'dib-image-list',
@@ -65,6 +66,11 @@ describe('a command line that makes no sense', () => {
     [['request', 'small', '--priority', '1000'], 'whole number from 0 to 999'],
     [['request', 'small', '--hold', 'long'], 'number of seconds'],
     [['request', 'small', '--timeout', '-1'], 'number of seconds'],
+    [['run', '--', 'make'], "required option '--label <label>'"],
+    [['run', '--label', 'small'], "missing required argument 'command'"],
+    [['run', '--label', 'small', '--timeout', 'soon', '--', 'make'], 'duration such as 90s'],
+    [['run', '--label', 'small', '--copy', ':x', '--', 'make'], 'LOCAL or LOCAL:REMOTE'],
+    [['run', '--label', 'small', '--start-by', 'noon', '--', 'make'], 'time such as'],
     [[], 'Usage: nodepool'],
   ])('%j: says why and exits with 2', async (args, why) => {
     const { code, out } = await cli(...args);

@@ -2,6 +2,7 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { PassThrough, Writable } from 'node:stream';
 import { openStore, type PoolComponentData, type Store } from '@nodepool/store';
 import { nodeDataWith, seededRandom, VirtualClock } from '@nodepool/core/testing';
 import type { ImageBuild, ImageBuildData, ImageUpload, ImageUploadData, NodeData } from '@nodepool/core';
@@ -29,6 +30,7 @@ const UPLOAD: ImageUploadData = {
 /** A running command line. */
 export class RunningCli {
   readonly out = new CapturedOutput();
+  readonly stdin = Object.assign(new PassThrough(), { isTTY: true });
   code: number | undefined;
   private readonly interruption = new AbortController();
 
@@ -36,8 +38,13 @@ export class RunningCli {
     const { out, clock } = this.parts(world);
     void run(['-c', world.configFile, ...args], {
       out,
+      streams: {
+        stdin: this.stdin,
+        stdout: sink((text) => (out.printed += text)),
+        stderr: sink((text) => out.note(text.trimEnd())),
+      },
+      env: world.env,
       ...(world.answer === undefined ? {} : { ask: (question) => world.ask(question) }),
-      env: {},
       clock,
       random: seededRandom(7),
       interrupted: this.interruption.signal,
@@ -67,6 +74,8 @@ export class World {
   /** The launcher's store. */
   readonly store: Store;
   configFile = '';
+  /** Environment of the commands. */
+  env: Readonly<Record<string, string>> = {};
   /** The user's typed answer; undefined if the session is not interactive. */
   answer: string | undefined;
   readonly questions: string[] = [];
@@ -173,7 +182,7 @@ export class World {
   }
 
   /** Acts as a launcher: fulfils the only request with one node per label. */
-  async fulfil(): Promise<readonly string[]> {
+  async fulfil(facts: Partial<NodeData> = {}): Promise<readonly string[]> {
     await this.until(() => this.store.requests.size === 1);
     const [entry] = this.store.requests.all();
     const nodes = entry!.request.node_types.map((label) =>
@@ -184,6 +193,7 @@ export class World {
         pool: 'main',
         allocated_to: entry!.id,
         public_ipv4: '192.0.2.9',
+        ...facts,
       }),
     );
     const accepted = (await this.finish(this.store.requests.accept(entry!, { create: nodes, reuse: [] })))!;
@@ -203,6 +213,15 @@ export class World {
   stateOf(id: string): string | undefined {
     return this.store.nodes.get(id)?.node.state;
   }
+}
+
+function sink(write: (text: string) => void): Writable {
+  return new Writable({
+    write: (chunk: Buffer, _encoding, done) => {
+      write(chunk.toString());
+      done();
+    },
+  });
 }
 
 function nodeData(facts: Partial<NodeData>): NodeData {

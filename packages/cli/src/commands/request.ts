@@ -1,38 +1,36 @@
 /** `nodepool request LABEL...`: requests nodes, holds them for a time, and returns them. */
 
-import { isError, sleep } from '@nodepool/core';
-import {
-  LeaseLostError,
-  NodeNotReadyError,
-  openRequestor,
-  RequestFailedError,
-  RequestRemovedError,
-  RequestTimeoutError,
-  type Lease,
-  type SubmittedRequest,
-} from '@nodepool/requestor';
+import { sleep, untilAborted } from '@nodepool/core';
+import { openRequestor, type AcquireOptions, type Lease, type RequestSpec } from '@nodepool/requestor';
 import { nodeListOf, type NodeEntry } from '@nodepool/store';
-import { RefusedError, type ListFormat, type StoreContext } from '../command-context.js';
+import type { ListFormat, StoreContext } from '../command-context.js';
+import { JsonEvents, ProgressNotes, refusalOf } from '../lease-reports.js';
 import { printList } from '../print-list.js';
-import { waitUntil } from '../wait.js';
-import { waitUntilGone } from './delete.js';
+import type { Streams } from '../process-io.js';
 
-export interface RequestOptions {
-  /** Number of nodes of each label. */
-  readonly count: number;
+/** Options that describe a request. */
+export interface WantedNodes {
   /** 0 to 999; lower values are served first. */
   readonly priority: number;
   readonly tenant: string | undefined;
   /** Limits the request to nodes of this provider. */
   readonly provider: string | undefined;
+  /** Latest useful time of the fulfilment, unix seconds. */
+  readonly startBy: number | undefined;
+}
+
+export interface RequestOptions extends WantedNodes {
+  /** Number of nodes of each label. */
+  readonly count: number;
   /** Seconds to wait for the nodes; undefined: no limit. */
   readonly timeout: number | undefined;
   /** Seconds to hold the nodes; undefined: until interrupted. */
   readonly hold: number | undefined;
+  /** Holds the nodes until stdin ends. */
+  readonly untilEof: boolean;
   readonly format: ListFormat;
 }
 
-const NODE_LOCK_TIMEOUT_MS = 30_000;
 const COLUMNS = [
   'id',
   'provider',
@@ -46,6 +44,21 @@ const COLUMNS = [
   'connection_port',
 ];
 
+/** Returns the request for `count` nodes of each label. */
+export function requestSpec(
+  labels: readonly string[],
+  count: number,
+  { priority, tenant, provider, startBy }: WantedNodes,
+): RequestSpec {
+  return {
+    labels: labels.flatMap((label) => Array.from({ length: count }, () => label)),
+    priority,
+    tenant: tenant ?? null,
+    provider: provider ?? null,
+    ...(startBy === undefined ? {} : { data: { 'start-by': startBy } }),
+  };
+}
+
 /**
  * Resolves once the nodes were returned and deleted. An interruption ends the wait for nodes (rejects) or the hold
  * (returns the nodes), but not the wait for their deletion. Rejects with `RefusedError` if there are no nodes, or if
@@ -53,103 +66,76 @@ const COLUMNS = [
  */
 export async function request(
   context: StoreContext,
+  { stdin }: Streams,
   labels: readonly string[],
   options: RequestOptions,
 ): Promise<void> {
-  noteUnknownLabels(context, labels);
-  const { store, clock, random, log } = context;
+  const { store, clock, random, log, out } = context;
   const requestor = openRequestor(store.zooKeeper, { name: 'nodepool-cli', clock, random, log });
+  const events = options.format === 'json' ? new JsonEvents(out, clock) : undefined;
+  const notes = new ProgressNotes(out);
+  const eof = options.untilEof ? endOf(stdin) : undefined;
+  const ended = eof === undefined ? context.interrupted : AbortSignal.any([context.interrupted, eof.signal]);
   try {
-    const request = await requestor.request({
-      labels: labels.flatMap((label) => Array.from({ length: options.count }, () => label)),
-      priority: options.priority,
-      tenant: options.tenant ?? null,
-      provider: options.provider ?? null,
-    });
-    const lease = await takeNodes(context, request, options);
+    const limits: AcquireOptions = {
+      signal: ended,
+      ...(options.timeout === undefined ? {} : { timeoutMs: options.timeout * 1000 }),
+      onProgress: (progress) => {
+        notes.note(progress);
+        events?.progress(progress);
+      },
+    };
+    const lease = await requestor.acquire(requestSpec(labels, options.count, options), limits);
     try {
-      await printNodes(context, lease, options.format);
-      await holdNodes(context, lease, options.hold);
+      if (events === undefined) await printNodes(context, lease);
+      else events.leased(lease.nodes);
+      await holdNodes(context, lease, ended, options);
     } finally {
       await lease.return();
     }
-    await waitUntilGone(
-      { ...context, interrupted: new AbortController().signal },
-      lease.nodes.map(({ id }) => id),
-    );
+    events?.happened('returned');
+    out.note('the nodes are returned; waiting until launchers have deleted them');
+    await lease.deleted();
+    events?.happened('deleted');
   } catch (error) {
-    throw refusalOf(error);
+    const refusal = refusalOf(error, notes.reasons);
+    events?.failed(refusal);
+    throw refusal;
   } finally {
+    eof?.stop();
     await requestor.close();
   }
-  context.out.note('all nodes are gone');
+  out.note('all nodes are deleted');
 }
 
-function noteUnknownLabels({ store, out }: StoreContext, labels: readonly string[]): void {
-  const served = new Set([...store.components.pools()].flatMap((pool) => pool.supported_labels));
-  const unknown = labels.filter((label) => !served.has(label));
-  if (unknown.length > 0) out.note(`no registered pool serves ${unknown.join(', ')} at the moment; waiting for one`);
+/** Returns a signal that aborts at the end of a stream, whose data is ignored. */
+function endOf(stream: Streams['stdin']): { readonly signal: AbortSignal; readonly stop: () => void } {
+  const controller = new AbortController();
+  const onEnd = (): void => controller.abort(new Error('standard input has ended'));
+  for (const event of ['end', 'close', 'error']) stream.once(event, onEnd);
+  stream.resume();
+  return { signal: controller.signal, stop: () => void stream.destroy() };
 }
 
-/**
- * Waits until the request is fulfilled, prints each of its states, and locks the nodes. Deletes the request in any
- * case.
- */
-async function takeNodes(
-  { out, interrupted }: StoreContext,
-  request: SubmittedRequest,
-  { timeout }: RequestOptions,
-): Promise<Lease> {
-  const signal = interrupted;
-  try {
-    let noted = '';
-    const limits = { signal, ...(timeout === undefined ? {} : { timeoutMs: timeout * 1000 }) };
-    for await (const { state, declinedBy } of request.progress(limits)) {
-      const text = declinedBy.length === 0 ? state : `${state}, declined by ${declinedBy.join(', ')}`;
-      if (text !== noted) out.note(`request ${request.id}: ${text}`);
-      noted = text;
-    }
-    return await request.take({ signal, timeoutMs: NODE_LOCK_TIMEOUT_MS });
-  } finally {
-    await request.cancel();
-  }
-}
-
-const REFUSALS = [RequestFailedError, RequestRemovedError, NodeNotReadyError, LeaseLostError];
-
-/** Converts foreseen outcomes to refusals, which are no failures of the program. */
-function refusalOf(error: unknown): unknown {
-  if (error instanceof RequestTimeoutError)
-    return new RefusedError(`${error.message}; it is withdrawn`, { cause: error });
-  return isError(error) && REFUSALS.some((type) => error instanceof type)
-    ? new RefusedError(error.message, { cause: error })
-    : error;
-}
-
-async function printNodes({ out, clock, store }: StoreContext, { nodes }: Lease, format: ListFormat): Promise<void> {
-  const entries = await Promise.all(nodes.map(async ({ id }) => store.nodes.get(id) ?? (await store.nodes.read(id))));
+async function printNodes({ out, clock, store }: StoreContext, { nodes }: Lease): Promise<void> {
+  const entries = await Promise.all(nodes.map(({ id }) => store.nodes.read(id)));
   const found = entries.filter((entry): entry is NodeEntry => entry !== undefined);
-  printList(out, nodeListOf(found, { columns: COLUMNS, now: clock.now() }), format);
+  printList(out, nodeListOf(found, { columns: COLUMNS, now: clock.now() }), 'pretty');
 }
 
 /** Holds the nodes. Rejects if the session that has the locks is lost. */
 async function holdNodes(
-  { out, clock, interrupted }: StoreContext,
+  { out, clock }: StoreContext,
   { lost }: Lease,
-  seconds: number | undefined,
+  ended: AbortSignal,
+  { hold, untilEof }: RequestOptions,
 ): Promise<void> {
-  const end = AbortSignal.any([interrupted, lost]);
-  out.note(
-    seconds === undefined ? 'holding the nodes until interrupted (Ctrl-C)' : `holding the nodes for ${seconds} s`,
-  );
+  const end = AbortSignal.any([ended, lost]);
+  const limit = hold === undefined ? 'until interrupted (Ctrl-C)' : `for ${hold} s`;
+  out.note(`holding the nodes ${limit}${untilEof ? ', or until standard input ends' : ''}`);
   try {
-    if (seconds === undefined)
-      await waitUntil(
-        () => undefined,
-        () => () => undefined,
-        end,
-      );
-    else await sleep(clock, seconds * 1000, end);
+    if (hold === undefined) await untilAborted(new Promise<never>(() => undefined), end);
+    else await sleep(clock, hold * 1000, end);
   } catch (error) {
     if (!end.aborted) throw error;
   }

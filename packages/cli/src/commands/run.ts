@@ -1,0 +1,187 @@
+/** `nodepool run --label LABEL -- COMMAND`: runs a command on new nodes over ssh, and returns the nodes. */
+
+import { accessSync, constants } from 'node:fs';
+import { untilAborted } from '@nodepool/core';
+import { LeaseLostError, openRequestor, type Lease } from '@nodepool/requestor';
+import { printable } from '@nodepool/store';
+import { RefusedError, type StoreContext } from '../command-context.js';
+import { ProgressNotes, refusalOf } from '../lease-reports.js';
+import type { Streams } from '../process-io.js';
+import { copyTo, readCopy, type Copy, type CopySpec } from '../ssh/copy.js';
+import { quote } from '../ssh/remote-command.js';
+import { runRemotely, type RemoteEnd } from '../ssh/run-remotely.js';
+import { SshClient } from '../ssh/ssh-client.js';
+import { sshTarget, type SshTarget } from '../ssh/target.js';
+import { requestSpec, type WantedNodes } from './request.js';
+
+export interface RunOptions extends WantedNodes {
+  readonly label: string;
+  /** Number of nodes; the command runs on each. */
+  readonly count: number;
+  readonly user: string | undefined;
+  /** File with the private key. */
+  readonly identity: string | undefined;
+  /** `NAME=VALUE`, or `NAME` for the value in this process. */
+  readonly env: readonly string[];
+  readonly copy: readonly CopySpec[];
+  /** Limit of the command, seconds. */
+  readonly timeout: number | undefined;
+  /** Limit of the wait for nodes, seconds. */
+  readonly waitTimeout: number | undefined;
+  /** Seconds for which the nodes are held if the command fails; undefined: they are returned. */
+  readonly holdOnFailure: number | undefined;
+}
+
+/** No command was run, or the nodes were lost. `env` and `timeout` of coreutils use the same number. */
+const NOT_RUN = 125;
+
+/** Everything that the options name, read and checked before nodes are requested. */
+interface Job {
+  readonly command: readonly string[];
+  readonly variables: ReadonlyMap<string, string>;
+  readonly copies: readonly Copy[];
+  readonly options: RunOptions;
+  readonly client: SshClient;
+  readonly streams: Streams;
+  readonly path: string | undefined;
+}
+
+/**
+ * Resolves with the exit status of the command, or of the first command that failed, once the nodes are returned or
+ * held. Rejects with `RefusedError` if no command was run or the nodes were lost.
+ */
+export async function run(
+  context: StoreContext,
+  env: Readonly<Record<string, string | undefined>>,
+  streams: Streams,
+  command: readonly string[],
+  options: RunOptions,
+): Promise<number> {
+  const notes = new ProgressNotes(context.out);
+  try {
+    const variables = readVariables(options.env, env);
+    const copies = options.copy.map(readCopy);
+    checkIdentity(options.identity);
+    const client = new SshClient(env, options.identity, streams.stderr);
+    try {
+      return await runOnNodes(context, notes, {
+        ...{ command, variables, copies, options, client, streams },
+        path: env['PATH'],
+      });
+    } finally {
+      client.close();
+    }
+  } catch (error) {
+    throw notRun(refusalOf(error, notes.reasons));
+  }
+}
+
+async function runOnNodes(context: StoreContext, notes: ProgressNotes, job: Job): Promise<number> {
+  const { store, clock, random, log, interrupted } = context;
+  const { label, count, waitTimeout } = job.options;
+  const requestor = openRequestor(store.zooKeeper, { name: 'nodepool-run', clock, random, log });
+  try {
+    const lease = await requestor.acquire(requestSpec([label], count, job.options), {
+      signal: interrupted,
+      ...(waitTimeout === undefined ? {} : { timeoutMs: waitTimeout * 1000 }),
+      onProgress: (progress) => notes.note(progress),
+    });
+    try {
+      return await useNodes(context, job, lease);
+    } finally {
+      await lease.return();
+    }
+  } finally {
+    await requestor.close();
+  }
+}
+
+async function useNodes(context: StoreContext, job: Job, lease: Lease): Promise<number> {
+  const { out, interrupted } = context;
+  const { options, client, command } = job;
+  const targets = lease.nodes.map((node) => sshTarget(node, options.user));
+  client.trust(targets);
+  let failure: (RemoteEnd & { readonly target: SshTarget }) | undefined;
+  const all = Promise.all(
+    targets.map(async (target) => {
+      const end = await useNode(context, job, lease, target);
+      if (end.problem !== undefined) out.note(`node ${target.id}: ${end.problem}`);
+      if (end.status !== 0) failure ??= { ...end, target };
+    }),
+  );
+  // From this moment a launcher may delete the nodes, so ssh must not use them any longer.
+  await untilAborted(all, lease.lost);
+  if (failure === undefined) return 0;
+  if (options.holdOnFailure !== undefined && !interrupted.aborted) {
+    const text = command.map((word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : quote(word))).join(' ');
+    const comment = printable(`nodepool run: ${text}: ${failure.problem ?? `status ${failure.status}`}`);
+    await lease.hold({ comment, expirationSeconds: options.holdOnFailure });
+    const until = new Date(context.clock.now() + options.holdOnFailure * 1000).toISOString();
+    for (const target of targets) out.note(loginHelp(target, options.identity, until));
+  }
+  return failure.status;
+}
+
+async function useNode(
+  { out, clock, random, interrupted }: StoreContext,
+  { command, variables, copies, client, streams, options, path }: Job,
+  lease: Lease,
+  target: SshTarget,
+): Promise<RemoteEnd> {
+  for (const copy of copies) await untilAborted(copyTo(client, target, copy, path), interrupted);
+  await lease.confirm({ signal: interrupted });
+  out.note(`node ${target.id}: running as ${target.user} at ${target.address}, port ${target.port}`);
+  return await runRemotely(client, target, {
+    ...{ command, variables, streams, clock, random, interrupted, timeout: options.timeout },
+    prefix: options.count === 1 ? undefined : `${target.id}: `,
+  });
+}
+
+/** Returns the commands that log in to a held node. */
+function loginHelp(
+  { id, user, address, port, knownHosts }: SshTarget,
+  identity: string | undefined,
+  until: string,
+): string {
+  const file = `known_hosts-${id}`;
+  const key = identity === undefined ? '' : ` -i ${quote(identity)}`;
+  return [
+    `node ${id} is held until ${until}; \`nodepool delete ${id}\` deletes it earlier. Log in with:`,
+    `  printf '%s\\n' ${knownHosts.map(quote).join(' ')} >${file}`,
+    `  ssh -o UserKnownHostsFile=${file} -o StrictHostKeyChecking=yes${key} -p ${port} -l ${user} ${address}`,
+  ].join('\n');
+}
+
+function readVariables(
+  texts: readonly string[],
+  env: Readonly<Record<string, string | undefined>>,
+): ReadonlyMap<string, string> {
+  return new Map(
+    texts.map((text) => {
+      const [, name = '', given] = /^([A-Za-z_][A-Za-z0-9_]*)(?:=(.*))?$/s.exec(text) ?? [];
+      if (name === '') throw new RefusedError(`--env: ${JSON.stringify(text)} is neither NAME nor NAME=VALUE`);
+      const value = given ?? env[name];
+      if (value === undefined) throw new RefusedError(`--env: the variable ${name} is not set here`);
+      return [name, value];
+    }),
+  );
+}
+
+function checkIdentity(file: string | undefined): void {
+  if (file === undefined) return;
+  try {
+    accessSync(file, constants.R_OK);
+  } catch (error) {
+    throw new RefusedError(`--identity: ${file} cannot be read`, { cause: error });
+  }
+}
+
+/** Gives every failure the exit code of its own, which no command is likely to use. */
+function notRun(error: unknown): unknown {
+  const message = error instanceof Error ? error.message : String(error);
+  const ended = error instanceof RefusedError && error.cause instanceof LeaseLostError;
+  return new RefusedError(ended ? `${message}; the command was stopped` : message, {
+    cause: error,
+    exitCode: NOT_RUN,
+  });
+}

@@ -1,0 +1,112 @@
+/** Reports the life of a lease: as text for people, or as one JSON object per line for programs. */
+
+import { isError, type Clock } from '@nodepool/core';
+import {
+  LeaseLostError,
+  NodeNotReadyError,
+  RequestFailedError,
+  RequestRemovedError,
+  RequestTimeoutError,
+  type LeasedNode,
+  type RequestProgress,
+} from '@nodepool/requestor';
+import { printable } from '@nodepool/store';
+import { ExitCode, RefusedError, type Output } from './command-context.js';
+
+/** Prints each state of a request and its reasons to stderr. */
+export class ProgressNotes {
+  private latest = '';
+
+  constructor(private readonly out: Output) {}
+
+  /** The latest reasons, for the message at a time-out. */
+  reasons: readonly string[] = [];
+
+  note({ id, state, reasons }: RequestProgress): void {
+    this.reasons = reasons;
+    const text = printable(`request ${id}: ${[state, ...reasons].join('; ')}`);
+    if (text !== this.latest) this.out.note(text);
+    this.latest = text;
+  }
+}
+
+/** Prints one JSON object per event to stdout. `docs/requestors.md` documents the events; releases only add fields. */
+export class JsonEvents {
+  private request: string | null = null;
+
+  constructor(
+    private readonly out: Output,
+    private readonly clock: Clock,
+  ) {}
+
+  progress({ id, state, reasons, declinedBy }: RequestProgress): void {
+    this.request = id;
+    this.print('progress', { state, reasons, declined_by: declinedBy });
+  }
+
+  leased(nodes: readonly LeasedNode[]): void {
+    this.print('leased', { nodes: nodes.map(nodeForPrograms) });
+  }
+
+  /** Prints an event without fields of its own. */
+  happened(event: 'returned' | 'deleted'): void {
+    this.print(event, {});
+  }
+
+  failed(error: unknown): void {
+    const reason = isError(error) ? error.message : String(error);
+    this.print('failed', { code: codeOf(error), reason });
+  }
+
+  private print(event: string, fields: object): void {
+    this.out.print(JSON.stringify({ event, time: this.clock.now() / 1000, request: this.request, ...fields }));
+  }
+}
+
+/** Returns the fields of a node, named as in its record. Credentials, such as those of containers, are left out. */
+function nodeForPrograms(node: LeasedNode): object {
+  return {
+    id: node.id,
+    label: node.label,
+    labels: node.labels,
+    provider: node.provider,
+    pool: node.pool,
+    cloud: node.cloud,
+    region: node.region,
+    az: node.availabilityZone,
+    hostname: node.hostname,
+    address: node.address,
+    public_ipv4: node.publicIpv4,
+    private_ipv4: node.privateIpv4,
+    public_ipv6: node.publicIpv6,
+    connection_type: node.connectionType,
+    connection_port: typeof node.connectionPort === 'number' ? node.connectionPort : null,
+    username: node.username,
+    host_keys: node.hostKeys,
+    python_path: node.pythonPath,
+    shell_type: node.shellType,
+    attributes: node.attributes,
+    resources: node.resources,
+  };
+}
+
+const FORESEEN = [RequestFailedError, RequestRemovedError, NodeNotReadyError];
+
+/** Converts the errors of a requestor to refusals with an exit code. Returns other errors as they are. */
+export function refusalOf(error: unknown, reasons: readonly string[] = []): unknown {
+  if (error instanceof RequestTimeoutError) {
+    const why = reasons.length === 0 ? '' : `: ${reasons.join('; ')}`;
+    const message = printable(`${error.message}; the request is withdrawn${why}`);
+    return new RefusedError(message, { cause: error, exitCode: ExitCode.timeout });
+  }
+  if (error instanceof LeaseLostError)
+    return new RefusedError(error.message, { cause: error, exitCode: ExitCode.lost });
+  return isError(error) && FORESEEN.some((type) => error instanceof type)
+    ? new RefusedError(error.message, { cause: error })
+    : error;
+}
+
+function codeOf(error: unknown): string {
+  const { cause } = error instanceof RefusedError ? error : { cause: error };
+  return isError(cause) && 'code' in cause ? String(cause.code) : 'error';
+}

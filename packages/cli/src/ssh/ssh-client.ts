@@ -1,0 +1,143 @@
+/** Runs the system's ssh. It trusts the given host keys only, and reads no configuration file. */
+
+import { spawn, type ChildProcess, type StdioOptions } from 'node:child_process';
+import { accessSync, constants, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { delimiter, join } from 'node:path';
+import type { Writable } from 'node:stream';
+import { RefusedError } from '../command-context.js';
+import { posix } from './remote-command.js';
+import type { SshTarget } from './target.js';
+
+/** Exit status of ssh after errors of its own. A command may also end with it. */
+export const SSH_FAILED = 255;
+
+export interface ChildExit {
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
+}
+
+/** Returns the path of a program, or undefined if it is not installed. */
+export function findProgram(name: string, path = ''): string | undefined {
+  return path
+    .split(delimiter)
+    .map((folder) => join(folder, name))
+    .find((file) => {
+      try {
+        accessSync(file, constants.X_OK);
+        return true;
+      } catch {
+        return false;
+      }
+    });
+}
+
+/** Logs in to the nodes of one lease. */
+export class SshClient {
+  private readonly folder: string;
+  private readonly knownHosts: string;
+  private readonly program: string;
+  private readonly children = new Set<ChildProcess>();
+  private readonly killAll = (): void => {
+    for (const child of this.children) child.kill('SIGKILL');
+  };
+
+  /** Throws `RefusedError` if ssh is not installed. */
+  constructor(
+    private readonly env: Readonly<Record<string, string | undefined>>,
+    /** File with the private key; undefined for those of the agent and of `~/.ssh`. */
+    private readonly identity: string | undefined,
+    /** Receives the output of programs other than the command. */
+    private readonly stderr: Writable,
+  ) {
+    const program = findProgram('ssh', env['PATH']);
+    if (program === undefined) {
+      throw new RefusedError('ssh is not installed or not on the PATH (Debian: apt-get install openssh-client)');
+    }
+    this.program = program;
+    this.folder = mkdtempSync(join(tmpdir(), 'nodepool-run-'));
+    this.knownHosts = join(this.folder, 'known_hosts');
+    // A second interruption ends this process at once.
+    process.once('exit', this.killAll);
+  }
+
+  /** Trusts the host keys of these nodes, and no others. */
+  trust(targets: readonly SshTarget[]): void {
+    const lines = targets.flatMap(({ knownHosts }) => knownHosts);
+    writeFileSync(this.knownHosts, `${lines.join('\n')}\n`, { mode: 0o600 });
+  }
+
+  /** Returns the command line of ssh without user, port, host and command. */
+  get command(): readonly [string, ...string[]] {
+    return [
+      this.program,
+      // Without configuration files, nothing is forwarded, shared, proxied or executed here.
+      ...['-F', 'none'],
+      ...option('BatchMode', 'yes'),
+      ...option('StrictHostKeyChecking', 'yes'),
+      ...option('UserKnownHostsFile', `"${this.knownHosts.replaceAll('%', '%%')}"`),
+      ...option('GlobalKnownHostsFile', '/dev/null'),
+      ...option('UpdateHostKeys', 'no'),
+      ...option('VerifyHostKeyDNS', 'no'),
+      ...option('ForwardAgent', 'no'),
+      ...option('ConnectTimeout', '30'),
+      ...option('ServerAliveInterval', '15'),
+      ...option('LogLevel', 'ERROR'),
+      ...(this.identity === undefined ? [] : ['-i', this.identity, ...option('IdentitiesOnly', 'yes')]),
+    ];
+  }
+
+  /** Starts a remote command line. */
+  start({ user, port, address }: SshTarget, remoteCommand: string, stdio: StdioOptions): RunningChild {
+    const [program, ...args] = this.command;
+    return this.spawn(program, [...args, '-T', '-p', String(port), '-l', user, '--', address, remoteCommand], stdio);
+  }
+
+  /** Runs a remote script of our own to its end. Resolves with the exit status; `SSH_FAILED` if a signal ended ssh. */
+  async script(target: SshTarget, script: string): Promise<number> {
+    return await this.end(this.start(target, posix(script), ['ignore', 'pipe', 'pipe']));
+  }
+
+  /** Runs another program, such as scp, to its end. Resolves with the exit status, as `script` does. */
+  async run(program: string, args: readonly string[]): Promise<number> {
+    return await this.end(this.spawn(program, args, ['ignore', 'pipe', 'pipe']));
+  }
+
+  private async end({ child, exited }: RunningChild): Promise<number> {
+    child.stdout?.pipe(this.stderr, { end: false });
+    child.stderr?.pipe(this.stderr, { end: false });
+    return (await exited).code ?? SSH_FAILED;
+  }
+
+  private spawn(program: string, args: readonly string[], stdio: StdioOptions): RunningChild {
+    // In a session of its own, Ctrl-C in the terminal does not end ssh before the command's status has arrived.
+    const child = spawn(program, args, { stdio, env: this.env, detached: true });
+    this.children.add(child);
+    const exited = new Promise<ChildExit>((resolve, reject) => {
+      child.once('error', (cause) => reject(new RefusedError(`cannot run ${program}: ${cause.message}`, { cause })));
+      child.once('close', (code, signal) => resolve({ code, signal }));
+    });
+    exited.then(
+      () => this.children.delete(child),
+      () => this.children.delete(child),
+    );
+    return { child, exited };
+  }
+
+  /** Ends all programs and deletes the temporary files. */
+  close(): void {
+    this.killAll();
+    process.off('exit', this.killAll);
+    rmSync(this.folder, { recursive: true, force: true });
+  }
+}
+
+export interface RunningChild {
+  readonly child: ChildProcess;
+  /** Resolves after the end of the process and of its output. */
+  readonly exited: Promise<ChildExit>;
+}
+
+function option(name: string, value: string): readonly string[] {
+  return ['-o', `${name}=${value}`];
+}
