@@ -56,6 +56,7 @@ have_zookeeper() { command -v java >/dev/null && [ -e /usr/share/java/zookeeper.
 have_netty() { [ -e /usr/share/java/netty-codec.jar ]; }
 have_python() { [ -x /usr/bin/python3 ] && /usr/bin/python3 -c "import $1" 2>/dev/null; }
 have_sshd() { command -v sshd >/dev/null || [ -x /usr/sbin/sshd ]; }
+have_rsync() { command -v rsync >/dev/null; }
 have_openssl() { command -v openssl >/dev/null; }
 have_curl() { command -v curl >/dev/null; }
 have_git() { command -v git >/dev/null; }
@@ -73,6 +74,7 @@ missing_packages() {
       python3-openstackclient) have_python 'openstack, openstackclient.shell' ;;
       python3-yaml) have_python yaml ;;
       openssh-server) have_sshd ;;
+      rsync) have_rsync ;;
       openssl) have_openssl ;;
       curl) have_curl ;;
       git) have_git ;;

@@ -1,5 +1,7 @@
 /** One request on its way, as it can be seen in ZooKeeper, and the check that all of it was seen. */
 
+import { execFile } from 'node:child_process';
+import { promisify } from 'node:util';
 import type { Narrator } from '@nodepool/harness';
 import { openRequestor } from '@nodepool/requestor';
 import { sleep, systemClock } from '@nodepool/core';
@@ -43,8 +45,18 @@ async function play(stage: Stage, narrator: Narrator, signal: AbortSignal): Prom
     ];
     if (missed.length > 0) throw new Error(`these states were not seen: ${missed.join(', ')}`);
     narrator.say('that was the life of a node');
+    await runCommand(stage, narrator, signal);
   } finally {
     await requestor.close();
     observer.close();
   }
+}
+
+/** Runs a command on another node, and shows its output. */
+async function runCommand(stage: Stage, narrator: Narrator, signal: AbortSignal): Promise<void> {
+  const args = stage.run('uname', '-sr');
+  if (args === undefined) return;
+  narrator.say(`running a command on a new node: nodepool run --label ${LABEL} … -- uname -sr`);
+  const { stdout } = await promisify(execFile)(process.execPath, [...args], { signal });
+  narrator.say(`its output: ${stdout.trim()}`);
 }

@@ -1,9 +1,10 @@
 /** What the demonstration plays on: a ZooKeeper, a launcher, and a connection to see and to ask with. */
 
-import { mkdtempSync, readFileSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { existsSync, mkdtempSync, readFileSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join, relative } from 'node:path';
+import { tmpdir, userInfo } from 'node:os';
+import { delimiter, join, relative } from 'node:path';
 import { freePorts, startZooKeeper, type RunningZooKeeper } from '@nodepool/dev-zookeeper';
 import {
   configFileOf,
@@ -29,6 +30,8 @@ export class Stage {
     readonly launcher: Program,
     private readonly folder: string,
     private readonly webappPort: number,
+    /** File with the private key for logins; undefined if OpenSSH is not installed. */
+    private readonly identity: string | undefined,
   ) {}
 
   /** Starts everything; resolves once the launcher offers its labels. Leaves nothing behind when it rejects. */
@@ -44,7 +47,8 @@ export class Stage {
       undo.push(() => zooKeeper.close());
       await zooKeeper.connected({ signal: interrupted, timeoutMs: START_DEADLINE_MS });
       const [webappPort = 0] = await freePorts(1);
-      const config = exampleConfigText(server.servers, webappPort);
+      const identity = makeIdentity(folder);
+      const config = exampleConfigText(server.servers, webappPort, identity);
       const launcher = await startLauncher({ folder, config });
       undo.push(() => launcher.stop());
       narrator.say(`nodepool-launcher runs (process ${launcher.pid}) with ${configFileOf({ folder })}`);
@@ -52,7 +56,7 @@ export class Stage {
         labelsOffered(zooKeeper, [LABEL], AbortSignal.any([signal, interrupted])),
       );
       narrator.say(`it offers the label ${LABEL}`);
-      return new Stage(server, zooKeeper, launcher, folder, webappPort);
+      return new Stage(server, zooKeeper, launcher, folder, webappPort, identity);
     } catch (error) {
       for (const step of undo.reverse()) await step();
       throw error;
@@ -61,7 +65,8 @@ export class Stage {
 
   /** For the reader: addresses, and commands to paste into another terminal. */
   whereToLook(): string {
-    const nodepool = `node ${relative(process.cwd(), programPath('nodepool'))} -c ${configFileOf({ folder: this.folder })}`;
+    const nodepool = `node ${this.nodepool.join(' ')}`;
+    const run = this.run('uname', '-a')?.join(' ');
     const requestor = `${relative(process.cwd(), requestorPath())} --zookeeper ${this.server.servers}`;
     return `
 Everything stays up until you press Ctrl-C. Look around:
@@ -72,9 +77,20 @@ Everything stays up until you press Ctrl-C. Look around:
   nodes              ${nodepool} list
   requests           ${nodepool} request-list
   ask for two nodes  ${nodepool} request ${LABEL} ${LABEL}
+  run a command      ${run === undefined ? 'needs openssh-client and openssh-server' : `node ${run}`}
   ask as Zuul does   ${requestor} --labels ${LABEL} --requests 10 --parallel 10 --hold 2 --verbose
                      (with Debian's python3-kazoo)
 `;
+  }
+
+  /** Returns the arguments of Node.js that run a command on a node; undefined if OpenSSH is not installed. */
+  run(...command: readonly string[]): readonly string[] | undefined {
+    if (this.identity === undefined) return undefined;
+    return [...this.nodepool, 'run', '--label', LABEL, '--identity', this.identity, '--', ...command];
+  }
+
+  private get nodepool(): readonly string[] {
+    return [relative(process.cwd(), programPath('nodepool')), '-c', configFileOf({ folder: this.folder })];
   }
 
   /** Resolves when interrupted; rejects when the launcher ends before. */
@@ -100,17 +116,33 @@ Everything stays up until you press Ctrl-C. Look around:
   }
 }
 
-/** The example configuration with the ports that are free on this machine. */
-function exampleConfigText(zooKeeperServer: string, webappPort: number): string {
+/** The example configuration with free ports, and with logins of this user if there is a key for them. */
+function exampleConfigText(zooKeeperServer: string, webappPort: number, identity: string | undefined): string {
   const zooKeeperPort = zooKeeperServer.slice(zooKeeperServer.lastIndexOf(':') + 1);
-  return replaced(
+  const text = replaced(
     replaced(readFileSync(EXAMPLE_CONFIG, 'utf8'), 'port: 2181', `port: ${zooKeeperPort}`),
     'port: 8005',
     `port: ${webappPort}`,
   );
+  if (identity === undefined) return text;
+  return replaced(
+    replaced(text, 'ssh: true', `ssh: true\n      authorized-keys: ${identity}.pub`),
+    'username: zuul',
+    `username: ${userInfo().username}`,
+  );
+}
+
+/** Creates a key pair. Returns undefined if OpenSSH's client or server is not installed. */
+function makeIdentity(folder: string): string | undefined {
+  const folders = [...(process.env['PATH'] ?? '').split(delimiter), '/usr/sbin'];
+  const installed = (program: string): boolean => folders.some((path) => existsSync(join(path, program)));
+  if (!['ssh', 'ssh-keygen', 'sshd'].every(installed)) return undefined;
+  const file = join(folder, 'id_ed25519');
+  execFileSync('ssh-keygen', ['-q', '-t', 'ed25519', '-N', '', '-C', 'demonstration', '-f', file]);
+  return file;
 }
 
 function replaced(text: string, what: string, by: string): string {
   if (!text.includes(what)) throw new Error(`${EXAMPLE_CONFIG} has no line with "${what}" to put another port into`);
-  return text.replace(what, by);
+  return text.replaceAll(what, by);
 }

@@ -20,6 +20,8 @@ export interface ExampleProvider {
   readonly pools?: readonly string[];
   /** Labels of the provider. Default: all of them. */
   readonly labels?: readonly string[];
+  /** User to log in as. Default `zuul`. */
+  readonly username?: string;
   /** If true, a node becomes ready only when its SSH server answers. Default false. */
   readonly hostKeyChecking?: boolean;
   /** Additional keys of the provider's section, e.g. `{'launch-retries': 1}`. */
@@ -60,7 +62,7 @@ function providerSection(provider: ExampleProvider, allLabels: readonly string[]
     driver: 'example',
     ...(provider.endpoint === undefined ? { cloud: provider.cloud ?? {} } : { endpoint: provider.endpoint }),
     ...provider.more,
-    'cloud-images': labels.map((name) => ({ name, username: 'zuul' })),
+    'cloud-images': labels.map((name) => ({ name, username: provider.username ?? 'zuul' })),
     pools: (provider.pools ?? ['main']).map((name) => ({
       name,
       ...(provider.maxServers === undefined ? {} : { 'max-servers': provider.maxServers }),

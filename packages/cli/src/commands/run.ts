@@ -99,6 +99,8 @@ async function runOnNodes(context: StoreContext, notes: ProgressNotes, job: Job)
 async function useNodes(context: StoreContext, job: Job, lease: Lease): Promise<number> {
   const { out, interrupted } = context;
   const { options, client, command } = job;
+  const noteSignal = (): void => out.note('the signal is passed to the command; another signal ends nodepool at once');
+  interrupted.addEventListener('abort', noteSignal, { once: true });
   const targets = lease.nodes.map((node) => sshTarget(node, options.user));
   client.trust(targets);
   let failure: (RemoteEnd & { readonly target: SshTarget }) | undefined;
