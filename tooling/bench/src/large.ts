@@ -6,7 +6,7 @@ import type { ZooKeeper } from '@nodepool/zookeeper';
 import { systemClock } from '@nodepool/core';
 import { LABEL, type Bed } from './bed.js';
 import { createAll, createHeldNodes, createNodes, NODEPOOL, nodeInUse, readyNode } from './records.js';
-import { burst, singleRequests } from './scenarios.js';
+import { burst, latenciesAtRate, singleRequests } from './scenarios.js';
 
 const FULL_PROVIDERS = ['full-1', 'full-2', 'full-3', 'full-4'] as const;
 const NODES_PER_FULL_PROVIDER = 2475;
@@ -30,6 +30,8 @@ export interface LargeSiteFigures {
   readonly singleRequestMs: number;
   /** Duration of 1,000 concurrent requests for the provider with free capacity. */
   readonly burstMs: number;
+  /** Time from a request until it is fulfilled, at 200 requests per second. */
+  readonly atRate: { readonly p50: number; readonly p99: number };
 }
 
 /**
@@ -65,11 +67,19 @@ export class LargeSite {
     const { medianMs } = await singleRequests(bed, 50, signal);
     bed.beginPhase();
     const { fulfilledMs } = await burst(bed, 1000, signal);
-    return { firstDecisionMs, singleRequestMs: medianMs, burstMs: fulfilledMs };
+    bed.beginPhase();
+    const latencies = await latenciesAtRate(bed, { perSecond: 200, seconds: 10 }, signal);
+    const at = (share: number): number => latencies[Math.floor(latencies.length * share)] ?? NaN;
+    return {
+      firstDecisionMs,
+      singleRequestMs: medianMs,
+      burstMs: fulfilledMs,
+      atRate: { p50: at(0.5), p99: at(0.99) },
+    };
   }
 
   /** Names of the phases of the event loop measurement, in order. */
-  static readonly phases = ['start', '50 single requests', '1,000 at once'] as const;
+  static readonly phases = ['start', '50 single requests', '1,000 at once', '200 per second'] as const;
 }
 
 function waitingRequest(label: string): object {

@@ -5,7 +5,15 @@ import { openBlackHole } from './black-hole.js';
 import { LARGE_SITE, LargeSite } from './large.js';
 import { MANY_POOLS, ManyPools } from './many-pools.js';
 import { MEBIBYTE, mebibytes, milliseconds, percent, plain, row, seconds } from './rows.js';
-import { besideAnother, burst, idleShare, median, singleRequests, throughBottleneck } from './scenarios.js';
+import {
+  besideAnother,
+  burst,
+  idleShare,
+  median,
+  residentMemory,
+  singleRequests,
+  throughBottleneck,
+} from './scenarios.js';
 import type { Row } from './table.js';
 
 /** Result of a scenario. */
@@ -62,12 +70,13 @@ export const SCENARIOS: readonly Scenario[] = [
       row('h  ZooKeeper transactions per node life', transactionsPerLife, 12, plain, '21', true),
     ];
   }),
-  scenario('b d', '1,000 requests at once', async (bed, signal) => {
-    const { fulfilledMs, deletedMs, transactionsPerLife } = await burst(bed, 1000, signal);
+  scenario('b d p', '1,000 requests at once', async (bed, signal) => {
+    const { fulfilledMs, deletedMs, transactionsPerLife, cpuMsPerLife } = await burst(bed, 1000, signal);
     return [
       row('b  1,000 requests at once, all fulfilled', fulfilledMs, 2500, seconds, '22 s'),
       row('d  1,000 nodes released at once, all deleted', deletedMs, 3000, seconds, '-'),
       row('h  ZooKeeper transactions per node life, 1,000 at once', transactionsPerLife, 12, plain, '21', true),
+      row('p  processor time per node life, 1,000 at once', cpuMsPerLife, 1.5, milliseconds, '18 ms'),
     ];
   }),
   scenario('c', '2,000 requests at once', async (bed, signal) => {
@@ -77,6 +86,20 @@ export const SCENARIOS: readonly Scenario[] = [
       row('   2,000 nodes released at once, all deleted', deletedMs, undefined, seconds, '-'),
     ];
   }),
+  { letters: 'q', what: '10,000 requests at once', run: tenThousand },
+  scenario(
+    'r',
+    'resident memory with up to 10,000 ready nodes',
+    async (bed, signal) => {
+      const [idle = NaN, thousand = NaN, tenThousandNodes = NaN] = await residentMemory(bed, [1000, 10_000], signal);
+      return [
+        row('r  resident memory: idle', idle, 75 * MEBIBYTE, mebibytes, '-'),
+        row('   … with 1,000 ready nodes', thousand, 120 * MEBIBYTE, mebibytes, '-'),
+        row('   … with 10,000 ready nodes', tenThousandNodes, 190 * MEBIBYTE, mebibytes, '-'),
+      ];
+    },
+    { eventLoopProbe: false, deadlineMs: 300_000 },
+  ),
   scenario(
     'e',
     '1,000 ready nodes, and nothing to do for 10 s',
@@ -95,10 +118,33 @@ export const SCENARIOS: readonly Scenario[] = [
     },
     { site: { labels: [LABEL], providers: [{ maxServers: 100 }] } },
   ),
-  { letters: 'j k l m', what: '10,000 nodes and 5,000 waiting requests', run: largeSite },
+  { letters: 'j k l m s', what: '10,000 nodes and 5,000 waiting requests', run: largeSite },
   { letters: 'n', what: 'a provider beside one that hangs', run: besideHanging },
   { letters: 'o', what: '200 pools, 10,000 nodes and 5,000 requests', run: manyPools },
 ];
+
+/** Compares a burst of 10,000 requests with one of 1,000 on the same launcher. */
+async function tenThousand(options: BedOptions): Promise<Outcome> {
+  const { result, facts } = await onBed(
+    '10,000 requests',
+    { ...options, deadlineMs: 600_000 },
+    async (bed, signal) => ({
+      small: await burst(bed, 1000, signal),
+      large: await burst(bed, 10_000, signal),
+    }),
+  );
+  const { small, large } = result;
+  const perRequest = large.fulfilledMs / 10_000 / (small.fulfilledMs / 1000);
+  return {
+    rows: [
+      row('q  10,000 requests at once, all fulfilled', large.fulfilledMs, 15_000, seconds, '-'),
+      row('   … time per request, compared with 1,000 at once', perRequest, 1.3, plain, '-'),
+      row('   … processor time per node life', large.cpuMsPerLife, 1.5, milliseconds, '-'),
+      row('   … most memory resident', facts.peakResidentBytes, undefined, mebibytes, '-'),
+    ],
+    launchers: [],
+  };
+}
 
 async function largeSite(options: BedOptions): Promise<Outcome> {
   const site = new LargeSite();
@@ -123,6 +169,8 @@ async function largeSite(options: BedOptions): Promise<Outcome> {
       row('j  10,000 nodes, 5,000 requests: start to first decision', result.firstDecisionMs, 5000, seconds, '-'),
       row('k  … one request of a label with room, median of 50', result.singleRequestMs, 100, milliseconds, '-'),
       row('   … 1,000 requests at once', result.burstMs, undefined, seconds, '-'),
+      row('s  … 200 requests/s for 10 s, request to fulfilled: median', result.atRate.p50, 10, milliseconds, '-'),
+      row('   … p99', result.atRate.p99, 60, milliseconds, '-'),
       row('l  … most memory resident', facts.peakResidentBytes, 400 * MEBIBYTE, mebibytes, '-'),
       ...delays,
     ],

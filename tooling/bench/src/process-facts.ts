@@ -18,8 +18,17 @@ export function cpuSeconds(pid: number): number {
 
 /** Returns the peak resident memory of a process in bytes. */
 export function peakResidentBytes(pid: number): number {
+  return memoryFact(pid, 'VmHWM');
+}
+
+/** Returns the resident memory of a process in bytes. */
+export function residentBytes(pid: number): number {
+  return memoryFact(pid, 'VmRSS');
+}
+
+function memoryFact(pid: number, field: string): number {
   const status = readFileSync(`/proc/${pid}/status`, 'utf8');
-  const kilobytes = /^VmHWM:\s+(\d+) kB$/m.exec(status)?.[1];
-  if (kilobytes === undefined) throw new Error(`/proc/${pid}/status has no VmHWM`);
+  const kilobytes = new RegExp(`^${field}:\\s+(\\d+) kB$`, 'm').exec(status)?.[1];
+  if (kilobytes === undefined) throw new Error(`/proc/${pid}/status has no ${field}`);
   return Number(kilobytes) * 1024;
 }

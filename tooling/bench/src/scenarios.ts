@@ -3,7 +3,7 @@
 import type { SubmittedRequest } from '@nodepool/requestor';
 import { sleep, systemClock } from '@nodepool/core';
 import type { Bed } from './bed.js';
-import { cpuSeconds } from './process-facts.js';
+import { cpuSeconds, residentBytes } from './process-facts.js';
 
 const WARM_UP_REQUESTS = 20;
 const IDLE_SETTLE_MS = 12_000;
@@ -26,14 +26,20 @@ export async function singleRequests(
   return { medianMs: median(durations), transactionsPerLife: transactions / count };
 }
 
+/** Figures of a burst. */
+export interface BurstFigures {
+  readonly fulfilledMs: number;
+  readonly deletedMs: number;
+  readonly transactionsPerLife: number;
+  /** Processor time of the launcher per node, from the request to the deletion. */
+  readonly cpuMsPerLife: number;
+}
+
 /** Measures concurrent requests, followed by the concurrent use and release of their nodes. */
-export async function burst(
-  bed: Bed,
-  count: number,
-  signal: AbortSignal,
-): Promise<{ readonly fulfilledMs: number; readonly deletedMs: number; readonly transactionsPerLife: number }> {
+export async function burst(bed: Bed, count: number, signal: AbortSignal): Promise<BurstFigures> {
   let fulfilledMs = 0;
   let deletedMs = 0;
+  const cpuBefore = cpuSeconds(bed.launcher.pid);
   const transactions = await transactionsOfLauncher(bed, async () => {
     const began = systemClock.monotonic();
     const requests = await requestAll(bed, count);
@@ -44,7 +50,62 @@ export async function burst(
     await bed.clean(signal);
     deletedMs = systemClock.monotonic() - released;
   });
-  return { fulfilledMs, deletedMs, transactionsPerLife: transactions / count };
+  const cpuMsPerLife = ((cpuSeconds(bed.launcher.pid) - cpuBefore) * 1000) / count;
+  return { fulfilledMs, deletedMs, transactionsPerLife: transactions / count, cpuMsPerLife };
+}
+
+/**
+ * Measures the resident memory of the launcher without nodes, and with each of the given numbers of ready nodes, once
+ * the garbage of their launches has been collected.
+ */
+export async function residentMemory(
+  bed: Bed,
+  counts: readonly number[],
+  signal: AbortSignal,
+): Promise<readonly number[]> {
+  const measured: number[] = [];
+  let nodes = 0;
+  for (const count of [0, ...counts]) {
+    for (; nodes < count; nodes += 1000) {
+      const requests = await requestAll(bed, Math.min(1000, count - nodes));
+      // The nodes are not allocated, so the launcher keeps them ready.
+      await Promise.all(requests.map((request) => request.cancel()));
+    }
+    await sleep(systemClock, IDLE_SETTLE_MS, signal);
+    measured.push(residentBytes(bed.launcher.pid));
+  }
+  return measured;
+}
+
+/**
+ * Measures the time from the write of a request until it is fulfilled, at a constant rate of requests. It is an upper
+ * bound of the time until the create call. Returns the durations in ascending order.
+ */
+export async function latenciesAtRate(
+  bed: Bed,
+  options: { readonly perSecond: number; readonly seconds: number },
+  signal: AbortSignal,
+): Promise<readonly number[]> {
+  const { perSecond, seconds } = options;
+  const durations: number[] = [];
+  const lives: Promise<void>[] = [];
+  const began = systemClock.monotonic();
+  const one = async (): Promise<void> => {
+    const request = await bed.submit();
+    const written = systemClock.monotonic();
+    await request.fulfilled();
+    durations.push(systemClock.monotonic() - written);
+    const lease = await request.take();
+    await lease.return();
+  };
+  for (let index = 0; index < perSecond * seconds; index += 1) {
+    const due = began + (index * 1000) / perSecond;
+    const early = due - systemClock.monotonic();
+    if (early > 1) await sleep(systemClock, early, signal);
+    lives.push(one());
+  }
+  await Promise.all(lives);
+  return durations.sort((a, b) => a - b);
 }
 
 /** Measures concurrent requests to a launcher with a lower node limit. Every node is released immediately. */
