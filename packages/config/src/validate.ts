@@ -103,6 +103,8 @@ function explain(root: JsonValue, error: ErrorObject): Violation[] {
     case 'oneOf':
     case 'anyOf':
       return [noBranch(path, error)];
+    case 'not':
+      return [excluded(path, error)];
     case 'if':
     case 'propertyNames':
       // The errors of the applied subschemas are reported instead.
@@ -153,6 +155,15 @@ function noBranch(path: KeyPath, error: ErrorObject): Violation {
   }
   const expected = joinOr([...new Set(branches.map(describeSchema))]);
   return { path, expected, found: undefined, hint: undefined, at: 'value' };
+}
+
+/** Describes the violation of a rule that keys exclude each other, `{not: {required: [...]}}`. */
+function excluded(path: KeyPath, error: ErrorObject): Violation {
+  const rule: unknown = error.schema;
+  const keys = isJsonObject(rule) && Array.isArray(rule['required']) ? rule['required'].map(String) : [];
+  if (keys.length < 2) return { path, expected: expectation(error), found: undefined, hint: undefined, at: 'value' };
+  const expected = `at most one of the keys ${joinOr(keys)}`;
+  return { path, expected, found: keys.join(' and '), hint: 'remove one of them', at: 'value' };
 }
 
 /** Converts a JSON pointer to a key path; the value decides which segments are indexes. */

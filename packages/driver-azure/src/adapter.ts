@@ -95,8 +95,8 @@ export class AzureAdapter implements Adapter<AzureLabel> {
     return quotaLimits(this.works, call);
   }
 
-  getQuotaForLabel(label: AzureLabel): Promise<QuotaInformation> {
-    return quotaOfLabel(this.works, label);
+  getQuotaForLabel(label: AzureLabel, _call: Call, machineType?: string): Promise<QuotaInformation> {
+    return quotaOfLabel(this.works, label, machineType);
   }
 
   /** Rechecks a label that is not ready: the cloud does not notify when a missing resource is created. */

@@ -43,6 +43,7 @@ export interface ImageFilter {
 }
 
 export interface AzureLabel extends LabelConfig {
+  /** The preferred size, which a launch without a machine type uses. */
   readonly vmSize: string;
   readonly imageSource: ImageSource;
   readonly username: string;
@@ -149,13 +150,16 @@ function loadLabel(label: LabelConfig, source: LabelSource, context: ProviderCon
   const hasPassword = password !== undefined || generatePassword;
   const ownKey = stringAt(imageSection, 'key');
   const key = ownKey ?? (hasPassword ? undefined : stringAt(source.providerSection, 'zuul-public-key'));
-  const problem = (key: readonly string[], expected: string): void => context.problem([...path, ...key], { expected });
+  const problem: Problem = (key, expected, hint) =>
+    context.problem([...path, ...key], { expected, ...(hint === undefined ? {} : { hint }) });
   if (key === undefined && !hasPassword) {
     problem([], `an image that one can log into: "key", "password" or "generate-password" of ${label.image.name}`);
   }
+  const machineTypes = vmSizesOf(section, problem);
   return {
     ...label,
-    vmSize: stringAt(objectAt(section, 'hardware-profile') ?? {}, 'vm-size') ?? '',
+    machineTypes,
+    vmSize: machineTypes?.[0] ?? stringAt(objectAt(section, 'hardware-profile') ?? {}, 'vm-size') ?? '',
     imageSource: label.image.kind === 'diskimage' ? { kind: 'uploaded' } : imageSourceOf(imageSection),
     username: label.connection.username ?? 'zuul',
     key,
@@ -173,6 +177,20 @@ function loadLabel(label: LabelConfig, source: LabelSource, context: ProviderCon
     identities: stringsAt(section, 'identities') ?? [],
     addresses: addressesOf(source),
   };
+}
+
+/** Returns the sizes of `hardware-profiles`. The cloud ignores the case of their names. */
+function vmSizesOf(section: JsonObject, problem: Problem): readonly string[] | undefined {
+  if (!('hardware-profiles' in section)) return undefined;
+  const entries = entriesAt(section, 'hardware-profiles');
+  const sizes = entries.map((entry) => stringAt(entry.section, 'vm-size') ?? '');
+  const names = sizes.map((size) => size.toLowerCase());
+  entries.forEach(({ index }, at) => {
+    if (names.indexOf(names[at] ?? '') < at) {
+      problem(['hardware-profiles', index, 'vm-size'], 'a size that is not listed above', 'remove the repetition');
+    }
+  });
+  return sizes;
 }
 
 function spotOf(section: JsonObject): Spot | undefined {
@@ -232,7 +250,7 @@ function galleryPath(kind: string, section: JsonObject): string {
   return `/${kind}/${gallery}/Images/${image}${version === undefined ? '' : `/Versions/${version}`}`;
 }
 
-type Problem = (key: readonly string[], expected: string) => void;
+type Problem = (key: readonly (string | number)[], expected: string, hint?: string) => void;
 
 function checkedTags(section: JsonObject, problem: Problem): Readonly<Record<string, string>> {
   const tags = textsAt(section, 'tags');

@@ -149,10 +149,10 @@ export class CreateMachine implements StateMachine {
   }
 
   private async imageReference(): Promise<ImageReference> {
-    const { label, imageExternalId } = this.request;
+    const { label, imageExternalId, machineType = label.vmSize } = this.request;
     const { imageSource } = label;
     // Sizes that the location does not have are reported before anything is created.
-    await this.works.lookups.size(label.vmSize);
+    await this.works.lookups.size(machineType);
     if (imageSource.kind === 'reference') return { ...imageSource.reference };
     if (imageSource.kind === 'filter') return { id: await this.works.lookups.image(imageSource.filter) };
     if (typeof imageExternalId === 'string') return { id: this.works.computeId('images', imageExternalId) };

@@ -42,9 +42,7 @@ export class Lookups {
     let size = await find();
     // An old cached list must not refuse a size.
     if (size === undefined || size.refused !== undefined) size = await find(REFUSED_MAX_AGE_MS);
-    if (size === undefined) throw new ConfigurationError(`the location has no VM size ${JSON.stringify(name)}`);
-    if (size.refused !== undefined)
-      throw new ConfigurationError(`the VM size ${name} cannot be had here: ${size.refused}`);
+    if (size === undefined || size.refused !== undefined) throw new ConfigurationError(refusal(size, name));
     return size;
   }
 
@@ -59,14 +57,13 @@ export class Lookups {
     return image.id;
   }
 
-  /** Returns the label's readiness according to cached lookups. */
-  readiness({ vmSize, imageSource }: AzureLabel): Readiness {
+  /** Returns the label's readiness according to cached lookups. One usable size of several is enough. */
+  readiness({ vmSize, machineTypes = [vmSize], imageSource }: AzureLabel): Readiness {
     const [sizes, images] = [this.sizes.latest, this.images.latest];
-    const size = sizes?.get(vmSize.toLowerCase());
-    if (sizes !== undefined && size === undefined)
-      return { ready: false, reason: `the location has no VM size ${vmSize}` };
-    if (size?.refused !== undefined)
-      return { ready: false, reason: `the VM size ${vmSize} cannot be had here: ${size.refused}` };
+    const reasons = sizes === undefined ? [] : machineTypes.map((name) => unusable(sizes, name));
+    if (reasons.length > 0 && reasons.every((reason) => reason !== undefined)) {
+      return { ready: false, reason: reasons.join('; ') };
+    }
     if (
       imageSource.kind === 'filter' &&
       images !== undefined &&
@@ -84,6 +81,17 @@ export class Lookups {
       imageSource.kind === 'filter' ? this.images.read(maxAgeMs) : undefined,
     ]);
   }
+}
+
+/** Returns the reason why the size cannot be used, or undefined if it can. */
+function unusable(sizes: ReadonlyMap<string, VmSize>, name: string): string | undefined {
+  const size = sizes.get(name.toLowerCase());
+  return size !== undefined && size.refused === undefined ? undefined : refusal(size, name);
+}
+
+function refusal(size: VmSize | undefined, name: string): string {
+  if (size === undefined) return `the location has no VM size ${JSON.stringify(name)}`;
+  return `the VM size ${name} cannot be had here: ${size.refused ?? 'restricted'}`;
 }
 
 function chooseImage(images: readonly Image[], { name, location, tags }: ImageFilter): Image | undefined {

@@ -27,8 +27,12 @@ export async function quotaLimits({ client }: Works, call: Call): Promise<QuotaI
 }
 
 /** Rejects with `ConfigurationError` if the size does not exist. */
-export async function quotaOfLabel({ lookups }: Works, label: AzureLabel): Promise<QuotaInformation> {
-  return QuotaInformation.use(resourcesOf(await lookups.size(label.vmSize), label.spot !== undefined));
+export async function quotaOfLabel(
+  { lookups }: Works,
+  label: AzureLabel,
+  machineType = label.vmSize,
+): Promise<QuotaInformation> {
+  return QuotaInformation.use(resourcesOf(await lookups.size(machineType), label.spot !== undefined));
 }
 
 /** Returns the resources of a VM for quota purposes. Spot VMs of all families count against a separate quota. */

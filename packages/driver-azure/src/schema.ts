@@ -65,6 +65,10 @@ const galleryImage = (kind: string): JsonSchema =>
     version: { ...text, description: 'Version. Default: the latest one.' },
   });
 
+const hardwareProfile = object('Hardware of the VM.', ['vm-size'], {
+  'vm-size': { ...text, description: 'Size, e.g. `Standard_B1ls`.' },
+});
+
 const SOURCES = ['image-reference', 'image-id', 'image-filter', 'community-gallery-image', 'shared-gallery-image'];
 
 export const schema: JsonSchema = providerSchema({
@@ -124,11 +128,16 @@ export const schema: JsonSchema = providerSchema({
     },
   },
   label: {
-    required: ['hardware-profile'],
+    rules: [{ oneOf: [{ required: ['hardware-profile'] }, { required: ['hardware-profiles'] }] }],
     properties: {
-      'hardware-profile': object('What the VM runs on.', ['vm-size'], {
-        'vm-size': { ...text, description: 'Size, e.g. `Standard_B1ls`.' },
-      }),
+      'hardware-profile': hardwareProfile,
+      'hardware-profiles': {
+        type: 'array',
+        items: hardwareProfile,
+        minItems: 1,
+        description:
+          'Alternatives to `hardware-profile`, in the order of preference: a node gets the next size if the cloud has no capacity for one.',
+      },
       tags: texts('Tags of the VM and what is made with it.'),
       'dynamic-tags': texts(
         'Tags with data of the request: `{request.id}`, `{request.labels}`, `{request.requestor}`, `{request.requestor_data}`, `{request.relative_priority}`, `{request.event_id}`, `{request.created_time}`, `{request.tenant_name}`, and into structures `{request.requestor_data[key]}`, each also with a format of Python: `{request.created_time:.0f}`. `{{` and `}}` are braces.',

@@ -25,7 +25,7 @@ export interface Surroundings {
 }
 
 export function vmSpec(name: string, request: CreateRequest<AzureLabel>, surroundings: Surroundings): VirtualMachine {
-  const { label, availabilityZone } = request;
+  const { label, availabilityZone, machineType = label.vmSize } = request;
   const tags = tagsFor(request);
   const { identities, userData } = label;
   return {
@@ -34,7 +34,7 @@ export function vmSpec(name: string, request: CreateRequest<AzureLabel>, surroun
     ...(availabilityZone === undefined ? {} : { zones: [availabilityZone] }),
     ...(identities.length === 0 ? {} : { identity: identityOf(identities) }),
     properties: {
-      hardwareProfile: { vmSize: label.vmSize },
+      hardwareProfile: { vmSize: machineType },
       storageProfile: { imageReference: surroundings.image, osDisk: diskOf(name, label) },
       osProfile: osProfileOf(request, surroundings.random),
       networkProfile: {

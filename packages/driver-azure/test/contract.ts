@@ -16,6 +16,15 @@ import { vhd } from './vhd-file.js';
 
 const size = { 'hardware-profile': { 'vm-size': 'Standard_B1ls' } };
 
+const sizes = {
+  'hardware-profiles': [{ 'vm-size': 'Standard_D4s_v5' }, { 'vm-size': 'Standard_B1ls' }],
+};
+
+/** The cloud ignores the case of sizes. */
+const sizeTwice = {
+  'hardware-profiles': [{ 'vm-size': 'Standard_B1ls' }, { 'vm-size': 'standard_b1ls' }],
+};
+
 const used: JsonObject = section({
   diskimages: [{ name: 'built' }],
   pools: [
@@ -25,6 +34,7 @@ const used: JsonObject = section({
       labels: [
         { name: 'small', 'cloud-image': 'debian', ...size },
         { name: 'own', diskimage: 'built', ...size },
+        { name: 'either', 'cloud-image': 'debian', ...sizes },
       ],
     },
   ],
@@ -132,6 +142,7 @@ const everyKey: JsonObject = {
           ],
         },
         { ...size, name: 'own', diskimage: 'built' },
+        { ...sizes, name: 'either', 'cloud-image': 'by-id' },
       ],
     },
   ],
@@ -147,6 +158,11 @@ const configuration: DriverSubject['configuration'] = {
       why: 'a template over something that requests do not have',
       section: section({}, { 'dynamic-tags': { tenant: '{request.tennant_name}' } }),
       at: [...label, 'dynamic-tags', 'tenant'],
+    },
+    {
+      why: 'a size that is listed twice',
+      section: section({}, {}, { labels: [{ name: 'small', 'cloud-image': 'debian', ...sizeTwice }] }),
+      at: [...label, 'hardware-profiles', 1, 'vm-size'],
     },
     {
       why: 'a tag that is too long',
@@ -192,6 +208,7 @@ export const simulated: DriverSubject = {
       plan: (fault) => plan(cloud, fault),
       imageContent: vhd(),
       imageLabel: { pool: 'main', label: 'own' },
+      machineTypeLabel: { pool: 'main', label: 'either' },
       close: () => cloud.close(),
     };
   },

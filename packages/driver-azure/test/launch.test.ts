@@ -203,6 +203,16 @@ describe('a launch', () => {
     expect((await test.failedLaunch()).code).toBe('configuration');
     expect(everything()).toEqual([]);
   });
+
+  it('can have another size as long as one of several exists', async () => {
+    const sizes = [{ 'vm-size': 'Standard_X9' }, { 'vm-size': 'Standard_B2s' }];
+    const label = { name: 'small', 'cloud-image': 'debian', 'hardware-profiles': sizes };
+    const test = await provider({}, {}, { labels: [label] });
+    expect(test.provider.labelReady('main', 'small')).toEqual({ ready: true });
+    expect((await test.failedLaunch()).message).toContain('Standard_X9');
+    await test.launch(undefined, { machineType: 'Standard_B2s' });
+    expect(JSON.stringify(open.cloud.list(VMS)[0]?.properties['hardwareProfile'])).toContain('Standard_B2s');
+  });
 });
 
 describe('a launch in trouble', () => {

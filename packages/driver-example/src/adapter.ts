@@ -115,9 +115,9 @@ export class ExampleAdapter implements Adapter<ExampleLabel> {
     return QuotaInformation.limit(quota);
   }
 
-  /** Resolves with the resources that one instance of a label needs. */
-  getQuotaForLabel(label: ExampleLabel): Promise<QuotaInformation> {
-    const { cores, ram } = this.sizeOf(label) ?? { cores: 1, ram: 0 };
+  /** Resolves with the resources that one instance of a label needs, which depend on its size. */
+  getQuotaForLabel(label: ExampleLabel, _call: Call, machineType = label.size): Promise<QuotaInformation> {
+    const { cores, ram } = this.sizeOf(label, machineType) ?? { cores: 1, ram: 0 };
     return Promise.resolve(QuotaInformation.use({ instances: 1, cores, ram }));
   }
 
@@ -127,13 +127,15 @@ export class ExampleAdapter implements Adapter<ExampleLabel> {
   }
 
   /**
-   * Returns `ready` if the cloud has the size that a label needs. A pool does not accept requests for labels that are
-   * not ready.
+   * Returns `ready` if the cloud has the size that a label needs, or one of them. A pool does not accept requests for
+   * labels that are not ready.
    */
   labelReady(label: ExampleLabel): Readiness {
-    if (this.sizeOf(label) !== undefined) return { ready: true };
+    const wanted = label.machineTypes ?? [label.size];
+    if (wanted.some((size) => this.sizeOf(label, size) !== undefined)) return { ready: true };
     const sizes = (this.description?.sizes ?? []).map(({ name }) => name).join(', ');
-    return { ready: false, reason: `the cloud has no size "${label.size ?? ''}"; it has: ${sizes}` };
+    const names = wanted.map((size) => JSON.stringify(size)).join(' or ');
+    return { ready: false, reason: `the cloud has no size ${names}; it has: ${sizes}` };
   }
 
   async getConsoleLog(externalId: ExternalId, _label: ExampleLabel, call: Call): Promise<string | undefined> {
@@ -159,9 +161,12 @@ export class ExampleAdapter implements Adapter<ExampleLabel> {
     return this.description;
   }
 
-  private sizeOf(label: ExampleLabel): { readonly cores: number; readonly ram: number } | undefined {
-    if (label.size === undefined) return { cores: label.cores, ram: label.ram };
-    return this.description?.sizes.find(({ name }) => name === label.size);
+  private sizeOf(
+    label: ExampleLabel,
+    size: string | undefined,
+  ): { readonly cores: number; readonly ram: number } | undefined {
+    if (size === undefined) return { cores: label.cores, ram: label.ram };
+    return this.description?.sizes.find(({ name }) => name === size);
   }
 
   /** Returns a call of the adapter itself, which is aborted when the provider is stopped. */
@@ -175,13 +180,14 @@ function specOf({
   hostname,
   label,
   availabilityZone,
+  machineType,
   imageExternalId,
   tags,
 }: CreateRequest<ExampleLabel>): InstanceSpec {
   return {
     name: hostname,
     zone: availabilityZone ?? null,
-    size: label.size ?? null,
+    size: machineType ?? label.size ?? null,
     cores: label.size === undefined ? label.cores : null,
     ram: label.size === undefined ? label.ram : null,
     image: imageExternalId === undefined ? label.cloudImage : imageId(imageExternalId),

@@ -13,6 +13,7 @@ import {
   numberAt,
   providerSchema,
   stringAt,
+  stringsAt,
   type JsonObject,
   type JsonSchema,
   type LabelConfig,
@@ -28,7 +29,7 @@ import { DEFAULT_SETTINGS, type CloudSettings } from './cloud/settings.js';
 
 /** A label with the properties of its instances. */
 export interface ExampleLabel extends LabelConfig {
-  /** Name of a size of the cloud; undefined if `cores` and `ram` define the size. */
+  /** Name of the preferred size of the cloud; undefined if `cores` and `ram` define the size. */
   readonly size: string | undefined;
   readonly cores: number;
   /** MiB. */
@@ -92,8 +93,17 @@ export const schema: JsonSchema = providerSchema({
     },
   },
   label: {
+    rules: [{ not: { required: ['size', 'sizes'] } }],
     properties: {
       size: { type: 'string', minLength: 1, description: 'Name of a size of the cloud. Excludes `cores` and `ram`.' },
+      sizes: {
+        type: 'array',
+        items: { type: 'string', minLength: 1 },
+        minItems: 1,
+        uniqueItems: true,
+        description:
+          'Alternatives to `size`, in the order of preference: a node gets the next size if the cloud has no capacity for one.',
+      },
       cores: { type: 'integer', minimum: 1, default: DEFAULT_CORES, description: 'Cores of a node.' },
       ram: { type: 'integer', minimum: 1, default: DEFAULT_RAM, description: 'Memory of a node, MiB.' },
       'console-log': {
@@ -159,15 +169,18 @@ function loadLabel(
   hasLogin: boolean,
 ): ExampleLabel {
   const { section, poolSection, imageSection, path } = source;
-  const size = stringAt(section, 'size');
+  const sizes = stringsAt(section, 'sizes');
+  const size = sizes?.[0] ?? stringAt(section, 'size');
   if (size !== undefined && ('cores' in section || 'ram' in section)) {
-    context.problem([...path, 'size'], { expected: 'either `size`, or `cores` and `ram`' });
+    const key = sizes === undefined ? 'size' : 'sizes';
+    context.problem([...path, key], { expected: `either \`${key}\`, or \`cores\` and \`ram\`` });
   }
   const checkingWanted = 'host-key-checking' in section || 'host-key-checking' in poolSection;
   return {
     ...label,
     // Waiting for the login of an instance without a login would make every launch time out.
     hostKeyChecking: checkingWanted ? label.hostKeyChecking : hasLogin,
+    machineTypes: sizes,
     size,
     cores: numberAt(section, 'cores') ?? DEFAULT_CORES,
     ram: numberAt(section, 'ram') ?? DEFAULT_RAM,

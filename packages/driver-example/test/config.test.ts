@@ -193,3 +193,36 @@ describe('settings that come from elsewhere than a checked file', () => {
     );
   });
 });
+
+describe('alternative sizes of a label', () => {
+  const sizes = (...names: string[]): JsonObject =>
+    section({}, {}, { labels: [{ name: 'small', 'cloud-image': 'debian', sizes: names }] });
+
+  it('are its machine types, and the first one is the preferred size', async () => {
+    expect(labelOf(await loadGood(sizes('large', 'small')))).toMatchObject({
+      machineTypes: ['large', 'small'],
+      size: 'large',
+    });
+    expect(labelOf(await loadGood(section())).machineTypes).toBeUndefined();
+  });
+
+  it('exclude a single size, amounts and repetitions, with the place and the remedy', async () => {
+    const both = await load(section({}, { sizes: ['large'] }));
+    expect(both.ok ? [] : both.problems).toEqual([
+      expect.objectContaining({
+        path: 'providers[0].pools[0].labels[0]',
+        expected: 'at most one of the keys size or sizes',
+        found: 'size and sizes',
+        hint: 'remove one of them',
+      }),
+    ]);
+    expect(await problemsOf(sizes('large', 'large'))).toEqual([
+      'providers[0].pools[0].labels[0].sizes: a list without repetitions',
+    ]);
+    expect(await problemsOf(sizes())).toEqual(['providers[0].pools[0].labels[0].sizes: a list of at least 1']);
+    const amounts = { name: 'small', 'cloud-image': 'debian', sizes: ['large'], cores: 2 };
+    expect(await problemsOf(section({}, {}, { labels: [amounts] }))).toEqual([
+      'providers[0].pools[0].labels[0].sizes: either `sizes`, or `cores` and `ram`',
+    ]);
+  });
+});

@@ -28,6 +28,7 @@ const used: JsonObject = section({
       labels: [
         { name: 'small', 'cloud-image': 'debian', size: 'small' },
         { name: 'own', diskimage: 'built', size: 'small' },
+        { name: 'either', 'cloud-image': 'debian', sizes: ['large', 'small'] },
       ],
     },
   ],
@@ -98,6 +99,7 @@ const everyKey: JsonObject = {
       labels: [
         { name: 'small', 'cloud-image': 'debian', size: 'small', 'console-log': true, 'host-key-checking': true },
         { name: 'own', diskimage: 'built', cores: 2, ram: 2048 },
+        { name: 'either', 'cloud-image': 'debian', sizes: ['large', 'small'] },
       ],
     },
   ],
@@ -176,6 +178,7 @@ function openCloud(): { readonly cloud: FaultyCloud; readonly rest: TestCloud } 
     setQuota: ({ instances }) => cloud.configure({ quota: { instances, cores: Infinity, ram: Infinity } }),
     plan: (fault) => cloud.plan(fault),
     imageLabel: { pool: 'main', label: 'own' },
+    machineTypeLabel: { pool: 'main', label: 'either' },
     close: () => cloud.close(),
   };
   return { cloud, rest };

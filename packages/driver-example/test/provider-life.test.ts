@@ -137,6 +137,15 @@ describe('a provider', () => {
     });
     const good = await startProvider(clock, cloud);
     expect(good.provider.labelReady('main', 'small')).toEqual({ ready: true });
+    const sized = (...sizes: string[]): JsonObject =>
+      section({}, {}, { labels: [{ name: 'small', 'cloud-image': 'debian', sizes }] });
+    const { provider: either } = await startProvider(clock, cloud, sized('huge', 'small'));
+    expect(either.labelReady('main', 'small')).toEqual({ ready: true });
+    const { provider: neither } = await startProvider(clock, cloud, sized('huge', 'giant'));
+    expect(neither.labelReady('main', 'small')).toEqual({
+      ready: false,
+      reason: 'the cloud has no size "huge" or "giant"; it has: small, medium, large',
+    });
   });
 
   it('gives the console of an instance', async () => {

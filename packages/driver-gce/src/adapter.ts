@@ -142,15 +142,18 @@ export class GceAdapter implements SimpleTaskManagerAdapter<GceLabel> {
   }
 
   /** Rejects with `ConfigurationError` if the zone does not have the machine type. */
-  async getQuotaForLabel(_tasks: TaskManager, label: GceLabel, call: Call): Promise<QuotaInformation> {
-    const size = await this.running.machineTypes.read(this.config.zone, label.instanceType, call);
+  async getQuotaForLabel(
+    _tasks: TaskManager,
+    label: GceLabel,
+    call: Call,
+    machineType = label.instanceType,
+  ): Promise<QuotaInformation> {
+    const size = await this.running.machineTypes.read(this.config.zone, machineType, call);
     if (size !== undefined) {
       const preemptible = this.preemptibleQuota && label.provisioning !== 'standard';
-      return needOf({ machineType: label.instanceType, preemptible, accelerators: label.accelerators }, size);
+      return needOf({ machineType, preemptible, accelerators: label.accelerators }, size);
     }
-    throw new ConfigurationError(
-      `label ${label.name}: zone ${this.config.zone} has no machine type ${label.instanceType}`,
-    );
+    throw new ConfigurationError(`label ${label.name}: zone ${this.config.zone} has no machine type ${machineType}`);
   }
 
   async getAvailabilityZones(_tasks: TaskManager, pool: PoolConfig<GceLabel>): Promise<readonly string[]> {

@@ -38,6 +38,7 @@ export interface Accelerator {
 }
 
 export interface GceLabel extends LabelConfig {
+  /** The preferred type, which a launch without a machine type uses. */
   readonly instanceType: string;
   /** Path of the image, e.g. `projects/debian-cloud/global/images/family/debian-12`; undefined for a disk image. */
   readonly cloudImage: string | undefined;
@@ -149,9 +150,11 @@ function loadLabel(label: LabelConfig, source: LabelSource): GceLabel {
   const subnetwork = pathOf(stringAt(poolSection, 'subnetwork'), `regions/${region}/subnetworks`);
   // The cloud refuses the default network together with another network's subnetwork, and it breaks shared VPCs.
   const network = subnetwork === undefined ? DEFAULT_NETWORK : undefined;
+  const instanceTypes = stringsAt(section, 'instance-types');
   return {
     ...label,
-    instanceType: stringAt(section, 'instance-type') ?? '',
+    machineTypes: instanceTypes,
+    instanceType: instanceTypes?.[0] ?? stringAt(section, 'instance-type') ?? '',
     cloudImage: label.image.kind === 'diskimage' ? undefined : cloudImage(imageSection, project),
     volumeType: stringAt(section, 'volume-type') ?? DEFAULT_VOLUME_TYPE,
     volumeSize: numberAt(section, 'volume-size') ?? DEFAULT_VOLUME_SIZE_GB,

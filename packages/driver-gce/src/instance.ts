@@ -64,14 +64,14 @@ export function requestId(...purpose: readonly string[]): string {
 /** Returns the body of a creation request. */
 export function instanceBody(
   { zone, name }: InstancePlace,
-  { label, tags }: CreateRequest<GceLabel>,
+  { label, tags, machineType = label.instanceType }: CreateRequest<GceLabel>,
   image: string,
 ): InstanceBody {
   const labels = { ...label.instanceLabels, ...tagsToLabels({ ...tags }) };
   const { key, connection } = label;
   return {
     name,
-    machineType: `zones/${zone}/machineTypes/${label.instanceType}`,
+    machineType: `zones/${zone}/machineTypes/${machineType}`,
     labels,
     disks: [
       {
@@ -102,7 +102,7 @@ export function instanceBody(
       label.serviceAccount === undefined
         ? []
         : [{ email: label.serviceAccount, scopes: ['https://www.googleapis.com/auth/cloud-platform'] }],
-    scheduling: schedulingOf(label),
+    scheduling: schedulingOf(label, machineType),
     ...(label.accelerators.length === 0 ? {} : { guestAccelerators: acceleratorsIn(zone, label) }),
   };
 }
@@ -110,8 +110,11 @@ export function instanceBody(
 /** Machine types with built-in accelerators, which cannot migrate. */
 const WITH_ACCELERATORS = /^(a2|a3|a4|g2)-/;
 
-function schedulingOf({ provisioning, accelerators, instanceType }: GceLabel): NonNullable<InstanceBody['scheduling']> {
-  const stays = accelerators.length > 0 || WITH_ACCELERATORS.test(instanceType);
+function schedulingOf(
+  { provisioning, accelerators }: GceLabel,
+  machineType: string,
+): NonNullable<InstanceBody['scheduling']> {
+  const stays = accelerators.length > 0 || WITH_ACCELERATORS.test(machineType);
   if (provisioning === 'standard') return stays ? { onHostMaintenance: 'TERMINATE' } : {};
   const endsEarly = { automaticRestart: false, onHostMaintenance: 'TERMINATE' } as const;
   return provisioning === 'preemptible'

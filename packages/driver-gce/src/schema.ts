@@ -107,9 +107,15 @@ export const schema: JsonSchema = providerSchema({
     },
   },
   label: {
-    required: ['instance-type'],
+    rules: [{ oneOf: [{ required: ['instance-type'] }, { required: ['instance-types'] }] }],
     properties: {
       'instance-type': { ...text, description: 'Machine type, e.g. `e2-standard-4`.' },
+      'instance-types': {
+        ...names,
+        uniqueItems: true,
+        description:
+          'Alternatives to `instance-type`, in the order of preference: a node gets the next type if the cloud has no capacity for one.',
+      },
       'volume-type': { ...text, default: DEFAULT_VOLUME_TYPE, description: 'Type of the boot disk.' },
       'volume-size': {
         type: 'integer',

@@ -23,6 +23,7 @@ const used: JsonObject = section({
       labels: [
         { name: 'small', 'cloud-image': 'debian', 'instance-type': 'e2-micro' },
         { name: 'own', diskimage: 'built', 'instance-type': 'e2-micro' },
+        { name: 'either', 'cloud-image': 'debian', 'instance-types': ['e2-standard-2', 'e2-micro'] },
       ],
     },
   ],
@@ -109,6 +110,7 @@ const everyKey: JsonObject = {
           labels: { team: 'ci' },
         },
         { name: 'own', diskimage: 'built', 'instance-type': 'e2-micro' },
+        { name: 'either', 'cloud-image': 'by-id', 'instance-types': ['e2-standard-2', 'e2-micro'] },
       ],
     },
   ],
@@ -155,6 +157,7 @@ export const simulated: DriverSubject = {
       setQuota: ({ instances }) => cloud.setLimits({ INSTANCES: instances }),
       plan: (fault) => plan(cloud, fault),
       imageLabel: { pool: 'main', label: 'own' },
+      machineTypeLabel: { pool: 'main', label: 'either' },
       close: () => cloud.close(),
     };
   },

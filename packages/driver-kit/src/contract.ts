@@ -9,7 +9,7 @@ import { Trial } from './trial.js';
  * Version of the contract. The minor version changes if rules are added, the major version if a rule's requirements
  * change.
  */
-export const CONTRACT_VERSION = '1.1';
+export const CONTRACT_VERSION = '1.2';
 
 /** The test of one rule with one driver. */
 export interface ContractCase {

@@ -66,6 +66,8 @@ export type Ability =
   | 'image-times'
   /** The section has a label that uses an uploaded image, see `TestCloud.imageLabel`. */
   | 'image-labels'
+  /** The section has a label with several machine types, see `TestCloud.machineTypeLabel`. */
+  | 'machine-types'
   | `fault:${FaultyOperation}:${FaultKind}`;
 
 /** An existing cloud resource that the driver created, or the cloud on its behalf. */
@@ -113,6 +115,8 @@ export interface TestCloud {
   plan?(fault: PlannedFault): void | Promise<void>;
   /** Pool and label that use an uploaded image. */
   readonly imageLabel?: { readonly pool: string; readonly label: string };
+  /** Pool and label with at least two `machineTypes` whose resources differ. */
+  readonly machineTypeLabel?: { readonly pool: string; readonly label: string };
 
   /** File content that the cloud accepts as an image. Default: any bytes. */
   readonly imageContent?: Buffer;

@@ -109,8 +109,8 @@ export class OpenStackAdapter implements Adapter<OpenStackLabel> {
     return quotaLimits(this.works, call);
   }
 
-  getQuotaForLabel(label: OpenStackLabel): Promise<QuotaInformation> {
-    return quotaOfLabel(this.works, label);
+  getQuotaForLabel(label: OpenStackLabel, _call: Call, machineType?: string): Promise<QuotaInformation> {
+    return quotaOfLabel(this.works, label, machineType);
   }
 
   async getAvailabilityZones(pool: PoolConfig<OpenStackLabel>, call: Call): Promise<readonly string[]> {

@@ -33,6 +33,7 @@ export interface FlavorWish {
 }
 
 export interface OpenStackLabel extends LabelConfig {
+  /** The preferred flavor; see `flavorOf`. */
   readonly flavor: FlavorWish;
   /** Id or name of the image of a label without a disk image. */
   readonly cloudImage: { readonly id: string } | { readonly name: string } | undefined;
@@ -66,6 +67,11 @@ export interface OpenStackProvider extends ProviderConfig<OpenStackLabel> {
   readonly cleanFloatingIps: boolean;
   /** Infinity disables the cleanup. */
   readonly portCleanupMs: number;
+}
+
+/** Returns the criteria for the flavor of a node; `machineType` is one of `flavor-names`. */
+export function flavorOf({ flavor }: Pick<OpenStackLabel, 'flavor'>, machineType: string | undefined): FlavorWish {
+  return machineType === undefined ? flavor : { ...flavor, name: machineType };
 }
 
 /** Returns the image format from the files of a cloud while the configuration is read. */
@@ -105,9 +111,14 @@ function loadPool(pool: PoolConfig<OpenStackLabel>, { section }: PoolSource): Op
 
 function loadLabel(label: LabelConfig, source: LabelSource, context: ProviderConfigContext): OpenStackLabel {
   const { section, poolSection, imageSection, path } = source;
+  const flavorNames = stringsAt(section, 'flavor-names');
   return {
     ...label,
-    flavor: { minRam: numberAt(section, 'min-ram'), name: filled(stringAt(section, 'flavor-name')) },
+    machineTypes: flavorNames,
+    flavor: {
+      minRam: numberAt(section, 'min-ram'),
+      name: flavorNames?.[0] ?? filled(stringAt(section, 'flavor-name')),
+    },
     cloudImage: label.image.kind === 'diskimage' ? undefined : cloudImage(imageSection, label.image.name),
     configDrive: booleanAt(imageSection, 'config-drive'),
     keyName: filled(stringAt(section, 'key-name')),

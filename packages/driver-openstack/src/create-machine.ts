@@ -33,7 +33,7 @@ import {
 } from '@nodepool/core';
 import { interfaceAddress } from './addresses.js';
 import type { Server } from './client/server.js';
-import type { OpenStackLabel } from './config.js';
+import { flavorOf, type OpenStackLabel } from './config.js';
 import { faultError, RefusedError } from './errors.js';
 import { FloatingIpAttachment } from './floating-ip.js';
 import { serverOf } from './instance.js';
@@ -169,10 +169,10 @@ export class CreateMachine implements StateMachine {
   }
 
   private async prepare(): Promise<Found> {
-    const { label, imageExternalId } = this.request;
+    const { label, imageExternalId, machineType } = this.request;
     const { lookups } = this.works;
     const [flavor, imageId, networkIds] = await Promise.all([
-      lookups.flavor(label.flavor),
+      lookups.flavor(flavorOf(label, machineType)),
       label.cloudImage === undefined
         ? uploadedImage(imageExternalId, label.image.name)
         : lookups.cloudImage(label.cloudImage),

@@ -9,7 +9,7 @@ import type { Flavor } from './client/compute.js';
 import type { Image } from './client/image.js';
 import type { Network } from './client/network.js';
 import { KeptRead, type MakeCall } from './client/shared-read.js';
-import type { FlavorWish, OpenStackLabel } from './config.js';
+import { flavorOf, type FlavorWish, type OpenStackLabel } from './config.js';
 
 const MAX_AGE_MS = 3_600_000;
 
@@ -57,12 +57,14 @@ export class Lookups {
 
   /**
    * Returns the label's readiness according to cached lookups. A lookup that was not made yet counts as ready; the
-   * launch makes it.
+   * launch makes it. One existing flavor of several is enough.
    */
-  readiness({ flavor, cloudImage }: Pick<OpenStackLabel, 'flavor' | 'cloudImage'>): Readiness {
+  readiness(label: Pick<OpenStackLabel, 'flavor' | 'machineTypes' | 'cloudImage'>): Readiness {
+    const { cloudImage, flavor, machineTypes = [] } = label;
     const flavors = this.flavors.latest;
-    if (flavors !== undefined && chooseFlavor(flavors, flavor) === undefined) {
-      return { ready: false, reason: noFlavor(flavors, flavor) };
+    const wishes = [flavor, ...machineTypes.slice(1).map((name) => flavorOf(label, name))];
+    if (flavors !== undefined && wishes.every((wish) => chooseFlavor(flavors, wish) === undefined)) {
+      return { ready: false, reason: noFlavor(flavors, ...wishes) };
     }
     if (cloudImage === undefined || 'id' in cloudImage) return { ready: true };
     const missing = this.imagesNamed(cloudImage.name).latest?.length === 0;
@@ -144,12 +146,14 @@ function noImage(name: string): string {
   return `the cloud has no active image named ${JSON.stringify(name)}, and none with that id`;
 }
 
-function noFlavor(flavors: readonly Flavor[], { minRam, name }: FlavorWish): string {
+function noFlavor(flavors: readonly Flavor[], ...wishes: readonly FlavorWish[]): string {
   const known = flavors.map((flavor) => `${flavor.name} (${flavor.ram} MiB)`).join(', ');
+  const minRam = wishes[0]?.minRam;
+  const names = wishes.flatMap(({ name }) => (name === undefined ? [] : [JSON.stringify(name)])).join(' or ');
   const wanted =
     minRam === undefined
-      ? `with the name or id ${JSON.stringify(name)}`
-      : `with at least ${minRam} MiB${name === undefined ? '' : ` and ${JSON.stringify(name)} in its name`}`;
+      ? `with the name or id ${names}`
+      : `with at least ${minRam} MiB${names === '' ? '' : ` and ${names} in its name`}`;
   return `the cloud has no flavor ${wanted}; it has: ${known}`;
 }
 

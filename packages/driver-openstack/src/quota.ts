@@ -1,7 +1,7 @@
 /** Reads the quota of a project and computes the resources of a label's nodes. */
 
 import { QuotaInformation, type Call } from '@nodepool/core';
-import type { OpenStackLabel } from './config.js';
+import { flavorOf, type OpenStackLabel } from './config.js';
 import type { Works } from './works.js';
 
 /** Returns the project's limits, including block storage only if a label uses volumes. */
@@ -15,8 +15,12 @@ export async function quotaLimits({ client, config }: Works, call: Call): Promis
 }
 
 /** Rejects with `ConfigurationError` if the cloud has no flavor for the label. */
-export async function quotaOfLabel({ lookups }: Works, label: OpenStackLabel): Promise<QuotaInformation> {
-  const { vcpus, ram } = await lookups.flavor(label.flavor);
+export async function quotaOfLabel(
+  { lookups }: Works,
+  label: OpenStackLabel,
+  machineType: string | undefined,
+): Promise<QuotaInformation> {
+  const { vcpus, ram } = await lookups.flavor(flavorOf(label, machineType));
   const volume = label.volumeSize === undefined ? {} : { volumes: 1, 'volume-gb': label.volumeSize };
   return QuotaInformation.use({ instances: 1, cores: vcpus, ram, ...volume });
 }

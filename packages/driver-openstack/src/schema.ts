@@ -87,7 +87,10 @@ export const schema: JsonSchema = providerSchema({
     },
   },
   label: {
-    rules: [{ anyOf: [{ required: ['min-ram'] }, { required: ['flavor-name'] }] }],
+    rules: [
+      { anyOf: [{ required: ['min-ram'] }, { required: ['flavor-name'] }, { required: ['flavor-names'] }] },
+      { not: { required: ['flavor-name', 'flavor-names'] } },
+    ],
     properties: {
       'min-ram': {
         type: 'integer',
@@ -97,6 +100,13 @@ export const schema: JsonSchema = providerSchema({
       'flavor-name': {
         ...text,
         description: 'Name or id of the flavor; together with `min-ram`, a part of its name.',
+      },
+      'flavor-names': {
+        ...names,
+        minItems: 1,
+        uniqueItems: true,
+        description:
+          'Alternatives to `flavor-name`, in the order of preference: a node gets the next flavor if the cloud has no capacity for one.',
       },
       'key-name': { type: ['string', 'null'], description: 'Name of a key pair of the user.' },
       'console-log': {

@@ -22,6 +22,7 @@ const used: JsonObject = section({
       labels: [
         { name: 'small', 'cloud-image': 'test-image', 'flavor-name': 'm1.tiny' },
         { name: 'own', diskimage: 'built', 'flavor-name': 'm1.tiny' },
+        { name: 'either', 'cloud-image': 'test-image', 'flavor-names': ['m1.small', 'm1.tiny'] },
       ],
     },
   ],
@@ -103,6 +104,7 @@ const everyKey: JsonObject = {
           networks: ['public'],
         },
         { name: 'own', diskimage: 'built', 'min-ram': 1024 },
+        { name: 'either', 'cloud-image': 'by-id', 'flavor-names': ['m1.small', 'm1.tiny'] },
       ],
     },
   ],
@@ -157,6 +159,7 @@ export const simulated: DriverSubject = {
       setQuota: ({ instances }) => cloud.quota('demo').set({ instances }),
       plan: (fault) => plan(cloud, fault),
       imageLabel: { pool: 'main', label: 'own' },
+      machineTypeLabel: { pool: 'main', label: 'either' },
       close: () => cloud.close(),
     };
   },

@@ -336,4 +336,26 @@ describe('a label', () => {
       reason: expect.stringMatching(/"giant".*m1\.tiny/),
     });
   });
+
+  it.each([
+    [['giant', 'm1.tiny'], { ready: true }],
+    [
+      ['giant', 'huge'],
+      {
+        ready: false,
+        reason: expect.stringMatching(/no flavor with the name or id "giant" or "huge"; it has: .*m1\.tiny/),
+      },
+    ],
+  ])('with the flavors %j is ready as long as one of them exists', async (names, readiness) => {
+    await provider({}, {}, { labels: [{ name: 'small', 'cloud-image': 'test-image', 'flavor-names': names }] });
+    expect(test.provider.labelReady('main', 'small')).toEqual(readiness);
+  });
+
+  it('with several flavors and `min-ram` gets the smallest flavor of the chosen name', async () => {
+    const label = { name: 'small', 'cloud-image': 'test-image', 'min-ram': 600, 'flavor-names': ['large', 'm1.'] };
+    await provider({}, {}, { labels: [label] });
+    await test.launch(undefined, { machineType: 'm1.' });
+    const [server] = open.cloud.inspect.servers();
+    expect(server?.flavor).toBe('m1.small');
+  });
 });

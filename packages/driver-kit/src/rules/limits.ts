@@ -1,7 +1,7 @@
 /** Rules about errors, quota and zones. */
 
 import assert from 'node:assert/strict';
-import type { DriverErrorCode, Outcome } from '@nodepool/core';
+import type { DriverErrorCode, Outcome, Resources } from '@nodepool/core';
 import { expectEqual } from '../expectations.js';
 import type { Bench } from '../bench.js';
 import { firstLabel } from '../provider-config.js';
@@ -146,6 +146,42 @@ export const amounts: Chapter = {
       },
     },
     {
+      id: 'quota.machine-type',
+      since: '1.2',
+      title: 'the need of a label depends on the machine type',
+      text: '`getQuotaForLabel` receives one of the `machineTypes` of the label and returns the resources of a node of this type. Without a machine type it returns those of the first one. The launcher would otherwise refuse a small alternative that fits, or exceed a limit with a large one.',
+      needs: ['machine-types'],
+      check: async (trial: Trial): Promise<void> => {
+        const bench = await trial.start();
+        const { needs } = await machineTypeNeeds(bench);
+        const [first, ...others] = needs.map((need) => JSON.stringify(need));
+        assert.ok(
+          others.some((need) => need !== first),
+          `the machine types of the label need the same resources, ${first ?? 'none'}; the test cloud needs different ones`,
+        );
+        const byDefault = await needOfMachineType(bench, undefined);
+        expectEqual(JSON.stringify(byDefault), first, 'the need of the label without a machine type');
+      },
+    },
+    {
+      id: 'machine-types.honoured',
+      since: '1.2',
+      title: 'an instance has the machine type that was chosen',
+      text: 'A launch with a `machineType` creates an instance of this type, and one without creates an instance of the first type of the label. The `resources` of the instance show it.',
+      needs: ['machine-types'],
+      check: async (trial: Trial): Promise<void> => {
+        const bench = await trial.start();
+        const { machineTypes, needs } = await machineTypeNeeds(bench);
+        for (const [index, machineType] of [...machineTypes.entries(), [0, undefined] as const]) {
+          const launched = await bench.launched(bench.node(), { ...bench.able('machineTypeLabel'), machineType });
+          for (const [resource, amount] of Object.entries(needs[index] ?? {})) {
+            const what = `the amount of ${resource} that an instance of machine type ${machineType ?? '(none given)'} has`;
+            expectEqual(launched.resources?.[resource] ?? 0, amount, what);
+          }
+        }
+      },
+    },
+    {
       id: 'zones.honoured',
       since: '1.0',
       title: 'an instance is made in the zone that was chosen',
@@ -167,6 +203,25 @@ export const amounts: Chapter = {
     },
   ],
 };
+
+/** Resolves with the machine types of the test cloud's label and the resources that each needs. */
+async function machineTypeNeeds(
+  bench: Bench,
+): Promise<{ readonly machineTypes: readonly string[]; readonly needs: readonly Resources[] }> {
+  const { pool, label } = bench.able('machineTypeLabel');
+  const { machineTypes = [] } = bench.provider.config.pools.get(pool)?.labels.get(label) ?? {};
+  assert.ok(machineTypes.length > 1, `label ${label} of pool ${pool} has no alternative machine types`);
+  const needs: Resources[] = [];
+  for (const machineType of machineTypes) needs.push(await needOfMachineType(bench, machineType));
+  return { machineTypes, needs };
+}
+
+async function needOfMachineType(bench: Bench, machineType: string | undefined): Promise<Resources> {
+  const { pool, label } = bench.able('machineTypeLabel');
+  const asked = bench.provider.getQuotaForLabel?.(pool, label, bench.call(), machineType);
+  assert.ok(asked !== undefined, 'the test cloud can do "machine-types", and the driver has no getQuotaForLabel');
+  return (await bench.finish(asked, 'reading what a label needs')).toResources();
+}
 
 /** Returns a rule for the error code of a creation that the cloud refuses. */
 function refusal(kind: FaultKind, code: DriverErrorCode, why: string): Rule {

@@ -19,7 +19,8 @@ import { AcmeError, type AcmeCloud, type ListedServer, type Tags } from './acme-
 
 export interface AcmeClient {
   describe(call: Call): Promise<{ readonly zones: readonly string[]; readonly limit: number }>;
-  create(tags: Tags, zone: string, image: string, call: Call): Promise<string>;
+  /** Default of `size`: `s`. */
+  create(tags: Tags, zone: string, image: string, call: Call, size?: string): Promise<string>;
   tag(id: string, tags: Tags, call: Call): Promise<void>;
   remove(id: string, call: Call): Promise<void>;
   page(from: number, call: Call): Promise<{ readonly items: readonly ListedServer[]; readonly next: number | null }>;
@@ -73,7 +74,8 @@ export function acmeClient(cloud: AcmeCloud, { clock, onApiCall }: ProviderConte
   };
   return {
     describe: (call) => run('describe', call, (signal) => cloud.describe(signal)),
-    create: (tags, zone, image, call) => run('create', call, (signal) => cloud.create(tags, zone, image, signal)),
+    create: (tags, zone, image, call, size = 's') =>
+      run('create', call, (signal) => cloud.create(tags, zone, image, size, signal)),
     tag: (id, tags, call) => run('tag', call, (signal) => cloud.tag(id, tags, signal)),
     remove: (id, call) => run('remove', call, (signal) => cloud.remove(id, signal)),
     page: (from, call) => run('list', call, (signal) => cloud.list(from, signal)),

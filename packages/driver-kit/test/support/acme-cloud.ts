@@ -18,6 +18,7 @@ interface Server {
   tags: Tags;
   readonly zone: string;
   readonly foreign: boolean;
+  readonly cores: number;
   readonly listedFrom: number;
   readonly readyAt: number;
   failed: boolean;
@@ -29,6 +30,7 @@ export interface ListedServer {
   readonly id: string;
   readonly tags: Tags;
   readonly zone: string;
+  readonly cores: number;
   readonly ready: boolean;
   readonly failed: boolean;
 }
@@ -48,6 +50,8 @@ export interface ListedImage extends Pick<Image, 'id' | 'name' | 'tags'> {
 
 const LATENCY_MS = 10;
 const PAGE = 3;
+/** Cores by size. */
+export const SIZES: Readonly<Record<string, number>> = { s: 2, m: 4 };
 
 export class AcmeCloud {
   readonly zones = ['north', 'south'];
@@ -74,7 +78,7 @@ export class AcmeCloud {
   }
 
   addForeign(count: number): void {
-    for (let made = 0; made < count; made += 1) this.add({}, 'north', true);
+    for (let made = 0; made < count; made += 1) this.add({}, 'north', true, 1);
   }
 
   break(id: string): void {
@@ -89,12 +93,14 @@ export class AcmeCloud {
     return this.call('any', signal, () => ({ zones: this.zones, limit: this.limit }));
   }
 
-  create(tags: Tags, zone: string, image: string, signal: AbortSignal): Promise<string> {
+  create(tags: Tags, zone: string, image: string, size: string, signal: AbortSignal): Promise<string> {
     return this.call('create', signal, () => {
       if (this.existing().length >= this.limit) throw new AcmeError('quota');
       if (image !== 'debian' && !this.images.some((each) => each.id === image && this.isReady(each)))
         throw new AcmeError('invalid');
-      return this.add(tags, zone, false);
+      const cores = SIZES[size];
+      if (cores === undefined) throw new AcmeError('invalid');
+      return this.add(tags, zone, false, cores);
     });
   }
 
@@ -115,8 +121,8 @@ export class AcmeCloud {
     return this.call('list', signal, () => {
       const now = this.clock.monotonic();
       const listed = this.servers.filter((server) => server.listedFrom <= now && server.listedUntil > now);
-      const items = listed.slice(from, from + PAGE).map(({ id, tags, zone, readyAt, failed }) => {
-        return { id, tags, zone, failed, ready: readyAt <= now && !failed };
+      const items = listed.slice(from, from + PAGE).map(({ id, tags, zone, cores, readyAt, failed }) => {
+        return { id, tags, zone, cores, failed, ready: readyAt <= now && !failed };
       });
       return { items, next: listed.length > from + PAGE ? from + PAGE : null };
     });
@@ -158,11 +164,21 @@ export class AcmeCloud {
     return readyAt !== undefined && readyAt <= this.clock.monotonic();
   }
 
-  private add(tags: Tags, zone: string, foreign: boolean): string {
+  private add(tags: Tags, zone: string, foreign: boolean, cores: number): string {
     const now = this.clock.monotonic();
     const id = `server-${++this.made}`;
     const times = { listedFrom: foreign ? now : now + this.lagMs, readyAt: now + this.bootMs };
-    this.servers.push({ id, tags, zone, foreign, ...times, failed: false, goneAt: Infinity, listedUntil: Infinity });
+    this.servers.push({
+      id,
+      tags,
+      zone,
+      foreign,
+      cores,
+      ...times,
+      failed: false,
+      goneAt: Infinity,
+      listedUntil: Infinity,
+    });
     return id;
   }
 

@@ -7,6 +7,7 @@ import {
   silentLogger,
   stateMachineDriver,
   stringAt,
+  stringsAt,
   type Adapter,
   type Call,
   type Driver,
@@ -20,7 +21,7 @@ import {
   type ProviderDefaults,
 } from '@nodepool/core';
 import { acmeClient, explain, type AcmeClient, type Explain } from './acme-client.js';
-import type { AcmeCloud, ListedServer } from './acme-cloud.js';
+import { SIZES, type AcmeCloud, type ListedServer } from './acme-cloud.js';
 import { acmeImages } from './acme-images.js';
 import { AcmeCreate, AcmeDelete, idOf } from './acme-machines.js';
 
@@ -44,7 +45,12 @@ const defaults: ProviderDefaults = { bootTimeoutSeconds: 60, rateUnit: 'calls-pe
 
 export const acmeSchema: JsonObject = providerSchema({
   defaults,
-  label: { properties: { size: { type: 'string', description: 'Size of a node: `s` or `m`.' } } },
+  label: {
+    properties: {
+      size: { type: 'string', description: 'Size of a node: `s` or `m`.' },
+      sizes: { type: 'array', items: { type: 'string' }, description: 'Alternatives to `size`.' },
+    },
+  },
   diskImage: { properties: { meta: { type: 'object', description: 'Properties in the cloud.' } } },
   cloudImage: {},
 });
@@ -59,8 +65,8 @@ export function loadAcme(section: JsonObject, context: ProviderConfigContext): P
       loadPool: (pool) => pool,
       loadLabel: (label, source) => {
         const size = stringAt(source.section, 'size') ?? 's';
-        if (!['s', 'm'].includes(size)) context.problem([...source.path, 'size'], { expected: '`s` or `m`' });
-        return label;
+        if (!(size in SIZES)) context.problem([...source.path, 'size'], { expected: '`s` or `m`' });
+        return { ...label, machineTypes: stringsAt(source.section, 'sizes') };
       },
     },
   );
@@ -109,10 +115,15 @@ export function acmeAdapter(cloud: AcmeCloud, changes: Changes = {}): Adapter {
     async getQuotaLimits(call) {
       return QuotaInformation.limit({ instances: (await client!.describe(call)).limit });
     },
-    getQuotaForLabel: async () => QuotaInformation.use({ instances: 1, cores: 2 }),
+    getQuotaForLabel: async ({ machineTypes }, _call, machineType) => quotaOf(machineType ?? machineTypes?.[0]),
     getAvailabilityZones: async (_pool, call) => (await client!.describe(call)).zones,
   };
   return { ...adapter, ...changes.adapter?.(adapter, parts) };
+}
+
+/** Returns the resources of a node of the size. */
+export function quotaOf(size = 's'): QuotaInformation {
+  return QuotaInformation.use({ instances: 1, cores: SIZES[size] ?? 0 });
 }
 
 export function acmeDriver(cloud: AcmeCloud, changes: Changes = {}): Driver {
@@ -125,7 +136,7 @@ export function acmeDriver(cloud: AcmeCloud, changes: Changes = {}): Driver {
   return changes.driver?.(driver) ?? driver;
 }
 
-export function asInstance({ id, tags, zone, ready, failed }: ListedServer): Instance {
+export function asInstance({ id, tags, zone, cores, ready, failed }: ListedServer): Instance {
   return {
     externalId: id,
     tags,
@@ -134,6 +145,6 @@ export function asInstance({ id, tags, zone, ready, failed }: ListedServer): Ins
     failed: failed ? 'a broken disk' : undefined,
     interfaceIp: ready ? '192.0.2.1' : undefined,
     az: zone,
-    resources: { instances: 1, cores: 2 },
+    resources: { instances: 1, cores },
   };
 }

@@ -56,9 +56,10 @@ export class AcmeCreate implements StateMachine {
 
   private create(call: MachineCall): Advance {
     this.state = 'creating';
-    const { tags, availabilityZone, imageExternalId } = this.request;
+    const { tags, label, availabilityZone, imageExternalId, machineType = label.machineTypes?.[0] } = this.request;
     const image = imageExternalId === undefined ? 'debian' : idOf(imageExternalId);
-    return this.creation.start(this.client.create({ ...tags }, availabilityZone ?? 'north', image, call));
+    const zone = availabilityZone ?? 'north';
+    return this.creation.start(this.client.create({ ...tags }, zone, image, call, machineType));
   }
 
   private created(call: MachineCall): Advance {

@@ -1,12 +1,6 @@
 /** The acme driver on the simple framework: as little as a driver can be. */
 
-import {
-  QuotaInformation,
-  simpleTaskManagerDriver,
-  type Driver,
-  type LabelConfig,
-  type ProviderConfig,
-} from '@nodepool/core';
+import { simpleTaskManagerDriver, type Driver, type LabelConfig, type ProviderConfig } from '@nodepool/core';
 import { acmeClient, explain, type AcmeClient } from './acme-client.js';
 import type { AcmeCloud } from './acme-cloud.js';
 import { acmeAdapter, acmeSchema, loadAcme } from './acme-driver.js';
@@ -27,9 +21,10 @@ export function acmeSimpleDriver(cloud: AcmeCloud): Driver {
           client = acmeClient(cloud, context, explain);
           await other.start?.(context);
         },
-        createInstance: (_tasks, { tags, availabilityZone, imageExternalId }, call) => {
+        createInstance: (_tasks, { tags, label, availabilityZone, imageExternalId, machineType }, call) => {
           const image = imageExternalId === undefined ? 'debian' : idOf(imageExternalId);
-          return client!.create({ ...tags }, availabilityZone ?? 'north', image, call);
+          const size = machineType ?? label.machineTypes?.[0];
+          return client!.create({ ...tags }, availabilityZone ?? 'north', image, call, size);
         },
         deleteInstance: (tasks, externalId, call) =>
           tasks.submit(
@@ -43,7 +38,7 @@ export function acmeSimpleDriver(cloud: AcmeCloud): Driver {
           ),
         listInstances: (_tasks, call) => other.listInstances(call),
         getQuotaLimits: (_tasks, call) => other.getQuotaLimits!(call),
-        getQuotaForLabel: async () => QuotaInformation.use({ instances: 1, cores: 2 }),
+        getQuotaForLabel: (_tasks, label, call, machineType) => other.getQuotaForLabel!(label, call, machineType),
         getAvailabilityZones: (_tasks, pool, call) => other.getAvailabilityZones!(pool, call),
       };
     },

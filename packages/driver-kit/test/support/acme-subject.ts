@@ -39,6 +39,7 @@ export const everyKey: JsonObject = {
       labels: [
         { name: 'small', 'cloud-image': 'debian', size: 's', 'host-key-checking': true },
         { name: 'own', diskimage: 'built' },
+        { name: 'either', 'cloud-image': 'debian', sizes: ['s', 'm'] },
       ],
     },
   ],
@@ -86,6 +87,7 @@ export function subjectOf(
         setQuota: ({ instances }) => void Object.assign(cloud, { limit: instances }),
         plan: (fault) => cloud.plan(fault),
         imageLabel: { pool: 'main', label: 'own' },
+        machineTypeLabel: { pool: 'main', label: 'either' },
         close: () => undefined,
         ...(makeAdapter === undefined ? {} : { makeAdapter: () => makeAdapter(cloud) }),
       };

@@ -88,6 +88,16 @@ export const listingsDefects: Readonly<Record<string, Defect>> = {
     },
     says: /the amount of cores/,
   },
+  'quota.machine-type': {
+    changes: { adapter: () => ({ getQuotaForLabel: async () => QuotaInformation.use({ instances: 1, cores: 2 }) }) },
+    says: /need the same resources/,
+  },
+  'machine-types.honoured': {
+    changes: {
+      client: ({ create }) => ({ create: (tags, zone, image, call) => create(tags, zone, image, call, 's') }),
+    },
+    says: /an instance of machine type m has/,
+  },
   'zones.honoured': {
     changes: { client: ({ create }) => ({ create: (tags, _zone, image, call) => create(tags, 'north', image, call) }) },
     says: /the zone of an instance/,
