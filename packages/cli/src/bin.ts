@@ -40,12 +40,21 @@ async function ask(question: string, signal: AbortSignal): Promise<string> {
   }
 }
 
+const { stdout } = process;
+
+/** Clears line by line instead of the whole screen, which would flicker. */
+const terminal = {
+  size: () => ({ columns: stdout.columns, rows: stdout.rows }),
+  redraw: (text: string) => void stdout.write(`\u001b[H${text.replaceAll('\n', '\u001b[K\n')}\u001b[K\u001b[J`),
+};
+
 async function main(): Promise<void> {
   process.exitCode = await run(process.argv.slice(2), {
     out: {
       print: (text) => void process.stdout.write(`${text}\n`),
       note: (text) => void process.stderr.write(`${text}\n`),
     },
+    ...(stdout.isTTY ? { terminal } : {}),
     env: process.env,
     ask: process.stdin.isTTY ? ask : undefined,
     interrupted: interruption.signal,

@@ -3,15 +3,21 @@
 import type { Clock, Logger, RandomSource } from '@nodepool/core';
 import type { NodepoolConfig } from '@nodepool/config';
 import type { Store } from '@nodepool/store';
+import type { Display } from './display.js';
 
 export interface Output {
   /** Writes one or more lines of the result to stdout. */
   print(text: string): void;
   /** Writes a line of progress to stderr. */
   note(text: string): void;
+  /** Returns the display of stdout; default: `PLAIN`. */
+  display?(): Display;
+  /** Replaces what the terminal shows by these lines; absent if stdout is not a terminal. */
+  redraw?(text: string): void;
 }
 
-export type ListFormat = 'pretty' | 'json';
+export const LIST_FORMATS = ['pretty', 'wide', 'json', 'yaml', 'name'] as const;
+export type ListFormat = (typeof LIST_FORMATS)[number];
 
 /** The context of commands that need only the console. */
 export interface ConsoleContext {
@@ -45,5 +51,13 @@ export class RefusedError extends Error {
     super(message, options);
     this.name = 'RefusedError';
     this.exitCode = exitCode;
+  }
+}
+
+/** The command line makes no sense, as only the data shows. */
+export class UsageError extends RefusedError {
+  constructor(message: string) {
+    super(message, { exitCode: ExitCode.usage });
+    this.name = 'UsageError';
   }
 }

@@ -15,7 +15,8 @@ import type * as ImageStatus from './commands/image-status.js';
 import type * as ImportImageData from './commands/import-image-data.js';
 import type * as Info from './commands/info.js';
 import type * as InstallationId from './commands/installation-id.js';
-import { example, formatOption, type FormatOption, type OnStore } from './options.js';
+import type { ListOptions } from './lists/list-command.js';
+import { addListOptions, example, formatOption, type FormatOption, type OnStore } from './options.js';
 
 const load = createRequire(__filename);
 
@@ -28,40 +29,30 @@ export function addImageCommands(program: Command, onStore: OnStore): void {
 }
 
 function addLists(program: Command, onStore: OnStore): void {
-  const uploads = program
-    .command('image-list')
+  const uploads = addListOptions(program.command('image-list'), { filters: ['state', 'provider', 'image'] })
     .description('list the images that were uploaded to providers')
-    .option('--detail', 'all columns', false)
-    .addOption(formatOption())
-    .action((options: FormatOption & { detail: boolean }) =>
+    .action((options: ListOptions) =>
       onStore((context) => (load('./commands/image-list.js') as typeof ImageList).imageList(context, options)),
     );
-  example(uploads, 'nodepool image-list --detail');
-  const builds = program
-    .command('dib-image-list')
+  example(uploads, 'nodepool image-list --state ready --detail');
+  const builds = addListOptions(program.command('dib-image-list'), { filters: ['state', 'image'], detail: false })
     .description('list the builds of images')
-    .addOption(formatOption())
-    .action((options: FormatOption) =>
+    .action((options: ListOptions) =>
       onStore((context) =>
         (load('./commands/dib-image-list.js') as typeof DibImageList).dibImageList(context, options),
       ),
     );
   example(builds, 'nodepool dib-image-list --format json');
-  const status = program
-    .command('image-status')
+  const status = addListOptions(program.command('image-status'), { filters: ['image'] })
     .description('list which images are paused, which are to be built, and which fail to build')
-    .option('--detail', 'all columns', false)
-    .addOption(formatOption())
-    .action((options: FormatOption & { detail: boolean }) =>
+    .action((options: ListOptions) =>
       onStore((context) => (load('./commands/image-status.js') as typeof ImageStatus).imageStatus(context, options)),
     );
   example(status, 'nodepool image-status');
-  const aliens = program
-    .command('alien-image-list')
+  const aliens = addListOptions(program.command('alien-image-list'), { detail: false, watch: false })
     .description('ask the clouds for images of ours that no record knows')
     .argument('[provider]', 'only this one')
-    .addOption(formatOption())
-    .action((provider: string | undefined, options: FormatOption) =>
+    .action((provider: string | undefined, options: ListOptions) =>
       onStore(
         (context) =>
           (load('./commands/alien-image-list.js') as typeof AlienImageList).alienImageList(context, provider, options),

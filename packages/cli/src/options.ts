@@ -1,7 +1,7 @@
 /** Shared declarations of options. */
 
 import { InvalidArgumentError, Option, type Command } from 'commander';
-import type { ListFormat, StoreContext } from './command-context.js';
+import { LIST_FORMATS, type ListFormat, type StoreContext } from './command-context.js';
 import type { StoreNeeds } from './open.js';
 
 /** Runs a command on the store; see `withStore`. */
@@ -17,7 +17,41 @@ export interface FormatOption {
 }
 
 export function formatOption(): Option {
-  return new Option('--format <form>', 'form of the list').choices(['pretty', 'json']).default('pretty');
+  return new Option('-o, --format <form>', 'form of the result').choices(LIST_FORMATS).default('pretty');
+}
+
+/** An option of its own for a condition on a field. */
+type ShortFilter = 'state' | 'label' | 'provider' | 'image';
+
+const FILTER_HELP: Readonly<Record<ShortFilter, string>> = {
+  state: 'only these states, separated by commas',
+  label: 'only these labels, separated by commas',
+  provider: 'only these providers, separated by commas',
+  image: 'only these images, separated by commas',
+};
+
+/** Adds the options of every list, and those of the filters that it has. */
+export function addListOptions(
+  command: Command,
+  {
+    filters = [],
+    detail = true,
+    watch = true,
+  }: { filters?: readonly ShortFilter[]; detail?: boolean; watch?: boolean },
+): Command {
+  if (detail) command.option('--detail', 'all columns', false);
+  command.addOption(formatOption());
+  for (const filter of filters) command.option(`--${filter} <names>`, FILTER_HELP[filter]);
+  command
+    .option('--filter <condition>', 'only rows with FIELD=VALUE or FIELD!=VALUE; can be repeated', repeated)
+    .option('--sort <fields>', 'sort by these fields, separated by commas; -FIELD reverses')
+    .option('--fields <names>', 'these columns, separated by commas');
+  if (watch) command.option('-w, --watch', 'show every change until interrupted (Ctrl-C)');
+  return command;
+}
+
+function repeated(text: string, texts: readonly string[] = []): readonly string[] {
+  return [...texts, text];
 }
 
 export function example(command: Command, text: string): void {

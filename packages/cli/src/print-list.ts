@@ -4,16 +4,17 @@ import {
   formatAge,
   nodeListOf,
   printable,
-  toJsonObjects,
-  toTable,
   unresolvedFailure,
   type CorruptRecord,
   type RecordList,
 } from '@nodepool/store';
 import type { ListFormat, Output, StoreContext } from './command-context.js';
+import { PLAIN } from './display.js';
+import { formatList } from './lists/format-list.js';
 
-export function printList(out: Output, list: RecordList, format: ListFormat): void {
-  out.print(format === 'json' ? JSON.stringify(toJsonObjects(list), undefined, 2) : toTable(list));
+export function printList(out: Output, list: RecordList, format: ListFormat, names?: readonly string[]): void {
+  if (format === 'name' && list.rows.length === 0) return;
+  out.print(formatList(list, format, out.display?.() ?? PLAIN, names));
 }
 
 /** Prints a note for each record that cannot be read, since no list contains it. */

@@ -6,6 +6,7 @@ import type { ConnectOptions } from '@nodepool/store';
 import type { ZooKeeperConfig } from '@nodepool/config';
 import type { ZooKeeper } from '@nodepool/zookeeper';
 import type { Ask, Output } from './command-context.js';
+import type { ColorChoice, TerminalSize } from './display.js';
 
 /** The standard streams of the process, for commands that pass data through. */
 export interface Streams {
@@ -18,6 +19,8 @@ export interface ProcessIo {
   readonly out: Output;
   /** Default: those of this process. */
   readonly streams?: Streams;
+  /** Absent if stdout is not a terminal. */
+  readonly terminal?: Terminal | undefined;
   readonly env: Readonly<Record<string, string | undefined>>;
   /** Aborts with the first SIGINT or SIGTERM. */
   readonly interrupted: AbortSignal;
@@ -30,10 +33,19 @@ export interface ProcessIo {
   readonly connect?: (config: ZooKeeperConfig, options: ConnectOptions) => Promise<ZooKeeper>;
 }
 
+/** A terminal that shows stdout. */
+export interface Terminal {
+  /** Returns the present size. */
+  size(): TerminalSize;
+  /** Replaces everything that it shows. */
+  redraw(text: string): void;
+}
+
 /** Options that every command has. */
 export interface CommonOptions {
   readonly config: string;
   readonly secure?: string;
   readonly loggingConfig?: string;
   readonly debug?: boolean;
+  readonly color: ColorChoice;
 }

@@ -2,8 +2,8 @@
 
 import { createRequire } from 'node:module';
 import { packageVersion } from '@nodepool/core/package-version';
-import { Argument, Command, CommanderError } from 'commander';
-import { ExitCode, RefusedError } from './command-context.js';
+import { Argument, Command, CommanderError, Option } from 'commander';
+import { ExitCode, RefusedError, type Output } from './command-context.js';
 import type * as ConfigValidate from './commands/config-validate.js';
 import type * as Delete from './commands/delete.js';
 import type * as Explain from './commands/explain.js';
@@ -12,9 +12,19 @@ import type * as LabelList from './commands/label-list.js';
 import type * as List from './commands/list.js';
 import type * as RequestList from './commands/request-list.js';
 import type * as Wait from './commands/wait.js';
+import { COLOR_CHOICES, displayOf, type ColorChoice } from './display.js';
 import { addImageCommands } from './image-commands.js';
 import { addRequestCommands } from './request-commands.js';
-import { example, formatOption, seconds, type FormatOption, type OnStore, type Outcome } from './options.js';
+import {
+  addListOptions,
+  example,
+  formatOption,
+  seconds,
+  type FormatOption,
+  type OnStore,
+  type Outcome,
+} from './options.js';
+import type { ListOptions } from './lists/list-command.js';
 import type * as RunDrivers from './run-drivers.js';
 import type * as Open from './open.js';
 import type { CommonOptions, ProcessIo } from './process-io.js';
@@ -23,9 +33,10 @@ import { sayFailure } from './say-failure.js';
 const load = createRequire(__filename);
 
 /** Runs the command line; resolves with the exit code, never rejects. */
-export async function run(args: readonly string[], io: ProcessIo): Promise<number> {
+export async function run(args: readonly string[], process: ProcessIo): Promise<number> {
+  const io = { ...process, out: outputOf(process, () => program.opts<CommonOptions>().color) };
   const outcome: Outcome = { exitCode: ExitCode.done };
-  const program = makeProgram(io, outcome);
+  const program: Command = makeProgram(io, outcome);
   try {
     await program.parseAsync(args, { from: 'user' });
     return outcome.exitCode;
@@ -38,6 +49,16 @@ export async function run(args: readonly string[], io: ProcessIo): Promise<numbe
     );
     return error instanceof RefusedError ? error.exitCode : ExitCode.refused;
   }
+}
+
+/** Returns the output of the process, with its display. */
+function outputOf({ out, terminal, env }: ProcessIo, color: () => ColorChoice): Output {
+  return {
+    print: (text) => out.print(text),
+    note: (text) => out.note(text),
+    display: () => displayOf(terminal?.size(), env, color()),
+    ...(terminal === undefined ? {} : { redraw: (text) => terminal.redraw(text) }),
+  };
 }
 
 /** Returns true if the error is that of a ZooKeeper call aborted by an interruption. */
@@ -53,6 +74,7 @@ function makeProgram(io: ProcessIo, outcome: Outcome): Command {
     .option('-s, --secure <file>', 'secure configuration file, merged over the other')
     .option('-l, --logging-config <file>', 'logging configuration, YAML or JSON')
     .option('-d, --debug', 'log everything to stderr, and show the stacks of errors')
+    .addOption(new Option('--color <when>', 'color states').choices(COLOR_CHOICES).default('auto'))
     .exitOverride()
     .configureOutput({
       writeOut: (text) => io.out.print(text.trimEnd()),
@@ -74,28 +96,21 @@ function makeProgram(io: ProcessIo, outcome: Outcome): Command {
 }
 
 function addLists(program: Command, onStore: OnStore): void {
-  const list = program
-    .command('list')
+  const list = addListOptions(program.command('list'), { filters: ['state', 'label', 'provider'] })
     .description('list the nodes')
-    .option('--detail', 'all columns', false)
-    .addOption(formatOption())
-    .action((options: FormatOption & { detail: boolean }) =>
+    .action((options: ListOptions) =>
       onStore((context) => (load('./commands/list.js') as typeof List).list(context, options)),
     );
-  example(list, 'nodepool list --detail');
-  const requests = program
-    .command('request-list')
+  example(list, 'nodepool list --state ready,in-use --sort -age -o wide');
+  const requests = addListOptions(program.command('request-list'), { filters: ['state', 'label', 'provider'] })
     .description('list the node requests, in the order in which they are served')
-    .addOption(formatOption())
-    .action((options: FormatOption) =>
+    .action((options: ListOptions) =>
       onStore((context) => (load('./commands/request-list.js') as typeof RequestList).requestList(context, options)),
     );
-  example(requests, 'nodepool request-list --format json');
-  const labels = program
-    .command('label-list')
+  example(requests, 'nodepool request-list --label debian-12 -o wide');
+  const labels = addListOptions(program.command('label-list'), { filters: ['label', 'provider'] })
     .description('list the labels that running launchers serve')
-    .addOption(formatOption())
-    .action((options: FormatOption) =>
+    .action((options: ListOptions) =>
       onStore((context) => (load('./commands/label-list.js') as typeof LabelList).labelList(context, options)),
     );
   example(labels, 'nodepool label-list');
@@ -177,11 +192,9 @@ function addConfigCommands(program: Command, io: ProcessIo): void {
       (load('./commands/config-validate.js') as typeof ConfigValidate).configValidate(io, result);
     });
   example(validate, 'nodepool -c nodepool.yaml -s secure.yaml config-validate');
-  const drivers = program
-    .command('drivers')
+  const drivers = addListOptions(program.command('drivers'), { filters: ['provider'], detail: false, watch: false })
     .description('list the installed drivers, the providers that use them, and why one cannot be used')
-    .addOption(formatOption())
-    .action((options: FormatOption) =>
+    .action((options: ListOptions) =>
       (load('./run-drivers.js') as typeof RunDrivers).runDrivers(program.opts<CommonOptions>(), io, options),
     );
   example(drivers, 'nodepool drivers');

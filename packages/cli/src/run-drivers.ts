@@ -2,8 +2,8 @@
 
 import { dirname, resolve } from 'node:path';
 import { defaultDriverFolders, formatProblem, listInstalledDrivers, type NodepoolConfig } from '@nodepool/config';
-import type { ListFormat } from './command-context.js';
 import { drivers } from './commands/drivers.js';
+import type { ListOptions } from './lists/list-command.js';
 import { readConfig } from './open.js';
 import type { CommonOptions, ProcessIo } from './process-io.js';
 
@@ -18,11 +18,7 @@ function pathsIn(config: NodepoolConfig | undefined): readonly (readonly [string
 }
 
 /** Lists the installed drivers, even without a usable configuration. */
-export async function runDrivers(
-  options: CommonOptions,
-  io: ProcessIo,
-  list: { readonly format: ListFormat },
-): Promise<void> {
+export async function runDrivers(options: CommonOptions, io: ProcessIo, list: ListOptions): Promise<void> {
   const result = await readConfig(options, io);
   if (!result.ok) {
     io.out.note('the configuration cannot be used, so nobody knows which providers use the drivers:');

@@ -57,7 +57,8 @@ describe('a command line that makes no sense', () => {
   it.each([
     [['lsit'], 'unknown command'],
     [['list', '--colour'], "unknown option '--colour'"],
-    [['list', '--format', 'xml'], 'Allowed choices are pretty, json'],
+    [['list', '--format', 'xml'], 'Allowed choices are pretty, wide, json, yaml, name'],
+    [['list', '--color', 'red'], 'Allowed choices are auto, always, never'],
     [['delete'], "missing required argument 'id'"],
     [['image-build'], "missing required argument 'image'"],
     [['image-delete', '--provider', 'p', '--image', 'i', '--upload-id', '1'], "required option '--build-id <id>'"],

@@ -5,10 +5,19 @@ import { join } from 'node:path';
 import { PassThrough, Writable } from 'node:stream';
 import { openStore, type PoolComponentData, type Store } from '@nodepool/store';
 import { nodeDataWith, seededRandom, VirtualClock } from '@nodepool/core/testing';
-import type { ImageBuild, ImageBuildData, ImageUpload, ImageUploadData, NodeData } from '@nodepool/core';
+import type {
+  ImageBuild,
+  ImageBuildData,
+  ImageUpload,
+  ImageUploadData,
+  NodeData,
+  NodeRequestData,
+} from '@nodepool/core';
 import { SimulatedZooKeeperServer } from '@nodepool/zookeeper/simulated';
 import type { ZooKeeper } from '@nodepool/zookeeper';
+import type { TerminalSize } from '../src/display.js';
 import { run } from '../src/index.js';
+import type { Terminal } from '../src/process-io.js';
 import { CapturedOutput } from './console.js';
 
 const CONFIG = `
@@ -27,10 +36,28 @@ const UPLOAD: ImageUploadData = {
   format: 'qcow2',
 };
 
+const REQUEST: NodeRequestData = {
+  state: 'requested',
+  state_time: 0,
+  node_types: ['small'],
+  nodes: [],
+  declined_by: [],
+  reuse: true,
+  requestor: 'zuul',
+  requestor_data: null,
+  provider: null,
+  relative_priority: 0,
+  event_id: null,
+  created_time: null,
+  tenant_name: null,
+};
+
 /** A running command line. */
 export class RunningCli {
   readonly out = new CapturedOutput();
   readonly stdin = Object.assign(new PassThrough(), { isTTY: true });
+  /** The pictures that a terminal has shown, if there is one. */
+  readonly screens: string[] = [];
   code: number | undefined;
   private readonly interruption = new AbortController();
 
@@ -45,6 +72,7 @@ export class RunningCli {
       },
       env: world.env,
       ...(world.answer === undefined ? {} : { ask: (question) => world.ask(question) }),
+      ...(world.terminal === undefined ? {} : { terminal: this.terminal(world.terminal) }),
       clock,
       random: seededRandom(7),
       interrupted: this.interruption.signal,
@@ -60,6 +88,10 @@ export class RunningCli {
   /** Interrupts the command as Ctrl-C does. */
   interrupt(): void {
     this.interruption.abort(new Error('interrupted by SIGINT'));
+  }
+
+  private terminal(size: TerminalSize): Terminal {
+    return { size: () => size, redraw: (text) => void this.screens.push(text) };
   }
 
   private parts(world: World): { out: CapturedOutput; clock: VirtualClock } {
@@ -78,6 +110,8 @@ export class World {
   env: Readonly<Record<string, string>> = {};
   /** The user's typed answer; undefined if the session is not interactive. */
   answer: string | undefined;
+  /** Undefined if the output is not a terminal. */
+  terminal: TerminalSize | undefined;
   readonly questions: string[] = [];
   private folder = '';
   private readonly client: ZooKeeper;
@@ -162,6 +196,11 @@ export class World {
       this.store.nodes.create([nodeData({ state_time: this.clock.now() / 1000, ...data })]),
     );
     return id!;
+  }
+
+  async request(data: Partial<NodeRequestData>): Promise<string> {
+    const request = { ...REQUEST, state_time: this.clock.now() / 1000, ...data };
+    return this.finish(this.store.requests.submit(request, { priority: 200 }));
   }
 
   async pool(labels: readonly string[]): Promise<void> {

@@ -12,7 +12,8 @@ export {
 } from './lists/record-list.js';
 export * from './lists/node-list.js';
 export * from './lists/request-list.js';
-export { printable, toTable } from './lists/table.js';
+export { cellText, characterWidth, displayWidth, printable } from './lists/cell-text.js';
+export { toTable } from './lists/table.js';
 export * from './api.js';
 export * from './image-api.js';
 export { exportImageData, importImageData, parseImageData, type ImageData } from './image-data.js';

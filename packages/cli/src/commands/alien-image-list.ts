@@ -12,9 +12,9 @@ import {
   type ProviderConfig,
 } from '@nodepool/core';
 import { makeRecordList, type ListColumn } from '@nodepool/store';
-import { RefusedError, type ListFormat, type StoreContext } from '../command-context.js';
+import { RefusedError, type StoreContext } from '../command-context.js';
 import { checkProvider } from '../image-names.js';
-import { printList } from '../print-list.js';
+import { printSelected, type ListOptions } from '../lists/list-command.js';
 
 const TIMEOUT_MS = 120_000;
 
@@ -33,7 +33,7 @@ const COLUMNS: readonly ListColumn<AlienImage>[] = [
 export async function alienImageList(
   context: StoreContext,
   only: string | undefined,
-  options: { readonly format: ListFormat },
+  options: ListOptions,
 ): Promise<void> {
   const { config, out } = context;
   if (only !== undefined) checkProvider(context, only);
@@ -54,7 +54,8 @@ export async function alienImageList(
       }
     }),
   );
-  printList(out, makeRecordList(COLUMNS, 'all', found.flat()), options.format);
+  const list = makeRecordList(COLUMNS, 'all', found.flat());
+  printSelected(out, list, { name: ['provider', 'id'], filters: { provider: 'provider' } }, options);
   if (failures.length > 0) throw new RefusedError(`the list is not complete:\n  ${failures.join('\n  ')}`);
 }
 

@@ -1,12 +1,21 @@
 /** `nodepool dib-image-list`: the builds of images. */
 
 import { dibImageList as buildsOf } from '@nodepool/store';
-import type { ListFormat, StoreContext } from '../command-context.js';
-import { noteCorrupt, noteFailedBuilds, printList } from '../print-list.js';
+import type { StoreContext } from '../command-context.js';
+import { runList, type ListOptions } from '../lists/list-command.js';
+import { noteCorrupt, noteFailedBuilds } from '../print-list.js';
 
-export function dibImageList(context: StoreContext, options: { readonly format: ListFormat }): void {
-  const { store, clock, out } = context;
-  printList(out, buildsOf(store.images, { columns: 'all', now: clock.now() }), options.format);
-  noteFailedBuilds(context);
-  noteCorrupt(out, store.images.corrupt());
+export function dibImageList(context: StoreContext, options: ListOptions): Promise<void> {
+  const { images } = context.store;
+  const source = {
+    make: (now: number) => buildsOf(images, { columns: 'all', now }),
+    name: ['id'],
+    filters: { state: 'state', image: 'image' },
+    subscribe: (listener: () => void) => images.onChange(listener),
+    note: () => {
+      noteFailedBuilds(context);
+      noteCorrupt(context.out, images.corrupt());
+    },
+  };
+  return runList(context, source, options);
 }

@@ -3,8 +3,8 @@
 import { DRIVER_API } from '@nodepool/core';
 import { makeRecordList, type ListColumn } from '@nodepool/store';
 import type { InstalledDriver, NodepoolConfig } from '@nodepool/config';
-import type { ConsoleContext, ListFormat } from '../command-context.js';
-import { printList } from '../print-list.js';
+import type { ConsoleContext } from '../command-context.js';
+import { printSelected, type ListOptions } from '../lists/list-command.js';
 
 interface DriverRow {
   readonly name: string;
@@ -29,7 +29,7 @@ export function drivers(
   { out }: ConsoleContext,
   installed: readonly InstalledDriver[],
   config: Pick<NodepoolConfig, 'providers' | 'brokenProviders'> | undefined,
-  options: { readonly format: ListFormat },
+  options: ListOptions,
 ): void {
   const users = providersByDriver(config);
   const rows: DriverRow[] = installed.map((driver) => {
@@ -50,7 +50,8 @@ export function drivers(
       error: reason ?? 'not found among the installed packages',
     });
   }
-  printList(out, makeRecordList(COLUMNS, 'all', rows), options.format);
+  const list = makeRecordList(COLUMNS, 'all', rows);
+  printSelected(out, list, { name: ['name'], filters: { provider: 'providers' } }, options);
 }
 
 interface DriverUse {

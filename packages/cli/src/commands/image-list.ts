@@ -1,16 +1,18 @@
 /** `nodepool image-list`: the uploads of images to providers. */
 
 import { imageList as uploadsOf } from '@nodepool/store';
-import type { ListFormat, StoreContext } from '../command-context.js';
-import { noteCorrupt, printList } from '../print-list.js';
+import type { StoreContext } from '../command-context.js';
+import { runList, type ListOptions } from '../lists/list-command.js';
+import { noteCorrupt } from '../print-list.js';
 
-export interface ImageListOptions {
-  readonly detail: boolean;
-  readonly format: ListFormat;
-}
-
-export function imageList({ store, clock, out }: StoreContext, { detail, format }: ImageListOptions): void {
-  const columns = detail || format === 'json' ? 'all' : 'short';
-  printList(out, uploadsOf(store.images, { columns, now: clock.now() }), format);
-  noteCorrupt(out, store.images.corrupt());
+export function imageList(context: StoreContext, options: ListOptions): Promise<void> {
+  const { images } = context.store;
+  const source = {
+    make: (now: number) => uploadsOf(images, { columns: 'all', now }),
+    name: ['image', 'id', 'provider', 'upload_id'],
+    filters: { state: 'state', provider: 'provider', image: 'image' },
+    subscribe: (listener: () => void) => images.onChange(listener),
+    note: () => noteCorrupt(context.out, images.corrupt()),
+  };
+  return runList(context, source, options);
 }

@@ -1,8 +1,10 @@
 /** `nodepool info PROVIDER`: the records of a provider in ZooKeeper. */
 
-import { makeRecordList, toJsonObjects, toTable, type ListColumn, type NodeEntry } from '@nodepool/store';
+import { makeRecordList, printable, toJsonObjects, type ListColumn, type NodeEntry } from '@nodepool/store';
 import type { ListFormat, StoreContext } from '../command-context.js';
+import { PLAIN } from '../display.js';
 import { checkProvider } from '../image-names.js';
+import { formatData, formatList } from '../lists/format-list.js';
 
 interface UploadedBuild {
   readonly image: string;
@@ -27,14 +29,17 @@ export function info(context: StoreContext, provider: string, options: { readonl
   checkProvider(context, provider);
   const { store, out } = context;
   const uploads = makeRecordList(UPLOAD_COLUMNS, 'all', uploadedBuilds(context, provider));
-  const columns = options.format === 'json' ? 'all' : 'short';
+  const { format } = options;
+  const columns = format === 'pretty' ? 'short' : 'all';
   const nodes = makeRecordList(NODE_COLUMNS, columns, [...store.nodes.ofProvider(provider)]);
-  if (options.format === 'json') {
+  if (format === 'json' || format === 'yaml') {
     const all = { provider, uploads: toJsonObjects(uploads), nodes: toJsonObjects(nodes) };
-    out.print(JSON.stringify(all, undefined, 2));
+    out.print(formatData(all, format));
     return;
   }
-  out.print(`ZooKeeper data for provider ${provider}\n\nImage data:\n${toTable(uploads)}\n\nNodes:\n${toTable(nodes)}`);
+  const display = out.display?.() ?? PLAIN;
+  const [images, instances] = [uploads, nodes].map((list) => formatList(list, format, display));
+  out.print(`ZooKeeper data for provider ${printable(provider)}\n\nImage data:\n${images}\n\nNodes:\n${instances}`);
 }
 
 function uploadedBuilds({ store }: StoreContext, provider: string): readonly UploadedBuild[] {

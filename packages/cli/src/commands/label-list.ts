@@ -1,9 +1,16 @@
 /** `nodepool label-list`: the labels that registered pools serve. */
 
 import { labelList as labelsOf } from '@nodepool/store';
-import type { ListFormat, StoreContext } from '../command-context.js';
-import { printList } from '../print-list.js';
+import type { StoreContext } from '../command-context.js';
+import { runList, type ListOptions } from '../lists/list-command.js';
 
-export function labelList({ store, out }: StoreContext, options: { readonly format: ListFormat }): void {
-  printList(out, labelsOf(store.components, { columns: 'all' }), options.format);
+export function labelList(context: StoreContext, options: ListOptions): Promise<void> {
+  const { components } = context.store;
+  const source = {
+    make: () => labelsOf(components, { columns: 'all' }),
+    name: ['label'],
+    filters: { label: 'label', provider: 'provider' },
+    subscribe: (listener: () => void) => components.onChange(listener),
+  };
+  return runList(context, source, options);
 }

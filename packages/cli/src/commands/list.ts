@@ -1,19 +1,19 @@
 /** `nodepool list`: the nodes. */
 
 import { nodeList } from '@nodepool/store';
-import type { ListFormat, StoreContext } from '../command-context.js';
-import { noteCorrupt, printList } from '../print-list.js';
+import type { StoreContext } from '../command-context.js';
+import { runList, type ListOptions } from '../lists/list-command.js';
+import { noteCorrupt } from '../print-list.js';
 
-export interface ListOptions {
-  readonly detail: boolean;
-  readonly format: ListFormat;
-}
-
-export function list({ store, clock, out }: StoreContext, options: ListOptions): void {
-  printList(
-    out,
-    nodeList(store.nodes, { columns: options.detail ? 'all' : 'short', now: clock.now() }),
-    options.format,
-  );
-  noteCorrupt(out, store.nodes.corrupt());
+export function list(context: StoreContext, options: ListOptions): Promise<void> {
+  const { nodes } = context.store;
+  const source = {
+    make: (now: number) => nodeList(nodes, { columns: 'all', now }),
+    name: ['id'],
+    shortData: true,
+    filters: { state: 'state', label: 'label', provider: 'provider' },
+    subscribe: (listener: () => void) => nodes.onChange(listener),
+    note: () => noteCorrupt(context.out, nodes.corrupt()),
+  };
+  return runList(context, source, options);
 }

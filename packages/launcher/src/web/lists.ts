@@ -48,13 +48,13 @@ const LISTS: readonly List[] = [
   },
   {
     path: '/request-list',
-    textColumns: 'all',
+    textColumns: 'short',
     parameters: [],
-    make: ({ store }, columns) => requestList(store.requests, { columns }),
+    make: ({ store, clock }, columns) => requestList(store.requests, { columns, now: clock.now() }),
   },
   {
     path: '/label-list',
-    textColumns: 'all',
+    textColumns: 'short',
     parameters: [],
     make: ({ store }, columns) => labelList(store.components, { columns }),
   },

@@ -1,16 +1,10 @@
 /** The lists of uploads, of builds, and of the status of images. Names and order are those of the existing Nodepool. */
 
-import {
-  isUsableUpload,
-  type ImageBuild,
-  type ImageBuildFailure,
-  type ImageUpload,
-  type JsonValue,
-} from '@nodepool/core';
+import { isUsableUpload, type ImageBuild, type ImageBuildFailure, type ImageUpload } from '@nodepool/core';
 import type { ImageStore } from '../image-api.js';
-import { formatAge } from './age.js';
+import { ageColumn } from './age.js';
 import { makeRecordList, type ColumnChoice, type ListColumn, type RecordList } from './record-list.js';
-import { cellText } from './table.js';
+import { cellText } from './cell-text.js';
 
 export interface ImageListOptions {
   readonly columns: ColumnChoice;
@@ -43,13 +37,14 @@ export function imageList(
       header: 'State',
       value: (upload) => (upload.state === 'ready' && !isUsableUpload(upload) ? 'gone' : upload.state),
     },
-    since('age', 'Age', options.now, ({ state_time: time }) => time),
+    ageColumn('age', 'Age', options.now, ({ state_time: time }) => time),
     {
       field: 'progress',
       header: 'Progress',
       detail: true,
       value: ({ progress = null }) => progress,
       text: (value) => (value === null ? '' : `${cellText(value)} %`),
+      order: (value) => (typeof value === 'number' ? value : undefined),
     },
   ];
   return makeRecordList(columns, options.columns, rows);
@@ -77,7 +72,7 @@ export function dibImageList(
     { field: 'builder', header: 'Builder', value: ({ builder }) => builder },
     { field: 'formats', header: 'Formats', value: ({ formats }) => formats },
     { field: 'state', header: 'State', value: stateOf },
-    since('age', 'Age', options.now, ({ state_time: time }) => time),
+    ageColumn('age', 'Age', options.now, ({ state_time: time }) => time),
   ];
   return makeRecordList(columns, options.columns, rows);
 }
@@ -127,26 +122,13 @@ export function imageStatus(
       text: (value) => (value === true ? 'True' : 'False'),
     },
     { field: 'build_request', header: 'Build Request', value: requestOf },
-    since('build_request_age', 'Build Request Age', options.now, (image) => images.buildRequestedAt(image) ?? null),
+    ageColumn('build_request_age', 'Build Request Age', options.now, (image) => images.buildRequestedAt(image) ?? null),
     ofFailure('last_failure', 'Last Failure', ({ message }) => message),
-    { ...since('last_failure_age', 'Last Failure Age', options.now, failedAt), detail: true },
+    { ...ageColumn('last_failure_age', 'Last Failure Age', options.now, failedAt), detail: true },
     ofFailure('last_failure_builder', 'Last Failure Builder', ({ builder }) => builder),
     ofFailure('last_failure_log', 'Last Failure Log', ({ log }) => log),
   ];
   return makeRecordList(columns, options.columns, [...images.images()]);
-}
-
-/** Returns a column for a time: unix seconds (whole) in JSON, the age in a table. */
-function since<R>(field: string, header: string, now: number, timeOf: (row: R) => number | null): ListColumn<R> {
-  return {
-    field,
-    header,
-    value: (row) => {
-      const time = timeOf(row);
-      return time === null ? null : Math.floor(time);
-    },
-    text: (value: JsonValue) => (typeof value === 'number' ? formatAge(now / 1000 - value) : cellText(value)),
-  };
 }
 
 function compare(a: string, b: string): number {

@@ -3,14 +3,29 @@
 import type { ComponentStore } from '../api.js';
 import { makeRecordList, type ColumnChoice, type ListColumn, type RecordList } from './record-list.js';
 
-const LABEL_COLUMNS: readonly ListColumn<string>[] = [{ field: 'label', header: 'Label', value: (label) => label }];
+interface ServedLabel {
+  readonly label: string;
+  /** Names of the providers, sorted. */
+  readonly providers: readonly string[];
+}
+
+const LABEL_COLUMNS: readonly ListColumn<ServedLabel>[] = [
+  { field: 'label', header: 'Label', value: ({ label }) => label },
+  { field: 'provider', header: 'Providers', detail: true, value: ({ providers }) => providers },
+];
 
 /** Lists the labels of all registered pools, by name. Throws `UnknownFieldError`. */
 export function labelList(
   components: Pick<ComponentStore, 'pools'>,
   options: { readonly columns: ColumnChoice },
 ): RecordList {
-  const labels = new Set<string>();
-  for (const pool of components.pools()) for (const label of pool.supported_labels) labels.add(label);
-  return makeRecordList(LABEL_COLUMNS, options.columns, [...labels].sort());
+  const labels = new Map<string, Set<string>>();
+  for (const pool of components.pools()) {
+    for (const label of pool.supported_labels) {
+      labels.set(label, (labels.get(label) ?? new Set()).add(pool.provider_name));
+    }
+  }
+  const rows = [...labels].map(([label, providers]) => ({ label, providers: [...providers].sort() }));
+  rows.sort((a, b) => (a.label < b.label ? -1 : a.label > b.label ? 1 : 0));
+  return makeRecordList(LABEL_COLUMNS, options.columns, rows);
 }

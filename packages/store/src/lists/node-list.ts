@@ -2,7 +2,7 @@
 
 import type { JsonValue } from '@nodepool/core';
 import type { NodeEntry, NodeStore } from '../api.js';
-import { formatAge } from './age.js';
+import { formatAge, parseAge } from './age.js';
 import { makeRecordList, type ColumnChoice, type ListColumn, type RecordList } from './record-list.js';
 
 export interface NodeListOptions {
@@ -35,7 +35,12 @@ function nodeColumns(now: number): readonly ListColumn<NodeEntry>[] {
     { field: 'public_ipv4', header: 'Public IPv4', value: ({ node }) => node.public_ipv4 },
     { field: 'ipv6', header: 'IPv6', value: ({ node }) => node.public_ipv6 },
     { field: 'state', header: 'State', value: ({ node }) => node.state },
-    { field: 'age', header: 'Age', value: ({ node }) => formatAge(now / 1000 - node.state_time) },
+    {
+      field: 'age',
+      header: 'Age',
+      value: ({ node }) => formatAge(now / 1000 - node.state_time),
+      order: parseAge,
+    },
     { field: 'locked', header: 'Locked', value: ({ locked }) => (locked ? 'locked' : 'unlocked') },
     { field: 'pool', header: 'Pool', detail: true, value: ({ node }) => node.pool },
     { field: 'hostname', header: 'Hostname', detail: true, value: ({ node }) => node.hostname },

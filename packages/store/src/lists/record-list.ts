@@ -17,6 +17,8 @@ export interface ListColumn<R> {
   value(row: R): JsonValue;
   /** Returns the text of a value in the table, if it differs from the default. */
   text?(value: JsonValue): string;
+  /** Returns the number to sort by, if the order of the values is not that of their texts; undefined sorts last. */
+  order?(value: JsonValue): number | undefined;
 }
 
 /** The chosen columns: the short form, all, or those with these field names. */
@@ -24,7 +26,7 @@ export type ColumnChoice = 'short' | 'all' | readonly string[];
 
 /** A list that is ready to print. */
 export interface RecordList {
-  readonly columns: readonly Pick<ListColumn<never>, 'field' | 'header' | 'text'>[];
+  readonly columns: readonly Pick<ListColumn<never>, 'field' | 'header' | 'detail' | 'text' | 'order'>[];
   /** Values in the order of the columns. */
   readonly rows: readonly (readonly JsonValue[])[];
 }

@@ -1,6 +1,6 @@
 /** Formats a list as the text table of MySQL's client: borders of `+`, `-` and `|`, cells aligned to the left. */
 
-import type { JsonValue } from '@nodepool/core';
+import { cellText, displayWidth, printable } from './cell-text.js';
 import type { RecordList } from './record-list.js';
 
 /**
@@ -14,40 +14,14 @@ export function toTable(listing: RecordList): string {
       return printable(column.text === undefined ? cellText(value) : column.text(value));
     }),
   );
-  const widths = listing.columns.map((column) => width(column.header));
+  const widths = listing.columns.map((column) => displayWidth(column.header));
   for (const row of cells) {
-    for (const [index, cell] of row.entries()) widths[index] = Math.max(widths[index] ?? 0, width(cell));
+    for (const [index, cell] of row.entries()) widths[index] = Math.max(widths[index] ?? 0, displayWidth(cell));
   }
   const border = `+${widths.map((columns) => '-'.repeat(columns + 2)).join('+')}+`;
   const line = (row: readonly string[]): string =>
-    `|${row.map((cell, index) => ` ${cell}${' '.repeat((widths[index] ?? 0) - width(cell))} `).join('|')}|`;
+    `|${row.map((cell, index) => ` ${cell}${' '.repeat((widths[index] ?? 0) - displayWidth(cell))} `).join('|')}|`;
   const lines = [border, line(listing.columns.map((column) => column.header)), border, ...cells.map(line)];
   lines.push(border);
   return lines.join('\n');
-}
-
-/** Returns the text of a cell: lists joined with commas, null as an empty cell, structures as JSON. */
-export function cellText(value: JsonValue): string {
-  if (value === null) return '';
-  if (typeof value === 'string') return value;
-  if (Array.isArray(value)) return value.map(cellText).join(',');
-  return typeof value === 'object' ? JSON.stringify(value) : String(value);
-}
-
-const UNPRINTABLE = /[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]/gu;
-
-/** Replaces characters that would break the table or control the terminal, since values may come from any source. */
-export function printable(text: string): string {
-  return text.replace(UNPRINTABLE, (character) => {
-    if (character === '\n') return '\\n';
-    if (character === '\t') return '\\t';
-    return `\\u${(character.codePointAt(0) ?? 0).toString(16).padStart(4, '0')}`;
-  });
-}
-
-const ASCII = /^[\x20-\x7e]*$/;
-
-/** Returns the number of characters, not of UTF-16 units. */
-function width(text: string): number {
-  return ASCII.test(text) ? text.length : Array.from(text).length;
 }

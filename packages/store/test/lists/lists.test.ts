@@ -1,5 +1,13 @@
 import { describe, expect, it } from '@jest/globals';
-import { labelList, nodeList, requestList, toJsonObjects, toTable, UnknownFieldError } from '@nodepool/store';
+import {
+  displayWidth,
+  labelList,
+  nodeList,
+  requestList,
+  toJsonObjects,
+  toTable,
+  UnknownFieldError,
+} from '@nodepool/store';
 import { nodeEntry, nodesOf, pool, requestEntry } from './records.js';
 
 const NOW = 1_795_173_777_012;
@@ -127,7 +135,22 @@ describe('the list of nodes', () => {
     const lines = toTable(
       nodeList(nodesOf(nodeEntry({ comment: '🚀' })), { columns: ['id', 'comment'], now: NOW }),
     ).split('\n');
-    expect(new Set(lines.map((line) => Array.from(line).length)).size).toBe(1);
+    expect(lines[3]).toBe('| 0000000001 | 🚀      |');
+  });
+
+  it('measures texts as terminals show them', () => {
+    const widths: readonly (readonly [text: string, columns: number])[] = [
+      ['debian', 6],
+      ['Größe', 5],
+      ['e\u0301', 1],
+      ['日本語', 6],
+      ['한국어', 6],
+      ['ﾊﾝｶｸ', 4],
+      ['ＡＢ', 4],
+      ['🚀', 2],
+      ['→', 1],
+    ];
+    expect(widths.map(([text]) => [text, displayWidth(text)])).toEqual(widths);
   });
 
   it('shows no negative age when the clocks of two machines differ', () => {
@@ -152,7 +175,7 @@ describe('the list of requests', () => {
         }),
       ],
     };
-    expect(toJsonObjects(requestList(requests, { columns: 'all' }))).toEqual([
+    expect(toJsonObjects(requestList(requests, { columns: 'short', now: NOW }))).toEqual([
       {
         id: '200-0000000042',
         relative_priority: 3,
@@ -164,9 +187,16 @@ describe('the list of requests', () => {
         event_id: 'e1',
       },
     ]);
-    expect(toTable(requestList(requests, { columns: ['node_types', 'nodes'] })).split('\n')[3]).toBe(
+    expect(toTable(requestList(requests, { columns: ['node_types', 'nodes'], now: NOW })).split('\n')[3]).toBe(
       '| small,small | 0000000001,0000000002 |',
     );
+  });
+
+  it('has the age since its creation and the tenant in the long form', () => {
+    const requests = { all: () => [requestEntry({ created_time: NOW / 1000 - 90.5, tenant_name: 't1' })] };
+    const list = requestList(requests, { columns: ['age', 'tenant_name', 'provider'], now: NOW });
+    expect(toJsonObjects(list)).toEqual([{ age: Math.floor(NOW / 1000 - 90.5), tenant_name: 't1', provider: null }]);
+    expect(toTable(list).split('\n')[3]).toBe('| 00:00:01:31 | t1     |          |');
   });
 
   it('is in the order in which requests are served', () => {
@@ -178,7 +208,7 @@ describe('the list of requests', () => {
         requestEntry({ id: '100-0000000009' }),
       ],
     };
-    expect(requestList(requests, { columns: ['id'] }).rows.flat()).toEqual([
+    expect(requestList(requests, { columns: ['id'], now: NOW }).rows.flat()).toEqual([
       '100-0000000009',
       '200-0000000002',
       '200-0000000001',
@@ -191,9 +221,9 @@ describe('the list of labels', () => {
   it('names every label of the registered pools once, by name', () => {
     const pools = { pools: () => [pool(['small', 'big']), pool(['small', 'arm'])] };
     expect(toJsonObjects(labelList(pools, { columns: 'all' }))).toEqual([
-      { label: 'arm' },
-      { label: 'big' },
-      { label: 'small' },
+      { label: 'arm', provider: ['cloud'] },
+      { label: 'big', provider: ['cloud'] },
+      { label: 'small', provider: ['cloud'] },
     ]);
   });
 });
