@@ -6,6 +6,7 @@ import { Argument, Command, CommanderError, Option } from 'commander';
 import { ExitCode, RefusedError, type Output } from './command-context.js';
 import type * as ConfigValidate from './commands/config-validate.js';
 import type * as Delete from './commands/delete.js';
+import type * as Describe from './commands/describe.js';
 import type * as Explain from './commands/explain.js';
 import type * as Hold from './commands/hold.js';
 import type * as LabelList from './commands/label-list.js';
@@ -13,6 +14,7 @@ import type * as List from './commands/list.js';
 import type * as RequestList from './commands/request-list.js';
 import type * as Wait from './commands/wait.js';
 import { COLOR_CHOICES, displayOf, type ColorChoice } from './display.js';
+import type { DescribedKind } from './describe/description.js';
 import { addImageCommands } from './image-commands.js';
 import { addRequestCommands } from './request-commands.js';
 import {
@@ -89,7 +91,7 @@ function makeProgram(io: ProcessIo, outcome: Outcome): Command {
   addImageCommands(program, onStore);
   addRequestCommands(program, onStore, io, outcome);
   addWait(program, onStore);
-  addExplain(program, io);
+  addExplain(program, io, onStore);
   addConfigCommands(program, io);
   example(program, 'nodepool -c nodepool.yaml list --detail');
   return program;
@@ -157,29 +159,43 @@ function addWait(program: Command, onStore: OnStore): void {
 }
 
 interface ExplainCliOptions extends FormatOption {
-  readonly launcher: readonly string[];
+  readonly launcher?: readonly string[];
 }
 
-function addExplain(program: Command, io: ProcessIo): void {
+function launcherOption(): Option {
+  return new Option(
+    '--launcher <url>',
+    'web endpoint of a launcher; can be repeated (default: those of all registered launchers)',
+  ).argParser((url: string, urls: readonly string[] | undefined) => [...(urls ?? []), url]);
+}
+
+function addExplain(program: Command, io: ProcessIo, onStore: OnStore): void {
   const explain = program
     .command('explain')
     .description('say why a request, a node or a label is where it is, and what it waits for')
     .addArgument(new Argument('<kind>', 'of what').choices(['request', 'node', 'label']))
     .argument('<id>', 'id of the request or the node, name of the label')
-    .option(
-      '--launcher <url>',
-      'web endpoint of a launcher; can be repeated (default: the port of the configuration, on this machine)',
-      (url: string, urls: readonly string[]) => [...urls, url],
-      [],
-    )
+    .addOption(launcherOption())
     .addOption(formatOption())
-    .action((kind: 'request' | 'node' | 'label', id: string, options: ExplainCliOptions) => {
-      const { withConfig } = load('./open.js') as typeof Open;
-      return withConfig(program.opts<CommonOptions>(), io, (config) =>
-        (load('./commands/explain.js') as typeof Explain).explain(io, config, kind, id, options),
-      );
+    .action((kind: Explain.ExplainedKind, id: string, { launcher = [], format }: ExplainCliOptions) => {
+      const command = load('./commands/explain.js') as typeof Explain;
+      if (launcher.length > 0) return command.explainByLaunchers(io, kind, id, { launchers: launcher, format });
+      return onStore((context) => command.explain(context, kind, id, { format }));
     });
-  example(explain, 'nodepool explain request 200-0000000042 --launcher http://nl01.example.org:8005');
+  example(explain, 'nodepool explain request 200-0000000042');
+  const describe = program
+    .command('describe')
+    .description('show everything about a node, a request, a label or a provider, with its timeline')
+    .addArgument(new Argument('<kind>', 'of what').choices(['node', 'request', 'label', 'provider']))
+    .argument('<name>', 'id of the node or the request, name of the label or the provider')
+    .addOption(launcherOption())
+    .addOption(formatOption())
+    .action((kind: DescribedKind, name: string, { launcher = [], format }: ExplainCliOptions) =>
+      onStore((context) =>
+        (load('./commands/describe.js') as typeof Describe).describe(context, kind, name, { launcher, format }),
+      ),
+    );
+  example(describe, 'nodepool describe node 0000000042');
 }
 
 function addConfigCommands(program: Command, io: ProcessIo): void {

@@ -39,13 +39,44 @@ describe('nodepool explain', () => {
     expect(asked[0]).toMatchObject({ url: '/explain/request/200-0000000007' });
   });
 
-  it('asks the launcher of the configuration unless told otherwise', async () => {
+  it('finds the launchers in the registry, and says which of them did not answer', async () => {
     answer = (response) => response.end('label small\n');
-    await world.writeConfig(
-      `zookeeper-servers: [{host: localhost, port: 2181}]\nwebapp: {port: ${new URL(url).port}}\nlabels: []\nproviders: []\n`,
-    );
+    await world.launcher({ host: '127.0.0.1', port: Number(new URL(url).port) });
+    await world.launcher({ host: '127.0.0.1', port: 1 });
     const { code, out } = await world.run('explain', 'label', 'small');
     expect([code, out.printed.trim()]).toEqual([0, 'label small']);
+    expect(out.noted).toContain('the launcher at http://127.0.0.1:1 cannot be asked: ');
+  });
+
+  it.each([[], [{ host: '127.0.0.1', port: 1 }]])(
+    'answers from ZooKeeper alone without a launcher: %j',
+    async (...webapps) => {
+      for (const webapp of webapps) await world.launcher(webapp);
+      await world.pool(['small']);
+      const id = await world.request({ node_types: ['small', 'small'] });
+      const { code, out } = await world.run('explain', 'request', id);
+      expect([code, out.printed.split('\n').slice(0, 2)]).toEqual([
+        0,
+        [`request ${id}`, '  Waiting: cloud/main can serve it.'],
+      ]);
+      expect(out.noted).toContain('this is what ZooKeeper knows; the decisions of launchers are missing');
+      const json: unknown = JSON.parse((await world.run('explain', 'request', id, '-o', 'json')).out.printed);
+      expect(json).toMatchObject([{ kind: 'request', name: id, state: 'requested', pools: [{ pool: 'cloud/main' }] }]);
+    },
+  );
+
+  it('refuses a subject that neither launchers nor ZooKeeper know, with a suggestion', async () => {
+    answer = (response) => response.writeHead(404).end('there is no label "smal"\n');
+    await world.launcher({ host: '127.0.0.1', port: Number(new URL(url).port) });
+    const { code, out } = await world.run('explain', 'label', 'smal');
+    expect([code, out.printed]).toEqual([1, '']);
+    expect(out.noted).toContain('there is no label "smal": did you mean "small"?');
+  });
+
+  it('lets no launcher control the terminal', async () => {
+    answer = (response) => response.end('label \u001b[2Jsmall\u009b\n  ok\n');
+    const { out } = await world.run('explain', 'label', 'small', '--launcher', url);
+    expect(out.printed).toBe('label  [2Jsmall \n  ok');
   });
 
   it('asks several launchers, and is content when one of them knows', async () => {

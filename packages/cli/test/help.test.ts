@@ -32,6 +32,7 @@ const COMMANDS = [
   'erase',
   'installation-id',
   'explain',
+  'describe',
   'config-validate',
   'drivers',
 ];

@@ -3,7 +3,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { PassThrough, Writable } from 'node:stream';
-import { openStore, type PoolComponentData, type Store } from '@nodepool/store';
+import { openStore, type ComponentData, type PoolComponentData, type Store, type WebEndpoint } from '@nodepool/store';
 import { nodeDataWith, seededRandom, VirtualClock } from '@nodepool/core/testing';
 import type {
   ImageBuild,
@@ -201,6 +201,12 @@ export class World {
   async request(data: Partial<NodeRequestData>): Promise<string> {
     const request = { ...REQUEST, state_time: this.clock.now() / 1000, ...data };
     return this.finish(this.store.requests.submit(request, { priority: 200 }));
+  }
+
+  async launcher(webapp?: WebEndpoint): Promise<void> {
+    const component = { hostname: 'host', kind: 'launcher', state: 'running', version: '1', model_api: 0 } as const;
+    const registered = { ...component, ...(webapp === undefined ? {} : { webapp }) };
+    await this.finish(this.store.components.register<ComponentData>(registered).registered());
   }
 
   async pool(labels: readonly string[]): Promise<void> {

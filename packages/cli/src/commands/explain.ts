@@ -1,102 +1,112 @@
 /**
- * `nodepool explain request|node|label ID`: asks launchers to explain the state of an object; only they know their
- * decisions.
+ * `nodepool explain request|node|label ID`: asks launchers to explain the state of an object, because only they know
+ * their decisions. Without a launcher that answers, the records in ZooKeeper explain it.
  */
 
-import { isError } from '@nodepool/core';
-import type { NodepoolConfig } from '@nodepool/config';
-import { RefusedError, type ConsoleContext, type ListFormat } from '../command-context.js';
+import { RefusedError, type ConsoleContext, type ListFormat, type StoreContext } from '../command-context.js';
+import { dataOf, printDescription } from '../describe/description.js';
+import { describeRecord } from '../describe/records.js';
+import { askLaunchers, checkLauncherUrl, launcherUrls, type LauncherAnswer } from '../launchers.js';
+import { formatData } from '../lists/format-list.js';
 import { parseNodeId } from '../node-id.js';
+import { unknownSubject } from '../unknown-subject.js';
 
-export interface ExplainOptions {
-  /** URLs of web endpoints. If empty, the endpoint of the configuration on this machine is used. */
-  readonly launcher: readonly string[];
-  readonly format: ListFormat;
-}
+export type ExplainedKind = 'request' | 'node' | 'label';
 
 export interface ExplainContext extends ConsoleContext {
   /** Aborts when the user interrupts the command. */
   readonly interrupted: AbortSignal;
 }
 
+/** Patience with launchers that the user names. */
 const TIMEOUT_MS = 10_000;
-
-type Answer = { readonly known: true; readonly text: string } | { readonly known: false; readonly reason: string };
+/** Patience with registered launchers, since ZooKeeper answers otherwise. */
+const SHORT_TIMEOUT_MS = 5000;
 
 /**
- * Prints the answer of each launcher. Rejects with `RefusedError` if one cannot be reached, or if none knows the
+ * Prints the answers of these launchers. Rejects with `RefusedError` if one cannot be reached, or if none knows the
  * object.
  */
-export async function explain(
-  { out, interrupted }: ExplainContext,
-  { webapp }: Pick<NodepoolConfig, 'webapp'>,
-  kind: 'request' | 'node' | 'label',
+export async function explainByLaunchers(
+  context: ExplainContext,
+  kind: ExplainedKind,
   id: string,
-  { launcher, format }: ExplainOptions,
+  { launchers, format }: { readonly launchers: readonly string[]; readonly format: ListFormat },
 ): Promise<void> {
-  const launchers = launcher.length > 0 ? launcher : [`http://localhost:${webapp.port}`];
-  const subject = kind === 'node' ? parseNodeId(id) : id;
-  const urls = launchers.map((text) => explanationUrl(text, kind, subject));
-  const answers = await Promise.all(urls.map((url) => ask(url, format, interrupted)));
-  const known = answers.flatMap((answer) => (answer.known ? [answer.text] : []));
-  if (known.length === 0) {
-    throw new RefusedError(answers.flatMap((answer) => (answer.known ? [] : [answer.reason])).join('\n'));
-  }
-  if (format === 'json') out.print(`[${known.join(',')}]`);
-  else out.print(known.map((text) => text.trimEnd()).join('\n\n'));
-}
-
-function explanationUrl(launcher: string, kind: string, id: string): URL {
-  let base: URL;
-  try {
-    base = new URL(launcher);
-  } catch (error) {
-    throw new RefusedError(`--launcher ${launcher} is not a URL; write e.g. http://localhost:8005`, { cause: error });
-  }
-  if (base.protocol !== 'http:' && base.protocol !== 'https:') {
-    throw new RefusedError(`--launcher ${launcher} is not of http; write e.g. http://localhost:8005`);
-  }
-  return new URL(`${base.pathname.replace(/\/$/, '')}/explain/${kind}/${encodeURIComponent(id)}`, base);
-}
-
-async function ask(url: URL, format: ListFormat, interrupted: AbortSignal): Promise<Answer> {
-  const signal = AbortSignal.any([interrupted, AbortSignal.timeout(TIMEOUT_MS)]);
-  const accept = format === 'json' ? 'application/json' : 'text/plain';
-  let response: Response;
-  let text: string;
-  try {
-    response = await fetch(url, { headers: { Accept: accept, Connection: 'close' }, signal, redirect: 'error' });
-    text = await response.text();
-  } catch (error) {
-    if (interrupted.aborted) throw error;
+  const urls = launchers.map(checkLauncherUrl);
+  const answers = await askAll(context, urls, kind, idOf(kind, id), format, TIMEOUT_MS);
+  const failed = answers.find(({ outcome }) => outcome === 'failed');
+  if (failed?.outcome === 'failed') {
     throw new RefusedError(
-      `the launcher at ${url.origin} cannot be asked: ${reasonOf(error)}; ` +
-        'name its web endpoint with --launcher URL, and make sure that it runs without --no-webapp',
-      { cause: error },
+      `${failed.reason}; name its web endpoint with --launcher URL, and make sure that it runs without --no-webapp`,
     );
   }
-  if (response.ok) return { known: true, text };
-  const reason = `the launcher at ${url.origin} says: ${messageOf(text)}`;
-  if (response.status === 404) return { known: false, reason };
-  throw new RefusedError(`${reason} (status ${response.status})`);
-}
-
-/** Returns the message of an error, which is text, or JSON with a message. */
-function messageOf(text: string): string {
-  try {
-    const parsed: unknown = JSON.parse(text);
-    if (typeof parsed === 'object' && parsed !== null && 'message' in parsed) return String(parsed.message);
-  } catch {
-    // The body is plain text.
+  if (!printKnown(context, answers, format)) {
+    throw new RefusedError(answers.flatMap((answer) => (answer.outcome === 'known' ? [] : [answer.reason])).join('\n'));
   }
-  return text.trim().slice(0, 500);
 }
 
-/** Returns the reason, which is often only in the cause. */
-function reasonOf(error: unknown): string {
-  if (!isError(error)) return String(error);
-  if (error.name === 'TimeoutError') return `no answer within ${TIMEOUT_MS / 1000} s`;
-  const { cause } = error;
-  if (!isError(cause)) return error.message;
-  return cause.message === '' && 'code' in cause ? String(cause.code) : cause.message;
+/**
+ * Prints the answers of the registered launchers, or if none answers what ZooKeeper knows. Rejects with `RefusedError`
+ * if nothing is known of the object.
+ */
+export async function explain(
+  context: StoreContext,
+  kind: ExplainedKind,
+  id: string,
+  { format }: { readonly format: ListFormat },
+): Promise<void> {
+  const { store, config, clock, out } = context;
+  const name = idOf(kind, id);
+  const launchers = launcherUrls(store.components);
+  const answers = await askAll(context, launchers, kind, name, format, SHORT_TIMEOUT_MS);
+  for (const answer of answers) if (answer.outcome === 'failed') out.note(answer.reason);
+  if (printKnown(context, answers, format)) return;
+  const record = describeRecord({ store, config, now: clock.now() }, kind, name);
+  if (record === undefined) throw unknownSubject(context, kind, name);
+  const why = launchers.length === 0 ? 'no launcher is registered with a web endpoint' : 'no launcher has answered';
+  out.note(`${why}: this is what ZooKeeper knows; the decisions of launchers are missing`);
+  if (format === 'json' || format === 'yaml') out.print(formatData([dataOf(record)], format));
+  else printDescription(out, record, format);
+}
+
+function idOf(kind: ExplainedKind, id: string): string {
+  return kind === 'node' ? parseNodeId(id) : id;
+}
+
+function askAll(
+  { interrupted }: ExplainContext,
+  launchers: readonly string[],
+  kind: ExplainedKind,
+  name: string,
+  format: ListFormat,
+  timeoutMs: number,
+): Promise<readonly LauncherAnswer[]> {
+  const accept = format === 'json' || format === 'yaml' ? 'application/json' : 'text/plain';
+  return askLaunchers(launchers, {
+    path: `/explain/${kind}/${encodeURIComponent(name)}`,
+    accept,
+    timeoutMs,
+    interrupted,
+  });
+}
+
+/** Characters that control a terminal; line breaks are part of the text. */
+const CONTROLS = /(?!\n)[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu;
+
+/** Prints the answers with an explanation. Returns false if there are none. */
+function printKnown({ out }: ConsoleContext, answers: readonly LauncherAnswer[], format: ListFormat): boolean {
+  const known = answers.flatMap((answer) => (answer.outcome === 'known' ? [answer.text] : []));
+  if (known.length === 0) return false;
+  if (format === 'json' || format === 'yaml') {
+    out.print(
+      formatData(
+        known.map((text) => JSON.parse(text) as object),
+        format,
+      ),
+    );
+  } else {
+    out.print(known.map((text) => text.replace(CONTROLS, ' ').trimEnd()).join('\n\n'));
+  }
+  return true;
 }

@@ -1,0 +1,181 @@
+/** Sections of a description from the status documents of launchers: reasons, health, timelines and decisions. */
+
+import { isJsonObject, type JsonObject, type JsonValue } from '@nodepool/core';
+import { ageColumn, formatAge, makeRecordList, type ListColumn, type RecordList } from '@nodepool/store';
+import type { DescribedKind, Section } from './description.js';
+
+/** The document of one launcher about the subject. */
+export interface LauncherDocument {
+  readonly launcher: string;
+  readonly document: JsonObject;
+}
+
+/** A row of a table: members of a document, with the launcher that they come from. */
+interface Row {
+  readonly launcher: string;
+  readonly value: JsonObject;
+}
+
+type Column = ListColumn<Row>;
+
+/** Returns the summary of the first launcher that has one. */
+export function launcherSummary(documents: readonly LauncherDocument[]): string | undefined {
+  const summaries = documents.map(({ document }) => document['summary']);
+  return summaries.find((summary): summary is string => typeof summary === 'string' && summary !== '');
+}
+
+/** Returns the sections, without members that a launcher does not send. `now` is in milliseconds since the epoch. */
+export function launcherSections(
+  kind: DescribedKind,
+  documents: readonly LauncherDocument[],
+  now: number,
+): readonly Section[] {
+  const rows = (pick: (document: JsonObject) => JsonValue | undefined): readonly Row[] =>
+    documents.flatMap(({ launcher, document }) => objectsIn(pick(document)).map((value) => ({ launcher, value })));
+  const subject = (document: JsonObject): JsonObject => objectIn(document[kind]);
+  const timeline = fullestTimeline(documents);
+  const table = (columns: readonly Column[], of: readonly Row[]): RecordList => makeRecordList(columns, 'all', of);
+  return [
+    {
+      field: 'reasons',
+      title: 'Waits for',
+      list: table(reasonColumns(now), [
+        ...rows((document) => document['reason']),
+        ...rows((document) => subject(document)['reason']),
+      ]),
+    },
+    {
+      field: 'health',
+      title: 'Health',
+      list: table(healthColumns(now), kind === 'provider' ? rows((document) => document['provider']) : []),
+    },
+    {
+      field: 'usage',
+      title: 'Use of limits',
+      list: table(usageColumns(), rows((document) => subject(document)['usage']).slice(0, MAX_ROWS)),
+    },
+    {
+      field: 'failures',
+      title: 'Failures of launches',
+      list: table(
+        failureColumns(now),
+        rows((document) => subject(document)['failures']),
+      ),
+    },
+    { field: 'timeline', title: 'Timeline', list: table(segmentColumns(now), timeline) },
+    {
+      field: 'decisions',
+      title: 'Decisions',
+      list: table(
+        decisionColumns(now),
+        rows((document) => document['decisions']),
+      ),
+    },
+  ];
+}
+
+const MAX_ROWS = 20;
+
+/** Returns the timeline of the subject and its nodes as the launcher knows it that recorded most of it. */
+function fullestTimeline(documents: readonly LauncherDocument[]): readonly Row[] {
+  const timelines = documents.map(({ launcher, document }) => {
+    const own = objectsIn(document['timeline']).map((value) => ({ launcher, value }));
+    const nodes = objectsIn(document['nodes']).flatMap(({ node, timeline }) =>
+      objectsIn(timeline).map((value) => ({ launcher, value: { ...value, node: objectIn(node)['id'] ?? null } })),
+    );
+    return [...own, ...nodes];
+  });
+  const recorded = (rows: readonly Row[]): number => rows.filter(({ value }) => value['phase'] !== 'elsewhere').length;
+  return timelines.reduce<readonly Row[]>(
+    (best, rows) => (recorded(rows) > recorded(best) || best.length === 0 ? rows : best),
+    [],
+  );
+}
+
+function reasonColumns(now: number): readonly Column[] {
+  return [
+    member('phase', 'For'),
+    age('since', 'Since', now),
+    member('pool', 'Next pool'),
+    member('text', 'Reason'),
+    member('missing', 'Missing'),
+    FROM,
+  ];
+}
+
+function healthColumns(now: number): readonly Column[] {
+  return [
+    member('state', 'State'),
+    age('since', 'Since', now),
+    member('reason', 'Reason'),
+    { field: 'last_error', header: 'Last error', value: ({ value }) => objectIn(value['lastError'])['text'] ?? null },
+    FROM,
+  ];
+}
+
+function usageColumns(): readonly Column[] {
+  return [member('resource', 'Resource'), member('used', 'Used'), member('limit', 'Limit'), FROM];
+}
+
+function failureColumns(now: number): readonly Column[] {
+  return [member('code', 'Result'), member('count', 'Count'), age('last', 'Last', now), member('text', 'Text'), FROM];
+}
+
+function segmentColumns(now: number): readonly Column[] {
+  return [
+    { ...member('from', 'From (UTC)'), text: timeText },
+    member('phase', 'Phase'),
+    {
+      field: 'seconds',
+      header: 'Duration',
+      value: ({ value: { from, to } }) =>
+        typeof from === 'number' ? (typeof to === 'number' ? to : now / 1000) - from : null,
+      text: (seconds) => (typeof seconds === 'number' ? durationText(seconds) : ''),
+    },
+    member('node', 'Node'),
+    member('by', 'By'),
+    member('detail', 'Detail'),
+  ];
+}
+
+function decisionColumns(now: number): readonly Column[] {
+  return [
+    age('last', 'Age', now),
+    member('by', 'By'),
+    member('decision', 'Decision'),
+    member('reason', 'Reason'),
+    member('times', 'Times'),
+    FROM,
+  ];
+}
+
+const FROM: Column = { field: 'launcher', header: 'Launcher', value: ({ launcher }) => launcher };
+
+function member(field: string, header: string): Column {
+  return { field, header, value: ({ value }) => value[field] ?? null };
+}
+
+function age(field: string, header: string, now: number): Column {
+  return ageColumn(field, header, now, ({ value }) => {
+    const time = value[field];
+    return typeof time === 'number' ? time : null;
+  });
+}
+
+function timeText(seconds: JsonValue): string {
+  return typeof seconds === 'number' ? new Date(seconds * 1000).toISOString().replace('T', ' ').slice(0, 19) : '';
+}
+
+/** Phases are often shorter than a second, which the form of ages does not show. */
+function durationText(seconds: number): string {
+  return seconds < 60 ? `${seconds.toFixed(seconds < 10 ? 2 : 1)} s` : formatAge(seconds);
+}
+
+function objectIn(value: JsonValue | undefined): JsonObject {
+  return isJsonObject(value) ? value : {};
+}
+
+function objectsIn(value: JsonValue | undefined): readonly JsonObject[] {
+  if (Array.isArray(value)) return value.filter(isJsonObject);
+  return isJsonObject(value) ? [value] : [];
+}

@@ -1,0 +1,103 @@
+/** Asks the web endpoints of launchers, which the registry of components names. */
+
+import { hostname } from 'node:os';
+import { isIP } from 'node:net';
+import { isError } from '@nodepool/core';
+import { printable, type ComponentStore, type WebEndpoint } from '@nodepool/store';
+import { RefusedError } from './command-context.js';
+
+/** The answer of one launcher. */
+export type LauncherAnswer =
+  | { readonly launcher: string; readonly outcome: 'known'; readonly text: string; readonly date: Date | undefined }
+  /** The launcher does not know the subject, or does not have the page. */
+  | { readonly launcher: string; readonly outcome: 'unknown'; readonly reason: string }
+  | { readonly launcher: string; readonly outcome: 'failed'; readonly reason: string };
+
+/** A question to launchers. */
+export interface LauncherQuestion {
+  /** Path below the web endpoint, escaped. */
+  readonly path: string;
+  readonly accept: 'application/json' | 'text/plain';
+  readonly timeoutMs: number;
+  /** Aborts when the user interrupts the command. */
+  readonly interrupted: AbortSignal;
+}
+
+/** Returns the web endpoints of the registered launchers, sorted. */
+export function launcherUrls(components: Pick<ComponentStore, 'all'>, ownHostname = hostname()): readonly string[] {
+  const urls = new Set<string>();
+  for (const { component } of components.all('launcher')) {
+    if (component.webapp !== undefined) urls.add(urlOf(component.webapp, component.hostname === ownHostname));
+  }
+  return [...urls].sort();
+}
+
+/** Returns the address of an endpoint. The name of this machine might not resolve here, unlike `localhost`. */
+function urlOf({ host, port }: WebEndpoint, isHere: boolean): string {
+  const family = isIP(host);
+  if (family === 6) return `http://[${host}]:${port}`;
+  return `http://${family === 0 && isHere ? 'localhost' : host}:${port}`;
+}
+
+/** Returns the URL of `--launcher`. Throws `RefusedError`. */
+export function checkLauncherUrl(launcher: string): string {
+  let base: URL;
+  try {
+    base = new URL(launcher);
+  } catch (error) {
+    throw new RefusedError(`--launcher ${launcher} is not a URL; write e.g. http://localhost:8005`, { cause: error });
+  }
+  if (base.protocol !== 'http:' && base.protocol !== 'https:') {
+    throw new RefusedError(`--launcher ${launcher} is not of http; write e.g. http://localhost:8005`);
+  }
+  return launcher.replace(/\/$/, '');
+}
+
+/** Asks all launchers at once. Rejects only if the user interrupts the command. */
+export function askLaunchers(
+  launchers: readonly string[],
+  question: LauncherQuestion,
+): Promise<readonly LauncherAnswer[]> {
+  return Promise.all(launchers.map((launcher) => ask(launcher, question)));
+}
+
+async function ask(launcher: string, question: LauncherQuestion): Promise<LauncherAnswer> {
+  const { path, accept, timeoutMs, interrupted } = question;
+  const signal = AbortSignal.any([interrupted, AbortSignal.timeout(timeoutMs)]);
+  const headers = { Accept: accept, Connection: 'close' };
+  try {
+    const response = await fetch(`${launcher}${path}`, { headers, signal, redirect: 'error' });
+    const text = await response.text();
+    if (response.ok) {
+      const date = response.headers.get('date');
+      return { launcher, outcome: 'known', text, date: date === null ? undefined : new Date(date) };
+    }
+    const reason = `the launcher at ${launcher} says: ${messageOf(text)}`;
+    if (response.status === 404) return { launcher, outcome: 'unknown', reason };
+    return { launcher, outcome: 'failed', reason: `${reason} (status ${response.status})` };
+  } catch (error) {
+    interrupted.throwIfAborted();
+    const reason = `the launcher at ${launcher} cannot be asked: ${reasonOf(error, timeoutMs)}`;
+    return { launcher, outcome: 'failed', reason };
+  }
+}
+
+/** Returns the message of an error, which is text, or JSON with a message. */
+function messageOf(text: string): string {
+  try {
+    const parsed: unknown = JSON.parse(text);
+    if (typeof parsed === 'object' && parsed !== null && 'message' in parsed) return printable(String(parsed.message));
+  } catch {
+    // The body is plain text.
+  }
+  return printable(text.trim().slice(0, 500));
+}
+
+/** Returns the reason, which is often only in the cause. */
+function reasonOf(error: unknown, timeoutMs: number): string {
+  if (!isError(error)) return String(error);
+  if (error.name === 'TimeoutError') return `no answer within ${timeoutMs / 1000} s`;
+  const { cause } = error;
+  if (!isError(cause)) return error.message;
+  return cause.message === '' && 'code' in cause ? String(cause.code) : cause.message;
+}
