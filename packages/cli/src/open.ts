@@ -70,6 +70,15 @@ export async function withStore(
   });
 }
 
+/** Runs a command that needs only the configuration. Rejects with `RefusedError` if that is wrong. */
+export async function withConfig(
+  options: CommonOptions,
+  io: ProcessIo,
+  command: (config: NodepoolConfig) => void,
+): Promise<void> {
+  command(await configOf(options, io, withoutDriver));
+}
+
 /** Runs `work` with a log. Without `-d` and `-l` nothing is logged, because commands print their results and errors. */
 async function withLog(options: CommonOptions, work: (log: Logger) => Promise<void>): Promise<void> {
   const { loggingConfig, debug = false } = options;

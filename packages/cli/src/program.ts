@@ -5,6 +5,7 @@ import { packageVersion } from '@nodepool/core/package-version';
 import { Argument, Command, CommanderError, Option } from 'commander';
 import { ExitCode, RefusedError, type Output } from './command-context.js';
 import type * as ConfigValidate from './commands/config-validate.js';
+import type * as Completion from './commands/completion.js';
 import type * as Delete from './commands/delete.js';
 import type * as Describe from './commands/describe.js';
 import type * as Explain from './commands/explain.js';
@@ -93,6 +94,7 @@ function makeProgram(io: ProcessIo, outcome: Outcome): Command {
   addWait(program, onStore);
   addExplain(program, io, onStore);
   addConfigCommands(program, io);
+  addCompletion(program, io);
   example(program, 'nodepool -c nodepool.yaml list --detail');
   return program;
 }
@@ -214,4 +216,21 @@ function addConfigCommands(program: Command, io: ProcessIo): void {
       (load('./run-drivers.js') as typeof RunDrivers).runDrivers(program.opts<CommonOptions>(), io, options),
     );
   example(drivers, 'nodepool drivers');
+}
+
+function addCompletion(program: Command, io: ProcessIo): void {
+  const completion = program
+    .command('completion')
+    .description('print the completion script of a shell')
+    .addArgument(new Argument('<shell>', 'your shell').choices(['bash', 'zsh', 'fish']))
+    .action((shell: Completion.Shell) =>
+      (load('./commands/completion.js') as typeof Completion).completion(io, program, shell),
+    );
+  example(completion, 'source <(nodepool completion bash)');
+  program.command('provider-names', { hidden: true }).action(() => {
+    const { withConfig } = load('./open.js') as typeof Open;
+    return withConfig(program.opts<CommonOptions>(), io, (config) =>
+      (load('./commands/completion.js') as typeof Completion).providerNames(io, config),
+    );
+  });
 }
