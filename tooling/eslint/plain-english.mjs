@@ -9,6 +9,7 @@ export const CHECKED_PACKAGES = [
   'packages/daemon',
   'packages/cli',
   'packages/create-driver',
+  'packages/driver-static',
   'tooling/zookeeper-chaos',
   'tooling/dev-zookeeper',
   'tooling/simulated-cloud',

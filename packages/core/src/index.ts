@@ -30,6 +30,7 @@ export * from './driver/image-settings.js';
 export * from './driver/cloud-deletion.js';
 export * from './driver/images.js';
 export * from './driver/json-schema.js';
+export * from './driver/node-supply.js';
 export * from './driver/provider-config.js';
 export * from './driver/provider-config-loader.js';
 export * from './driver/quota.js';

@@ -93,6 +93,12 @@ export interface NodeStore {
   /** Creates records (without locks) in one transaction. Resolves with their ids in order. */
   create(nodes: readonly NodeData[], options?: CallOptions): Promise<readonly string[]>;
   /**
+   * Creates the records that `plan` returns in one transaction, which fails if another process has created supplied
+   * nodes of the provider that the cache did not have during `plan`; then `plan` is called again. Processes whose plans
+   * contain only what the cache lacks therefore create it once. Resolves with the ids in order.
+   */
+  createOnce(provider: string, plan: () => readonly NodeData[], options?: CallOptions): Promise<readonly string[]>;
+  /**
    * Locks an uncontended node and applies `change`, if given, in one transaction. Resolves with undefined if the lock
    * is taken, or if the record was changed or deleted. Requires the version of `from` if given, else the cached
    * version.

@@ -1,6 +1,7 @@
 /** Nodes: `/nodepool/nodes`. */
 
 import {
+  ensurePath,
   isContended as hasContender,
   isZooKeeperError,
   type CallOptions,
@@ -22,7 +23,7 @@ import { Index } from './indexes.js';
 import { OwnedNode } from './node-handle.js';
 import { claimOp, createOps, writtenBy, writtenPaths, type NodeClaim } from './node-claim.js';
 import { OwnedRecord, bytesOf, stamped } from './owned-record.js';
-import { NODES_ROOT, nameOf, nodeLockPath, nodePath, placeOfNode } from './paths.js';
+import { NODES_ROOT, nameOf, nodeLockPath, nodePath, placeOfNode, supplyPath } from './paths.js';
 import { RecordTable, isCorrupt } from './record-table.js';
 import { statOfNew } from './stat-of-new.js';
 import { checkTransactionSize } from './transaction-size.js';
@@ -151,6 +152,42 @@ export class NodeRecords implements NodeStore {
     const ops = createOps(nodes);
     checkTransactionSize(ops);
     return this.created(ops, await this.context.zooKeeper.transaction(ops, options));
+  }
+
+  async createOnce(
+    provider: string,
+    plan: () => readonly NodeData[],
+    options?: CallOptions,
+  ): Promise<readonly string[]> {
+    const { zooKeeper, caches } = this.context;
+    const path = supplyPath(provider);
+    for (;;) {
+      const version = await this.supplyVersion(path, options);
+      // The cache then has the records of every transaction up to this version.
+      do {
+        if (!caches.complete) await caches.ready(options);
+        await caches.pendingReads(NODES_ROOT, () => true);
+      } while (!caches.complete);
+      await settleEvents();
+      const nodes = plan();
+      if (nodes.length === 0) return [];
+      const ops: TransactionOp[] = [{ type: 'set', path, data: NO_DATA, version }, ...createOps(nodes)];
+      checkTransactionSize(ops);
+      try {
+        return this.created(ops, await zooKeeper.transaction(ops, options));
+      } catch (error) {
+        if (!isStale(error)) throw error;
+      }
+    }
+  }
+
+  /** Resolves with the version of the counter, which it creates if necessary. */
+  private async supplyVersion(path: string, options?: CallOptions): Promise<number> {
+    const { zooKeeper } = this.context;
+    const stat = await zooKeeper.exists(path, options);
+    if (stat !== undefined) return stat.version;
+    await ensurePath(zooKeeper, path, options);
+    return this.supplyVersion(path, options);
   }
 
   /** Returns the ids of records that a transaction created with `ops`, and adds them to the cache. */

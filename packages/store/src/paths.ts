@@ -14,6 +14,8 @@ export const COMPONENTS_ROOT = `${NODEPOOL_ROOT}/components`;
 /** The id of the installation. */
 export const INSTALLATION_PATH = `${NODEPOOL_ROOT}/installation`;
 export const ELECTIONS_ROOT = `${NODEPOOL_ROOT}/elections`;
+/** Its children count the registrations of supplied nodes, one per provider. An extension: other programs ignore it. */
+const SUPPLY_ROOT = `${NODEPOOL_ROOT}/supply`;
 /** The winner of this election reports the global statistics. */
 export const STATS_ELECTION_PATH = `${ELECTIONS_ROOT}/stats`;
 
@@ -40,6 +42,11 @@ export function nodePath(id: string): string {
 
 export function nodeLockPath(id: string): string {
   return `${NODES_ROOT}/${id}/lock`;
+}
+
+/** Returns the path of the counter that changes with each registration of supplied nodes of the provider. */
+export function supplyPath(provider: string): string {
+  return `${SUPPLY_ROOT}/${encodeURIComponent(provider)}`;
 }
 
 export function requestPath(id: string): string {

@@ -13,6 +13,7 @@ import type { ExternalId, Node, Resources } from '../model/node.js';
 import type { Call } from './call.js';
 import type { ImageManager } from './images.js';
 import type { JsonSchema } from './json-schema.js';
+import type { LoginScan, NodeSupply } from './node-supply.js';
 import type { Connection, ProviderConfig, ProviderConfigContext } from './provider-config.js';
 import type { QuotaInformation } from './quota.js';
 
@@ -48,6 +49,10 @@ export interface ProviderContext {
   readonly tasks: TaskSupervisor;
   /** Reports a remote call that has ended. */
   readonly onApiCall: (call: ApiCall) => void;
+  /** Keeps ready nodes for machines that exist without being created. Absent in a builder. */
+  readonly nodeSupply?: NodeSupply | undefined;
+  /** Checks the login of a machine. Absent in a builder. */
+  readonly loginScan?: LoginScan | undefined;
 }
 
 /** A completed remote call, for metrics (`nodepool.task.<provider>.<service>.<METHOD>.<operation>`). */

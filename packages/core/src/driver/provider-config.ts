@@ -20,6 +20,11 @@ export interface ProviderConfig<L extends LabelConfig = LabelConfig> {
   readonly bootTimeoutMs: number;
   /** API calls per second; `Infinity` for no limit. */
   readonly callsPerSecond: number;
+  /**
+   * False if the provider launches nothing: its pools serve requests with the nodes of `ProviderContext.nodeSupply`.
+   * Default true.
+   */
+  readonly createsNodes?: boolean | undefined;
   readonly pools: ReadonlyMap<string, PoolConfig<L>>;
   /** Disk images that builders upload to this provider, by name. */
   readonly diskImages: ReadonlyMap<string, ProviderDiskImage>;

@@ -7,11 +7,11 @@ import { sleep, type Clock } from '../runtime/clock.js';
 import { untilAborted } from '../runtime/deadline.js';
 import type { RandomSource } from '../runtime/random.js';
 import type { TaskSupervisor } from '../runtime/tasks.js';
-import type { Provider } from './api.js';
+import type { Provider, ProviderContext } from './api.js';
 import { API_ANSWERS, API_CALLS } from './api-metrics.js';
 import { toDriverError, type DriverError } from './errors.js';
 
-export interface StartProviderContext {
+export interface StartProviderContext extends Pick<ProviderContext, 'nodeSupply' | 'loginScan'> {
   readonly clock: Clock;
   readonly random: RandomSource;
   /** Logger whose lines name the provider. */
@@ -29,7 +29,7 @@ export async function startProvider(
   context: StartProviderContext,
   signal: AbortSignal,
 ): Promise<boolean> {
-  const { clock, random, log, tasks, metrics } = context;
+  const { clock, random, log, tasks, metrics, nodeSupply, loginScan } = context;
   const { name } = provider.config;
   const stopped = (): boolean => signal.aborted;
   let lastDefect: string | undefined;
@@ -40,6 +40,8 @@ export async function startProvider(
         random,
         log,
         tasks,
+        nodeSupply,
+        loginScan,
         onApiCall: ({ service, method, operation, durationMs, status }) => {
           metrics.observe(API_CALLS, { provider: name, service, method, operation }, durationMs);
           metrics.count(API_ANSWERS, { provider: name, service, status: String(status ?? 'none') });

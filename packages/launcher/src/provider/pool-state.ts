@@ -12,6 +12,7 @@ import type { ProviderLimits } from '../quota/provider-limits.js';
 import type { Place, QuotaLedger } from '../quota/quota-ledger.js';
 import type { Candidates } from '../requests/candidate-pools.js';
 import type { PoolView } from '../requests/pool-view.js';
+import type { NodeSupplier } from './node-supply.js';
 import { PoolLabels } from './pool-labels.js';
 import type { ProviderHealth } from './provider-health.js';
 
@@ -21,6 +22,7 @@ export interface PoolSources {
   readonly candidates: Candidates;
   readonly health: ProviderHealth;
   readonly limits: ProviderLimits;
+  readonly supply: NodeSupplier;
 }
 
 export class PoolState implements PoolView {
@@ -31,6 +33,7 @@ export class PoolState implements PoolView {
   readonly log: Logger;
   readonly ledger: QuotaLedger;
   readonly candidates: Candidates;
+  readonly supply: NodeSupplier;
   /** True once the provider has started. */
   running = false;
   /** Milliseconds since the epoch: requests wait for the start of the provider since then at the earliest. */
@@ -52,6 +55,7 @@ export class PoolState implements PoolView {
     this.place = { provider: name, pool: config.name, ignoreProviderQuota: config.ignoreProviderQuota ?? false };
     this.ledger = sources.ledger;
     this.candidates = sources.candidates;
+    this.supply = sources.supply;
     this.labels = new PoolLabels(context, provider, config, signal, this.log, onLabelReady);
     this.since = context.clock.now();
   }
@@ -65,8 +69,8 @@ export class PoolState implements PoolView {
     return this.nodesOf(request).length > 0;
   }
 
-  obstacle({ node_types: labels, tenant_name: tenant }: NodeRequest): string | undefined {
-    return this.startObstacle() ?? this.labelObstacle(labels, tenant);
+  obstacle({ node_types: labels, tenant_name: tenant, reuse }: NodeRequest): string | undefined {
+    return this.startObstacle() ?? this.supplyObstacle(labels, reuse) ?? this.labelObstacle(labels, tenant);
   }
 
   waitsFor(request: NodeRequest): Wait | undefined {
@@ -110,6 +114,13 @@ export class PoolState implements PoolView {
       if (node.provider !== this.place.provider || node.pool !== this.place.pool) return false;
       return node.state === 'ready' || (state === 'pending' && isUnfinished(node));
     });
+  }
+
+  /** Returns the reason why a provider that creates no nodes can never serve these labels. */
+  private supplyObstacle(labels: readonly string[], reuse: boolean): string | undefined {
+    if (this.provider.config.createsNodes !== false) return undefined;
+    if (!reuse) return 'it asks for new nodes, and the provider creates none';
+    return this.supply.shortage(this.config.name, labels);
   }
 
   /** Returns the reason why the labels cannot be served together, now or ever. */

@@ -84,6 +84,11 @@ export class PoolWorker {
     this.reconsider();
   }
 
+  /** To be called when machines were declared, or went out of or into service. */
+  supplyChanged(): void {
+    this.reconsider();
+  }
+
   /** To be called when a node of the provider has changed. */
   nodeChanged({ before, after }: Change<NodeEntry>): void {
     const node = (after ?? before)?.node;

@@ -1,7 +1,7 @@
 /** The life of one provider: its pools are registered, it starts, serves requests, deletes nodes and stops. */
 
 import { setMaxListeners } from 'node:events';
-import { startProvider, toDriverError, type Logger, type Provider } from '@nodepool/core';
+import { startProvider, toDriverError, type Logger, type LoginScan, type Provider } from '@nodepool/core';
 import type { CandidatePools } from '../requests/candidate-pools.js';
 import { runLeakRounds } from '../maintenance/leak-rounds.js';
 import { Concurrency } from '../scheduling/concurrency.js';
@@ -9,6 +9,7 @@ import type { LauncherContext } from '../context.js';
 import { Deletions } from '../deletion/deletions.js';
 import { driverCall } from '../driver-call.js';
 import type { ProviderActivity } from '../diagnostics/activity.js';
+import { NodeSupplier } from './node-supply.js';
 import { PoolWorker } from './pool-worker.js';
 import { ProviderHealth, type ProviderState } from './provider-health.js';
 import { ProviderLimits } from '../quota/provider-limits.js';
@@ -33,6 +34,7 @@ export class ProviderRuntime {
   private readonly log: Logger;
   private readonly health: ProviderHealth;
   private readonly limits: ProviderLimits;
+  private readonly supply: NodeSupplier;
   private readonly pools: readonly PoolWorker[];
   private readonly unsubscribe: () => void;
   private deletions: Deletions | undefined;
@@ -53,7 +55,9 @@ export class ProviderRuntime {
     this.health = new ProviderHealth(context.clock, () => this.healthChanged());
     this.limits = new ProviderLimits(context, provider, share.ledger, signal);
     const concurrency = new Concurrency(config.maxConcurrency);
-    const resourcing = { ...share, health: this.health, limits: this.limits, concurrency };
+    const onChange = (): void => this.supplyChanged();
+    this.supply = new NodeSupplier({ context, log: this.log, config, signal, onChange });
+    const resourcing = { ...share, health: this.health, limits: this.limits, concurrency, supply: this.supply };
     // Before any cloud is contacted: until it answers, the pools are candidates that have not decided yet.
     this.pools = [...config.pools.values()].map((pool) => new PoolWorker(context, provider, pool, resourcing, signal));
     this.unsubscribe = context.store.nodes.onChange((change) => {
@@ -77,7 +81,7 @@ export class ProviderRuntime {
     this.unsubscribe();
     this.stopping.abort(new Error(`provider ${this.provider.config.name} is stopped`));
     await this.orLeftBehind('the start', () => this.started);
-    await Promise.all(this.pools.map((pool) => pool.stop()));
+    await Promise.all([this.supply.stop(), ...this.pools.map((pool) => pool.stop())]);
     await this.orLeftBehind('the end', async () => {
       this.provider.stop();
       await this.provider.join();
@@ -116,9 +120,10 @@ export class ProviderRuntime {
 
   private async start(): Promise<void> {
     const { signal } = this.stopping;
-    const { provider, context, health, log } = this;
+    const { provider, context, health, log, supply } = this;
     const onFailure = health.startFailed.bind(health);
-    if (!(await startProvider(provider, { ...context, log, onFailure }, signal))) return;
+    const parts = { nodeSupply: supply, loginScan: loginScanOf(context) };
+    if (!(await startProvider(provider, { ...context, ...parts, log, onFailure }, signal))) return;
     this.deletions = new Deletions(context, provider, signal);
     const { name } = provider.config;
     context.tasks.run(`look for leaked resources of provider ${name}`, () =>
@@ -135,6 +140,10 @@ export class ProviderRuntime {
     log.info('Provider serves its pools');
   }
 
+  private supplyChanged(): void {
+    for (const pool of this.pools) pool.supplyChanged();
+  }
+
   private healthChanged(): void {
     const { state, reason } = this.health.state;
     if (state !== this.reported) {
@@ -144,4 +153,10 @@ export class ProviderRuntime {
     this.reported = state;
     for (const pool of this.pools) pool.healthChanged();
   }
+}
+
+/** Returns the login scan of drivers, which shares the permits of all scans. */
+function loginScanOf({ scanner, clock }: LauncherContext): LoginScan {
+  return (login, { signal, deadline, log }) =>
+    scanner.scan({ ...login, signal, timeoutMs: Math.max(0, deadline - clock.monotonic()), log });
 }

@@ -14,6 +14,7 @@
 
 import type { NodeRequest } from '@nodepool/core';
 import type { RequestEntry } from '@nodepool/store';
+import type { NodeSupplier } from './node-supply.js';
 import type { ProviderHealth } from './provider-health.js';
 import type { PoolLabels } from './pool-labels.js';
 import type { PoolActivity } from '../diagnostics/activity.js';
@@ -35,6 +36,7 @@ export interface RequestResources {
   readonly health: ProviderHealth;
   readonly limits: ProviderLimits;
   readonly concurrency: Concurrency;
+  readonly supply: NodeSupplier;
 }
 
 export class RequestPath implements ScheduledPool {

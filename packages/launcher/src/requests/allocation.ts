@@ -26,6 +26,8 @@ export interface Allocation {
   /** In the order of the request's labels. */
   readonly nodes: readonly AllocatedNode[];
   readonly zone: string | undefined;
+  /** Labels for which the pool has no ready node now and creates none. Not empty: the request waits for nodes. */
+  readonly missing: readonly string[];
   /** Need of the new nodes. */
   readonly need: QuotaInformation;
   /** Need within the tenant's limit: of the new nodes, and of ready nodes that counted for another tenant. */
@@ -34,7 +36,7 @@ export interface Allocation {
 
 /** The facts that an allocation depends on. */
 export interface AllocationContext {
-  readonly pool: Pick<PoolView, 'context' | 'place' | 'labels'>;
+  readonly pool: Pick<PoolView, 'context' | 'place' | 'labels' | 'provider' | 'supply'>;
   readonly driverHandler: NodeRequestHandler;
   /** Returns true if a ready node is promised to another request that comes first, or is being allocated. */
   readonly isProtected: (nodeId: string, request: NodeRequest) => boolean;
@@ -52,17 +54,22 @@ export function allocate(request: NodeRequest, context: AllocationContext): Allo
 }
 
 function allocateNodes(request: NodeRequest, context: AllocationContext): Allocation | undefined {
-  const { labels } = context.pool;
+  const { labels, provider } = context.pool;
   const taken = new Set<string>();
   const own = nodesOf(request, context);
   let zone = own.find(({ node }) => node.az !== null)?.node.az ?? undefined;
   const nodes: AllocatedNode[] = [];
+  const missing: string[] = [];
   let need = QuotaInformation.use({});
   let handedOver = QuotaInformation.use({});
   for (const name of request.node_types) {
     const label = labels.label(name);
     if (label === undefined) return undefined;
     const existing = ownNode(own, label, context, taken) ?? readyNode(request, context, label, zone, taken);
+    if (existing === undefined && provider.config.createsNodes === false) {
+      missing.push(name);
+      continue;
+    }
     if (existing === undefined) {
       nodes.push({ kind: 'new', label, upload: labels.upload(label) });
       need = need.add(labels.need(name));
@@ -74,7 +81,13 @@ function allocateNodes(request: NodeRequest, context: AllocationContext): Alloca
     zone ??= existing.entry.node.az ?? undefined;
     nodes.push(existing);
   }
-  return { nodes, zone: zone ?? labels.chooseZone(request.node_types), need, tenantNeed: need.add(handedOver) };
+  return {
+    nodes,
+    missing,
+    zone: zone ?? labels.chooseZone(request.node_types),
+    need,
+    tenantNeed: need.add(handedOver),
+  };
 }
 
 /** Returns nodes that the request has. Launches of a request that was given back are about to be deleted. */
@@ -113,7 +126,8 @@ function readyNode(
   for (const entry of pool.context.store.nodes.available({ label: label.name, provider, pool: name })) {
     if (taken.has(entry.id) || isProtected(entry.id, request)) continue;
     if (zone !== undefined && entry.node.az !== null && entry.node.az !== zone) continue;
-    if (driverHandler.checkReusableNode?.(entry.node) === false) continue;
+    if (driverHandler.checkReusableNode?.(entry.node) === false || !pool.supply.isUsable(entry.node, label.name))
+      continue;
     return { kind: 'ready', label, entry };
   }
   return undefined;
@@ -124,4 +138,12 @@ export function describeAllocation({ nodes, zone }: Allocation): string {
   const created = nodes.filter(({ kind }) => kind === 'new').length;
   const where = zone === undefined ? '' : ` in ${zone}`;
   return `${nodes.length - created} of its nodes are there, ${created} to be launched${where}`;
+}
+
+/** Returns the labels for which no node is ready, for explanations. */
+export function describeMissing({ missing }: Allocation): string {
+  const counts = new Map<string, number>();
+  for (const label of missing) counts.set(label, (counts.get(label) ?? 0) + 1);
+  const words = [...counts].map(([label, count]) => `${count} of label ${label}`);
+  return `no node is ready for ${words.join(', ')}; all of them are in use or out of service`;
 }

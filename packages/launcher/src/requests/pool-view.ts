@@ -5,6 +5,7 @@ import type {
   LabelConfig,
   LogFields,
   Logger,
+  Node,
   NodeRequest,
   PoolConfig,
   Provider,
@@ -29,6 +30,7 @@ export interface PoolView {
   readonly labels: LabelView;
   readonly ledger: Pick<QuotaLedger, 'isLimited' | 'confirm' | 'retryShortfall' | 'freeing'>;
   readonly candidates: Candidates;
+  readonly supply: SupplyView;
   readonly log: Logger;
   /** Aborts when the provider is stopped. */
   readonly signal: AbortSignal;
@@ -55,6 +57,14 @@ export interface LabelView {
   chooseZone(names: readonly string[]): string | undefined;
   /** Returns false if the cloud refuses one of the labels in the zone at the moment. */
   isUsable(names: readonly string[], zone: string | undefined): boolean;
+}
+
+/** The nodes of machines that the provider declares. Nodes that it creates are always usable. */
+export interface SupplyView {
+  /** Returns true if a ready node may be handed out for the label, as far as is known without another check. */
+  isUsable(node: Node, label: string): boolean;
+  /** Resolves with the reason why a node must not be handed out, after another check of its machine if necessary. */
+  verify(node: Node): Promise<string | undefined>;
 }
 
 /** Returns log fields of a request in a pool. */

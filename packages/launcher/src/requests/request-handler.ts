@@ -94,6 +94,8 @@ export class RequestHandler {
       const unconfirmed = await this.confirm().finally(onRecorded);
       if (unconfirmed !== undefined) return this.termination ?? unconfirmed;
       const slots = this.handled.slots.filter(isHeld);
+      const unusable = await this.verify(slots);
+      if (unusable !== undefined) return this.termination ?? unusable;
       for (const { toLaunch, node } of slots) {
         if (!toLaunch) this.handled.driverHandler.nodeReusedNotification?.(node.node);
       }
@@ -137,6 +139,14 @@ export class RequestHandler {
     if (handles === undefined) throw new LostOwnershipError(`${NODEPOOL_ROOT}/nodes/${targets[0]?.id ?? ''}`);
     for (const [index, slot] of toLaunch.entries()) slot.node = handles[index];
     return undefined;
+  }
+
+  /** Checks the machines of ready nodes before they are handed out. */
+  private async verify(slots: readonly HeldSlot[]): Promise<Termination | undefined> {
+    const ready = slots.filter(({ toLaunch }) => !toLaunch);
+    const reasons = await Promise.all(ready.map(({ node }) => this.pool.supply.verify(node.node)));
+    const reason = reasons.find((each) => each !== undefined);
+    return reason === undefined ? undefined : { kind: 'unusable', reason };
   }
 
   /** Hands the nodes over in one transaction. `changes` make the launched ones ready, in the order of the slots. */

@@ -26,6 +26,8 @@ export type Termination =
       /** Ready nodes were to be handed over; a concurrent hand-over may have been refused because of this one. */
       readonly isHandOver: boolean;
     }
+  /** The machine of a ready node failed its check; the request waits for another node. */
+  | { readonly kind: 'unusable'; readonly reason: string }
   /** `job`: the launch that failed, if it was a launch. */
   | { readonly kind: 'failed'; readonly error: unknown; readonly job: LaunchJob | undefined };
 
@@ -50,6 +52,8 @@ export function describeTermination(termination: Termination): string {
       return 'the provider pool stops working on the request';
     case 'unconfirmed':
       return describeShortfall(termination.shortfall);
+    case 'unusable':
+      return `a ready node cannot be used: ${termination.reason}`;
     case 'failed':
       return 'the work on the request failed';
   }
@@ -85,6 +89,11 @@ async function finish(held: HeldRequest, termination: Termination): Promise<void
       return;
     case 'unconfirmed':
       await undo(held, termination);
+      return;
+    case 'unusable':
+      log.warn('A ready node cannot be used; the request waits for another one', { reason: termination.reason });
+      decided(held, 'waits for another node', termination.reason);
+      await giveBack(held, { state: 'requested' }, 'aborted');
       return;
     case 'failed':
       await finishFailed(held, termination);

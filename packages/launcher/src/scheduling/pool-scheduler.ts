@@ -10,7 +10,7 @@ import type { ProviderLimits } from '../quota/provider-limits.js';
 import type { QuotaLedger } from '../quota/quota-ledger.js';
 import { describeShortfall, waitFor, type QuotaScope, type Shortfall } from '../quota/quota-scope.js';
 import type { ScheduledRequest } from '../requests/acceptance.js';
-import { allocate, type Allocation } from '../requests/allocation.js';
+import { allocate, describeMissing, type Allocation } from '../requests/allocation.js';
 import { requestInfo, type PoolView } from '../requests/pool-view.js';
 import { recordDecision, recordWait } from '../requests/request-outcome.js';
 import { CapacityCooldown } from './capacity-cooldown.js';
@@ -96,6 +96,7 @@ export class PoolScheduler {
     const candidate = { requestClass, entry, scopes, ...allocated };
     const shortfalls = this.shortfalls(candidate);
     if (shortfalls !== undefined) return this.wait(candidate, shortfalls);
+    if (candidate.allocation.missing.length > 0) return this.waitForNodes(candidate);
     return this.acquire(candidate);
   }
 
@@ -169,7 +170,10 @@ export class PoolScheduler {
   private isHopeless(requestClass: RequestClass, { request }: RequestEntry): boolean {
     const waiting = this.waiting.get(requestClass);
     if (requestClass.begun || waiting === undefined) return false;
-    const { context, place } = this.pool;
+    const { context, place, provider: cloud } = this.pool;
+    if (cloud.config.createsNodes === false) {
+      return request.node_types.every((label) => isEmpty(context.store.nodes.available({ label, ...place })));
+    }
     const now = context.clock.now();
     const full = this.options.ledger
       .scopesOf(place, request.tenant_name)
@@ -199,6 +203,24 @@ export class PoolScheduler {
     const now = this.pool.context.clock.now();
     const shortfalls = ledger.shortfalls(scopes, { request, need, tenantNeed, now, claimant: requestClass });
     return shortfalls.length === 0 ? undefined : shortfalls;
+  }
+
+  /** Waits for nodes of a pool that creates none; those that are ready are protected for the request. */
+  private waitForNodes({ requestClass, entry, allocation }: Candidate): SchedulingDecision {
+    const reason = describeMissing(allocation);
+    if (requestClass.begun) {
+      this.forget(requestClass);
+      return { kind: 'hand-back', allocation, reason };
+    }
+    recordDecision(this.pool, entry.id, 'waits for nodes', reason);
+    const waiting = this.waiting.enter(requestClass);
+    this.awaitingPermit.delete(requestClass);
+    waiting.blocking = true;
+    this.waiting.protect(
+      waiting,
+      allocation.nodes.flatMap((node) => (node.kind === 'ready' ? [node.entry.id] : [])),
+    );
+    return WAIT;
   }
 
   private wait(candidate: Candidate, shortfalls: readonly Shortfall[]): SchedulingDecision {
@@ -242,4 +264,9 @@ export class PoolScheduler {
 function needsRoom({ tenantNeed }: Allocation): boolean {
   const [first] = tenantNeed.entries();
   return first !== undefined;
+}
+
+function isEmpty(entries: Iterable<unknown>): boolean {
+  const [first] = entries;
+  return first === undefined;
 }

@@ -1,0 +1,98 @@
+/** A provider of machines that exist: declares them to the launcher, which registers their nodes, and creates nothing. */
+
+import {
+  ConfigurationError,
+  KeyScanError,
+  type Call,
+  type Instance,
+  type LoginScan,
+  type MachineFacts,
+  type NodeRequestHandler,
+  type Provider,
+  type ProviderContext,
+  type Readiness,
+  type SuppliedMachine,
+} from '@nodepool/core';
+import type { Resolve } from './addresses.js';
+import type { StaticMachine, StaticProviderConfig } from './config.js';
+
+/** Connection types with ssh host keys. */
+const SSH_TYPES: ReadonlySet<string> = new Set(['ssh', 'network_cli']);
+
+export class StaticProvider implements Provider {
+  constructor(
+    readonly config: StaticProviderConfig,
+    private readonly resolve: Resolve,
+  ) {}
+
+  async start({ nodeSupply, loginScan, clock }: ProviderContext): Promise<void> {
+    // A builder has neither, and no use for machines.
+    if (nodeSupply === undefined || loginScan === undefined) return;
+    const machines = [...this.config.pools.values()].flatMap((pool) =>
+      pool.machines.map((machine): SuppliedMachine => {
+        const { name: hostname, connection, labels, slots } = machine;
+        const check = (call: Call): Promise<MachineFacts> => {
+          const deadline = Math.min(call.deadline, clock.monotonic() + machine.timeoutMs);
+          return this.check(machine, loginScan, { ...call, deadline });
+        };
+        return { pool: pool.name, hostname, connection, labels, slots, check };
+      }),
+    );
+    nodeSupply.apply(machines);
+  }
+
+  stop(): void {
+    // The launcher ends all work on the machines.
+  }
+
+  async join(): Promise<void> {
+    // Nothing is in progress here.
+  }
+
+  labelReady(pool: string, label: string): Readiness {
+    if (this.config.pools.get(pool)?.labels.has(label) === true) return { ready: true };
+    return { ready: false, reason: `no machine of pool ${pool} has label ${label}` };
+  }
+
+  getRequestHandler(): NodeRequestHandler {
+    return {
+      launch: () => Promise.reject(new ConfigurationError('the driver static creates no nodes')),
+      launchesComplete: () => true,
+    };
+  }
+
+  async cleanupNode(): Promise<void> {
+    // A machine stays when its node is deleted; the launcher then registers the next node.
+  }
+
+  async waitForNodeCleanup(): Promise<void> {
+    // See `cleanupNode`.
+  }
+
+  async cleanupLeakedResources(): Promise<void> {
+    // Nothing is created, so nothing leaks.
+  }
+
+  async listNodes(): Promise<readonly Instance[]> {
+    return [];
+  }
+
+  private async check(machine: StaticMachine, scan: LoginScan, call: Call): Promise<MachineFacts> {
+    const { name, connection, hostKeys, hostKeyChecking } = machine;
+    const addresses = await this.resolve(name);
+    if (!hostKeyChecking) return { hostKeys, ...addresses };
+    const found = await scan({ host: name, port: connection.port, connectionType: connection.type }, call);
+    if (!SSH_TYPES.has(connection.type)) return { hostKeys: [], ...addresses };
+    const missing = hostKeys.find((key) => !found.includes(bareKey(key)));
+    if (missing === undefined) return { hostKeys: found, ...addresses };
+    throw new KeyScanError(
+      `port ${connection.port} of ${name} does not have the configured host key ${bareKey(missing)}, only: ` +
+        `${found.join(', ')}; compare the keys, then correct host-key or the machine`,
+    );
+  }
+}
+
+/** Returns the key without a comment. */
+function bareKey(key: string): string {
+  return key.trim().split(/\s+/, 2).join(' ');
+}

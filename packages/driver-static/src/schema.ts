@@ -1,0 +1,73 @@
+/** The schema of a provider of this driver; the reference page is generated from it. */
+
+import { providerSchema, type JsonSchema } from '@nodepool/core';
+import { DEFAULTS } from './config.js';
+
+const text: JsonSchema = { type: 'string', minLength: 1 };
+
+const port: JsonSchema = { type: 'integer', minimum: 1, maximum: 65_535 };
+
+const node: JsonSchema = {
+  type: 'object',
+  description: 'A machine. Name, user and port together are unique.',
+  additionalProperties: false,
+  required: ['name', 'labels'],
+  properties: {
+    name: { ...text, description: 'Host name or address of the machine.' },
+    labels: {
+      description: 'Labels of the machine, each in the top-level `labels`: a list, or a string with spaces.',
+      type: ['array', 'string'],
+      items: text,
+      minItems: 1,
+      minLength: 1,
+    },
+    username: { ...text, default: DEFAULTS.username, description: 'User to log in as.' },
+    timeout: {
+      type: 'integer',
+      minimum: 1,
+      default: DEFAULTS.timeoutSeconds,
+      description: 'Longest time until the port answers with its host keys, seconds.',
+    },
+    'connection-type': {
+      ...text,
+      default: DEFAULTS.connectionType,
+      description: 'How to log in: `ssh`, `winrm`, `network_cli`, …',
+    },
+    'connection-port': { ...port, description: 'Port to log in at. Default: 22, and 5986 for `winrm`.' },
+    'ssh-port': { ...port, description: 'Former name of `connection-port`, which is preferred.' },
+    'host-key': {
+      description:
+        'Host keys that the machine must have, each as `<type> <base64>`: a string or a list. Default: any keys.',
+      type: ['array', 'string'],
+      items: text,
+    },
+    'host-key-checking': {
+      type: 'boolean',
+      default: true,
+      description:
+        'Whether the port and the host keys are checked. If false, the machine counts as usable at all times.',
+    },
+    'python-path': {
+      type: 'string',
+      default: DEFAULTS.pythonPath,
+      description: 'Python interpreter on the machine; `auto` lets Ansible find it.',
+    },
+    'shell-type': { type: 'string', description: 'Shell on the machine, as Ansible calls it.' },
+    'max-parallel-jobs': {
+      type: 'integer',
+      minimum: 0,
+      default: DEFAULTS.slots,
+      description: 'Number of nodes that the machine serves as at the same time.',
+    },
+  },
+};
+
+export const schema: JsonSchema = providerSchema({
+  description: 'A provider of the driver "static": machines that exist without being created.',
+  defaults: { bootTimeoutSeconds: DEFAULTS.timeoutSeconds, rateUnit: 'calls-per-second' },
+  provider: { without: ['launch-retries', 'launch-timeout', 'boot-timeout', 'rate'] },
+  pool: {
+    without: ['host-key-checking', 'use-internal-ip', 'labels'],
+    properties: { nodes: { type: 'array', items: node, description: 'The machines of the pool.' } },
+  },
+});

@@ -1,0 +1,310 @@
+/**
+ * Keeps one ready node per slot of the machines that a provider declares: registers missing nodes, applies changed
+ * settings to free nodes, and withdraws free nodes whose machine is out of service or not declared any more. Nodes that
+ * are used stay untouched until they are removed. docs/how-it-works.md explains why several launchers register each
+ * slot once.
+ */
+
+import {
+  Slots,
+  WorkQueue,
+  type Logger,
+  type Node,
+  type NodeSupply,
+  type ProviderConfig,
+  type Reconciled,
+  type SuppliedMachine,
+} from '@nodepool/core';
+import { Index, type Change, type NodeEntry } from '@nodepool/store';
+import { unixSeconds, type LauncherContext } from '../context.js';
+import { deleteFreeNode } from '../deletion/delete-free-node.js';
+import { describeMachine, MachineChecks, type CheckedMachine, type Outage } from './machine-checks.js';
+import {
+  assignSlots,
+  changeOf,
+  isFree,
+  isSupplied,
+  machineKey,
+  machineKeyOf,
+  suppliedNode,
+  type MachineRecord,
+  type SlotTable,
+} from './supplied-slots.js';
+import { describeSlotShortage } from './supply-capacity.js';
+
+/** Records that one transaction creates at most, which limits its size. */
+const MAX_CREATED = 100;
+/** Nodes that are changed or withdrawn at a time. */
+const MAX_CHANGED = 32;
+/** Key of the only work of the queue. */
+const RECORDS = 'records';
+
+/** A machine that is out of service. */
+export interface MachineOutage extends Outage {
+  readonly machine: SuppliedMachine;
+}
+
+export interface NodeSupplierOptions {
+  readonly context: LauncherContext;
+  readonly log: Logger;
+  readonly config: ProviderConfig;
+  /** Aborts when the provider is stopped. */
+  readonly signal: AbortSignal;
+  /** Called when machines are declared, taken out of service, or back in service. */
+  readonly onChange: () => void;
+}
+
+export class NodeSupplier implements NodeSupply {
+  private readonly checks: MachineChecks;
+  private readonly queue: WorkQueue<typeof RECORDS>;
+  private readonly changing = new Slots(MAX_CHANGED);
+  private byHost = new Map<string, readonly SuppliedMachine[]>();
+  /** Records by host name. */
+  private readonly records = new Index<NodeEntry>(({ node }) => (isSupplied(node) ? [node.hostname ?? ''] : []));
+  /** Hosts whose slots are to be compared with their records. */
+  private dirty = new Set<string>();
+  /** Records that may differ from their machine, until they are seen free. */
+  private readonly unsettled = new Set<string>();
+  private unsubscribe: readonly (() => void)[] = [];
+
+  constructor(private readonly options: NodeSupplierOptions) {
+    const { context, log, config, signal } = options;
+    const provider = config.name;
+    this.checks = new MachineChecks({ context, log, provider, signal, onChecked: (...args) => this.checked(...args) });
+    this.queue = new WorkQueue({
+      ...context,
+      name: () => `register nodes of provider ${provider}`,
+      reconcile: () => this.reconcile(),
+    });
+  }
+
+  apply(machines: readonly SuppliedMachine[]): void {
+    const { context, config, signal, onChange } = this.options;
+    if (signal.aborted) return;
+    const byKey = new Map(machines.map((machine) => [machineKey(machine), machine]));
+    const byHost = new Map<string, SuppliedMachine[]>();
+    for (const machine of byKey.values())
+      byHost.set(machine.hostname, [...(byHost.get(machine.hostname) ?? []), machine]);
+    this.byHost = byHost;
+    if (this.unsubscribe.length === 0) this.follow();
+    for (const { id, node } of context.store.nodes.ofProvider(config.name))
+      if (isSupplied(node)) this.unsettled.add(id);
+    this.checks.apply(byKey);
+    this.touchAll();
+    onChange();
+  }
+
+  /** Returns true if a ready node may be handed out for the label, as far as is known without another check. */
+  isUsable(node: Node, label: string): boolean {
+    if (!isSupplied(node)) return true;
+    const checked = this.checks.get(machineKeyOf(node));
+    return checked !== undefined && checked.outage === undefined && checked.machine.labels.includes(label);
+  }
+
+  /** Resolves with the reason why a node must not be handed out, after another check of its machine if necessary. */
+  async verify(node: Node): Promise<string | undefined> {
+    if (!isSupplied(node)) return undefined;
+    const checked = this.checks.get(machineKeyOf(node));
+    return checked === undefined ? 'its machine is not configured any more' : this.checks.verify(checked);
+  }
+
+  /** Returns the reason why the machines of the pool can never serve these labels together; undefined if they can. */
+  shortage(pool: string, labels: readonly string[]): string | undefined {
+    const machines = [...this.checks.all()].map(({ machine }) => machine).filter((machine) => machine.pool === pool);
+    return describeSlotShortage(machines, labels);
+  }
+
+  /** Returns the machines that are out of service, of one pool or of all. */
+  outages(pool?: string): MachineOutage[] {
+    return [...this.checks.all()].flatMap(({ machine, outage }) =>
+      outage === undefined || (pool !== undefined && machine.pool !== pool) ? [] : [{ machine, ...outage }],
+    );
+  }
+
+  /** Number of machines that the provider has declared. */
+  get size(): number {
+    return [...this.checks.all()].length;
+  }
+
+  async stop(): Promise<void> {
+    for (const unsubscribe of this.unsubscribe) unsubscribe();
+    this.queue.close();
+    await Promise.all([this.checks.stop(), this.queue.idle()]);
+  }
+
+  private follow(): void {
+    const { store } = this.options.context;
+    const { nodes } = store;
+    const provider = this.options.config.name;
+    this.unsubscribe = [
+      nodes.onChange((change) => this.recordChanged(change)),
+      store.onComplete((complete) => {
+        if (complete) this.touchAll();
+      }),
+    ];
+    for (const entry of nodes.ofProvider(provider)) this.records.update(undefined, entry);
+  }
+
+  private recordChanged({ id, before, after }: Change<NodeEntry>): void {
+    const own = [before, after].filter((entry) => entry?.node.provider === this.options.config.name);
+    const [first] = own;
+    if (first === undefined) return;
+    this.records.update(own.includes(before) ? before : undefined, own.includes(after) ? after : undefined);
+    if (after === undefined) {
+      this.unsettled.delete(id);
+      // Its use may have broken the machine.
+      for (const machine of this.byHost.get(first.node.hostname ?? '') ?? []) this.checks.expire(machineKey(machine));
+    }
+    for (const entry of own) if (entry !== undefined && isSupplied(entry.node)) this.touch(entry.node.hostname ?? '');
+  }
+
+  private checked(checked: CheckedMachine, changed: boolean): void {
+    const { hostname } = checked.machine;
+    if (changed) {
+      for (const { id, node } of this.recordsOf(hostname))
+        if (machineKeyOf(node) === checked.key) this.unsettled.add(id);
+    }
+    this.touch(hostname);
+    if (changed) this.options.onChange();
+  }
+
+  private touch(host: string): void {
+    this.dirty.add(host);
+    this.queue.add(RECORDS);
+  }
+
+  private touchAll(): void {
+    const { context, config } = this.options;
+    for (const host of this.byHost.keys()) this.touch(host);
+    for (const { node } of context.store.nodes.ofProvider(config.name))
+      if (isSupplied(node)) this.touch(node.hostname ?? '');
+  }
+
+  private recordsOf(host: string): NodeEntry[] {
+    const { nodes } = this.options.context.store;
+    return this.records.ids(host).flatMap((id) => nodes.get(id) ?? []);
+  }
+
+  private slotsOf(host: string): SlotTable {
+    return assignSlots(this.byHost.get(host) ?? [], this.recordsOf(host));
+  }
+
+  private async reconcile(): Promise<Reconciled> {
+    const { store } = this.options.context;
+    if (!store.complete || this.options.signal.aborted) return 'done';
+    const hosts = this.dirty;
+    this.dirty = new Set();
+    try {
+      const settled = [...hosts].flatMap((host) => this.settleHost(host, this.slotsOf(host)));
+      await Promise.all(settled);
+      await this.register(hosts);
+      return 'done';
+    } catch (error) {
+      for (const host of hosts) this.dirty.add(host);
+      throw error;
+    }
+  }
+
+  /** Brings the free records of a host up to date. */
+  private settleHost(host: string, { slots, surplus }: SlotTable): Promise<void>[] {
+    const slotOf = new Map(
+      [...slots.values()].flatMap((own) =>
+        own.flatMap((entry, slot) => (entry === undefined ? [] : [[entry.id, slot]])),
+      ),
+    );
+    for (const { id, node } of surplus) {
+      // Other surplus records may be of a launcher that has a newer configuration already.
+      if (node.slot !== null && node.slot in (slots.get(machineKeyOf(node)) ?? [])) this.unsettled.add(id);
+    }
+    const isSurplus = new Set(surplus.map(({ id }) => id));
+    return this.recordsOf(host)
+      .filter((entry) => this.unsettled.has(entry.id) && isFree(entry))
+      .map((entry) => this.settle(entry, isSurplus.has(entry.id) ? undefined : slotOf.get(entry.id)));
+  }
+
+  private async settle(entry: NodeEntry, slot: number | undefined): Promise<void> {
+    const { context, config, signal, log } = this.options;
+    const checked = this.checks.get(machineKeyOf(entry.node));
+    const reason = withdrawalReason(checked, slot);
+    if (reason !== undefined) {
+      const pool = `${config.name}/${entry.node.pool ?? ''}`;
+      const withdrawn = await this.changing.run(signal, () => deleteFreeNode(context, entry, pool, reason));
+      if (!withdrawn) return;
+      this.unsettled.delete(entry.id);
+      log.info('Withdrew a ready node', { node_id: entry.id, machine: entry.node.hostname, reason });
+      return;
+    }
+    const record = checked === undefined ? undefined : this.recordOf(checked, slot ?? 0);
+    if (record === undefined) return;
+    const change = changeOf(entry.node, record);
+    if (change !== undefined) {
+      const handle = await this.changing.run(signal, () =>
+        context.store.nodes.tryLock(entry.id, { from: entry, change }),
+      );
+      if (handle === undefined) return;
+      await handle.release();
+      log.info('Updated a ready node', { node_id: entry.id, fields: Object.keys(change).join(', ') });
+    }
+    this.unsettled.delete(entry.id);
+  }
+
+  /** Creates the records of vacant slots whose machines have passed a check since they became vacant. */
+  private async register(hosts: ReadonlySet<string>): Promise<void> {
+    const { context, config, signal, log } = this.options;
+    for (const { checked } of this.vacancies(hosts)) if (!checked.cleared) this.checks.request(checked.key);
+    while (!signal.aborted && this.registrable(hosts).length > 0) {
+      let planned: readonly Vacancy[] = [];
+      const ids = await context.store.nodes.createOnce(config.name, () => {
+        planned = this.registrable(hosts);
+        return planned.flatMap(({ record }) =>
+          record === undefined ? [] : [suppliedNode(record, unixSeconds(context))],
+        );
+      });
+      for (const [index, { checked, record }] of planned.entries()) {
+        const fields = { node_id: ids[index], machine: checked.machine.hostname, slot: record?.slot };
+        log.info('Registered a ready node', { ...fields, pool: checked.machine.pool });
+      }
+      const left = new Set(this.registrable(hosts).map(({ checked }) => checked));
+      for (const { checked } of planned) if (!left.has(checked)) checked.cleared = false;
+    }
+  }
+
+  private registrable(hosts: ReadonlySet<string>): readonly Vacancy[] {
+    return this.vacancies(hosts)
+      .filter(({ checked, record }) => checked.cleared && record !== undefined)
+      .slice(0, MAX_CREATED);
+  }
+
+  private vacancies(hosts: ReadonlySet<string>): Vacancy[] {
+    return [...hosts].flatMap((host) =>
+      [...this.slotsOf(host).slots].flatMap(([key, own]) => {
+        const checked = this.checks.get(key);
+        if (checked === undefined) return [];
+        return own.flatMap((entry, slot) =>
+          entry === undefined ? [{ checked, record: this.recordOf(checked, slot) }] : [],
+        );
+      }),
+    );
+  }
+
+  /** Returns undefined before the first check of the machine, and for a pool that does not exist. */
+  private recordOf({ machine, facts }: CheckedMachine, slot: number): MachineRecord | undefined {
+    const { config } = this.options;
+    const pool = config.pools.get(machine.pool);
+    if (facts === undefined || pool === undefined) return undefined;
+    return { provider: config.name, driver: config.driver, pool, machine, facts, slot };
+  }
+}
+
+/** A slot without a record. */
+interface Vacancy {
+  readonly checked: CheckedMachine;
+  readonly record: MachineRecord | undefined;
+}
+
+function withdrawalReason(checked: CheckedMachine | undefined, slot: number | undefined): string | undefined {
+  if (checked === undefined) return 'its machine is not configured any more';
+  if (slot === undefined) return 'its machine has no slot left for it';
+  const { machine, outage } = checked;
+  return outage === undefined ? undefined : `${describeMachine(machine)} is out of service: ${outage.reason}`;
+}

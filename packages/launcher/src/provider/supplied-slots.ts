@@ -1,0 +1,143 @@
+/** The slots of supplied machines, and the records that occupy them. */
+
+import { isDeepStrictEqual } from 'node:util';
+import type { MachineFacts, Node, NodeData, PoolConfig, SuppliedMachine } from '@nodepool/core';
+import type { NodeEntry } from '@nodepool/store';
+
+/** A record by machine and slot. */
+export interface SlotTable {
+  /** By `machineKey`; undefined for a slot without a record. */
+  readonly slots: ReadonlyMap<string, readonly (NodeEntry | undefined)[]>;
+  /** Records that belong to no slot of a machine, or to one that another record occupies. */
+  readonly surplus: readonly NodeEntry[];
+}
+
+/** Returns the identity of a machine within its provider. */
+export function machineKey({ hostname, connection }: Pick<SuppliedMachine, 'hostname' | 'connection'>): string {
+  return JSON.stringify([hostname, connection.username, connection.port]);
+}
+
+/** Returns the identity of the machine that a record names. */
+export function machineKeyOf({ hostname, username, connection_port: port }: Node): string {
+  return JSON.stringify([hostname, username, port]);
+}
+
+/** Returns true for a record of a supplied machine, false for one of an instance that a driver has created. */
+export function isSupplied({ hostname, external_id: externalId }: Node): boolean {
+  return hostname !== null && externalId === hostname;
+}
+
+/** Returns true if no request or user has the node. */
+export function isFree({ node, locked }: NodeEntry): boolean {
+  return node.state === 'ready' && node.allocated_to === null && !locked;
+}
+
+/** Assigns the records of a host to the slots of its machines. */
+export function assignSlots(machines: readonly SuppliedMachine[], records: readonly NodeEntry[]): SlotTable {
+  const slots = new Map(machines.map((machine) => [machineKey(machine), emptySlots(machine.slots)] as const));
+  const surplus: NodeEntry[] = [];
+  // A record that is used comes first: of two records of a slot, the free one is withdrawn.
+  const occupants = records.filter(({ node }) => node.state !== 'deleted').sort(byUse);
+  for (const entry of occupants) if (!place(entry, slots.get(machineKeyOf(entry.node)))) surplus.push(entry);
+  // A node with former settings of its host occupies its slot under the present ones until it is removed.
+  for (const entry of surplus) {
+    const { slot } = entry.node;
+    const former = !slots.has(machineKeyOf(entry.node)) && slot !== null;
+    const blocked = former ? [...slots.values()].find((own) => slot in own && own[slot] === undefined) : undefined;
+    if (blocked !== undefined && slot !== null) blocked[slot] = entry;
+  }
+  return { slots, surplus };
+}
+
+/** Records of older versions have no slot; they get the first vacant one. */
+function place(entry: NodeEntry, own: (NodeEntry | undefined)[] | undefined): boolean {
+  if (own === undefined) return false;
+  const slot = entry.node.slot ?? own.indexOf(undefined);
+  if (!(slot in own) || own[slot] !== undefined) return false;
+  own[slot] = entry;
+  return true;
+}
+
+function emptySlots(count: number): (NodeEntry | undefined)[] {
+  return Array.from({ length: count }, () => undefined);
+}
+
+function byUse(a: NodeEntry, b: NodeEntry): number {
+  const slotted = Number(a.node.slot === null) - Number(b.node.slot === null);
+  return slotted || Number(isFree(a)) - Number(isFree(b)) || (a.id < b.id ? -1 : 1);
+}
+
+/** The facts from which records of a machine are written. */
+export interface MachineRecord {
+  readonly provider: string;
+  readonly driver: string;
+  readonly pool: PoolConfig;
+  readonly machine: SuppliedMachine;
+  readonly facts: MachineFacts;
+  readonly slot: number;
+}
+
+/** Returns the part of a record that follows the configuration and the machine. */
+function settings({ pool, machine, facts, slot }: MachineRecord) {
+  const { connection } = machine;
+  return {
+    pool: pool.name,
+    type: machine.labels,
+    connection_type: connection.type,
+    python_path: connection.pythonPath,
+    shell_type: connection.shellType,
+    host_keys: facts.hostKeys,
+    public_ipv4: facts.publicIpv4 ?? null,
+    public_ipv6: facts.publicIpv6 ?? null,
+    attributes: Object.keys(pool.nodeAttributes).length === 0 ? null : pool.nodeAttributes,
+    slot,
+  } satisfies Partial<NodeData>;
+}
+
+/** Returns what differs between a record and its machine; undefined if nothing does. */
+export function changeOf(node: Node, record: MachineRecord): Partial<NodeData> | undefined {
+  const wanted = Object.entries(settings(record)) as [keyof NodeData, NodeData[keyof NodeData]][];
+  const changed = wanted.filter(
+    ([field, value]) => !isDeepStrictEqual(ordered(field, node[field]), ordered(field, value)),
+  );
+  return changed.length === 0 ? undefined : Object.fromEntries(changed);
+}
+
+/** The order of host keys means nothing. */
+function ordered(field: keyof NodeData, value: unknown): unknown {
+  return field === 'host_keys' && Array.isArray(value) ? [...(value as string[])].sort() : value;
+}
+
+/** Returns the record of a ready node, with the contents that the existing Nodepool writes for its static nodes. */
+export function suppliedNode(record: MachineRecord, now: number): NodeData {
+  const { hostname, connection } = record.machine;
+  return {
+    ...settings(record),
+    state: 'ready',
+    state_time: now,
+    created_time: now,
+    provider: record.provider,
+    launcher: `${record.driver} driver`,
+    external_id: hostname,
+    hostname,
+    interface_ip: hostname,
+    username: connection.username,
+    connection_port: connection.port,
+    allocated_to: null,
+    az: null,
+    cloud: null,
+    comment: null,
+    driver_data: null,
+    hold_expiration: null,
+    hold_job: null,
+    host_id: null,
+    image_id: null,
+    private_ipv4: null,
+    progress: null,
+    region: null,
+    requestor: null,
+    resources: null,
+    tenant_name: null,
+    user_data: null,
+  };
+}
