@@ -10,6 +10,8 @@ ignoreBrokenPipes();
 // Collects garbage sooner: without it a burst of work would double the memory of a daemon that is idle most of the
 // time.
 setFlagsFromString('--optimize-for-size');
+// Without a limit of its own, that flag lets the heap grow by 30 % between collections, which take a third of the time.
+setFlagsFromString('--heap-growing-percent=60');
 
 async function start(): Promise<void> {
   const { main } = await import('./main.js');
