@@ -90,13 +90,18 @@ export class LauncherDaemon implements Daemon {
       clock,
       isReady: () => this.launcher.ready,
       metrics,
-      explain: { decisions, activity },
+      explain: {
+        ...{ decisions, activity, timelines: this.recorder.timelines },
+        standing: (id) => this.launcher.standing(id),
+      },
       status: {
         hostname: hostname(),
         version: packageVersion(__dirname),
         config: () => this.watcher.config,
         problems: () => this.watcher.problems,
         failures,
+        recorder: this.recorder,
+        eventLoopDelay: () => this.eventLoop.read(),
       },
     });
   }

@@ -5,6 +5,7 @@ export { Launcher } from './launcher.js';
 export type { ProviderActivity, PoolActivity, LabelActivity, RequestActivity } from './diagnostics/activity.js';
 export * from './diagnostics/launcher-metrics.js';
 export { NODE_PHASE, REQUEST_PHASE, REQUEST_WAIT, reportPhases } from './diagnostics/phase-metrics.js';
+export { Recorder, type RecorderOptions } from './diagnostics/recorder.js';
 export { Timelines, type TimelineEvents, type TimelineOptions } from './diagnostics/timelines.js';
 export type { TimelineRecorder } from './diagnostics/timeline-recorder.js';
 export type { Explanation, PoolExplanation, DecisionExplanation } from './diagnostics/explanation.js';

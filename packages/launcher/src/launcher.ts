@@ -14,12 +14,11 @@ import { BACKFILL_WINDOW_MS, type LauncherContext, type LauncherOptions } from '
 import type { Controller } from './controller.js';
 import { createControllers } from './controllers.js';
 import { driverVersions, DriversInUse } from './provider/drivers-in-use.js';
-import type { ProviderActivity } from './diagnostics/activity.js';
+import type { ProviderActivity, Standing } from './diagnostics/activity.js';
 import { LimitMetrics } from './diagnostics/limits.js';
 import { QuotaLedger } from './quota/quota-ledger.js';
 import { ProviderRuntime, type ProvidersShare } from './provider/provider-runtime.js';
 import { RequestScheduler } from './scheduling/request-scheduler.js';
-import type { Standing } from './scheduling/open-requests.js';
 import { TurnGate } from './quota/turn-gate.js';
 
 /**

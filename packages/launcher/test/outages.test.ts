@@ -221,12 +221,7 @@ describe('the needs of a label that cannot be read at the start', () => {
 });
 
 describe('what is shown', () => {
-  const sources = ({ store, launcher }: RunningLauncher): ExplanationSources => ({
-    store,
-    clock: world.clock,
-    decisions,
-    activity: () => launcher.activity(),
-  });
+  const sources = (running: RunningLauncher): ExplanationSources => world.explanation(running, decisions);
 
   it('of a waiting request is the reason of the pool that it waits for, not the newest decision', async () => {
     const full = provider('full', [pool('main', ['small'], { 'max-servers': 1 })]);
@@ -235,9 +230,11 @@ describe('what is shown', () => {
     expect(await ended(await submit('small'))).toBe('fulfilled');
     const [first, second] = [await submit('small'), await submit('small')];
     await world.clock.advance(30_000);
-    const reason = 'full/main waits for room: pool main of provider full uses 1 of 1 instances, 1 more are needed.';
-    expect(explainRequest(sources(running), first)?.summary).toBe(`Requested. ${reason}`);
-    expect(explainRequest(sources(running), second)?.summary).toMatch(/^Requested\. full\/main .*2 requests wait/);
+    const reason = 'pool main of provider full uses 1 of 1 instances, 1 more are needed. Its nodes: 1 ready.';
+    expect(explainRequest(sources(running), first)?.summary).toBe(`Requested. full/main: ${reason}`);
+    expect(explainRequest(sources(running), second)?.summary).toBe(
+      `Requested. full/main: request ${first}, which needs the same, comes first; ` + `it waits because ${reason}`,
+    );
   });
 
   it('of a provider whose launches all fail is that it is in trouble, with the reason, until one succeeds', async () => {
@@ -262,7 +259,7 @@ describe('what is shown', () => {
     const id = await submit('small');
     await world.clock.advance(1000);
     expect(explainRequest(sources(running), id)?.summary).toContain(
-      `demo/main waits: provider demo is in trouble: ${reason}`,
+      `demo/main: provider demo is in trouble: ${reason}`,
     );
   });
 

@@ -3,18 +3,19 @@
 import {
   DecisionLog,
   createWebServer,
+  Recorder,
   RecentFailures,
   type ProviderActivity,
   type WebServer,
 } from '@nodepool/launcher';
 import { NODEPOOL_ROOT, openStore, type Store } from '@nodepool/store';
 import { seededRandom, VirtualClock } from '@nodepool/core/testing';
-import { silentLogger, type JsonObject } from '@nodepool/core';
+import { silentLogger, silentMetrics, type JsonObject } from '@nodepool/core';
 import type { ConfigProblem, NodepoolConfig } from '@nodepool/config';
 import { ensurePath, type ZooKeeper } from '@nodepool/zookeeper';
 import { SimulatedZooKeeperServer } from '@nodepool/zookeeper/simulated';
 
-type PageConfig = Pick<NodepoolConfig, 'providers' | 'brokenProviders' | 'driverPackages' | 'diskImages'>;
+type PageConfig = Pick<NodepoolConfig, 'providers' | 'brokenProviders' | 'driverPackages' | 'diskImages' | 'labels'>;
 
 /** Noon of a day on which nothing else happened. */
 const START_MS = Date.UTC(2026, 10, 20, 12, 0, 0);
@@ -26,20 +27,29 @@ export class PageServer {
   /** What goes wrong is told to it. */
   readonly log = this.failures.watch(silentLogger);
   activity: readonly ProviderActivity[] = [];
-  config: PageConfig = { providers: new Map(), brokenProviders: new Map(), diskImages: new Map() };
+  config: PageConfig = {
+    ...{ providers: new Map(), brokenProviders: new Map(), diskImages: new Map(), labels: new Map() },
+  };
   problems: readonly ConfigProblem[] = [];
   ready = true;
   version = '1.4.0';
   readonly store: Store;
+  /** Timelines and history; `start` begins to record. */
+  readonly recorder: Recorder;
   private readonly zooKeeper = new SimulatedZooKeeperServer({ clock: this.clock });
   private readonly client: ZooKeeper = this.zooKeeper.connect();
   /** For records that others write. */
   private readonly others: ZooKeeper = this.zooKeeper.connect();
+  private recording = false;
   private web: WebServer;
   private address = { port: 0 };
 
   constructor() {
     this.store = openStore(this.client, { clock: this.clock, random: seededRandom(1), identifier: 'nl01' });
+    this.recorder = new Recorder({
+      ...{ store: this.store, clock: this.clock, log: silentLogger, metrics: silentMetrics, stateDir: undefined },
+      activity: () => this.activity,
+    });
     this.store.start();
     this.web = this.makeWeb();
   }
@@ -55,6 +65,8 @@ export class PageServer {
 
   async start(): Promise<void> {
     await this.clock.runUntil(() => this.store.complete);
+    if (!this.recording) await this.recorder.start();
+    this.recording = true;
     this.address = await this.web.start(this.address.port, '127.0.0.1');
   }
 
@@ -109,13 +121,20 @@ export class PageServer {
       log: this.log,
       clock: this.clock,
       isReady: () => this.ready,
-      explain: { decisions: this.decisions, activity: () => this.activity },
+      explain: {
+        decisions: this.decisions,
+        activity: () => this.activity,
+        timelines: this.recorder.timelines,
+        standing: () => undefined,
+      },
       status: {
         hostname: 'nl01.example.org',
         version: this.version,
         config: () => this.config,
         problems: () => this.problems,
         failures: this.failures,
+        recorder: this.recorder,
+        eventLoopDelay: () => ({ p99: 0.001 }),
       },
     });
   }

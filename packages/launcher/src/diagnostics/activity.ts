@@ -44,6 +44,14 @@ export interface LabelActivity {
   readonly obstacle: string | undefined;
 }
 
+/** The place of a waiting request among those that need the same and can be served by the same pools. */
+export interface Standing {
+  /** Id of the first of them, about which pools decide. */
+  readonly first: string;
+  /** Number of those that are served before it. */
+  readonly ahead: number;
+}
+
 /** A request that the pool has accepted. */
 export interface RequestActivity {
   readonly request: string;

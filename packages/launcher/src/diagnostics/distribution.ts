@@ -53,7 +53,7 @@ export class Distribution {
   static from({ sum, counts }: Partial<DistributionJson> = {}): Distribution {
     const distribution = new Distribution();
     for (const pair of Array.isArray(counts) ? counts : []) {
-      const [bucket, count] = Array.isArray(pair) ? pair : [];
+      const [bucket, count] = Array.isArray(pair) ? (pair as unknown[]) : [];
       if (!Number.isInteger(bucket) || !Number.isInteger(count)) continue;
       distribution.counts.set(Number(bucket), Number(count));
       distribution.total += Number(count);

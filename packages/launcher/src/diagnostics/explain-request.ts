@@ -1,6 +1,5 @@
 /** Explains a request: the pools that could serve it, their decisions, and what the request waits for. */
 
-import type { Decision } from './decisions.js';
 import type { NodeRequest } from '@nodepool/core';
 import type { PoolComponentData, RequestEntry } from '@nodepool/store';
 import type { PoolActivity } from './activity.js';
@@ -11,9 +10,9 @@ import {
   type ExplanationSources,
   type PoolExplanation,
 } from './explanation.js';
+import { reasonText, waitReasons } from './wait-reason.js';
 
-/** Numbers of labels and pools that one sentence names at most. */
-const MAX_LABELS = 8;
+/** Number of pools that a summary names at most. */
 const MAX_POOLS = 4;
 
 /** Returns undefined if the request does not exist and no decision about it is recorded. */
@@ -65,44 +64,9 @@ function summaryOf(sources: ExplanationSources, { id, request, locked }: Request
   }
 }
 
-/**
- * Returns why a request is not served yet, as sentences about the pools that may serve it. Pools that leave the request
- * to other pools are named only if there are no others.
- */
-export function waitingReason(sources: ExplanationSources, request: NodeRequest): string {
-  const pools = [...sources.store.components.pools()].filter((pool) => isCandidate(request, pool));
-  if (pools.length === 0) {
-    const labels = [...new Set(request.node_types)].slice(0, MAX_LABELS).join(', ');
-    return `No registered pool that has not declined it has ${labels}.`;
-  }
-  const decided = sources.decisions.of('request', request.id);
-  const activities = activitiesOf(sources);
-  const said = pools.map((pool) => {
-    const decision = latestBy(decided, nameOf(pool));
-    const leaves = decision?.what === 'leaves it to others';
-    if (decision?.reason === undefined || !(leaves || decision.what.startsWith('waits'))) {
-      return { leaves, text: `${nameOf(pool)} ${poolSays(request, pool, activities.get(pool.id))}.` };
-    }
-    return { leaves, text: `${nameOf(pool)} ${decision.what}: ${decision.reason}.` };
-  });
-  const waiting = said.filter(({ leaves }) => !leaves);
-  return (waiting.length > 0 ? waiting : said)
-    .slice(0, MAX_POOLS)
-    .map(({ text }) => text)
-    .join(' ');
-}
-
-function isCandidate(request: NodeRequest, pool: PoolComponentData): boolean {
-  if (request.declined_by.includes(pool.id)) return false;
-  return request.node_types.every((label) => pool.supported_labels.includes(label));
-}
-
-function latestBy(decisions: readonly Decision[], by: string): Decision | undefined {
-  return decisions.reduce<Decision | undefined>(
-    (latest, decision) =>
-      decision.by === by && (latest === undefined || decision.last >= latest.last) ? decision : latest,
-    undefined,
-  );
+/** Returns why a request is not served yet, as sentences about the pools that may serve it, best hope first. */
+export function waitingReason(sources: Omit<ExplanationSources, 'decisions'>, request: NodeRequest): string {
+  return waitReasons(sources, request).slice(0, MAX_POOLS).map(reasonText).join(' ');
 }
 
 function pendingSummary({ store }: ExplanationSources, id: string, locked: boolean): string {

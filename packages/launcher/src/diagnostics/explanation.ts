@@ -3,7 +3,8 @@
 import type { Clock, JsonValue } from '@nodepool/core';
 import type { Decision, DecisionLog, DecisionSubject } from './decisions.js';
 import type { Store } from '@nodepool/store';
-import type { ProviderActivity } from './activity.js';
+import type { ProviderActivity, Standing } from './activity.js';
+import type { Timelines } from './timelines.js';
 
 /** The JSON object that `/explain/...` answers with. */
 export interface Explanation {
@@ -43,6 +44,9 @@ export interface ExplanationSources {
   readonly clock: Clock;
   readonly decisions: DecisionLog;
   readonly activity: () => readonly ProviderActivity[];
+  readonly timelines: Pick<Timelines, 'request' | 'node'>;
+  /** Returns the place of a waiting request among those that need the same. */
+  readonly standing: (requestId: string) => Standing | undefined;
 }
 
 export function explainDecisions(decisions: readonly Decision[]): DecisionExplanation[] {

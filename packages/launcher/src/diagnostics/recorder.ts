@@ -9,6 +9,8 @@ import { History } from './history.js';
 import { Journal } from './journal.js';
 import { decodeNode, decodeRequest, encodeNode, encodeRequest } from './life-codec.js';
 import { reportPhases } from './phase-metrics.js';
+import { ProviderEvents } from './provider-events.js';
+import { ProviderFailures } from './provider-failures.js';
 import { Timelines } from './timelines.js';
 
 /** Lives that ended longer ago (ms) are not restored. */
@@ -27,6 +29,8 @@ export interface RecorderOptions {
 export class Recorder {
   readonly timelines: Timelines;
   readonly history: History;
+  readonly failures: ProviderFailures;
+  readonly providerEvents: ProviderEvents;
   /** Metrics that also count the calls of clouds. */
   readonly metrics: Metrics;
   private journal: Journal | undefined;
@@ -41,6 +45,8 @@ export class Recorder {
     });
     const { events } = this.timelines;
     this.history = new History({ store, clock, events, activity, onStep: (step) => this.journal?.add({ step }) });
+    this.failures = new ProviderFailures(clock, events);
+    this.providerEvents = new ProviderEvents(clock, activity, (event) => this.journal?.add({ event }));
     this.metrics = watchApiCalls(metrics, () => this.history);
   }
 
@@ -61,11 +67,13 @@ export class Recorder {
     this.endReport = reportPhases(timelines, metrics);
     timelines.start();
     history.start();
+    this.providerEvents.start();
   }
 
   /** Resolves once the journal is written. */
   async stop(): Promise<void> {
     const { timelines, history, journal } = this;
+    this.providerEvents.stop();
     history.stop();
     timelines.stop();
     this.endReport();
@@ -90,7 +98,8 @@ export class Recorder {
 
   private restore(entry: unknown): void {
     if (!isObject(entry)) return;
-    const { request, node, step } = entry;
+    const { request, node, step, event } = entry;
+    this.providerEvents.restore(event);
     const life = request === undefined ? decodeNode(node) : decodeRequest(request);
     const oldest = this.options.clock.now() - MAX_AGE_MS;
     if (life !== undefined && (life.end ?? Infinity) >= oldest) this.timelines.restore(life);

@@ -57,6 +57,11 @@ export class RequestLife extends Life {
     return [...this.refusals].map(([pool, reason]) => `${pool}: ${reason}`).join('; ');
   }
 
+  /** Returns why a pool does not serve it; undefined if it did not say so. */
+  refusalOf(pool: string): string | undefined {
+    return this.refusals.get(pool);
+  }
+
   waits(now: number, pool: string, wait: Wait): void {
     this.refusals.delete(pool);
     const before = this.byPool.get(pool);

@@ -4,6 +4,7 @@
  */
 
 import { compareRequests, MIN_READY_REQUESTOR, type NodeRequest } from '@nodepool/core';
+import type { Standing } from '../diagnostics/activity.js';
 import type { Change, NodeEntry, RequestEntry, Store } from '@nodepool/store';
 
 /** Requests that are scheduled as one, in the order of service. */
@@ -41,14 +42,6 @@ export class RequestClass {
 export function compareClasses(a: RequestClass, b: RequestClass): number {
   if (a.begun !== b.begun) return a.begun ? -1 : 1;
   return compareRequests(a.request, b.request);
-}
-
-/** The place of a request in its class. */
-export interface Standing {
-  /** Id of the first request of the class, about which pools decide. */
-  readonly first: string;
-  /** Number of requests of the class that are served before it. */
-  readonly ahead: number;
 }
 
 export class OpenRequests {

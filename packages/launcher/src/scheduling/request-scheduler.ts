@@ -8,7 +8,8 @@ import { WorkQueue, type Clock, type NodeRequest, type Timer } from '@nodepool/c
 import { settleEvents, type RequestEntry, type Store } from '@nodepool/store';
 import type { LauncherContext } from '../context.js';
 import type { CandidatePools } from '../requests/candidate-pools.js';
-import { compareClasses, OpenRequests, type RequestClass, type Standing } from './open-requests.js';
+import type { Standing } from '../diagnostics/activity.js';
+import { compareClasses, OpenRequests, type RequestClass } from './open-requests.js';
 
 /** Limit of the time for decisions in one turn of the event loop, milliseconds; the next turn continues. */
 const TURN_BUDGET_MS = 10;

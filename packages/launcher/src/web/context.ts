@@ -16,7 +16,7 @@ export interface WebContext {
   /** The metrics that `/metrics` serves; without them the page does not exist. */
   readonly metrics?: Pick<MetricsRegistry, 'exposition'>;
   /** The data that `/explain` serves; without it the pages do not exist. */
-  readonly explain?: Pick<ExplanationSources, 'decisions' | 'activity'>;
+  readonly explain?: Omit<ExplanationSources, 'store' | 'clock'>;
   /** The data of the status page at `/`, which also requires `explain`; without both the page does not exist. */
   readonly status?: StatusSources;
 }

@@ -25,7 +25,7 @@ async function launcher(more = {}, poolMore = {}): Promise<ExplanationSources> {
   const { store, launcher: running } = await world.launcher([
     provider('demo', [pool('main', ['small', 'large'], poolMore)], more),
   ]);
-  return { store, clock: world.clock, decisions, activity: () => running.activity() };
+  return world.explanation({ store, launcher: running }, decisions);
 }
 
 const submit = (labels: readonly string[], options = {}): Promise<string> =>

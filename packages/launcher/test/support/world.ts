@@ -11,6 +11,9 @@ import { SimulatedZooKeeperServer } from '@nodepool/zookeeper/simulated';
 import type { ZooKeeper } from '@nodepool/zookeeper';
 import { Launcher } from '../../src/index.js';
 import type { LauncherOptions, LoginScanner } from '../../src/context.js';
+import type { DecisionLog } from '../../src/diagnostics/decisions.js';
+import type { Recorder } from '../../src/diagnostics/recorder.js';
+import type { ExplanationSources } from '../../src/diagnostics/explanation.js';
 import { Timelines } from '../../src/diagnostics/timelines.js';
 import { Requestor } from './requestor.js';
 
@@ -54,6 +57,8 @@ export class World {
   log: Logger = silentLogger;
   /** Metrics and decisions of launchers that are started from now on. */
   observation: Pick<LauncherOptions, 'metrics' | 'decisions'> = {};
+  /** Makes the recorders of launchers that are started from now on; without it, they have timelines only. */
+  recorder: ((store: Store) => Recorder) | undefined;
   /** Timelines of the launchers, by host. */
   readonly timelines = new Map<string, Timelines>();
   private readonly launchers: RunningLauncher[] = [];
@@ -112,8 +117,11 @@ export class World {
     const store = openStore(zk, { clock: this.clock, random: this.random, identifier: hostname, log: this.log });
     const failures: string[] = [];
     const tasks = new TaskSupervisor(this.clock, (name, error) => failures.push(`${name}: ${String(error)}`));
-    const timelines = new Timelines({ store, clock: this.clock, onError: (error) => failures.push(String(error)) });
-    timelines.start();
+    const onError = (error: unknown): void => void failures.push(String(error));
+    const recorder = this.recorder?.(store);
+    const timelines = recorder?.timelines ?? new Timelines({ store, clock: this.clock, onError });
+    if (recorder === undefined) timelines.start();
+    else await recorder.start();
     this.timelines.set(hostname, timelines);
     const launcher = new Launcher({
       store,
@@ -143,6 +151,18 @@ export class World {
     this.launchers.push(running);
     await this.until('the launcher serves its pools', () => launcher.ready);
     return running;
+  }
+
+  /** Returns the sources of a launcher's explanations. */
+  explanation(
+    { store, launcher }: Pick<RunningLauncher, 'store' | 'launcher'>,
+    decisions: DecisionLog,
+    hostname = 'launcher1',
+  ): ExplanationSources {
+    const timelines = this.timelines.get(hostname);
+    if (timelines === undefined) throw new Error(`no launcher on ${hostname}`);
+    const standing = launcher.standing.bind(launcher);
+    return { store, clock: this.clock, decisions, activity: () => launcher.activity(), timelines, standing };
   }
 
   /** Advances the clock until the condition holds. */

@@ -7,6 +7,7 @@ import { silentLogger } from '@nodepool/core';
 import type { Store } from '@nodepool/store';
 import { NODES } from '../../src/diagnostics/launcher-metrics.js';
 import { createWebServer, type WebServer } from '../../src/web/index.js';
+import { Timelines } from '../../src/diagnostics/timelines.js';
 import { HandClock, nodeEntry, Records } from './fixtures.js';
 
 let records: Records;
@@ -22,7 +23,8 @@ beforeEach(async () => {
   const prometheus = openPrometheus(() => undefined);
   metrics = new MetricsRegistry({ clock, statsd: undefined, prometheus, onError: () => undefined });
   const store: Store = records.asStore();
-  const explain = { decisions, activity: () => [] };
+  const timelines = new Timelines({ store, clock, onError: () => undefined });
+  const explain = { decisions, activity: () => [], timelines, standing: () => undefined };
   server = createWebServer({ store, log: silentLogger, clock, isReady: () => true, metrics, explain });
   ({ port } = await server.start(0, '127.0.0.1'));
 });

@@ -7,9 +7,11 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { WebRoutes } from '../context.js';
 import { sendError } from '../errors.js';
 import { loadAssets, type Asset } from './assets.js';
+import { documentRoutes } from './documents/routes.js';
 import { StatusFeed } from './feed.js';
 import { NodeCounts } from './node-counts.js';
 import { makeSections } from './sections.js';
+import type { Observed } from './sources.js';
 
 export type { StatusSources } from './sources.js';
 
@@ -28,12 +30,16 @@ const PAGE_HEADERS = {
 export const statusRoutes: WebRoutes = (app, { store, clock, log, isReady, explain, status }) => {
   if (explain === undefined || status === undefined) return;
   const counts = new NodeCounts(store, clock);
-  const make = (): ReturnType<typeof makeSections> =>
-    makeSections({ ...{ store, clock, isReady, counts, status }, ...explain, activity: explain.activity() });
+  const observe = (): Observed => {
+    const activity = explain.activity();
+    return { ...{ store, clock, isReady, counts, status }, ...explain, activity: () => activity };
+  };
+  const make = (): ReturnType<typeof makeSections> => makeSections(observe());
   const feed = new StatusFeed(clock, make, MAX_VIEWERS, (error) => {
     log.error('The status page could not be brought up to date', error);
   });
   counts.start();
+  documentRoutes(app, clock, observe);
   app.addHook('preClose', (done) => {
     feed.close();
     counts.stop();

@@ -15,7 +15,7 @@ const GROUPS: Readonly<Record<NodeGroup, readonly NodeState[]>> = {
 };
 
 /** The groups, in the order in which a node passes through them. */
-const NODE_GROUPS = ['building', 'ready', 'in use', 'held', 'leaving', 'failed'] as const;
+export const NODE_GROUPS = ['building', 'ready', 'in use', 'held', 'leaving', 'failed'] as const;
 
 const MAX_SAMPLES = 360;
 const FIRST_INTERVAL_MS = 10_000;
@@ -24,6 +24,7 @@ const LAST_INTERVAL_MS = 320_000;
 
 export class NodeCounts {
   private readonly byProvider = new CountsBy();
+  private readonly byLabel = new CountsBy();
   private readonly all = new CountsBy();
   private samples: NodeHistoryStatus['samples'] = [];
   private intervalMs = FIRST_INTERVAL_MS;
@@ -60,6 +61,15 @@ export class NodeCounts {
     return groupsOf(this.byProvider, provider);
   }
 
+  groupsOfLabel(label: string): GroupCounts {
+    return groupsOf(this.byLabel, label);
+  }
+
+  /** Returns the labels that have nodes. */
+  labels(): Iterable<string> {
+    return this.byLabel.keys();
+  }
+
   /** Returns the providers that have nodes. */
   providers(): Iterable<string> {
     return this.byProvider.keys();
@@ -69,8 +79,9 @@ export class NodeCounts {
     return { groups: NODE_GROUPS, samples: this.samples };
   }
 
-  private count({ state, provider }: Node, amount: number): void {
+  private count({ state, provider, type }: Node, amount: number): void {
     this.all.add('', state, amount);
+    for (const label of type) this.byLabel.add(label, state, amount);
     if (provider !== null) this.byProvider.add(provider, state, amount);
   }
 
@@ -110,4 +121,17 @@ function groupsOf(counts: CountsBy, key: string): GroupCounts {
 
 function count(counts: CountsBy, key: string, group: NodeGroup): number {
   return GROUPS[group].reduce((sum, state) => sum + counts.get(key, state), 0);
+}
+
+/** Returns the numbers by group of numbers by state. */
+export function groupsOfStates(states: Readonly<Record<string, number>>): GroupCounts {
+  const sum = (group: NodeGroup): number => GROUPS[group].reduce((total, state) => total + (states[state] ?? 0), 0);
+  return {
+    building: sum('building'),
+    ready: sum('ready'),
+    'in use': sum('in use'),
+    held: sum('held'),
+    leaving: sum('leaving'),
+    failed: sum('failed'),
+  };
 }

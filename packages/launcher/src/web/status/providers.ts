@@ -16,7 +16,7 @@ export function providersStatus(observed: Observed): ProviderStatus[] {
   const { store, counts, status, activity } = observed;
   const { providers, brokenProviders } = status.config();
   const registered = groupBy(store.components.pools(), ({ provider_name: provider }) => provider);
-  const own = new Map(activity.map((each) => [each.provider, each]));
+  const own = new Map(activity().map((each) => [each.provider, each]));
   const names = new Set([
     ...providers.keys(),
     ...brokenProviders.keys(),

@@ -41,8 +41,7 @@ function since({ created_time: created, state_time: changed }: NodeRequest): num
   return created ?? changed;
 }
 
-function reasonOf({ store, clock, decisions, activity }: Observed, request: NodeRequest): string {
-  const sources = { store, clock, decisions, activity: () => activity };
-  if (request.state === 'requested') return waitingReason(sources, request);
-  return explainRequest(sources, request.id)?.summary ?? '';
+function reasonOf(observed: Observed, request: NodeRequest): string {
+  if (request.state === 'requested') return waitingReason(observed, request);
+  return explainRequest(observed, request.id)?.summary ?? '';
 }

@@ -2,9 +2,10 @@
 
 import type { Clock } from '@nodepool/core';
 import type { ConfigProblem, NodepoolConfig } from '@nodepool/config';
-import type { DecisionLog } from '../../diagnostics/decisions.js';
+import type { ExplanationSources } from '../../diagnostics/explanation.js';
 import type { Store } from '@nodepool/store';
 import type { ProviderActivity } from '../../diagnostics/activity.js';
+import type { Recorder } from '../../diagnostics/recorder.js';
 import type { RecentFailures } from '../../diagnostics/recent-failures.js';
 import type { NodeCounts } from './node-counts.js';
 
@@ -13,21 +14,28 @@ export interface StatusSources {
   readonly hostname: string;
   readonly version: string;
   /** Returns the configuration in force. */
-  readonly config: () => Pick<NodepoolConfig, 'providers' | 'brokenProviders' | 'driverPackages' | 'diskImages'>;
+  readonly config: () => Pick<
+    NodepoolConfig,
+    'providers' | 'brokenProviders' | 'driverPackages' | 'diskImages' | 'labels'
+  >;
   /** Returns the problems of the current configuration files. */
   readonly problems: () => readonly ConfigProblem[];
   readonly failures: Pick<RecentFailures, 'list'>;
+  /** The history of the last day, with the failures and the changes of providers. */
+  readonly recorder: Pick<Recorder, 'timelines' | 'history' | 'failures' | 'providerEvents' | 'persisted'>;
+  /** Returns the lateness of timers since it was last reset, seconds. */
+  readonly eventLoopDelay: () => { readonly p99: number };
 }
 
 /** The sources at one moment, the same for all sections. */
-export interface Observed {
+export interface Observed extends ExplanationSources {
   readonly store: Store;
   readonly clock: Clock;
   readonly isReady: () => boolean;
-  readonly decisions: DecisionLog;
   readonly counts: NodeCounts;
   readonly status: StatusSources;
-  readonly activity: readonly ProviderActivity[];
+  /** Returns the activity of that moment. */
+  readonly activity: () => readonly ProviderActivity[];
 }
 
 const MAX_TEXT = 300;

@@ -75,11 +75,13 @@ export interface TimelineSegment {
 
 /** The reason for which a request waits now. */
 export interface WaitReason {
-  /** `none` means that no pool can serve the request. */
-  readonly phase: 'limit' | 'order' | 'capacity' | 'image' | 'none';
+  /** `elsewhere`: only another launcher knows; `none`: no pool can serve the request. */
+  readonly phase: 'limit' | 'order' | 'capacity' | 'image' | 'elsewhere' | 'none';
   readonly text: string;
   /** The pool that can serve it next, as `provider/pool`. */
   readonly pool: string | null;
+  /** Host of the launcher that serves the pool. */
+  readonly launcher: string | null;
   readonly since: number;
   readonly missing: string | null;
   readonly heldBy: readonly Ref[];
@@ -427,11 +429,33 @@ export interface RequestDocument {
   readonly request: RequestRow | null;
   readonly summary: string;
   readonly facts: Readonly<Record<string, unknown>>;
+  /** The best hope of a waiting request. */
   readonly reason: WaitReason | null;
+  /** The reasons in all pools that can serve it, best hope first. */
+  readonly reasons: readonly WaitReason[];
   readonly timeline: readonly TimelineSegment[];
-  readonly nodes: readonly { readonly node: NodeRow; readonly timeline: readonly TimelineSegment[] }[];
+  readonly attempts: readonly AttemptStatus[];
+  /** Its nodes, with `node` null for those that are deleted. */
+  readonly nodes: readonly {
+    readonly id: string;
+    readonly node: NodeRow | null;
+    readonly timeline: readonly TimelineSegment[];
+  }[];
   readonly poolsSay: readonly PoolSays[];
   readonly decisions: readonly DecisionStatus[];
+}
+
+/** A launch attempt that ended. */
+export interface AttemptStatus {
+  readonly node: string;
+  /** 1 for the first attempt. */
+  readonly number: number;
+  /** The pool as `provider/pool`. */
+  readonly pool: string;
+  readonly label: string;
+  readonly ended: number;
+  /** Null if the node became ready. */
+  readonly error: { readonly code: string; readonly text: string } | null;
 }
 
 export interface NodesDocument {

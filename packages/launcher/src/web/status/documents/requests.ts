@@ -1,0 +1,268 @@
+/** The documents of requests, those that ended in the last day included. */
+
+import { compareRequests, type NodeRequest, type RequestState } from '@nodepool/core';
+import { explainRequest } from '../../../diagnostics/explain-request.js';
+import type { RequestLife } from '../../../diagnostics/request-life.js';
+import { reasonText, waitReasons, type WaitReason } from '../../../diagnostics/wait-reason.js';
+import type { ReasonGroup, RequestCounts, RequestDocument, RequestRow, RequestsDocument } from '../client/model.js';
+import { shortened, type Observed } from '../sources.js';
+import { select, type ListDefinition } from './lists.js';
+import { nodeRow } from './nodes.js';
+import type { Parameters } from './parameters.js';
+import { countedLabels, decisions, SHORT, textOrNull, timeline, waitReason } from './texts.js';
+
+const MAX_GROUPS = 50;
+const DAY_MS = 24 * 3_600_000;
+
+/** A request with its record, or its life, or both. */
+interface Known {
+  readonly id: string;
+  readonly state: RequestState | 'cancelled';
+  readonly labels: readonly string[];
+  readonly requestor: string | null;
+  readonly tenant: string | null;
+  readonly priority: number;
+  /** Milliseconds since the epoch. */
+  readonly created: number;
+  readonly request: NodeRequest | undefined;
+  readonly life: RequestLife | undefined;
+}
+
+const STATE_FILTERS: Readonly<Record<Known['state'], string>> = {
+  requested: 'waiting',
+  pending: 'progress',
+  fulfilled: 'fulfilled',
+  failed: 'failed',
+  cancelled: 'cancelled',
+};
+
+const LIST: ListDefinition<Known> = {
+  values: {
+    state: ({ state }) => [STATE_FILTERS[state]],
+    label: ({ labels }) => [...new Set(labels)],
+    pool: ({ life }) => poolsOf(life),
+    requestor: ({ requestor }) => [requestor ?? ''],
+  },
+  texts: ({ id, requestor, tenant, labels, request }) => [id, requestor, tenant, request?.event_id ?? null, ...labels],
+  sorts: {
+    id: ({ id }) => id,
+    age: ({ created }) => -created,
+    created: ({ created }) => created,
+    ended: ({ life }) => life?.end ?? 0,
+    duration: ({ life }) => (life?.end === undefined ? 0 : life.end - life.created),
+    state: ({ state }) => STATE_FILTERS[state],
+    requestor: ({ requestor }) => requestor ?? '',
+    tenant: ({ tenant }) => tenant ?? '',
+    priority: ({ priority }) => priority,
+  },
+};
+
+export const REQUEST_LIST = {
+  filters: ['state', 'label', 'pool', 'requestor', 'q'],
+  sorts: Object.keys(LIST.sorts),
+} as const;
+
+export function requestsDocument(observed: Observed, parameters: Parameters): RequestsDocument {
+  const reasons = new Reasons(observed);
+  const { records, paging, facets } = select(knownRequests(observed), LIST, parameters);
+  return {
+    counts: requestCounts(observed),
+    reasons: reasons.groups(),
+    facets: {
+      label: facets.get('label') ?? [],
+      pool: facets.get('pool') ?? [],
+      requestor: facets.get('requestor') ?? [],
+    },
+    paging,
+    rows: records.map((known) => requestRow(known, reasons)),
+  };
+}
+
+/** Returns the newest requests for a label, or that a provider has or had, those that wait first. */
+export function requestRows(observed: Observed, of: (known: Known) => boolean, limit: number): RequestRow[] {
+  const reasons = new Reasons(observed);
+  const rows: RequestRow[] = [];
+  for (const known of knownRequests(observed)) {
+    if (rows.length >= limit) break;
+    if (of(known)) rows.push(requestRow(known, reasons));
+  }
+  return rows;
+}
+
+export function requestCounts({ store, clock, status }: Observed): RequestCounts {
+  const oldest = clock.now() - DAY_MS;
+  const counts = { fulfilled: 0, failed: 0 };
+  for (const bucket of status.recorder.history.buckets()) {
+    if (bucket.start < oldest) continue;
+    counts.fulfilled += bucket.fulfilled;
+    counts.failed += bucket.failed;
+  }
+  let waiting = 0;
+  let longest = Infinity;
+  for (const { request } of store.requests.inState('requested')) {
+    waiting += 1;
+    longest = Math.min(longest, request.created_time ?? request.state_time);
+  }
+  const progress = [...store.requests.inState('pending')].length;
+  return { ...counts, waiting, progress, oldest: waiting === 0 ? null : longest };
+}
+
+/** Returns undefined if nothing is known of the request. */
+export function requestDocument(observed: Observed, { id }: Parameters): RequestDocument | undefined {
+  const { store, timelines } = observed;
+  const entry = store.requests.get(id);
+  const life = timelines.request(id);
+  const explanation = explainRequest(observed, id);
+  if (explanation === undefined && life === undefined) return undefined;
+  const known = entry === undefined ? fromLife(life) : fromRecord(entry.request, life);
+  const waiting = entry?.request.state === 'requested' ? waitReasons(observed, entry.request) : [];
+  const nodes = new Set([
+    ...store.nodes.allocatedTo(id).map((node) => node.id),
+    ...(life?.ended?.nodes ?? []),
+    ...(life?.attempts ?? []).map(({ node }) => node),
+  ]);
+  return {
+    request: known === undefined ? null : requestRow(known, new Reasons(observed)),
+    summary: shortened(summaryOf(entry === undefined ? life : undefined) ?? explanation?.summary ?? '', 2000),
+    facts: explanation?.facts ?? {},
+    reason: waiting[0] === undefined ? null : waitReason(waiting[0]),
+    reasons: waiting.map(waitReason),
+    timeline: life === undefined ? [] : timeline(life.closed()),
+    attempts: (life?.attempts ?? []).map(({ node, number, pool, label, ended, error }) => ({
+      ...{ node, number, pool, label, ended: ended / 1000 },
+      error: error === undefined ? null : { code: error.code, text: shortened(error.message) },
+    })),
+    nodes: [...nodes].sort().map((node) => {
+      const record = store.nodes.get(node);
+      const nodeLife = timelines.node(node);
+      return {
+        id: node,
+        node: record === undefined ? null : nodeRow(record),
+        timeline: nodeLife === undefined ? [] : timeline(nodeLife.closed()),
+      };
+    }),
+    poolsSay: (explanation?.pools ?? []).map(({ pool, launcher, says }) => ({ pool, launcher, says: shortened(says) })),
+    decisions: decisions(observed.decisions.of('request', id)),
+  };
+}
+
+function summaryOf(life: RequestLife | undefined): string | undefined {
+  switch (life?.ended?.result) {
+    case 'fulfilled':
+      return `Fulfilled with ${life.ended.nodes.join(', ')}; its requestor has deleted it.`;
+    case 'failed':
+      return `Failed. ${life.ended.reason ?? 'Every pool declined it.'}`;
+    case 'cancelled':
+      return 'Its requestor deleted it before it was served.';
+    case undefined:
+      return undefined;
+  }
+}
+
+/** Yields waiting requests in the order of service, then those in progress, then those that ended, newest first. */
+function* knownRequests({ store, status, clock }: Observed): Iterable<Known> {
+  const { timelines } = status.recorder;
+  for (const state of ['requested', 'pending'] as const) {
+    const entries = [...store.requests.inState(state)].map(({ request }) => request);
+    for (const request of entries.sort(compareRequests)) yield fromRecord(request, timelines.request(request.id));
+  }
+  const oldest = clock.now() - DAY_MS;
+  const ended = [...timelines.failedRequests.newestFirst(), ...timelines.endedRequests.newestFirst()];
+  for (const life of ended.sort((a, b) => (b.end ?? 0) - (a.end ?? 0))) {
+    const known = (life.end ?? 0) < oldest ? undefined : fromLife(life);
+    if (known !== undefined) yield known;
+  }
+}
+
+function fromRecord(request: NodeRequest, life: RequestLife | undefined): Known {
+  const { id, state, node_types: labels, requestor, tenant_name: tenant, relative_priority: priority } = request;
+  const created = life?.created ?? (request.created_time ?? request.state_time) * 1000;
+  return { id, state, labels, requestor, tenant, priority, created, request, life };
+}
+
+function fromLife(life: RequestLife | undefined): Known | undefined {
+  if (life?.ended === undefined) return undefined;
+  return { ...life.facts, state: life.ended.result, created: life.created, request: undefined, life };
+}
+
+function poolsOf(life: RequestLife | undefined): string[] {
+  if (life === undefined) return [];
+  return life.pool === undefined ? life.poolWaits().map(({ pool }) => pool) : [life.pool];
+}
+
+function requestRow(known: Known, reasons: Reasons): RequestRow {
+  const { id, state, labels, requestor, tenant, priority, created, life } = known;
+  const last = life?.segments.at(-1);
+  return {
+    id,
+    state,
+    labels: countedLabels(labels),
+    created: created / 1000,
+    ended: life?.end === undefined ? null : life.end / 1000,
+    requestor: shortened(requestor ?? '', SHORT),
+    tenant: textOrNull(tenant, SHORT),
+    priority,
+    phase: life?.end === undefined ? (last?.phase ?? null) : null,
+    phaseSince: last === undefined ? null : last.from / 1000,
+    reason: shortened(reasons.text(known)),
+    pool: life?.pool ?? life?.poolWaits()[0]?.pool ?? null,
+  };
+}
+
+/** The reasons of waiting requests at one moment. Requests that need the same wait for the same. */
+export class Reasons {
+  private readonly byFirst = new Map<string, WaitReason | undefined>();
+
+  constructor(private readonly observed: Observed) {}
+
+  /** Returns what the first of the requests that need the same waits for. */
+  of(request: NodeRequest): WaitReason | undefined {
+    const { store, standing } = this.observed;
+    const first = standing(request.id)?.first ?? request.id;
+    if (!this.byFirst.has(first)) {
+      const [best] = waitReasons(this.observed, store.requests.get(first)?.request ?? request);
+      this.byFirst.set(first, best);
+    }
+    return this.byFirst.get(first);
+  }
+
+  text({ request, life }: Known): string {
+    if (request?.state === 'requested') {
+      const reason = this.of(request);
+      const ahead = this.observed.standing(request.id)?.ahead ?? 0;
+      const turn = ahead === 0 ? '' : `${ahead} that need the same come first; `;
+      return reason === undefined ? '' : `${turn}${reasonText(reason)}`;
+    }
+    if (life?.end === undefined) return life?.segments.at(-1)?.detail ?? '';
+    return life.ended?.reason ?? '';
+  }
+
+  /** Returns the waiting requests by what they wait for, the largest group first. */
+  groups(): ReasonGroup[] {
+    interface Group {
+      readonly reason: WaitReason;
+      count: number;
+      oldest: number;
+      readonly labels: Set<string>;
+    }
+    const groups = new Map<string, Group>();
+    for (const { request } of this.observed.store.requests.inState('requested')) {
+      const reason = this.of(request);
+      if (reason === undefined) continue;
+      const key = JSON.stringify([reason.phase, reason.pool ?? reason.text]);
+      const group = groups.get(key) ?? { reason, count: 0, oldest: Infinity, labels: new Set<string>() };
+      groups.set(key, group);
+      group.count += 1;
+      group.oldest = Math.min(group.oldest, request.created_time ?? request.state_time);
+      for (const label of request.node_types) if (group.labels.size < 20) group.labels.add(shortened(label, SHORT));
+    }
+    return [...groups.values()]
+      .sort((a, b) => b.count - a.count || a.oldest - b.oldest)
+      .slice(0, MAX_GROUPS)
+      .map(({ reason: { phase, pool, text }, count, oldest, labels }) => ({
+        ...{ phase, pool, count, oldest },
+        text: shortened(text),
+        labels: [...labels],
+      }));
+  }
+}

@@ -1,0 +1,39 @@
+/** `/status/v1/…`: the documents of the status pages as JSON, read-only. */
+
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { Clock } from '@nodepool/core';
+import { AnswerCache } from '../../answer-cache.js';
+import { sendError } from '../../errors.js';
+import type { Observed } from '../sources.js';
+import { documentOf, readParameters, VIEWS } from './index.js';
+
+const LIFE_MS = 1000;
+const MAX_ANSWERS = 32;
+
+type Request = FastifyRequest<{
+  Params: { readonly '*'?: string };
+  Querystring: Readonly<Record<string, unknown>>;
+}>;
+
+/** Adds the routes. Answers are cached for a second, so that many clients cost as little as one. */
+export function documentRoutes(app: FastifyInstance, clock: Clock, observe: () => Observed): void {
+  const cache = new AnswerCache(clock, LIFE_MS, MAX_ANSWERS);
+  app.addHook('onClose', async () => cache.clear());
+  for (const [view, { hasSubject, list }] of VIEWS) {
+    const path = hasSubject ? `/status/v1/${view}/*` : `/status/v1/${view}`;
+    app.get(path, (request: Request, reply) => {
+      const parameters = readParameters(request.params['*'] ?? '', request.query, list);
+      const { body } = cache.get(JSON.stringify([view, parameters]), () => {
+        const document = documentOf(observe(), view, parameters);
+        return document === undefined ? '' : JSON.stringify({ time: clock.now() / 1000, ...document });
+      });
+      if (body === '') return sendMissing(request, reply, view, parameters.id);
+      void reply.headers({ 'Access-Control-Allow-Origin': '*', 'Cache-Control': 'no-store' });
+      return reply.type('application/json').send(body);
+    });
+  }
+}
+
+function sendMissing(request: FastifyRequest, reply: FastifyReply, view: string, id: string): FastifyReply {
+  return sendError(request, reply, 404, `there is no ${view} ${JSON.stringify(id)}, nor is one remembered here`);
+}

@@ -1,0 +1,227 @@
+/** Tests of `/status/v1`: the documents of a launcher with waiting, fulfilled and failed requests. */
+
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { DecisionLog, RecentFailures } from '@nodepool/launcher';
+import { KeyScanError, silentLogger, silentMetrics, type JsonObject } from '@nodepool/core';
+import { Recorder } from '../../src/diagnostics/recorder.js';
+import type {
+  LabelDocument,
+  NodeDocument,
+  NodesDocument,
+  OverviewDocument,
+  ProgramsDocument,
+  ProviderDocument,
+  RequestDocument,
+  RequestsDocument,
+} from '../../src/web/status/client/model.js';
+import { createWebServer, type WebServer } from '../../src/web/index.js';
+import { pool, provider, World, type RunningLauncher } from '../support/world.js';
+
+let world: World;
+let server: WebServer | undefined;
+let port: number;
+let recorder: Recorder | undefined;
+let started: RunningLauncher | undefined;
+
+beforeEach(() => {
+  world = new World();
+});
+afterEach(async () => {
+  await server?.stop();
+  await recorder?.stop();
+  server = undefined;
+  recorder = undefined;
+  started = undefined;
+  expect(await world.end()).toEqual([]);
+});
+
+/** Starts a launcher with a web endpoint. */
+async function start(providers: readonly JsonObject[], hostname = 'launcher1'): Promise<RunningLauncher> {
+  const decisions = new DecisionLog({ clock: world.clock });
+  world.recorder = (store) => {
+    recorder = new Recorder({
+      ...{ store, clock: world.clock, log: silentLogger, metrics: silentMetrics, stateDir: undefined },
+      activity: () => started?.launcher.activity() ?? [],
+    });
+    return recorder;
+  };
+  world.observation = { decisions };
+  const running = await world.launcher(providers, hostname);
+  started = running;
+  world.observation = {};
+  world.recorder = undefined;
+  const { store } = running;
+  const config = world.config(providers, {
+    labels: new Map([['small', { name: 'small', minReady: 3, maxReadyAgeMs: Infinity, maxWaitMs: Infinity }]]),
+  });
+  server = createWebServer({
+    ...{ store, log: silentLogger, clock: world.clock, isReady: () => true },
+    explain: world.explanation(running, decisions, hostname),
+    status: {
+      ...{ hostname, version: '0.0.0', recorder: recorder!, config: () => config, problems: () => [] },
+      failures: new RecentFailures(world.clock),
+      eventLoopDelay: () => ({ p99: 0.002 }),
+    },
+  });
+  ({ port } = await server.start(0, '127.0.0.1'));
+  return running;
+}
+
+async function get<T>(path: string): Promise<T> {
+  // Answers are cached for a second.
+  await world.clock.advance(1001);
+  const response = await fetch(`http://127.0.0.1:${port}/status/v1/${path}`, { headers: { Connection: 'close' } });
+  expect(response.status).toBe(200);
+  expect(response.headers.get('content-type')).toContain('application/json');
+  return (await response.json()) as T;
+}
+
+async function status(path: string): Promise<[number, string]> {
+  const headers = { Connection: 'close', Accept: 'application/json' };
+  const response = await fetch(`http://127.0.0.1:${port}/status/v1/${path}`, { headers });
+  return [response.status, ((await response.json()) as { message: string }).message];
+}
+
+const submit = (labels: readonly string[], options = {}): Promise<string> =>
+  world.during(world.requestor.submit(labels, options));
+
+async function inState(id: string, state: string): Promise<void> {
+  await world.until(`${id} is ${state}`, () => world.records('/nodepool/requests').get(id)?.state === state);
+}
+
+describe('a launcher whose limit is reached', () => {
+  let taken: string;
+  let waiting: string[];
+  beforeEach(async () => {
+    await start([provider('demo', [pool('main', ['small', 'large'], { 'max-servers': 1 })])]);
+    taken = await submit(['small']);
+    await inState(taken, 'fulfilled');
+    await world.during(world.requestor.take(taken));
+    waiting = [await submit(['small']), await submit(['small']), await submit(['small'])];
+    await world.clock.advance(40_000);
+  });
+
+  it('says which limit holds a request, since when, and which nodes use it', async () => {
+    const first = await get<RequestDocument>(`request/${waiting[0]!}`);
+    expect(first.request).toMatchObject({ state: 'requested', phase: 'limit', labels: [{ label: 'small', count: 1 }] });
+    expect(first.reason).toMatchObject({
+      phase: 'limit',
+      pool: 'demo/main',
+      launcher: 'launcher1',
+      missing: '1 instances',
+      heldBy: [{ kind: 'node', id: '0000000000' }],
+    });
+    expect(first.reason?.text).toBe(
+      'pool main of provider demo uses 1 of 1 instances, 1 more are needed. Its nodes: 1 in-use.',
+    );
+    expect(world.clock.now() / 1000 - first.reason!.since).toBeGreaterThan(39);
+    expect(first.timeline.map(({ phase }) => phase)).toEqual(['order', 'limit']);
+    expect(first.timeline.at(-1)?.to).toBeNull();
+  });
+
+  it('says which requests come first, and what the first of them waits for', async () => {
+    const third = await get<RequestDocument>(`request/${waiting[2]!}`);
+    expect(third.reason).toMatchObject({ phase: 'order', pool: 'demo/main' });
+    expect(third.reason?.text).toMatch(/^2 requests that need the same come first; the next of them, 200-/);
+    expect(third.reason?.heldBy[0]).toEqual({ kind: 'request', id: waiting[0] });
+  });
+
+  it('has numbers that agree with each other on all pages', async () => {
+    const overview = await get<OverviewDocument>('overview');
+    expect(overview.requests).toMatchObject({ waiting: 3, progress: 0, fulfilled: 1, failed: 0 });
+    expect(overview.reasons).toMatchObject([{ phase: 'limit', pool: 'demo/main', count: 3, labels: ['small'] }]);
+    expect(overview.labels).toMatchObject([
+      { name: 'large', waiting: 0 },
+      { name: 'small', waiting: 3, inUse: 1, total: 1, minReady: 3, toNode: { count: 1 }, pools: ['demo/main'] },
+    ]);
+    expect(overview.providers).toMatchObject([{ name: 'demo', state: 'serving', pools: [{ waiting: 3 }] }]);
+    expect(overview.nodes).toMatchObject({ total: 1, groups: { 'in use': 1 } });
+    const requests = await get<RequestsDocument>('requests?state=waiting');
+    expect(requests.rows.map(({ id }) => id)).toEqual(waiting);
+    expect(requests.paging).toEqual({ matching: 3, offset: 0, limit: 50 });
+    const label = await get<LabelDocument>('label/small');
+    expect(label.label).toMatchObject({ waiting: 3, reason: { phase: 'limit' } });
+    expect(label.requests.map(({ id }) => id)).toEqual([...waiting, taken]);
+    expect(label.history.at(-1)).toMatchObject({ fulfilled: 1, failed: 0 });
+  });
+
+  it('selects a part of the requests, in the wanted order', async () => {
+    const part = await get<RequestsDocument>('requests?label=small&sort=-created&offset=1&limit=2');
+    expect(part.rows.map(({ id }) => id)).toEqual([waiting[1], waiting[0]]);
+    expect(part.paging).toEqual({ matching: 4, offset: 1, limit: 2 });
+    expect(part.facets.requestor).toEqual([{ value: 'zuul', count: 4 }]);
+    const ended = await get<RequestsDocument>('requests?state=fulfilled');
+    expect(ended.rows).toMatchObject([{ id: taken, state: 'fulfilled', phase: null }]);
+    expect((await get<RequestsDocument>('requests?q=no-such')).rows).toEqual([]);
+  });
+
+  it('keeps a request that its requestor gave up', async () => {
+    await world.during(world.requestor.withdraw(waiting[1]!));
+    const gone = await get<RequestDocument>(`request/${waiting[1]!}`);
+    expect(gone.request?.state).toBe('cancelled');
+    expect(gone.summary).toBe('Its requestor deleted it before it was served.');
+  });
+
+  it('lists nodes with facets, and the life of each', async () => {
+    const nodes = await get<NodesDocument>('nodes?state=in-use&sort=age&q=zuul');
+    expect(nodes.rows).toMatchObject([{ id: '0000000000', state: 'in-use', provider: 'demo', labels: ['small'] }]);
+    expect(nodes.facets.state).toEqual([{ value: 'in-use', count: 1 }]);
+    const { timeline, summary } = await get<NodeDocument>('node/0000000000');
+    expect(timeline.map(({ phase }) => phase)).toEqual(['accepted', 'creating', 'handover', 'ready', 'in-use']);
+    expect(summary).toBe('In use by its requestor.');
+  });
+
+  it('refuses queries that it does not understand, and unknown subjects', async () => {
+    expect(await status('requests?color=red')).toEqual([400, expect.stringContaining('unknown parameter "color"')]);
+    expect(await status('requests?limit=1e9')).toEqual([400, 'limit: not a whole number from 0 to 1000']);
+    expect(await status('requests?offset=-1')).toEqual([400, expect.stringContaining('offset: not a whole number')]);
+    expect(await status('nodes?sort=password')).toEqual([400, expect.stringContaining('sort: not one of id, age')]);
+    expect(await status('nodes?state=a&state=b')).toEqual([400, 'state: given more than once']);
+    expect(await status(`nodes?q=${'x'.repeat(300)}`)).toEqual([400, 'q: longer than 200 characters']);
+    expect(await status('overview?x=1')).toEqual([400, expect.stringContaining('this page has no parameters')]);
+    expect(await status('request/nonsense')).toEqual([404, expect.stringContaining('there is no request "nonsense"')]);
+    expect(await status('node/__proto__')).toEqual([404, expect.stringContaining('there is no node')]);
+  });
+});
+
+it('a provider shows its failures, with the last error in words', async () => {
+  world.scanner = { scan: () => Promise.reject(new KeyScanError('no host keys')) };
+  await start([provider('demo', [pool('main', ['small'], { 'host-key-checking': true })])]);
+  const id = await submit(['small']);
+  await inState(id, 'failed');
+  const { provider: demo, requests } = await get<ProviderDocument>('provider/demo');
+  expect(demo).toMatchObject({
+    launches: { started: 3, failed: 3 },
+    lastError: { text: 'no host keys', code: 'keyscan' },
+    failures: [{ code: 'keyscan', count: 3, text: 'no host keys' }],
+  });
+  expect(requests).toMatchObject([{ id, state: 'failed', pool: 'demo/main' }]);
+  const request = await get<RequestDocument>(`request/${id}`);
+  expect(request.attempts).toMatchObject([1, 2, 3].map((number) => ({ number, error: { code: 'keyscan' } })));
+  expect(request.request?.reason).toContain('demo/main: no host keys');
+});
+
+it('a launcher does not claim to know what another one decides', async () => {
+  await start([provider('demo', [pool('main', ['small'])])]);
+  await world.launcher([provider('away', [pool('far', ['large'], { 'max-servers': 1 })])], 'launcher2');
+  await inState(await submit(['large']), 'fulfilled');
+  const id = await submit(['large']);
+  await world.clock.advance(20_000);
+  const { reason, reasons } = await get<RequestDocument>(`request/${id}`);
+  expect(reason).toMatchObject({ phase: 'elsewhere', pool: 'away/far', launcher: 'launcher2' });
+  expect(reason?.text).toContain('ask it for the reason');
+  expect(reasons).toHaveLength(1);
+  const { components } = await get<ProgramsDocument>('components');
+  expect(components).toMatchObject([
+    { hostname: 'launcher1', self: true, eventLoopP99: 0.002, pools: ['demo/main'] },
+    { hostname: 'launcher2', self: false, eventLoopP99: null, pools: ['away/far'] },
+  ]);
+});
+
+it('a request for labels that no pool has says so', async () => {
+  await start([provider('demo', [pool('main', ['small'])])]);
+  const id = await submit(['nonsense']);
+  await inState(id, 'failed');
+  const { request } = await get<RequestDocument>(`request/${id}`);
+  expect(request?.reason).toContain('no pool has all the labels');
+});
