@@ -66,7 +66,7 @@ export class Bench {
   /** Creates a process without starting its provider. */
   make(): ProviderProcess {
     const { cloud } = this;
-    const process = new ProviderProcess(cloud.makeDriver(), cloud.section, cloud.time.clock);
+    const process = new ProviderProcess(cloud.makeDriver(), cloud.section, cloud.time.clock, cloud.logins);
     this.processes.push(process);
     return process;
   }

@@ -11,6 +11,7 @@ import { lookalikes } from './rules/lookalikes.js';
 import { outcomes } from './rules/outcomes.js';
 import { packages } from './rules/package.js';
 import { resumption } from './rules/resumption.js';
+import { supply } from './rules/supply.js';
 
 export const CHAPTERS: readonly Chapter[] = [
   life,
@@ -23,6 +24,7 @@ export const CHAPTERS: readonly Chapter[] = [
   stopping,
   images,
   lookalikes,
+  supply,
   configuration,
   packages,
 ];

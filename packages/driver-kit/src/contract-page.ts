@@ -17,8 +17,10 @@ export function contractPage(): string {
   return `${parts.join('\n\n')}\n`;
 }
 
-function ruleParts({ id, since, title, text, needs }: Rule): string[] {
+function ruleParts({ id, since, title, text, needs, appliesTo = 'creating' }: Rule): string[] {
   const facts = [`Since contract ${since}.`];
   if (needs.length > 0) facts.push(`Needs ${needs.map((ability) => `\`${ability}\``).join(', ')}.`);
+  if (appliesTo === 'supplying') facts.push('For drivers that declare machines.');
+  else if (appliesTo === 'all') facts.push('For all drivers, also those that create no instances.');
   return [`### \`${id}\`: ${title}`, text, facts.join(' ')];
 }

@@ -11,6 +11,7 @@ export {
 export { contractPage } from './contract-page.js';
 export { ContractViolation, type Chapter, type Rule } from './rule.js';
 export type { Trial } from './trial.js';
+export { SimulatedLogins } from './simulated-logins.js';
 export * from './subject.js';
 export { realTime, simulatedTime, type SimulatedTimeOptions, type TestTime } from './time.js';
 export { callOn, INSTALLATION, instanceTags, nodeCleanup, nodeLaunch, requestFor } from './requests.js';

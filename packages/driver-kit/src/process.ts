@@ -11,9 +11,11 @@ import {
   type Provider,
   type ProviderConfig,
   type ProviderContext,
+  type SuppliedMachine,
 } from '@nodepool/core';
 import { CountingClock } from './counting-clock.js';
 import { providerConfigOf } from './provider-config.js';
+import type { SimulatedLogins } from './simulated-logins.js';
 
 export class ProviderProcess {
   readonly clock: CountingClock;
@@ -25,7 +27,15 @@ export class ProviderProcess {
   readonly failures: unknown[] = [];
   private killAfter = Infinity;
 
-  constructor(driver: Driver, section: JsonObject, clock: Clock) {
+  /** The machines that the provider has declared last. */
+  machines: readonly SuppliedMachine[] | undefined;
+
+  constructor(
+    driver: Driver,
+    section: JsonObject,
+    clock: Clock,
+    private readonly logins?: SimulatedLogins,
+  ) {
     this.clock = new CountingClock(clock);
     this.tasks = new TaskSupervisor(this.clock, (_name, error) => this.failures.push(error));
     this.config = providerConfigOf(driver, section);
@@ -38,6 +48,12 @@ export class ProviderProcess {
       random: seededRandom(1),
       log: silentLogger,
       tasks: this.tasks,
+      nodeSupply: {
+        apply: (machines) => {
+          this.machines = machines;
+        },
+      },
+      loginScan: this.logins?.scan,
       onApiCall: (call) => {
         this.apiCalls.push(call);
         if (this.apiCalls.length >= this.killAfter) this.provider.stop();

@@ -2,8 +2,11 @@
 
 import {
   entriesAt,
+  isJsonObject,
+  stringAt,
   type Driver,
   type JsonObject,
+  type JsonValue,
   type LabelConfig,
   type PoolConfig,
   type ProviderConfig,
@@ -23,11 +26,21 @@ export function providerConfigOf(driver: Driver, section: JsonObject): ProviderC
   return config;
 }
 
-/** Returns the names of all labels in the pools of a section. */
+/** Returns the names of all labels in the pools of a section: entries of `labels`, and names in `labels` below. */
 export function labelNames(section: JsonObject): string[] {
-  const pools = entriesAt(section, 'pools');
-  const names = pools.flatMap((pool) => entriesAt(pool.section, 'labels').map(({ name }) => name));
+  const names = entriesAt(section, 'pools').flatMap((pool) => labelsIn(pool.section));
   return [...new Set(names)].filter((name) => name !== '');
+}
+
+function labelsIn(section: JsonObject): string[] {
+  return Object.entries(section).flatMap(([key, value]) => {
+    if (key === 'labels' && typeof value === 'string') return value.split(/\s+/);
+    const items = Array.isArray(value) ? (value as readonly JsonValue[]) : [];
+    if (key !== 'labels') return items.filter(isJsonObject).flatMap(labelsIn);
+    return items.flatMap((item) =>
+      isJsonObject(item) ? (stringAt(item, 'name') ?? []) : typeof item === 'string' ? item : [],
+    );
+  });
 }
 
 /** Returns the names of the disk images in a section. */

@@ -12,6 +12,8 @@ export interface Rule {
   readonly title: string;
   /** The precise requirement and its rationale in Markdown, for the contract page and failure messages. */
   readonly text: string;
+  /** Drivers that the rule is for: those that create instances (the default), those that declare machines, or all. */
+  readonly appliesTo?: 'creating' | 'supplying' | 'all';
   /** Abilities of the cloud that the test requires. */
   readonly needs: readonly Ability[];
   /** Rejects if the rule is violated. */
@@ -38,9 +40,15 @@ export class ContractViolation extends Error {
 }
 
 /** Returns the reason to skip the rule with this driver, or undefined if it is checked. */
-export function reasonToSkip(rule: Rule, subject: Pick<DriverSubject, 'can' | 'exempt'>): string | undefined {
+export function reasonToSkip(
+  rule: Rule,
+  subject: Pick<DriverSubject, 'can' | 'exempt' | 'supplies'>,
+): string | undefined {
   const exemption = subject.exempt?.[rule.id];
   if (exemption !== undefined) return exemption;
+  const { appliesTo = 'creating' } = rule;
+  if (subject.supplies === true && appliesTo === 'creating') return 'the driver creates no instances';
+  if (subject.supplies !== true && appliesTo === 'supplying') return 'the driver declares no machines';
   const missing = rule.needs.filter((ability) => !subject.can.includes(ability));
   return missing.length === 0 ? undefined : `the test cloud lacks ${missing.join(', ')}`;
 }

@@ -1,6 +1,7 @@
 /** Input of the contract tests: the driver, a cloud to run it on, and the abilities of that cloud. */
 
 import type { Adapter, Driver, ExternalId, JsonObject, ProviderConfig } from '@nodepool/core';
+import type { SimulatedLogins } from './simulated-logins.js';
 import type { TestTime } from './time.js';
 
 /**
@@ -121,6 +122,9 @@ export interface TestCloud {
   /** File content that the cloud accepts as an image. Default: any bytes. */
   readonly imageContent?: Buffer;
 
+  /** Logins of the machines of a driver that declares machines (`DriverSubject.supplies`). */
+  readonly logins?: SimulatedLogins;
+
   /** Shuts the cloud down with all its resources. */
   close(): void | Promise<void>;
 }
@@ -147,6 +151,8 @@ export interface DriverSubject {
   /** Folder of the driver's package, for the rules about its `package.json`. */
   readonly packageFolder: string;
   readonly can: readonly Ability[];
+  /** True if the driver creates no instances and declares machines to `nodeSupply`. */
+  readonly supplies?: boolean;
   readonly configuration: ConfigurationExamples;
   /** Opens a cloud. Called at least once for every case. */
   open(): TestCloud | Promise<TestCloud>;

@@ -17,9 +17,11 @@ import {
   type Provider,
   type ProviderConfig,
   type Resource,
+  type SuppliedMachine,
 } from '@nodepool/core';
 import { ProviderProcess } from './process.js';
 import { callOn, imageTags, imageUpload, instanceTags, nodeCleanup, nodeLaunch, requestFor } from './requests.js';
+import type { SimulatedLogins } from './simulated-logins.js';
 import type { TestTime } from './time.js';
 
 const FIRST_NODE = '0000000001';
@@ -33,6 +35,8 @@ export interface TestProviderOptions {
   readonly driver: Driver;
   /** A section of `providers` with a pool and a label. */
   readonly section: JsonObject;
+  /** Logins of machines, for a driver that declares some. */
+  readonly logins?: SimulatedLogins;
   /** Properties to override in every launch, e.g. the zone. */
   readonly launch?: Partial<NodeLaunch>;
 }
@@ -46,7 +50,7 @@ export class TestProvider {
 
   /** Throws if the driver rejects the section. */
   constructor(private readonly options: TestProviderOptions) {
-    this.process = new ProviderProcess(options.driver, options.section, options.time.clock);
+    this.process = new ProviderProcess(options.driver, options.section, options.time.clock, options.logins);
   }
 
   get provider(): Provider {
@@ -55,6 +59,11 @@ export class TestProvider {
 
   get config(): ProviderConfig {
     return this.process.config;
+  }
+
+  /** The machines that the provider has declared last; undefined if none. */
+  get machines(): readonly SuppliedMachine[] | undefined {
+    return this.process.machines;
   }
 
   /** Remote calls that the driver has reported. */

@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { afterAll, afterEach, describe, expect, it } from '@jest/globals';
 import { ContractViolation, driverContract, type DriverSubject } from '../src/index.js';
 import { acmeSubject } from './support/acme-subject.js';
+import { supplierSubject } from './support/acme-supplier.js';
 import { leftOpen, type Defect } from './support/defects/defect.js';
 import { DEFECTS } from './support/defects/index.js';
 
@@ -15,7 +16,8 @@ afterEach(() => {
   for (const server of leftOpen.splice(0)) server.close();
 });
 
-function subjectWith({ changes, manifest }: Defect): DriverSubject {
+function subjectWith({ changes, manifest, supplier }: Defect): DriverSubject {
+  if (supplier !== undefined) return supplierSubject(supplier);
   const subject = acmeSubject(changes);
   if (manifest === undefined) return subject;
   writeFileSync(join(folder, 'package.json'), JSON.stringify(manifest));

@@ -1,4 +1,4 @@
-/** A provider of machines that exist: declares them to the launcher, which registers their nodes, and creates nothing. */
+/** A provider of machines that exist: declares them to the launcher, which registers their nodes; creates nothing. */
 
 import {
   ConfigurationError,

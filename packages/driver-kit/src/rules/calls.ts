@@ -337,6 +337,7 @@ export const stopping: Chapter = {
       title: 'a provider can be stopped before it was started, and more than once',
       text: 'A configuration can be replaced before its providers have come up.',
       needs: [],
+      appliesTo: 'all',
       check: async (trial: Trial): Promise<void> => {
         const bench = await trial.open();
         const unstarted = bench.make();

@@ -26,6 +26,7 @@ export const configuration: Chapter = {
       title: 'right sections are accepted, and every key of the schema is among them',
       text: 'The examples of the test are the proof that every documented key works. A key that no example has is untested.',
       needs: [],
+      appliesTo: 'all',
       check: async (trial: Trial): Promise<void> => {
         const driver = await driverOf(trial);
         const used = new Set<string>();
@@ -48,6 +49,7 @@ export const configuration: Chapter = {
       title: 'every key has a description',
       text: 'The reference page of a driver is generated from its schema. What the schema does not say, no operator learns.',
       needs: [],
+      appliesTo: 'all',
       check: async (trial: Trial): Promise<void> => {
         const driver = await driverOf(trial);
         const keys = keysOf(driver.schema);
@@ -68,6 +70,7 @@ export const configuration: Chapter = {
       title: 'unknown keys are refused, with their place',
       text: 'A key that is misspelt and ignored is a setting that an operator believes in. Mappings of free keys (attributes, properties, tags) are the exception.',
       needs: [],
+      appliesTo: 'all',
       check: async (trial: Trial): Promise<void> => {
         await eachPlace(trial, async (driver, section, { path, value, schema }) => {
           if (!isJsonObject(value) || schema['properties'] === undefined) return;
@@ -82,6 +85,7 @@ export const configuration: Chapter = {
       title: 'values of a wrong type are refused, with their place',
       text: 'The problem is told at the value, so that the message has its line and column. A value that is refused somewhere else, or taken as something that it is not, costs an afternoon.',
       needs: [],
+      appliesTo: 'all',
       check: async (trial: Trial): Promise<void> => {
         await eachPlace(trial, async (driver, section, { path, schema }) => {
           const wrong = wrongValueFor(schema);
@@ -105,6 +109,7 @@ export const configuration: Chapter = {
       title: 'what only the driver knows to be wrong is refused, with its place',
       text: 'Keys that exclude each other, names that are nowhere, numbers out of bounds: reported to `context.problem` with path and remedy, any number of them. `getProviderConfig` does not throw for what stands in a file.',
       needs: [],
+      appliesTo: 'all',
       check: async (trial: Trial): Promise<void> => {
         const driver = await driverOf(trial);
         for (const { why, section, at } of trial.subject.configuration.refused)
@@ -117,6 +122,7 @@ export const configuration: Chapter = {
       title: 'the configuration has the section that it was made from, and its pools and labels',
       text: 'Whether a changed file changes a provider is decided by its `section`. It also has the name, every pool and every label as they are in the file.',
       needs: [],
+      appliesTo: 'all',
       check: async (trial: Trial): Promise<void> => {
         const driver = await driverOf(trial);
         for (const section of trial.subject.configuration.accepted) {

@@ -20,6 +20,7 @@ export const packages: Chapter = {
       title: 'package.json names the driver and the version of the API that it is written for',
       text: '`"nodepool": {"driver": "<name>", "api": <integer>}`, or `"drivers": {"<name>": "<export>"}` for a package with several drivers. Programs find installed drivers by it, and refuse one of another API with the command that installs the right one. The name is that of the exported driver.',
       needs: [],
+      appliesTo: 'all',
       check: async (trial: Trial): Promise<void> => {
         const manifest = await manifestOf(trial);
         const { cloud } = await trial.open();
@@ -40,6 +41,7 @@ export const packages: Chapter = {
       title: '`@nodepool/core` is a peer dependency, and no dependency',
       text: 'As a dependency it could be installed twice. Two copies in one process do not know each other’s types and errors, and one of them has an untested version.',
       needs: [],
+      appliesTo: 'all',
       check: async (trial: Trial): Promise<void> => {
         const manifest = await manifestOf(trial);
         const range = stringAt(objectAt(manifest, 'peerDependencies') ?? {}, CORE);

@@ -3,11 +3,14 @@
 import type { Server } from 'node:net';
 import type { JsonObject } from '@nodepool/core';
 import type { Changes } from '../acme-driver.js';
+import type { SupplierChanges } from '../acme-supplier.js';
 
 export interface Defect {
   readonly changes?: Changes;
   /** A wrong package.json. */
   readonly manifest?: JsonObject;
+  /** A driver that declares machines, if the rule is for such drivers. */
+  readonly supplier?: SupplierChanges;
   /** Part of the message. */
   readonly says: RegExp;
 }

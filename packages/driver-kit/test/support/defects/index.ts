@@ -7,6 +7,7 @@ import { imagesDefects } from './images.js';
 import { lifeDefects } from './life.js';
 import { listingsDefects } from './listings.js';
 import { outcomesDefects } from './outcomes.js';
+import { supplyDefects } from './supply.js';
 
 export const DEFECTS: Readonly<Record<string, Defect>> = {
   ...lifeDefects,
@@ -15,4 +16,5 @@ export const DEFECTS: Readonly<Record<string, Defect>> = {
   ...callsDefects,
   ...imagesDefects,
   ...configurationDefects,
+  ...supplyDefects,
 };

@@ -1,0 +1,34 @@
+/** The rules of the driver contract that apply to a driver without instances. */
+
+import { join } from 'node:path';
+import { describe, it } from '@jest/globals';
+import { describeDriverContract, simulatedTime, SimulatedLogins, type DriverSubject } from '@nodepool/driver-kit';
+import { staticDriver } from '../src/index.js';
+import { everyKey, rack, resolve } from './sections.js';
+
+const subject: DriverSubject = {
+  name: 'static',
+  packageFolder: join(__dirname, '..'),
+  can: [],
+  supplies: true,
+  configuration: {
+    accepted: [everyKey, rack],
+    refused: [
+      {
+        why: 'a machine that is there twice',
+        section: { name: 'rack', driver: 'static', pools: [
+          { name: 'main', nodes: [{ name: 'a.test', labels: ['arm'] }] },
+          { name: 'more', nodes: [{ name: 'b.test', labels: ['arm'] }, { name: 'a.test', labels: 'arm', username: 'zuul' }] },
+        ] }, // prettier-ignore
+        at: ['pools', 1, 'nodes', 1, 'name'],
+      },
+    ],
+  },
+  open() {
+    const time = simulatedTime();
+    const logins = new SimulatedLogins(time.clock);
+    return { time, logins, section: rack, makeDriver: () => staticDriver({ resolve }), close: () => undefined };
+  },
+};
+
+describeDriverContract(subject, { describe, it });
