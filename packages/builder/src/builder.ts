@@ -5,7 +5,7 @@
 
 import { requiredFormats, type NodepoolConfig } from '@nodepool/config';
 import { silentMetrics } from '@nodepool/core';
-import type { ComponentData, ComponentHandle } from '@nodepool/store';
+import type { ComponentData, ComponentHandle, WebEndpoint } from '@nodepool/store';
 import type { BuilderActivity } from './activity.js';
 import type { BuilderContext, BuilderOptions } from './context.js';
 import { createControllers, type BuilderControllers } from './controllers.js';
@@ -45,8 +45,8 @@ export class Builder {
     };
   }
 
-  /** Registers and starts to work. The store must have been started. */
-  start(config: NodepoolConfig): void {
+  /** Registers, with its web endpoint if there is one, and starts to work. The store must have been started. */
+  start(config: NodepoolConfig, webapp?: WebEndpoint): void {
     const { store, hostname, version } = this.context;
     this.component = store.components.register<ComponentData>({
       hostname,
@@ -54,6 +54,7 @@ export class Builder {
       state: 'running',
       version,
       model_api: 0,
+      ...(webapp === undefined ? {} : { webapp }),
     });
     this.ends = [
       store.images.onChange((image) => this.changed(image)),

@@ -10,7 +10,8 @@ import {
   type DaemonSetup,
 } from '@nodepool/daemon';
 import type { ConfigWatcher, NodepoolConfig } from '@nodepool/config';
-import { openStore, type Store } from '@nodepool/store';
+import type { HttpServer } from '@nodepool/daemon/web';
+import { openStore, type Store, type WebEndpoint } from '@nodepool/store';
 import { packageVersion, systemClock, systemRandom, TaskSupervisor, type Logger } from '@nodepool/core';
 import { Builder } from './builder.js';
 import { builderIdOf, ImagesDirError } from './builder-id.js';
@@ -19,6 +20,7 @@ import { ImagesDir } from './images-dir.js';
 import { runPostUploadHook } from './post-upload-hook.js';
 import type { BuilderFlags } from './program.js';
 import { dumpBuilder } from './stack-dump.js';
+import { createStatusServer } from './status-server.js';
 
 export type BuilderDaemonOptions = DaemonSetup & BuilderFlags;
 
@@ -43,13 +45,18 @@ class BuilderDaemon implements Daemon {
   private readonly watcher: ConfigWatcher;
   private readonly eventLoop = new EventLoopMonitor();
   private readonly blockWatch: BlockWatch;
+  private readonly builderId: string;
+  private readonly fqdn: string;
   private config: NodepoolConfig;
+  private web: HttpServer | undefined;
 
   constructor(
     private readonly options: BuilderDaemonOptions,
     private readonly imagesDir: string,
     { builderId, fqdn }: { readonly builderId: string; readonly fqdn: string },
   ) {
+    this.builderId = builderId;
+    this.fqdn = fqdn;
     const clock = systemClock;
     const random = systemRandom;
     const { zooKeeper, load, loaded, log, metrics } = options;
@@ -84,17 +91,35 @@ class BuilderDaemon implements Daemon {
     this.eventLoop.start();
     this.blockWatch.start();
     this.store.start();
-    this.builder.start(this.config);
+    this.builder.start(this.config, await this.startWeb());
     await this.watcher.start();
   }
 
   async stop(): Promise<void> {
     await this.watcher.stop();
     await this.builder.stop();
+    // Monitoring sees the builds and uploads that a stop waits for.
+    await this.web?.stop();
     this.eventLoop.stop();
     await this.blockWatch.stop();
     this.store.close();
     await this.options.zooKeeper.close();
+  }
+
+  /** Returns the address for clients on other machines; undefined without a web endpoint. */
+  private async startWeb(): Promise<WebEndpoint | undefined> {
+    const { statusPort, statusAddress, log, metrics } = this.options;
+    if (statusPort === undefined) return undefined;
+    const { store, builderId, fqdn, eventLoop } = this;
+    this.web = createStatusServer({
+      ...{ store, log, metrics, builderId, eventLoop, clock: systemClock, hostname: hostname() },
+      version: packageVersion(__dirname),
+      config: () => this.config,
+      activity: () => this.builder.activity(),
+    });
+    const { port } = await this.web.start(statusPort, statusAddress);
+    log.info('Web endpoint listens', { address: statusAddress, port });
+    return { host: ['0.0.0.0', '::'].includes(statusAddress) ? fqdn : statusAddress, port };
   }
 
   reload(): void {

@@ -17,7 +17,7 @@ export async function main(argv: readonly string[], signals: ProcessSignals): Pr
     options: options.daemon,
     signals,
     connect: connectToZooKeeper,
-    prometheus: false,
+    prometheus: options.own.statusPort !== undefined,
     stopMessage: 'Stopping; builds and uploads that run are waited for',
     complain,
     make: (setup) => makeBuilderDaemon({ ...setup, ...options.own }),

@@ -9,6 +9,9 @@ export const PROGRAM_NAME = 'nodepool-builder';
 export interface BuilderFlags {
   readonly buildWorkers: number;
   readonly uploadWorkers: number;
+  /** Port of the web endpoint; undefined for none. */
+  readonly statusPort?: number;
+  readonly statusAddress: string;
 }
 
 /** Returns the options, or the exit code if the command line only asks for help or the version, or is wrong. */
@@ -25,7 +28,13 @@ export function parseCommandLine(
       addOptions: (command) =>
         void command
           .option('--build-workers <number>', 'builds at once; 0: this builder builds nothing', count, 1)
-          .option('--upload-workers <number>', 'uploads at once; 0: this builder uploads nothing', count, 4),
+          .option('--upload-workers <number>', 'uploads at once; 0: this builder uploads nothing', count, 4)
+          .option(
+            '--status-port <port>',
+            'serve status, metrics and health over HTTP at this port (default: off)',
+            port,
+          )
+          .option('--status-address <address>', 'address at which that is served', '0.0.0.0'),
       readOptions: (command) => command.opts<BuilderFlags>(),
     },
     argv,
@@ -37,6 +46,12 @@ function count(text: string): number {
   const value = Number(text);
   if (!/^[0-9]+$/.test(text) || !Number.isSafeInteger(value))
     throw new InvalidArgumentError('It must be a number, 0 or more.');
+  return value;
+}
+
+function port(text: string): number {
+  const value = count(text);
+  if (value > 65_535) throw new InvalidArgumentError('It must be a port, 0 to 65535; 0 is any free port.');
   return value;
 }
 

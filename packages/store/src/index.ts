@@ -1,6 +1,7 @@
 export * from './component.js';
 export * from './lists/age.js';
 export * from './lists/image-lists.js';
+export * from './lists/image-report.js';
 export * from './lists/label-list.js';
 export {
   makeRecordList,

@@ -3,6 +3,7 @@
  * text.
  */
 
+import { answerFormat, sendError } from '@nodepool/daemon/web';
 import type { DecisionSubject } from '../diagnostics/decisions.js';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { explainLabel } from '../diagnostics/explain-label.js';
@@ -11,8 +12,6 @@ import { explainRequest } from '../diagnostics/explain-request.js';
 import type { Explanation, ExplanationSources } from '../diagnostics/explanation.js';
 import { explanationText } from '../diagnostics/explanation-text.js';
 import type { WebRoutes } from './context.js';
-import { sendError } from './errors.js';
-import { answerFormat } from './negotiate.js';
 
 const EXPLAIN: Readonly<Record<DecisionSubject, (sources: ExplanationSources, id: string) => Explanation | undefined>> =
   {

@@ -4,6 +4,7 @@
  * headers are those of the existing Nodepool.
  */
 
+import { answerFormat, BadQueryError } from '@nodepool/daemon/web';
 import {
   dibImageList,
   imageList,
@@ -20,8 +21,6 @@ import {
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { AnswerCache } from './answer-cache.js';
 import type { WebContext, WebRoutes } from './context.js';
-import { BadQueryError } from './errors.js';
-import { answerFormat } from './negotiate.js';
 
 const LIFE_SECONDS = 1;
 const MAX_ANSWERS = 8;

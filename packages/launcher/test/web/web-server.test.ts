@@ -280,7 +280,7 @@ describe('the server', () => {
     records.nodes = [{ ...nodeEntry('0000000001'), node: null } as never];
     const response = await get('/node-list');
     expect(response.status).toBe(500);
-    expect(await response.text()).toBe('internal error; see the log of the launcher\n');
+    expect(await response.text()).toBe('internal error; see the log\n');
     expect(errors).toHaveLength(1);
   });
 

@@ -3,9 +3,9 @@
  * (`/status/now`).
  */
 
+import { sendError } from '@nodepool/daemon/web';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { WebRoutes } from '../context.js';
-import { sendError } from '../errors.js';
 import { loadAssets, type Asset } from './assets.js';
 import { documentRoutes } from './documents/routes.js';
 import { StatusFeed } from './feed.js';

@@ -1,6 +1,6 @@
 /** The parameters of a document: the name of its subject, and the checked query of a list. */
 
-import { BadQueryError } from '../../errors.js';
+import { BadQueryError } from '@nodepool/daemon/web';
 
 export interface Parameters {
   /** Id or name of the subject; '' for a list. */

@@ -2,8 +2,8 @@
 
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Clock } from '@nodepool/core';
+import { sendError } from '@nodepool/daemon/web';
 import { AnswerCache } from '../../answer-cache.js';
-import { sendError } from '../../errors.js';
 import type { Observed } from '../sources.js';
 import { documentOf, readParameters, VIEWS } from './index.js';
 

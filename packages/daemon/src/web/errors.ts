@@ -28,7 +28,7 @@ export function errorHandler(
     const status = statusOf(error);
     if (status < 500) return sendError(request, reply, status, error instanceof Error ? error.message : 'bad request');
     log.error('A web request failed', error, { method: request.method, path: request.url.slice(0, 200) });
-    return sendError(request, reply, 500, 'internal error; see the log of the launcher');
+    return sendError(request, reply, 500, 'internal error; see the log');
   };
 }
 

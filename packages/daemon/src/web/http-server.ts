@@ -1,0 +1,86 @@
+/** An HTTP server that only answers GET and HEAD, for operators and monitoring. */
+
+import { reasonOf, type Logger } from '@nodepool/core';
+import fastify, { type FastifyInstance } from 'fastify';
+import type { MetricsRegistry } from '../metrics/metrics-registry.js';
+import { errorHandler, sendError } from './errors.js';
+
+const REQUEST_TIMEOUT_MS = 10_000;
+const MAX_BODY_BYTES = 1024;
+
+export interface HttpServerOptions {
+  readonly log: Logger;
+  /** Adds the pages. */
+  readonly routes: (app: FastifyInstance) => void;
+  /** The remedy of an address that is not available, e.g. `choose another one with --status-port`. */
+  readonly otherAddress: string;
+}
+
+export interface HttpServer {
+  /** Starts to listen; with port 0 on any free port. Rejects with an error that names the address if that fails. */
+  start(port: number, address: string): Promise<{ readonly port: number }>;
+  /** Ends requests in progress and resolves once the port is free. Idempotent. */
+  stop(): Promise<void>;
+}
+
+/** Creates the server; it listens only after `start`. */
+export function createHttpServer(options: HttpServerOptions): HttpServer {
+  const app = makeApp(options);
+  let stopped: Promise<void> | undefined;
+  return {
+    start: (port, address) => listen(app, port, address, options.otherAddress),
+    stop: () => (stopped ??= Promise.resolve(app.close())),
+  };
+}
+
+/** Adds `/metrics`: the metrics in the Prometheus text format. */
+export function addMetricsPage(app: FastifyInstance, metrics: Pick<MetricsRegistry, 'exposition'>): void {
+  app.get('/metrics', async (_request, reply) => {
+    const exposition = await metrics.exposition();
+    if (exposition === undefined) return reply.code(404).send({ statusCode: 404, message: 'no metrics are kept' });
+    return reply.type(exposition.contentType).header('Cache-Control', 'no-store').send(exposition.text);
+  });
+}
+
+function makeApp({ log, routes }: HttpServerOptions): FastifyInstance {
+  const app = fastify({
+    logger: false,
+    bodyLimit: MAX_BODY_BYTES,
+    connectionTimeout: REQUEST_TIMEOUT_MS,
+    requestTimeout: REQUEST_TIMEOUT_MS,
+    forceCloseConnections: true,
+    routerOptions: { ignoreTrailingSlash: true },
+  });
+  app.setErrorHandler(errorHandler(log));
+  app.setNotFoundHandler((request, reply) =>
+    request.method === 'GET' || request.method === 'HEAD'
+      ? sendError(request, reply, 404, 'there is no such page; see the manual for those that there are')
+      : sendError(request, reply, 405, 'this endpoint is read only: use GET'),
+  );
+  routes(app);
+  return app;
+}
+
+/** The web endpoint cannot listen on its address. */
+class WebEndpointError extends Error {
+  readonly code = 'web-endpoint';
+  constructor(host: string, port: number, otherAddress: string, cause: unknown) {
+    super(`the web endpoint cannot listen on ${host} port ${port}: ${reasonOf(cause)}; ${otherAddress}`, { cause });
+    this.name = 'WebEndpointError';
+  }
+}
+
+async function listen(
+  app: FastifyInstance,
+  port: number,
+  host: string,
+  otherAddress: string,
+): Promise<{ readonly port: number }> {
+  try {
+    await app.listen({ port, host });
+  } catch (error) {
+    throw new WebEndpointError(host, port, otherAddress, error);
+  }
+  const address = app.server.address();
+  return { port: typeof address === 'object' && address !== null ? address.port : port };
+}

@@ -1,0 +1,73 @@
+/** The state of one disk image with its builds and uploads, as status pages show it. */
+
+import type { ImageStore } from '../image-api.js';
+
+export interface ImageReport {
+  readonly name: string;
+  readonly paused: boolean;
+  /** Time of the pending build request, unix seconds; null if there is none. */
+  readonly requested: number | null;
+  /** The last builds, newest first; `since` in unix seconds. */
+  readonly builds: readonly {
+    readonly id: string;
+    readonly state: string;
+    readonly since: number;
+    readonly builder: string;
+    readonly formats: readonly string[];
+    /** Why it failed; null if it did not, or if a later build failed, too. */
+    readonly failure: string | null;
+    /** Seconds; null if unknown. */
+    readonly duration: number | null;
+  }[];
+  /** The last uploads, newest first. */
+  readonly uploads: readonly {
+    readonly provider: string;
+    readonly build: string;
+    readonly id: string;
+    readonly state: string;
+    readonly since: number;
+    /** Percentage that the cloud has received; null if unknown. */
+    readonly progress: number | null;
+    readonly externalName: string | null;
+    readonly failure: string | null;
+  }[];
+  readonly lastFailure: { readonly text: string; readonly time: number } | null;
+}
+
+const MAX_BUILDS = 10;
+const MAX_UPLOADS = 200;
+const MAX_TEXT = 300;
+
+/** Returns the state of an image. `pause`: the configuration pauses it. */
+export function reportImage(images: ImageStore, name: string, pause: boolean): ImageReport {
+  const failure = images.lastBuildFailure(name);
+  return {
+    name,
+    paused: pause || images.paused(name),
+    requested: images.buildRequestedAt(name) ?? null,
+    builds: images
+      .builds(name)
+      .slice(-MAX_BUILDS)
+      .reverse()
+      .map(({ id, state, state_time: since, builder, formats }) => ({
+        ...{ id, state, since, formats, duration: null },
+        builder: shortened(builder ?? ''),
+        failure: failure?.build === id ? shortened(failure.message) : null,
+      })),
+    uploads: [...images.uploads({ image: name })]
+      .slice(-MAX_UPLOADS)
+      .reverse()
+      .map(
+        ({ provider, build, id, state, state_time: since, progress = null, external_name: externalName, listed }) => ({
+          ...{ provider, build, id, state, since, progress },
+          externalName: externalName === null ? null : shortened(externalName),
+          failure: listed === false ? 'the cloud does not list the image any more' : null,
+        }),
+      ),
+    lastFailure: failure === undefined ? null : { text: shortened(failure.message), time: failure.time },
+  };
+}
+
+function shortened(text: string): string {
+  return text.length <= MAX_TEXT ? text : `${text.slice(0, MAX_TEXT - 1)}…`;
+}
