@@ -22,7 +22,7 @@ module.exports = function preset(rootDir) {
     testEnvironmentOptions: { customExportConditions: ['@nodepool/source', 'node', 'node-addons'] },
     reporters: ['default', require.resolve('./results-reporter.cjs')],
     // A bound for tests that hang. A busy machine must not reach it.
-    testTimeout: 300_000,
+    testTimeout: 1_800_000,
     maxWorkers: 2,
   };
 };

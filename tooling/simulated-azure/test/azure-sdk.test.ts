@@ -29,7 +29,7 @@ withClient('python3-azure', () => {
     const script = join(__dirname, 'use-by-azure-sdk.py');
     const { stdout } = await promisify(execFile)(PYTHON, [script, JSON.stringify(setup)], { env });
     facts = JSON.parse(stdout) as typeof facts;
-  }, 120_000);
+  });
 
   afterAll(() => cloud.close());
 

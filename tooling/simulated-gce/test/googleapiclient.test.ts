@@ -33,7 +33,7 @@ withClient('google-api-python-client', () => {
     const script = join(__dirname, 'use-by-googleapiclient.py');
     const { stdout } = await promisify(execFile)(PYTHON, [script, JSON.stringify(setup)]);
     facts = JSON.parse(stdout) as typeof facts;
-  }, 120_000);
+  });
 
   afterAll(() => cloud.close());
 

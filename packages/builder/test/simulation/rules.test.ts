@@ -24,7 +24,7 @@ if (ONE === undefined) {
   it(`keep all rules in world ${ONE}`, async () => {
     const onStep = (step: string): void => void process.stdout.write(`${step}\n`);
     expect((await simulate({ seed: Number(ONE), onStep })).violation).toBeUndefined();
-  }, 600_000);
+  });
 }
 
 it('take the same steps when they are run again', async () => {
