@@ -3,6 +3,7 @@
 import type { ZooKeeper } from './api.js';
 import { sleep, type Clock } from './clock.js';
 import type { ContenderLock } from './contender-lock.js';
+import { isZooKeeperError } from './errors.js';
 
 const RETRY_MS = 1000;
 
@@ -11,10 +12,14 @@ export function watchContender(zk: ZooKeeper, lock: ContenderLock, clock: Clock)
   const check = async (): Promise<void> => {
     while (!lock.lost.aborted) {
       try {
-        const stat = await zk.exists(lock.contender, { signal: lock.lost, watch: () => void check() });
-        if (stat === undefined) lock.contenderDeleted();
+        // A read of a znode that does not exist sets no watch. A watch from `exists` would stay for the session.
+        await zk.get(lock.contender, { signal: lock.lost, watch: () => void check() });
         return;
-      } catch {
+      } catch (error) {
+        if (isZooKeeperError(error, 'no-node')) {
+          lock.contenderDeleted();
+          return;
+        }
         // Without an answer the lock counts as held; the loss of the session ends it elsewhere.
         await sleep(clock, RETRY_MS, lock.lost).catch(() => undefined);
       }

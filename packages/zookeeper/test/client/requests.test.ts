@@ -2,7 +2,14 @@
 
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { startZooKeeper, type RunningZooKeeper } from '@nodepool/dev-zookeeper';
-import { connect, OverloadedError, type ClientOptions, type WatchEvent, type ZooKeeper } from '../../src/index.js';
+import {
+  connect,
+  lockRecipe,
+  OverloadedError,
+  type ClientOptions,
+  type WatchEvent,
+  type ZooKeeper,
+} from '../../src/index.js';
 import { FakeServer } from './fake-server.js';
 import { errorOf, eventOf } from './helpers.js';
 
@@ -220,6 +227,19 @@ describe('a one-shot watch', () => {
     await read;
     await zk.set(path, bytes('seen'));
     expect(events).toEqual(['changed']);
+  });
+
+  it('of a lock that watches its contender is gone after the release', async () => {
+    const { zk, path } = await clientAndPath();
+    const locks = lockRecipe(zk, { identifier: 'a test' });
+    for (let round = 0; round < 3; round += 1) {
+      const lock = await locks.acquire(`${path}/lock`, { watchContender: true });
+      await zk.sync(path);
+      await zk.transaction([lock.releaseOp]);
+      lock.released();
+    }
+    await zk.sync(path);
+    expect(await countAtServer()).toBe('Total watches:0');
   });
 
   it('is not set again on another connection once it was removed', async () => {
