@@ -23,20 +23,21 @@ const ALLOWED = {
 const FOLDERS = {
   launcher: {
     web: ['diagnostics'],
-    provider: ['scheduling', 'requests', 'launch', 'quota', 'maintenance', 'deletion', 'diagnostics'],
-    scheduling: ['requests', 'quota', 'deletion', 'diagnostics'],
-    requests: ['launch', 'quota', 'diagnostics'],
-    launch: ['quota', 'diagnostics'],
-    quota: ['diagnostics'],
+    provider: ['capacity', 'scheduling', 'requests', 'launch', 'quota', 'maintenance', 'deletion', 'diagnostics'],
+    scheduling: ['capacity', 'requests', 'quota', 'deletion', 'diagnostics'],
+    requests: ['capacity', 'launch', 'quota', 'diagnostics'],
+    launch: ['capacity', 'quota', 'diagnostics'],
+    quota: ['capacity', 'diagnostics'],
     maintenance: ['min-ready', 'quota', 'deletion', 'diagnostics'],
     'min-ready': ['deletion', 'diagnostics'],
     deletion: ['diagnostics'],
+    capacity: ['diagnostics'],
     diagnostics: [],
   },
 };
 
 /** The files beside the folders that the folders import. */
-const SHARED_FILES = { launcher: ['context.js', 'controller.js', 'driver-call.js', 'cloud-outage.js'] };
+const SHARED_FILES = { launcher: ['context.js', 'controller.js', 'driver-call.js'] };
 
 /** Returns the packages that a package may import, or undefined if it is not restricted. */
 function allowedFor(name) {

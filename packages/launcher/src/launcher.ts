@@ -10,6 +10,8 @@ import { silentTimelines } from './diagnostics/timeline-recorder.js';
 import { silentMetrics } from '@nodepool/core';
 import type { ComponentData, ComponentHandle, WebEndpoint } from '@nodepool/store';
 import { CandidatePools } from './requests/candidate-pools.js';
+import { LaunchTimes } from './capacity/launch-times.js';
+import { WaitLimits } from './capacity/wait-limits.js';
 import { BACKFILL_WINDOW_MS, type LauncherContext, type LauncherOptions } from './context.js';
 import type { Controller } from './controller.js';
 import { createControllers } from './controllers.js';
@@ -42,6 +44,8 @@ export class Launcher implements ProvidersShare {
   readonly candidates: CandidatePools;
   readonly scheduler: RequestScheduler;
   readonly labelGate: TurnGate;
+  readonly launchTimes: LaunchTimes;
+  readonly waitLimits: WaitLimits;
   private stopped = false;
 
   constructor(options: LauncherOptions) {
@@ -59,7 +63,9 @@ export class Launcher implements ProvidersShare {
     this.ledger = new QuotaLedger(this.context.store);
     this.candidates = new CandidatePools(this.context.store.components, this.context.clock, this.context.log);
     this.labelGate = new TurnGate(this.context.clock, LABELS_PER_TURN);
-    this.scheduler = new RequestScheduler(this.context, this.candidates);
+    this.launchTimes = new LaunchTimes(this.context.clock);
+    this.waitLimits = new WaitLimits(this.context.store.requests, this.context.clock);
+    this.scheduler = new RequestScheduler(this.context, this.candidates, this.waitLimits);
   }
 
   /** Returns the current work of the providers, for the stack dump and for explanations. */
@@ -72,7 +78,7 @@ export class Launcher implements ProvidersShare {
     return this.scheduler.standing(requestId);
   }
 
-  /** True while ZooKeeper is connected, once every configured provider serves its pools or is in state `trouble`. */
+  /** True while ZooKeeper is connected, once every configured provider serves its pools or is known not to be served. */
   get ready(): boolean {
     if (this.config === undefined || !this.context.store.complete) return false;
     for (const runtime of this.runtimes.values()) if (!runtime.ready) return false;
@@ -111,6 +117,7 @@ export class Launcher implements ProvidersShare {
     const parts = [...this.controllers, ...this.runtimes.values()];
     await Promise.all(parts.map(async (part) => part.stop()));
     this.scheduler.stop();
+    this.waitLimits.stop();
     this.candidates.stop();
     await this.component?.close();
     await this.context.tasks.idle();
@@ -119,6 +126,8 @@ export class Launcher implements ProvidersShare {
   private async applyNow(config: NodepoolConfig): Promise<void> {
     if (this.stopped) return;
     this.ledger.setTenantLimits(config.tenantLimits);
+    this.waitLimits.apply(config);
+    this.scheduler.waitLimitsChanged();
     for (const runtime of this.runtimes.values()) runtime.tenantLimitsChanged();
     const { config: before } = this;
     this.config = config;

@@ -131,12 +131,13 @@ describe('a provider that cannot be started', () => {
     expect(pools()).not.toContainEqual(expect.objectContaining({ paused: true }));
   });
 
-  it('declines them after ten minutes, with the reason', async () => {
-    await world.launcher(sections, 'launcher1', drivers());
+  it('declines them at the end of max-wait, with the reason', async () => {
+    const labels = new Map([['large', { name: 'large', minReady: 0, maxReadyAgeMs: Infinity, maxWaitMs: 600_000 }]]);
+    await world.launcher(sections, 'launcher1', { ...drivers(), labels });
     const id = await submit('large');
     await world.clock.advance(590_000);
     expect(stateOf(id)).toBe('requested');
-    await world.clock.advance(130_000);
+    await world.clock.advance(20_000);
     expect(await ended([id])).toEqual(['failed']);
     expect(decisions.of('request', id)).toContainEqual(
       expect.objectContaining({ by: 'away/main', reason: expect.stringContaining('cut off') }),

@@ -25,6 +25,8 @@ let world: World;
 let decisions: DecisionLog;
 /** Returns the error with which a launch fails before the cloud is called, by provider and label. */
 let launchFailure: (provider: string, label: string) => Error | undefined;
+/** Returns the error with which a launch fails once its instance is known. */
+let afterSave: () => Error | undefined;
 let launches: number;
 let spoilt: (provider: Provider) => Partial<Provider>;
 
@@ -33,6 +35,7 @@ beforeEach(() => {
   decisions = new DecisionLog({ clock: world.clock });
   world.observation = { decisions };
   launchFailure = () => undefined;
+  afterSave = () => undefined;
   launches = 0;
   spoilt = (each) => ({ getRequestHandler: (...args) => failing(each, each.getRequestHandler(...args)) });
 });
@@ -48,7 +51,10 @@ function failing({ config }: Provider, handler: NodeRequestHandler): NodeRequest
       const launch: NodeRequestHandler['launch'] = (each) => {
         launches += 1;
         const failure = launchFailure(config.name, each.label);
-        return failure === undefined ? target.launch(each) : Promise.reject(failure);
+        if (failure !== undefined) return Promise.reject(failure);
+        const late = afterSave();
+        if (late === undefined) return target.launch(each);
+        return each.save({ externalId: 'unknown', machine: null }).then(() => Promise.reject(late));
       };
       return launch;
     },
@@ -76,36 +82,46 @@ const outages: readonly (readonly [how: string, failure: DriverError])[] = [
   ['answers with 503', new TransientError('503')],
 ];
 
+const waitingFor = (maxWaitMs: number): Partial<NodepoolConfig> => ({
+  ...drivers(),
+  labels: new Map([['small', { name: 'small', minReady: 0, maxReadyAgeMs: Infinity, maxWaitMs }]]),
+});
+
 describe('a cloud that is away', () => {
-  it.each(outages)('for some minutes and %s uses up no attempt: the request waits', async (_, failure) => {
+  it.each(outages)('for hours and %s uses up no attempt: the request waits', async (_, failure) => {
     await world.launcher([demo({ 'launch-retries': 1 })], 'launcher1', drivers());
     launchFailure = () => failure;
     const id = await submit('small');
-    await world.clock.advance(540_000);
-    expect(stateOf(id)).toBe('pending');
-    expect([...world.nodes().values()]).toMatchObject([{ progress: { number: 1 } }]);
+    await world.clock.advance(4 * 3_600_000);
+    expect(stateOf(id)).toMatch(/^requested|pending$/);
+    // Probes are half a minute apart at least, and one more follows each listing.
+    expect(launches).toBeLessThan(4 * 180);
     launchFailure = () => undefined;
     expect(await ended(id)).toBe('fulfilled');
   });
 
-  it('for longer than ten minutes lets the request fail, with the reason', async () => {
-    await world.launcher([demo()], 'launcher1', drivers());
+  it('for longer than max-wait lets the request fail, with the reason', async () => {
+    await world.launcher([demo()], 'launcher1', waitingFor(600_000));
     launchFailure = () => cut;
     const id = await submit('small');
     await world.clock.advance(590_000);
-    expect(stateOf(id)).toBe('pending');
-    await world.clock.advance(80_000);
+    expect(stateOf(id)).toMatch(/^requested|pending$/);
+    await world.clock.advance(20_000);
     expect(await ended(id)).toBe('failed');
-    expect(decisions.of('request', id).at(-1)).toMatchObject({
-      reason: 'the cloud has failed for 10 minutes: the connection was refused',
-    });
+    expect(decisions.of('request', id).at(-1)?.reason).toMatch(
+      /^it has waited for 10 min \(max-wait of small\): provider demo fails since .* \(the connection was refused\)/,
+    );
   });
 
-  it('in the middle of a launch until that has taken too long uses up an attempt, as an instance that never boots', async () => {
+  it('before an instance is known uses up no attempt, after that it does, as an instance that never boots', async () => {
     await world.launcher([demo({ 'launch-retries': 2 })], 'launcher1', drivers());
-    launchFailure = () => new TimeoutError('the launch did not end within 60000 ms');
-    const id = await submit('small');
-    expect(await ended(id)).toBe('failed');
+    launchFailure = () => (launches <= 5 ? new TimeoutError('no answer within 60000 ms') : undefined);
+    expect(await ended(await submit('small'))).toBe('fulfilled');
+    expect(launches).toBe(6);
+    launches = 0;
+    launchFailure = () => undefined;
+    afterSave = () => new TimeoutError('the launch did not end within 60000 ms');
+    expect(await ended(await submit('small'))).toBe('failed');
     expect(launches).toBe(2);
   });
 
@@ -237,33 +253,33 @@ describe('what is shown', () => {
     );
   });
 
-  it('of a provider whose launches all fail is that it is in trouble, with the reason, until one succeeds', async () => {
+  it('of a provider whose launches all fail is that it is degraded, with the reason, until one succeeds', async () => {
     const running = await world.launcher([demo({ 'launch-retries': 3 })], 'launcher1', drivers());
     const state = (): unknown => running.launcher.activity()[0];
     expect(state()).toMatchObject({ state: 'serving' });
     launchFailure = () => new InstanceFailedError('no bootable device');
     expect(await ended(await submit('small'))).toBe('failed');
-    const reason = 'its last 3 launch attempts failed, the last one with: no bootable device';
-    expect(state()).toMatchObject({ state: 'trouble', reason });
-    expect(explainLabel(sources(running), 'small')?.pools[0]?.says).toContain(reason);
+    const reason = /^pool main, label small.* launches nodes that fail since .* \(no bootable device\), next probe at /;
+    expect(state()).toMatchObject({ state: 'degraded', reason: expect.stringMatching(reason) });
+    expect(explainLabel(sources(running), 'small')?.pools[0]?.says).toContain('no bootable device');
     launchFailure = () => undefined;
     expect(await ended(await submit('small'))).toBe('fulfilled');
     expect(state()).toMatchObject({ state: 'serving', reason: undefined });
   });
 
-  it('of a provider that cannot be started is that it is in trouble, with the reason', async () => {
+  it('of a provider that cannot be started is that it is unreachable, with the reason', async () => {
     spoilt = () => ({ start: () => Promise.reject(cut) });
     const running = await world.launcher([demo()], 'launcher1', drivers());
     const reason = 'it could not be started: the connection was refused';
-    expect(running.launcher.activity()).toMatchObject([{ state: 'trouble', reason }]);
+    expect(running.launcher.activity()).toMatchObject([{ state: 'unreachable', reason }]);
     const id = await submit('small');
     await world.clock.advance(1000);
     expect(explainRequest(sources(running), id)?.summary).toContain(
-      `demo/main: provider demo is in trouble: ${reason}`,
+      `demo/main: provider demo is not served: ${reason}`,
     );
   });
 
-  it('of an idle provider whose cloud goes away is that it is in trouble, with the reason and since when', async () => {
+  it('of an idle provider whose cloud goes away is that it is unreachable, with the reason and since when', async () => {
     let isAway = false;
     spoilt = (each) => ({
       cleanupLeakedResources: (...args) => (isAway ? Promise.reject(cut) : each.cleanupLeakedResources(...args)),
@@ -276,7 +292,7 @@ describe('what is shown', () => {
     const since = new Date(world.clock.now()).toISOString().slice(0, 'yyyy-mm-ddThh'.length);
     await world.clock.advance(60_000);
     const reason = new RegExp(`^its cloud has not listed its resources since ${since}.*: the connection was refused$`);
-    expect(state()).toMatchObject({ state: 'trouble', reason: expect.stringMatching(reason) });
+    expect(state()).toMatchObject({ state: 'unreachable', reason: expect.stringMatching(reason) });
     isAway = false;
     await world.clock.advance(60_000);
     expect(state()).toMatchObject({ state: 'serving', reason: undefined });
@@ -286,7 +302,7 @@ describe('what is shown', () => {
     spoilt = () => ({ start: () => new Promise(() => undefined) });
     const running = await world.launcher([demo()], 'launcher1', drivers());
     expect(running.launcher.activity()).toMatchObject([
-      { state: 'trouble', reason: 'its start has not ended for 30 s' },
+      { state: 'unreachable', reason: 'its start has not ended for 30 s' },
     ]);
   });
 });

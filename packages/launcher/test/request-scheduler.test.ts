@@ -28,12 +28,14 @@ afterEach(async () => {
 /** Returns a pool that has all labels and accepts no request. */
 function watcher(offered: (entry: RequestEntry) => void): ScheduledPool {
   return {
+    id: 'watcher',
     hasLabels: () => true,
     hasDeclined: () => false,
     offer: (_, entry) => {
       offered(entry);
       return false;
     },
+    expire: () => false,
     firstChanged: () => undefined,
     settled: () => undefined,
     cancelled: () => undefined,
@@ -51,6 +53,8 @@ const contextOf = (clock: Clock) => ({
   tasks: new TaskSupervisor(clock, () => undefined),
 });
 
+const NO_LIMITS = { limitOf: () => ({ at: Infinity, reason: '' }) };
+
 describe('the scheduler', () => {
   it('offers the first of requests that are alike, and the best priority first', async () => {
     await submit(500, (index) => `label-${index % 2}`);
@@ -58,6 +62,7 @@ describe('the scheduler', () => {
     const scheduler = new RequestScheduler(
       contextOf(world.clock),
       new CandidatePools(store.components, world.clock, silentLogger),
+      NO_LIMITS,
     );
     const offered: string[] = [];
     scheduler.add(watcher(({ id }) => offered.push(id)));
@@ -78,7 +83,8 @@ describe('the scheduler', () => {
         return world.clock.schedule(delayMs, call);
       },
     };
-    const scheduler = new RequestScheduler(contextOf(clock), new CandidatePools(store.components, clock, silentLogger));
+    const candidates = new CandidatePools(store.components, clock, silentLogger);
+    const scheduler = new RequestScheduler(contextOf(clock), candidates, NO_LIMITS);
     const perTurn = new Map<number, number>();
     const pools = Array.from({ length: 20 }, () =>
       watcher(() => {

@@ -39,4 +39,6 @@ export interface PoolComponentData extends ComponentData {
   /** Pools with lower values are served first. */
   readonly priority: number;
   readonly paused: boolean;
+  /** Labels that the pool cannot launch at the moment although it is not paused. Other implementations ignore it. */
+  readonly paused_labels?: readonly string[];
 }

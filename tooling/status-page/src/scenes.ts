@@ -259,7 +259,8 @@ function activity(
   const used: Record<string, number> = {};
   for (const pool of pools)
     for (const [name, amount] of Object.entries(pool.used)) used[name] = (used[name] ?? 0) + amount;
-  return { provider, state: 'serving', reason: undefined, limit, used, pools, deletions: [], work: [] };
+  const health = { state: 'serving', reason: undefined, since: 0, offers: [] } as const;
+  return { provider, ...health, limit, used, pools, deletions: [], work: [] };
 }
 
 function pool(

@@ -49,23 +49,25 @@ export type LaunchErrorResult =
   | 'error.unknown'
   | 'error.zksession';
 
+/**
+ * The part that a failed launch proves faulty. `node`: this instance alone; the failure counts against `launch-retries`.
+ * `offer`: the label in this zone with this machine type. `provider`: the whole provider. `none`: nothing.
+ */
+export type FaultScope = 'node' | 'offer' | 'provider' | 'none';
+
 /** Reaction to an error of a driver. */
 export interface ErrorPolicy {
   /** Outcome, unless the error specifies another one. */
   readonly outcome: Outcome;
+  /** The faulty part. Only faults of nodes count against `launch-retries`; the others cost the request nothing. */
+  readonly scope: FaultScope;
   /**
-   * Time of the next launch attempt: at once, after back-off, once more after back-off to confirm the failure, when
-   * capacity is available, or never.
+   * Time of the next launch attempt with the same offer: at once, after back-off, once more after back-off to confirm
+   * the failure, or never.
    */
-  readonly retry: 'at-once' | 'back-off' | 'confirm' | 'when-room' | 'never';
-  /** True if the failure counts against `launch-retries`. */
-  readonly countsAsAttempt: boolean;
-  /** True if the cloud failed, not the node: the request waits for the cloud instead of being declined. */
-  readonly isOutage: boolean;
+  readonly retry: 'at-once' | 'back-off' | 'confirm' | 'never';
   /** True if the failure may be temporary, so that any caller can repeat a call that had no effect. */
   readonly mayPass: boolean;
-  /** True if a confirmed failure disables the label, with the error as the reason, until a later probe. */
-  readonly disablesLabel: boolean;
   /** Result under which a failed launch attempt is counted; undefined if it is not counted. */
   readonly metric: LaunchErrorResult | undefined;
   readonly log: 'info' | 'warn' | 'error';
@@ -73,41 +75,31 @@ export interface ErrorPolicy {
 
 function policy(
   outcome: Outcome,
+  scope: FaultScope,
   retry: ErrorPolicy['retry'],
   metric: LaunchErrorResult | undefined,
   log: ErrorPolicy['log'],
 ): ErrorPolicy {
-  return {
-    outcome,
-    retry,
-    countsAsAttempt: retry === 'at-once' || retry === 'back-off',
-    isOutage: false,
-    mayPass: false,
-    disablesLabel: false,
-    metric,
-    log,
-  };
+  return { outcome, scope, retry, mayPass: false, metric, log };
 }
 
-const OUTAGE = { countsAsAttempt: false, isOutage: true, mayPass: true } as const;
+const PASSES = { mayPass: true } as const;
 
 export const ERROR_POLICIES: Readonly<Record<DriverErrorCode, ErrorPolicy>> = {
-  quota: policy('not-applied', 'when-room', 'error.quota', 'info'),
-  capacity: policy('not-applied', 'back-off', 'error.capacity', 'warn'),
-  throttled: { ...policy('not-applied', 'back-off', 'error.unknown', 'info'), ...OUTAGE },
-  'not-found': policy('not-applied', 'at-once', 'error.unknown', 'warn'),
-  conflict: { ...policy('not-applied', 'back-off', 'error.unknown', 'warn'), mayPass: true },
-  configuration: {
-    ...policy('not-applied', 'confirm', 'error.nodepool', 'error'),
-    disablesLabel: true,
-  },
-  auth: policy('not-applied', 'back-off', 'error.unknown', 'error'),
-  transient: { ...policy('unknown', 'back-off', 'error.unknown', 'warn'), ...OUTAGE },
-  timeout: { ...policy('unknown', 'at-once', 'error.servercreatetimeout', 'warn'), mayPass: true },
-  'instance-failed': policy('applied', 'at-once', 'error.status', 'warn'),
-  keyscan: policy('applied', 'at-once', 'error.keyscan', 'warn'),
-  aborted: { ...policy('unknown', 'never', undefined, 'info'), countsAsAttempt: false },
-  unexpected: policy('unknown', 'back-off', 'error.unknown', 'error'),
+  quota: policy('not-applied', 'offer', 'never', 'error.quota', 'info'),
+  capacity: policy('not-applied', 'offer', 'never', 'error.capacity', 'warn'),
+  throttled: { ...policy('not-applied', 'provider', 'back-off', 'error.unknown', 'info'), ...PASSES },
+  'not-found': policy('not-applied', 'node', 'at-once', 'error.unknown', 'warn'),
+  conflict: { ...policy('not-applied', 'node', 'back-off', 'error.unknown', 'warn'), ...PASSES },
+  configuration: policy('not-applied', 'offer', 'confirm', 'error.nodepool', 'error'),
+  auth: policy('not-applied', 'provider', 'back-off', 'error.unknown', 'error'),
+  transient: { ...policy('unknown', 'provider', 'back-off', 'error.unknown', 'warn'), ...PASSES },
+  // Of an instance that exists; without one, the API did not answer in time and the provider is faulty.
+  timeout: { ...policy('unknown', 'node', 'at-once', 'error.servercreatetimeout', 'warn'), ...PASSES },
+  'instance-failed': policy('applied', 'node', 'at-once', 'error.status', 'warn'),
+  keyscan: policy('applied', 'node', 'at-once', 'error.keyscan', 'warn'),
+  aborted: policy('unknown', 'none', 'never', undefined, 'info'),
+  unexpected: policy('unknown', 'node', 'back-off', 'error.unknown', 'error'),
 };
 
 /** The account's quota is exceeded. Does not fail the request by itself. */

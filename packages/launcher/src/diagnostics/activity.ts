@@ -1,12 +1,17 @@
 /** The current work of a launcher's providers and pools, for the stack dump and for explanations. */
 
 import type { NodeState, Resources, WorkInProgress } from '@nodepool/core';
+import type { OfferHealth, ProviderCondition } from './health.js';
 
 export interface ProviderActivity {
   readonly provider: string;
-  readonly state: 'starting' | 'serving' | 'trouble';
-  /** The provider's failure, in state `trouble`. */
+  readonly state: ProviderCondition;
+  /** Why it does not serve all that it could; undefined in the states `starting` and `serving`. */
   readonly reason: string | undefined;
+  /** Milliseconds since the epoch at which the state began. */
+  readonly since: number;
+  /** The offers of its pools that were used or failed since the start of the launcher. */
+  readonly offers: readonly OfferHealth[];
   /** Limits that the cloud reports; a resource without a reported limit is omitted. */
   readonly limit: Resources;
   /** Resources that the nodes of all pools use. */

@@ -29,6 +29,25 @@ export const FAILED_ATTEMPTS: Counter<'provider' | 'pool' | 'label' | 'reason'> 
   statsd: () => [],
 };
 
+/** 0: closed, 1: half-open, 2: open. Labels other than `provider` are empty for the breaker of a whole provider. */
+export const BREAKER_STATES: Gauge<'provider' | 'pool' | 'label' | 'zone' | 'machine_type'> = {
+  kind: 'gauge',
+  name: 'nodepool_breaker_state',
+  help: 'Circuit breakers of providers and of offers: 0 closed, 1 half-open, 2 open.',
+  labels: ['provider', 'pool', 'label', 'zone', 'machine_type'],
+  statsd: () => [],
+};
+
+/** `state` is the new one; `cause` is empty if it is `closed`. */
+export const BREAKER_TRANSITIONS: Counter<'provider' | 'pool' | 'label' | 'zone' | 'machine_type' | 'state' | 'cause'> =
+  {
+    kind: 'counter',
+    name: 'nodepool_breaker_transitions_total',
+    help: 'Transitions of circuit breakers of providers and of offers, by new state and cause.',
+    labels: ['provider', 'pool', 'label', 'zone', 'machine_type', 'state', 'cause'],
+    statsd: () => [],
+  };
+
 export const NODES: Gauge<'state'> = {
   kind: 'gauge',
   name: 'nodepool_nodes',

@@ -31,9 +31,16 @@ export class LaunchAttempt {
     private readonly progress: NodeProgress,
     /** An earlier process may have asked the cloud for this very attempt. */
     private readonly interrupted: boolean,
+    /** Called as soon as the cloud knows the instance. */
+    private readonly onAccepted: () => void,
   ) {
     this.deadline = context.clock.monotonic() + job.provider.config.launchTimeoutMs;
     this.externalId = job.node.node.external_id;
+  }
+
+  /** True if the cloud knows the instance. */
+  get hasInstance(): boolean {
+    return this.externalId !== null;
   }
 
   /** Resolves with the change that makes the node `ready`. */
@@ -109,6 +116,7 @@ export class LaunchAttempt {
       saved: this.interrupted ? INTERRUPTED_LAUNCH : this.progress.machine,
       externalId: this.externalId,
       save: (progress) => {
+        if (this.externalId === null && progress.externalId !== null) this.onAccepted();
         this.externalId = progress.externalId;
         return node.update({
           external_id: progress.externalId,

@@ -8,10 +8,33 @@ import type {
   NodeRequestHandler,
   PoolConfig,
   Provider,
+  Resources,
 } from '@nodepool/core';
+import type { TimedLaunch } from '../capacity/launch-times.js';
+import type { Offer } from '../diagnostics/health.js';
+import type { LaunchEvidence } from '../capacity/circuit-breaker.js';
+import type { LaunchFault } from '../capacity/launch-fault.js';
 import type { NodeHandle } from '@nodepool/store';
 import type { LaunchPlace } from '../diagnostics/timeline-recorder.js';
 import type { Shortfall } from '../quota/quota-scope.js';
+
+/** The facts of a launch attempt that the health of its offer depends on. */
+export interface AttemptFacts {
+  readonly offer: Offer;
+  /** `Clock.monotonic` milliseconds. */
+  readonly startedAt: number;
+}
+
+/** Outcomes of launch attempts. */
+export type AttemptOutcome =
+  /** The attempt has come this far. */
+  | { readonly kind: 'reached'; readonly attempt: AttemptFacts; readonly evidence: LaunchEvidence }
+  | {
+      readonly kind: 'attempt-failed';
+      readonly attempt: AttemptFacts;
+      readonly fault: LaunchFault;
+      readonly failure: DriverError;
+    };
 
 /** A node to launch. Its record is locked and holds the identity of the attempt (`progress`). */
 export interface LaunchJob {
@@ -30,10 +53,21 @@ export interface LaunchJob {
   readonly log: Logger;
   /** Resolves with a limit that another instance of the node would exceed, given all records up to this id. */
   retryShortfall(lastId: string): Promise<Shortfall | undefined>;
-  /** Returns true if another pool can serve the request while the cloud of this one fails. */
+  /** Returns true if another pool can serve the request. */
   canMoveOn(): boolean;
-  /** Reports the end of each attempt, with the failure if it failed. */
-  onAttempt(failure: DriverError | undefined): void;
+  /**
+   * Returns another offer of the pool for the node that its recorded resources allow: in another zone only if the
+   * request has no other node.
+   */
+  alternative(failed: Offer, isTried: (offer: Offer) => boolean): Offer | undefined;
+  /** Returns true if launches are sent to the offer, or to the provider if there is none, at the moment. */
+  admits(offer?: Offer): boolean;
+  /** Returns what a node with this offer needs. */
+  needOf(offer: Offer): Resources;
+  /** Measures an attempt with this offer, from now on. */
+  time(offer: Offer): TimedLaunch;
+  /** Reports how far an attempt has come, and its failure. */
+  report(outcome: AttemptOutcome): void;
 }
 
 /** Returns where the node of the job is launched, for its timeline. */

@@ -14,21 +14,26 @@ import {
   type NodeProgress,
 } from '@nodepool/core';
 import { LostOwnershipError } from '@nodepool/store';
+import { faultOf, type LaunchFault } from '../capacity/launch-fault.js';
+import { nameOf } from '../capacity/pool-offers.js';
+import type { Offer } from '../diagnostics/health.js';
 import { isZooKeeperError } from '@nodepool/zookeeper';
 import { type LauncherContext, unixSeconds } from '../context.js';
 import { LaunchAttempt, NoAddressError } from './launch-attempt.js';
-import { placeOf, type LaunchJob } from './launch-job.js';
+import { placeOf, type AttemptFacts, type LaunchJob } from './launch-job.js';
 import { LaunchRetries } from './launch-retries.js';
 import { replacementFor } from './missing-image.js';
 import { imageIdOf } from './node-record.js';
 import { FAILED_ATTEMPTS, LAUNCHES } from '../diagnostics/launcher-metrics.js';
 import { retryCapacity } from './retry-capacity.js';
+import { watchSlowLaunch } from './slow-launch.js';
 
 /** Returns the identity of the first attempt, which is recorded before `launchNode`. */
-export function firstAttempt(context: LauncherContext): NodeProgress {
+export function firstAttempt(context: LauncherContext, machineType: string | undefined): NodeProgress {
   return {
     kind: 'launch',
     attempt: context.random.uuidHex(),
+    ...(machineType === undefined ? {} : { machine_type: machineType }),
     number: 1,
     started: unixSeconds(context),
     machine: null,
@@ -75,13 +80,14 @@ function observeLaunch(
 function attemptFailed(
   context: LauncherContext,
   job: LaunchJob,
-  progress: NodeProgress,
+  { offer, number }: { readonly offer: Offer; readonly number: number },
   failure: DriverError,
   report: ReportResult,
 ): void {
   const policy = ERROR_POLICIES[failure.code];
   job.log[policy.log === 'error' ? 'warn' : policy.log]('Launch attempt failed', {
-    attempt: progress.number,
+    attempt: number,
+    offer: nameOf(offer),
     code: failure.code,
     error: failure,
   });
@@ -91,9 +97,9 @@ function attemptFailed(
   const result = failure instanceof NoAddressError ? 'error.network' : policy.metric;
   if (result !== undefined) report(result);
   const by = `${provider}/${job.pool.name}`;
-  context.decisions.record('node', job.node.id, by, `launch attempt ${progress.number} failed`, failure.message);
+  context.decisions.record('node', job.node.id, by, `launch attempt ${number} failed`, failure.message);
   const { code, message } = failure;
-  context.timelines.attempted(job.node.id, where, { number: progress.number, error: { code, message } });
+  context.timelines.attempted(job.node.id, where, { number, error: { code, message } });
   if (failure.code !== 'aborted')
     context.decisions.record('label', where.label, by, 'a launch failed', failure.message);
 }
@@ -106,52 +112,108 @@ async function launchWithRetries(
   let interrupted = mayHaveBegun(job);
   const retries = new LaunchRetries(context, job);
   let { upload } = job;
+  let offer = recordedOffer(job);
   for (;;) {
-    let attempt: LaunchAttempt | undefined;
-    try {
-      attempt = new LaunchAttempt(context, { ...job, upload }, recordedProgress(job), interrupted);
-      const change = await attempt.run();
-      const { number } = recordedProgress(job);
-      context.timelines.attempted(job.node.id, placeOf(job), { number, error: undefined });
-      context.timelines.stage(job.node.id, placeOf(job), 'launched');
-      job.onAttempt(undefined);
-      return change;
-    } catch (error) {
-      // The record is locked by another launcher, or cannot be written: this launcher must not give the instance up.
-      if (error instanceof LostOwnershipError || isZooKeeperError(error)) throw error;
-      const failure = job.signal.aborted ? aborted(job) : toDriverError(error);
-      const policy = ERROR_POLICIES[failure.code];
-      const progress = recordedProgress(job);
-      if (interrupted && failure.outcome === 'not-applied' && failure.code === 'transient') {
-        interrupted = false;
-        job.log.info('An interrupted launch had not created anything; it starts again', { reason: failure.message });
-        await job.node.update({ progress: { ...progress, attempt: context.random.uuidHex() } });
-        // The earlier process may have left an instance.
-        await retryCapacity(context, job, job.node.id);
-        continue;
-      }
+    const tried = await attempt(context, { ...job, upload }, offer, interrupted);
+    if (tried.failure === undefined) return tried.change;
+    const { failure, fault } = tried;
+    const progress = recordedProgress(job);
+    if (interrupted && failure.outcome === 'not-applied' && failure.code === 'transient') {
       interrupted = false;
-      attemptFailed(context, job, progress, failure, report);
-      const replacement = await replacementFor(context, job, upload, failure);
-      if (replacement === undefined) job.onAttempt(failure);
-      const delayMs = replacement === undefined ? retries.next(failure, progress.number) : 0;
-      if (delayMs === undefined) throw failure;
-      const remnant = await attempt?.leaveRemnant();
-      if (delayMs > 0) await sleep(context.clock, delayMs, job.signal);
-      upload = replacement ?? upload;
-      await job.node.update({
-        external_id: null,
-        ...(replacement === undefined ? {} : { image_id: imageIdOf(replacement) }),
-        progress: {
-          ...progress,
-          attempt: context.random.uuidHex(),
-          number: progress.number + (policy.countsAsAttempt && replacement === undefined ? 1 : 0),
-          machine: null,
-        },
-      });
-      if (remnant !== undefined) await retryCapacity(context, job, remnant);
+      job.log.info('An interrupted launch had not created anything; it starts again', { reason: failure.message });
+      await job.node.update({ progress: { ...progress, attempt: context.random.uuidHex() } });
+      // The earlier process may have left an instance.
+      await retryCapacity(context, job, job.node.id);
+      continue;
     }
+    interrupted = false;
+    attemptFailed(context, job, { offer, number: progress.number }, failure, report);
+    const replacement = await replacementFor(context, job, upload, failure);
+    if (replacement === undefined && retries.isConfirmed(failure, offer)) {
+      job.report({ kind: 'attempt-failed', attempt: tried, fault, failure });
+    }
+    const next =
+      replacement === undefined
+        ? retries.next(failure, fault, offer, progress.number)
+        : { delayMs: 0, offer, number: progress.number };
+    if (next === undefined) throw failure;
+    const remnant = await tried.leaveRemnant();
+    if (next.delayMs > 0) await sleep(context.clock, next.delayMs, job.signal);
+    upload = replacement ?? upload;
+    if (next.offer !== offer) {
+      const [from, to] = [nameOf(offer), nameOf(next.offer)];
+      job.log.info('The next launch attempt uses another offer', { from, to });
+    }
+    offer = next.offer;
+    await job.node.update({
+      external_id: null,
+      ...(replacement === undefined ? {} : { image_id: imageIdOf(replacement) }),
+      az: offer.zone ?? job.node.node.az,
+      resources: job.needOf(offer),
+      progress: {
+        ...progress,
+        attempt: context.random.uuidHex(),
+        number: next.number,
+        machine: null,
+        machine_type: offer.machineType,
+      },
+    });
+    if (remnant !== undefined) await retryCapacity(context, job, remnant);
   }
+}
+
+/** Result of one attempt: the change that makes the node ready, or the failure. */
+type Tried = AttemptFacts &
+  (
+    | { readonly failure: undefined; readonly change: Partial<NodeData> }
+    | {
+        readonly failure: DriverError;
+        readonly fault: LaunchFault;
+        readonly leaveRemnant: () => Promise<string | undefined>;
+      }
+  );
+
+/** Attempts the launch once. Rejects if this launcher does not own the node any more. */
+async function attempt(context: LauncherContext, job: LaunchJob, offer: Offer, interrupted: boolean): Promise<Tried> {
+  const timed = job.time(offer);
+  const { startedAt } = timed;
+  const facts = { offer, startedAt };
+  const slow = watchSlowLaunch(context, timed, () => canMove(job, offer));
+  const signal = AbortSignal.any([job.signal, slow.signal]);
+  let launch: LaunchAttempt | undefined;
+  try {
+    launch = new LaunchAttempt(context, { ...job, signal }, recordedProgress(job), interrupted, () =>
+      job.report({ kind: 'reached', attempt: facts, evidence: 'accepted' }),
+    );
+    const change = await launch.run();
+    const { number } = recordedProgress(job);
+    context.timelines.attempted(job.node.id, placeOf(job), { number, error: undefined });
+    context.timelines.stage(job.node.id, placeOf(job), 'launched');
+    timed.end(true);
+    job.report({ kind: 'reached', attempt: facts, evidence: 'ready' });
+    return { ...facts, failure: undefined, change };
+  } catch (error) {
+    // The record is locked by another launcher, or cannot be written: this launcher must not give the instance up.
+    if (error instanceof LostOwnershipError || isZooKeeperError(error)) throw error;
+    const failure = job.signal.aborted ? aborted(job) : toDriverError(slow.signal.aborted ? slow.signal.reason : error);
+    const fault = faultOf(failure, launch?.hasInstance ?? false, context.capacity.breakers);
+    return { ...facts, failure, fault, leaveRemnant: async () => launch?.leaveRemnant() };
+  } finally {
+    slow.stop();
+    timed.end(false);
+  }
+}
+
+/** Returns true if another offer of the pool, or another pool, can serve the launch. */
+function canMove(job: LaunchJob, offer: Offer): boolean {
+  const isSame = (each: Offer): boolean => each.zone === offer.zone && each.machineType === offer.machineType;
+  return job.canMoveOn() || job.alternative(offer, isSame) !== undefined;
+}
+
+/** Returns the offer that the record was created for. */
+function recordedOffer(job: LaunchJob): Offer {
+  const { label, node } = job;
+  return { label: label.name, zone: node.node.az ?? undefined, machineType: recordedProgress(job).machine_type };
 }
 
 function recordedProgress({ node }: LaunchJob): NodeProgress {

@@ -1,50 +1,93 @@
-/** Decides how often one launch is attempted, and how long it waits for its cloud. */
+/** Decides if and where a failed launch is attempted again, and when. */
 
 import { backOffMs, ERROR_POLICIES, type DriverError } from '@nodepool/core';
-import { isOutage, MAX_OUTAGE_WAIT_MS } from '../cloud-outage.js';
+import type { LaunchFault } from '../capacity/launch-fault.js';
+import type { Offer } from '../diagnostics/health.js';
 import type { LauncherContext } from '../context.js';
 import type { LaunchJob } from './launch-job.js';
 
+/** Failures of the provider in a row, from which on a launch is left to another pool that can serve it. */
+const OUTAGES = 3;
+
+/** The next attempt. */
+export interface NextAttempt {
+  readonly delayMs: number;
+  readonly offer: Offer;
+  /** Number of the attempt, as `launch-retries` counts. */
+  readonly number: number;
+}
+
 /** The launch, as far as its retries depend on it. */
-type RetriedJob = Pick<LaunchJob, 'provider' | 'canMoveOn'>;
+type RetriedJob = Pick<LaunchJob, 'provider' | 'canMoveOn' | 'alternative' | 'admits'>;
 
 export class LaunchRetries {
   private failures = 0;
-  /** Failures of the cloud in a row, and since when. */
+  /** Failures of the provider in a row. */
   private outages = 0;
-  private outageSince = 0;
-  /** A failure that counts only if the next attempt fails alike has happened once. */
-  private failedOnce = false;
+  /** An offer that the cloud has rejected once; another rejection confirms it. */
+  private rejected: Offer | undefined;
+  /** Offers that are given up. */
+  private readonly tried: Offer[] = [];
 
   constructor(
-    private readonly context: Pick<LauncherContext, 'clock' | 'random'>,
+    private readonly context: Pick<LauncherContext, 'random'>,
     private readonly job: RetriedJob,
   ) {}
 
-  /** Returns the milliseconds until the next attempt, if there is one. `attempts`: those that count so far. */
-  next(failure: DriverError, attempts: number): number | undefined {
-    const { retry, countsAsAttempt } = ERROR_POLICIES[failure.code];
-    const { launchRetries } = this.job.provider.config;
-    this.failures += 1;
-    if (retry === 'never' || retry === 'when-room') return undefined;
-    if (countsAsAttempt && attempts >= launchRetries) return undefined;
-    if (retry === 'confirm' && this.failedOnce) return undefined;
-    this.failedOnce = retry === 'confirm';
-    if (!this.outlasts(failure)) return undefined;
-    return retry === 'at-once' ? 0 : backOffMs(this.failures, failure, this.context.random);
+  /** Returns false for a failure that counts only if the next attempt fails alike. */
+  isConfirmed({ code }: DriverError, offer: Offer): boolean {
+    return ERROR_POLICIES[code].retry !== 'confirm' || this.rejected === offer;
   }
 
-  /** Returns false if the launch has waited long enough for its cloud, or need not wait. */
-  private outlasts(failure: DriverError): boolean {
-    const now = this.context.clock.monotonic();
-    if (!isOutage(failure)) {
-      this.outages = 0;
-      return true;
+  /** Returns the next attempt, if there is one. `number`: that of the attempt that has failed. */
+  next(failure: DriverError, fault: LaunchFault, offer: Offer, number: number): NextAttempt | undefined {
+    this.failures += 1;
+    if (fault.scope !== 'provider') this.outages = 0;
+    switch (fault.scope) {
+      case 'none':
+        return undefined;
+      case 'provider':
+        return this.afterOutage(failure, offer, number);
+      case 'offer':
+        if (this.isConfirmed(failure, offer)) return this.elsewhere(offer, number);
+        this.rejected = offer;
+        return { delayMs: this.backOff(failure), offer, number };
+      case 'node':
+        return this.afterNodeFault(failure, offer, number);
     }
-    if (this.outages === 0) this.outageSince = now;
-    this.outages += 1;
+  }
+
+  private afterNodeFault(failure: DriverError, offer: Offer, number: number): NextAttempt | undefined {
     const { launchRetries } = this.job.provider.config;
-    if (this.outages >= launchRetries && this.job.canMoveOn()) return false;
-    return now - this.outageSince < MAX_OUTAGE_WAIT_MS;
+    if (number >= launchRetries) return undefined;
+    const delayMs = ERROR_POLICIES[failure.code].retry === 'at-once' ? 0 : this.backOff(failure);
+    const isLast = number + 1 >= launchRetries;
+    const isSame = (each: Offer): boolean => each.zone === offer.zone && each.machineType === offer.machineType;
+    const other =
+      isLast || !this.job.admits(offer)
+        ? this.job.alternative(offer, (each) => isSame(each) || this.isTried(each))
+        : undefined;
+    return { delayMs, offer: other ?? offer, number: number + 1 };
+  }
+
+  private afterOutage(failure: DriverError, offer: Offer, number: number): NextAttempt | undefined {
+    this.outages += 1;
+    if (!this.job.admits()) return undefined;
+    if (this.outages >= OUTAGES && this.job.canMoveOn()) return undefined;
+    return { delayMs: this.backOff(failure), offer, number };
+  }
+
+  private elsewhere(offer: Offer, number: number): NextAttempt | undefined {
+    this.tried.push(offer);
+    const other = this.job.alternative(offer, (each) => this.isTried(each));
+    return other === undefined ? undefined : { delayMs: 0, offer: other, number };
+  }
+
+  private isTried({ zone, machineType }: Offer): boolean {
+    return this.tried.some((each) => each.zone === zone && each.machineType === machineType);
+  }
+
+  private backOff(failure: DriverError): number {
+    return backOffMs(this.failures, failure, this.context.random);
   }
 }

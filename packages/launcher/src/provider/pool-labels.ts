@@ -1,4 +1,4 @@
-/** The labels of a pool: the need of their nodes, their images and zones, and the obstacles to serving them. */
+/** The labels of a pool: the need of their nodes, their images and offers, and the obstacles to serving them. */
 
 import {
   QuotaInformation,
@@ -9,20 +9,19 @@ import {
   type PoolConfig,
   type Provider,
 } from '@nodepool/core';
+import { machineTypesOf, PoolOffers } from '../capacity/pool-offers.js';
 import type { LauncherContext } from '../context.js';
 import { driverCall } from '../driver-call.js';
 import type { ImageStore } from '@nodepool/store';
 import { LabelNeeds } from '../quota/label-needs.js';
 import type { LabelView } from '../requests/pool-view.js';
-import { LabelRefusals } from './label-refusals.js';
 import type { TurnGate } from '../quota/turn-gate.js';
 
 const ZONES_TIMEOUT_MS = 60_000;
 
 export class PoolLabels implements LabelView {
+  readonly offers: PoolOffers;
   private readonly needs: LabelNeeds;
-  private readonly refusals: LabelRefusals;
-  private zones: readonly string[] = [];
   /** The last known obstacle of each label with a disk image. */
   private readonly obstacles = new Map<string, string>();
 
@@ -32,49 +31,31 @@ export class PoolLabels implements LabelView {
     private readonly pool: PoolConfig,
     private readonly signal: AbortSignal,
     private readonly log: Logger,
-    /** Called when a label that could not be served can be from now on. */
-    onReady: () => void,
+    /** Called when a label that could not be served can be from now on, and after every change of its offers. */
+    onChange: () => void,
   ) {
-    this.needs = new LabelNeeds(context, provider, pool, signal, onReady);
-    this.refusals = new LabelRefusals(context.clock, signal, onReady);
+    this.needs = new LabelNeeds(context, provider, pool, signal, onChange);
+    const isKnown = (label: string, machineType: string | undefined): boolean => this.needs.isKnown(label, machineType);
+    this.offers = new PoolOffers(context, provider.config.name, pool, isKnown, signal, onChange);
   }
 
   /** Loads from the cloud what decisions depend on, labels as fast as `gate` admits. */
   async load(gate: TurnGate): Promise<void> {
     await this.needs.load(gate);
-    this.zones = await this.loadZones();
+    this.offers.setZones(await this.loadZones());
   }
 
   label(name: string): LabelConfig | undefined {
     return this.pool.labels.get(name);
   }
 
-  need(label: string): QuotaInformation {
-    return this.needs.need(label);
+  need(label: string, machineType: string | undefined): QuotaInformation {
+    return this.needs.need(label, machineType);
   }
 
   upload({ image }: LabelConfig): ImageUpload | undefined {
     if (image.kind !== 'diskimage') return undefined;
     return this.context.store.images.newestReadyUpload(image.name, this.provider.config.name);
-  }
-
-  chooseZone(names: readonly string[]): string | undefined {
-    const zones = this.zones.filter((zone) => this.isUsable(names, zone));
-    return zones[Math.floor(this.context.random.next() * zones.length)];
-  }
-
-  isUsable(names: readonly string[], zone: string | undefined): boolean {
-    return this.refusals.reason(names, zone) === undefined;
-  }
-
-  /** Takes a label that the cloud has refused out of service. Returns the time in milliseconds. */
-  refused(name: string, zone: string | undefined, reason: string): number {
-    return this.refusals.refused(name, this.known(zone), reason);
-  }
-
-  /** Puts a label back into service, as a launch has succeeded. */
-  launched(name: string, zone: string | undefined): void {
-    this.refusals.launched(name, this.known(zone));
   }
 
   /** Returns true if the change of a disk image changes the obstacle of a label. */
@@ -105,8 +86,9 @@ export class PoolLabels implements LabelView {
     return undefined;
   }
 
-  needOf(names: readonly string[]): QuotaInformation {
-    const [first, ...others] = names.map((name) => this.need(name));
+  /** Returns the least that nodes of these labels need, whichever machine types they get. */
+  leastNeed(names: readonly string[]): QuotaInformation {
+    const [first, ...others] = names.map((name) => this.leastNeedOf(name));
     return others.reduce((sum, need) => sum.add(need), first ?? QuotaInformation.use({}));
   }
 
@@ -121,14 +103,18 @@ export class PoolLabels implements LabelView {
       const readiness = this.needs.readiness(name);
       if (!readiness.ready) return `label ${name} cannot be served: ${readiness.reason}`;
     }
-    const zones = this.zones.length === 0 ? [undefined] : this.zones;
-    const refusals = zones.map((zone) => this.refusals.reason(names, zone));
-    return refusals.includes(undefined) ? undefined : refusals[0];
+    return this.offers.rejection(names);
   }
 
-  /** Returns undefined for a zone that the pool does not choose from: the cloud alone places nodes there. */
-  private known(zone: string | undefined): string | undefined {
-    return zone !== undefined && this.zones.includes(zone) ? zone : undefined;
+  private leastNeedOf(name: string): QuotaInformation {
+    const needs = machineTypesOf(this.label(name)).map((machineType) => this.need(name, machineType));
+    const [first, ...others] = needs;
+    if (first === undefined || others.length === 0) return first ?? QuotaInformation.use({});
+    const least = [...first.entries()].map(([resource, amount]): [string, number] => [
+      resource,
+      Math.min(amount, ...others.map((other) => other.get(resource))),
+    ]);
+    return QuotaInformation.use(Object.fromEntries(least));
   }
 
   private async loadZones(): Promise<readonly string[]> {

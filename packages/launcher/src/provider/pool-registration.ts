@@ -3,6 +3,7 @@
  * `paused` while requests wait here for room or for a cloud in trouble.
  */
 
+import { isDeepStrictEqual } from 'node:util';
 import type { ComponentHandle, PoolComponentData } from '@nodepool/store';
 import type { PoolConfig, Timer } from '@nodepool/core';
 import type { LauncherContext } from '../context.js';
@@ -37,8 +38,9 @@ export class PoolRegistration {
   private timer: Timer | undefined;
   /** Requests have waited for room for `PAUSE_AFTER_MS`. */
   private full = false;
-  private inTrouble = false;
-  private closed = false;
+  /** Labels that no offer can serve at the moment. */
+  private closed = new Set<string>();
+  private left = false;
 
   constructor(
     private readonly context: LauncherContext,
@@ -72,21 +74,25 @@ export class PoolRegistration {
     }
   }
 
-  /** To be called when the provider's cloud fails, and when it works again. */
-  trouble(inTrouble: boolean): void {
-    this.inTrouble = inTrouble;
+  /** To be called when the labels that no offer of the pool can serve have changed. */
+  offersChanged(closed: readonly string[]): void {
+    this.closed = new Set(closed);
     this.publish();
   }
 
   async close(): Promise<void> {
-    this.closed = true;
+    this.left = true;
     this.timer?.cancel();
     await this.handle.close();
   }
 
   private publish(): void {
-    const paused = this.full || this.inTrouble;
-    if (this.closed || paused === this.handle.component.paused) return;
-    this.context.tasks.run('tell whether the pool is paused', () => this.handle.update({ paused }));
+    const { component } = this.handle;
+    const labels = component.supported_labels.filter((label) => this.closed.has(label));
+    const isClosed = labels.length > 0 && labels.length === component.supported_labels.length;
+    const change = { paused: this.full || isClosed, paused_labels: isClosed ? [] : labels };
+    const before = { paused: component.paused, paused_labels: component.paused_labels ?? [] };
+    if (this.left || isDeepStrictEqual(before, change)) return;
+    this.context.tasks.run('tell whether the pool is paused', () => this.handle.update(change));
   }
 }

@@ -2,7 +2,11 @@
 
 import type { Logger, NodeRequest, PoolConfig, Provider } from '@nodepool/core';
 import type { NodeEntry } from '@nodepool/store';
-import { MAX_OUTAGE_WAIT_MS } from '../cloud-outage.js';
+import { describeObstacle } from '../capacity/describe-obstacle.js';
+import type { LaunchTimes, TimedLaunch } from '../capacity/launch-times.js';
+import type { OfferPlan } from '../capacity/pool-offers.js';
+import type { Offer } from '../diagnostics/health.js';
+import type { WaitLimits } from '../capacity/wait-limits.js';
 import type { LauncherContext } from '../context.js';
 import type { LabelActivity } from '../diagnostics/activity.js';
 import type { Wait } from '../diagnostics/timeline-recorder.js';
@@ -11,7 +15,7 @@ import { describeExcess } from '../quota/need.js';
 import type { ProviderLimits } from '../quota/provider-limits.js';
 import type { Place, QuotaLedger } from '../quota/quota-ledger.js';
 import type { Candidates } from '../requests/candidate-pools.js';
-import type { PoolView } from '../requests/pool-view.js';
+import type { OfferView, PoolView } from '../requests/pool-view.js';
 import type { NodeSupplier } from './node-supply.js';
 import { PoolLabels } from './pool-labels.js';
 import type { ProviderHealth } from './provider-health.js';
@@ -23,9 +27,11 @@ export interface PoolSources {
   readonly health: ProviderHealth;
   readonly limits: ProviderLimits;
   readonly supply: NodeSupplier;
+  readonly launchTimes: LaunchTimes;
+  readonly waitLimits: WaitLimits;
 }
 
-export class PoolState implements PoolView {
+export class PoolState implements PoolView, OfferView {
   readonly id: string;
   readonly name: string;
   readonly place: Place;
@@ -34,10 +40,9 @@ export class PoolState implements PoolView {
   readonly ledger: QuotaLedger;
   readonly candidates: Candidates;
   readonly supply: NodeSupplier;
+  readonly waitLimits: WaitLimits;
   /** True once the provider has started. */
   running = false;
-  /** Milliseconds since the epoch: requests wait for the start of the provider since then at the earliest. */
-  private readonly since: number;
 
   constructor(
     readonly context: LauncherContext,
@@ -45,8 +50,8 @@ export class PoolState implements PoolView {
     readonly config: PoolConfig,
     private readonly sources: PoolSources,
     readonly signal: AbortSignal,
-    /** Called when a label that could not be served can be from now on. */
-    onLabelReady: () => void,
+    /** Called when a label that could not be served can be from now on, and after every change of its offers. */
+    onLabelChange: () => void,
   ) {
     const { name } = provider.config;
     this.id = `${context.fqdn}-PoolWorker.${name}-${config.name}-${context.random.uuidHex()}`;
@@ -56,13 +61,44 @@ export class PoolState implements PoolView {
     this.ledger = sources.ledger;
     this.candidates = sources.candidates;
     this.supply = sources.supply;
-    this.labels = new PoolLabels(context, provider, config, signal, this.log, onLabelReady);
-    this.since = context.clock.now();
+    this.labels = new PoolLabels(context, provider, config, signal, this.log, onLabelChange);
+    this.waitLimits = sources.waitLimits;
+    sources.health.addPool(this.labels.offers);
   }
 
-  get trouble(): string | undefined {
-    const { health } = this.sources;
-    return health.avoided ? health.state.reason : undefined;
+  get offers(): OfferView {
+    return this;
+  }
+
+  plan(labels: readonly string[], zone: string | undefined): OfferPlan {
+    const plan = this.labels.offers.plan(labels, zone);
+    const { breaker } = this.sources.health;
+    const { obstacle } = breaker;
+    if (breaker.admits || obstacle === undefined) return plan;
+    const reason = describeObstacle(`provider ${this.place.provider}`, obstacle);
+    return { ...plan, blocked: { cause: obstacle.cause, reason } };
+  }
+
+  alternative(failed: Offer, isAlone: boolean, isTried: (offer: Offer) => boolean): Offer | undefined {
+    return this.labels.offers.alternative(failed, isAlone, isTried);
+  }
+
+  admits(offer?: Offer): boolean {
+    return this.sources.health.breaker.admits && (offer === undefined || this.labels.offers.admits(offer));
+  }
+
+  begin(offers: readonly Offer[]): () => void {
+    if (offers.length === 0) return () => undefined;
+    const ends = [this.sources.health.breaker.begin(), this.labels.offers.begin(offers)];
+    return () => ends.forEach((end) => end());
+  }
+
+  time(offer: Offer): TimedLaunch {
+    const { health, launchTimes } = this.sources;
+    return launchTimes.begin(
+      { ...offer, pool: this.name },
+      () => health.breaker.state === 'closed' && this.labels.offers.obstacleOf(offer) === undefined,
+    );
   }
 
   hasNodesOf(request: NodeRequest): boolean {
@@ -70,21 +106,17 @@ export class PoolState implements PoolView {
   }
 
   obstacle({ node_types: labels, tenant_name: tenant, reuse }: NodeRequest): string | undefined {
-    return this.startObstacle() ?? this.supplyObstacle(labels, reuse) ?? this.labelObstacle(labels, tenant);
+    return this.supplyObstacle(labels, reuse) ?? this.labelObstacle(labels, tenant);
   }
 
   waitsFor(request: NodeRequest): Wait | undefined {
     const start = this.startObstacle();
-    if (start !== undefined) return this.mayWaitForStart(request) ? { kind: 'capacity', reason: start } : undefined;
+    if (start !== undefined) return { kind: 'capacity', reason: start };
     // The locks of a launcher that died are removed one by one.
     const locked = this.nodesOf(request).find((entry) => entry.locked);
     if (locked !== undefined) return { kind: 'order', reason: `node ${locked.id}, which it has, is still locked` };
     const upcoming = this.labels.upcoming(request.node_types);
     return upcoming === undefined ? undefined : { kind: 'image', reason: upcoming };
-  }
-
-  canServe({ node_types: labels, tenant_name: tenant }: NodeRequest): boolean {
-    return this.labelObstacle(labels, tenant) === undefined;
   }
 
   labelActivity(): LabelActivity[] {
@@ -99,13 +131,7 @@ export class PoolState implements PoolView {
     if (this.running) return undefined;
     const { name } = this.provider.config;
     const { reason } = this.sources.health.state;
-    return reason === undefined ? `provider ${name} is starting` : `provider ${name} is in trouble: ${reason}`;
-  }
-
-  /** Returns false if the request has waited long enough for the start of the provider. */
-  private mayWaitForStart({ created_time: created }: NodeRequest): boolean {
-    const since = Math.max((created ?? 0) * 1000, this.since);
-    return this.context.clock.now() - since < MAX_OUTAGE_WAIT_MS;
+    return reason === undefined ? `provider ${name} is starting` : `provider ${name} is not served: ${reason}`;
   }
 
   /** Returns nodes of this pool with which the request can continue, if no launcher works on it. */
@@ -127,7 +153,7 @@ export class PoolState implements PoolView {
   private labelObstacle(labels: readonly string[], tenant: string | null): string | undefined {
     const obstacle = this.labels.obstacle(labels);
     if (obstacle !== undefined) return obstacle;
-    const need = this.labels.needOf(labels);
+    const need = this.labels.leastNeed(labels);
     for (const scope of this.ledger.scopesOf(this.place, tenant)) {
       // Resources of the provider that are in use by other projects may be free one day.
       const limit = scope.kind === 'provider' ? this.sources.limits.total : scope.limit;

@@ -4,8 +4,10 @@
  * request.
  */
 
-import { QuotaInformation, type PoolConfig, type Provider, type Timer } from '@nodepool/core';
+import { QuotaInformation, type PoolConfig, type Provider } from '@nodepool/core';
 import type { Change, NodeEntry } from '@nodepool/store';
+import type { LaunchTimes } from '../capacity/launch-times.js';
+import type { WaitLimits } from '../capacity/wait-limits.js';
 import type { LauncherContext } from '../context.js';
 import type { PoolActivity } from '../diagnostics/activity.js';
 import type { TurnGate } from '../quota/turn-gate.js';
@@ -14,13 +16,12 @@ import { PoolRegistration, poolComponent } from './pool-registration.js';
 import { PoolState } from './pool-state.js';
 import { RequestPath, type RequestResources } from './request-path.js';
 
-/** Interval at which a starting provider checks for requests that have waited for it too long, milliseconds. */
-const START_CHECK_MS = 60_000;
-
 /** Parts that the pools of a provider share, and parts that providers share. */
 export interface PoolResources extends RequestResources {
   readonly candidates: CandidatePools;
   readonly labelGate: TurnGate;
+  readonly launchTimes: LaunchTimes;
+  readonly waitLimits: WaitLimits;
 }
 
 export class PoolWorker {
@@ -28,7 +29,6 @@ export class PoolWorker {
   private readonly path: RequestPath;
   private readonly registration: PoolRegistration;
   private readonly leave: () => void;
-  private startCheck: Timer | undefined;
   private unsubscribe: (() => void)[] = [];
   /** True while it is registered and not stopped. */
   private deciding = false;
@@ -41,7 +41,7 @@ export class PoolWorker {
     private readonly signal: AbortSignal,
   ) {
     const { name } = provider.config;
-    this.state = new PoolState(context, provider, config, resources, signal, () => this.reconsider());
+    this.state = new PoolState(context, provider, config, resources, signal, () => this.offersChanged());
     this.path = new RequestPath(this.state, this.state.labels, resources, (blocked) =>
       this.registration.blocked(blocked),
     );
@@ -67,15 +67,15 @@ export class PoolWorker {
   /** Releases the requests in progress and leaves the registry. Nothing is launched for the pool after that. */
   async stop(): Promise<void> {
     this.deciding = false;
-    this.startCheck?.cancel();
     for (const unsubscribe of this.unsubscribe) unsubscribe();
     await Promise.all([this.path.stop(), this.registration.close()]);
     this.leave();
+    this.resources.launchTimes.forget(this.state.name);
   }
 
   /** To be called when the state of the provider has changed. */
   healthChanged(): void {
-    this.registration.trouble(this.resources.health.avoided);
+    this.tellClosedLabels();
     this.reconsider();
   }
 
@@ -125,18 +125,22 @@ export class PoolWorker {
       this.resources.limits.onRead((changed) => this.path.limitsRead(changed)),
     ];
     this.path.start();
-    this.checkWhileStarting();
+  }
+
+  private offersChanged(): void {
+    this.tellClosedLabels();
+    this.resources.health.refresh();
+    this.reconsider();
+  }
+
+  private tellClosedLabels(): void {
+    const { health } = this.resources;
+    const { labels, config } = this.state;
+    const isClosed = !health.breaker.admits || health.isStartFailing;
+    this.registration.offersChanged(isClosed ? [...config.labels.keys()] : labels.offers.closedLabels());
   }
 
   private reconsider(): void {
     if (this.deciding) this.path.reconsider();
-  }
-
-  private checkWhileStarting(): void {
-    if (this.state.running || !this.deciding) return;
-    this.startCheck = this.context.clock.schedule(START_CHECK_MS, () => {
-      this.reconsider();
-      this.checkWhileStarting();
-    });
   }
 }

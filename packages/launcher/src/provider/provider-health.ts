@@ -1,139 +1,187 @@
 /**
- * The state of a provider as its calls show it: starting, serving, or in trouble with a reason. Trouble begins when the
- * start fails or takes long, or when launches fail in a row; it ends with the first one that succeeds. While nothing is
- * launched, listings tell if the cloud can be reached.
+ * The state of a provider as its calls show it. A circuit breaker keeps requests away while its API fails, throttles or
+ * rejects the credentials; the offers of its pools have breakers of their own. While nothing is launched, listings tell
+ * if the cloud can be reached.
  */
 
-import { ERROR_POLICIES, type Clock, type DriverError, type Timer } from '@nodepool/core';
+import type { Clock, DriverError, Logger, Metrics, RandomSource, Timer } from '@nodepool/core';
+import { CircuitBreaker, type BreakerFailure, type LaunchEvidence } from '../capacity/circuit-breaker.js';
+import type { BreakerCause, BreakerState, OfferHealth, ProviderCondition } from '../diagnostics/health.js';
+import { describeObstacle } from '../capacity/describe-obstacle.js';
+import { nameOf, STATE_VALUES, type PoolOffers } from '../capacity/pool-offers.js';
+import { BREAKER_STATES, BREAKER_TRANSITIONS } from '../diagnostics/launcher-metrics.js';
 
 /** A start that takes longer counts as trouble, milliseconds. */
 const SLOW_START_MS = 30_000;
-/** Failures in a row, without a success in between, from which on a provider is in trouble. */
-const FAILURES = 3;
 /** Listings that fail in a row, from which on the cloud counts as unreachable. */
 const FAILED_LISTINGS = 2;
-/** First and longest time for which requests are left to other pools before the next attempt, milliseconds. */
-const AVOID_MS = { first: 10_000, longest: 60_000 } as const;
 
 export interface ProviderState {
-  readonly state: 'starting' | 'serving' | 'trouble';
-  /** Why it is in trouble. */
+  readonly state: ProviderCondition;
+  /** Undefined in the states `starting` and `serving`. */
   readonly reason: string | undefined;
+  /** Milliseconds since the epoch. */
+  readonly since: number;
+}
+
+/** A state without its time. */
+type Finding = Pick<ProviderState, 'state' | 'reason'>;
+
+const CONDITIONS: Partial<Readonly<Record<BreakerCause, ProviderCondition>>> = {
+  auth: 'misconfigured',
+  configuration: 'misconfigured',
+  unreachable: 'unreachable',
+};
+
+export interface HealthEnvironment {
+  readonly clock: Clock;
+  readonly random: RandomSource;
+  readonly log: Logger;
+  readonly metrics: Metrics;
 }
 
 export class ProviderHealth {
+  readonly breaker: CircuitBreaker;
+  private readonly pools: PoolOffers[] = [];
   private serving = false;
-  /** Launch attempts that failed in a row. */
-  private failures = 0;
-  private trouble: string | undefined;
+  /** Why the start fails. */
+  private start: Finding | undefined;
   /** Listings that failed in a row, and since when, in milliseconds since the epoch. */
   private listings = { failed: 0, since: 0 };
   /** Why the cloud counts as unreachable. */
-  private unreachable: string | undefined;
-  /** Runs while requests are left to other pools. */
-  private avoiding: Timer | undefined;
-  private avoidMs: number = AVOID_MS.first;
+  private unlisted: string | undefined;
   private readonly slowStart: Timer;
+  private known: ProviderState;
+  /** The breaker's state that was reported last. */
+  private reported: BreakerState = 'closed';
 
   constructor(
-    private readonly clock: Clock,
-    /** Called when `state.state` or `avoided` says something else. */
+    private readonly env: HealthEnvironment,
+    private readonly provider: string,
+    /** Called when the state or the breaker has changed. */
     private readonly onChange: () => void,
   ) {
+    const { clock } = env;
+    this.breaker = new CircuitBreaker({ ...env, onChange: () => this.breakerChanged() });
+    this.known = { state: 'starting', reason: undefined, since: clock.now() };
+    this.report(0);
     this.slowStart = clock.schedule(SLOW_START_MS, () => {
-      if (this.trouble === undefined) this.startTroubled(`its start has not ended for ${SLOW_START_MS / 1000} s`);
+      this.start ??= { state: 'unreachable', reason: `its start has not ended for ${SLOW_START_MS / 1000} s` };
+      this.refresh();
     });
   }
 
+  /** The time is that of the last change of the word; the reason is the present one. */
   get state(): ProviderState {
-    const reason = this.trouble ?? this.unreachable;
-    if (reason !== undefined) return { state: 'trouble', reason };
-    return { state: this.serving ? 'serving' : 'starting', reason: undefined };
+    const found = this.find();
+    if (found.state !== this.known.state) this.known = { ...found, since: this.env.clock.now() };
+    return { ...this.known, reason: found.reason };
   }
 
-  /** True while requests that another pool can serve are left to it, as the cloud has just failed. */
-  get avoided(): boolean {
-    return this.avoiding !== undefined || (!this.serving && this.trouble !== undefined);
+  /** Returns the offers that were used or failed since the start. */
+  offers(): readonly OfferHealth[] {
+    return this.pools.flatMap((pool) => pool.health());
+  }
+
+  /** True while the provider has not started, and its start fails or takes long. */
+  get isStartFailing(): boolean {
+    return this.start !== undefined;
+  }
+
+  /** Adds the offers of a pool, whose changes are reported by the pool. */
+  addPool(offers: PoolOffers): void {
+    this.pools.push(offers);
   }
 
   startFailed(error: DriverError): void {
-    this.startTroubled(`it could not be started: ${error.message}`);
+    const isRejected = error.code === 'configuration' || error.code === 'auth';
+    const reason = `it could not be started: ${error.message}`;
+    this.start = { state: isRejected ? 'misconfigured' : 'unreachable', reason };
+    this.refresh();
   }
 
   started(): void {
     this.slowStart.cancel();
     this.serving = true;
-    this.trouble = undefined;
+    this.start = undefined;
+    this.refresh();
     this.onChange();
   }
 
-  launchFailed(error: DriverError): void {
-    const { code } = error;
-    // Neither the end of a request nor a full quota says anything of the provider.
-    if (code === 'aborted' || ERROR_POLICIES[code].retry === 'when-room') return;
-    this.failures += 1;
-    if (this.failures < FAILURES) return;
-    const before = this.trouble;
-    this.trouble = `its last ${this.failures} launch attempts failed, the last one with: ${error.message}`;
-    if (ERROR_POLICIES[code].isOutage) this.avoid();
-    else if (before === undefined) this.onChange();
+  launchFailed(failure: BreakerFailure): void {
+    this.breaker.failed(failure);
   }
 
-  /** A request was left to another pool because the cloud fails. */
-  movedOn(error: DriverError): void {
-    this.trouble ??= `its cloud fails: ${error.message}`;
-    this.avoid();
-  }
-
-  launched(): void {
-    this.failures = 0;
-    this.avoidMs = AVOID_MS.first;
-    const changed = this.state.state === 'trouble' || this.avoiding !== undefined;
-    this.trouble = undefined;
-    this.unreachable = undefined;
-    this.avoiding?.cancel();
-    this.avoiding = undefined;
-    if (changed) this.onChange();
+  launchReached(evidence: LaunchEvidence, startedAt: number): void {
+    this.unlisted = undefined;
+    this.breaker.succeeded(evidence, startedAt);
+    this.refresh();
   }
 
   /** The cloud did not list its resources, whatever the reason. */
   listingFailed(error: DriverError): void {
     const { failed, since } = this.listings;
-    this.listings = { failed: failed + 1, since: failed === 0 ? this.clock.now() : since };
+    this.listings = { failed: failed + 1, since: failed === 0 ? this.env.clock.now() : since };
     if (this.listings.failed < FAILED_LISTINGS) return;
-    const before = this.state.state;
     const time = new Date(this.listings.since).toISOString();
-    this.unreachable = `its cloud has not listed its resources since ${time}: ${error.message}`;
-    if (this.state.state !== before) this.onChange();
+    this.unlisted = `its cloud has not listed its resources since ${time}: ${error.message}`;
+    this.refresh();
   }
 
   listed(): void {
     this.listings = { failed: 0, since: 0 };
-    const before = this.state.state;
-    this.unreachable = undefined;
+    this.unlisted = undefined;
+    // The cloud answers again, so the probe need not wait.
+    if (this.breaker.obstacle?.cause === 'unreachable') this.breaker.probeNow();
+    this.refresh();
+  }
+
+  /** To be called when an offer has changed. */
+  refresh(): void {
+    const before = this.known.state;
     if (this.state.state !== before) this.onChange();
   }
 
   stop(): void {
     this.slowStart.cancel();
-    this.avoiding?.cancel();
-    this.avoiding = undefined;
+    this.breaker.stop();
+    this.report(undefined);
   }
 
-  private startTroubled(reason: string): void {
-    const before = this.trouble;
-    this.trouble = reason;
-    if (before === undefined) this.onChange();
+  private find(): Finding {
+    const { obstacle } = this.breaker;
+    if (!this.serving) return this.start ?? { state: 'starting', reason: undefined };
+    if (obstacle !== undefined) {
+      return { state: CONDITIONS[obstacle.cause] ?? 'degraded', reason: describeObstacle('its cloud', obstacle) };
+    }
+    if (this.unlisted !== undefined) return { state: 'unreachable', reason: this.unlisted };
+    const closed = this.offers().flatMap((each) =>
+      each.obstacle === undefined ? [] : [{ ...each, ...each.obstacle }],
+    );
+    const worst = closed.find(({ cause }) => CONDITIONS[cause] !== undefined) ?? closed[0];
+    if (worst?.obstacle === undefined) return { state: 'serving', reason: undefined };
+    const more = closed.length === 1 ? '' : `, and ${closed.length - 1} more offers are out of service`;
+    const reason = `pool ${worst.pool}, ${describeObstacle(nameOf(worst), worst.obstacle)}${more}`;
+    return { state: CONDITIONS[worst.cause] ?? 'degraded', reason };
   }
 
-  /** Failures of launches that ran at the same time count once. */
-  private avoid(): void {
-    if (this.avoiding !== undefined) return;
-    this.avoiding = this.clock.schedule(this.avoidMs, () => {
-      this.avoiding = undefined;
-      this.onChange();
-    });
-    this.avoidMs = Math.min(this.avoidMs * 2, AVOID_MS.longest);
+  private breakerChanged(): void {
+    const { state, obstacle } = this.breaker;
+    if (state !== this.reported) {
+      this.reported = state;
+      this.report(STATE_VALUES[state]);
+      this.env.metrics.count(BREAKER_TRANSITIONS, { ...this.labels, state, cause: obstacle?.cause ?? '' });
+      if (state === 'half-open') this.env.log.info('The next launch probes the provider', { cause: obstacle?.cause });
+    }
+    this.refresh();
     this.onChange();
+  }
+
+  private report(value: number | undefined): void {
+    this.env.metrics.set(BREAKER_STATES, this.labels, value);
+  }
+
+  private get labels(): Readonly<Record<'provider' | 'pool' | 'label' | 'zone' | 'machine_type', string>> {
+    return { provider: this.provider, pool: '', label: '', zone: '', machine_type: '' };
   }
 }

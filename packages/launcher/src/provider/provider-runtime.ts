@@ -5,6 +5,8 @@ import { startProvider, toDriverError, type Logger, type LoginScan, type Provide
 import type { CandidatePools } from '../requests/candidate-pools.js';
 import { runLeakRounds } from '../maintenance/leak-rounds.js';
 import { Concurrency } from '../scheduling/concurrency.js';
+import type { LaunchTimes } from '../capacity/launch-times.js';
+import type { WaitLimits } from '../capacity/wait-limits.js';
 import type { LauncherContext } from '../context.js';
 import { Deletions } from '../deletion/deletions.js';
 import { driverCall } from '../driver-call.js';
@@ -25,6 +27,8 @@ export interface ProvidersShare {
   readonly ledger: QuotaLedger;
   readonly candidates: CandidatePools;
   readonly scheduler: RequestScheduler;
+  readonly launchTimes: LaunchTimes;
+  readonly waitLimits: WaitLimits;
   /** Admits questions about labels, of all providers together. */
   readonly labelGate: TurnGate;
 }
@@ -52,7 +56,7 @@ export class ProviderRuntime {
     this.log = context.log.with({ provider: config.name });
     // One listener per piece of work is no leak.
     setMaxListeners(0, signal);
-    this.health = new ProviderHealth(context.clock, () => this.healthChanged());
+    this.health = new ProviderHealth({ ...context, log: this.log }, config.name, () => this.healthChanged());
     this.limits = new ProviderLimits(context, provider, share.ledger, signal);
     const concurrency = new Concurrency(config.maxConcurrency);
     const onChange = (): void => this.supplyChanged();
@@ -106,6 +110,7 @@ export class ProviderRuntime {
     return {
       provider: name,
       ...this.health.state,
+      offers: this.health.offers(),
       ...this.share.ledger.amountsOfProvider(name),
       pools: this.pools.map((pool) => pool.activity()),
       deletions: this.deletions?.ids() ?? [],
@@ -147,8 +152,8 @@ export class ProviderRuntime {
   private healthChanged(): void {
     const { state, reason } = this.health.state;
     if (state !== this.reported) {
-      if (state === 'trouble') this.log.warn('The provider is in trouble', { reason });
-      else if (this.reported === 'trouble') this.log.info('The provider is not in trouble any more');
+      if (reason !== undefined) this.log.warn(`The provider is ${state}`, { reason });
+      else if (this.reported !== 'starting') this.log.info('The provider serves its pools again');
     }
     this.reported = state;
     for (const pool of this.pools) pool.healthChanged();

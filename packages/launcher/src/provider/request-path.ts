@@ -15,6 +15,7 @@
 import type { NodeRequest } from '@nodepool/core';
 import type { RequestEntry } from '@nodepool/store';
 import type { NodeSupplier } from './node-supply.js';
+import type { BreakerCause } from '../diagnostics/health.js';
 import type { ProviderHealth } from './provider-health.js';
 import type { PoolLabels } from './pool-labels.js';
 import type { PoolActivity } from '../diagnostics/activity.js';
@@ -77,19 +78,23 @@ export class RequestPath implements ScheduledPool {
 
   /** Schedules the waiting requests again, as there may be capacity. `removed`: the cloud has deleted an instance. */
   capacityFreed(removed: boolean): void {
-    if (removed) this.scheduler.cooldown.end();
+    if (removed) this.labels.offers.roomFreed();
     this.scheduler.wake();
   }
 
   /** Schedules all requests again, as the limits of the cloud have changed. */
   limitsRead(changed: boolean): void {
     // A cloud whose limits have not changed goes on refusing launches that they would allow.
-    if (changed) this.scheduler.cooldown.end();
+    if (changed) this.labels.offers.roomFreed();
     this.reconsider();
   }
 
+  get id(): string {
+    return this.pool.id;
+  }
+
   offer(requestClass: RequestClass, entry: RequestEntry): boolean {
-    const admission = evaluate(entry, this.pool);
+    const admission = evaluate(entry, this.pool, requestClass.givenUpBy);
     if (admission.kind === 'admit') return this.dispatch(entry, this.scheduler.schedule(requestClass, entry));
     this.scheduler.forget(requestClass);
     return this.turnAway(entry, admission);
@@ -97,6 +102,15 @@ export class RequestPath implements ScheduledPool {
 
   hasLabels(labels: readonly string[]): boolean {
     return labels.every((label) => this.pool.config.labels.has(label));
+  }
+
+  expire(requestClass: RequestClass, entry: RequestEntry): boolean {
+    const admission = evaluate(entry, this.pool, requestClass.givenUpBy);
+    if (admission.kind === 'ignore') return false;
+    const { reason } = this.pool.waitLimits.limitOf(entry.request);
+    const latest = waitOf(admission) ?? this.scheduler.waitOf(requestClass);
+    this.acceptor.decline(entry, latest === undefined ? reason : `${reason}: ${latest}`);
+    return true;
   }
 
   hasDeclined({ declined_by: declinedBy }: NodeRequest): boolean {
@@ -124,7 +138,7 @@ export class RequestPath implements ScheduledPool {
       next: scheduler.next?.id,
       accepting: acceptor.accepting,
       deferred: this.resources.scheduler.retryCount,
-      outOfRoom: scheduler.cooldown.isActive,
+      outOfRoom: this.labels.offers.health().some(({ obstacle }) => isFull(obstacle?.cause)),
       requests: acceptor.activity(),
     };
   }
@@ -170,32 +184,47 @@ export class RequestPath implements ScheduledPool {
       case 'recorded':
         scheduler.recorded(requestId);
         return;
-      case 'launched':
-        health.launched();
-        this.labels.launched(outcome.label, outcome.zone);
+      case 'reached': {
+        const { attempt, evidence } = outcome;
+        this.labels.offers.succeeded(attempt.offer, evidence, attempt.startedAt);
+        health.launchReached(evidence, attempt.startedAt);
         return;
+      }
       case 'attempt-failed':
-        health.launchFailed(outcome.failure);
+        this.attemptFailed(outcome);
+        if (outcome.fault.cause === 'quota') limits.invalidate();
         return;
-      case 'no-capacity':
-        this.scheduler.cooldown.begin();
-        limits.invalidate();
-        return;
-      case 'moved-on':
-        health.movedOn(outcome.failure);
-        return;
-      case 'label-refused':
-        this.refuse(outcome);
+      case 'given-up':
+        scheduler.givenUp(requestId, this.pool.id);
         return;
       case 'ended':
         scheduler.ended(requestId, outcome.retryAfterMs);
     }
   }
 
-  private refuse({ label, zone, reason }: Extract<RequestOutcome, { kind: 'label-refused' }>): void {
-    const { context, name, log } = this.pool;
-    const lastsMs = this.labels.refused(label, zone, reason);
-    context.decisions.record('label', label, name, 'out of service: the cloud refuses it', reason);
-    log.warn('A label is out of service: the cloud refuses it', { label, zone, reason, retry_in_ms: lastsMs });
+  private attemptFailed({ attempt, fault, failure }: Extract<RequestOutcome, { kind: 'attempt-failed' }>): void {
+    const { health } = this.resources;
+    const { offers } = this.labels;
+    const { offer, startedAt } = attempt;
+    const { scope, cause } = fault;
+    const counted = { cause, reason: failure.message, startedAt, retryAfterMs: failure.retryAfterMs };
+    if (scope === 'provider') health.launchFailed(counted);
+    if (scope !== 'node' && scope !== 'offer') return;
+    if (scope === 'node') {
+      // The cloud had capacity for the instance.
+      offers.succeeded(offer, 'created', startedAt);
+      health.launchReached('created', startedAt);
+    }
+    if (this.pool.context.capacity.breakers || cause !== 'node') offers.failed(offer, counted);
   }
+}
+
+function isFull(cause: BreakerCause | undefined): boolean {
+  return cause === 'quota' || cause === 'capacity';
+}
+
+/** Returns what a request waits for that the pool does not admit. */
+function waitOf(admission: AdmissionDecision): string | undefined {
+  if (admission.kind === 'wait') return admission.wait.reason;
+  return admission.kind === 'leave' || admission.kind === 'decline' ? admission.reason : undefined;
 }

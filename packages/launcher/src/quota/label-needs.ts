@@ -1,6 +1,7 @@
 /**
- * The resources that a node of each label needs, as the cloud reports them. A label waits until they are known. A label
- * whose configuration the cloud rejects twice is out of service until a later question succeeds.
+ * The resources that a node of each label needs with each of its machine types, as the cloud reports them. A label waits
+ * until those of one machine type are known. A label whose configuration the cloud rejects twice, with all machine
+ * types, is out of service until a later question succeeds.
  */
 
 import {
@@ -16,26 +17,26 @@ import {
   type Provider,
   type Readiness,
 } from '@nodepool/core';
-import { MAX_OUTAGE_WAIT_MS } from '../cloud-outage.js';
+import { machineTypesOf } from '../capacity/pool-offers.js';
 import type { LauncherContext } from '../context.js';
 import { driverCall } from '../driver-call.js';
 import type { TurnGate } from './turn-gate.js';
 
 const CALL_TIMEOUT_MS = 60_000;
 
-/** A label whose need is unknown. */
+/** A machine type of a label, with a need that is unknown. */
 interface Unknown {
-  readonly since: number;
   /** Failures in a row. */
   failures: number;
   /** Rejections of the configuration in a row. */
   rejections: number;
   reason: string;
-  /** Requests for the label are declined instead of waiting. */
+  /** The cloud has rejected it twice: it is not offered, instead of being waited for. */
   outOfService: boolean;
 }
 
 export class LabelNeeds {
+  /** Both by `keyOf`. */
   private readonly needs = new Map<string, QuotaInformation>();
   private readonly unknown = new Map<string, Unknown>();
 
@@ -53,25 +54,33 @@ export class LabelNeeds {
     if (this.provider.getQuotaForLabel === undefined) return;
     const ask = async (label: LabelConfig): Promise<void> => {
       await gate.pass();
-      await this.ask(label);
+      await Promise.all(machineTypesOf(label).map((machineType) => this.ask(label, machineType)));
     };
     await Promise.all([...this.pool.labels.values()].map(ask));
   }
 
-  need(label: string): QuotaInformation {
-    return this.needs.get(label) ?? QuotaInformation.use({ instances: 1 });
+  need(label: string, machineType: string | undefined): QuotaInformation {
+    return this.needs.get(keyOf(label, machineType)) ?? QuotaInformation.use({ instances: 1 });
+  }
+
+  /** Returns true if the cloud has told what the label needs with the machine type, or does not tell it of any. */
+  isKnown(label: string, machineType: string | undefined): boolean {
+    return !this.unknown.has(keyOf(label, machineType));
   }
 
   /** Returns the reason why a request for the label waits; undefined if it does not. */
   waitsFor(label: string): string | undefined {
-    const unknown = this.unknown.get(label);
-    if (unknown === undefined || unknown.outOfService) return undefined;
-    return `the cloud has not told yet what nodes of label ${label} need: ${unknown.reason}`;
+    const unknown = this.unknownTypes(label);
+    const awaited = unknown?.find(({ outOfService }) => !outOfService);
+    if (awaited === undefined) return undefined;
+    return `the cloud has not told yet what nodes of label ${label} need: ${awaited.reason}`;
   }
 
   readiness(label: string): Readiness {
-    const unknown = this.unknown.get(label);
-    if (unknown?.outOfService === true) return { ready: false, reason: unknown.reason };
+    const unknown = this.unknownTypes(label);
+    if (unknown?.every(({ outOfService }) => outOfService) === true) {
+      return { ready: false, reason: unknown[0]?.reason ?? '' };
+    }
     try {
       return this.provider.labelReady(this.pool.name, label);
     } catch (error) {
@@ -79,37 +88,43 @@ export class LabelNeeds {
     }
   }
 
+  /** Returns the machine types of the label if the needs of none of them are known. */
+  private unknownTypes(label: string): readonly Unknown[] | undefined {
+    const types = machineTypesOf(this.pool.labels.get(label));
+    const unknown = types.flatMap((machineType) => this.unknown.get(keyOf(label, machineType)) ?? []);
+    return unknown.length === types.length ? unknown : undefined;
+  }
+
   /** Asks once. */
-  private async ask(label: LabelConfig): Promise<void> {
+  private async ask(label: LabelConfig, machineType: string | undefined): Promise<void> {
     const { clock, log } = this.context;
     const getQuotaForLabel = this.provider.getQuotaForLabel?.bind(this.provider);
     if (getQuotaForLabel === undefined) return;
     const call: Call = { signal: this.signal, deadline: clock.monotonic() + CALL_TIMEOUT_MS, log };
     try {
       const need = await driverCall(clock, `asking what label ${label.name} needs`, call, (each) =>
-        getQuotaForLabel(this.pool.name, label.name, each),
+        getQuotaForLabel(this.pool.name, label.name, each, machineType),
       );
       // Copied: the answer may be of another copy of the library, or not valid, which is detected here.
-      this.needs.set(label.name, QuotaInformation.use({ instances: 1, ...need.toResources() }));
-      if (this.unknown.delete(label.name)) this.onChange();
+      this.needs.set(keyOf(label.name, machineType), QuotaInformation.use({ instances: 1, ...need.toResources() }));
+      if (this.unknown.delete(keyOf(label.name, machineType))) this.onChange();
     } catch (error) {
-      if (!this.signal.aborted) this.failed(label, toDriverError(error));
+      if (!this.signal.aborted) this.failed(label, machineType, toDriverError(error));
     }
   }
 
-  private failed(label: LabelConfig, error: DriverError): void {
-    const { clock, random, log, tasks } = this.context;
-    const now = clock.monotonic();
-    const first: Unknown = { since: now, failures: 0, rejections: 0, reason: '', outOfService: false };
-    const unknown = this.unknown.get(label.name) ?? first;
-    this.unknown.set(label.name, unknown);
+  private failed(label: LabelConfig, machineType: string | undefined, error: DriverError): void {
+    const { random, log, tasks } = this.context;
+    const key = keyOf(label.name, machineType);
+    const first: Unknown = { failures: 0, rejections: 0, reason: '', outOfService: false };
+    const unknown = this.unknown.get(key) ?? first;
+    this.unknown.set(key, unknown);
     const before = unknown.outOfService;
     unknown.failures += 1;
-    unknown.rejections = ERROR_POLICIES[error.code].disablesLabel ? unknown.rejections + 1 : 0;
+    unknown.rejections = ERROR_POLICIES[error.code].retry === 'confirm' ? unknown.rejections + 1 : 0;
     unknown.reason = error.message;
     const delay = backOffMs(unknown.failures, error, random);
-    // A rejection counts once it is confirmed, any other failure once requests have waited for long.
-    unknown.outOfService = unknown.rejections > 1 || now - unknown.since >= MAX_OUTAGE_WAIT_MS;
+    unknown.outOfService = unknown.rejections > 1;
     const message = unknown.outOfService
       ? 'A label is out of service: the cloud does not tell what its nodes need'
       : 'A label waits: the cloud does not tell what its nodes need';
@@ -117,20 +132,25 @@ export class LabelNeeds {
       provider: this.provider.config.name,
       pool: this.pool.name,
       label: label.name,
+      machine_type: machineType,
       error,
       retry_in_ms: Math.round(delay),
     });
-    tasks.run(`ask again what label ${label.name} needs`, () => this.later(label, delay));
+    tasks.run(`ask again what label ${label.name} needs`, () => this.later(label, machineType, delay));
     if (unknown.outOfService !== before) this.onChange();
   }
 
-  private async later(label: LabelConfig, delayMs: number): Promise<void> {
+  private async later(label: LabelConfig, machineType: string | undefined, delayMs: number): Promise<void> {
     try {
       await sleep(this.context.clock, delayMs, this.signal);
     } catch {
       // Only the signal ends the sleep early: the pool was stopped.
       return;
     }
-    await this.ask(label);
+    await this.ask(label, machineType);
   }
+}
+
+function keyOf(label: string, machineType: string | undefined): string {
+  return JSON.stringify([label, machineType ?? null]);
 }

@@ -20,7 +20,7 @@ export interface ScheduledRequest {
   readonly driverHandler: NodeRequestHandler;
   /** Room for the new nodes, until their records count. */
   readonly hold: CapacityHold | undefined;
-  /** Permit of the provider (`max-concurrency`), until the request has ended. */
+  /** Permit of the provider (`max-concurrency`) and probes of offers, until the request has ended. */
   readonly permit: { release(): void };
 }
 
@@ -104,14 +104,22 @@ async function writeUnlessGone(pool: PoolView, entry: RequestEntry, write: () =>
 }
 
 function plan(
-  { context, id: launcher, config, labels, provider }: PoolView,
+  { context, id: launcher, config, provider }: PoolView,
   request: NodeRequest,
   az: string | undefined,
-  { label, upload }: Extract<AllocatedNode, { readonly kind: 'new' }>,
+  { label, upload, need }: Extract<AllocatedNode, { readonly kind: 'new' }>,
 ): NodeData {
-  const resources = labels.need(label.name).toResources();
   return plannedNode(
-    { provider: provider.config.name, pool: config, label, launcher, request, resources, upload, az },
+    {
+      provider: provider.config.name,
+      pool: config,
+      label,
+      launcher,
+      request,
+      resources: need.toResources(),
+      upload,
+      az,
+    },
     unixSeconds(context),
   );
 }

@@ -20,21 +20,15 @@ export type AdmissionDecision =
 /** The pool as far as admission depends on it. */
 export type AdmittingPool = Pick<
   PoolView,
-  | 'id'
-  | 'name'
-  | 'context'
-  | 'place'
-  | 'config'
-  | 'labels'
-  | 'candidates'
-  | 'trouble'
-  | 'hasNodesOf'
-  | 'obstacle'
-  | 'waitsFor'
+  'id' | 'name' | 'context' | 'place' | 'config' | 'labels' | 'candidates' | 'hasNodesOf' | 'obstacle' | 'waitsFor'
 >;
 
-/** Decides for one pool. The candidates must be complete. */
-export function evaluate({ id, request }: RequestEntry, pool: AdmittingPool): AdmissionDecision {
+/** Decides for one pool. The candidates must be complete. `givenUpBy`: pools that could not launch its nodes. */
+export function evaluate(
+  { id, request }: RequestEntry,
+  pool: AdmittingPool,
+  givenUpBy: ReadonlySet<string> = new Set(),
+): AdmissionDecision {
   const { candidates } = pool;
   if (request.state === 'pending' && belongsElsewhere(id, pool)) return { kind: 'ignore' };
   const others = (): PoolComponentData[] => otherCandidates(request, pool);
@@ -63,11 +57,10 @@ export function evaluate({ id, request }: RequestEntry, pool: AdmittingPool): Ad
   const obstacle = pool.obstacle(request);
   if (obstacle !== undefined) return { kind: 'decline', reason: obstacle };
   const { priority } = pool.config;
-  const ahead = begun ? undefined : others().find((other) => other.priority < priority && !other.paused);
+  const ahead = begun ? undefined : others().find((other) => other.priority < priority && serves(other, request));
   if (ahead !== undefined) return { kind: 'leave', reason: `pool ${ahead.id} has a higher priority` };
-  const { trouble } = pool;
-  if (trouble !== undefined && !begun && canBeServedElsewhere(request, pool)) {
-    return { kind: 'leave', reason: `another pool can serve it, while here ${trouble}` };
+  if (!begun && givenUpBy.has(pool.id) && canBeServedElsewhere(request, pool, givenUpBy)) {
+    return { kind: 'leave', reason: 'another pool can serve it, which this one could not' };
   }
   return { kind: 'admit' };
 }
@@ -82,9 +75,20 @@ export function afterDecline(
   return { state: failed ? 'failed' : 'requested', declined_by: declinedBy };
 }
 
-/** Returns true if another pool may serve the request and is not paused. */
-export function canBeServedElsewhere(request: NodeRequest, pool: Pick<PoolView, 'id' | 'candidates'>): boolean {
-  return otherCandidates(request, pool).some(({ paused }) => !paused);
+/** Returns true if another pool, which has not given the request up before, serves its labels at the moment. */
+export function canBeServedElsewhere(
+  request: NodeRequest,
+  pool: Pick<PoolView, 'id' | 'candidates'>,
+  givenUpBy: ReadonlySet<string> = new Set(),
+): boolean {
+  return otherCandidates(request, pool).some((other) => !givenUpBy.has(other.id) && serves(other, request));
+}
+
+function serves(
+  { paused, paused_labels: labels = [] }: PoolComponentData,
+  { node_types: wanted }: NodeRequest,
+): boolean {
+  return !paused && !labels.some((label) => wanted.includes(label));
 }
 
 /** Returns true if the nodes of a lost request are in another pool that is still configured or registered. */

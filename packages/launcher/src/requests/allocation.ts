@@ -8,6 +8,8 @@ import {
   type NodeRequestHandler,
 } from '@nodepool/core';
 import type { NodeEntry } from '@nodepool/store';
+import type { BlockedOffer } from '../capacity/pool-offers.js';
+import type { Offer } from '../diagnostics/health.js';
 import { useOf } from '../quota/need.js';
 import type { PoolView } from './pool-view.js';
 
@@ -20,7 +22,13 @@ export type AllocatedNode =
       readonly upload: ImageUpload | undefined;
       readonly entry: NodeEntry;
     }
-  | { readonly kind: 'new'; readonly label: LabelConfig; readonly upload: ImageUpload | undefined };
+  | {
+      readonly kind: 'new';
+      readonly label: LabelConfig;
+      readonly upload: ImageUpload | undefined;
+      readonly offer: Offer;
+      readonly need: QuotaInformation;
+    };
 
 export interface Allocation {
   /** In the order of the request's labels. */
@@ -28,6 +36,8 @@ export interface Allocation {
   readonly zone: string | undefined;
   /** Labels for which the pool has no ready node now and creates none. Not empty: the request waits for nodes. */
   readonly missing: readonly string[];
+  /** Why the new nodes cannot be launched at the moment; undefined if they can. */
+  readonly blocked: BlockedOffer | undefined;
   /** Need of the new nodes. */
   readonly need: QuotaInformation;
   /** Need within the tenant's limit: of the new nodes, and of ready nodes that counted for another tenant. */
@@ -36,7 +46,7 @@ export interface Allocation {
 
 /** The facts that an allocation depends on. */
 export interface AllocationContext {
-  readonly pool: Pick<PoolView, 'context' | 'place' | 'labels' | 'provider' | 'supply'>;
+  readonly pool: Pick<PoolView, 'context' | 'place' | 'labels' | 'provider' | 'supply' | 'offers'>;
   readonly driverHandler: NodeRequestHandler;
   /** Returns true if a ready node is promised to another request that comes first, or is being allocated. */
   readonly isProtected: (nodeId: string, request: NodeRequest) => boolean;
@@ -47,47 +57,53 @@ const RESUMABLE: ReadonlySet<string> = new Set(['init', 'building', 'testing']);
 /** Returns undefined if the pool does not have a label of the request (any more). */
 export function allocate(request: NodeRequest, context: AllocationContext): Allocation | undefined {
   const allocation = allocateNodes(request, context);
-  const created = (allocation?.nodes ?? []).filter(({ kind }) => kind === 'new').map(({ label }) => label.name);
-  if (created.length === 0 || context.pool.labels.isUsable(created, allocation?.zone)) return allocation;
-  // Ready nodes are of no use in a zone that refuses the other labels.
-  return allocateNodes({ ...request, reuse: false }, context);
+  if (allocation?.blocked === undefined || !request.reuse) return allocation;
+  // Ready nodes are of no use in a zone in which the other nodes cannot be launched.
+  const fresh = allocateNodes({ ...request, reuse: false }, context);
+  return fresh?.blocked === undefined ? fresh : allocation;
 }
 
 function allocateNodes(request: NodeRequest, context: AllocationContext): Allocation | undefined {
-  const { labels, provider } = context.pool;
+  const { labels, offers, provider } = context.pool;
   const taken = new Set<string>();
   const own = nodesOf(request, context);
   let zone = own.find(({ node }) => node.az !== null)?.node.az ?? undefined;
-  const nodes: AllocatedNode[] = [];
-  const missing: string[] = [];
-  let need = QuotaInformation.use({});
+  const existing = new Map<number, Exclude<AllocatedNode, { kind: 'new' }>>();
+  const wanted: LabelConfig[] = [];
   let handedOver = QuotaInformation.use({});
-  for (const name of request.node_types) {
+  for (const [index, name] of request.node_types.entries()) {
     const label = labels.label(name);
     if (label === undefined) return undefined;
-    const existing = ownNode(own, label, context, taken) ?? readyNode(request, context, label, zone, taken);
-    if (existing === undefined && provider.config.createsNodes === false) {
-      missing.push(name);
-      continue;
-    }
-    if (existing === undefined) {
-      nodes.push({ kind: 'new', label, upload: labels.upload(label) });
-      need = need.add(labels.need(name));
-      continue;
-    }
-    taken.add(existing.entry.id);
-    const { tenant_name: tenant, resources } = existing.entry.node;
+    wanted.push(label);
+    const found = ownNode(own, label, context, taken) ?? readyNode(request, context, label, zone, taken);
+    if (found === undefined) continue;
+    existing.set(index, found);
+    taken.add(found.entry.id);
+    const { tenant_name: tenant, resources } = found.entry.node;
     if (tenant !== request.tenant_name) handedOver = handedOver.add(useOf(resources));
-    zone ??= existing.entry.node.az ?? undefined;
-    nodes.push(existing);
+    zone ??= found.entry.node.az ?? undefined;
   }
-  return {
-    nodes,
-    missing,
-    zone: zone ?? labels.chooseZone(request.node_types),
-    need,
-    tenantNeed: need.add(handedOver),
-  };
+  const lacking = wanted.filter((_, index) => !existing.has(index)).map(({ name }) => name);
+  const missing = provider.config.createsNodes === false ? lacking : [];
+  const created = provider.config.createsNodes === false ? [] : lacking;
+  const plan = created.length === 0 ? { zone, offers: [], blocked: undefined } : offers.plan(created, zone);
+  const planned = plan.offers[Symbol.iterator]();
+  const nodes = wanted.flatMap((label, index): AllocatedNode[] => {
+    const found = existing.get(index);
+    if (found !== undefined) return [found];
+    const offer: Offer | undefined = planned.next().value;
+    if (offer === undefined) return [];
+    const need = labels.need(label.name, offer.machineType);
+    return [{ kind: 'new', label, upload: labels.upload(label), offer, need }];
+  });
+  const need = nodes.reduce((sum, node) => (node.kind === 'new' ? sum.add(node.need) : sum), QuotaInformation.use({}));
+  const { zone: chosen, blocked } = plan;
+  return { nodes, missing, zone: chosen, blocked, need, tenantNeed: need.add(handedOver) };
+}
+
+/** Returns the offers of the nodes to launch. */
+export function offersOf({ nodes }: Allocation): Offer[] {
+  return nodes.flatMap((node) => (node.kind === 'new' ? [node.offer] : []));
 }
 
 /** Returns nodes that the request has. Launches of a request that was given back are about to be deleted. */

@@ -16,6 +16,10 @@ import type { RequestEntry } from '@nodepool/store';
 import type { LauncherContext } from '../context.js';
 import type { Wait } from '../diagnostics/timeline-recorder.js';
 import type { Place, QuotaLedger } from '../quota/quota-ledger.js';
+import type { TimedLaunch } from '../capacity/launch-times.js';
+import type { OfferPlan } from '../capacity/pool-offers.js';
+import type { Offer } from '../diagnostics/health.js';
+import type { WaitLimits } from '../capacity/wait-limits.js';
 import type { Candidates } from './candidate-pools.js';
 
 export interface PoolView {
@@ -34,29 +38,36 @@ export interface PoolView {
   readonly log: Logger;
   /** Aborts when the provider is stopped. */
   readonly signal: AbortSignal;
-  /** Reason why requests that another pool can serve are left to it at the moment; undefined if they are not. */
-  readonly trouble: string | undefined;
+  readonly offers: OfferView;
+  readonly waitLimits: Pick<WaitLimits, 'limitOf'>;
   /** Returns true if the request, which no launcher works on, has nodes in this pool. */
   hasNodesOf(request: NodeRequest): boolean;
   /** Returns the reason why the request cannot be served, now or ever; undefined if it can. */
   obstacle(request: NodeRequest): string | undefined;
   /** Returns what the request waits for before it can be served here; undefined if only for room. */
   waitsFor(request: NodeRequest): Wait | undefined;
-  /** Returns true if a zone of the pool can serve the request at the moment. */
-  canServe(request: NodeRequest): boolean;
 }
 
 /** The labels of a pool: what their nodes need, their images and zones. */
 export interface LabelView {
   label(name: string): LabelConfig | undefined;
-  need(name: string): QuotaInformation;
-  needOf(names: readonly string[]): QuotaInformation;
+  need(name: string, machineType: string | undefined): QuotaInformation;
   /** Returns the upload that nodes of a label with a disk image use. */
   upload(label: LabelConfig): ImageUpload | undefined;
-  /** Chooses a zone for nodes of these labels if no other node determines it; undefined leaves it to the cloud. */
-  chooseZone(names: readonly string[]): string | undefined;
-  /** Returns false if the cloud refuses one of the labels in the zone at the moment. */
-  isUsable(names: readonly string[], zone: string | undefined): boolean;
+}
+
+/** The offers of a pool as requests use them. */
+export interface OfferView {
+  /** Chooses offers for nodes of these labels, all in one zone: in `zone` if other nodes determine it. */
+  plan(labels: readonly string[], zone: string | undefined): OfferPlan;
+  /** Returns another offer for a node whose launch has failed, in the same zone unless the node is alone. */
+  alternative(failed: Offer, isAlone: boolean, isTried: (offer: Offer) => boolean): Offer | undefined;
+  /** Returns true if launches are sent to the offer, or to the provider if there is none, at the moment. */
+  admits(offer?: Offer): boolean;
+  /** Begins the probes that launches with these offers are. Returns how to end those that had no result. */
+  begin(offers: readonly Offer[]): () => void;
+  /** Measures a launch with this offer. */
+  time(offer: Offer): TimedLaunch;
 }
 
 /** The nodes of machines that the provider declares. Nodes that it creates are always usable. */

@@ -13,9 +13,12 @@ import {
   type RequestHandle,
 } from '@nodepool/store';
 import type { RequestActivity } from '../diagnostics/activity.js';
-import type { LaunchJob } from '../launch/launch-job.js';
+import { nameOf } from '../capacity/pool-offers.js';
+import type { Offer } from '../diagnostics/health.js';
+import type { AttemptOutcome, LaunchJob } from '../launch/launch-job.js';
 import { firstAttempt } from '../launch/launch-node.js';
 import { launchNodes } from '../launch/launch-nodes.js';
+import { describeExcess, useOf } from '../quota/need.js';
 import { confirmQuota, retryShortfall } from '../quota/quota-confirmation.js';
 import { canBeServedElsewhere } from './admission.js';
 import { requestFields, type PoolView } from './pool-view.js';
@@ -122,13 +125,13 @@ export class RequestHandler {
     const records = tentativeRecords(slots, accepted.created);
     const created = accepted.created[Symbol.iterator]();
     const toLaunch = slots.filter(({ node }) => node === undefined);
-    const targets = toLaunch.map(({ resumed }) => {
-      const progress = resumed?.node.progress ?? firstAttempt(pool.context);
+    const targets = toLaunch.map(({ resumed, planned }) => {
+      const progress = resumed?.node.progress ?? firstAttempt(pool.context, planned?.machineType);
       const change = { state: 'building', progress } as const;
       if (resumed !== undefined) return { id: resumed.id, from: resumed, change };
       return { id: created.next().value ?? '', change };
     });
-    const unconfirmed = unconfirmedPart(request.request, slots, records, pool.labels);
+    const unconfirmed = unconfirmedPart(request.request, slots, records);
     const shortfall = await confirmQuota(pool, unconfirmed);
     if (shortfall !== undefined) {
       return { kind: 'unconfirmed', shortfall, records, isHandOver: unconfirmed.handedOver.length > 0 };
@@ -164,8 +167,9 @@ export class RequestHandler {
   }
 
   private launchJob({ label, upload, resumed, node }: HeldSlot): LaunchJob {
-    const { pool, report } = this;
-    const { id, request } = this.request;
+    const { pool } = this;
+    const { request } = this.request;
+    const isAlone = this.handled.slots.length === 1;
     return {
       node,
       provider: pool.provider,
@@ -177,14 +181,33 @@ export class RequestHandler {
       resumed: resumed !== undefined,
       signal: this.ending.signal,
       log: this.log.with({ node_id: node.id, label: label.name }),
-      retryShortfall: (lastId) => retryShortfall(pool, { request, lastId, need: pool.labels.need(label.name) }),
+      retryShortfall: (lastId) => retryShortfall(pool, { request, lastId, need: useOf(node.node.resources) }),
       canMoveOn: () => canBeServedElsewhere(request, pool),
-      onAttempt: (failure) => {
-        const zone = node.node.az ?? undefined;
-        if (failure === undefined) report(id, { kind: 'launched', label: label.name, zone });
-        else report(id, { kind: 'attempt-failed', failure });
+      alternative: (failed, isTried) => {
+        if (!pool.context.capacity.offers) return undefined;
+        const fits = (offer: Offer): boolean => this.fits(offer, node.node);
+        return pool.offers.alternative(failed, isAlone, (offer) => isTried(offer) || !fits(offer));
       },
+      admits: (offer) => pool.offers.admits(offer),
+      needOf: ({ machineType }) => pool.labels.need(label.name, machineType).toResources(),
+      time: (offer) => pool.offers.time(offer),
+      report: (outcome) => this.attempted(outcome),
     };
+  }
+
+  /** Returns true if a node with the offer needs no more than its record counts for. */
+  private fits({ label, machineType }: Offer, { resources }: Pick<NodeData, 'resources'>): boolean {
+    return describeExcess('', useOf(resources), this.pool.labels.need(label, machineType)) === undefined;
+  }
+
+  /** Reports an attempt, and records the offers that were tried for explanations. */
+  private attempted(outcome: AttemptOutcome): void {
+    const { id } = this.request;
+    const tried = nameOf(outcome.attempt.offer);
+    if (outcome.kind === 'attempt-failed') {
+      recordDecision(this.pool, id, 'tried an offer that failed', `${tried}: ${outcome.failure.message}`);
+    } else if (outcome.evidence === 'ready') recordDecision(this.pool, id, 'launched a node', tried);
+    this.report(id, outcome);
   }
 
   /** Ends the work; only the first termination counts. */

@@ -1,26 +1,15 @@
 /** Results that the stages of a request's path report to the pool, and decisions that explanations show. */
 
-import type { DriverError } from '@nodepool/core';
 import type { Wait } from '../diagnostics/timeline-recorder.js';
+import type { AttemptOutcome } from '../launch/launch-job.js';
 import type { PoolView } from './pool-view.js';
 
 export type RequestOutcome =
   /** The records of the acceptance are written and confirmed, or could not be. */
   | { readonly kind: 'recorded' }
-  /** An instance was launched. */
-  | { readonly kind: 'launched'; readonly label: string; readonly zone: string | undefined }
-  | { readonly kind: 'attempt-failed'; readonly failure: DriverError }
-  /** The cloud has no room, whatever its limits say. */
-  | { readonly kind: 'no-capacity' }
-  /** The request is left to another pool, as the cloud of this one fails. */
-  | { readonly kind: 'moved-on'; readonly failure: DriverError }
-  /** The cloud refuses the label, confirmed by a second attempt. */
-  | {
-      readonly kind: 'label-refused';
-      readonly label: string;
-      readonly zone: string | undefined;
-      readonly reason: string;
-    }
+  | AttemptOutcome
+  /** The request is given up without being declined: another pool goes first. */
+  | { readonly kind: 'given-up' }
   /** The pool holds nothing of the request any more, which is not looked at again before `retryAfterMs`. */
   | { readonly kind: 'ended'; readonly retryAfterMs: number };
 

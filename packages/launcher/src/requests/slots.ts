@@ -1,16 +1,18 @@
 /** The nodes of an accepted request, one slot per label, as this launcher gets hold of them. */
 
-import type { ImageUpload, LabelConfig, NodeData, NodeRequest } from '@nodepool/core';
+import { QuotaInformation, type ImageUpload, type LabelConfig, type NodeData, type NodeRequest } from '@nodepool/core';
 import type { AcceptedRequest, NodeEntry, NodeHandle } from '@nodepool/store';
+import { useOf } from '../quota/need.js';
 import type { Unconfirmed } from '../quota/quota-confirmation.js';
 import type { Allocation } from './allocation.js';
-import type { LabelView } from './pool-view.js';
 
 export interface Slot {
   readonly label: LabelConfig;
   readonly upload: ImageUpload | undefined;
   /** False if the node was ready when it was allocated. */
   readonly toLaunch: boolean;
+  /** What a node to launch needs, and its machine type; undefined for others. */
+  readonly planned: { readonly need: QuotaInformation; readonly machineType: string | undefined } | undefined;
   /** The record of a launch to resume. */
   readonly resumed: NodeEntry | undefined;
   /** Owner of a ready node before it was allocated. */
@@ -39,6 +41,7 @@ export function slotsOf({ nodes }: Allocation, reused: readonly NodeHandle[]): S
     label: node.label,
     upload: node.kind === 'ready' ? undefined : node.upload,
     toLaunch: node.kind !== 'ready',
+    planned: node.kind === 'new' ? { need: node.need, machineType: node.offer.machineType } : undefined,
     resumed: node.kind === 'resumable' ? node.entry : undefined,
     formerOwner: node.kind === 'ready' ? ownerOf(node.entry) : undefined,
     node: node.kind === 'ready' ? ready.next().value : undefined,
@@ -58,13 +61,15 @@ export function unconfirmedPart(
   request: NodeRequest,
   slots: readonly Slot[],
   records: readonly RecordVersion[],
-  labels: Pick<LabelView, 'needOf'>,
 ): Unconfirmed {
   const tentative = slots.filter(({ toLaunch, resumed }) => toLaunch && (resumed?.node.state ?? 'init') === 'init');
   return {
     request,
     lastId: records.reduce((last, { id }) => (id > last ? id : last), ''),
-    need: labels.needOf(tentative.map(({ label }) => label.name)),
+    need: tentative.reduce(
+      (sum, { planned, resumed }) => sum.add(planned?.need ?? useOf(resumed?.node.resources ?? null)),
+      QuotaInformation.use({}),
+    ),
     handedOver: slots.flatMap(({ formerOwner, node }) =>
       node === undefined || formerOwner === undefined || formerOwner.tenant_name === request.tenant_name ? [] : [node],
     ),

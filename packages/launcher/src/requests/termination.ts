@@ -1,9 +1,9 @@
 /** Ends the work on a request that is not fulfilled, and releases everything that the launcher holds of it. */
 
-import { ERROR_POLICIES, toDriverError, type DriverError, type Logger, type NodeRequestData } from '@nodepool/core';
+import { toDriverError, type DriverError, type Logger, type NodeRequestData } from '@nodepool/core';
 import { LostOwnershipError, RequestGoneError, type NodeHandle, type RequestHandle } from '@nodepool/store';
 import { isZooKeeperError } from '@nodepool/zookeeper';
-import { MAX_OUTAGE_WAIT_MS } from '../cloud-outage.js';
+import { faultOf } from '../capacity/launch-fault.js';
 import type { LaunchJob } from '../launch/launch-job.js';
 import { describeShortfall, waitFor, type Shortfall } from '../quota/quota-scope.js';
 import { afterDecline, canBeServedElsewhere } from './admission.js';
@@ -121,55 +121,33 @@ async function finishFailed(
     return;
   }
   const failure = toDriverError(error);
-  const policy = ERROR_POLICIES[failure.code];
-  if (policy.retry === 'when-room') await waitForCapacity(held, failure);
-  else if (policy.isOutage && canBeServedElsewhere(held.request.request, held.pool)) await moveOn(held, failure);
-  else if (policy.disablesLabel && job !== undefined) await refuseLabel(held, failure, job);
+  const { breakers } = held.pool.context.capacity;
+  const { scope, cause } = faultOf(failure, job !== undefined && job.node.node.external_id !== null, breakers);
+  const isRejected = cause === 'configuration' && held.pool.obstacle(held.request.request) !== undefined;
+  const isMoved = job !== undefined && (scope === 'offer' || scope === 'provider');
+  if (isMoved && !isRejected) await giveUp(held, failure);
   else await decline(held, failure);
 }
 
-async function waitForCapacity(held: HeldRequest, failure: DriverError): Promise<void> {
-  held.log.info('The cloud has no room for the request; it waits', { error: failure });
-  waits(held, 'waits: the cloud has no room', failure.message);
-  held.report(held.request.id, { kind: 'no-capacity' });
+/** Gives the request up without declining it: another pool serves it, or it waits until this one can. */
+async function giveUp(held: HeldRequest, failure: DriverError): Promise<void> {
+  const { request, pool, log, report } = held;
+  const isMoved = canBeServedElsewhere(request.request, pool);
+  log.info(isMoved ? 'The request is left to another pool' : 'The request waits for capacity', { error: failure });
+  if (isMoved) recordLeave(pool, request.id, 'leaves it to others', failure.message);
+  else recordWait(pool, request.id, 'waits for capacity', { kind: 'capacity', reason: failure.message });
+  report(request.id, { kind: 'given-up' });
   await giveBack(held, { state: 'requested' }, 'aborted');
-}
-
-async function moveOn(held: HeldRequest, failure: DriverError): Promise<void> {
-  held.log.warn('The cloud fails; the request is left to another pool', { error: failure });
-  recordLeave(held.pool, held.request.id, 'leaves it to others', `the cloud fails: ${failure.message}`);
-  held.report(held.request.id, { kind: 'moved-on', failure });
-  await giveBack(held, { state: 'requested' }, 'aborted');
-}
-
-async function refuseLabel(held: HeldRequest, failure: DriverError, { label, node }: LaunchJob): Promise<void> {
-  const { pool, request, report, log } = held;
-  const zone = node.node.az ?? undefined;
-  report(request.id, { kind: 'label-refused', label: label.name, zone, reason: failure.message });
-  if (!pool.canServe(request.request)) {
-    await decline(held, failure);
-    return;
-  }
-  log.warn('The cloud refuses the request in this zone; another one is tried', { error: failure });
-  waits(held, 'waits for another zone', failure.message);
-  await giveBack(held, { state: 'requested' }, 'failed');
 }
 
 async function decline(held: HeldRequest, failure: DriverError): Promise<void> {
-  const { isOutage } = ERROR_POLICIES[failure.code];
-  const waited = isOutage ? `the cloud has failed for ${MAX_OUTAGE_WAIT_MS / 60_000} minutes: ` : '';
   held.log.warn('Declining the request: its nodes could not be launched', { error: failure });
-  const reason = `${waited}${failure.message}`;
-  recordLeave(held.pool, held.request.id, 'declined: its nodes could not be launched', reason);
+  recordLeave(held.pool, held.request.id, 'declined: its nodes could not be launched', failure.message);
   await giveBack(held, afterDecline(held.request.request, held.pool), 'failed');
 }
 
 function decided({ pool, request }: HeldRequest, decision: string, reason?: string): void {
   recordDecision(pool, request.id, decision, reason);
-}
-
-function waits({ pool, request }: HeldRequest, decision: string, reason: string): void {
-  recordWait(pool, request.id, decision, { kind: 'capacity', reason });
 }
 
 /** Gives the request back; ready nodes become free, the others are deleted. */

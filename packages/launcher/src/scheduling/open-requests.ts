@@ -17,6 +17,8 @@ export class RequestClass {
     /** The class is a single lost request that has nodes already. */
     readonly begun: boolean,
     first: RequestEntry,
+    /** Ids of pools that have given the requests up. */
+    readonly givenUpBy: ReadonlySet<string>,
   ) {
     this.latest = first.request;
   }
@@ -49,16 +51,23 @@ export class OpenRequests {
   private readonly byId = new Map<string, { readonly entry: RequestEntry; readonly requestClass: RequestClass }>();
   /** Requests that a pool of this launcher has taken, or that wait for a retry. */
   private readonly hidden = new Set<string>();
+  /** Ids of pools that have given a request up without declining it, by request. */
+  private readonly givenUp = new Map<string, Set<string>>();
   private readonly unsubscribe: readonly (() => void)[];
 
   constructor(
     private readonly store: Pick<Store, 'requests' | 'nodes'>,
     /** Called when a class has another first request, or none. `sooner`: it precedes the former first one. */
     private readonly firstChanged: (requestClass: RequestClass, sooner: boolean) => void,
+    /** Called when a request is open that was not, or has changed. */
+    private readonly opened: (entry: RequestEntry) => void,
   ) {
     const { requests, nodes } = store;
     this.unsubscribe = [
-      requests.onChange(({ id }) => this.update(id)),
+      requests.onChange(({ id, after }) => {
+        if (after === undefined) this.givenUp.delete(id);
+        this.update(id);
+      }),
       nodes.onChange((change) => this.nodeChanged(change)),
     ];
     for (const { id } of requests.all()) this.update(id);
@@ -70,6 +79,11 @@ export class OpenRequests {
 
   get classCount(): number {
     return this.byKey.size;
+  }
+
+  /** Returns the request and its class; undefined if it is not open, or hidden. */
+  find(id: string): { readonly entry: RequestEntry; readonly requestClass: RequestClass } | undefined {
+    return this.byId.get(id);
   }
 
   /** Returns undefined if the request is not open, or hidden. */
@@ -84,6 +98,13 @@ export class OpenRequests {
   hide(id: string): void {
     this.hidden.add(id);
     this.update(id);
+  }
+
+  /** Records that a pool has given the request up, which other pools serve first from now on. */
+  giveUp(id: string, pool: string): void {
+    if (this.store.requests.get(id) === undefined) return;
+    const pools = this.givenUp.get(id) ?? new Set();
+    this.givenUp.set(id, pools.add(pool));
   }
 
   show(id: string): void {
@@ -116,21 +137,28 @@ export class OpenRequests {
       return;
     }
     const begun = this.store.nodes.allocatedTo(id).length > 0;
-    const key = begun ? `begun\n${id}` : keyOf(entry.request);
+    const givenUpBy = this.givenUp.get(id) ?? NONE;
+    const key = begun ? `begun\n${id}` : keyOf(entry.request, givenUpBy);
     if (known?.entry === entry && known.requestClass.key === key) return;
     if (known !== undefined) this.remove(id, known);
-    this.add(id, entry, key, begun);
+    this.add(id, entry, key, { begun, givenUpBy: new Set(givenUpBy) });
   }
 
-  private add(id: string, entry: RequestEntry, key: string, begun: boolean): void {
+  private add(
+    id: string,
+    entry: RequestEntry,
+    key: string,
+    { begun, givenUpBy }: Pick<RequestClass, 'begun' | 'givenUpBy'>,
+  ): void {
     let requestClass = this.byKey.get(key);
     if (requestClass === undefined) {
-      requestClass = new RequestClass(key, begun, entry);
+      requestClass = new RequestClass(key, begun, entry, givenUpBy);
       this.byKey.set(key, requestClass);
     }
     const at = position(requestClass.entries, entry);
     requestClass.entries.splice(at, 0, entry);
     this.byId.set(id, { entry, requestClass });
+    this.opened(entry);
     if (at === 0) this.firstChanged(requestClass, true);
   }
 
@@ -146,11 +174,14 @@ export class OpenRequests {
   }
 }
 
+/** No pools. */
+const NONE: ReadonlySet<string> = new Set();
+
 /** Returns the same key for requests that need the same capacity and nodes, and may be served by the same pools. */
-function keyOf(request: NodeRequest): string {
+function keyOf(request: NodeRequest, givenUpBy: ReadonlySet<string>): string {
   const { node_types, tenant_name, reuse, requestor, state, provider, declined_by } = request;
   const isMinReady = requestor === MIN_READY_REQUESTOR;
-  return JSON.stringify([node_types, tenant_name, reuse, isMinReady, state, provider, declined_by]);
+  return JSON.stringify([node_types, tenant_name, reuse, isMinReady, state, provider, declined_by, [...givenUpBy]]);
 }
 
 /** Returns the index of the entry, or the one at which to insert it. */

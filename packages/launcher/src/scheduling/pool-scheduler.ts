@@ -10,10 +10,11 @@ import type { ProviderLimits } from '../quota/provider-limits.js';
 import type { QuotaLedger } from '../quota/quota-ledger.js';
 import { describeShortfall, waitFor, type QuotaScope, type Shortfall } from '../quota/quota-scope.js';
 import type { ScheduledRequest } from '../requests/acceptance.js';
-import { allocate, describeMissing, type Allocation } from '../requests/allocation.js';
+import type { BlockedOffer } from '../capacity/pool-offers.js';
+import { canBeServedElsewhere } from '../requests/admission.js';
+import { allocate, describeMissing, offersOf, type Allocation } from '../requests/allocation.js';
 import { requestInfo, type PoolView } from '../requests/pool-view.js';
-import { recordDecision, recordWait } from '../requests/request-outcome.js';
-import { CapacityCooldown } from './capacity-cooldown.js';
+import { recordDecision, recordLeave, recordWait } from '../requests/request-outcome.js';
 import type { Concurrency } from './concurrency.js';
 import { Evictor } from './evictor.js';
 import { compareClasses, type RequestClass } from './open-requests.js';
@@ -50,7 +51,6 @@ export interface PoolSchedulerOptions {
 const WAIT: SchedulingDecision = { kind: 'wait' };
 
 export class PoolScheduler {
-  readonly cooldown: CapacityCooldown;
   private readonly waiting: WaitingClasses;
   /** Those of `waiting` that wait for a permit of the provider. */
   private readonly awaitingPermit = new Set<RequestClass>();
@@ -64,7 +64,6 @@ export class PoolScheduler {
   ) {
     const { context, name } = pool;
     this.waiting = new WaitingClasses(context);
-    this.cooldown = new CapacityCooldown(context.clock, this.wake);
     this.evictor = new Evictor(context, options.ledger, name, this.wake);
   }
 
@@ -94,6 +93,9 @@ export class PoolScheduler {
     if (typeof allocated === 'string') return { kind: 'decline', reason: allocated };
     const scopes = this.options.ledger.scopesOf(this.pool.place, entry.request.tenant_name);
     const candidate = { requestClass, entry, scopes, ...allocated };
+    const { blocked } = candidate.allocation;
+    const isPassable = blocked === undefined || this.isPassable(blocked, entry);
+    if (!isPassable) return this.block(candidate, blocked);
     const shortfalls = this.shortfalls(candidate);
     if (shortfalls !== undefined) return this.wait(candidate, shortfalls);
     if (candidate.allocation.missing.length > 0) return this.waitForNodes(candidate);
@@ -121,7 +123,6 @@ export class PoolScheduler {
   }
 
   stop(): void {
-    this.cooldown.end();
     this.evictor.stop();
     this.options.concurrency.leave(this.wake);
     for (const requestClass of [...this.waiting.classes()]) this.forget(requestClass);
@@ -141,10 +142,16 @@ export class PoolScheduler {
     }
     const hold = needsRoom(allocation) ? ledger.hold(scopes, allocation) : undefined;
     this.forget(requestClass);
+    const endProbes = this.pool.offers.begin(offersOf(allocation));
     const permit = concurrency.acquire(this.wake);
     // Classes that wait for a permit join the line again.
     if (this.awaitingPermit.size > 0) onCapacity(this.awaitingPermit);
-    return { kind: 'serve', scheduled: { entry, allocation, driverHandler, hold, permit } };
+    this.pool.context.timelines.taken(entry.id, this.pool.name);
+    const release = (): void => {
+      permit.release();
+      endProbes();
+    };
+    return { kind: 'serve', scheduled: { entry, allocation, driverHandler, hold, permit: { release } } };
   }
 
   /** Returns the reason if the request cannot be served here. */
@@ -192,13 +199,12 @@ export class PoolScheduler {
     return true;
   }
 
-  /** Returns undefined if there is room. The list is empty if only the cloud says that there is none. */
+  /** Returns undefined if there is room. */
   private shortfalls({ requestClass, entry, allocation, scopes }: Candidate): readonly Shortfall[] | undefined {
     if (!needsRoom(allocation)) return undefined;
     const { ledger, limits } = this.options;
     const { request } = entry;
     limits.needed();
-    if (this.cooldown.isActive && allocation.nodes.some(({ kind }) => kind === 'new')) return [];
     const { need, tenantNeed } = allocation;
     const now = this.pool.context.clock.now();
     const shortfalls = ledger.shortfalls(scopes, { request, need, tenantNeed, now, claimant: requestClass });
@@ -216,6 +222,7 @@ export class PoolScheduler {
     const waiting = this.waiting.enter(requestClass);
     this.awaitingPermit.delete(requestClass);
     waiting.blocking = true;
+    waiting.reason = reason;
     this.waiting.protect(
       waiting,
       allocation.nodes.flatMap((node) => (node.kind === 'ready' ? [node.entry.id] : [])),
@@ -223,11 +230,58 @@ export class PoolScheduler {
     return WAIT;
   }
 
+  /** Returns what the class waits for; undefined if it does not wait for capacity. */
+  waitOf(requestClass: RequestClass): string | undefined {
+    return this.waiting.get(requestClass)?.reason;
+  }
+
+  /** Returns true if the blocked offer is used all the same: nothing better can serve the request. */
+  private isPassable({ cause }: BlockedOffer, { request }: RequestEntry): boolean {
+    return cause === 'slow' && !canBeServedElsewhere(request, this.pool);
+  }
+
+  /** Leaves the request to another pool, or waits until one of its offers can be used. */
+  private block(candidate: Candidate, { cause, reason }: BlockedOffer): SchedulingDecision {
+    const { requestClass, entry, allocation, scopes } = candidate;
+    const { request } = entry;
+    if (requestClass.begun) {
+      this.forget(requestClass);
+      return { kind: 'hand-back', allocation, reason };
+    }
+    if (canBeServedElsewhere(request, this.pool)) {
+      this.forget(requestClass);
+      recordLeave(this.pool, entry.id, 'leaves it to others', reason);
+      return WAIT;
+    }
+    const isFull = cause === 'quota' || cause === 'capacity';
+    if (isFull && request.requestor === MIN_READY_REQUESTOR) {
+      this.forget(requestClass);
+      return { kind: 'decline', reason: `there is no room for nodes to be kept ready: ${reason}` };
+    }
+    recordWait(this.pool, entry.id, 'waits for capacity', { kind: 'capacity', reason });
+    // Nothing is reserved for a request that could not use it.
+    this.forget(requestClass);
+    this.waiting.enter(requestClass).reason = reason;
+    const provider = scopes.find(({ kind }) => kind === 'provider') ?? scopes[0];
+    if (isFull && provider !== undefined) {
+      this.evictor.evictOne(provider, request, this.protection(candidate).isProtected);
+    }
+    return WAIT;
+  }
+
+  /** Returns the ready nodes of the allocation, and a function that returns true for nodes that are not evicted. */
+  private protection({ entry, allocation }: Candidate): { own: Set<string>; isProtected: (nodeId: string) => boolean } {
+    const own = new Set(allocation.nodes.flatMap((node) => (node.kind === 'ready' ? [node.entry.id] : [])));
+    const isProtected = (nodeId: string): boolean =>
+      own.has(nodeId) || this.waiting.isProtected(nodeId, entry.request) || this.options.isClaimed(nodeId);
+    return { own, isProtected };
+  }
+
   private wait(candidate: Candidate, shortfalls: readonly Shortfall[]): SchedulingDecision {
     const { requestClass, entry, allocation, scopes } = candidate;
     const { request } = entry;
-    const reason = shortfalls.map(describeShortfall).join('; ') || 'the cloud said a moment ago that it has none';
-    if (shortfalls.length > 0 && requestClass.begun) {
+    const reason = shortfalls.map(describeShortfall).join('; ');
+    if (requestClass.begun) {
       this.forget(requestClass);
       return { kind: 'hand-back', allocation, reason };
     }
@@ -238,15 +292,8 @@ export class PoolScheduler {
     recordWait(this.pool, entry.id, 'waits for room', waitFor(shortfalls, reason));
     const waiting = this.waiting.enter(requestClass);
     this.awaitingPermit.delete(requestClass);
-    const own = new Set(allocation.nodes.flatMap((node) => (node.kind === 'ready' ? [node.entry.id] : [])));
-    const isProtected = (nodeId: string): boolean =>
-      own.has(nodeId) || this.waiting.isProtected(nodeId, request) || this.options.isClaimed(nodeId);
-    if (shortfalls.length === 0) {
-      waiting.blocking = true;
-      const provider = scopes.find(({ kind }) => kind === 'provider') ?? scopes[0];
-      if (provider !== undefined) this.evictor.evictOne(provider, request, isProtected);
-      return WAIT;
-    }
+    waiting.reason = reason;
+    const { own, isProtected } = this.protection(candidate);
     const { need, tenantNeed } = allocation;
     const demand = { request, need, tenantNeed, now: this.pool.context.clock.now(), claimant: requestClass };
     waiting.blocking = shortfalls.some(({ scope }) => scope.kind !== 'tenant');

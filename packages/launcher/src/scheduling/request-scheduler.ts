@@ -4,8 +4,9 @@
  * it depends on changes; then that class of requests is offered to that pool again.
  */
 
-import { WorkQueue, type Clock, type NodeRequest, type Timer } from '@nodepool/core';
+import { WorkQueue, type Clock, type NodeRequest, type Reconciled, type Timer } from '@nodepool/core';
 import { settleEvents, type RequestEntry, type Store } from '@nodepool/store';
+import type { WaitLimits } from '../capacity/wait-limits.js';
 import type { LauncherContext } from '../context.js';
 import type { CandidatePools } from '../requests/candidate-pools.js';
 import type { Standing } from '../diagnostics/activity.js';
@@ -20,12 +21,22 @@ const MAX_RECORDING = 32;
 /** Limit of the sets of labels whose pools are cached. */
 const MAX_LABEL_SETS = 10_000;
 
+/** Delay before the end of a wait is decided while pools have yet to decide about the request, milliseconds. */
+const UNDECIDED_MS = 1000;
+
+/** Longest delay of a timer, milliseconds. */
+const MAX_TIMER_MS = 86_400_000;
+
 /** A pool as the scheduler sees it. */
 export interface ScheduledPool {
+  /** Name in `declined_by`. */
+  readonly id: string;
   hasLabels(labels: readonly string[]): boolean;
   hasDeclined(request: NodeRequest): boolean;
   /** Returns true if the pool takes the request, to serve it or to change its state. */
   offer(requestClass: RequestClass, entry: RequestEntry): boolean;
+  /** Declines a request that has waited for as long as it may. Returns false if it continues in another pool. */
+  expire(requestClass: RequestClass, entry: RequestEntry): boolean;
   /** The class has another first request, or none. */
   firstChanged(requestClass: RequestClass): void;
   /** Every offer has been made for now. */
@@ -44,6 +55,8 @@ export class RequestScheduler {
   private readonly open: OpenRequests;
   /** Requests whose handling failed, each until its retry: an immediate retry would fail again. */
   private readonly retries: WorkQueue<string>;
+  /** Open requests, each at the end of its wait. */
+  private readonly expiries: WorkQueue<string>;
   private readonly pools = new Set<ScheduledPool>();
   /** Requests that a pool has taken, until their records are written. */
   private readonly recording = new Set<string>();
@@ -71,6 +84,7 @@ export class RequestScheduler {
   constructor(
     context: Pick<LauncherContext, 'store' | 'clock' | 'random' | 'tasks' | 'log'>,
     private readonly candidates: Pick<CandidatePools, 'complete' | 'onChange'>,
+    private readonly waitLimits: Pick<WaitLimits, 'limitOf'>,
   ) {
     const { store, clock } = context;
     this.store = store;
@@ -83,12 +97,23 @@ export class RequestScheduler {
         return Promise.resolve('done');
       },
     });
-    this.open = new OpenRequests(store, (requestClass, sooner) => this.firstChanged(requestClass, sooner));
+    this.expiries = new WorkQueue({
+      ...context,
+      name: (id) => `end the wait of request ${id}`,
+      reconcile: (id) => Promise.resolve(this.expire(id)),
+    });
+    this.open = new OpenRequests(
+      store,
+      (requestClass, sooner) => this.firstChanged(requestClass, sooner),
+      (entry) => this.expireLater(entry),
+    );
     this.unsubscribe = [
       candidates.onChange(() => this.offerAll()),
       store.onComplete(() => this.offerAll()),
       store.requests.onChange(({ id, after }) => {
-        if (after === undefined) this.holders.get(id)?.cancelled(id);
+        if (after !== undefined) return;
+        this.holders.get(id)?.cancelled(id);
+        this.expiries.remove(id);
       }),
     ];
   }
@@ -154,10 +179,21 @@ export class RequestScheduler {
     else this.open.show(requestId);
   }
 
+  /** A pool has given the request up without declining it; other pools serve it first from now on. */
+  givenUp(requestId: string, pool: string): void {
+    this.open.giveUp(requestId, pool);
+  }
+
+  /** Computes the ends of all waits again, as the limits have changed. */
+  waitLimitsChanged(): void {
+    for (const { entries } of this.open.classes) for (const entry of entries) this.expireLater(entry);
+  }
+
   stop(): void {
     for (const unsubscribe of this.unsubscribe) unsubscribe();
     this.open.stop();
     this.retries.close();
+    this.expiries.close();
     this.nextTurn?.cancel();
     this.pools.clear();
   }
@@ -216,6 +252,30 @@ export class RequestScheduler {
         for (const other of rest) if (other !== undefined) this.put(requestClass).pools.add(other);
       return;
     }
+  }
+
+  private expireLater({ id, request }: RequestEntry): void {
+    const { at } = this.waitLimits.limitOf(request);
+    this.expiries.remove(id);
+    if (at < Infinity) this.expiries.add(id, Math.min(at - this.clock.now(), MAX_TIMER_MS));
+  }
+
+  /** Lets the next pool decline the request if it has waited for as long as it may. */
+  private expire(id: string): Reconciled {
+    const open = this.open.find(id);
+    if (open === undefined) return 'done';
+    const { entry, requestClass } = open;
+    const leftMs = this.waitLimits.limitOf(entry.request).at - this.clock.now();
+    if (leftMs > 0) return leftMs < Infinity ? { requeueAfterMs: Math.min(leftMs, MAX_TIMER_MS) } : 'done';
+    // It may still be served: the end of a wait fails only what is not served now.
+    const isUndecided = this.all || this.offers.has(requestClass) || !this.store.complete || !this.candidates.complete;
+    if (isUndecided) return { requeueAfterMs: UNDECIDED_MS };
+    for (const pool of this.poolsFor(requestClass)) {
+      if (pool.hasDeclined(entry.request) || !pool.expire(requestClass, entry)) continue;
+      this.taken(id, pool);
+      return 'done';
+    }
+    return 'done';
   }
 
   private taken(requestId: string, pool: ScheduledPool): void {

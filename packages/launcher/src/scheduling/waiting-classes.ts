@@ -24,6 +24,8 @@ export interface WaitingClass {
   used: ReadonlyMap<QuotaScope, number>;
   /** It waits for something that another pool may have. */
   blocking: boolean;
+  /** What it waits for, in words. */
+  reason: string;
 }
 
 export class WaitingClasses {
@@ -57,6 +59,7 @@ export class WaitingClasses {
         nodes: [],
         used: new Map(),
         blocking: false,
+        reason: '',
       };
       this.waiting.set(requestClass, waiting);
     }

@@ -44,6 +44,7 @@ describe('a request', () => {
     expect(explanation.decisions.map(({ by, decision }) => [by, decision])).toEqual([
       ['demo/main', 'can serve it'],
       ['demo/main', 'accepted'],
+      ['demo/main', 'launched a node'],
       ['demo/main', 'fulfilled'],
     ]);
     expect(explanation.facts).toMatchObject({ state: 'fulfilled', node_types: ['small'], requestor: 'zuul' });

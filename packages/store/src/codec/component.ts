@@ -66,5 +66,6 @@ function poolComponent(raw: JsonObject, common: Omit<ComponentData, 'kind'>): Po
     supported_labels: labels.filter(isText),
     priority: number(raw.priority) ?? DEFAULT_PRIORITY,
     paused: raw.paused === true,
+    ...(Array.isArray(raw.paused_labels) ? { paused_labels: raw.paused_labels.filter(isText) } : {}),
   };
 }

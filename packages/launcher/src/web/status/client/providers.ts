@@ -8,7 +8,9 @@ import { badge, groupClass, listed, meter, nothing } from './widgets.js';
 const STATES: Readonly<Record<ProviderStatus['state'], HTMLElement>> = {
   serving: badge('serving', 'good'),
   starting: badge('starting', 'busy'),
-  trouble: badge('in trouble', 'bad'),
+  degraded: badge('degraded', 'busy'),
+  unreachable: badge('unreachable', 'bad'),
+  misconfigured: badge('misconfigured', 'bad'),
   broken: badge('broken', 'bad'),
   elsewhere: badge('other launcher', 'idle'),
   gone: badge('served by nobody', 'bad'),

@@ -94,7 +94,8 @@ export interface ProviderStatus {
    * `elsewhere` means that only another launcher serves the provider; `gone` means that it has nodes and no launcher
    * serves it.
    */
-  readonly state: 'serving' | 'starting' | 'trouble' | 'broken' | 'elsewhere' | 'gone';
+  readonly state:
+    'serving' | 'starting' | 'degraded' | 'unreachable' | 'misconfigured' | 'broken' | 'elsewhere' | 'gone';
   /** The reason why the provider is broken or in trouble. */
   readonly reason: string | null;
   readonly groups: GroupCounts;

@@ -1,8 +1,10 @@
 /** The documents of providers and their pools. */
 
 import type { PoolComponentData } from '@nodepool/store';
+import type { OfferHealth } from '../../../diagnostics/health.js';
 import type { PoolActivity, ProviderActivity } from '../../../diagnostics/activity.js';
 import type {
+  OfferStatus,
   PoolStatus,
   ProviderDocument,
   ProviderHistory,
@@ -76,7 +78,7 @@ function providerStatus(
     driverVersion: driver === null ? null : (driverPackages?.get(driver)?.version ?? null),
     state: stateOf(activity, broken !== undefined, registered.length > 0),
     reason: textOrNull(broken?.reason ?? activity?.reason),
-    since: sinceOf(observed, name),
+    since: activity === undefined ? sinceOf(observed, name) : activity.since / 1000,
     ...(activity === undefined ? { launches: null, api: null } : recentOf(observed, name)),
     lastError: last === undefined ? null : { text: shortened(last.text), time: last.last / 1000, code: last.code },
     failures: failed.map(({ code, count, text, last: time }) => ({
@@ -91,6 +93,7 @@ function providerStatus(
         pool,
         pools.get(pool),
         registered.filter((each) => each.name === pool),
+        (activity?.offers ?? []).filter((offer) => offer.pool === pool),
       ),
     ),
   };
@@ -111,7 +114,7 @@ function recentOf({ status }: Observed, name: string): Pick<ProviderStatus, 'lau
 
 function stateOf(activity: ProviderActivity | undefined, broken: boolean, isRegistered: boolean): ProviderState {
   if (broken) return 'misconfigured';
-  if (activity !== undefined) return activity.state === 'trouble' ? 'degraded' : activity.state;
+  if (activity !== undefined) return activity.state;
   return isRegistered ? 'elsewhere' : 'gone';
 }
 
@@ -125,6 +128,7 @@ function poolStatus(
   name: string,
   activity: PoolActivity | undefined,
   registered: readonly PoolComponentData[],
+  offers: readonly OfferHealth[],
 ): PoolStatus {
   const labels = [
     ...(activity?.labels ?? []).map(({ label }) => label),
@@ -143,7 +147,19 @@ function poolStatus(
     paused: registered.some(({ paused }) => paused),
     outOfCapacity: activity?.outOfRoom ?? false,
     obstacles: obstacles.slice(0, MAX_OBSTACLES),
-    offers: [],
+    offers: offers.map(offerStatus),
+  };
+}
+
+function offerStatus({ name, state, failures, obstacle }: OfferHealth): OfferStatus {
+  const nextProbe = obstacle?.nextProbe;
+  return {
+    name,
+    state,
+    reason: textOrNull(obstacle?.reason),
+    since: obstacle === undefined ? null : obstacle.since / 1000,
+    nextProbe: nextProbe === undefined ? null : nextProbe / 1000,
+    failures,
   };
 }
 

@@ -1,0 +1,26 @@
+/** Describes why a circuit breaker is open, for explanations, logs and the status page. */
+
+import type { BreakerCause, BreakerObstacle } from '../diagnostics/health.js';
+
+const STATES: Readonly<Record<BreakerCause, string>> = {
+  unreachable: 'fails',
+  throttled: 'is throttled',
+  auth: 'rejects the credentials',
+  quota: 'is out of quota',
+  capacity: 'has no capacity',
+  configuration: 'is rejected by the cloud',
+  node: 'launches nodes that fail',
+  slow: 'is much slower than usual',
+};
+
+/** Returns e.g. `label large, zone az2 has no capacity since 12:03:10 (no valid host), next probe at 12:03:50`. */
+export function describeObstacle(subject: string, obstacle: BreakerObstacle): string {
+  const { cause, reason, since, nextProbe, state } = obstacle;
+  const probe = nextProbe === undefined ? ', a probe is due' : `, next probe at ${timeOf(nextProbe)}`;
+  return `${subject} ${STATES[cause]} since ${timeOf(since)} (${reason})${state === 'open' ? probe : ', being probed'}`;
+}
+
+/** Returns the time of day in UTC; every explanation also has the date of its decisions. */
+function timeOf(ms: number): string {
+  return `${new Date(ms).toISOString().slice(11, 19)} UTC`;
+}

@@ -1,0 +1,284 @@
+/**
+ * The offers of a pool: for each label, every combination of a zone and a machine type in which it can be launched. A
+ * circuit breaker per offer keeps requests away from those that fail.
+ */
+
+import type { LabelConfig, PoolConfig } from '@nodepool/core';
+import type { LauncherContext } from '../context.js';
+import { BREAKER_STATES, BREAKER_TRANSITIONS } from '../diagnostics/launcher-metrics.js';
+import type { BreakerCause, BreakerObstacle, BreakerState, Offer, OfferHealth } from '../diagnostics/health.js';
+import { CircuitBreaker, type BreakerFailure, type LaunchEvidence } from './circuit-breaker.js';
+import { describeObstacle } from './describe-obstacle.js';
+
+/** The offers for nodes that are launched together. */
+export interface OfferPlan {
+  readonly zone: string | undefined;
+  /** In the order of the labels. */
+  readonly offers: readonly Offer[];
+  /** Why none of the zones can be used for all the labels at the moment; undefined if the plan can be used. */
+  readonly blocked: BlockedOffer | undefined;
+}
+
+export interface BlockedOffer {
+  readonly cause: BreakerCause;
+  readonly reason: string;
+}
+
+/** The breakers' states as numbers, for the gauge. */
+export const STATE_VALUES: Readonly<Record<BreakerState, number>> = { closed: 0, 'half-open': 1, open: 2 };
+
+interface KnownOffer {
+  readonly offer: Offer;
+  readonly breaker: CircuitBreaker;
+  /** The transition that was reported last. */
+  reported: BreakerState;
+}
+
+export class PoolOffers {
+  private readonly known = new Map<string, KnownOffer>();
+  /** The zones that launches choose from; empty if the cloud chooses. */
+  private zones: readonly string[] = [];
+
+  constructor(
+    private readonly context: Pick<LauncherContext, 'clock' | 'random' | 'log' | 'metrics' | 'decisions'>,
+    private readonly provider: string,
+    private readonly pool: PoolConfig,
+    /** Returns false for a machine type whose need is unknown or that the cloud rejects. */
+    private readonly isKnown: (label: string, machineType: string | undefined) => boolean,
+    signal: AbortSignal,
+    /** Called after every transition of a breaker. */
+    private readonly onChange: () => void,
+  ) {
+    signal.addEventListener('abort', () => this.stop(), { once: true });
+  }
+
+  setZones(zones: readonly string[]): void {
+    this.zones = zones;
+  }
+
+  /** Chooses offers for nodes of these labels, all in one zone: in `zone` if it is given. */
+  plan(labels: readonly string[], zone?: string): OfferPlan {
+    const zones = zone !== undefined ? [zone] : this.zones.length > 0 ? this.zones : [undefined];
+    let best: { readonly zone: string | undefined; readonly offers: readonly Offer[]; readonly cost: number }[] = [];
+    for (const each of zones) {
+      const chosen = labels.map((label) => this.firstAdmitted(label, each));
+      const offers = chosen.flatMap((choice) => (choice === undefined ? [] : [choice.offer]));
+      if (offers.length < labels.length) continue;
+      const cost = chosen.reduce((sum, choice) => sum + (choice?.rank ?? 0), 0);
+      const lowest = best[0]?.cost ?? Infinity;
+      if (cost < lowest) best = [];
+      if (cost <= lowest) best.push({ zone: each, offers, cost });
+    }
+    const choice = best[Math.floor(this.context.random.next() * best.length)];
+    if (choice !== undefined) return { ...choice, blocked: undefined };
+    const fallback = zones[Math.floor(this.context.random.next() * zones.length)];
+    const offers = labels.map((label) => this.offersOf(label, fallback)[0] ?? offerOf(label, fallback, undefined));
+    return { zone: fallback, offers, blocked: this.blocked(labels, zones) };
+  }
+
+  /**
+   * Returns another offer for a node whose launch has failed with this one: another machine type in the same zone or,
+   * if the node is alone, in another zone.
+   */
+  alternative(failed: Offer, isAlone: boolean, isTried: (offer: Offer) => boolean): Offer | undefined {
+    const zones = this.knownZone(failed.zone) === undefined ? [undefined] : [failed.zone];
+    if (isAlone) zones.push(...this.zones.filter((zone) => zone !== failed.zone));
+    for (const zone of zones) {
+      for (const offer of this.offersOf(failed.label, zone)) {
+        if (!isTried(offer) && this.admits(offer)) return offer;
+      }
+    }
+    return undefined;
+  }
+
+  admits(offer: Offer): boolean {
+    if (!this.isKnown(offer.label, offer.machineType)) return false;
+    return this.breakerOf(offer)?.admits ?? true;
+  }
+
+  obstacleOf(offer: Offer): BreakerObstacle | undefined {
+    return this.breakerOf(offer)?.obstacle;
+  }
+
+  /** Begins the probes of offers that are half-open. Returns how to end those that had no result. */
+  begin(offers: readonly Offer[]): () => void {
+    const ends = offers.map((offer) => this.breakerOf(offer)?.begin());
+    return () => ends.forEach((end) => end?.());
+  }
+
+  failed(offer: Offer, failure: BreakerFailure): void {
+    // A quota holds in every zone.
+    const zones = failure.cause === 'quota' && this.zones.length > 0 ? this.zones : [offer.zone];
+    for (const zone of zones) this.breaker({ ...offer, zone }).failed(failure);
+  }
+
+  succeeded(offer: Offer, evidence: LaunchEvidence, startedAt: number): void {
+    this.breaker(offer).succeeded(evidence, startedAt);
+  }
+
+  /** Probes offers without room again: the cloud may have room for one more instance now. */
+  roomFreed(): void {
+    for (const { breaker } of this.known.values()) {
+      const cause = breaker.obstacle?.cause;
+      if (cause === 'quota' || cause === 'capacity') breaker.probeNow();
+    }
+  }
+
+  /** Returns the reason why the cloud rejects the configuration of one of the labels; undefined if it does not. */
+  rejection(labels: readonly string[]): string | undefined {
+    const reasons = (this.zones.length > 0 ? this.zones : [undefined]).map((zone) => {
+      for (const label of labels) {
+        const obstacles = this.offersOf(label, zone).map((offer) => this.obstacleOf(offer));
+        const rejected = obstacles.every((each) => each?.cause === 'configuration' && each.state === 'open');
+        const where = zone === undefined ? '' : ` in zone ${zone}`;
+        if (rejected) return `label ${label} cannot be served${where}: ${obstacles[0]?.reason ?? ''}`;
+      }
+      return undefined;
+    });
+    return reasons.includes(undefined) ? undefined : reasons[0];
+  }
+
+  /** Returns the labels of the pool that no offer admits at the moment. */
+  closedLabels(): string[] {
+    return [...this.pool.labels.keys()].filter((label) => {
+      const zones = this.zones.length > 0 ? this.zones : [undefined];
+      return zones.every((zone) =>
+        this.offersOf(label, zone).every((offer) => this.breakerOf(offer)?.admits === false),
+      );
+    });
+  }
+
+  /** Returns the offers that were used or failed since the start. */
+  health(): OfferHealth[] {
+    return [...this.known.values()].map(({ offer, breaker }) => ({
+      ...offer,
+      pool: this.pool.name,
+      name: nameOf(offer),
+      state: breaker.state,
+      failures: breaker.failuresInRow,
+      obstacle: breaker.obstacle,
+    }));
+  }
+
+  private firstAdmitted(label: string, zone: string | undefined): { offer: Offer; rank: number } | undefined {
+    const offers = this.offersOf(label, zone);
+    const rank = offers.findIndex((offer) => this.admits(offer));
+    const offer = offers[rank];
+    return offer === undefined ? undefined : { offer, rank };
+  }
+
+  /** Describes the offer that is probed first. */
+  private blocked(labels: readonly string[], zones: readonly (string | undefined)[]): BlockedOffer {
+    let first: { readonly offer: Offer; readonly obstacle: BreakerObstacle } | undefined;
+    for (const zone of zones) {
+      for (const label of new Set(labels)) {
+        for (const offer of this.offersOf(label, zone)) {
+          const obstacle = this.obstacleOf(offer);
+          if (obstacle === undefined) continue;
+          const isSooner = (obstacle.nextProbe ?? 0) < (first?.obstacle.nextProbe ?? Infinity);
+          if (first === undefined || isSooner) first = { offer, obstacle };
+        }
+      }
+    }
+    if (first === undefined) return { cause: 'unreachable', reason: 'its machine types are not known yet' };
+    return { cause: first.obstacle.cause, reason: describeObstacle(nameOf(first.offer), first.obstacle) };
+  }
+
+  private offersOf(label: string, zone: string | undefined): Offer[] {
+    return machineTypesOf(this.pool.labels.get(label)).map((machineType) => offerOf(label, zone, machineType));
+  }
+
+  /** Returns undefined for a zone that the pool does not choose from: the cloud alone places nodes there. */
+  private knownZone(zone: string | undefined): string | undefined {
+    return zone !== undefined && this.zones.includes(zone) ? zone : undefined;
+  }
+
+  private keyOf({ label, zone, machineType }: Offer): string {
+    return JSON.stringify([label, this.knownZone(zone) ?? '', machineType ?? '']);
+  }
+
+  private breakerOf(offer: Offer): CircuitBreaker | undefined {
+    return this.known.get(this.keyOf(offer))?.breaker;
+  }
+
+  private breaker(offer: Offer): CircuitBreaker {
+    const key = this.keyOf(offer);
+    let known = this.known.get(key);
+    if (known === undefined) {
+      const breaker = new CircuitBreaker({ ...this.context, onChange: () => this.changed(key) });
+      known = { offer: { ...offer, zone: this.knownZone(offer.zone) }, breaker, reported: 'closed' };
+      this.known.set(key, known);
+      this.report(known, 'closed');
+    }
+    return known.breaker;
+  }
+
+  private changed(key: string): void {
+    const known = this.known.get(key);
+    if (known === undefined) return;
+    const { offer, breaker } = known;
+    if (known.reported !== breaker.state) {
+      known.reported = breaker.state;
+      this.report(known, breaker.state);
+      this.tell(offer, breaker);
+    }
+    this.onChange();
+  }
+
+  private tell(offer: Offer, { state, obstacle }: CircuitBreaker): void {
+    const { log, decisions, metrics } = this.context;
+    const { provider, pool } = this;
+    const { label, zone, machineType } = offer;
+    const by = `${provider}/${pool.name}`;
+    metrics.count(BREAKER_TRANSITIONS, { ...this.labelsOf(offer), state, cause: obstacle?.cause ?? '' });
+    const fields = { provider, pool: pool.name, label, zone, machine_type: machineType };
+    if (obstacle === undefined) {
+      log.info('An offer is in service again', fields);
+      decisions.record('label', label, by, 'in service again', nameOf(offer));
+      return;
+    }
+    const { cause, reason, nextProbe } = obstacle;
+    decisions.record('label', label, by, `breaker ${state}`, describeObstacle(nameOf(offer), obstacle));
+    if (state === 'half-open') log.info('The next launch probes an offer', { ...fields, cause });
+    else {
+      const retryInMs = nextProbe === undefined ? undefined : Math.round(nextProbe - this.context.clock.now());
+      log.warn('An offer is out of service', { ...fields, cause, reason, retry_in_ms: retryInMs });
+    }
+  }
+
+  private report({ offer }: KnownOffer, state: BreakerState | undefined): void {
+    const value = state === undefined ? undefined : STATE_VALUES[state];
+    this.context.metrics.set(BREAKER_STATES, this.labelsOf(offer), value);
+  }
+
+  private labelsOf({ label, zone = '', machineType = '' }: Offer): OfferLabels {
+    return { provider: this.provider, pool: this.pool.name, label, zone, machine_type: machineType };
+  }
+
+  private stop(): void {
+    for (const known of this.known.values()) {
+      known.breaker.stop();
+      this.report(known, undefined);
+    }
+  }
+}
+
+type OfferLabels = Readonly<Record<'provider' | 'pool' | 'label' | 'zone' | 'machine_type', string>>;
+
+function offerOf(label: string, zone: string | undefined, machineType: string | undefined): Offer {
+  return { label, zone, machineType };
+}
+
+/** Returns the label's machine types in order; a single undefined one if it has no alternatives. */
+export function machineTypesOf(label: LabelConfig | undefined): readonly (string | undefined)[] {
+  const types = label?.machineTypes ?? [];
+  return types.length === 0 ? [undefined] : types;
+}
+
+/** Returns the offer in words: `label large, machine type m1.large, zone az2`. */
+export function nameOf({ label, zone, machineType }: Offer): string {
+  const parts = [`label ${label}`];
+  if (machineType !== undefined) parts.push(`machine type ${machineType}`);
+  if (zone !== undefined) parts.push(`zone ${zone}`);
+  return parts.join(', ');
+}
