@@ -7,6 +7,7 @@ import {
   formatProblem,
   loadConfig,
   type DiscoverDriver,
+  type LoadOptions,
   type LoadResult,
   type NodepoolConfig,
 } from '@nodepool/config';
@@ -22,9 +23,9 @@ const READ_TIMEOUT_MS = 30_000;
 export function readConfig(
   options: CommonOptions,
   io: ProcessIo,
-  discoverDriver?: DiscoverDriver,
+  change: Pick<LoadOptions, 'discoverDriver' | 'listIncompatible'> = {},
 ): Promise<LoadResult> {
-  return loadConfig({ file: options.config, secureFile: options.secure, env: io.env, discoverDriver });
+  return loadConfig({ file: options.config, secureFile: options.secure, env: io.env, ...change });
 }
 
 /** The needs of a command besides the store. */
@@ -99,7 +100,7 @@ async function configOf(
   io: ProcessIo,
   discoverDriver: DiscoverDriver | undefined,
 ): Promise<NodepoolConfig> {
-  const result = await readConfig(options, io, discoverDriver);
+  const result = await readConfig(options, io, { discoverDriver });
   if (result.ok) return result.config;
   const problems = result.problems.map((problem) => `  ${formatProblem(problem)}`);
   throw new RefusedError(`the configuration cannot be used:\n${problems.join('\n')}`);

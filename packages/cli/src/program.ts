@@ -204,9 +204,10 @@ function addConfigCommands(program: Command, io: ProcessIo): void {
   const validate = program
     .command('config-validate')
     .description('check the configuration; says every problem, with place and reason')
-    .action(async () => {
+    .option('--compatible', 'also name the keys and drivers that the existing Nodepool (release 11) does not know')
+    .action(async ({ compatible = false }: { readonly compatible?: boolean }) => {
       const { readConfig } = load('./open.js') as typeof Open;
-      const result = await readConfig(program.opts<CommonOptions>(), io);
+      const result = await readConfig(program.opts<CommonOptions>(), io, { listIncompatible: compatible });
       (load('./commands/config-validate.js') as typeof ConfigValidate).configValidate(io, result);
     });
   example(validate, 'nodepool -c nodepool.yaml -s secure.yaml config-validate');

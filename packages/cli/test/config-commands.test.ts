@@ -66,6 +66,30 @@ describe('nodepool config-validate', () => {
     expect(out.noted).toContain('nodepool: the configuration has 2 problems');
   });
 
+  it('names with --compatible every key and driver that the existing Nodepool does not know', async () => {
+    await install(
+      '@nodepool/driver-acme',
+      { nodepool: { driver: 'acme', api: 1 } },
+      GOOD_DRIVER.replace("'toy'", "'acme'").replace(
+        "{ type: 'object' }",
+        "{ type: 'object', compatible: true, properties: { zones: { compatible: false }, zone: {} } }",
+      ),
+    );
+    await install('@nodepool/driver-toy', { nodepool: { driver: 'toy', api: 1 } }, GOOD_DRIVER);
+    const labels = 'zookeeper-servers: [{host: localhost}]\nlabels:\n  - {name: small, max-wait: 60}\n';
+    const config = `${labels}providers:\n  - {name: a, driver: acme, zone: x, zones: [x]}\n  - {name: b, driver: toy}\n`;
+    expect((await cli(config, 'config-validate')).code).toBe(0);
+    const { code, out } = await cli(config, 'config-validate', '--compatible');
+    expect(code).toBe(1);
+    expect(out.printed.split('\n').map((line) => line.replace(/^.*nodepool\.yaml:/, ''))).toEqual([
+      '3:19: labels[0].max-wait: expected a key that the existing Nodepool knows, found a new key',
+      '5:38: providers[0].zones: expected a key that the existing Nodepool knows, found a new key',
+      '6:23: providers[1].driver: expected a driver that the existing Nodepool has, found "toy"',
+    ]);
+    const old = await cli('zookeeper-servers: [{host: localhost}]\n', 'config-validate', '--compatible');
+    expect([old.code, old.out.printed]).toEqual([0, 'the configuration is valid']);
+  });
+
   it('names a file that is not there', async () => {
     const out = new CapturedOutput();
     const missing = join(folder, 'missing.yaml');

@@ -15,6 +15,7 @@ import {
   nextTurn,
 } from '@nodepool/core';
 import { loadDiskImages, mergeSecureEnvVars } from './disk-images.js';
+import { incompatibleKeys } from './compatible.js';
 import type { ConfigDocument } from './document.js';
 import type { ConfigProblem } from './problems.js';
 import { loadProviders } from './providers.js';
@@ -39,6 +40,8 @@ export interface LoadOptions {
   readonly zookeeper?: 'required' | 'optional' | undefined;
   /** Folders to search for driver packages, first to last. Default: see `defaultDriverFolders`. */
   readonly driverFolders?: readonly string[] | undefined;
+  /** If true, the result lists the keys that the existing Nodepool does not know. Default false. */
+  readonly listIncompatible?: boolean | undefined;
   /** Default: `discoverDriver`. */
   readonly discoverDriver?: DiscoverDriver | undefined;
 }
@@ -51,6 +54,8 @@ export type LoadResult =
       readonly warnings: readonly ConfigProblem[];
       /** Names of providers that cannot be served; each has a warning with the reason. */
       readonly unserved: ReadonlySet<string>;
+      /** Keys and drivers that the existing Nodepool does not know; empty without `listIncompatible`. */
+      readonly incompatible: readonly ConfigProblem[];
       readonly fingerprint: string;
     }
   | {
@@ -107,8 +112,9 @@ async function loadTexts({ report, fingerprint, ...texts }: Texts, options: Load
     return { ok: false, problems: report.list(), fingerprint };
   }
   const { config, warnings, unserved } = await interpret(main, secure, options, report);
+  const incompatible = options.listIncompatible === true ? incompatibleKeys(main, config.loadedDrivers) : [];
   return report.size === 0
-    ? { ok: true, config, warnings: warnings.list(), unserved, fingerprint }
+    ? { ok: true, config, warnings: warnings.list(), unserved, incompatible, fingerprint }
     : { ok: false, problems: report.list(), fingerprint };
 }
 
@@ -215,10 +221,14 @@ function loadLabels(root: JsonObject): Map<string, TopLabelConfig> {
       name,
       minReady: numberAt(section, 'min-ready') ?? 0,
       maxReadyAgeMs: ageLimit(numberAt(section, 'max-ready-age') ?? 0),
-      maxWaitMs: DEFAULT_MAX_WAIT_MS,
+      maxWaitMs: waitLimit(numberAt(section, 'max-wait')),
     });
   }
   return labels;
+}
+
+function waitLimit(seconds: number | undefined): number {
+  return seconds === undefined ? DEFAULT_MAX_WAIT_MS : ageLimit(seconds);
 }
 
 /** Converts seconds to milliseconds; 0 and less mean no limit. */

@@ -5,6 +5,7 @@
 
 import { type JsonSchema, DEFAULT_DRIVER, DEFAULT_PRIORITY, type JsonObject } from '@nodepool/core';
 import { PATH_NAME_PATTERN } from './schema-words.js';
+import { DEFAULT_MAX_WAIT_MS } from './types.js';
 
 /** Returns the schema of a list that may be empty (`labels:`), as in existing files. */
 function listOf(items: JsonObject, description: string): JsonObject {
@@ -124,6 +125,13 @@ const label = mapping(
       default: 0,
       description: 'Age after which a ready node is replaced, seconds. 0: never.',
     },
+    'max-wait': {
+      ...optionalSeconds,
+      default: DEFAULT_MAX_WAIT_MS / 1000,
+      compatible: false,
+      description:
+        'Longest time that a request for the label waits for capacity, seconds; the request then fails with the reason. 0: unlimited.',
+    },
   },
   ['name'],
   'A kind of node.',
@@ -223,7 +231,7 @@ export const configSchema: JsonSchema = {
       diskimages: listOf(diskImage, 'Images that the builder builds.'),
       providers: listOf(provider, 'Clouds to get nodes from.'),
       'tenant-resource-limits': listOf(tenantLimits, 'Limits per tenant.'),
-      drivers: listOf(driverAlias, 'Short names for driver packages.'),
+      drivers: { ...listOf(driverAlias, 'Short names for driver packages.'), compatible: false },
     },
     [],
     'Configuration of Nodepool.',

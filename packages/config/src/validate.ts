@@ -28,6 +28,7 @@ export function compileSchema(schema: JsonSchema): Validator {
     // Not `strictRequired`: a rule such as "exactly one of these keys" names keys that are defined one level above it.
     const strictness = { strict: true, strictRequired: false, allowUnionTypes: true };
     const ajv = new Ajv2020({ allErrors: true, verbose: true, logger: false, ...strictness });
+    ajv.addKeyword({ keyword: 'compatible', schemaType: 'boolean' });
     const check: ValidateFunction = ajv.compile(schema);
     validator = (value) => (check(value) ? [] : violations(value, check.errors ?? []));
     validators.set(schema, validator);

@@ -39,7 +39,8 @@ max-hold-age: 60
 zookeeper-timeout: 2.5
 labels:
   - {name: a, max-ready-age: 3600, min-ready: 2}
-  - {name: b, max-ready-age: 0, min-ready: -1}
+  - {name: b, max-ready-age: 0, min-ready: -1, max-wait: 0}
+  - {name: c, max-wait: 90}
 `);
     expect(config.maxHoldAgeMs).toBe(60_000);
     expect(config.zookeeper.sessionTimeoutMs).toBe(2500);
@@ -53,8 +54,9 @@ labels:
       name: 'b',
       minReady: -1,
       maxReadyAgeMs: Infinity,
-      maxWaitMs: DEFAULT_MAX_WAIT_MS,
+      maxWaitMs: Infinity,
     });
+    expect(config.labels.get('c')?.maxWaitMs).toBe(90_000);
   });
 
   it('lets lists be empty, as `labels:` with nothing behind it', async () => {

@@ -73,8 +73,10 @@ const SOURCES = ['image-reference', 'image-id', 'image-filter', 'community-galle
 
 export const schema: JsonSchema = providerSchema({
   description: 'A provider of the driver "azure": a resource group of an Azure subscription, in one location.',
+  compatible: true,
   defaults: DEFAULTS,
   provider: {
+    incompatible: ['image-name-format', 'image-upload-timeout', 'image-upload-idle-timeout'],
     required: ['location', 'resource-group', 'resource-group-location'],
     rules: [{ oneOf: [{ required: ['subnet-id'] }, { required: ['network'] }] }],
     properties: {
@@ -116,6 +118,7 @@ export const schema: JsonSchema = providerSchema({
     },
   },
   pool: {
+    incompatible: ['zones'],
     required: ['max-servers'],
     properties: {
       ...inherited,
@@ -128,6 +131,16 @@ export const schema: JsonSchema = providerSchema({
     },
   },
   label: {
+    incompatible: [
+      'host-key-checking',
+      'hardware-profiles',
+      'volume-type',
+      'ephemeral-os-disk',
+      'spot',
+      'spot-max-price',
+      'security-profile',
+      'identities',
+    ],
     rules: [{ oneOf: [{ required: ['hardware-profile'] }, { required: ['hardware-profiles'] }] }],
     properties: {
       'hardware-profile': hardwareProfile,
@@ -185,6 +198,7 @@ export const schema: JsonSchema = providerSchema({
     },
   },
   diskImage: {
+    incompatible: ['hyper-v-generation', 'zone-resilient'],
     properties: {
       username: { type: 'string', description: 'User to log in as. Default: `username` of the disk image.' },
       'python-path': {

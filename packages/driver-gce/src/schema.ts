@@ -57,8 +57,20 @@ const identity: Readonly<Record<string, JsonSchema>> = {
 
 export const schema: JsonSchema = providerSchema({
   description: 'A provider of the driver "gce": a project of Google Cloud, in one region.',
+  compatible: true,
   defaults: DEFAULTS,
   provider: {
+    incompatible: [
+      'diskimages',
+      'credentials-file',
+      'api-endpoint',
+      'storage-endpoint',
+      'storage-bucket',
+      'image-name-format',
+      'post-upload-hook',
+      'image-upload-timeout',
+      'image-upload-idle-timeout',
+    ],
     required: ['project', 'region', 'zone'],
     properties: {
       project: { ...text, description: 'Id of the project.' },
@@ -94,6 +106,16 @@ export const schema: JsonSchema = providerSchema({
     },
   },
   pool: {
+    incompatible: [
+      'zones',
+      'network',
+      'subnetwork',
+      'service-account',
+      'provisioning-model',
+      'preemptible',
+      'max-cores',
+      'max-ram',
+    ],
     properties: {
       zones: {
         ...names,
@@ -107,6 +129,17 @@ export const schema: JsonSchema = providerSchema({
     },
   },
   label: {
+    incompatible: [
+      'host-key-checking',
+      'diskimage',
+      'instance-types',
+      'console-log',
+      'service-account',
+      'provisioning-model',
+      'preemptible',
+      'accelerators',
+      'labels',
+    ],
     rules: [{ oneOf: [{ required: ['instance-type'] }, { required: ['instance-types'] }] }],
     properties: {
       'instance-type': { ...text, description: 'Machine type, e.g. `e2-standard-4`.' },

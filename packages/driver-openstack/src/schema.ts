@@ -28,8 +28,10 @@ const properties = (description: string): JsonSchema => ({
 
 export const schema: JsonSchema = providerSchema({
   description: 'A provider of the driver "openstack": a project of an OpenStack cloud, in one region.',
+  compatible: true,
   defaults: DEFAULTS,
   provider: {
+    incompatible: ['image-upload-idle-timeout'],
     required: ['cloud'],
     properties: {
       cloud: { ...text, description: 'Name of the cloud in `clouds.yaml`.' },
@@ -55,6 +57,7 @@ export const schema: JsonSchema = providerSchema({
     },
   },
   pool: {
+    incompatible: ['use-internal-ip'],
     properties: {
       'availability-zones': {
         ...names,
@@ -87,6 +90,7 @@ export const schema: JsonSchema = providerSchema({
     },
   },
   label: {
+    incompatible: ['flavor-names'],
     rules: [
       { anyOf: [{ required: ['min-ram'] }, { required: ['flavor-name'] }, { required: ['flavor-names'] }] },
       { not: { required: ['flavor-name', 'flavor-names'] } },

@@ -64,6 +64,7 @@ const node: JsonSchema = {
 
 export const schema: JsonSchema = providerSchema({
   description: 'A provider of the driver "static": machines that exist without being created.',
+  compatible: true,
   defaults: { bootTimeoutSeconds: DEFAULTS.timeoutSeconds, rateUnit: 'calls-per-second' },
   provider: { without: ['launch-retries', 'launch-timeout', 'boot-timeout', 'rate'] },
   pool: {

@@ -20,6 +20,11 @@ describe('the reference of a schema', () => {
     ]);
   });
 
+  it('marks keys that the existing Nodepool does not know', () => {
+    const text = schemaReference({ properties: { zones: { ...described, compatible: false } } });
+    expect(text).toContain('(new) It.');
+  });
+
   it('has a section per mapping and per list of mappings, named by its path', () => {
     const inner = { type: 'object', properties: { key: described }, description: 'A thing.' };
     const text = schemaReference({

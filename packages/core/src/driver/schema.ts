@@ -12,12 +12,16 @@ export interface SchemaPart {
   readonly required?: readonly string[];
   /** Common keys that this driver does not support. */
   readonly without?: readonly string[];
+  /** Keys, common ones included, that the existing Nodepool does not know. */
+  readonly incompatible?: readonly string[];
   /** Additional constraints, e.g. `{oneOf: [{required: ['a']}, {required: ['b']}]}`. */
   readonly rules?: readonly JsonSchema[];
 }
 
 export interface ProviderSchemaParts {
   readonly description?: string;
+  /** True if the existing Nodepool has a driver of this name, which knows the keys that are not `incompatible`. */
+  readonly compatible?: boolean;
   /** Shown as the defaults of the common keys; must equal those passed to `loadCommonProvider`. */
   readonly defaults: ProviderDefaults;
   readonly provider?: SchemaPart;
@@ -66,7 +70,8 @@ export function providerSchema(parts: ProviderSchemaParts): JsonSchema {
   if (parts.diskImage !== undefined) lists['diskimages'] = listOfDiskImages(parts.diskImage);
   if (parts.cloudImage !== undefined) lists['cloud-images'] = listOfCloudImages(parts.cloudImage);
   const properties = { ...providerProperties(parts.defaults), ...lists };
-  return section(properties, ['name'], parts.provider, [], parts.description ?? 'A provider.');
+  const schema = section(properties, ['name'], parts.provider, [], parts.description ?? 'A provider.');
+  return parts.compatible === undefined ? schema : { ...schema, compatible: parts.compatible };
 }
 
 function section(
@@ -79,10 +84,12 @@ function section(
   const without = new Set(part.without);
   const kept = Object.entries(common).filter(([key]) => !without.has(key));
   const allRules = [...rules, ...(part.rules ?? [])];
+  const properties: Record<string, JsonSchema> = { ...Object.fromEntries(kept), ...part.properties };
+  for (const key of part.incompatible ?? []) properties[key] = { ...properties[key], compatible: false };
   return {
     type: 'object',
     description,
-    properties: { ...Object.fromEntries(kept), ...part.properties },
+    properties,
     required: [...new Set([...required, ...(part.required ?? [])])],
     additionalProperties: false,
     ...(allRules.length === 0 ? {} : { allOf: allRules }),

@@ -34,7 +34,8 @@ function sectionText({ path, schema }: Section, marks: string): string {
   const rows = Object.entries(propertiesOf(schema)).map(([key, property]) => {
     const description = property['description'];
     if (typeof description !== 'string') throw new Error(`the key ${path}.${key} has no description in its schema`);
-    return [code(key), typeText(property), required.has(key) ? 'required' : defaultText(property), prose(description)];
+    const meaning = property['compatible'] === false ? `(new) ${prose(description)}` : prose(description);
+    return [code(key), typeText(property), required.has(key) ? 'required' : defaultText(property), meaning];
   });
   const { description } = schema;
   const rules = [schema, ...objects(schema['allOf'])].flatMap(ruleText);
