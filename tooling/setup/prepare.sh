@@ -60,6 +60,7 @@ have_rsync() { command -v rsync >/dev/null; }
 have_openssl() { command -v openssl >/dev/null; }
 have_curl() { command -v curl >/dev/null; }
 have_git() { command -v git >/dev/null; }
+have_prometheus() { [ -x /usr/bin/prometheus ] && [ -x /usr/bin/promtool ]; }
 have_chromium() { [ -x /usr/bin/chromium ]; }
 
 # Prints those of the named Debian packages that are not there, judged by what we use of them.
@@ -79,6 +80,7 @@ missing_packages() {
       curl) have_curl ;;
       git) have_git ;;
       chromium) have_chromium ;;
+      prometheus) have_prometheus ;;
       *) fail "no way to tell whether the package $package is there" ;;
     esac || printf '%s\n' "$package"
   done

@@ -20,6 +20,16 @@ export function metricsReference(...modules: readonly Readonly<Record<string, un
   return table(['Prometheus', 'kind', 'labels', 'statsd', 'meaning'], rows);
 }
 
+/** Returns the names of all series of the declarations among the exports of the modules, as Prometheus stores them. */
+export function seriesNames(...modules: readonly Readonly<Record<string, unknown>>[]): ReadonlySet<string> {
+  const metrics = modules.flatMap((module) => Object.values(module)).filter(isMetric);
+  return new Set(
+    metrics.flatMap(({ kind, name }) =>
+      kind === 'duration' ? ['_bucket', '_sum', '_count'].map((suffix) => `${name}${suffix}`) : [name],
+    ),
+  );
+}
+
 /** The keys, with the names of labels where their values will be. */
 function statsdKeys(metric: Metric): readonly string[] {
   return metric.statsd(Object.fromEntries(metric.labels.map((label) => [label, `<${label}>`])));

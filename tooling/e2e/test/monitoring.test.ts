@@ -1,0 +1,121 @@
+/** Debian's Prometheus scrapes a launcher and a builder, and accepts the rules of the documentation. */
+
+import { execFile } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { afterEach, beforeEach, expect, it } from '@jest/globals';
+import { freePorts, startZooKeeper, type RunningZooKeeper } from '@nodepool/dev-zookeeper';
+import { exampleConfig, Program, startBuilder, startLauncher } from '@nodepool/harness';
+import { sleep, systemClock } from '@nodepool/core';
+
+const PATIENCE_MS = 120_000;
+const RULES = join(__dirname, '..', '..', '..', 'docs', 'examples', 'alerts.yaml');
+const run = promisify(execFile);
+
+let folder: string;
+let zooKeeper: RunningZooKeeper | undefined;
+const programs: Program[] = [];
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'nodepool-monitoring-'));
+});
+afterEach(async () => {
+  for (const program of programs.splice(0)) await program.kill();
+  await zooKeeper?.stop();
+  zooKeeper = undefined;
+  rmSync(folder, { recursive: true });
+});
+
+interface Answer {
+  readonly status: string;
+  readonly data: {
+    readonly activeTargets?: readonly {
+      readonly health: string;
+      readonly lastError: string;
+      readonly scrapeUrl: string;
+    }[];
+    readonly groups?: readonly { readonly rules: readonly { readonly health: string; readonly name: string }[] }[];
+    readonly result?: readonly {
+      readonly metric: Readonly<Record<string, string>>;
+      readonly value: [number, string];
+    }[];
+  };
+}
+
+it('Prometheus scrapes a launcher and a builder, and evaluates the alert rules', async () => {
+  zooKeeper = await startZooKeeper();
+  const [webappPort = 0, builderPort = 0, prometheusPort = 0] = await freePorts(3);
+  const { servers } = zooKeeper;
+  const config = exampleConfig({ zooKeeper: { servers }, webappPort, labels: ['small'], minReady: { small: 2 } });
+  programs.push(await startLauncher({ folder, name: 'launcher', config }));
+  const args = ['--status-port', String(builderPort), '--status-address', '127.0.0.1'];
+  const images = { ...config, 'images-dir': join(folder, 'images') };
+  programs.push(await startBuilder({ folder, name: 'builder', config: images, args }));
+  const file = join(folder, 'prometheus.json');
+  const targets = [`127.0.0.1:${webappPort}`, `127.0.0.1:${builderPort}`];
+  const scrape = { job_name: 'nodepool', scrape_interval: '1s', static_configs: [{ targets }] };
+  // JSON is YAML.
+  writeFileSync(
+    file,
+    JSON.stringify({ global: { evaluation_interval: '1s' }, rule_files: [RULES], scrape_configs: [scrape] }),
+  );
+  const prometheus = await Program.start({
+    name: 'prometheus',
+    command: '/usr/bin/prometheus',
+    args: [
+      `--config.file=${file}`,
+      `--storage.tsdb.path=${join(folder, 'data')}`,
+      `--web.listen-address=127.0.0.1:${prometheusPort}`,
+    ],
+    logFile: join(folder, 'prometheus.log'),
+  });
+  programs.push(prometheus);
+  await prometheus.while('is ready', PATIENCE_MS, async (signal) => {
+    while (!readFileSync(prometheus.logFile, 'utf8').includes('Server is ready')) await sleep(systemClock, 50, signal);
+  });
+
+  /** Asks Prometheus again and again until the answer suffices. */
+  const ask = (path: string, suffices: (answer: Answer['data']) => boolean): Promise<Answer['data']> =>
+    prometheus.while(`answers ${path}`, PATIENCE_MS, async (signal) => {
+      for (;;) {
+        const url = `http://127.0.0.1:${prometheusPort}/api/v1/${path}`;
+        const response = await fetch(url, { headers: { Connection: 'close' } });
+        const { data } = (await response.json()) as Answer;
+        if (suffices(data)) return data;
+        await sleep(systemClock, 200, signal);
+      }
+    });
+
+  const { activeTargets } = await ask(
+    'targets',
+    ({ activeTargets: found = [] }) => found.length === 2 && found.every(({ health }) => health === 'up'),
+  );
+  expect(activeTargets?.map(({ lastError }) => lastError)).toEqual(['', '']);
+  const phases = await ask(
+    'query?query=nodepool_request_phase_duration_seconds_count%7Bphase%3D%22creating%22%7D',
+    ({ result }) => Number(result?.[0]?.value[1] ?? 0) >= 2,
+  );
+  expect(phases.result?.[0]?.metric).toMatchObject({ phase: 'creating', provider: 'example', label: 'small' });
+  const connected = await ask('query?query=nodepool_zookeeper_connected', ({ result }) => result?.length === 1);
+  expect(connected.result?.[0]?.value[1]).toBe('1');
+  await ask('query?query=nodepool_builder_work', ({ result }) => (result?.length ?? 0) > 0);
+  const { groups } = await ask(
+    'rules',
+    ({ groups: found = [] }) =>
+      found.length > 0 && found.every(({ rules }) => rules.every(({ health }) => health !== 'unknown')),
+  );
+  const rules = groups?.flatMap((group) => group.rules) ?? [];
+  expect(rules.length).toBeGreaterThan(5);
+  expect(rules.filter(({ health }) => health !== 'ok')).toEqual([]);
+});
+
+it('promtool accepts the alert rules, and the alerts fire when they should', async () => {
+  await expect(run('/usr/bin/promtool', ['check', 'rules', RULES])).resolves.toMatchObject({
+    stdout: expect.stringContaining('SUCCESS'),
+  });
+  const tests = join(__dirname, 'prometheus', 'alerts-test.yaml');
+  await expect(run('/usr/bin/promtool', ['test', 'rules', tests])).resolves.toMatchObject({
+    stdout: expect.stringContaining('SUCCESS'),
+  });
+});
