@@ -55,6 +55,11 @@ export interface CommonProviderOptions<L extends LabelConfig, P extends PoolConf
   readonly imageFormat?: string | undefined;
   /** Key of an entry of `diskimages` that holds the image's properties. Default `meta`. */
   readonly imageMetadataKey?: string;
+  /**
+   * True if labels name no image of the provider: `LabelSource.imageSection` is the label's section then, and the name
+   * of `LabelConfig.image` is empty.
+   */
+  readonly withoutImages?: boolean;
   /** Adds the driver's fields to a label. */
   readonly loadLabel: (label: LabelConfig, source: LabelSource) => L;
   /** Adds the driver's fields to a pool. */
@@ -166,7 +171,7 @@ function loadLabels<L extends LabelConfig, P extends PoolConfig<L>>(
 ): Map<string, L> {
   const labels = new Map<string, L>();
   for (const { index, name, section } of entriesAt(pool.section, 'labels')) {
-    const found = imageOf(section, providerSection);
+    const found = options.withoutImages === true ? noImage(section) : imageOf(section, providerSection);
     if (found === undefined) continue;
     const label: LabelConfig = {
       name,
@@ -189,6 +194,10 @@ function loadLabels<L extends LabelConfig, P extends PoolConfig<L>>(
 interface FoundImage {
   readonly reference: ImageReference;
   readonly section: JsonObject;
+}
+
+function noImage(label: JsonObject): FoundImage {
+  return { reference: { kind: 'cloud-image', name: '' }, section: label };
 }
 
 function imageOf(label: JsonObject, provider: JsonObject): FoundImage | undefined {

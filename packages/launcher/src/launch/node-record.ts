@@ -53,7 +53,7 @@ export function plannedNode(plan: NodePlan, now: number): NodeData {
     python_path: connection.pythonPath,
     shell_type: connection.shellType,
     host_keys: [],
-    image_id: plan.upload === undefined ? plan.label.image.name : imageIdOf(plan.upload),
+    image_id: plan.upload === undefined ? cloudImageIdOf(plan.label) : imageIdOf(plan.upload),
     attributes: plan.pool.nodeAttributes,
     resources: plan.resources,
     slot: null,
@@ -66,6 +66,11 @@ export function plannedNode(plan: NodePlan, now: number): NodeData {
     user_data: null,
     progress: null,
   };
+}
+
+/** Returns the `image_id` of nodes of a label without an upload; null if the label names no image. */
+function cloudImageIdOf({ image }: NodePlan['label']): string | null {
+  return image.name === '' ? null : image.name;
 }
 
 /** Returns the `image_id` of nodes that are launched from an upload: its znode path. */
