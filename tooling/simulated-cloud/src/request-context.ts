@@ -25,7 +25,7 @@ export interface RequestContext<F extends VendorFault = VendorFault> {
 
 export interface Answer {
   readonly status: number;
-  /** Strings and bytes are sent unchanged, any other value as JSON. Default: no body. */
+  /** Strings, bytes and streams are sent unchanged, any other value as JSON. Default: no body. */
   readonly body?: unknown;
   /** Content-Type. Default: the vendor's JSON type if there is a body. */
   readonly type?: string;

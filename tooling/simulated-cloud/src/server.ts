@@ -1,6 +1,7 @@
 /** Serves the routes of a simulated cloud on one port and applies its fault plan. */
 
 import { setMaxListeners } from 'node:events';
+import { Readable } from 'node:stream';
 import { sleep } from '@nodepool/core';
 import fastify, { type FastifyError, type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import type { CallLog, CloudCall } from './calls.js';
@@ -163,10 +164,11 @@ export class CloudServer<F extends VendorFault, C extends CloudCall> {
 
   private send(answer: Answer, context: RequestContext<F>, reply: FastifyReply): FastifyReply {
     const { form } = this.options;
-    const content = contentOf(answer);
     void reply
       .code(answer.status)
       .headers({ ...form.headers?.(context), ...this.typeHeader(answer), ...answer.headers });
+    if (answer.body instanceof Readable) return reply.send(answer.body);
+    const content = contentOf(answer);
     return reply.send(content.length === 0 ? undefined : content);
   }
 

@@ -1,0 +1,32 @@
+/** Settings of the simulated cluster. */
+
+export interface ClusterSettings {
+  /** Time from the creation of a pod until it runs (ms). */
+  readonly bootMs: number;
+  /** Time from the deletion of a namespace, or of a pod that runs, until it no longer exists (ms). */
+  readonly deleteMs: number;
+  /** Time until a controller has written the token of a service account, or the account of a new namespace (ms). */
+  readonly controllerMs: number;
+  readonly latencyMs: number;
+  /** Interval of bookmarks in watches (ms). */
+  readonly bookmarkMs: number;
+  /** Number of changes that watches can continue from; older versions are answered with 410. */
+  readonly history: number;
+  /** True if the cluster also has the projects of OpenShift. */
+  readonly openshift: boolean;
+}
+
+export const DEFAULT_SETTINGS: ClusterSettings = {
+  bootMs: 0,
+  deleteMs: 0,
+  controllerMs: 100,
+  latencyMs: 0,
+  bookmarkMs: 60_000,
+  history: 10_000,
+  openshift: false,
+};
+
+/** Token of the cluster's administrator. */
+export const ADMIN_TOKEN = 'admin-token';
+/** Token of a user without permissions. */
+export const LIMITED_TOKEN = 'limited-token';
