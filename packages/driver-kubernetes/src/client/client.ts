@@ -1,0 +1,253 @@
+/** The calls to a cluster, each with a deadline, a metric and typed errors. */
+
+import {
+  GuardedCalls,
+  isJsonObject,
+  objectAt,
+  RateLimiter,
+  stringAt,
+  TimerQueue,
+  toDriverError,
+  TransientError,
+  type ApiCall,
+  type Call,
+  type Clock,
+  type JsonObject,
+} from '@nodepool/core';
+import { connectionErrorOf, errorOf, type Attempted } from '../errors.js';
+import { listAt, objectOf, pathOf, type Collection, type KubernetesObject } from './objects.js';
+import type { HttpRequest, Transport } from './transport.js';
+
+const SERVICE = 'kubernetes';
+/** Objects per page of a list. */
+const PAGE_SIZE = 500;
+/** Time for which the server keeps a watch open (s). It closes watches after 30 to 60 minutes by itself. */
+const WATCH_SECONDS = 1800;
+/** Time in addition to `WATCH_SECONDS` after which a watch without an end is given up (s). */
+const WATCH_GRACE_SECONDS = 60;
+const CALL_TIMEOUT_MS = 60_000;
+
+/** Selectors of a list or a watch. */
+export interface Selection {
+  readonly labelSelector?: string | undefined;
+  readonly fieldSelector?: string | undefined;
+}
+
+/** A complete list. */
+export interface ObjectList {
+  readonly items: readonly KubernetesObject[];
+  /** Version from which a watch continues. */
+  readonly resourceVersion: string;
+}
+
+export interface WatchEvent {
+  readonly type: string;
+  readonly object: JsonObject;
+}
+
+export interface Watcher {
+  /** Called when the server has accepted the watch. */
+  readonly onOpen?: () => void;
+  /** Returns true to end the watch. */
+  readonly onEvent: (event: WatchEvent) => boolean;
+}
+
+export interface ClientOptions {
+  readonly transport: Transport;
+  readonly clock: Clock;
+  readonly onApiCall: (call: ApiCall) => void;
+  readonly callsPerSecond: number;
+  /** URL of the cluster, for messages. */
+  readonly server: string;
+}
+
+export class Client {
+  private readonly guarded: GuardedCalls;
+  private readonly limiter: RateLimiter;
+
+  constructor(private readonly options: ClientOptions) {
+    this.guarded = new GuardedCalls(new TimerQueue(options.clock));
+    this.limiter = new RateLimiter(options.clock, options.callsPerSecond);
+  }
+
+  async get(collection: Collection, name: string, call: Call): Promise<KubernetesObject> {
+    return objectOf(await this.call(collection, { method: 'GET', verb: 'get', path: pathOf(collection, name) }, call));
+  }
+
+  async create(collection: Collection, object: JsonObject, call: Call): Promise<KubernetesObject> {
+    const body = JSON.stringify(object);
+    return objectOf(
+      await this.call(collection, { method: 'POST', verb: 'create', path: pathOf(collection), body }, call),
+    );
+  }
+
+  /** Deletes the object if it still has the given uid; a conflict otherwise. */
+  async delete(collection: Collection, name: string, uid: string, call: Call): Promise<void> {
+    const body = JSON.stringify({
+      apiVersion: 'v1',
+      kind: 'DeleteOptions',
+      propagationPolicy: 'Background',
+      preconditions: { uid },
+    });
+    await this.call(collection, { method: 'DELETE', verb: 'delete', path: pathOf(collection, name), body }, call);
+  }
+
+  /** Lists all pages. A list that changes too much between two pages is read again at the next call. */
+  async list(collection: Collection, selection: Selection, call: Call): Promise<ObjectList> {
+    const items: KubernetesObject[] = [];
+    let next: string | undefined;
+    for (;;) {
+      const query = queryOf({ ...selection, limit: String(PAGE_SIZE), continue: next });
+      const page = await this.call(collection, { method: 'GET', verb: 'list', path: pathOf(collection) + query }, call);
+      for (const item of listAt(page, 'items')) items.push(objectOf(item));
+      const metadata = objectAt(page, 'metadata') ?? {};
+      next = stringAt(metadata, 'continue');
+      if (next === undefined || next === '') {
+        return { items, resourceVersion: stringAt(metadata, 'resourceVersion') ?? '' };
+      }
+    }
+  }
+
+  /**
+   * Watches from a version on, until the server ends the watch or `onEvent` returns true. Rejects with a `DriverError`;
+   * with `ExpiredError` if the version is too old.
+   */
+  async watch(
+    collection: Collection,
+    selection: Selection & { readonly resourceVersion?: string },
+    { onOpen, onEvent }: Watcher,
+    call: Call,
+  ): Promise<void> {
+    const { clock, transport } = this.options;
+    const query = queryOf({
+      ...selection,
+      watch: 'true',
+      allowWatchBookmarks: 'true',
+      timeoutSeconds: String(WATCH_SECONDS),
+    });
+    const deadline = Math.min(call.deadline, clock.monotonic() + (WATCH_SECONDS + WATCH_GRACE_SECONDS) * 1000);
+    const message = { method: 'GET', verb: 'watch', path: pathOf(collection) + query } as const;
+    await this.measured(collection, message, { signal: call.signal, log: call.log, deadline }, async (sent) => {
+      const { status, retryAfter, body } = await transport.stream(sent);
+      if (status >= 300)
+        throw errorOf(this.attempted(collection, message), { status, retryAfter, text: await textOf(body) });
+      onOpen?.();
+      for await (const line of linesOf(body)) if (onEvent(eventIn(line))) return status;
+      return status;
+    });
+  }
+
+  /** Resolves with the token of the context's user; undefined if the user has none. */
+  token(): Promise<string | undefined> {
+    return this.options.transport.token();
+  }
+
+  /** Aborts all calls and watches, and closes the connections. */
+  async close(): Promise<void> {
+    this.guarded.stop();
+    await this.options.transport.close();
+  }
+
+  private async call(collection: Collection, message: Message, call: Call): Promise<JsonObject> {
+    let data: JsonObject = {};
+    const deadline = Math.min(call.deadline, this.options.clock.monotonic() + CALL_TIMEOUT_MS);
+    const bounded: Call = { signal: call.signal, log: call.log, deadline };
+    await this.measured(collection, message, bounded, async (sent) => {
+      const answer = await this.options.transport.send(sent);
+      if (answer.status >= 300) throw errorOf(this.attempted(collection, message), answer);
+      data = jsonIn(answer.text, this.attempted(collection, message));
+      return answer.status;
+    });
+    return data;
+  }
+
+  /** Sends a message within the rate limit and the deadline, and reports the call. */
+  private async measured(
+    collection: Collection,
+    message: Message,
+    call: Call,
+    send: (request: HttpRequest) => Promise<number>,
+  ): Promise<void> {
+    const { clock, onApiCall, server } = this.options;
+    await this.limiter.acquire(call.signal);
+    const startedAt = clock.monotonic();
+    const attempted = this.attempted(collection, message);
+    let status: ApiCall['status'];
+    try {
+      await this.guarded.make(attempted.operation, call, async ({ signal }) => {
+        try {
+          status = await send({ method: message.method, path: message.path, body: message.body, signal });
+        } catch (error) {
+          throw connectionErrorOf(attempted, server, error);
+        }
+      });
+    } catch (error) {
+      const failure = toDriverError(error);
+      status = failure.code;
+      throw failure;
+    } finally {
+      const operation = `${collection.kind.name}.${message.verb}`;
+      onApiCall({
+        service: SERVICE,
+        method: message.method,
+        operation,
+        durationMs: clock.monotonic() - startedAt,
+        status,
+      });
+    }
+  }
+
+  private attempted({ kind, namespace }: Collection, { verb, method }: Message): Attempted {
+    const place = namespace === undefined ? '' : ` in ${namespace}`;
+    return {
+      operation: `${verb} ${kind.name}${place}`,
+      changesSomething: method !== 'GET',
+      now: this.options.clock.now(),
+    };
+  }
+}
+
+interface Message {
+  readonly method: HttpRequest['method'];
+  /** Verb of the API, for metrics and messages. */
+  readonly verb: 'get' | 'list' | 'watch' | 'create' | 'delete';
+  readonly path: string;
+  readonly body?: string;
+}
+
+function queryOf(parameters: Readonly<Record<string, string | undefined>>): string {
+  const given = Object.entries(parameters).filter((entry): entry is [string, string] => entry[1] !== undefined);
+  return `?${new URLSearchParams(given).toString()}`;
+}
+
+function jsonIn(text: string, { operation }: Attempted): JsonObject {
+  try {
+    const value: unknown = JSON.parse(text);
+    if (isJsonObject(value)) return value;
+  } catch (error) {
+    throw new TransientError(`${operation}: the answer is not valid JSON`, { cause: error });
+  }
+  throw new TransientError(`${operation}: the answer is not a JSON object`);
+}
+
+function eventIn(line: string): WatchEvent {
+  const event = jsonIn(line, { operation: 'watch', changesSomething: false, now: 0 });
+  return { type: stringAt(event, 'type') ?? '', object: objectAt(event, 'object') ?? {} };
+}
+
+/** Splits a stream into lines that are not empty. */
+async function* linesOf(body: AsyncIterable<Uint8Array>): AsyncGenerator<string> {
+  const decoder = new TextDecoder();
+  let rest = '';
+  for await (const piece of body) {
+    const lines = (rest + decoder.decode(piece, { stream: true })).split('\n');
+    rest = lines.pop() ?? '';
+    for (const line of lines) if (line !== '') yield line;
+  }
+}
+
+async function textOf(body: AsyncIterable<Uint8Array>): Promise<string> {
+  const pieces: Uint8Array[] = [];
+  for await (const piece of body) pieces.push(piece);
+  return Buffer.concat(pieces).toString('utf8');
+}

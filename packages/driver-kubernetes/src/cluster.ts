@@ -1,0 +1,122 @@
+/** Objects that all launches and deletions of a provider share: the client, and copies of the cluster's objects. */
+
+import type { Call, Clock, JsonObject, Logger, RandomSource } from '@nodepool/core';
+import { USER } from './bodies.js';
+import type { Client } from './client/client.js';
+import type { ClusterAccess } from './client/kubeconfig.js';
+import { ObjectCache, type ObjectCacheOptions } from './client/object-cache.js';
+import { NAMESPACES, PODS, PROJECTS, type Collection, type KubernetesObject } from './client/objects.js';
+import type { KubernetesProvider } from './config.js';
+import { tagsInDescription, tagsInLabels, type Tags } from './identity.js';
+
+const DESCRIPTION = 'openshift.io/description';
+
+export interface ClusterOptions {
+  readonly config: KubernetesProvider;
+  readonly client: Client;
+  readonly access: ClusterAccess;
+  readonly clock: Clock;
+  readonly random: RandomSource;
+  readonly log: Logger;
+}
+
+export class Cluster {
+  readonly config: KubernetesProvider;
+  readonly client: Client;
+  readonly access: ClusterAccess;
+  readonly clock: Clock;
+  readonly random: RandomSource;
+  /** The namespaces or projects of nodes; undefined for pods in existing projects. */
+  readonly spaces: ObjectCache | undefined;
+  /** Caches of pods by namespace; the key `''` holds for all namespaces. */
+  private readonly pods = new Map<string, ObjectCache>();
+  /** Caches of single launches, which `stop` ends as well. */
+  private readonly launching = new Set<ObjectCache>();
+
+  constructor(private readonly options: ClusterOptions) {
+    this.config = options.config;
+    this.client = options.client;
+    this.access = options.access;
+    this.clock = options.clock;
+    this.random = options.random;
+    const { flavour, name, pools } = this.config;
+    const selection = { labelSelector: `nodepool_provider_name=${name}` };
+    if (flavour === 'kubernetes') {
+      this.spaces = this.cache({ kind: NAMESPACES }, { selection });
+      this.pods.set('', this.cache({ kind: PODS }, { selection }));
+    } else if (flavour === 'openshift') {
+      // Projects have no labels of their creator, and their watches ignore the version.
+      this.spaces = this.cache({ kind: PROJECTS }, { canResume: false });
+    } else {
+      // All pods of the project count against its quota.
+      for (const pool of pools.keys()) this.pods.set(pool, this.cache({ kind: PODS, namespace: pool }));
+    }
+  }
+
+  /** Collection of the objects that are the instances; `namespace` is that of a pod. */
+  instances(namespace?: string): Collection {
+    const { flavour } = this.config;
+    if (flavour === 'openshiftpods') return { kind: PODS, namespace };
+    return { kind: flavour === 'openshift' ? PROJECTS : NAMESPACES };
+  }
+
+  /** Resolves when all copies are read. Rejects with the first failure. */
+  async start(call: Call): Promise<void> {
+    await Promise.all(this.caches().map((cache) => cache.start(call)));
+  }
+
+  async stop(): Promise<void> {
+    await Promise.all([...this.caches(), ...this.launching].map((cache) => cache.stop()));
+    await this.client.close();
+  }
+
+  /** Returns the shared copy of the pods of a namespace; undefined if it has no pods with these tags. */
+  podsIn(namespace: string, tags: Tags): ObjectCache | undefined {
+    const ofProvider = tags['nodepool_provider_name'] === this.config.name ? this.pods.get('') : undefined;
+    return ofProvider ?? this.pods.get(namespace);
+  }
+
+  /** Watches a single pod, until the cache is passed to `release`. */
+  watchPod(name: string, namespace: string): ObjectCache {
+    const selection = { fieldSelector: `metadata.name=${name}` };
+    const cache = this.cache({ kind: PODS, namespace }, { selection, withoutList: true });
+    this.launching.add(cache);
+    cache.startSoon();
+    return cache;
+  }
+
+  async release(cache: ObjectCache): Promise<void> {
+    await cache.stop();
+    this.launching.delete(cache);
+  }
+
+  /** Resolves with all pods in the copies, of all pools if there is one per pool. */
+  async currentPods(call: Call): Promise<readonly KubernetesObject[]> {
+    return (await Promise.all([...this.pods.values()].map((cache) => cache.current(call)))).flat();
+  }
+
+  /** Returns the tags of an instance or another object of a node. */
+  tagsOf({ labels, annotations }: Pick<KubernetesObject, 'labels' | 'annotations'>): Tags {
+    const tags = tagsInLabels(labels);
+    if (this.config.flavour !== 'openshift' || Object.keys(tags).length > 0) return tags;
+    return tagsInDescription(annotations[DESCRIPTION] ?? '');
+  }
+
+  /** Returns the dictionary from which Zuul creates its kubeconfig, without the certificate of the authority. */
+  connection(namespace: string, token: string): JsonObject {
+    const { server, insecure } = this.access;
+    return { namespace, host: server, skiptls: insecure, token, user: USER };
+  }
+
+  private caches(): ObjectCache[] {
+    return [...(this.spaces === undefined ? [] : [this.spaces]), ...this.pods.values()];
+  }
+
+  private cache(
+    collection: Collection,
+    more: Pick<ObjectCacheOptions, 'selection' | 'canResume' | 'withoutList'> = {},
+  ): ObjectCache {
+    const { client, clock, random, log } = this.options;
+    return new ObjectCache({ client, collection, clock, random, log, ...more });
+  }
+}

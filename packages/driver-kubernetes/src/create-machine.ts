@@ -1,0 +1,326 @@
+/**
+ * State machine that creates the namespace, project or pod of a node, and what belongs to it.
+ *
+ *     start ──> creating ──────────────> service-account ──> … ──> pod ──> booting ──> ready
+ *                  │ outcome unknown            ^                  │  ^
+ *                  └────> looking ──────────────┘                  v  │ may pass
+ *                                                               explaining
+ *
+ * Names are determined by the launch attempt. A creation with an unknown outcome is never repeated: the machine asks
+ * the cluster for the name. All later steps can be repeated, so a resumed machine runs them all.
+ */
+
+import {
+  backOffMs,
+  DriverError,
+  ERROR_POLICIES,
+  InstanceFailedError,
+  PendingCall,
+  toDriverError,
+  type Advance,
+  type CreateRequest,
+  type ExternalId,
+  type Instance,
+  type JsonValue,
+  type MachineCall,
+  type StateMachine,
+} from '@nodepool/core';
+import type { ObjectCache } from './client/object-cache.js';
+import { EVENTS, type KubernetesObject } from './client/objects.js';
+import type { Cluster } from './cluster.js';
+import type { KubernetesLabel } from './config.js';
+import { TerminatingError } from './errors.js';
+import type { Tags } from './identity.js';
+import { LaunchPlan, type PodPlace } from './launch-plan.js';
+import { podStateOf, troubleError, warningIn, type PodState } from './pod-state.js';
+
+/** Time for which failures are retried before the launch fails and the launcher decides (ms). */
+const PATIENCE_MS = 300_000;
+/** Interval between two looks at the copy of the pod (ms). A look makes no call. */
+const LOOK_MS = 500;
+/** Time for which the pod may be missing from a current copy (ms). */
+const MISSING_MS = 10_000;
+/** Time for which an image may fail to be pulled without a final answer of the registry (ms). */
+const PULL_PATIENCE_MS = 60_000;
+/** Share of `launch-timeout` for which a pod may be unschedulable, e.g. while an autoscaler adds nodes. */
+const UNSCHEDULABLE_SHARE = 0.8;
+/** Searches after a creation with an unknown outcome, and the time from the first to the last (ms). */
+const LOOKS = 3;
+const SETTLE_MS = 15_000;
+
+type Trouble = Extract<PodState, { state: 'trouble' }>;
+
+export class CreateMachine implements StateMachine {
+  state = 'start';
+  externalId: ExternalId | undefined;
+  private readonly plan: LaunchPlan;
+  private readonly tags: Tags;
+  private readonly pending = new PendingCall<void>();
+  private readonly events = new PendingCall<readonly KubernetesObject[]>();
+  private nextStep = 0;
+  /** Why the outcome of the creation is unknown; undefined if a former process started it. */
+  private doubt: DriverError | undefined;
+  private looks = 0;
+  private firstLookAt = 0;
+  private failures = 0;
+  private failingSince = 0;
+  private ownCache: ObjectCache | undefined;
+  private bootingSince = 0;
+  private missingSince: number | undefined;
+  private trouble: Trouble | undefined;
+  private troubleSince = 0;
+  /** Trouble whose events were read. */
+  private explained: string | undefined;
+  private result: Instance | undefined;
+
+  constructor(
+    private readonly cluster: Cluster,
+    request: CreateRequest<KubernetesLabel>,
+    saved: JsonValue,
+  ) {
+    this.plan = new LaunchPlan(cluster, request);
+    this.tags = { ...request.tags };
+    if (request.externalId !== null) this.externalId = request.externalId;
+    if (request.externalId !== null || saved !== null) this.state = 'looking';
+  }
+
+  get complete(): boolean {
+    return this.state === 'ready';
+  }
+
+  advance(call: MachineCall): Advance {
+    try {
+      const advance = this.step(call);
+      if (advance.next !== 'call') this.failures = 0;
+      return advance;
+    } catch (error) {
+      return this.recover(toDriverError(error), call);
+    }
+  }
+
+  /** The framework stores the external id; a saved machine implies that the creation was started. */
+  save(): JsonValue {
+    return { state: this.state };
+  }
+
+  private step(call: MachineCall): Advance {
+    switch (this.state) {
+      case 'start':
+        this.state = 'creating';
+        return this.pending.start(this.plan.create(call));
+      case 'creating':
+        return this.pending.underway ?? this.afterCreation(call);
+      case 'looking':
+        return this.look(call);
+      case 'booting':
+        return this.watch(call);
+      case 'explaining':
+        return this.events.underway ?? this.afterExplanation(call);
+      case 'ready':
+        return { next: 'complete', ...(this.result === undefined ? {} : { instance: this.result }) };
+      default:
+        return this.pending.underway ?? this.afterStep(call);
+    }
+  }
+
+  /** Retries temporary failures of steps that can be repeated. */
+  private recover(error: DriverError, call: MachineCall): Advance {
+    const { clock, random } = this.cluster;
+    if (error instanceof TerminatingError)
+      return this.end(new InstanceFailedError(error.message, { cause: error }), call);
+    const repeatable = this.state !== 'creating' || error.outcome === 'not-applied';
+    const now = clock.monotonic();
+    if (this.failures === 0) this.failingSince = now;
+    if (!ERROR_POLICIES[error.code].mayPass || !repeatable || now - this.failingSince > PATIENCE_MS) {
+      return this.end(error, call);
+    }
+    this.failures += 1;
+    if (this.state === 'creating') this.state = 'start';
+    const ms = backOffMs(this.failures, error, random);
+    call.log.info('A step of a launch failed and is tried again', {
+      state: this.state,
+      error,
+      retry_in_ms: Math.round(ms),
+    });
+    return { next: 'delay', ms };
+  }
+
+  private end(error: DriverError, call: MachineCall): never {
+    this.releaseCache(call);
+    throw error;
+  }
+
+  private afterCreation(call: MachineCall): Advance {
+    try {
+      this.pending.take();
+    } catch (error) {
+      const failure = toDriverError(error);
+      if (failure.outcome !== 'unknown') throw failure;
+      call.log.info('Searching the cluster for the instance of a launch attempt whose outcome is unknown', {
+        reason: failure.message,
+      });
+      this.doubt = failure;
+      this.state = 'looking';
+      return this.look(call);
+    }
+    return this.found(call);
+  }
+
+  /** Asks the cluster for the name of the attempt. The cluster's answer includes everything that it has accepted. */
+  private look(call: MachineCall): Advance {
+    if (this.pending.underway !== undefined) return this.pending.underway;
+    if (!this.pending.settled) {
+      if (this.looks === 0) this.firstLookAt = this.cluster.clock.monotonic();
+      return this.pending.start(this.plan.find(call));
+    }
+    try {
+      this.pending.take();
+    } catch (error) {
+      const failure = toDriverError(error);
+      if (failure.code !== 'not-found') throw failure;
+      return this.notFound();
+    }
+    return this.found(call);
+  }
+
+  private notFound(): Advance {
+    if (this.externalId !== undefined) throw new InstanceFailedError('the instance disappeared during its launch');
+    this.looks += 1;
+    const elapsed = this.cluster.clock.monotonic() - this.firstLookAt;
+    if (this.looks < LOOKS || elapsed < SETTLE_MS) return { next: 'delay', ms: SETTLE_MS / (LOOKS - 1) };
+    // Not retried here: the launcher starts a new attempt, whose name differs from that of an instance created late.
+    const reason = this.doubt?.message ?? 'the launcher was restarted during the creation';
+    const options = { cause: this.doubt, outcome: 'not-applied' } as const;
+    throw new DriverError(this.doubt?.code ?? 'transient', `${reason}; the cluster has no such instance`, options);
+  }
+
+  private found(call: MachineCall): Advance {
+    this.externalId = this.plan.externalId;
+    return this.startStep(call);
+  }
+
+  private startStep(call: MachineCall): Advance {
+    const step = this.plan.steps[this.nextStep];
+    if (step === undefined) return this.boot(call);
+    this.state = step.state;
+    return this.pending.start(step.run(call));
+  }
+
+  private afterStep(call: MachineCall): Advance {
+    // A step that has failed is started again.
+    if (!this.pending.settled) return this.startStep(call);
+    this.pending.take();
+    this.nextStep += 1;
+    return this.startStep(call);
+  }
+
+  private boot(call: MachineCall): Advance {
+    const { pod } = this.plan;
+    if (pod === undefined) return this.finish(undefined, call);
+    this.bootingSince = this.cluster.clock.monotonic();
+    this.state = 'booting';
+    return { next: 'delay', ms: 1 };
+  }
+
+  /** Reads the pod from the copy that a watch keeps current. */
+  private watch(call: MachineCall): Advance {
+    const { pod } = this.plan;
+    if (pod === undefined) throw new DriverError('unexpected', 'a launch without a pod waits for one');
+    const cache = this.cacheOf(pod);
+    const found = cache.get(pod.name, pod.namespace);
+    if (found === undefined) return this.awaitMissing(cache);
+    this.missingSince = undefined;
+    const state = podStateOf(found);
+    if (state.state === 'running') return this.finish(found, call);
+    if (state.state === 'trouble') return this.judge(state, pod, call);
+    this.trouble = undefined;
+    return { next: 'delay', ms: LOOK_MS };
+  }
+
+  private awaitMissing(cache: ObjectCache): Advance {
+    const now = this.cluster.clock.monotonic();
+    if (!cache.isCurrent) this.missingSince = undefined;
+    else this.missingSince ??= now;
+    if (this.missingSince !== undefined && now - this.missingSince >= MISSING_MS) {
+      throw new InstanceFailedError('the pod disappeared while it was booting');
+    }
+    return { next: 'delay', ms: LOOK_MS };
+  }
+
+  /** Reads the events of a pod in trouble, at its beginning and when the patience is over. */
+  private judge(trouble: Trouble, pod: PodPlace, call: MachineCall): Advance {
+    const now = this.cluster.clock.monotonic();
+    if (this.trouble?.trouble !== trouble.trouble) this.troubleSince = now;
+    this.trouble = trouble;
+    const isFinal = this.isFinal(now);
+    if (!isFinal && (trouble.trouble === 'unschedulable' || this.explained === trouble.reason)) {
+      return { next: 'delay', ms: LOOK_MS };
+    }
+    this.explained = trouble.reason;
+    this.state = 'explaining';
+    return this.events.start(this.readEvents(pod, call));
+  }
+
+  private isFinal(now: number): boolean {
+    switch (this.trouble?.trouble) {
+      case undefined:
+        return false;
+      case 'pull':
+        return now - this.troubleSince >= PULL_PATIENCE_MS;
+      case 'unschedulable':
+        return now - this.bootingSince >= UNSCHEDULABLE_SHARE * this.cluster.config.launchTimeoutMs;
+      default:
+        return true;
+    }
+  }
+
+  private afterExplanation(call: MachineCall): Advance {
+    this.state = 'booting';
+    const { pod } = this.plan;
+    const { trouble } = this;
+    const error =
+      pod === undefined || trouble === undefined
+        ? undefined
+        : troubleError(pod.name, trouble, warningIn(this.events.take()));
+    // A registry's refusal is final at once.
+    if (error !== undefined && (error.code === 'configuration' || this.isFinal(this.cluster.clock.monotonic()))) {
+      return this.end(error, call);
+    }
+    return { next: 'delay', ms: LOOK_MS };
+  }
+
+  private async readEvents({ name, namespace }: PodPlace, call: MachineCall): Promise<readonly KubernetesObject[]> {
+    const fieldSelector = `involvedObject.kind=Pod,involvedObject.name=${name}`;
+    try {
+      const { items } = await this.cluster.client.list({ kind: EVENTS, namespace }, { fieldSelector }, call);
+      return items;
+    } catch (error) {
+      call.log.info('The events of a pod cannot be read', { pod: name, namespace, error: toDriverError(error) });
+      return [];
+    }
+  }
+
+  private finish(pod: KubernetesObject | undefined, call: MachineCall): Advance {
+    this.releaseCache(call);
+    this.result = this.plan.instance(pod);
+    this.state = 'ready';
+    return { next: 'complete', instance: this.result };
+  }
+
+  private cacheOf({ name, namespace }: PodPlace): ObjectCache {
+    return (
+      this.ownCache ??
+      this.cluster.podsIn(namespace, this.tags) ??
+      (this.ownCache = this.cluster.watchPod(name, namespace))
+    );
+  }
+
+  private releaseCache(call: MachineCall): void {
+    const { ownCache } = this;
+    if (ownCache === undefined) return;
+    this.ownCache = undefined;
+    this.cluster.release(ownCache).catch((error: unknown) => {
+      call.log.warn('The watch of a pod could not be ended', { error });
+    });
+  }
+}

@@ -1,0 +1,154 @@
+/**
+ * Translates failures of a cluster into errors of core: error statuses, connection failures, and the objects `Status`
+ * in answers and watches (https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/status/).
+ */
+
+import {
+  AuthError,
+  ConfigurationError,
+  ConflictError,
+  DriverError,
+  isDriverError,
+  isJsonObject,
+  networkCauseOf,
+  NotFoundError,
+  numberAt,
+  objectAt,
+  QuotaError,
+  stringAt,
+  ThrottledError,
+  TransientError,
+  type JsonObject,
+} from '@nodepool/core';
+import { listAt } from './client/objects.js';
+
+/** Maximum length of a cluster's error text in messages (characters). */
+const MAX_DETAIL = 500;
+/** Maximum wait that a cluster can demand (ms). */
+const MAX_RETRY_AFTER_MS = 600_000;
+/** Wait if the cluster does not specify one (ms). */
+const DEFAULT_RETRY_AFTER_MS = 1000;
+
+/** Refusals of the admission plugins ResourceQuota (Kubernetes) and ProjectRequestLimit (OpenShift). */
+const QUOTA = /exceeded quota|cannot create more than \d+ project/i;
+/** Refusal by the authorizer; all other refusals with status 403 come from admission plugins. */
+const NO_PERMISSION = /\bcannot \w+ (resource|path)|attempting to grant .*permissions not currently held/i;
+/** Refusal of a pod whose namespace has no default service account yet; a controller creates it soon. */
+const NO_ACCOUNT_YET = /error looking up service account|no API token found for service account/i;
+
+/** The object exists already. */
+export class AlreadyExistsError extends ConflictError {}
+
+/** The namespace is being deleted. */
+export class TerminatingError extends ConflictError {}
+
+/** The version of a watch or the token of a list's page is too old; the list must be read again. */
+export class ExpiredError extends TransientError {}
+
+/** A failed call, for messages. */
+export interface Attempted {
+  /** e.g. `create pods in main-0000000001`. */
+  readonly operation: string;
+  /** True if the call may have taken effect although it failed. */
+  readonly changesSomething: boolean;
+  /** Milliseconds since the epoch, to interpret dates in answers. */
+  readonly now: number;
+}
+
+interface Answer {
+  readonly status: number;
+  readonly retryAfter: string | undefined;
+  readonly text: string;
+}
+
+/** Returns the `DriverError` for an answer with an error status. */
+export function errorOf(attempted: Attempted, answer: Answer): DriverError {
+  return statusError(attempted, answer.status, statusIn(answer.text), answer.retryAfter);
+}
+
+/** Returns the `DriverError` for an event `ERROR` of a watch. */
+export function watchErrorOf(operation: string, status: JsonObject, now: number): DriverError {
+  const code = numberAt(status, 'code') ?? 500;
+  return statusError({ operation, changesSomething: false, now }, code, status, undefined);
+}
+
+function statusError(
+  attempted: Attempted,
+  code: number,
+  status: JsonObject,
+  retryAfter: string | undefined,
+): DriverError {
+  const reason = stringAt(status, 'reason') ?? '';
+  const detail = (stringAt(status, 'message') ?? '').replace(/\s+/g, ' ').trim().slice(0, MAX_DETAIL);
+  const message = `${attempted.operation}: ${code} ${reason === '' ? '' : `${reason}: `}${detail}`;
+  if (code === 401) return new AuthError(message);
+  if (code === 403) return refusal(status, message, detail);
+  if (code === 404) return new NotFoundError(message);
+  if (code === 409) return reason === 'AlreadyExists' ? new AlreadyExistsError(message) : new ConflictError(message);
+  if (code === 410) return new ExpiredError(message, { outcome: 'not-applied' });
+  const outcome = attempted.changesSomething ? 'unknown' : 'not-applied';
+  const retryAfterMs = retryAfterOf(status, retryAfter, attempted.now);
+  if (code === 429) return new ThrottledError(message, { retryAfterMs: retryAfterMs ?? DEFAULT_RETRY_AFTER_MS });
+  if (code >= 500) return new TransientError(message, { outcome, retryAfterMs });
+  if (code >= 400) return new ConfigurationError(message);
+  return new DriverError('unexpected', `${message}; is this the address of a Kubernetes API?`);
+}
+
+function refusal(status: JsonObject, message: string, detail: string): DriverError {
+  if (QUOTA.test(detail)) return new QuotaError(message);
+  const causes = listAt(objectAt(status, 'details') ?? {}, 'causes');
+  if (causes.some((cause) => stringAt(cause, 'reason') === 'NamespaceTerminating') || /being terminated/.test(detail)) {
+    return new TerminatingError(message);
+  }
+  if (NO_ACCOUNT_YET.test(detail)) return new ConflictError(message);
+  if (detail !== '' && !NO_PERMISSION.test(detail)) return new ConfigurationError(message);
+  return new AuthError(`${message}; the account of the context needs a role that allows it`);
+}
+
+/** Returns the wait that the answer demands (ms). */
+function retryAfterOf(status: JsonObject, header: string | undefined, now: number): number | undefined {
+  const seconds = numberAt(objectAt(status, 'details') ?? {}, 'retryAfterSeconds');
+  const ms =
+    seconds !== undefined && seconds > 0
+      ? seconds * 1000
+      : header === undefined
+        ? undefined
+        : /^\d+$/.test(header)
+          ? Number(header) * 1000
+          : Date.parse(header) - now;
+  return ms === undefined || Number.isNaN(ms) ? undefined : Math.min(Math.max(ms, 0), MAX_RETRY_AFTER_MS);
+}
+
+/** Returns the `Status` of an answer; proxies answer with other texts. */
+function statusIn(text: string): JsonObject {
+  try {
+    const value: unknown = JSON.parse(text);
+    if (isJsonObject(value)) return value;
+  } catch {
+    // Not JSON: the text itself is the message.
+    return { message: text };
+  }
+  return { message: text };
+}
+
+/** Returns the `DriverError` for a connection failure. */
+export function connectionErrorOf(attempted: Attempted, server: string, error: unknown): DriverError {
+  if (isDriverError(error)) return error;
+  const { operation, changesSomething } = attempted;
+  const network = networkCauseOf(error);
+  const reason = network?.systemCode ?? (error instanceof Error ? error.message : String(error));
+  if (network?.code === 'configuration') {
+    return new ConfigurationError(
+      `${operation}: ${server} shows a certificate that is not trusted (${reason}); see "certificate-authority" of the cluster in the kubeconfig file`,
+      { cause: error },
+    );
+  }
+  if (network?.outcome === 'not-applied') {
+    const message = `${operation}: cannot connect to ${server} (${reason})`;
+    return new TransientError(message, { cause: error, outcome: 'not-applied' });
+  }
+  return new TransientError(`${operation}: the connection to ${server} broke before the answer came (${reason})`, {
+    cause: error,
+    outcome: changesSomething ? 'unknown' : 'not-applied',
+  });
+}

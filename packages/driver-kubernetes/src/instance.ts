@@ -1,0 +1,85 @@
+/** Converts namespaces, projects and pods to instances of core. */
+
+import type { ExternalId, Instance, QuotaInformation } from '@nodepool/core';
+import { objectAt, stringAt, type Call } from '@nodepool/core';
+import type { KubernetesObject } from './client/objects.js';
+import type { Cluster } from './cluster.js';
+import type { KubernetesLabel } from './config.js';
+import { toLabelValue, type Tags } from './identity.js';
+import { nodeNameOf, podStateOf } from './pod-state.js';
+import { needOf } from './quota.js';
+
+/** Resolves with the instances as of the last moments, without a call to the cluster. */
+export async function listInstances(cluster: Cluster, call: Call): Promise<readonly Instance[]> {
+  const { spaces } = cluster;
+  if (spaces === undefined) return (await cluster.currentPods(call)).map((pod) => podInstance(cluster, pod));
+  const [listed, pods] = await Promise.all([spaces.current(call), cluster.currentPods(call)]);
+  const podOf = new Map(pods.map((pod) => [pod.namespace, pod]));
+  return listed.flatMap((space) => {
+    const tags = cluster.tagsOf(space);
+    return tags['nodepool_provider_name'] === undefined
+      ? []
+      : [spaceInstance(cluster, space, tags, podOf.get(space.name))];
+  });
+}
+
+/** External id of a pod in an existing project, as the existing Nodepool writes it. */
+export function podExternalId({ namespace = '', name }: Pick<KubernetesObject, 'namespace' | 'name'>): ExternalId {
+  return `${namespace}-${name}`;
+}
+
+function spaceInstance(
+  cluster: Cluster,
+  space: KubernetesObject,
+  tags: Tags,
+  pod: KubernetesObject | undefined,
+): Instance {
+  const label = labelOf(cluster, tags);
+  const phase = stringAt(objectAt(space.data, 'status') ?? {}, 'phase');
+  const isActive = phase === 'Active' && !space.isBeingDeleted;
+  const hasPod = label?.type !== 'namespace' && cluster.config.flavour === 'kubernetes';
+  const ready = hasPod ? pod !== undefined && podStateOf(pod).state === 'running' : true;
+  return {
+    externalId: space.name,
+    ready: isActive && ready,
+    // The node's record remains until the cluster no longer has the namespace.
+    deleted: false,
+    failed: isActive ? failureOf(pod) : 'it is being deleted',
+    tags,
+    cloud: cluster.config.contextName,
+    hostId: pod === undefined ? undefined : nodeNameOf(pod),
+    resources: resourcesOf(label),
+  };
+}
+
+function podInstance(cluster: Cluster, pod: KubernetesObject): Instance {
+  const tags = cluster.tagsOf(pod);
+  return {
+    externalId: podExternalId(pod),
+    ready: podStateOf(pod).state === 'running',
+    deleted: false,
+    failed: pod.isBeingDeleted ? 'it is being deleted' : failureOf(pod),
+    tags,
+    interfaceIp: pod.name,
+    cloud: cluster.config.contextName,
+    hostId: nodeNameOf(pod),
+    resources: resourcesOf(labelOf(cluster, tags)),
+  };
+}
+
+/** Returns the label of the configuration with which the node was launched. */
+function labelOf({ config }: Cluster, tags: Tags): KubernetesLabel | undefined {
+  if (tags['nodepool_provider_name'] !== config.name) return undefined;
+  const pool = config.pools.get(tags['nodepool_pool_name'] ?? '');
+  return [...(pool?.labels.values() ?? [])].find(({ name }) => toLabelValue(name) === tags['nodepool_node_label']);
+}
+
+function resourcesOf(label: KubernetesLabel | undefined): ReturnType<QuotaInformation['toResources']> {
+  return label === undefined ? { instances: 1 } : needOf(label).toResources();
+}
+
+function failureOf(pod: KubernetesObject | undefined): string | undefined {
+  const found = pod === undefined ? undefined : podStateOf(pod);
+  if (found?.state !== 'trouble' || found.trouble !== 'ended') return undefined;
+  return `${found.reason}: ${found.message}`;
+}

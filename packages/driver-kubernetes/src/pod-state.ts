@@ -1,0 +1,132 @@
+/** Interprets the status of a pod: running, on its way, or failed with a typed error. */
+
+import {
+  CapacityError,
+  ConfigurationError,
+  InstanceFailedError,
+  objectAt,
+  stringAt,
+  type DriverError,
+  type JsonObject,
+} from '@nodepool/core';
+import { listAt, type KubernetesObject } from './client/objects.js';
+
+/** Maximum length of a cluster's text in messages (characters). */
+const MAX_TEXT = 500;
+
+/** Why a pod does not run. */
+export type PodTrouble =
+  /** The pod has ended, e.g. evicted. */
+  | 'ended'
+  /** Its image cannot be pulled at the moment; the kubelet tries again. */
+  | 'pull'
+  /** The label cannot work: a name of an image that is not one, a missing secret. */
+  | 'configuration'
+  /** Its container fails as soon as it is started. */
+  | 'crash'
+  /** No node of the cluster has room for it. */
+  | 'unschedulable';
+
+export type PodState =
+  | { readonly state: 'running' }
+  | { readonly state: 'pending' }
+  | { readonly state: 'trouble'; readonly trouble: PodTrouble; readonly reason: string; readonly message: string };
+
+/** Reasons of a waiting container (kubelet), by the trouble that they mean. */
+const WAITING: Readonly<Record<string, PodTrouble>> = {
+  ErrImagePull: 'pull',
+  ImagePullBackOff: 'pull',
+  RegistryUnavailable: 'pull',
+  ErrImageNeverPull: 'configuration',
+  InvalidImageName: 'configuration',
+  ImageInspectError: 'configuration',
+  CreateContainerConfigError: 'configuration',
+  CreateContainerError: 'crash',
+  RunContainerError: 'crash',
+  CrashLoopBackOff: 'crash',
+};
+
+/** Texts of registries that refuse an image for good, rather than being out of service. */
+const REFUSED_IMAGE =
+  /not found|manifest unknown|name unknown|repository does not exist|access denied|\bdenied\b|unauthorized|authentication required|no basic auth|invalid reference/i;
+
+export function podStateOf({ data, isBeingDeleted }: KubernetesObject): PodState {
+  const status = objectAt(data, 'status') ?? {};
+  const phase = stringAt(status, 'phase');
+  if (phase === 'Failed' || phase === 'Succeeded' || isBeingDeleted) {
+    const reason = stringAt(status, 'reason') ?? (isBeingDeleted ? 'Deleted' : endOf(status));
+    const message =
+      stringAt(status, 'message') ?? `the pod is ${isBeingDeleted ? 'being deleted' : 'no longer running'}`;
+    return { state: 'trouble', trouble: 'ended', reason, message };
+  }
+  const containers = [...listAt(status, 'initContainerStatuses'), ...listAt(status, 'containerStatuses')];
+  for (const container of containers) {
+    const waiting = objectAt(objectAt(container, 'state') ?? {}, 'waiting') ?? {};
+    const reason = stringAt(waiting, 'reason') ?? '';
+    const trouble = WAITING[reason];
+    if (trouble === undefined) continue;
+    return { state: 'trouble', trouble, reason, message: stringAt(waiting, 'message') ?? '' };
+  }
+  if (phase === 'Running') return { state: 'running' };
+  const scheduled = listAt(status, 'conditions').find((condition) => stringAt(condition, 'type') === 'PodScheduled');
+  if (scheduled !== undefined && stringAt(scheduled, 'status') === 'False') {
+    const reason = stringAt(scheduled, 'reason') ?? 'Unschedulable';
+    return { state: 'trouble', trouble: 'unschedulable', reason, message: stringAt(scheduled, 'message') ?? '' };
+  }
+  return { state: 'pending' };
+}
+
+/** Returns the reason with which a container has ended, e.g. `OOMKilled`. */
+function endOf(status: JsonObject): string {
+  for (const container of listAt(status, 'containerStatuses')) {
+    const terminated = objectAt(objectAt(container, 'state') ?? {}, 'terminated');
+    const reason = terminated === undefined ? undefined : stringAt(terminated, 'reason');
+    if (reason !== undefined) return reason;
+  }
+  return 'Failed';
+}
+
+/** Name of the cluster's node that runs the pod. */
+export function nodeNameOf({ data }: KubernetesObject): string | undefined {
+  return stringAt(objectAt(data, 'spec') ?? {}, 'nodeName');
+}
+
+/** Returns the most informative warning among the events of a pod, e.g. why its image cannot be pulled. */
+export function warningIn(events: readonly KubernetesObject[]): { reason: string; message: string } | undefined {
+  const warnings = events
+    .map(({ data }) => data)
+    .filter((event) => stringAt(event, 'type') === 'Warning')
+    .map((event) => ({
+      reason: stringAt(event, 'reason') ?? '',
+      message: stringAt(event, 'message') ?? '',
+      at: stringAt(event, 'lastTimestamp') ?? stringAt(event, 'eventTime') ?? '',
+    }))
+    .sort((a, b) => b.at.localeCompare(a.at));
+  // The kubelet repeats "Error: ImagePullBackOff" beside the event that has the registry's answer.
+  return warnings.find(({ message }) => !/^(Error: |Back-off )/.test(message)) ?? warnings[0];
+}
+
+/** Returns the error of a pod that cannot run, with the reason in the cluster's words. */
+export function troubleError(
+  pod: string,
+  { trouble, reason, message }: Extract<PodState, { state: 'trouble' }>,
+  event: { readonly reason: string; readonly message: string } | undefined,
+): DriverError {
+  const said = event === undefined || event.message === message ? '' : `; event ${event.reason}: ${event.message}`;
+  const text = `pod ${pod}: ${reason}${message === '' ? '' : `: ${message}`}${said}`
+    .replace(/\s+/g, ' ')
+    .slice(0, MAX_TEXT);
+  switch (trouble) {
+    case 'ended':
+    case 'crash':
+      return new InstanceFailedError(text);
+    case 'configuration':
+      return new ConfigurationError(text, { outcome: 'applied' });
+    case 'pull':
+      return REFUSED_IMAGE.test(text)
+        ? new ConfigurationError(text, { outcome: 'applied' })
+        : new InstanceFailedError(text);
+    case 'unschedulable':
+      return new CapacityError(text, { outcome: 'applied' });
+  }
+}

@@ -1,0 +1,7 @@
+/** The driver contract: every rule of the kit, for the driver kubernetes on a simulated cluster. */
+
+import { describe, it } from '@jest/globals';
+import { describeDriverContract } from '@nodepool/driver-kit';
+import { simulated } from './contract.js';
+
+describeDriverContract(simulated('kubernetes'), { describe, it });
