@@ -60,6 +60,8 @@ export class Bed {
     readonly requestor: Requestor,
     /** `Clock.monotonic` time of the launcher's start (ms). */
     readonly startedAt: number,
+    /** Port of the launcher's web endpoint. */
+    readonly webappPort: number,
     private readonly nodesBefore: number,
     private readonly deadlineMs: number,
   ) {}
@@ -92,6 +94,7 @@ export class Bed {
       launcher,
       requestor,
       startedAt,
+      webappPort,
       nodesBefore,
       options.deadlineMs ?? DEADLINE_MS,
     );

@@ -4,6 +4,7 @@ import { Bed, LABEL, type BedOptions, type LauncherFacts } from './bed.js';
 import { openBlackHole } from './black-hole.js';
 import { LARGE_SITE, LargeSite } from './large.js';
 import { MANY_POOLS, ManyPools } from './many-pools.js';
+import { comparePhases, PHASES_SITE, quantile } from './phases.js';
 import { MEBIBYTE, mebibytes, milliseconds, percent, plain, row, seconds } from './rows.js';
 import {
   besideAnother,
@@ -117,6 +118,26 @@ export const SCENARIOS: readonly Scenario[] = [
       return [row('g  1,000 requests, max-servers 100', took, 8000, seconds, '261 s')];
     },
     { site: { labels: [LABEL], providers: [{ maxServers: 100 }] } },
+  ),
+  scenario(
+    'phases',
+    'phases of 1,000 requests, beside the measurement of their requestor',
+    async (bed, signal) => {
+      const { measured, differences, inexact, means } = await comparePhases(bed, 1000, signal);
+      const each = [...means].map(([phase, ms]) =>
+        row(`   … in phase ${phase}, mean`, ms, undefined, milliseconds, '-'),
+      );
+      return [
+        row('phases  difference to the requestor, p95', quantile(differences, 0.95), 20, milliseconds, '-'),
+        row('   … median', quantile(differences, 0.5), undefined, milliseconds, '-'),
+        row('   … largest', quantile(differences, 1), undefined, milliseconds, '-'),
+        row('   sum of the phases and the whole, largest difference', inexact, 0.01, (ms) => `${plain(ms)} ms`, '-'),
+        row('   wait as the requestor measured it, median', quantile(measured, 0.5), undefined, milliseconds, '-'),
+        row('   … p95', quantile(measured, 0.95), undefined, milliseconds, '-'),
+        ...each,
+      ];
+    },
+    { site: PHASES_SITE },
   ),
   { letters: 'j k l m s', what: '10,000 nodes and 5,000 waiting requests', run: largeSite },
   { letters: 'n', what: 'a provider beside one that hangs', run: besideHanging },
