@@ -16,7 +16,8 @@ import { silentLogger, systemClock, systemRandom, type Logger } from '@nodepool/
 import { RefusedError, type StoreContext } from './command-context.js';
 import type { CommonOptions, ProcessIo } from './process-io.js';
 
-const CONNECT_TIMEOUT_MS = 10_000;
+/** Patience with ZooKeeper, milliseconds. */
+export const CONNECT_TIMEOUT_MS = 10_000;
 const READ_TIMEOUT_MS = 30_000;
 
 /** Reads the configuration, drivers included. */
@@ -81,7 +82,7 @@ export async function withConfig(
 }
 
 /** Runs `work` with a log. Without `-d` and `-l` nothing is logged, because commands print their results and errors. */
-async function withLog(options: CommonOptions, work: (log: Logger) => Promise<void>): Promise<void> {
+export async function withLog(options: CommonOptions, work: (log: Logger) => Promise<void>): Promise<void> {
   const { loggingConfig, debug = false } = options;
   if (loggingConfig === undefined && !debug) {
     await work(silentLogger);

@@ -28,6 +28,7 @@ import {
   type Outcome,
 } from './options.js';
 import type { ListOptions } from './lists/list-command.js';
+import type * as RunDoctor from './run-doctor.js';
 import type * as RunDrivers from './run-drivers.js';
 import type * as Open from './open.js';
 import type { CommonOptions, ProcessIo } from './process-io.js';
@@ -94,6 +95,7 @@ function makeProgram(io: ProcessIo, outcome: Outcome): Command {
   addWait(program, onStore);
   addExplain(program, io, onStore);
   addConfigCommands(program, io);
+  addDoctor(program, io);
   addCompletion(program, io);
   example(program, 'nodepool -c nodepool.yaml list --detail');
   return program;
@@ -217,6 +219,17 @@ function addConfigCommands(program: Command, io: ProcessIo): void {
       (load('./run-drivers.js') as typeof RunDrivers).runDrivers(program.opts<CommonOptions>(), io, options),
     );
   example(drivers, 'nodepool drivers');
+}
+
+function addDoctor(program: Command, io: ProcessIo): void {
+  const command = program
+    .command('doctor')
+    .description('examine ZooKeeper, certificates, clocks, programs, providers, records and disks; changes nothing')
+    .addOption(formatOption())
+    .action((options: FormatOption) =>
+      (load('./run-doctor.js') as typeof RunDoctor).runDoctor(program.opts<CommonOptions>(), io, options),
+    );
+  example(command, 'nodepool doctor');
 }
 
 function addCompletion(program: Command, io: ProcessIo): void {

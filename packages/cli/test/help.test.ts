@@ -35,6 +35,8 @@ const COMMANDS = [
   'describe',
   'config-validate',
   'drivers',
+  'doctor',
+  'completion',
 ];
 
 describe('the help', () => {

@@ -77,7 +77,8 @@ export class RunningCli {
       random: seededRandom(7),
       interrupted: this.interruption.signal,
       connect: async () => {
-        const client = world.server.connect({ sessionTimeoutMs: 12_000 });
+        if (world.connectError !== undefined) throw world.connectError;
+        const client = world.ensemble.connect({ sessionTimeoutMs: 12_000 });
         world.cliClients.push(client);
         await client.connected();
         return client;
@@ -102,6 +103,10 @@ export class RunningCli {
 export class World {
   readonly clock = new VirtualClock();
   readonly server = new SimulatedZooKeeperServer({ clock: this.clock });
+  /** The ensemble of the commands, `server` unless a test replaces it. */
+  ensemble = this.server;
+  /** The error of connections to ZooKeeper. */
+  connectError: Error | undefined;
   readonly cliClients: ZooKeeper[] = [];
   /** The launcher's store. */
   readonly store: Store;
@@ -127,6 +132,12 @@ export class World {
     await this.writeConfig(CONFIG);
     this.store.start();
     await this.until(() => this.store.complete);
+  }
+
+  /** Gives the commands an ensemble that no Nodepool has used. */
+  useEmptyEnsemble(): SimulatedZooKeeperServer {
+    this.ensemble = new SimulatedZooKeeperServer({ clock: this.clock });
+    return this.ensemble;
   }
 
   async writeConfig(text: string): Promise<void> {
@@ -203,10 +214,15 @@ export class World {
     return this.finish(this.store.requests.submit(request, { priority: 200 }));
   }
 
-  async launcher(webapp?: WebEndpoint): Promise<void> {
+  async launcher(webapp?: WebEndpoint, change: Partial<ComponentData> = {}): Promise<void> {
     const component = { hostname: 'host', kind: 'launcher', state: 'running', version: '1', model_api: 0 } as const;
-    const registered = { ...component, ...(webapp === undefined ? {} : { webapp }) };
+    const registered = { ...component, ...(webapp === undefined ? {} : { webapp }), ...change };
     await this.finish(this.store.components.register<ComponentData>(registered).registered());
+  }
+
+  async builder(hostname: string, version: string): Promise<void> {
+    const component = { hostname, kind: 'builder', state: 'running', version, model_api: 0 } as const;
+    await this.finish(this.store.components.register<ComponentData>(component).registered());
   }
 
   async pool(labels: readonly string[]): Promise<void> {

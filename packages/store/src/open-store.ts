@@ -19,6 +19,8 @@ export interface StoreOptions {
   readonly identifier: string;
   /** Default: no log. */
   readonly log?: Logger;
+  /** True for a store that creates neither missing root znodes nor the id of the installation. Default false. */
+  readonly readOnly?: boolean;
 }
 
 /** Wait (ms) after an error that does not say when to retry. */
@@ -39,11 +41,13 @@ class ZooKeeperStore implements Store {
   private readonly closing = new AbortController();
   private retry: Timer | undefined;
   private started = false;
+  private readonly readOnly: boolean;
 
   constructor(
     readonly zooKeeper: ZooKeeper,
-    { clock, random, identifier, log = silentLogger }: StoreOptions,
+    { clock, random, identifier, log = silentLogger, readOnly = false }: StoreOptions,
   ) {
+    this.readOnly = readOnly;
     const caches = new Caches(zooKeeper, clock, log);
     const onWarning = (error: Error): void =>
       log.warn('A lock could not be given up yet; it is tried again', { error });
@@ -54,7 +58,7 @@ class ZooKeeperStore implements Store {
     this.requests = new RequestRecords(this.context, this.nodes);
     this.images = new ImageRecords(this.context);
     this.installation = new InstallationRecord(this.context, () => {
-      if (!this.closing.signal.aborted) void this.makeRoots();
+      if (!this.closing.signal.aborted && !readOnly) void this.makeRoots();
     });
   }
 
@@ -65,13 +69,13 @@ class ZooKeeperStore implements Store {
   start(): void {
     if (this.started) return;
     this.started = true;
-    void this.makeRoots();
+    if (!this.readOnly) void this.makeRoots();
     this.context.caches.start();
   }
 
   async ready(options?: CallOptions): Promise<void> {
     await this.context.caches.ready(options);
-    await this.installation.ready(options);
+    if (!this.readOnly) await this.installation.ready(options);
   }
 
   onComplete(listener: (complete: boolean) => void): () => void {

@@ -1,0 +1,48 @@
+/** Checks the space of the builder's folders, if they are on this machine. */
+
+import { statfs } from 'node:fs/promises';
+import { reasonOf } from '@nodepool/core';
+import type { NodepoolConfig } from '@nodepool/config';
+import { Findings, type Finding } from './finding.js';
+
+const GIB = 1024 ** 3;
+/** A disk image and its conversions take tens of GiB. */
+const SHORT_IMAGES_GIB = 50;
+const SHORT_LOGS_GIB = 1;
+/** Below this share of free space or inodes, a disk counts as short. */
+const SHORT_SHARE = 0.05;
+
+/** `hasBuilder`: true if a builder is registered on this machine. */
+export async function checkDisk(
+  { imagesDir, buildLogDir }: Pick<NodepoolConfig, 'imagesDir' | 'buildLogDir'>,
+  hasBuilder: boolean,
+): Promise<readonly Finding[]> {
+  const findings = new Findings('disk');
+  if (imagesDir !== undefined) await checkFolder(findings, 'images-dir', imagesDir, SHORT_IMAGES_GIB, hasBuilder);
+  await checkFolder(findings, 'build-log-dir', buildLogDir, SHORT_LOGS_GIB, hasBuilder);
+  return findings.list;
+}
+
+async function checkFolder(
+  findings: Findings,
+  key: string,
+  folder: string,
+  shortGib: number,
+  hasBuilder: boolean,
+): Promise<void> {
+  const name = `${key} ${folder}`;
+  try {
+    const { bavail, blocks, bsize, files, ffree } = await statfs(folder);
+    const free = bavail * bsize;
+    const text = `${Math.floor(free / GIB)} GiB of ${Math.ceil((blocks * bsize) / GIB)} GiB are free`;
+    const remedy = 'delete old files, or enlarge the disk; `nodepool dib-image-list` shows the builds that take space';
+    if (free === 0) findings.error(name, text, remedy);
+    else if (free < shortGib * GIB || bavail < blocks * SHORT_SHARE) findings.warning(name, text, remedy);
+    else if (files > 0 && ffree < files * SHORT_SHARE)
+      findings.warning(name, `${ffree} of ${files} inodes are free`, remedy);
+    else findings.ok(name, text);
+  } catch (error) {
+    if (hasBuilder) findings.error(name, `cannot be examined: ${reasonOf(error)}`, 'create the folder for the builder');
+    else findings.info(name, 'is not on this machine, on which no builder is registered');
+  }
+}

@@ -1,0 +1,59 @@
+/** The findings of `nodepool doctor`. */
+
+export const SEVERITIES = ['error', 'warning', 'info', 'ok'] as const;
+export type Severity = (typeof SEVERITIES)[number];
+
+export interface Finding {
+  /** The group of checks, e.g. `zookeeper`. */
+  readonly check: string;
+  readonly severity: Severity;
+  /** The examined object, e.g. a server, a file, a provider. */
+  readonly object: string;
+  readonly reason: string;
+  /** The action of the operator; null if there is none. */
+  readonly remedy: string | null;
+}
+
+/** Creates the findings of one check. */
+export class Findings {
+  private readonly found: Finding[] = [];
+
+  constructor(private readonly check: string) {}
+
+  get list(): readonly Finding[] {
+    return this.found;
+  }
+
+  error(object: string, reason: string, remedy: string): void {
+    this.add('error', object, reason, remedy);
+  }
+
+  warning(object: string, reason: string, remedy: string): void {
+    this.add('warning', object, reason, remedy);
+  }
+
+  info(object: string, reason: string): void {
+    this.add('info', object, reason, null);
+  }
+
+  ok(object: string, reason: string): void {
+    this.add('ok', object, reason, null);
+  }
+
+  private add(severity: Severity, object: string, reason: string, remedy: string | null): void {
+    this.found.push({ check: this.check, severity, object, reason, remedy });
+  }
+}
+
+const MAX_NAMED = 5;
+
+/** Returns the first of the names, with the number of the others. */
+export function someOf(names: readonly string[]): string {
+  const more = names.length - MAX_NAMED;
+  return more > 0 ? `${names.slice(0, MAX_NAMED).join(', ')} and ${more} more` : names.join(', ');
+}
+
+/** Returns the number with its noun: `1 node`, `2 nodes`. */
+export function counted(count: number, noun: string): string {
+  return `${count} ${noun}${count === 1 ? '' : 's'}`;
+}

@@ -1,0 +1,100 @@
+/** Checks the registered launchers and builders, their versions, and what they serve. */
+
+import type { ComponentData, Store } from '@nodepool/store';
+import type { NodepoolConfig } from '@nodepool/config';
+import type { LauncherAnswer } from '../launchers.js';
+import { Findings, someOf, type Finding } from './finding.js';
+
+export interface ProgramSources {
+  readonly store: Store;
+  readonly config: NodepoolConfig;
+  /** Version of this program. */
+  readonly version: string;
+  /** The answers of the launchers' `/ready`. */
+  readonly ready: readonly LauncherAnswer[];
+}
+
+export function checkPrograms({ store, config, version, ready }: ProgramSources): readonly Finding[] {
+  const findings = new Findings('programs');
+  const launchers = [...store.components.all('launcher')].map(({ component }) => component);
+  const builders = [...store.components.all('builder')].map(({ component }) => component);
+  if (launchers.length === 0) {
+    findings.error('launchers', 'none is registered: no request is served', 'start nodepool-launcher');
+  }
+  const images = [...config.diskImages.values()].filter(({ abstract }) => !abstract);
+  if (builders.length === 0 && images.length > 0) {
+    findings.warning('builders', 'none is registered: no image is built or uploaded', 'start nodepool-builder');
+  }
+  reportReady(ready, launchers, findings);
+  reportVersions([...launchers, ...builders], version, findings);
+  reportDrivers(launchers, config, findings);
+  if (launchers.length > 0) reportServed(store, config, findings);
+  return findings.list;
+}
+
+function reportReady(ready: readonly LauncherAnswer[], launchers: readonly ComponentData[], findings: Findings): void {
+  for (const answer of ready) {
+    const { host } = new URL(answer.launcher);
+    if (answer.outcome === 'known') findings.ok(host, 'ready');
+    else findings.warning(host, answer.reason, 'see the log and the status page of the launcher; check the firewall');
+  }
+  const silent = launchers.filter(({ webapp }) => webapp === undefined).map(({ hostname }) => hostname);
+  if (silent.length > 0) findings.info(someOf(silent), 'registered without a web endpoint: not asked');
+}
+
+function reportVersions(programs: readonly ComponentData[], own: string, findings: Findings): void {
+  const versions = new Map<string, string[]>();
+  for (const { kind, hostname, version } of programs) {
+    versions.set(version, [...(versions.get(version) ?? []), `${kind} on ${hostname}`]);
+  }
+  for (const [version, names] of versions) {
+    if (versions.size === 1 && version === own) findings.ok(someOf(names), `version ${version}`);
+    else if (versions.size === 1) findings.info(someOf(names), `version ${version}; this command line has ${own}`);
+    else {
+      const remedy = 'finish the upgrade: `npm install` the same version everywhere and restart';
+      findings.warning(someOf(names), `version ${version}, unlike other programs`, remedy);
+    }
+  }
+}
+
+/** Compares the drivers of the launchers with each other and with those that are installed here. */
+function reportDrivers(launchers: readonly ComponentData[], config: NodepoolConfig, findings: Findings): void {
+  const versions = new Map<string, Map<string, string[]>>();
+  const add = (driver: string, version: string, where: string): void => {
+    const known = versions.get(driver) ?? new Map<string, string[]>();
+    known.set(version, [...(known.get(version) ?? []), where]);
+    versions.set(driver, known);
+  };
+  for (const { hostname, drivers = {} } of launchers) {
+    for (const [driver, version] of Object.entries(drivers)) add(driver, version, hostname);
+  }
+  for (const [driver, { version }] of config.driverPackages ?? []) {
+    if (versions.has(driver)) add(driver, version, 'this machine');
+  }
+  for (const [driver, known] of versions) {
+    if (known.size < 2) continue;
+    const text = [...known].map(([version, places]) => `${version} on ${someOf(places)}`).join('; ');
+    findings.warning(`driver ${driver}`, text, 'install the same version everywhere and restart the launchers');
+  }
+}
+
+/** Reports providers and labels of the configuration that no registered pool serves. */
+function reportServed(store: Store, config: NodepoolConfig, findings: Findings): void {
+  const pools = [...store.components.pools()];
+  const served = new Set(pools.map(({ provider_name: provider }) => provider));
+  const labels = new Set(pools.flatMap(({ supported_labels: supported }) => supported));
+  const enabled = [...config.providers.values()].filter(({ pools: own }) =>
+    [...own.values()].some(({ maxServers }) => maxServers > 0),
+  );
+  for (const { name } of enabled.filter((provider) => !served.has(provider.name))) {
+    const remedy = 'look for the reason in the logs of the launchers; do they have this configuration?';
+    findings.warning(`provider ${name}`, 'no registered launcher serves it', remedy);
+  }
+  for (const { name, minReady } of config.labels.values()) {
+    if (minReady >= 0 && !labels.has(name)) {
+      findings.warning(`label ${name}`, 'no registered pool serves it', 'add it to a pool, or remove it from labels');
+    }
+  }
+  const paused = pools.filter((pool) => pool.paused).map((pool) => `${pool.provider_name}/${pool.name}`);
+  if (paused.length > 0) findings.info(`pools ${someOf(paused)}`, 'paused: no room, or the cloud fails');
+}

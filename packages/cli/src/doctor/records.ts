@@ -1,0 +1,154 @@
+/** Checks the records: stale locks, records that no program works on, and unreadable ones. */
+
+import type { NodeState } from '@nodepool/core';
+import type { NodeEntry, RequestEntry, Store } from '@nodepool/store';
+import type { NodepoolConfig } from '@nodepool/config';
+import { counted, Findings, someOf, type Finding } from './finding.js';
+
+/** Launchers look at every record within minutes; older problems do not solve themselves. */
+const GRACE_S = 600;
+const LONG_S = 3600;
+/** Launchers delete orphaned locks by themselves; more than these pile up. */
+const MANY_LOCKS = 100;
+
+const LAUNCHING: readonly NodeState[] = ['init', 'building', 'testing'];
+const LEAVING: readonly NodeState[] = ['used', 'failed', 'aborted', 'deleting', 'deleted'];
+
+export interface RecordSources {
+  readonly store: Store;
+  readonly config: Pick<NodepoolConfig, 'providers' | 'brokenProviders' | 'diskImages'>;
+  /** Milliseconds since the epoch. */
+  readonly now: number;
+}
+
+export function checkRecords(sources: RecordSources): readonly Finding[] {
+  const findings = new Findings('records');
+  reportNodes(sources, findings);
+  reportRequests(sources, findings);
+  reportImages(sources, findings);
+  const { nodes, requests, images } = sources.store;
+  for (const { path, reason } of [...nodes.corrupt(), ...requests.corrupt(), ...images.corrupt()]) {
+    findings.error(
+      path,
+      `cannot be read: ${reason}`,
+      'find the program that wrote it; delete the record if no one needs it',
+    );
+  }
+  if (findings.list.length === 0) findings.ok('all records', 'are readable, and a program works on each of them');
+  return findings.list;
+}
+
+function reportNodes({ store, config, now }: RecordSources, findings: Findings): void {
+  const nodes = [...store.nodes.all()];
+  const olderThan =
+    (seconds: number) =>
+    ({ node }: NodeEntry) =>
+      now / 1000 - node.state_time > seconds;
+  const isIn =
+    (states: readonly NodeState[]) =>
+    ({ node }: NodeEntry) =>
+      states.includes(node.state);
+  const report = (found: readonly NodeEntry[], reason: string, remedy: string): void => {
+    if (found.length === 0) return;
+    const text = found.length === 1 ? reason : `${counted(found.length, 'node')}: ${reason}`;
+    findings.warning(`nodes ${someOf(found.map(({ id }) => id))}`, text, remedy);
+  };
+  const served = new Set([...store.components.pools()].map((pool) => pool.provider_name));
+  const isOrphan = ({ node: { provider } }: NodeEntry): boolean =>
+    provider !== null &&
+    !config.providers.has(provider) &&
+    !config.brokenProviders.has(provider) &&
+    !served.has(provider);
+  const orphans = new Set(nodes.filter(isOrphan));
+  const others = nodes.filter((entry) => !orphans.has(entry));
+  report(
+    [...orphans],
+    'their provider is neither configured nor served, so no launcher deletes them',
+    'nodepool erase PROVIDER, if its cloud is gone; otherwise configure the provider again',
+  );
+  report(
+    others.filter(isIn(LAUNCHING)).filter((entry) => !entry.locked && olderThan(GRACE_S)(entry)),
+    'their launch was interrupted, and no launcher has resumed it for 10 minutes',
+    'nodepool explain node ID; is a launcher of the provider running?',
+  );
+  report(
+    others.filter(isIn(['in-use'])).filter((entry) => !entry.locked && olderThan(GRACE_S)(entry)),
+    'in use without a lock: their requestor has vanished, and no launcher has deleted them for 10 minutes',
+    'nodepool delete ID; is a launcher of the provider running?',
+  );
+  report(
+    others.filter(isIn(LEAVING)).filter(olderThan(LONG_S)),
+    'their deletion has not ended for an hour',
+    'nodepool describe node ID; delete the server in the cloud if its API refuses to',
+  );
+  report(
+    others.filter(isIn(['ready'])).filter((entry) => entry.locked && olderThan(LONG_S)(entry)),
+    'ready, but locked for up to an hour or longer: a requestor holds them without using them',
+    'find the requestor with `nodepool describe node ID`',
+  );
+  report(
+    others.filter(
+      (entry) =>
+        isIn(['ready'])(entry) && !entry.locked && olderThan(GRACE_S)(entry) && isAllocatedToNone(store, entry),
+    ),
+    'allocated to a request that does not exist any more',
+    'is a launcher of the provider running? It releases such nodes',
+  );
+}
+
+function isAllocatedToNone({ requests }: Store, { node }: NodeEntry): boolean {
+  return node.allocated_to !== null && requests.get(node.allocated_to) === undefined;
+}
+
+function reportRequests({ store, now }: RecordSources, findings: Findings): void {
+  const requests = [...store.requests.all()];
+  const older = (entry: RequestEntry, seconds: number): boolean => now / 1000 - entry.request.state_time > seconds;
+  const report = (found: readonly RequestEntry[], reason: string, remedy: string): void => {
+    if (found.length === 0) return;
+    const text = found.length === 1 ? reason : `${counted(found.length, 'request')}: ${reason}`;
+    findings.warning(`requests ${someOf(found.map(({ id }) => id))}`, text, remedy);
+  };
+  const inState = (state: string): readonly RequestEntry[] => requests.filter(({ request }) => request.state === state);
+  report(
+    inState('requested').filter((entry) => older(entry, LONG_S)),
+    'waiting for more than an hour',
+    'nodepool explain request ID',
+  );
+  report(
+    inState('pending').filter((entry) => !entry.locked && older(entry, GRACE_S)),
+    'accepted by a launcher that has vanished, and taken over by none for 10 minutes',
+    'nodepool explain request ID; is a launcher of its labels running?',
+  );
+  report(
+    [...inState('fulfilled'), ...inState('failed')].filter((entry) => older(entry, LONG_S)),
+    'answered more than an hour ago, but their requestor has not reacted',
+    'look at the requestor; delete the request in ZooKeeper if the requestor does not exist any more',
+  );
+  const locks = [...store.requests.orphanedLocks()];
+  if (locks.length > MANY_LOCKS) {
+    const reason = `${locks.length} locks of requests that do not exist any more`;
+    findings.warning('requests-lock', reason, 'is a launcher running? Launchers delete these locks');
+  }
+}
+
+function reportImages({ store, config }: RecordSources, findings: Findings): void {
+  const { images } = store;
+  const builders = new Set([...store.components.all('builder')].map(({ component }) => component.hostname));
+  const providers = new Set<string>();
+  for (const image of images.images()) {
+    if (images.isBuilding(image) && builders.size === 0) {
+      const remedy = 'wait until the session of the ended builder has expired; otherwise find who holds the lock';
+      findings.warning(`image ${image}`, 'is locked for building, but no builder is registered', remedy);
+    }
+    if (!config.diskImages.has(image) && images.builds(image).length === 0) {
+      findings.info(`image ${image}`, 'has no configuration and no build; builders delete its remains');
+    }
+    for (const { provider } of images.uploads({ image })) providers.add(provider);
+  }
+  const isKnown = (name: string): boolean => config.providers.has(name) || config.brokenProviders.has(name);
+  for (const provider of [...providers].filter((name) => !isKnown(name))) {
+    const count = [...images.uploads({ provider })].length;
+    const reason = `is not configured, but has ${counted(count, 'upload')}`;
+    findings.warning(`provider ${provider}`, reason, 'nodepool erase PROVIDER, if its cloud is gone');
+  }
+}

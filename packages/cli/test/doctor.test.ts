@@ -1,0 +1,282 @@
+/** `nodepool doctor` on a whole site. */
+
+import { createServer, type Server } from 'node:http';
+import { once } from 'node:events';
+import type { AddressInfo } from 'node:net';
+import { hostname } from 'node:os';
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { packageVersion } from '@nodepool/core/package-version';
+import type { Finding } from '../src/doctor/finding.js';
+import { fakeZooKeeper, SRVR } from './fake-zookeeper.js';
+import { World } from './world.js';
+
+let world: World;
+let server: Server;
+let zooKeeperPort: number;
+let stopZooKeeper: () => Promise<void>;
+/** The offset of the launcher's clock, in seconds. */
+let offset: number;
+
+beforeEach(async () => {
+  world = new World();
+  await world.start();
+  offset = 0;
+  server = createServer((_request, response) => {
+    response.sendDate = false;
+    response.setHeader('Date', new Date(world.clock.now() + offset * 1000).toUTCString());
+    response.end('OK');
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const fake = await fakeZooKeeper(SRVR);
+  zooKeeperPort = fake.port;
+  stopZooKeeper = () => fake.stop();
+});
+
+afterEach(async () => {
+  await stopZooKeeper();
+  server.close();
+  await once(server, 'close');
+  await world.stop();
+});
+
+function config(more: { cloud?: string; pools?: string; rest?: string } = {}): Promise<void> {
+  const { cloud = '', pools = '{name: main, max-servers: 4, labels: [{name: small, cloud-image: debian}]}' } = more;
+  return world.writeConfig(`
+zookeeper-servers: [{host: 127.0.0.1, port: ${zooKeeperPort}}]
+labels: [{name: small}]
+build-log-dir: /nonexistent/logs
+providers: [{name: cloud, driver: example, ${cloud} cloud-images: [{name: debian}], pools: [${pools}]}]
+${more.rest ?? ''}
+`);
+}
+
+/** Registers a launcher with a web endpoint, and its pool. */
+async function launcher(version = packageVersion(__dirname)): Promise<void> {
+  await world.launcher({ host: '127.0.0.1', port: (server.address() as AddressInfo).port }, { version });
+  await world.pool(['small']);
+}
+
+interface Examination {
+  readonly code: number | undefined;
+  readonly findings: readonly Finding[];
+  readonly problems: readonly string[];
+}
+
+async function examine(...args: string[]): Promise<Examination> {
+  const { code, out } = await world.run('doctor', '-o', 'json', ...args);
+  const findings = JSON.parse(out.printed) as readonly Finding[];
+  const problems = findings
+    .filter(({ severity }) => severity === 'error' || severity === 'warning')
+    .map((finding) => `${finding.severity} ${finding.check} ${finding.object}: ${finding.reason}`);
+  for (const { severity, remedy } of findings) expect(remedy === null).toBe(severity === 'ok' || severity === 'info');
+  return { code, findings, problems };
+}
+
+describe('nodepool doctor', () => {
+  it('finds no problem on a good site, examines everything, and writes nothing', async () => {
+    await config();
+    await launcher();
+    await world.node({ state: 'ready', type: ['small'] });
+    const before = [...world.server.dump().entries()].map(([path, { data }]) => [path, Buffer.from(data).toString()]);
+    const { code, findings, problems } = await examine();
+    expect([code, problems]).toEqual([0, []]);
+    expect(new Set(findings.map(({ check }) => check))).toEqual(
+      new Set(['configuration', 'zookeeper', 'certificates', 'clocks', 'programs', 'providers', 'records', 'disk']),
+    );
+    const after = [...world.server.dump().entries()].map(([path, { data }]) => [path, Buffer.from(data).toString()]);
+    expect(after).toEqual(before);
+  });
+
+  it('shows the worst first with a remedy, and counts', async () => {
+    await config();
+    const { code, out } = await world.run('doctor');
+    expect(code).toBe(1);
+    expect(out.printed.split('\n').slice(0, 2)).toEqual([
+      'error    programs: launchers: none is registered: no request is served',
+      '         → start nodepool-launcher',
+    ]);
+    expect(out.noted).toContain('nodepool: 1 error, 0 warnings');
+  });
+
+  it('examines the rest without ZooKeeper', async () => {
+    await config({ cloud: "endpoint: 'http://127.0.0.1:1'," });
+    world.connectError = new Error('no server answers');
+    const { code, problems } = await examine();
+    expect(code).toBe(1);
+    expect(problems).toEqual([
+      'error zookeeper connection: no server answers',
+      expect.stringMatching(/^error providers provider cloud: .*the connection to http:\/\/127\.0\.0\.1:1\/v1 broke/),
+    ]);
+  });
+
+  it('reports every problem of a configuration that cannot be used', async () => {
+    await world.writeConfig('zookeeper-servers: []\ncolour: red\n');
+    const { code, problems } = await examine();
+    expect([code, problems.length]).toEqual([1, 2]);
+    expect(problems[1]).toMatch(/^error configuration .*colour/);
+  });
+
+  it('does not create the records of a new ensemble', async () => {
+    await config();
+    const empty = world.useEmptyEnsemble();
+    const { problems } = await examine();
+    expect(problems).toEqual([
+      expect.stringContaining('/nodepool: does not exist: no Nodepool has used this ensemble'),
+    ]);
+    expect([...empty.dump().keys()].filter((path) => path.startsWith('/nodepool'))).toEqual([]);
+  });
+
+  it('compares clocks', async () => {
+    await config();
+    await launcher();
+    offset = 90;
+    const { problems } = await examine();
+    expect(problems).toEqual([
+      expect.stringMatching(/^warning clocks 127\.0\.0\.1:\d+: is 90 s ahead of this machine$/),
+    ]);
+    offset = -1;
+    await world.node({ state_time: world.clock.now() / 1000 + 30, type: ['small'] });
+    expect((await examine()).problems).toEqual([
+      'warning clocks ZooKeeper: its records have changes that are 30 s in the future of this machine',
+    ]);
+  });
+
+  it('reports a launcher that is not ready, other versions, and what no launcher serves', async () => {
+    await config({
+      pools:
+        '{name: main, max-servers: 4, labels: [{name: small, cloud-image: debian}]}, ' +
+        '{name: idle, max-servers: 0, labels: [{name: small, cloud-image: debian}]}',
+    });
+    await launcher('9.9.9');
+    await world.launcher({ host: '127.0.0.1', port: 1 }, { version: '9.9.8' });
+    const { problems } = await examine();
+    expect(problems).toEqual([
+      expect.stringMatching(/^warning programs 127\.0\.0\.1:1: the launcher at .* cannot be asked/),
+      'warning programs launcher on host: version 9.9.9, unlike other programs',
+      'warning programs launcher on host: version 9.9.8, unlike other programs',
+    ]);
+  });
+
+  it('reports providers and labels without a pool', async () => {
+    await config({ rest: 'max-hold-age: 3600' });
+    await world.launcher();
+    expect((await examine()).problems).toEqual([
+      'warning programs provider cloud: no registered launcher serves it',
+      'warning programs label small: no registered pool serves it',
+    ]);
+  });
+
+  it('compares limits with their use', async () => {
+    await config({
+      pools: '{name: main, max-servers: 2, labels: [{name: small, cloud-image: debian}]}',
+      rest: 'tenant-resource-limits: [{tenant-name: t1, max-servers: 2}]',
+    });
+    await launcher();
+    for (let count = 0; count < 2; count += 1) await world.node({ tenant_name: 't1', resources: { instances: 1 } });
+    expect((await examine()).problems).toEqual([
+      'warning providers pool cloud/main: 2 of 2 in use (max-servers)',
+      'warning providers tenant t1: 2 of 2 in use (instances)',
+    ]);
+  });
+
+  it('gives a cloud that hangs a deadline', async () => {
+    await config({ cloud: "endpoint: 'http://127.0.0.1:9'," });
+    const hanging = await fakeZooKeeper(undefined);
+    await config({ cloud: `endpoint: 'http://127.0.0.1:${hanging.port}',` });
+    await launcher();
+    const running = world.cli('doctor', '-o', 'json');
+    while (running.code === undefined) await world.clock.advance(500);
+    await hanging.stop();
+    expect(JSON.parse(running.out.printed)).toContainEqual(
+      expect.objectContaining({ severity: 'error', object: 'provider cloud', check: 'providers' }),
+    );
+  });
+
+  it('ends when interrupted', async () => {
+    await config();
+    await launcher();
+    const running = world.cli('doctor');
+    running.interrupt();
+    await world.until(() => running.code !== undefined);
+    expect(running.code).toBe(1);
+  });
+
+  it('reports a builder without its folders', async () => {
+    await config({ rest: 'images-dir: /nonexistent/images\ndiskimages: [{name: debian, formats: [qcow2]}]' });
+    await launcher();
+    expect((await examine()).problems).toEqual([
+      'warning programs builders: none is registered: no image is built or uploaded',
+    ]);
+    await world.builder(hostname(), packageVersion(__dirname));
+    expect((await examine()).problems).toEqual([
+      expect.stringMatching(/^error disk images-dir \/nonexistent\/images: cannot be examined: ENOENT/),
+      expect.stringMatching(/^error disk build-log-dir \/nonexistent\/logs: cannot be examined: ENOENT/),
+    ]);
+  });
+});
+
+describe('records', () => {
+  const old = (): number => world.clock.now() / 1000 - 4000;
+
+  beforeEach(async () => {
+    await config({ pools: '{name: main, max-servers: 99, labels: [{name: small, cloud-image: debian}]}' });
+    await launcher();
+  });
+
+  it('reports what no program works on, and nothing that looks alike', async () => {
+    const ids = {
+      interrupted: await world.node({ state: 'building', state_time: old() }),
+      abandoned: await world.node({ state: 'in-use', state_time: old() }),
+      undeleted: await world.node({ state: 'deleting', state_time: old() }),
+      lost: await world.node({ state: 'ready', state_time: old(), allocated_to: '200-0000009999' }),
+      orphan: await world.node({ provider: 'sold', state: 'ready' }),
+      waiting: await world.request({ state_time: old() }),
+      vanished: await world.request({ state: 'pending', state_time: old() }),
+    };
+    // Nodes and requests that launchers and requestors work on, or that are young.
+    const busy = await world.node({ state: 'building', state_time: old() });
+    const used = await world.node({ state: 'in-use', state_time: old() });
+    for (const id of [busy, used]) await world.finish(world.store.nodes.lock(id));
+    await world.node({ state: 'building' });
+    await world.node({ state: 'deleting' });
+    await world.node({ state: 'ready', state_time: old() });
+    await world.node({ state: 'hold', state_time: old() });
+    await world.node({ state: 'ready', state_time: old(), allocated_to: ids.waiting });
+    await world.request({});
+    await world.finish(world.store.zooKeeper.create('/nodepool/nodes/0000000099', Buffer.from('{"state":')));
+    const { findings } = await examine();
+    const found = findings.filter(({ check, severity }) => check === 'records' && severity !== 'info');
+    expect(found.map(({ object }) => object).sort()).toEqual(
+      [
+        `nodes ${ids.interrupted}`,
+        `nodes ${ids.abandoned}`,
+        `nodes ${ids.undeleted}`,
+        `nodes ${ids.lost}`,
+        `nodes ${ids.orphan}`,
+        `requests ${ids.waiting}`,
+        `requests ${ids.vanished}`,
+        '/nodepool/nodes/0000000099',
+      ].sort(),
+    );
+  });
+
+  it('names a few of many', async () => {
+    for (let count = 0; count < 8; count += 1) await world.node({ provider: 'sold' });
+    const { problems } = await examine();
+    expect(problems).toEqual([
+      expect.stringMatching(
+        /^warning records nodes (\d{10}, ){4}\d{10} and 3 more: 8 nodes: their provider is neither/,
+      ),
+    ]);
+  });
+
+  it('reports uploads of a provider that is not configured, and an image that no builder can be building', async () => {
+    await world.upload(await world.build('debian', 'a'.repeat(32)), 'sold');
+    await world.finish(world.store.images.tryLockBuilding('fedora'));
+    expect((await examine()).problems).toEqual([
+      'warning records image fedora: is locked for building, but no builder is registered',
+      'warning records provider sold: is not configured, but has 1 upload',
+    ]);
+  });
+});
