@@ -15,6 +15,7 @@ import {
 } from '@nodepool/core';
 import { Client } from './client/client.js';
 import { clusterAccess, type Surroundings } from './client/kubeconfig.js';
+import { Transport } from './client/transport.js';
 import { Cluster } from './cluster.js';
 import type { KubernetesLabel, KubernetesProvider } from './config.js';
 import { CreateMachine } from './create-machine.js';
@@ -43,8 +44,6 @@ export class KubernetesAdapter implements Adapter<KubernetesLabel> {
     if (this.started === undefined) {
       const { config, surroundings } = this;
       const access = clusterAccess(config.contextName, surroundings);
-      // Loaded here, because programs read configurations of providers that they never start.
-      const { Transport } = await import('./client/transport.js');
       const transport = new Transport(access, surroundings.env, clock);
       const { callsPerSecond } = config;
       const client = new Client({ transport, clock, onApiCall, callsPerSecond, server: access.server });

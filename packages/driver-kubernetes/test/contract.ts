@@ -148,6 +148,7 @@ export function simulated(flavour: Flavour): DriverSubject {
     configuration: configuration(flavour),
     can: abilitiesExcept(
       'zones',
+      'machine-types',
       'images',
       'image-checksums',
       'image-labels',

@@ -1,9 +1,17 @@
 /** HTTP with the credentials of a cluster. */
 
 import { readFile } from 'node:fs/promises';
+import { createRequire } from 'node:module';
 import { AuthError, reasonOf, type Clock } from '@nodepool/core';
-import { Agent, EnvHttpProxyAgent, request, type Dispatcher } from 'undici';
+import type * as Undici from 'undici';
 import type { ClusterAccess, Surroundings } from './kubeconfig.js';
+
+type Dispatcher = Undici.Dispatcher;
+
+/** Loads undici when a provider starts. Parsing a configuration does not require it. */
+function loadUndici(): typeof Undici {
+  return createRequire(__filename)('undici') as typeof Undici;
+}
 
 /** Maximum number of connections for calls. Watches have connections of their own. */
 const CONNECTIONS = 64;
@@ -34,6 +42,7 @@ export interface HttpStream {
 }
 
 export class Transport {
+  private readonly undici = loadUndici();
   private readonly calls: Dispatcher;
   private readonly watches: Dispatcher;
   private fileToken: string | undefined;
@@ -44,8 +53,8 @@ export class Transport {
     env: Surroundings['env'],
     private readonly clock: Clock,
   ) {
-    this.calls = dispatcher(access, env, CONNECTIONS);
-    this.watches = dispatcher(access, env, null);
+    this.calls = dispatcher(this.undici, access, env, CONNECTIONS);
+    this.watches = dispatcher(this.undici, access, env, null);
   }
 
   async send(message: HttpRequest): Promise<HttpAnswer> {
@@ -70,10 +79,10 @@ export class Transport {
     await Promise.all([this.calls.destroy(), this.watches.destroy()]);
   }
 
-  private async request(message: HttpRequest, dispatcher: Dispatcher): Promise<Dispatcher.ResponseData> {
+  private async request(message: HttpRequest, dispatcher: Dispatcher): Promise<Undici.Dispatcher.ResponseData> {
     const { method, path, body, signal } = message;
     const authorization = await this.authorization();
-    return request(this.access.server + path, {
+    return this.undici.request(this.access.server + path, {
       method,
       signal,
       dispatcher,
@@ -109,7 +118,12 @@ export class Transport {
   }
 }
 
-function dispatcher(access: ClusterAccess, env: Surroundings['env'], connections: number | null): Dispatcher {
+function dispatcher(
+  { Agent, EnvHttpProxyAgent }: typeof Undici,
+  access: ClusterAccess,
+  env: Surroundings['env'],
+  connections: number | null,
+): Dispatcher {
   const { ca, insecure, serverName, clientCert, clientKey } = access;
   const connect = {
     timeout: CONNECT_TIMEOUT_MS,
