@@ -46,6 +46,7 @@ interface RequestCliOptions extends WantedNodes, FormatOption {
   readonly timeout?: number;
   readonly hold?: number;
   readonly untilEof: boolean;
+  readonly wait: boolean;
 }
 
 function addRequest(program: Command, onStore: OnStore, io: ProcessIo): void {
@@ -59,6 +60,7 @@ function addRequest(program: Command, onStore: OnStore, io: ProcessIo): void {
     .option('--timeout <seconds>', 'withdraw the request if it is not fulfilled within this time', seconds)
     .option('--hold <seconds>', 'return the nodes after this time', seconds)
     .option('--until-eof', 'return the nodes when standard input ends, as it does when the parent process ends', false)
+    .option('--no-wait', 'exit after the return of the nodes, without waiting for their deletion')
     .addOption(formatOption())
     .addHelpText('after', '\n--format json prints one JSON object per event: docs/requestors.md describes them.')
     .addHelpText(

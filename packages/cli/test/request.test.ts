@@ -111,17 +111,16 @@ describe('nodepool request', () => {
   });
 
   it('returns the nodes when standard input ends', async () => {
-    const running = world.cli('request', 'small', '--until-eof', '--start-by', '2030-01-31T12:00:00Z');
+    const running = world.cli('request', 'small', '--until-eof', '--no-wait', '--start-by', '2030-01-31T12:00:00Z');
     await world.until(() => world.store.requests.size === 1);
     const [entry] = world.store.requests.all();
     expect(entry?.request.requestor_data).toEqual({ 'start-by': Date.UTC(2030, 0, 31, 12) / 1000 });
     const [id] = await world.fulfil();
     await world.until(() => running.out.noted.includes('holding the nodes'));
     running.stdin.end();
-    await world.until(() => world.stateOf(id!) === 'used');
-    await world.remove(id!);
     await world.until(() => running.code !== undefined);
     expect(running.code).toBe(0);
+    await world.until(() => world.stateOf(id!) === 'used');
   });
 
   it('withdraws the request when standard input ends before there are nodes', async () => {

@@ -95,6 +95,29 @@ async function nodeInState(state: string): Promise<Readonly<Record<string, unkno
   return found;
 }
 
+describe('the commands of docs/requestors.md', () => {
+  const page = readFileSync(join(__dirname, '..', '..', '..', 'docs', 'requestors.md'), 'utf8');
+  const commands = [...page.matchAll(/```sh\nnodepool (.*)\n```/g)].map(([, text = '']) => text);
+
+  it.each(commands)('nodepool %s', async (text) => {
+    const args = text.replace('ci_key', key).split(' ');
+    const { code, stdout, stderr } = await nodepool(args).ended;
+
+    expect([code, stderr]).toEqual([0, expect.stringContaining('fulfilled')]);
+    if (text.startsWith('run ')) expect(stdout).toMatch(/^Linux /);
+    else
+      expect(
+        stdout
+          .trimEnd()
+          .split('\n')
+          .map((line) => (JSON.parse(line) as { event: string }).event)
+          .slice(-2),
+      ).toEqual(['leased', 'returned']);
+  });
+
+  it('are two', () => expect(commands).toHaveLength(2));
+});
+
 describe('nodepool run', () => {
   it('passes input, output and the exit status through, and returns the node', async () => {
     const running = run(

@@ -57,7 +57,7 @@ export class Site {
   private readonly programs: Program[] = [];
   private readonly webappPorts = new Map<string, number>();
   private started = 0;
-  private requestorKind: RequestorKind = 'python';
+  private requestorKind: RequestorKind | undefined;
 
   private constructor(
     private readonly server: RunningZooKeeper | ZooKeeperForTests,
@@ -110,10 +110,11 @@ export class Site {
     await writeDaemonConfig({ name: launcher.name, folder: this.folder, config });
   }
 
-  /** Kills the ZooKeeper server and starts it again with what it had. */
-  async restartZooKeeper(): Promise<void> {
+  /** Kills the ZooKeeper server and starts it again with what it had, after `downMs`. */
+  async restartZooKeeper(downMs = 0): Promise<void> {
     if (!('restart' in this.server)) throw new Error('the ZooKeeper of this site is shared with other tests');
     await this.server.kill();
+    await sleep(systemClock, downMs);
     await this.server.restart();
   }
 
@@ -144,7 +145,9 @@ export class Site {
   /** Starts a requestor and lets it run. */
   async requestor(...args: readonly string[]): Promise<RunningRequestor> {
     const logFile = join(this.folder, `${this.nextName('requestor')}.log`);
-    const requestor = await startRequestor(this.address, logFile, args, { kind: this.requestorKind });
+    const requestor = await startRequestor(this.address, logFile, args, {
+      ...(this.requestorKind === undefined ? {} : { kind: this.requestorKind }),
+    });
     this.programs.push(requestor.program);
     return requestor;
   }

@@ -54,7 +54,7 @@ export interface RunningRequestor {
 export interface RequestorRunOptions {
   /** Milliseconds after which the requestor is killed. */
   readonly deadlineMs?: number;
-  /** Default `python`. */
+  /** Default `library`; `python` if `NODEPOOL_REQUESTOR` names another program with its options. */
   readonly kind?: RequestorKind;
 }
 
@@ -66,7 +66,7 @@ export async function startRequestor(
   zooKeeper: ZooKeeperAddress,
   logFile: string,
   args: readonly string[],
-  { deadlineMs = DEFAULT_DEADLINE_MS, kind = 'python' }: RequestorRunOptions = {},
+  { deadlineMs = DEFAULT_DEADLINE_MS, kind = defaultKind() }: RequestorRunOptions = {},
 ): Promise<RunningRequestor> {
   const { tls } = zooKeeper;
   const tlsArgs = tls === undefined ? [] : ['--ca', tls.ca, '--cert', tls.cert, '--key', tls.key];
@@ -86,6 +86,10 @@ export async function startRequestor(
     logFile,
   });
   return { program, result: resultOf(program, deadlineMs) };
+}
+
+function defaultKind(): RequestorKind {
+  return process.env['NODEPOOL_REQUESTOR'] === undefined ? 'library' : 'python';
 }
 
 async function resultOf(program: Program, deadlineMs: number): Promise<RequestorResult> {

@@ -153,7 +153,13 @@ function report(results: readonly Result[], wallSeconds: number): number {
   const problems = results.flatMap((result) => result.problems);
   const nodes = results.flatMap((result) => result.nodes ?? []);
   if (new Set(nodes).size !== nodes.length) problems.push('a node was handed out twice');
-  const summary = { requests: results.length, outcomes, problems, nodes: nodes.length, wall_s: wallSeconds };
+  const seconds = results.flatMap((result) => result.seconds ?? []).sort((a, b) => a - b);
+  const at = (share: number): number => seconds[Math.ceil(share * seconds.length) - 1] ?? 0;
+  const latency = seconds.length === 0 ? {} : { latency_s: { median: at(0.5), p95: at(0.95), max: at(1) } };
+  const summary = {
+    ...{ requests: results.length, outcomes, problems, nodes: nodes.length, wall_s: wallSeconds },
+    ...latency,
+  };
   process.stdout.write(`${JSON.stringify(summary)}\n`);
   return problems.length === 0 && outcomes['fulfilled'] === results.length ? 0 : 1;
 }

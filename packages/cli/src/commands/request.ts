@@ -28,6 +28,8 @@ export interface RequestOptions extends WantedNodes {
   readonly hold: number | undefined;
   /** Holds the nodes until stdin ends. */
   readonly untilEof: boolean;
+  /** Waits for the deletion of the returned nodes. */
+  readonly wait: boolean;
   readonly format: ListFormat;
 }
 
@@ -60,9 +62,9 @@ export function requestSpec(
 }
 
 /**
- * Resolves once the nodes were returned and deleted. An interruption ends the wait for nodes (rejects) or the hold
- * (returns the nodes), but not the wait for their deletion. Rejects with `RefusedError` if there are no nodes, or if
- * their locks are lost.
+ * Resolves once the nodes were returned and, with `wait`, deleted. An interruption ends the wait for nodes (rejects) or
+ * the hold (returns the nodes), but not the wait for their deletion. Rejects with `RefusedError` if there are no nodes,
+ * or if their locks are lost.
  */
 export async function request(
   context: StoreContext,
@@ -94,9 +96,13 @@ export async function request(
       await lease.return();
     }
     events?.happened('returned');
-    out.note('the nodes are returned; waiting until launchers have deleted them');
-    await lease.deleted();
-    events?.happened('deleted');
+    out.note('the nodes are returned');
+    if (options.wait) {
+      out.note('waiting until launchers have deleted the nodes');
+      await lease.deleted();
+      events?.happened('deleted');
+      out.note('all nodes are deleted');
+    }
   } catch (error) {
     const refusal = refusalOf(error, notes.reasons);
     events?.failed(refusal);
@@ -105,7 +111,6 @@ export async function request(
     eof?.stop();
     await requestor.close();
   }
-  out.note('all nodes are deleted');
 }
 
 /** Returns a signal that aborts at the end of a stream, whose data is ignored. */

@@ -26,9 +26,15 @@ const CHAPTERS: readonly Chapter[] = [
   { title: 'Start', files: ['README.md', 'getting-started.md', 'concepts.md', 'switching.md'].map(inDocs) },
   {
     title: 'Operating',
-    files: ['operating.md', 'monitoring.md', 'status-page.md', 'trouble.md', 'builder.md', 'limits-and-waiting.md'].map(
-      inDocs,
-    ),
+    files: [
+      'operating.md',
+      'requestors.md',
+      'monitoring.md',
+      'status-page.md',
+      'trouble.md',
+      'builder.md',
+      'limits-and-waiting.md',
+    ].map(inDocs),
   },
   { title: DRIVERS, files: [] },
   {
