@@ -28,6 +28,7 @@ export function explainLabel(sources: ExplanationSources, label: string): Explan
     summary: latest === undefined ? summary : `${summary} Last decision here: ${latest}.`,
     facts: { nodes: Object.fromEntries(nodes), requests: wanted },
     pools,
+    timeline: [],
     decisions: explainDecisions(decided),
   };
 }

@@ -1,14 +1,22 @@
 /** Explains a node: the work on it, the program that does the work, and what the work waits for. */
 
 import type { NodeEntry } from '@nodepool/store';
-import { explainDecisions, latestDecision, type Explanation, type ExplanationSources } from './explanation.js';
+import type { NodeLife } from './node-life.js';
+import {
+  explainDecisions,
+  explainLife,
+  latestDecision,
+  type Explanation,
+  type ExplanationSources,
+} from './explanation.js';
 
-/** Returns undefined if the node does not exist and no decision about it is recorded. */
+/** Returns undefined if the node does not exist and nothing about it is recorded. */
 export function explainNode(sources: ExplanationSources, id: string): Explanation | undefined {
   const { store, decisions } = sources;
   const entry = store.nodes.get(id);
   const decided = decisions.of('node', id);
-  if (entry === undefined && decided.length === 0) return undefined;
+  const life = sources.timelines.node(id);
+  if (entry === undefined && decided.length === 0 && life === undefined) return undefined;
   const work = entry === undefined ? undefined : workOn(sources, id);
   const sentences = [entry === undefined ? 'The node is gone.' : `${summaryOf(entry)}.`];
   if (work !== undefined) sentences.push(`${work}.`);
@@ -18,8 +26,9 @@ export function explainNode(sources: ExplanationSources, id: string): Explanatio
     kind: 'node',
     id,
     summary: sentences.join(' '),
-    facts: entry === undefined ? {} : factsOf(entry),
+    facts: entry === undefined ? factsOfLife(life) : factsOf(entry),
     pools: [],
+    timeline: explainLife(life, sources.clock.now()),
     decisions: explainDecisions(decided),
   };
 }
@@ -43,6 +52,13 @@ function factsOf({ node, locked }: NodeEntry): Explanation['facts'] {
     hold_job: node.hold_job,
     attempt: node.progress?.number ?? null,
   };
+}
+
+/** Returns the facts of a deleted node. */
+function factsOfLife(life: NodeLife | undefined): Explanation['facts'] {
+  if (life === undefined) return {};
+  const { labels, provider, pool, request } = life.facts;
+  return { type: labels, provider, pool, allocated_to: request };
 }
 
 function summaryOf({ node, locked }: NodeEntry): string {

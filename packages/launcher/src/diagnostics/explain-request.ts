@@ -5,30 +5,35 @@ import type { PoolComponentData, RequestEntry } from '@nodepool/store';
 import type { PoolActivity } from './activity.js';
 import {
   explainDecisions,
+  explainLife,
   latestDecision,
   type Explanation,
   type ExplanationSources,
   type PoolExplanation,
 } from './explanation.js';
+import type { RequestLife } from './request-life.js';
 import { reasonText, waitReasons } from './wait-reason.js';
 
 /** Number of pools that a summary names at most. */
 const MAX_POOLS = 4;
 
-/** Returns undefined if the request does not exist and no decision about it is recorded. */
+/** Returns undefined if the request does not exist and nothing about it is recorded. */
 export function explainRequest(sources: ExplanationSources, id: string): Explanation | undefined {
   const { store, decisions } = sources;
   const entry = store.requests.get(id);
   const decided = decisions.of('request', id);
-  if (entry === undefined && decided.length === 0) return undefined;
-  const summary = entry === undefined ? 'The request is gone.' : summaryOf(sources, entry);
-  const latest = entry?.request.state === 'requested' ? undefined : latestDecision(decided);
+  const life = sources.timelines.request(id);
+  if (entry === undefined && decided.length === 0 && life === undefined) return undefined;
+  const summary = entry === undefined ? `The request is gone.${endOf(life)}` : summaryOf(sources, entry);
+  const isKnown = entry?.request.state === 'requested' || (entry === undefined && life?.ended !== undefined);
+  const latest = isKnown ? undefined : latestDecision(decided);
   return {
     kind: 'request',
     id,
     summary: latest === undefined ? summary : `${summary} Last decision here: ${latest}.`,
     facts: entry === undefined ? {} : factsOf(entry),
     pools: entry === undefined ? [] : poolsOf(sources, entry.request),
+    timeline: explainLife(life, sources.clock.now()),
     decisions: explainDecisions(decided),
   };
 }
@@ -56,7 +61,7 @@ function summaryOf(sources: ExplanationSources, { id, request, locked }: Request
     case 'fulfilled':
       return `Fulfilled with ${request.nodes.join(', ')}; it waits for its requestor to take them.`;
     case 'failed':
-      return `Failed: ${request.declined_by.length} pools declined it, and no other is there.`;
+      return `Failed: ${request.declined_by.length} pools declined it, and no other is there.${refusalOf(sources, id)}`;
     case 'pending':
       return pendingSummary(sources, id, locked);
     case 'requested':
@@ -67,6 +72,26 @@ function summaryOf(sources: ExplanationSources, { id, request, locked }: Request
 /** Returns why a request is not served yet, as sentences about the pools that may serve it, best hope first. */
 export function waitingReason(sources: Omit<ExplanationSources, 'decisions'>, request: NodeRequest): string {
   return waitReasons(sources, request).slice(0, MAX_POOLS).map(reasonText).join(' ');
+}
+
+/** Returns how a deleted request ended, as a sentence after another one. */
+function endOf(life: RequestLife | undefined): string {
+  switch (life?.ended?.result) {
+    case 'fulfilled':
+      return ` It was fulfilled with ${life.ended.nodes.join(', ')}.`;
+    case 'failed':
+      return ` It failed: ${life.ended.reason ?? 'every pool declined it'}.`;
+    case 'cancelled':
+      return ' Its requestor deleted it before it was served.';
+    case undefined:
+      return '';
+  }
+}
+
+/** Returns the reasons of this launcher's pools, as a sentence after another one. */
+function refusalOf({ timelines }: ExplanationSources, id: string): string {
+  const reason = timelines.request(id)?.ended?.reason;
+  return reason === undefined ? '' : ` The pools of this launcher: ${reason}.`;
 }
 
 function pendingSummary({ store }: ExplanationSources, id: string, locked: boolean): string {

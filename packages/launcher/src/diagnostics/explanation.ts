@@ -4,6 +4,7 @@ import type { Clock, JsonValue } from '@nodepool/core';
 import type { Decision, DecisionLog, DecisionSubject } from './decisions.js';
 import type { Store } from '@nodepool/store';
 import type { ProviderActivity, Standing } from './activity.js';
+import type { Life, Phase } from './life.js';
 import type { Timelines } from './timelines.js';
 
 /** The JSON object that `/explain/...` answers with. */
@@ -16,6 +17,8 @@ export interface Explanation {
   readonly facts: Readonly<Record<string, JsonValue>>;
   /** The state of each registered pool with regard to the subject. */
   readonly pools: readonly PoolExplanation[];
+  /** The phases of its life without a gap, as far as this launcher knows them; empty for a label. */
+  readonly timeline: readonly PhaseExplanation[];
   /** Decisions of this launcher, oldest first; other launchers record their own. */
   readonly decisions: readonly DecisionExplanation[];
 }
@@ -26,6 +29,20 @@ export interface PoolExplanation {
   /** Host of the launcher that serves the pool. */
   readonly launcher: string;
   readonly says: string;
+}
+
+export interface PhaseExplanation {
+  readonly phase: Phase;
+  /** Unix seconds. */
+  readonly from: number;
+  readonly seconds: number;
+  /** True while the phase lasts. */
+  readonly lasts: boolean;
+  /** The pool as `provider/pool`; null if unknown. */
+  readonly by: string | null;
+  readonly detail: string | null;
+  /** True if a launch attempt failed at the end of the phase. */
+  readonly failed: boolean;
 }
 
 export interface DecisionExplanation {
@@ -57,6 +74,19 @@ export function explainDecisions(decisions: readonly Decision[]): DecisionExplan
     first: first / 1000,
     last: last / 1000,
     times,
+  }));
+}
+
+/** Returns the phases of a life at a time in milliseconds since the epoch. */
+export function explainLife(life: Life | undefined, now: number): PhaseExplanation[] {
+  return (life?.closed() ?? []).map(({ phase, from, to, by, detail, failed }) => ({
+    phase,
+    from: from / 1000,
+    seconds: Math.max(0, (to ?? now) - from) / 1000,
+    lasts: to === undefined,
+    by: by ?? null,
+    detail: detail ?? null,
+    failed,
   }));
 }
 

@@ -17,7 +17,7 @@ export interface WaitReason {
   readonly launcher: string | null;
   /** Milliseconds since the epoch. */
   readonly since: number;
-  /** What is missing, e.g. `1 instances`. */
+  /** What is missing, e.g. `1 instance`. */
   readonly missing: string | null;
   /** Requests or nodes that have what is missing: those with the best prospect to give it back. */
   readonly heldBy: readonly { readonly kind: 'request' | 'node'; readonly id: string }[];
@@ -128,7 +128,8 @@ function none({ node_types: labels, declined_by: declined }: NodeRequest, since:
 }
 
 function missingOf({ resource, limit, used, needed }: LimitFacts): string {
-  return `${Math.max(needed - Math.max(0, limit - used), 0)} ${resource}`;
+  const missing = Math.max(needed - Math.max(0, limit - used), 0);
+  return `${missing} ${missing === 1 ? resource.replace(/s$/u, '') : resource}`;
 }
 
 /** Returns the nodes that count for the limit. */

@@ -91,9 +91,10 @@ describe('a request', () => {
     const taken = await world.during(world.requestor.take(id));
     await world.during(world.requestor.giveBack(taken));
     await world.until('the request is gone', () => sources.store.requests.size === 0);
-    expect(explainRequest(sources, id)?.summary).toMatch(
-      /^The request is gone\. Last decision here: demo\/main: fulfilled/,
-    );
+    const gone = explainRequest(sources, id)!;
+    expect(gone.summary).toBe('The request is gone. It was fulfilled with 0000000000.');
+    expect(gone.timeline.map(({ phase }) => phase)).toEqual(['order', 'accepted', 'creating', 'handover']);
+    expect(explanationText(gone, world.clock.now())).toMatch(/^phases, [\d.]+ s in all:\n {2}order took [\d.]+ s\n/m);
     expect(explainRequest(sources, '200-0000009999')).toBeUndefined();
   });
 });

@@ -108,7 +108,7 @@ describe('a launcher whose limit is reached', () => {
       phase: 'limit',
       pool: 'demo/main',
       launcher: 'launcher1',
-      missing: '1 instances',
+      missing: '1 instance',
       heldBy: [{ kind: 'node', id: '0000000000' }],
     });
     expect(first.reason?.text).toBe(
@@ -159,7 +159,7 @@ describe('a launcher whose limit is reached', () => {
     await world.during(world.requestor.withdraw(waiting[1]!));
     const gone = await get<RequestDocument>(`request/${waiting[1]!}`);
     expect(gone.request?.state).toBe('cancelled');
-    expect(gone.summary).toBe('Its requestor deleted it before it was served.');
+    expect(gone.summary).toBe('The request is gone. Its requestor deleted it before it was served.');
   });
 
   it('lists nodes with facets, and the life of each', async () => {

@@ -56,18 +56,12 @@ export function nodesDocument({ store, counts }: Observed, parameters: Parameter
 export function nodeDocument(observed: Observed, { id }: Parameters): NodeDocument | undefined {
   const life = observed.timelines.node(id);
   const explanation = explainNode(observed, id);
-  if (explanation === undefined && life === undefined) return undefined;
+  if (explanation === undefined) return undefined;
   const entry = observed.store.nodes.get(id);
-  const { facts } = life ?? {};
   return {
     node: entry === undefined ? null : nodeRow(entry),
-    summary: shortened(explanation?.summary ?? 'The node is deleted.', 1000),
-    facts: explanation?.facts ?? {
-      provider: facts?.provider ?? null,
-      pool: facts?.pool ?? null,
-      type: [...(facts?.labels ?? [])],
-      allocated_to: facts?.request ?? null,
-    },
+    summary: shortened(explanation.summary, 1000),
+    facts: explanation.facts,
     timeline: life === undefined ? [] : timeline(life.closed()),
     decisions: decisions(observed.decisions.of('node', id)),
   };

@@ -113,7 +113,7 @@ export function requestDocument(observed: Observed, { id }: Parameters): Request
   const entry = store.requests.get(id);
   const life = timelines.request(id);
   const explanation = explainRequest(observed, id);
-  if (explanation === undefined && life === undefined) return undefined;
+  if (explanation === undefined) return undefined;
   const known = entry === undefined ? fromLife(life) : fromRecord(entry.request, life);
   const waiting = entry?.request.state === 'requested' ? waitReasons(observed, entry.request) : [];
   const nodes = new Set([
@@ -123,8 +123,8 @@ export function requestDocument(observed: Observed, { id }: Parameters): Request
   ]);
   return {
     request: known === undefined ? null : requestRow(known, new Reasons(observed)),
-    summary: shortened(summaryOf(entry === undefined ? life : undefined) ?? explanation?.summary ?? '', 2000),
-    facts: explanation?.facts ?? {},
+    summary: shortened(explanation.summary, 2000),
+    facts: explanation.facts,
     reason: waiting[0] === undefined ? null : waitReason(waiting[0]),
     reasons: waiting.map(waitReason),
     timeline: life === undefined ? [] : timeline(life.closed()),
@@ -141,22 +141,9 @@ export function requestDocument(observed: Observed, { id }: Parameters): Request
         timeline: nodeLife === undefined ? [] : timeline(nodeLife.closed()),
       };
     }),
-    poolsSay: (explanation?.pools ?? []).map(({ pool, launcher, says }) => ({ pool, launcher, says: shortened(says) })),
+    poolsSay: explanation.pools.map(({ pool, launcher, says }) => ({ pool, launcher, says: shortened(says) })),
     decisions: decisions(observed.decisions.of('request', id)),
   };
-}
-
-function summaryOf(life: RequestLife | undefined): string | undefined {
-  switch (life?.ended?.result) {
-    case 'fulfilled':
-      return `Fulfilled with ${life.ended.nodes.join(', ')}; its requestor has deleted it.`;
-    case 'failed':
-      return `Failed. ${life.ended.reason ?? 'Every pool declined it.'}`;
-    case 'cancelled':
-      return 'Its requestor deleted it before it was served.';
-    case undefined:
-      return undefined;
-  }
 }
 
 /** Yields waiting requests in the order of service, then those in progress, then those that ended, newest first. */
