@@ -1,5 +1,6 @@
 /** Opens the dependencies of commands: configuration, log, ZooKeeper. */
 
+import { createRequire } from 'node:module';
 import { hostname } from 'node:os';
 import { connectToZooKeeper, openStore } from '@nodepool/store';
 import {
@@ -11,10 +12,12 @@ import {
   type LoadResult,
   type NodepoolConfig,
 } from '@nodepool/config';
-import { setUpLogging } from '@nodepool/daemon';
+import type * as Daemon from '@nodepool/daemon';
 import { silentLogger, systemClock, systemRandom, type Logger } from '@nodepool/core';
 import { RefusedError, type StoreContext } from './command-context.js';
 import type { CommonOptions, ProcessIo } from './process-io.js';
+
+const load = createRequire(__filename);
 
 /** Patience with ZooKeeper, milliseconds. */
 export const CONNECT_TIMEOUT_MS = 10_000;
@@ -88,6 +91,8 @@ export async function withLog(options: CommonOptions, work: (log: Logger) => Pro
     await work(silentLogger);
     return;
   }
+  // Most commands log nothing, and winston takes long to load.
+  const { setUpLogging } = load('@nodepool/daemon') as typeof Daemon;
   const log = await setUpLogging({ file: loggingConfig, debug, name: 'nodepool.cli' });
   try {
     await work(log);
