@@ -22,6 +22,19 @@ export function noteCorrupt(out: Output, corrupt: Iterable<CorruptRecord>): void
   for (const { path, reason } of corrupt) out.note(`not listed: ${path} cannot be read: ${reason}`);
 }
 
+/** Prints a note for each provider with machines that are out of service: they have no ready nodes to be listed. */
+export function noteOutages({ store, out }: StoreContext): void {
+  const byProvider = new Map<string, Set<string>>();
+  for (const { provider_name: provider, out_of_service: outages = [] } of store.components.pools()) {
+    const machines = byProvider.get(provider) ?? new Set();
+    for (const { machine } of outages) byProvider.set(provider, machines.add(machine));
+  }
+  for (const [provider, { size }] of byProvider) {
+    const machines = size === 1 ? '1 machine is' : `${size} machines are`;
+    out.note(printable(`${machines} out of service, see: nodepool info ${provider}`));
+  }
+}
+
 /** Prints a note for each failed build that no newer build replaces, with its log. */
 export function noteFailedBuilds({ store, clock, out }: StoreContext): void {
   for (const image of store.images.images()) {

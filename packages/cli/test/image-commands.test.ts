@@ -272,7 +272,28 @@ describe('nodepool info', () => {
       provider: 'cloud',
       uploads: [{ image: 'debian-12', build: 'b1', uploads: uploads.map(({ id }) => id) }],
       nodes: [{ id: node, server_id: 'server-1', state: 'ready' }],
+      out_of_service: [],
     });
+  });
+
+  it('shows machines that are out of service, which a list of nodes points out', async () => {
+    const outage = { labels: ['small', 'arm'], slots: 2, reason: 'port 22 of rack1 accepted no connection', since: 0 };
+    await world.node({});
+    await world.pool(['small'], { out_of_service: [{ machine: 'rack1:22 (user zuul)', ...outage }] });
+    const { out } = await world.run('info', 'cloud');
+    expect(out.printed.split('\n').slice(-6)).toEqual([
+      'Machines out of service:',
+      '+----------------------+------+-----------+-------+----------+--------------------------+-----------------------------------------+',
+      '| Machine              | Pool | Labels    | Slots | Launcher | Since                    | Reason                                  |',
+      '+----------------------+------+-----------+-------+----------+--------------------------+-----------------------------------------+',
+      '| rack1:22 (user zuul) | main | small,arm | 2     | host     | 1970-01-01T00:00:00.000Z | port 22 of rack1 accepted no connection |',
+      '+----------------------+------+-----------+-------+----------+--------------------------+-----------------------------------------+',
+    ]);
+    const { out: data } = await world.run('info', 'cloud', '--format', 'json');
+    expect(JSON.parse(data.printed)).toMatchObject({
+      out_of_service: [{ machine: 'rack1:22 (user zuul)', pool: 'main', launcher: 'host', reason: outage.reason }],
+    });
+    expect((await world.run('list')).out.noted).toBe('1 machine is out of service, see: nodepool info cloud');
   });
 
   it('suggests what was meant when nothing knows the provider', async () => {

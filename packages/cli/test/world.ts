@@ -225,7 +225,7 @@ export class World {
     await this.finish(this.store.components.register<ComponentData>(component).registered());
   }
 
-  async pool(labels: readonly string[]): Promise<void> {
+  async pool(labels: readonly string[], more: Partial<PoolComponentData> = {}): Promise<void> {
     const component: PoolComponentData = {
       hostname: 'host',
       kind: 'pool',
@@ -238,6 +238,7 @@ export class World {
       supported_labels: labels,
       priority: 100,
       paused: false,
+      ...more,
     };
     await this.finish(this.store.components.register(component).registered());
   }

@@ -41,4 +41,23 @@ export interface PoolComponentData extends ComponentData {
   readonly paused: boolean;
   /** Labels that the pool cannot launch at the moment although it is not paused. Other implementations ignore it. */
   readonly paused_labels?: readonly string[];
+  /** Machines of the pool that this launcher cannot use at the moment. An extension; other programs ignore it. */
+  readonly out_of_service?: readonly MachineOutage[];
+}
+
+/** A machine that exists without being created, and cannot be used at the moment. */
+export interface MachineOutage {
+  /** Name, port and user, e.g. `rack1.example.com:22 (user zuul)`. */
+  readonly machine: string;
+  readonly labels: readonly string[];
+  /** Number of nodes that it serves as. */
+  readonly slots: number;
+  readonly reason: string;
+  /** Unix seconds. */
+  readonly since: number;
+}
+
+/** Returns the outage as part of a sentence. */
+export function describeOutage({ machine, reason }: Pick<MachineOutage, 'machine' | 'reason'>): string {
+  return `machine ${machine} is out of service: ${reason}`;
 }

@@ -1,6 +1,7 @@
 /** Explains a label: the pools that serve it, their obstacles, and the numbers of its nodes and requests. */
 
 import {
+  describeOutages,
   explainDecisions,
   latestDecision,
   type Explanation,
@@ -48,7 +49,7 @@ function poolsOf({ store, activity }: ExplanationSources, label: string): PoolEx
       return {
         pool: `${pool.provider_name}/${pool.name}`,
         launcher: pool.hostname,
-        says: obstacle ?? `can serve it${trouble}${paused}${room}`,
+        says: `${obstacle ?? `can serve it${trouble}${paused}${room}`}${describeOutages(pool, [label])}`,
       };
     });
 }

@@ -4,6 +4,7 @@ import type { NodeRequest } from '@nodepool/core';
 import type { PoolComponentData, RequestEntry } from '@nodepool/store';
 import type { PoolActivity } from './activity.js';
 import {
+  describeOutages,
   explainDecisions,
   explainLife,
   latestDecision,
@@ -107,7 +108,7 @@ function poolsOf(sources: ExplanationSources, request: NodeRequest): PoolExplana
   return [...sources.store.components.pools()].map((pool) => ({
     pool: nameOf(pool),
     launcher: pool.hostname,
-    says: poolSays(request, pool, activities.get(pool.id)),
+    says: `${poolSays(request, pool, activities.get(pool.id))}${describeOutages(pool, request.node_types)}`,
   }));
 }
 

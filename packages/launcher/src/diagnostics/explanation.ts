@@ -2,7 +2,7 @@
 
 import type { Clock, JsonValue } from '@nodepool/core';
 import type { Decision, DecisionLog, DecisionSubject } from './decisions.js';
-import type { Store } from '@nodepool/store';
+import { describeOutage, type PoolComponentData, type Store } from '@nodepool/store';
 import type { ProviderActivity, Standing } from './activity.js';
 import type { Life, Phase } from './life.js';
 import type { Timelines } from './timelines.js';
@@ -98,4 +98,15 @@ export function latestDecision(decisions: readonly Decision[]): string | undefin
   );
   if (latest === undefined) return undefined;
   return `${latest.by}: ${latest.what}${latest.reason === undefined ? '' : ` (${latest.reason})`}`;
+}
+
+/** Machines out of service that an explanation names. */
+const MAX_OUTAGES = 5;
+
+/** Returns the machines of the pool with one of the labels that are out of service, as the end of a sentence. */
+export function describeOutages({ out_of_service: all = [] }: PoolComponentData, labels: readonly string[]): string {
+  const outages = all.filter((outage) => outage.labels.some((label) => labels.includes(label)));
+  const named = outages.slice(0, MAX_OUTAGES).map((outage) => `; ${describeOutage(outage)}`);
+  const more = outages.length - named.length;
+  return `${named.join('')}${more > 0 ? `; ${more} more machines are out of service` : ''}`;
 }

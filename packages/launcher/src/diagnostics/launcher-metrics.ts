@@ -72,6 +72,15 @@ export const PROVIDER_NODES: Gauge<'provider' | 'state'> = {
   statsd: ({ provider, state }) => [`nodepool.provider.${name(provider)}.nodes.${state}`],
 };
 
+/** `state` is `in_service` or `out_of_service`. */
+export const MACHINES: Gauge<'provider' | 'pool' | 'state'> = {
+  kind: 'gauge',
+  name: 'nodepool_machines',
+  help: 'Machines that exist without being created, by state, as each launcher finds them.',
+  labels: ['provider', 'pool', 'state'],
+  statsd: ({ provider, pool, state }) => [`nodepool.provider.${name(provider)}.pool.${name(pool)}.machines.${state}`],
+};
+
 export const ADDRESSABLE_REQUESTS: Gauge<'provider' | 'pool'> = {
   kind: 'gauge',
   name: 'nodepool_pool_addressable_requests',

@@ -193,16 +193,16 @@ export class MachineChecks {
         'label',
         label,
         `${provider}/${machine.pool}`,
-        `${describeMachine(machine)} ${what}`,
+        `machine ${nameOfMachine(machine)} ${what}`,
         reason,
       );
     }
   }
 }
 
-/** Returns the machine in words, e.g. `machine rack1:22 (user zuul)`. */
-export function describeMachine({ hostname, connection }: SuppliedMachine): string {
-  return `machine ${hostname}:${connection.port} (user ${connection.username ?? 'none'})`;
+/** Returns the identity of the machine in words, e.g. `rack1:22 (user zuul)`. */
+export function nameOfMachine({ hostname, connection }: SuppliedMachine): string {
+  return `${hostname}:${connection.port} (user ${connection.username ?? 'none'})`;
 }
 
 function aboutMachine({ machine }: CheckedMachine): Record<string, string | number | null> {

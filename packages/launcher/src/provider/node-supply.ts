@@ -15,10 +15,10 @@ import {
   type Reconciled,
   type SuppliedMachine,
 } from '@nodepool/core';
-import { Index, type Change, type NodeEntry } from '@nodepool/store';
+import { describeOutage, Index, type Change, type MachineOutage, type NodeEntry } from '@nodepool/store';
 import { unixSeconds, type LauncherContext } from '../context.js';
 import { deleteFreeNode } from '../deletion/delete-free-node.js';
-import { describeMachine, MachineChecks, type CheckedMachine, type Outage } from './machine-checks.js';
+import { MachineChecks, nameOfMachine, type CheckedMachine } from './machine-checks.js';
 import {
   assignSlots,
   changeOf,
@@ -39,10 +39,8 @@ const MAX_CHANGED = 32;
 /** Key of the only work of the queue. */
 const RECORDS = 'records';
 
-/** A machine that is out of service. */
-export interface MachineOutage extends Outage {
-  readonly machine: SuppliedMachine;
-}
+/** Characters of a reason that is published. */
+const MAX_REASON = 300;
 
 export interface NodeSupplierOptions {
   readonly context: LauncherContext;
@@ -114,16 +112,19 @@ export class NodeSupplier implements NodeSupply {
     return describeSlotShortage(machines, labels);
   }
 
-  /** Returns the machines that are out of service, of one pool or of all. */
-  outages(pool?: string): MachineOutage[] {
-    return [...this.checks.all()].flatMap(({ machine, outage }) =>
-      outage === undefined || (pool !== undefined && machine.pool !== pool) ? [] : [{ machine, ...outage }],
-    );
+  /** Returns the machines of the pool that are out of service. */
+  outages(pool: string): MachineOutage[] {
+    return [...this.checks.all()].flatMap(({ machine, outage }) => {
+      if (outage === undefined || machine.pool !== pool) return [];
+      const { labels, slots } = machine;
+      const reason = outage.reason.slice(0, MAX_REASON);
+      return { machine: nameOfMachine(machine), labels, slots, reason, since: outage.since / 1000 };
+    });
   }
 
-  /** Number of machines that the provider has declared. */
-  get size(): number {
-    return [...this.checks.all()].length;
+  /** Returns the number of machines that the pool has. */
+  machineCount(pool: string): number {
+    return [...this.checks.all()].filter(({ machine }) => machine.pool === pool).length;
   }
 
   async stop(): Promise<void> {
@@ -306,5 +307,5 @@ function withdrawalReason(checked: CheckedMachine | undefined, slot: number | un
   if (checked === undefined) return 'its machine is not configured any more';
   if (slot === undefined) return 'its machine has no slot left for it';
   const { machine, outage } = checked;
-  return outage === undefined ? undefined : `${describeMachine(machine)} is out of service: ${outage.reason}`;
+  return outage === undefined ? undefined : describeOutage({ machine: nameOfMachine(machine), reason: outage.reason });
 }

@@ -4,12 +4,15 @@
  */
 
 import { isDeepStrictEqual } from 'node:util';
-import type { ComponentHandle, PoolComponentData } from '@nodepool/store';
+import type { ComponentHandle, MachineOutage, PoolComponentData } from '@nodepool/store';
 import type { PoolConfig, Timer } from '@nodepool/core';
 import type { LauncherContext } from '../context.js';
 
 /** A shorter lack of room is not published, milliseconds: each change costs two writes. */
 const PAUSE_AFTER_MS = 1000;
+
+/** Machines out of service that are published, which limits the size of the component. */
+const MAX_OUTAGES = 200;
 
 /** Returns the component of a pool that starts. `id` is its name in `declined_by`. */
 export function poolComponent(
@@ -41,6 +44,8 @@ export class PoolRegistration {
   /** Labels that no offer can serve at the moment. */
   private closed = new Set<string>();
   private left = false;
+  private outages: readonly MachineOutage[] = [];
+  private outageTimer: Timer | undefined;
 
   constructor(
     private readonly context: LauncherContext,
@@ -80,9 +85,21 @@ export class PoolRegistration {
     this.publish();
   }
 
+  /** To be called when machines are out of service, or in service again. Publishes several changes together. */
+  outOfService(outages: readonly MachineOutage[]): void {
+    this.outages = outages.slice(0, MAX_OUTAGES);
+    if (this.left || isDeepStrictEqual(this.outages, this.handle.component.out_of_service ?? [])) return;
+    this.outageTimer ??= this.context.clock.schedule(PAUSE_AFTER_MS, () => {
+      this.outageTimer = undefined;
+      const update = { out_of_service: this.outages };
+      this.context.tasks.run('publish machines out of service', () => this.handle.update(update));
+    });
+  }
+
   async close(): Promise<void> {
     this.left = true;
     this.timer?.cancel();
+    this.outageTimer?.cancel();
     await this.handle.close();
   }
 

@@ -86,6 +86,7 @@ export class PoolWorker {
 
   /** To be called when machines were declared, or went out of or into service. */
   supplyChanged(): void {
+    this.registration.outOfService(this.resources.supply.outages(this.state.config.name));
     this.reconsider();
   }
 

@@ -10,6 +10,8 @@ import type { WaitLimits } from '../capacity/wait-limits.js';
 import type { LauncherContext } from '../context.js';
 import { Deletions } from '../deletion/deletions.js';
 import { driverCall } from '../driver-call.js';
+import { MACHINES } from '../diagnostics/launcher-metrics.js';
+import { ReportedGauge } from '../diagnostics/reported-gauge.js';
 import type { ProviderActivity } from '../diagnostics/activity.js';
 import { NodeSupplier } from './node-supply.js';
 import { PoolWorker } from './pool-worker.js';
@@ -39,6 +41,7 @@ export class ProviderRuntime {
   private readonly health: ProviderHealth;
   private readonly limits: ProviderLimits;
   private readonly supply: NodeSupplier;
+  private readonly machines: ReportedGauge<'provider' | 'pool' | 'state'>;
   private readonly pools: readonly PoolWorker[];
   private readonly unsubscribe: () => void;
   private deletions: Deletions | undefined;
@@ -59,6 +62,7 @@ export class ProviderRuntime {
     this.health = new ProviderHealth({ ...context, log: this.log }, config.name, () => this.healthChanged());
     this.limits = new ProviderLimits(context, provider, share.ledger, signal);
     const concurrency = new Concurrency(config.maxConcurrency);
+    this.machines = new ReportedGauge(context.metrics, MACHINES);
     const onChange = (): void => this.supplyChanged();
     this.supply = new NodeSupplier({ context, log: this.log, config, signal, onChange });
     const resourcing = { ...share, health: this.health, limits: this.limits, concurrency, supply: this.supply };
@@ -85,6 +89,7 @@ export class ProviderRuntime {
     this.unsubscribe();
     this.stopping.abort(new Error(`provider ${this.provider.config.name} is stopped`));
     await this.orLeftBehind('the start', () => this.started);
+    this.machines.withdraw();
     await Promise.all([this.supply.stop(), ...this.pools.map((pool) => pool.stop())]);
     await this.orLeftBehind('the end', async () => {
       this.provider.stop();
@@ -146,6 +151,13 @@ export class ProviderRuntime {
   }
 
   private supplyChanged(): void {
+    const { name, pools } = this.provider.config;
+    for (const pool of pools.keys()) {
+      const out = this.supply.outages(pool).length;
+      this.machines.set({ provider: name, pool, state: 'in_service' }, this.supply.machineCount(pool) - out);
+      this.machines.set({ provider: name, pool, state: 'out_of_service' }, out);
+    }
+    this.machines.end();
     for (const pool of this.pools) pool.supplyChanged();
   }
 

@@ -218,7 +218,7 @@ export class PoolScheduler {
       this.forget(requestClass);
       return { kind: 'hand-back', allocation, reason };
     }
-    recordDecision(this.pool, entry.id, 'waits for nodes', reason);
+    recordWait(this.pool, entry.id, 'waits for nodes', { kind: 'limit', reason });
     const waiting = this.waiting.enter(requestClass);
     this.awaitingPermit.delete(requestClass);
     waiting.blocking = true;

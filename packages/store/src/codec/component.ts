@@ -3,9 +3,9 @@
  */
 
 import { parseObject } from './codec.js';
-import { isText, number, oneOf, text } from './fields.js';
-import type { ComponentData, ComponentKind, ComponentState, PoolComponentData } from '../component.js';
-import { isJsonObject, type JsonObject } from '@nodepool/core';
+import { isText, number, oneOf, text, texts } from './fields.js';
+import type { ComponentData, ComponentKind, ComponentState, MachineOutage, PoolComponentData } from '../component.js';
+import { isJsonObject, type JsonObject, type JsonValue } from '@nodepool/core';
 
 const STATES: readonly ComponentState[] = ['initializing', 'running', 'paused', 'stopped'];
 
@@ -67,5 +67,24 @@ function poolComponent(raw: JsonObject, common: Omit<ComponentData, 'kind'>): Po
     priority: number(raw.priority) ?? DEFAULT_PRIORITY,
     paused: raw.paused === true,
     ...(Array.isArray(raw.paused_labels) ? { paused_labels: raw.paused_labels.filter(isText) } : {}),
+    ...outagesOf(raw),
   };
+}
+
+/** Returns the machines that are out of service; empty if the pool reports none. */
+function outagesOf({ out_of_service: raw }: JsonObject): Pick<PoolComponentData, 'out_of_service'> {
+  if (!Array.isArray(raw)) return {};
+  const outages = (raw as readonly JsonValue[]).filter(isJsonObject).flatMap((each): MachineOutage | [] => {
+    const machine = text(each['machine']);
+    if (machine === null) return [];
+    const slots = number(each['slots']) ?? 1;
+    return {
+      machine,
+      labels: texts(each['labels']),
+      slots,
+      reason: text(each['reason']) ?? '',
+      since: number(each['since']) ?? 0,
+    };
+  });
+  return { out_of_service: outages };
 }

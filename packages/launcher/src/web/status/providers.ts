@@ -1,6 +1,6 @@
 /** Creates the section of providers with their pools and their use of limits. */
 
-import type { PoolComponentData } from '@nodepool/store';
+import { describeOutage, type PoolComponentData } from '@nodepool/store';
 import type { PoolActivity, ProviderActivity } from '../../diagnostics/activity.js';
 import type { PoolStatus, ProviderStatus } from './client/status.js';
 import { groupBy, shortened, type Observed } from './sources.js';
@@ -81,6 +81,8 @@ function poolStatus(
     notes.push(`${activity.deferred} requests are left alone for a while after a failure.`);
   }
   if (registered.some(({ paused }) => paused)) notes.push('Requests wait for room.');
+  const outages = registered.flatMap(({ out_of_service: out = [] }) => out.map(describeOutage));
+  for (const outage of [...new Set(outages)].slice(0, MAX_OBSTACLES)) notes.push(shortened(capitalized(outage)));
   const obstacles = (activity?.labels ?? []).flatMap(({ label, obstacle }) =>
     obstacle === undefined ? [] : [{ label: shortened(label), reason: shortened(obstacle) }],
   );
@@ -96,4 +98,8 @@ function poolStatus(
     notes,
     obstacles: obstacles.slice(0, MAX_OBSTACLES),
   };
+}
+
+function capitalized(text: string): string {
+  return `${text.slice(0, 1).toUpperCase()}${text.slice(1)}`;
 }

@@ -153,6 +153,18 @@ export interface PoolStatus {
   readonly outOfCapacity: boolean;
   readonly obstacles: readonly { readonly label: string; readonly reason: string }[];
   readonly offers: readonly OfferStatus[];
+  /** Machines that exist without being created, and cannot be used at the moment. */
+  readonly outOfService: readonly MachineStatus[];
+}
+
+export interface MachineStatus {
+  /** Name, port and user. */
+  readonly machine: string;
+  readonly labels: readonly string[];
+  /** Number of nodes that it serves as. */
+  readonly slots: number;
+  readonly reason: string;
+  readonly since: number;
 }
 
 /** The health of something that a pool can order, e.g. a flavor in a zone. */

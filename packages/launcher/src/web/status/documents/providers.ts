@@ -147,6 +147,7 @@ function poolStatus(
     paused: registered.some(({ paused }) => paused),
     outOfCapacity: activity?.outOfRoom ?? false,
     obstacles: obstacles.slice(0, MAX_OBSTACLES),
+    outOfService: outagesOf(registered),
     offers: offers.map(offerStatus),
   };
 }
@@ -175,4 +176,12 @@ function historyOf({ status }: Observed, name: string): ProviderHistory {
       },
     ];
   });
+}
+
+/** Returns the machines that a launcher cannot use, each once. */
+function outagesOf(registered: readonly PoolComponentData[]): PoolStatus['outOfService'] {
+  const outages = registered.flatMap(({ out_of_service: out = [] }) => out);
+  return [...new Map(outages.map((outage) => [outage.machine, outage])).values()]
+    .slice(0, MAX_OBSTACLES)
+    .map(({ machine, labels, slots, reason, since }) => ({ machine, labels, slots, reason: shortened(reason), since }));
 }
