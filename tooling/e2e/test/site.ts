@@ -45,6 +45,8 @@ const LIST_EVERY_MS = 250;
 export interface LauncherSetup {
   readonly providers?: readonly ExampleProvider[];
   readonly minReady?: Readonly<Record<string, number>>;
+  /** Sections of providers of any driver, instead of `providers`. */
+  readonly sections?: readonly object[];
 }
 
 export interface SiteOptions {
@@ -203,13 +205,14 @@ export class Site {
   }
 
   private configOf(name: string, setup: LauncherSetup): object {
-    return exampleConfig({
+    const config = exampleConfig({
       zooKeeper: this.address,
       sessionTimeout: SESSION_TIMEOUT_S,
       webappPort: this.webappPorts.get(name) ?? 0,
       labels: LABELS,
       ...setup,
     });
+    return setup.sections === undefined ? config : { ...config, providers: setup.sections };
   }
 
   private nextName(kind: string): string {

@@ -1,0 +1,66 @@
+/** Hosts with OpenSSH's server, each on a loopback address of its own, that can be killed, frozen and rekeyed. */
+
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { Program } from '@nodepool/harness';
+
+const SSHD = '/usr/sbin/sshd';
+
+export class SshHost {
+  private server: Program | undefined;
+  private rekeyed = false;
+
+  private constructor(
+    readonly address: string,
+    readonly port: number,
+    private readonly folder: string,
+    /** The host key that the host has unless it is rekeyed, as `<type> <base64>`. */
+    readonly hostKey: string,
+  ) {}
+
+  static async start(address: string, port: number, folder: string): Promise<SshHost> {
+    mkdirSync(folder, { recursive: true });
+    for (const name of ['key', 'other']) {
+      execFileSync('ssh-keygen', ['-q', '-t', 'ed25519', '-N', '', '-f', join(folder, name)]);
+    }
+    const [type = '', key = ''] = readFileSync(join(folder, 'key.pub'), 'utf8').split(' ');
+    const host = new SshHost(address, port, folder, `${type} ${key}`);
+    await host.revive();
+    return host;
+  }
+
+  /** Starts the server if it does not run, lets it continue if it is frozen, and gives it its own key back. */
+  async revive(): Promise<void> {
+    this.server?.signal('SIGCONT');
+    if (this.server !== undefined && !this.rekeyed) return;
+    await this.run('key');
+  }
+
+  async kill(): Promise<void> {
+    await this.server?.kill();
+    this.server = undefined;
+  }
+
+  /** Stops the process: the kernel accepts connections, and nothing answers them. */
+  freeze(): void {
+    this.server?.signal('SIGSTOP');
+  }
+
+  /** Gives the host another key. */
+  async rekey(): Promise<void> {
+    await this.run('other');
+  }
+
+  private async run(key: 'key' | 'other'): Promise<void> {
+    await this.kill();
+    this.rekeyed = key === 'other';
+    const settings = [`ListenAddress=${this.address}:${this.port}`, 'PidFile=none', 'UsePAM=no', 'MaxStartups=1000'];
+    this.server = await Program.start({
+      name: `sshd ${this.address}`,
+      command: SSHD,
+      args: ['-D', '-e', '-f', '/dev/null', '-h', join(this.folder, key), ...settings.flatMap((each) => ['-o', each])],
+      logFile: join(this.folder, 'sshd.log'),
+    });
+  }
+}
