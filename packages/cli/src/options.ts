@@ -16,8 +16,8 @@ export interface FormatOption {
   readonly format: ListFormat;
 }
 
-export function formatOption(): Option {
-  return new Option('-o, --format <form>', 'form of the result').choices(LIST_FORMATS).default('pretty');
+export function formatOption(formats: readonly ListFormat[] = LIST_FORMATS): Option {
+  return new Option('-o, --format <form>', 'form of the result').choices(formats).default('pretty');
 }
 
 /** An option of its own for a condition on a field. */

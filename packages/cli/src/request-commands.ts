@@ -61,7 +61,7 @@ function addRequest(program: Command, onStore: OnStore, io: ProcessIo): void {
     .option('--hold <seconds>', 'return the nodes after this time', seconds)
     .option('--until-eof', 'return the nodes when standard input ends, as it does when the parent process ends', false)
     .option('--no-wait', 'exit after the return of the nodes, without waiting for their deletion')
-    .addOption(formatOption())
+    .addOption(formatOption(['pretty', 'json']))
     .addHelpText('after', '\n--format json prints one JSON object per event: docs/requestors.md describes them.')
     .addHelpText(
       'after',

@@ -118,6 +118,25 @@ describe('the commands of docs/requestors.md', () => {
   it('are two', () => expect(commands).toHaveLength(2));
 });
 
+describe('nodepool request', () => {
+  it('prints the reasons of the launchers if the request fails', async () => {
+    const { code, stdout, stderr } = await nodepool(['request', 'debian', 'plan9', '--format', 'json']).ended;
+
+    expect(
+      stdout
+        .trimEnd()
+        .split('\n')
+        .map((line) => JSON.parse(line) as object)
+        .at(-1),
+    ).toMatchObject({
+      event: 'failed',
+      code: 'request-failed',
+      reason: expect.stringMatching(/^request 200-\d{10} failed: declined by /),
+    });
+    expect([code, stderr]).toEqual([1, expect.stringContaining('no pool has all the labels; this one has no plan9')]);
+  });
+});
+
 describe('nodepool run', () => {
   it('passes input, output and the exit status through, and returns the node', async () => {
     const running = run(
