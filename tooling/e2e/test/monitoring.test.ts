@@ -43,12 +43,14 @@ interface Answer {
   };
 }
 
-it('Prometheus scrapes a launcher and a builder, and evaluates the alert rules', async () => {
+it('Prometheus scrapes a launcher and a builder, and a restart of the launcher preserves its history', async () => {
   zooKeeper = await startZooKeeper();
   const [webappPort = 0, builderPort = 0, prometheusPort = 0] = await freePorts(3);
   const { servers } = zooKeeper;
   const config = exampleConfig({ zooKeeper: { servers }, webappPort, labels: ['small'], minReady: { small: 2 } });
-  programs.push(await startLauncher({ folder, name: 'launcher', config }));
+  const state = ['--state-dir', join(folder, 'state')];
+  const launcher = await startLauncher({ folder, name: 'launcher', config, args: state });
+  programs.push(launcher);
   const args = ['--status-port', String(builderPort), '--status-address', '127.0.0.1'];
   const images = { ...config, 'images-dir': join(folder, 'images') };
   programs.push(await startBuilder({ folder, name: 'builder', config: images, args }));
@@ -108,6 +110,23 @@ it('Prometheus scrapes a launcher and a builder, and evaluates the alert rules',
   const rules = groups?.flatMap((group) => group.rules) ?? [];
   expect(rules.length).toBeGreaterThan(5);
   expect(rules.filter(({ health }) => health !== 'ok')).toEqual([]);
+
+  const page = `http://127.0.0.1:${webappPort}/status/v1/requests?state=fulfilled`;
+  const fulfilled = async (): Promise<readonly { readonly id: string }[]> => {
+    const response = await fetch(page, { headers: { Connection: 'close' } });
+    return ((await response.json()) as { rows: { id: string }[] }).rows;
+  };
+  const before = await fulfilled();
+  expect(before).toHaveLength(2);
+  await launcher.stop();
+  const again = await startLauncher({ folder, name: 'launcher-again', config, args: state });
+  programs.push(again);
+  await again.while('serves its pools', PATIENCE_MS, async (signal) => {
+    while (!readFileSync(again.logFile, 'utf8').includes('Provider serves its pools')) {
+      await sleep(systemClock, 50, signal);
+    }
+  });
+  expect(await fulfilled()).toEqual(before);
 });
 
 it('promtool accepts the alert rules, and the alerts fire when they should', async () => {

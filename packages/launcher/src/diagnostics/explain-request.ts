@@ -13,7 +13,7 @@ import {
   type PoolExplanation,
 } from './explanation.js';
 import type { RequestLife } from './request-life.js';
-import { reasonText, waitReasons } from './wait-reason.js';
+import { reasonText, WaitReasons } from './wait-reason.js';
 
 /** Number of pools that a summary names at most. */
 const MAX_POOLS = 4;
@@ -72,7 +72,7 @@ function summaryOf(sources: ExplanationSources, { id, request, locked }: Request
 
 /** Returns why a request is not served yet, as sentences about the pools that may serve it, best hope first. */
 export function waitingReason(sources: Omit<ExplanationSources, 'decisions'>, request: NodeRequest): string {
-  return waitReasons(sources, request).slice(0, MAX_POOLS).map(reasonText).join(' ');
+  return new WaitReasons(sources).of(request).slice(0, MAX_POOLS).map(reasonText).join(' ');
 }
 
 /** Returns how a deleted request ended, as a sentence after another one. */

@@ -93,8 +93,12 @@ export class Life {
   takeClosed(): ClosedSegment[] {
     const closed = this.segments.length - (this.end === undefined ? 1 : 0);
     if (this.reported >= closed) return [];
-    const ended = this.closed().slice(this.reported, closed);
-    this.reported = closed;
+    const ended: ClosedSegment[] = [];
+    for (; this.reported < closed; this.reported += 1) {
+      const segment = this.segments[this.reported];
+      const to = this.segments[this.reported + 1]?.from ?? this.end;
+      if (segment !== undefined) ended.push({ ...segment, to });
+    }
     return ended;
   }
 

@@ -18,6 +18,9 @@ const SEEN_LATE_MS = 10_000;
 const MAX_POOLS = 50;
 const MAX_ATTEMPTS = 30;
 
+/** The maps of a life that has ended. */
+const NOTHING = new Map<string, never>();
+
 export class RequestLife extends Life {
   /** Launch attempts for the request, oldest first. */
   readonly attempts: Attempt[] = [];
@@ -26,9 +29,9 @@ export class RequestLife extends Life {
   pool: string | undefined;
   /** A pool of this launcher has the request. */
   private held = false;
-  private readonly byPool = new Map<string, PoolWait>();
-  private readonly refusals = new Map<string, string>();
-  private readonly launches = new Map<string, { readonly stage: LaunchStage; readonly reason: string | undefined }>();
+  private byPool = new Map<string, PoolWait>();
+  private refusals = new Map<string, string>();
+  private launches = new Map<string, { readonly stage: LaunchStage; readonly reason: string | undefined }>();
 
   constructor(
     readonly facts: RequestFacts,
@@ -120,8 +123,10 @@ export class RequestLife extends Life {
   finish(now: number, ended: RequestEnd): void {
     this.close(now);
     this.ended = ended;
-    this.byPool.clear();
-    this.launches.clear();
+    // Thousands of ended lives are kept.
+    this.byPool = NOTHING;
+    this.refusals = NOTHING;
+    this.launches = NOTHING;
   }
 
   private bestWait(): PoolWait | undefined {

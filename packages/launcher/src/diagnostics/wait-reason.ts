@@ -1,8 +1,10 @@
 /** Explains what a request waits for now, over the pools of all launchers, best hope first. */
 
 import type { NodeRequest } from '@nodepool/core';
-import type { NodeEntry, PoolComponentData } from '@nodepool/store';
+import type { PoolComponentData } from '@nodepool/store';
 import type { ExplanationSources } from './explanation.js';
+import { LimitHolders } from './limit-holders.js';
+import type { Standing } from './activity.js';
 import type { PoolWait } from './request-life.js';
 import type { LimitFacts } from './timeline-recorder.js';
 
@@ -28,8 +30,6 @@ type Sources = Pick<ExplanationSources, 'store' | 'activity' | 'timelines' | 'st
 /** Hopes in their order; a pool of another launcher may be about to serve the request. */
 const HOPE = { limit: 0, order: 1, elsewhere: 2, capacity: 3, image: 4, paused: 5, leaves: 6 } as const;
 
-/** Number of nodes that are named as users of a limit. */
-const MAX_HOLDERS = 5;
 const MAX_LABELS = 8;
 
 interface Ranked {
@@ -37,26 +37,57 @@ interface Ranked {
   readonly reason: WaitReason;
 }
 
-/** Returns the reasons of a waiting request, one per pool that can serve it, best hope first; never empty. */
-export function waitReasons(sources: Sources, request: NodeRequest): WaitReason[] {
-  const standing = sources.standing(request.id);
-  const first = standing === undefined ? request.id : standing.first;
-  const life = sources.timelines.request(first);
-  const waits = new Map((life?.poolWaits() ?? []).map((wait) => [wait.pool, wait]));
-  const since = sinceOf(sources, request);
-  const own = new Set(sources.activity().flatMap(({ pools }) => pools.map(({ id }) => id)));
-  const ranked: Ranked[] = [];
-  for (const pool of sources.store.components.pools()) {
-    if (!isCandidate(request, pool)) continue;
-    const name = `${pool.provider_name}/${pool.name}`;
-    const where = { pool: name, launcher: pool.hostname };
-    const wait = waits.get(name);
-    if (!own.has(pool.id)) ranked.push(foreign(pool, where, since));
-    else if (wait !== undefined) ranked.push(ofWait(sources, request, wait, where, standing));
-    else ranked.push(undecided(life?.refusalOf(name), where, since));
+/** The reasons of waiting requests at one moment; what many of them depend on is computed once. */
+export class WaitReasons {
+  private readonly pools: readonly PoolComponentData[];
+  /** Ids of the pools of this launcher. */
+  private readonly own: ReadonlySet<string>;
+  private readonly holders: LimitHolders;
+
+  constructor(private readonly sources: Sources) {
+    this.pools = [...sources.store.components.pools()];
+    this.own = new Set(sources.activity().flatMap(({ pools }) => pools.map(({ id }) => id)));
+    this.holders = new LimitHolders(sources.store);
   }
-  if (ranked.length === 0) return [none(request, since)];
-  return ranked.sort((a, b) => a.rank - b.rank || a.reason.since - b.reason.since).map(({ reason }) => reason);
+
+  /** Returns the reasons of a request, one per pool that can serve it, best hope first; never empty. */
+  of(request: NodeRequest): WaitReason[] {
+    const { timelines } = this.sources;
+    const standing = this.sources.standing(request.id);
+    const life = timelines.request(standing?.first ?? request.id);
+    const waits = new Map((life?.poolWaits() ?? []).map((wait) => [wait.pool, wait]));
+    const since = sinceOf(this.sources, request);
+    const ranked: Ranked[] = [];
+    for (const pool of this.pools) {
+      if (!isCandidate(request, pool)) continue;
+      const name = `${pool.provider_name}/${pool.name}`;
+      const where = { pool: name, launcher: pool.hostname };
+      const wait = waits.get(name);
+      if (!this.own.has(pool.id)) ranked.push(foreign(pool, where, since));
+      else if (wait === undefined) ranked.push(undecided(life?.refusalOf(name), where, since));
+      else ranked.push(this.ofWait(request, wait, where, standing));
+    }
+    if (ranked.length === 0) return [none(request, since)];
+    return ranked.sort((a, b) => a.rank - b.rank || a.reason.since - b.reason.since).map(({ reason }) => reason);
+  }
+
+  private ofWait(request: NodeRequest, wait: PoolWait, where: Where, standing: Standing | undefined): Ranked {
+    const { kind, reason, limit, behind } = wait;
+    const rank = HOPE[kind];
+    const holders = limit === undefined ? undefined : this.holders.of(limit, wait.pool, request.tenant_name);
+    const use = holders === undefined || kind !== 'limit' ? '' : ` ${holders.text}`;
+    const nodes = (holders?.longest ?? []).map((id) => ({ kind: 'node' as const, id }));
+    const missing = limit === undefined ? null : missingOf(limit);
+    if (standing === undefined || standing.ahead === 0) {
+      const heldBy = behind === undefined ? nodes : [{ kind: 'request' as const, id: behind }];
+      const { since } = wait;
+      return { rank, reason: { ...where, phase: kind, text: `${reason}.${use}`, since, missing, heldBy } };
+    }
+    const text = `${describeTurn(standing)} waits because ${reason}.${use}`;
+    const heldBy = [{ kind: 'request' as const, id: standing.first }, ...nodes];
+    const since = sinceOf(this.sources, request);
+    return { rank, reason: { ...where, phase: 'order', text, since, missing, heldBy } };
+  }
 }
 
 /** Returns the reason with its pool, as sentences. */
@@ -75,30 +106,10 @@ function sinceOf({ timelines }: Sources, { id, created_time: created, state_time
 
 type Where = Pick<WaitReason, 'pool' | 'launcher'>;
 
-function ofWait(
-  sources: Sources,
-  request: NodeRequest,
-  wait: PoolWait,
-  where: Where,
-  standing: ReturnType<Sources['standing']>,
-): Ranked {
-  const { kind, reason, limit, since, behind } = wait;
-  const holders = limit === undefined ? [] : holdersOf(sources, limit, wait.pool, request);
-  const use = limit === undefined || kind !== 'limit' ? '' : ` ${describeHolders(holders)}`;
-  const nodes = heldLongest(holders).map(({ id }) => ({ kind: 'node' as const, id }));
-  const missing = limit === undefined ? null : missingOf(limit);
-  if (standing === undefined || standing.ahead === 0) {
-    const heldBy = behind === undefined ? nodes : [{ kind: 'request' as const, id: behind }];
-    return { rank: HOPE[kind], reason: { ...where, phase: kind, text: `${reason}.${use}`, since, missing, heldBy } };
-  }
-  const { first, ahead } = standing;
-  const before =
-    ahead === 1 ? `request ${first}, which needs the same, comes` : `${ahead} requests that need the same come`;
-  const next = ahead === 1 ? 'it' : `the next of them, ${first},`;
-  const text = `${before} first; ${next} waits because ${reason}.${use}`;
-  const heldBy = [{ kind: 'request' as const, id: first }, ...nodes];
-  const own = sources.timelines.request(request.id)?.segments.at(-1)?.from ?? since;
-  return { rank: HOPE[kind], reason: { ...where, phase: 'order', text, since: own, missing, heldBy } };
+/** Returns which requests come before, up to the subject of the sentence about the first of them. */
+function describeTurn({ first, ahead }: Standing): string {
+  if (ahead === 1) return `request ${first}, which needs the same, comes first; it`;
+  return `${ahead} requests that need the same come first; the next of them, ${first},`;
 }
 
 function foreign({ hostname, paused }: PoolComponentData, where: Where, since: number): Ranked {
@@ -130,39 +141,4 @@ function none({ node_types: labels, declined_by: declined }: NodeRequest, since:
 function missingOf({ resource, limit, used, needed }: LimitFacts): string {
   const missing = Math.max(needed - Math.max(0, limit - used), 0);
   return `${missing} ${missing === 1 ? resource.replace(/s$/u, '') : resource}`;
-}
-
-/** Returns the nodes that count for the limit. */
-function holdersOf(
-  { store }: Sources,
-  limit: LimitFacts,
-  pool: string,
-  { tenant_name: tenant }: NodeRequest,
-): NodeEntry[] {
-  const slash = pool.indexOf('/');
-  const [provider, poolName] = [pool.slice(0, slash), pool.slice(slash + 1)];
-  switch (limit.scope) {
-    case 'pool':
-      return [...store.nodes.ofProvider(provider)].filter(({ node }) => node.pool === poolName);
-    case 'provider':
-      return [...store.nodes.ofProvider(provider)];
-    case 'tenant':
-      return [...store.nodes.all()].filter(({ node }) => node.tenant_name === tenant);
-  }
-}
-
-/** Returns the nodes that have been in use for the longest time. */
-function heldLongest(nodes: readonly NodeEntry[]): NodeEntry[] {
-  return nodes
-    .filter(({ node }) => node.state === 'in-use' || node.state === 'hold')
-    .sort((a, b) => a.node.state_time - b.node.state_time)
-    .slice(0, MAX_HOLDERS);
-}
-
-function describeHolders(nodes: readonly NodeEntry[]): string {
-  if (nodes.length === 0) return 'No node of Nodepool uses it.';
-  const counts = new Map<string, number>();
-  for (const { node } of nodes) counts.set(node.state, (counts.get(node.state) ?? 0) + 1);
-  const parts = [...counts].sort(([, a], [, b]) => b - a).map(([state, count]) => `${count} ${state}`);
-  return `Its nodes: ${parts.join(', ')}.`;
 }

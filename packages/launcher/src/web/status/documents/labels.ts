@@ -5,7 +5,7 @@ import type { WaitReason } from '../../../diagnostics/wait-reason.js';
 import type { LabelDocument, LabelHistory, LabelsDocument, LabelStatus } from '../client/model.js';
 import { groupBy, shortened, type Observed } from '../sources.js';
 import type { Parameters } from './parameters.js';
-import { Reasons, requestRows } from './requests.js';
+import { reasonsOf, requestRows } from './requests.js';
 import { decisions, quantiles, secondsOrNull, waitReason } from './texts.js';
 
 const MAX_REQUESTS = 50;
@@ -68,7 +68,7 @@ export function labelsStatus(observed: Observed): LabelStatus[] {
 
 /** Returns the waiting requests by label; the reason is that of the one that has waited for the longest time. */
 function waitingByLabel(observed: Observed): Map<string, Waiting> {
-  const reasons = new Reasons(observed);
+  const reasons = reasonsOf(observed);
   const byLabel = new Map<string, Waiting>();
   for (const { request } of observed.store.requests.inState('requested')) {
     const since = request.created_time ?? request.state_time;

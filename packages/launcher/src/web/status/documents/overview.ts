@@ -8,7 +8,7 @@ import { shortened, type Observed } from '../sources.js';
 import { labelsStatus } from './labels.js';
 import { problemsOf } from './problems.js';
 import { providersStatus } from './providers.js';
-import { Reasons, requestCounts } from './requests.js';
+import { reasonsOf, requestCounts } from './requests.js';
 import { quantiles, secondsOrNull, SHORT, textOrNull } from './texts.js';
 
 export function overviewDocument(observed: Observed): OverviewDocument {
@@ -17,7 +17,7 @@ export function overviewDocument(observed: Observed): OverviewDocument {
     problems: problemsOf(observed),
     nodes: { total: store.nodes.size, groups: counts.groups() },
     requests: requestCounts(observed),
-    reasons: new Reasons(observed).groups(),
+    reasons: reasonsOf(observed).groups(),
     toNode: quantiles(status.recorder.history.toNode(({ toNode }) => toNode)),
     history: historyStatus(observed),
     providers: providersStatus(observed),

@@ -3,7 +3,7 @@
 import { compareRequests, type NodeRequest, type RequestState } from '@nodepool/core';
 import { explainRequest } from '../../../diagnostics/explain-request.js';
 import type { RequestLife } from '../../../diagnostics/request-life.js';
-import { reasonText, waitReasons, type WaitReason } from '../../../diagnostics/wait-reason.js';
+import { reasonText, WaitReasons, type WaitReason } from '../../../diagnostics/wait-reason.js';
 import type { ReasonGroup, RequestCounts, RequestDocument, RequestRow, RequestsDocument } from '../client/model.js';
 import { shortened, type Observed } from '../sources.js';
 import { select, type ListDefinition } from './lists.js';
@@ -63,7 +63,7 @@ export const REQUEST_LIST = {
 } as const;
 
 export function requestsDocument(observed: Observed, parameters: Parameters): RequestsDocument {
-  const reasons = new Reasons(observed);
+  const reasons = reasonsOf(observed);
   const { records, paging, facets } = select(knownRequests(observed), LIST, parameters);
   return {
     counts: requestCounts(observed),
@@ -80,7 +80,7 @@ export function requestsDocument(observed: Observed, parameters: Parameters): Re
 
 /** Returns the newest requests for a label, or that a provider has or had, those that wait first. */
 export function requestRows(observed: Observed, of: (known: Known) => boolean, limit: number): RequestRow[] {
-  const reasons = new Reasons(observed);
+  const reasons = reasonsOf(observed);
   const rows: RequestRow[] = [];
   for (const known of knownRequests(observed)) {
     if (rows.length >= limit) break;
@@ -115,14 +115,14 @@ export function requestDocument(observed: Observed, { id }: Parameters): Request
   const explanation = explainRequest(observed, id);
   if (explanation === undefined) return undefined;
   const known = entry === undefined ? fromLife(life) : fromRecord(entry.request, life);
-  const waiting = entry?.request.state === 'requested' ? waitReasons(observed, entry.request) : [];
+  const waiting = entry?.request.state === 'requested' ? new WaitReasons(observed).of(entry.request) : [];
   const nodes = new Set([
     ...store.nodes.allocatedTo(id).map((node) => node.id),
     ...(life?.ended?.nodes ?? []),
     ...(life?.attempts ?? []).map(({ node }) => node),
   ]);
   return {
-    request: known === undefined ? null : requestRow(known, new Reasons(observed)),
+    request: known === undefined ? null : requestRow(known, reasonsOf(observed)),
     summary: shortened(explanation.summary, 2000),
     facts: explanation.facts,
     reason: waiting[0] === undefined ? null : waitReason(waiting[0]),
@@ -196,18 +196,30 @@ function requestRow(known: Known, reasons: Reasons): RequestRow {
   };
 }
 
-/** The reasons of waiting requests at one moment. Requests that need the same wait for the same. */
-export class Reasons {
-  private readonly byFirst = new Map<string, WaitReason | undefined>();
+/** The reasons by moment: all parts of a document share them. */
+const byMoment = new WeakMap<Observed, Reasons>();
 
-  constructor(private readonly observed: Observed) {}
+export function reasonsOf(observed: Observed): Reasons {
+  let reasons = byMoment.get(observed);
+  if (reasons === undefined) byMoment.set(observed, (reasons = new Reasons(observed)));
+  return reasons;
+}
+
+/** The reasons of waiting requests at one moment. Requests that need the same wait for the same. */
+class Reasons {
+  private readonly byFirst = new Map<string, WaitReason | undefined>();
+  private readonly waits: WaitReasons;
+
+  constructor(private readonly observed: Observed) {
+    this.waits = new WaitReasons(observed);
+  }
 
   /** Returns what the first of the requests that need the same waits for. */
   of(request: NodeRequest): WaitReason | undefined {
     const { store, standing } = this.observed;
     const first = standing(request.id)?.first ?? request.id;
     if (!this.byFirst.has(first)) {
-      const [best] = waitReasons(this.observed, store.requests.get(first)?.request ?? request);
+      const [best] = this.waits.of(store.requests.get(first)?.request ?? request);
       this.byFirst.set(first, best);
     }
     return this.byFirst.get(first);
