@@ -10,12 +10,17 @@ export interface ShowCloud {
   readonly cloudsYaml: string;
   /** Stops keystone, and starts it again; resolves once it answers. Undefined where it is not ours to stop. */
   readonly restartKeystone: (() => Promise<void>) | undefined;
+  /** How long the API of a region is closed (ms). */
+  readonly regionAwayMs: number;
   /** Ends what was started for the show. */
   close(): Promise<void>;
 }
 
 /** How long the simulated keystone is away. */
 const KEYSTONE_AWAY_MS = 3000;
+
+/** How long the API of a region is closed, on the real services and on the simulated ones. */
+const REGION_AWAY_MS = { real: 120_000, simulated: 15_000 };
 
 /** As fast as real services on a machine of their own, roughly. */
 const SIMULATED_SETTINGS = { bootMs: 1500, deleteMs: 300, latencyMs: 20 };
@@ -31,6 +36,7 @@ export async function simulatedCloud(): Promise<ShowCloud> {
       await sleep(systemClock, KEYSTONE_AWAY_MS);
       away.remove();
     },
+    regionAwayMs: REGION_AWAY_MS.simulated,
     close: () => cloud.close(),
   };
 }
@@ -40,5 +46,6 @@ export async function realCloud(say: (line: string) => void): Promise<ShowCloud 
   const found = await takeRealOpenStack(say);
   if (typeof found === 'string') return found;
   const { cloudsYaml, restartKeystone } = found;
-  return { kind: 'real', cloudsYaml, restartKeystone, close: () => found.release() };
+  const regionAwayMs = REGION_AWAY_MS.real;
+  return { kind: 'real', cloudsYaml, restartKeystone, regionAwayMs, close: () => found.release() };
 }

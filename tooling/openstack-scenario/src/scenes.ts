@@ -1,9 +1,10 @@
 /** The scenes of the show. Each gives rows for the table. */
 
 import { randomBytes } from 'node:crypto';
-import { systemClock } from '@nodepool/core';
+import { sleep, systemClock } from '@nodepool/core';
 import type { RequestorResult } from '@nodepool/harness';
 import type { ShowCloud } from './cloud.js';
+import { gateTo } from './gate.js';
 import type { ProviderOptions, RunningLauncher, Site } from './site.js';
 import { CloudWatch, type Left } from './watch.js';
 
@@ -19,6 +20,8 @@ export interface Sizes {
   readonly killed: number;
   /** Nodes requested while keystone is restarted. */
   readonly restarted: number;
+  /** Requests to two regions, of which one is full, and then down. */
+  readonly regions: number;
 }
 
 export interface Row {
@@ -66,6 +69,11 @@ export const scenes: readonly Scene[] = [
     name: 'd',
     title: ({ restarted }) => `keystone restarted while ${restarted} nodes are launched`,
     play: restartedKeystone,
+  },
+  {
+    name: 'f',
+    title: ({ regions }) => `${regions} requests to two regions, one of them over its quota, then with its API stopped`,
+    play: twoRegions,
   },
 ];
 
@@ -155,6 +163,48 @@ async function restartedKeystone(context: SceneContext): Promise<Row[]> {
   });
 }
 
+/** Requests of the scene with two regions that are open at the same time. */
+const PARALLEL = 30;
+
+async function twoRegions({ site, cloud, sizes: { regions: count }, say }: SceneContext): Promise<Row[]> {
+  const gate = await gateTo(cloud.cloudsYaml, 'limited', site.folder);
+  const id = randomBytes(3).toString('hex');
+  const large = { name: `scenario-f-large-${id}`, cloud: 'real' };
+  const small = { name: `scenario-f-small-${id}`, cloud: gate.cloud, ignoreQuota: true, priority: 50 };
+  const watches = [
+    await CloudWatch.start(cloud.cloudsYaml, 'real', large.name),
+    await CloudWatch.start(cloud.cloudsYaml, 'limited', small.name),
+  ] as const;
+  const [ofLarge, ofSmall] = watches;
+  let launcher: RunningLauncher | undefined;
+  try {
+    launcher = await site.launcher([large, small], { cloudsYaml: gate.cloudsYaml });
+    const before = await launcher.apiCalls();
+    const asked = site.ask(count, HOLD_SECONDS, PARALLEL);
+    await ofSmall.untilSeen(LIMITED_SERVERS);
+    await ofLarge.untilSeen(Math.ceil(count / 4));
+    say('the API of the small region is stopped');
+    await gate.close();
+    await sleep(systemClock, cloud.regionAwayMs);
+    await gate.open();
+    say('the API of the small region is back');
+    const result = await asked;
+    await site.clean(launcher);
+    const perNode = sum(difference(await launcher.apiCalls(), before)) / count;
+    return [
+      ...served('f', result, count),
+      row('f', 'API calls per node, of both regions', perNode.toFixed(2), '', true),
+      row('f', 'servers that were made, in each region', `${ofLarge.seen} and ${ofSmall.seen}`, '', true),
+      leftRow('f', await ofLarge.end()),
+      leftRow('f', await ofSmall.end()),
+    ];
+  } finally {
+    await launcher?.program.stop();
+    await Promise.all(watches.map((watch) => watch.stop()));
+    await gate.close();
+  }
+}
+
 interface Stage {
   readonly site: Site;
   readonly launcher: RunningLauncher;
@@ -173,7 +223,7 @@ async function stage(
   const provider: ProviderOptions = { ...options, name: `scenario-${scene}-${randomBytes(3).toString('hex')}` };
   const launchers: RunningLauncher[] = [];
   const start = async (): Promise<RunningLauncher> => {
-    const launcher = await site.launcher(provider);
+    const launcher = await site.launcher([provider]);
     launchers.push(launcher);
     return launcher;
   };

@@ -13,8 +13,8 @@ export interface ShowOptions {
   readonly say: (line: string) => void;
 }
 
-export const FULL: Sizes = { nodes: 60, equipped: 10, limited: 10, killed: 30, restarted: 20 };
-export const SMALL: Sizes = { nodes: 20, equipped: 4, limited: 6, killed: 10, restarted: 8 };
+export const FULL: Sizes = { nodes: 60, equipped: 10, limited: 10, killed: 30, restarted: 20, regions: 100 };
+export const SMALL: Sizes = { nodes: 20, equipped: 4, limited: 6, killed: 10, restarted: 8, regions: 20 };
 
 /** What was measured, scene by scene. A scene that fails is a row that says why; the others are played all the same. */
 export async function playShow({ cloud, sizes, only, say }: ShowOptions): Promise<Row[]> {

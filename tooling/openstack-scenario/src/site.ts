@@ -22,6 +22,11 @@ const REQUEST_TIMEOUT_S = 1800;
 /** Short, so that what a killed launcher held is soon free. Seconds. */
 const SESSION_TIMEOUT_S = 10;
 
+/** A clouds.yaml instead of that of the site. */
+export interface LauncherOptions {
+  readonly cloudsYaml?: string;
+}
+
 export interface ProviderOptions {
   /** Unique: its servers are known by it. */
   readonly name: string;
@@ -29,6 +34,10 @@ export interface ProviderOptions {
   readonly cloud: string;
   readonly floatingIp?: boolean;
   readonly bootFromVolume?: boolean;
+  /** Lower is used first. Default: that of the launcher. */
+  readonly priority?: number;
+  /** If true, only the cloud's refusals limit the number of servers. Default false. */
+  readonly ignoreQuota?: boolean;
 }
 
 /** A launcher that runs, and where it says what it does. */
@@ -66,25 +75,31 @@ export class Site {
     if (!keepLogs) rmSync(this.folder, { recursive: true, force: true });
   }
 
-  /** Starts a launcher with one provider; resolves once it offers the label. */
-  async launcher(options: ProviderOptions): Promise<RunningLauncher> {
+  /** Starts a launcher with these providers; resolves once all of them offer the label. */
+  async launcher(
+    providers: readonly ProviderOptions[],
+    { cloudsYaml = this.cloudsYaml }: LauncherOptions = {},
+  ): Promise<RunningLauncher> {
     const [webappPort = 0] = await freePorts(1);
     const before = await registeredPools(this.zooKeeper);
     const program = await startLauncher({
       name: this.nextName('launcher'),
       folder: this.folder,
-      config: configOf(this.server.servers, webappPort, options),
-      env: { OS_CLIENT_CONFIG_FILE: this.cloudsYaml },
+      config: configOf(this.server.servers, webappPort, providers),
+      env: { OS_CLIENT_CONFIG_FILE: cloudsYaml },
     });
     this.programs.push(program);
     await program.while('registers its pool', START_DEADLINE_MS, (signal) =>
       labelsOffered(this.zooKeeper, [LABEL], signal, before),
     );
-    return { program, apiCalls: () => readApiCalls(webappPort, options.name) };
+    return { program, apiCalls: () => readApiCalls(webappPort, providers) };
   }
 
-  /** Asks for `count` nodes, one per request and all at once; resolves when they were used and are deleted. */
-  async ask(count: number, holdSeconds: number): Promise<RequestorResult> {
+  /**
+   * Asks for `count` nodes, one per request and `parallel` at once, by default all; resolves when they were used and are
+   * deleted.
+   */
+  async ask(count: number, holdSeconds: number, parallel = count): Promise<RequestorResult> {
     const [requests, timeout] = [String(count), String(REQUEST_TIMEOUT_S)];
     const { program, result } = await startRequestor(
       { servers: this.server.servers },
@@ -95,7 +110,7 @@ export class Site {
         '--requests',
         requests,
         '--parallel',
-        requests,
+        String(parallel),
         '--hold',
         String(holdSeconds),
         '--timeout',
@@ -121,8 +136,19 @@ export class Site {
   }
 }
 
-function configOf(zooKeeper: string, webappPort: number, options: ProviderOptions): object {
+function configOf(zooKeeper: string, webappPort: number, providers: readonly ProviderOptions[]): object {
   const [host = '', port = ''] = zooKeeper.split(':');
+  return {
+    webapp: { port: webappPort, listen_address: '127.0.0.1' },
+    'zookeeper-servers': [{ host, port: Number(port) }],
+    'zookeeper-timeout': SESSION_TIMEOUT_S,
+    drivers: [{ name: 'openstack', package: dirname(require.resolve('@nodepool/driver-openstack/package.json')) }],
+    labels: [{ name: LABEL }],
+    providers: providers.map(providerSection),
+  };
+}
+
+function providerSection(options: ProviderOptions): object {
   const label = {
     name: LABEL,
     'cloud-image': 'test-image',
@@ -130,28 +156,21 @@ function configOf(zooKeeper: string, webappPort: number, options: ProviderOption
     ...(options.bootFromVolume === true ? { 'boot-from-volume': true, 'volume-size': 1 } : {}),
   };
   return {
-    webapp: { port: webappPort, listen_address: '127.0.0.1' },
-    'zookeeper-servers': [{ host, port: Number(port) }],
-    'zookeeper-timeout': SESSION_TIMEOUT_S,
-    drivers: [{ name: 'openstack', package: dirname(require.resolve('@nodepool/driver-openstack/package.json')) }],
-    labels: [{ name: LABEL }],
-    providers: [
+    name: options.name,
+    driver: 'openstack',
+    cloud: options.cloud,
+    rate: 0.01,
+    ...(options.priority === undefined ? {} : { priority: options.priority }),
+    'launch-timeout': 600,
+    'cloud-images': [{ name: 'test-image', username: 'zuul' }],
+    pools: [
       {
-        name: options.name,
-        driver: 'openstack',
-        cloud: options.cloud,
-        rate: 0.01,
-        'launch-timeout': 600,
-        'cloud-images': [{ name: 'test-image', username: 'zuul' }],
-        pools: [
-          {
-            name: 'main',
-            'host-key-checking': false,
-            networks: ['private'],
-            labels: [label],
-            'auto-floating-ip': options.floatingIp ?? false,
-          },
-        ],
+        name: 'main',
+        'host-key-checking': false,
+        networks: ['private'],
+        labels: [label],
+        'auto-floating-ip': options.floatingIp ?? false,
+        'ignore-provider-quota': options.ignoreQuota ?? false,
       },
     ],
   };
@@ -159,12 +178,12 @@ function configOf(zooKeeper: string, webappPort: number, options: ProviderOption
 
 const COUNT = /^nodepool_api_call_duration_seconds_count\{(.*)\} (\S+)$/gm;
 
-async function readApiCalls(port: number, provider: string): Promise<ReadonlyMap<string, number>> {
+async function readApiCalls(port: number, providers: readonly ProviderOptions[]): Promise<ReadonlyMap<string, number>> {
   const answer = await fetch(`http://127.0.0.1:${port}/metrics`, { signal: AbortSignal.timeout(START_DEADLINE_MS) });
   const calls = new Map<string, number>();
   for (const [, labels = '', count] of (await answer.text()).matchAll(COUNT)) {
     const label = (name: string): string => new RegExp(`${name}="([^"]*)"`).exec(labels)?.[1] ?? '';
-    if (label('provider') !== provider) continue;
+    if (!providers.some(({ name }) => name === label('provider'))) continue;
     const key = [label('service'), label('method'), label('operation')].join(' ');
     calls.set(key, (calls.get(key) ?? 0) + Number(count));
   }

@@ -1,0 +1,118 @@
+/** A second address of a cloud's APIs, which can be closed, as those of a region that is down. */
+
+import { readFile, writeFile } from 'node:fs/promises';
+import { connect, createServer, type AddressInfo, type Server, type Socket } from 'node:net';
+import { join } from 'node:path';
+import { isJsonObject, type JsonObject } from '@nodepool/core';
+import { parseYaml } from '@nodepool/pyyaml';
+import { ApiClient } from '@nodepool/simulated-openstack';
+
+const SERVICES = ['compute', 'network', 'image', 'volume'] as const;
+
+export interface Gate {
+  /** Path of a clouds.yaml with the original clouds and the new one. */
+  readonly cloudsYaml: string;
+  /** Name of the cloud whose APIs are behind the gate. */
+  readonly cloud: string;
+  /** Cuts all connections; later ones are refused. */
+  close(): Promise<void>;
+  open(): Promise<void>;
+}
+
+/** Creates a gate in front of the APIs of a cloud. Writes its clouds.yaml into `folder`. */
+export async function gateTo(cloudsYaml: string, cloud: string, folder: string): Promise<Gate> {
+  const clouds = await cloudsIn(cloudsYaml);
+  const section = clouds[cloud];
+  const auth = isJsonObject(section) ? section['auth'] : undefined;
+  if (!isJsonObject(section) || !isJsonObject(auth)) throw new Error(`${cloudsYaml} has no credentials of ${cloud}`);
+  const client = await ApiClient.logIn(cloudsYaml, cloud);
+  // By the port of the service; services can share one.
+  const forwarders = new Map<string, Promise<Forwarder>>();
+  const behindGate = async (url: string): Promise<string> => {
+    const { port } = new URL(url);
+    const forwarder = forwarders.get(port) ?? Forwarder.start(Number(port));
+    forwarders.set(port, forwarder);
+    return url.replace(`:${port}`, `:${(await forwarder).port}`);
+  };
+  const overrides: JsonObject = Object.fromEntries(
+    await Promise.all(
+      SERVICES.map(async (service) => [`${service}_endpoint_override`, await behindGate(client.endpoint(service))]),
+    ),
+  );
+  const gated = { ...section, ...overrides, auth: { ...auth, auth_url: await behindGate(client.authUrl) } };
+  const name = `${cloud}-behind-gate`;
+  const file = join(folder, 'clouds.yaml');
+  await writeFile(file, JSON.stringify({ clouds: { ...clouds, [name]: gated } }));
+  const all = async (change: (forwarder: Forwarder) => Promise<void>): Promise<void> => {
+    await Promise.all([...forwarders.values()].map(async (forwarder) => change(await forwarder)));
+  };
+  return {
+    cloudsYaml: file,
+    cloud: name,
+    close: () => all((forwarder) => forwarder.close()),
+    open: () => all((forwarder) => forwarder.open()),
+  };
+}
+
+async function cloudsIn(file: string): Promise<JsonObject> {
+  const { document, problems } = parseYaml(await readFile(file, 'utf8'));
+  const root = document?.value;
+  const clouds = isJsonObject(root) ? root['clouds'] : undefined;
+  if (problems.length > 0 || !isJsonObject(clouds)) throw new Error(`${file} has no clouds`);
+  return clouds;
+}
+
+/** Forwards connections to a port of this machine. */
+class Forwarder {
+  private readonly sockets = new Set<Socket>();
+
+  private constructor(
+    private readonly server: Server,
+    readonly port: number,
+  ) {}
+
+  static async start(target: number): Promise<Forwarder> {
+    const server = createServer();
+    await listening(server, 0);
+    const forwarder = new Forwarder(server, (server.address() as AddressInfo).port);
+    server.on('connection', (client) => forwarder.forward(client, target));
+    return forwarder;
+  }
+
+  async close(): Promise<void> {
+    const closed = new Promise((resolve) => this.server.close(resolve));
+    for (const socket of this.sockets) socket.destroy();
+    await closed;
+  }
+
+  open(): Promise<void> {
+    return listening(this.server, this.port);
+  }
+
+  private forward(client: Socket, target: number): void {
+    const service = connect(target, '127.0.0.1');
+    for (const [socket, other] of [
+      [client, service],
+      [service, client],
+    ] as const) {
+      this.sockets.add(socket);
+      // An error is followed by a close.
+      socket.on('error', () => undefined);
+      socket.on('close', () => {
+        this.sockets.delete(socket);
+        other.destroy();
+      });
+      socket.pipe(other);
+    }
+  }
+}
+
+function listening(server: Server, port: number): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(port, '127.0.0.1', () => {
+      server.off('error', reject);
+      resolve();
+    });
+  });
+}
