@@ -1,0 +1,61 @@
+# Container images of Nodepool: targets launcher (the default), builder and cli. docs/operating.md#in-containers.
+#
+#   podman build --target launcher --tag nodepool-launcher .
+
+ARG NODE_IMAGE=docker.io/library/node:20.20.2-bookworm-slim
+
+# Builds the packages from this checkout.
+FROM ${NODE_IMAGE} AS build
+WORKDIR /src
+COPY . .
+RUN npm install --global "$(node -p 'require("./package.json").packageManager')" \
+  && pnpm install --frozen-lockfile \
+  && pnpm exec turbo run build --filter='./packages/*' --output-logs=errors-only
+RUN mkdir /packages \
+  && for package in pyyaml zookeeper core store requestor config daemon launcher builder cli \
+    $(cd packages && ls --directory driver-* | grep --invert-match driver-kit); do \
+    (cd "packages/$package" && pnpm pack --pack-destination /packages) || exit 1; \
+  done
+
+# Installs them as a site does, without development dependencies.
+FROM ${NODE_IMAGE} AS install
+WORKDIR /opt/nodepool
+COPY --from=build /packages /packages
+RUN npm init --yes \
+  && npm install --omit=dev --no-audit --no-fund --ignore-scripts /packages/*.tgz
+
+FROM ${NODE_IMAGE} AS base
+RUN apt-get update \
+  && apt-get install --yes --no-install-recommends openssh-client tini \
+  && rm -rf /var/lib/apt/lists/*
+RUN groupadd --system --gid 10001 nodepool \
+  && useradd --system --uid 10001 --gid nodepool --home-dir /var/lib/nodepool --create-home nodepool \
+  && install --directory --owner=nodepool --group=nodepool /etc/nodepool /var/log/nodepool
+COPY --from=install /opt/nodepool /opt/nodepool
+ENV PATH=/opt/nodepool/node_modules/.bin:$PATH NODE_ENV=production
+WORKDIR /var/lib/nodepool
+USER nodepool
+
+FROM base AS cli
+HEALTHCHECK NONE
+ENTRYPOINT ["/usr/bin/tini", "--", "nodepool"]
+CMD ["--help"]
+
+# Needs the privileges of disk-image-create: docs/operating.md#in-containers.
+FROM base AS builder
+USER root
+RUN apt-get update \
+  && apt-get install --yes --no-install-recommends debootstrap gdisk kpartx python3-diskimage-builder qemu-utils sudo \
+  && rm -rf /var/lib/apt/lists/* \
+  && echo 'nodepool ALL=(root) NOPASSWD:SETENV: /usr/bin/disk-image-create' > /etc/sudoers.d/nodepool
+USER nodepool
+# The builder ends if it cannot work; tini is process 1, and the builder is its child.
+HEALTHCHECK --interval=30s --timeout=5s --start-period=30s CMD ["node", "-e", "process.exit(require('node:fs').readFileSync('/proc/1/task/1/children', 'utf8').trim() === '' ? 1 : 0)"]
+ENTRYPOINT ["/usr/bin/tini", "--", "nodepool-builder"]
+CMD ["-c", "/etc/nodepool/nodepool.yaml"]
+
+FROM base AS launcher
+EXPOSE 8005
+HEALTHCHECK --interval=30s --timeout=5s --start-period=30s CMD ["node", "-e", "fetch(`http://127.0.0.1:${process.env.NODEPOOL_WEBAPP_PORT ?? 8005}/health`).then((answer) => process.exit(answer.ok ? 0 : 1), () => process.exit(1))"]
+ENTRYPOINT ["/usr/bin/tini", "--", "nodepool-launcher"]
+CMD ["-c", "/etc/nodepool/nodepool.yaml"]
