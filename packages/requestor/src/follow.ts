@@ -5,6 +5,13 @@ import { CorruptRecordError, requestCodec, requestPath, type Source } from '@nod
 import { isZooKeeperError } from '@nodepool/zookeeper';
 import { pauseAfter, type RequestorContext } from './context.js';
 
+/** Identifies a request. Only `id` is not enough: the restoration of a backup lets ZooKeeper use an id again. */
+export interface RequestIdentity {
+  readonly id: string;
+  /** Session that the request is deleted with; 0 for none. */
+  readonly owner: bigint;
+}
+
 /** A request as it was read. */
 export interface ReadRequest {
   readonly source: Source<NodeRequest>;
@@ -17,7 +24,7 @@ export interface ReadRequest {
  */
 export async function readRequest(
   context: RequestorContext,
-  id: string,
+  { id, owner }: RequestIdentity,
   signal: AbortSignal,
   watch?: () => void,
 ): Promise<ReadRequest | undefined> {
@@ -26,6 +33,7 @@ export async function readRequest(
   for (let synced = false; ;) {
     try {
       const { data, stat } = await zooKeeper.get(path, { signal, ...(watch === undefined ? {} : { watch }) });
+      if (stat.ephemeralOwner !== owner) return undefined;
       const decoded = requestCodec.decode(data, { id }, stat.mtime / 1000);
       if (!decoded.ok) throw new CorruptRecordError(path, decoded.reason);
       return { source: decoded.source, version: stat.version };
@@ -55,7 +63,7 @@ async function sync(context: RequestorContext, path: string, signal: AbortSignal
  */
 export async function* follow(
   context: RequestorContext,
-  id: string,
+  request: RequestIdentity,
   signal: AbortSignal,
   subscribe: (listener: () => void) => () => void = () => () => undefined,
 ): AsyncGenerator<NodeRequest | undefined, void, undefined> {
@@ -65,7 +73,7 @@ export async function* follow(
     for (;;) {
       changed = new Latch(false);
       const current = changed;
-      const seen = await readRequest(context, id, signal, () => current.open());
+      const seen = await readRequest(context, request, signal, () => current.open());
       yield seen?.source.value;
       if (seen === undefined) return;
       await untilAborted(current.wait(), signal);

@@ -20,8 +20,11 @@ export class SubmittedRequest {
   constructor(
     private readonly context: RequestorContext,
     readonly id: string,
-    /** Session that the request is deleted with; 0 for none. */
-    private readonly owner: bigint,
+    /**
+     * Session that the request is deleted with; 0 for none.
+     * @internal
+     */
+    readonly owner: bigint,
   ) {}
 
   /**
@@ -34,7 +37,7 @@ export class SubmittedRequest {
     try {
       await pools.ready({ signal, timeoutMs: Infinity });
       let last = '';
-      for await (const request of follow(this.context, this.id, signal, (listener) => pools.onChange(listener))) {
+      for await (const request of follow(this.context, this, signal, (listener) => pools.onChange(listener))) {
         if (request === undefined) throw this.removed();
         const progress = this.progressOf(request);
         const text = JSON.stringify(progress);
@@ -70,7 +73,7 @@ export class SubmittedRequest {
         const request = await this.untilFulfilled(signal);
         const handles = await this.lockNodes(request, signal).catch(async (error: unknown) => {
           // Launchers release the nodes of a removed request.
-          if ((await readRequest(this.context, this.id, signal)) === undefined) throw this.removed();
+          if ((await readRequest(this.context, this, signal)) === undefined) throw this.removed();
           throw error;
         });
         if (handles !== undefined) {
@@ -104,7 +107,7 @@ export class SubmittedRequest {
   ): Promise<boolean> {
     return await withLimits(this.context, `request ${this.id} was not revised`, options, async (signal) => {
       for (;;) {
-        const read = await readRequest(this.context, this.id, signal);
+        const read = await readRequest(this.context, this, signal);
         if (read === undefined) throw this.removed();
         const { value } = read.source;
         if (value.state !== 'requested') return false;
@@ -123,7 +126,7 @@ export class SubmittedRequest {
   }
 
   private async untilFulfilled(signal: AbortSignal): Promise<NodeRequest> {
-    for await (const request of follow(this.context, this.id, signal)) {
+    for await (const request of follow(this.context, this, signal)) {
       if (request?.state === 'fulfilled') return request;
       if (request?.state === 'failed') throw new RequestFailedError(this.id, request.declined_by);
     }

@@ -136,8 +136,12 @@ export class Requestor {
           }
           return await request.take({ signal });
         } catch (error) {
-          await this.cancel(request);
-          if (!(error instanceof RequestRemovedError) || error.reason !== 'session-lost') throw error;
+          if (!(error instanceof RequestRemovedError)) {
+            await this.cancel(request);
+            throw error;
+          }
+          // A removed request is not deleted again: its id can be reused after the restoration of a backup.
+          if (error.reason !== 'session-lost') throw error;
         }
       }
     });

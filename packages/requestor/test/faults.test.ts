@@ -3,6 +3,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { seededRandom } from '@nodepool/core/testing';
 import { LeaseLostError, RequestRemovedError, type Lease } from '../src/index.js';
+import { encode } from './support/scripted-launcher.js';
 import { World } from './support/world.js';
 
 /** More than the writes and events of one life. */
@@ -178,4 +179,38 @@ it.each([1, 2, 3, 4, 5])('survives many faults at random, seed %i', async (seed)
 
   expectClean(world);
   await world.stop();
+});
+
+describe('a restored backup of ZooKeeper', () => {
+  it('lets a request wait again, and leaves a new request with the same id alone', async () => {
+    const world = await World.start();
+    const { server, clock, launcher, requestor, zooKeeper } = world;
+    launcher.mode = 'wait';
+    const backup = server.snapshot();
+    const acquired = requestor.acquire({ labels: ['small'] });
+    await clock.runUntil(() => world.records('requests').size === 1, 60_000);
+    const [id = ''] = world.records('requests').keys();
+    const other = server.connect({ sessionTimeoutMs: 9000 });
+    await world.run(other.connected());
+
+    server.restore(backup);
+    const record = { state: 'requested', node_types: ['big'], requestor: 'other' };
+    const { path } = await world.run(
+      other.create('/nodepool/requests/200-', encode(record), { mode: 'persistent-sequential' }),
+    );
+    expect(path).toBe(`/nodepool/requests/${id}`);
+    server.expireSession(zooKeeper);
+    await clock.runUntil(() => world.records('requests').size === 2, 60_000);
+    expect([...world.records('requests').values()].map((request) => request['node_types'])).toEqual([
+      ['big'],
+      ['small'],
+    ]);
+
+    launcher.mode = 'serve';
+    const lease = await world.run(acquired);
+    expect(lease.nodes.map(({ label }) => label)).toEqual(['small']);
+    await world.run(lease.return());
+    await world.run(other.close());
+    await world.stop();
+  });
 });
