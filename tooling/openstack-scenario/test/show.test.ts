@@ -5,7 +5,7 @@ import { simulatedCloud, type ShowCloud } from '../src/cloud.js';
 import type { Sizes } from '../src/scenes.js';
 import { playShow, tableOf } from '../src/show.js';
 
-const SIZES: Sizes = { nodes: 12, equipped: 3, limited: 5, killed: 8, restarted: 6 };
+const SIZES: Sizes = { nodes: 12, equipped: 3, limited: 5, killed: 8, restarted: 6, regions: 12 };
 
 describe('on a simulated OpenStack', () => {
   let cloud: ShowCloud;
@@ -24,6 +24,7 @@ describe('on a simulated OpenStack', () => {
     ['b', 'a project that holds three servers serves all requests in turn, and never has more'],
     ['c', 'a launcher that is killed while servers boot is followed by one that goes on, without twins or leaks'],
     ['d', 'keystone may be restarted: no request fails'],
+    ['f', 'of two regions, one is full and then away: no request fails'],
   ])('%s: %s', async (scene) => {
     const said: string[] = [];
     const rows = await playShow({ cloud, sizes: SIZES, only: [scene], say: (line) => said.push(line) });
