@@ -16,6 +16,7 @@ export const CHECKED_PACKAGES = [
   'tooling/simulated-cloud',
   'tooling/simulated-gce',
   'tooling/simulated-kubernetes',
+  'tooling/kubernetes-control-plane',
   'tooling/simulated-process',
   'tooling/bench',
   'tooling/capacity',

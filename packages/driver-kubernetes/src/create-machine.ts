@@ -29,7 +29,7 @@ import type { ObjectCache } from './client/object-cache.js';
 import { EVENTS, type KubernetesObject } from './client/objects.js';
 import type { Cluster } from './cluster.js';
 import type { KubernetesLabel } from './config.js';
-import { TerminatingError } from './errors.js';
+import { ForeignObjectError, TerminatingError } from './errors.js';
 import type { Tags } from './identity.js';
 import { LaunchPlan, type PodPlace } from './launch-plan.js';
 import { podStateOf, troubleError, warningIn, type PodState } from './pod-state.js';
@@ -128,7 +128,8 @@ export class CreateMachine implements StateMachine {
     const { clock, random } = this.cluster;
     if (error instanceof TerminatingError)
       return this.end(new InstanceFailedError(error.message, { cause: error }), call);
-    const repeatable = this.state !== 'creating' || error.outcome === 'not-applied';
+    const repeatable =
+      !(error instanceof ForeignObjectError) && (this.state !== 'creating' || error.outcome === 'not-applied');
     const now = clock.monotonic();
     if (this.failures === 0) this.failingSince = now;
     if (!ERROR_POLICIES[error.code].mayPass || !repeatable || now - this.failingSince > PATIENCE_MS) {

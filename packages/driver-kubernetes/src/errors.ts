@@ -33,11 +33,14 @@ const DEFAULT_RETRY_AFTER_MS = 1000;
 const QUOTA = /exceeded quota|cannot create more than \d+ project/i;
 /** Refusal by the authorizer; all other refusals with status 403 come from admission plugins. */
 const NO_PERMISSION = /\bcannot \w+ (resource|path)|attempting to grant .*permissions not currently held/i;
-/** Refusal of a pod whose namespace has no default service account yet; a controller creates it soon. */
-const NO_ACCOUNT_YET = /error looking up service account|no API token found for service account/i;
+/** Refusals of a pod until controllers have created the default service account and evaluated a new quota. */
+const NOT_YET = /error looking up service account|no API token found for service account|status unknown for quota/i;
 
 /** The object exists already. */
 export class AlreadyExistsError extends ConflictError {}
+
+/** An object of the name exists and belongs to another owner. */
+export class ForeignObjectError extends ConflictError {}
 
 /** The namespace is being deleted. */
 export class TerminatingError extends ConflictError {}
@@ -95,12 +98,12 @@ function statusError(
 }
 
 function refusal(status: JsonObject, message: string, detail: string): DriverError {
+  if (NOT_YET.test(detail)) return new ConflictError(message);
   if (QUOTA.test(detail)) return new QuotaError(message);
   const causes = listAt(objectAt(status, 'details') ?? {}, 'causes');
   if (causes.some((cause) => stringAt(cause, 'reason') === 'NamespaceTerminating') || /being terminated/.test(detail)) {
     return new TerminatingError(message);
   }
-  if (NO_ACCOUNT_YET.test(detail)) return new ConflictError(message);
   if (detail !== '' && !NO_PERMISSION.test(detail)) return new ConfigurationError(message);
   return new AuthError(`${message}; the account of the context needs a role that allows it`);
 }

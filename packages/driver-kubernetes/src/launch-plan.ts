@@ -40,7 +40,7 @@ import {
 } from './client/objects.js';
 import type { Cluster } from './cluster.js';
 import type { KubernetesLabel } from './config.js';
-import { AlreadyExistsError } from './errors.js';
+import { AlreadyExistsError, ForeignObjectError } from './errors.js';
 import { attemptName, hasIdentity, tagsInLabels, toDescription, toName, type Tags } from './identity.js';
 import { podExternalId } from './instance.js';
 import { nodeNameOf } from './pod-state.js';
@@ -106,7 +106,7 @@ export class LaunchPlan {
     ];
   }
 
-  /** Creates the instance. Rejects with `ConflictError` if another owner has an object of this name. */
+  /** Creates the instance. Rejects with `ForeignObjectError` if another owner has an object of this name. */
   async create(call: Call): Promise<void> {
     const { cluster, name, labels } = this;
     const { client, config } = cluster;
@@ -129,7 +129,7 @@ export class LaunchPlan {
   async find(call: Call): Promise<void> {
     const found = await this.cluster.client.get(this.collection, this.name, call);
     if (!this.isOurs(found)) {
-      throw new ConflictError(`${this.collection.kind.name} ${this.name} exists and has another owner`);
+      throw new ForeignObjectError(`${this.collection.kind.name} ${this.name} exists and has another owner`);
     }
     if (found.isBeingDeleted)
       throw new InstanceFailedError(`${this.collection.kind.name} ${this.name} is being deleted`);

@@ -36,7 +36,9 @@ function readDefinitions(): JsonObject {
 function strict(schema: JsonValue): JsonValue {
   if (Array.isArray(schema)) return (schema as readonly JsonValue[]).map(strict);
   if (!isJsonObject(schema)) return schema;
-  const entries = Object.entries(schema).map(([key, value]): [string, JsonValue] => {
+  // Formats such as `int32` only document the values.
+  const relevant = Object.entries(schema).filter(([key, value]) => key !== 'format' || typeof value !== 'string');
+  const entries = relevant.map(([key, value]): [string, JsonValue] => {
     if (key === '$ref' && typeof value === 'string') return [key, value.replace('#/definitions/', 'api#/$defs/')];
     return [key, strict(value)];
   });

@@ -9,6 +9,7 @@ import {
   booleanAt,
   ConfigurationError,
   entryNamed,
+  errorCodeOf,
   isJsonObject,
   objectAt,
   reasonOf,
@@ -77,7 +78,7 @@ function readKubeconfig(path: string): Kubeconfig | undefined {
   try {
     text = readFileSync(path, 'utf8');
   } catch (error) {
-    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined;
+    if (errorCodeOf(error) === 'ENOENT') return undefined;
     throw new ConfigurationError(`${path} cannot be read: ${reasonOf(error)}`, { cause: error });
   }
   const { document, problems } = parseYaml(text);

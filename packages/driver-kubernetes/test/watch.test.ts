@@ -1,0 +1,104 @@
+/** Watches: what a provider does when the cluster ends, drops or forgets them, and how many calls that costs. */
+
+import { afterEach, beforeEach, expect, it } from '@jest/globals';
+import { sleep } from '@nodepool/core';
+import { TestProvider } from '@nodepool/driver-kit';
+import { kubernetesDriver } from '../src/index.js';
+import { openCluster, section, type OpenCluster } from './cluster.js';
+
+let open: OpenCluster;
+let provider: TestProvider;
+
+beforeEach(async () => {
+  open = await openCluster('kubernetes', { bootMs: 60_000, deleteMs: 5000 });
+  const { time, surroundings } = open;
+  const driver = kubernetesDriver('kubernetes', surroundings);
+  provider = await new TestProvider({ time, driver, section: section('kubernetes') }).start();
+});
+
+afterEach(async () => {
+  await provider.stop();
+  await open.cluster.close();
+});
+
+const pass = (ms: number): Promise<void> => provider.end(sleep(open.time.clock, ms));
+
+it('a launch and a deletion cost nine calls, and no look at the pod or the namespace is a call', async () => {
+  const before = provider.apiCalls.length;
+  const { externalId } = await provider.launch();
+  await provider.cleanUp(externalId);
+  const made = provider.apiCalls.slice(before).map(({ operation }) => operation);
+  expect(made).toEqual([
+    'namespaces.create',
+    'serviceaccounts.create',
+    'secrets.create',
+    'roles.create',
+    'rolebindings.create',
+    'secrets.watch',
+    'pods.create',
+    'namespaces.get',
+    'namespaces.delete',
+    'namespaces.get',
+  ]);
+});
+
+it('a dropped watch continues at its version, without a new list', async () => {
+  const launch = provider.begin();
+  await pass(10_000);
+  open.cluster.watches.drop();
+  await provider.end(launch);
+  expect(provider.count('namespaces.list')).toBe(1);
+  expect(provider.count('pods.list')).toBe(1);
+});
+
+it('a version that the cluster has forgotten leads to one new list', async () => {
+  const launch = provider.begin();
+  await pass(10_000);
+  open.cluster.watches.drop();
+  open.cluster.compact();
+  // The pod begins to run while the provider reads the list again.
+  open.cluster.add('namespaces', { apiVersion: 'v1', kind: 'Namespace' }, 'another');
+  open.cluster.compact();
+  await provider.end(launch);
+  expect(provider.count('pods.list')).toBe(2);
+});
+
+it('events during a break of the connection are not lost', async () => {
+  const { externalId } = await provider.launch();
+  const rule = open.cluster.faults.add({ on: 'namespaces', fault: { kind: 'cut', when: 'before' }, times: Infinity });
+  open.cluster.watches.drop();
+  await pass(1000);
+  if (typeof externalId === 'string') open.cluster.remove('namespaces', externalId);
+  await pass(20_000);
+  rule.remove();
+  await pass(70_000);
+  const listed = await provider.end(provider.provider.listNodes(provider.call()));
+  expect(listed).toEqual([]);
+});
+
+it('a list is refused while the cluster cannot be watched, rather than being out of date', async () => {
+  open.cluster.faults.add({ on: 'namespaces', fault: { kind: 'cut', when: 'before' }, times: Infinity });
+  open.cluster.watches.drop();
+  await pass(5000);
+  await expect(provider.end(provider.provider.listNodes(provider.call()))).rejects.toMatchObject({ code: 'transient' });
+});
+
+it('a server that is silent for minutes is asked again before its objects are used', async () => {
+  open.cluster.configure({ bookmarkMs: 3_600_000 });
+  await pass(5000);
+  open.cluster.watches.end();
+  await pass(300_000);
+  const lists = provider.count('namespaces.list');
+  await provider.end(provider.provider.listNodes(provider.call()));
+  expect(provider.count('namespaces.list')).toBe(lists + 1);
+});
+
+it('a cluster that is away for a minute costs no launch', async () => {
+  const launch = provider.begin();
+  await open.time.until(() => open.cluster.list('namespaces').length > 2, 60_000);
+  const away = open.cluster.faults.add({ on: '*', fault: { kind: 'cut', when: 'before' }, times: Infinity });
+  open.cluster.watches.drop();
+  await pass(60_000);
+  away.remove();
+  expect((await provider.end(launch)).interfaceIp).toBe('pod');
+});

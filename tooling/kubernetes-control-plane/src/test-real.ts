@@ -1,0 +1,88 @@
+/**
+ * Runs the tests of the Kubernetes drivers (`*.cluster.test.ts`) on a real control plane, and then launchers that are
+ * killed again and again, with `kubectl` as the witness. The last line is the sum, as `./test` prints it. The program
+ * prints SKIPPED and ends with status 0 if the programs of the control plane are missing.
+ */
+
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { isJsonObject } from '@nodepool/core';
+import { Narrator, Program } from '@nodepool/harness';
+import { findBinaries } from './binaries.js';
+import { startControlPlane } from './control-plane.js';
+import { killStorm } from './kill-storm.js';
+import { Kubelet } from './kubelet.js';
+
+const ROOT = resolve(__dirname, '..', '..', '..');
+const TESTED = join(ROOT, 'packages', 'driver-kubernetes');
+const TIMEOUT_MS = 1_800_000;
+
+async function main(): Promise<void> {
+  const narrator = new Narrator((line) => process.stderr.write(`${line}\n`));
+  const say = (line: string): void => narrator.say(line);
+  const binaries = await findBinaries(say);
+  if (typeof binaries === 'string') {
+    process.stdout.write(`SKIPPED: ${binaries}\n0 passed, 0 failed, 1 skipped\n`);
+    return;
+  }
+  const plane = await startControlPlane(binaries);
+  const kubelet = new Kubelet(plane, say);
+  kubelet.start();
+  const sum = { passed: 0, failed: 0, skipped: 0 };
+  try {
+    say(`a control plane runs at ${plane.url}`);
+    await runTests(plane.kubeconfig, sum);
+    say('200 nodes, and 20 launchers that are killed');
+    const problems = await killStorm(plane, say);
+    for (const problem of problems) process.stdout.write(`FAILED: ${problem}\n`);
+    if (problems.length === 0) sum.passed += 1;
+    else sum.failed += 1;
+  } finally {
+    await kubelet.stop();
+    await plane.stop();
+  }
+  process.stdout.write(`${sum.passed} passed, ${sum.failed} failed, ${sum.skipped} skipped\n`);
+  if (sum.failed > 0) process.exitCode = 1;
+}
+
+async function runTests(kubeconfig: string, sum: { passed: number; failed: number; skipped: number }): Promise<void> {
+  const output = mkdtempSync(join(tmpdir(), 'kubernetes-tests-'));
+  const results = join(output, 'results.json');
+  try {
+    const jest = await Program.start({
+      name: 'the tests',
+      command: join(ROOT, 'node_modules', '.bin', 'jest'),
+      args: [
+        '--testPathPatterns',
+        '\\.cluster\\.test\\.ts$',
+        '--reporters=default',
+        '--json',
+        `--outputFile=${results}`,
+      ],
+      logFile: join(output, 'log'),
+      cwd: TESTED,
+      env: { NODEPOOL_TEST_KUBECONFIG: kubeconfig },
+    });
+    await jest.ends(TIMEOUT_MS);
+    const lines = readFileSync(join(output, 'log'), 'utf8').split('\n');
+    process.stdout.write(
+      `${lines
+        .filter((line) => !line.startsWith('{"'))
+        .join('\n')
+        .trimEnd()}\n`,
+    );
+    const found: unknown = existsSync(results) ? JSON.parse(readFileSync(results, 'utf8')) : undefined;
+    const count = (key: string): number => (isJsonObject(found) ? Number(found[key] ?? 0) : 0);
+    sum.passed += count('numPassedTests');
+    sum.failed += found === undefined ? 1 : count('numFailedTests') + count('numRuntimeErrorTestSuites');
+    sum.skipped += count('numPendingTests');
+  } finally {
+    rmSync(output, { recursive: true, force: true });
+  }
+}
+
+main().catch((error: unknown) => {
+  process.stderr.write(`${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`);
+  process.exitCode = 1;
+});
