@@ -102,7 +102,7 @@ export function refusalOf(error: unknown, reasons: readonly string[] = []): unkn
   if (error instanceof LeaseLostError)
     return new RefusedError(error.message, { cause: error, exitCode: ExitCode.lost });
   return isError(error) && FORESEEN.some((type) => error instanceof type)
-    ? new RefusedError(error.message, { cause: error })
+    ? new RefusedError(printable(error.message), { cause: error })
     : error;
 }
 
