@@ -92,13 +92,13 @@ function decodeCommon(life: Life & { readonly attempts: Attempt[] }, json: Reado
 
 function decodeAttempt(json: unknown): Attempt | undefined {
   if (!isObject(json)) return undefined;
-  const { node, number, pool, label, ended, error } = json;
+  const { node, number, pool, label, offer, ended, error } = json;
   if (typeof node !== 'string' || typeof pool !== 'string' || typeof label !== 'string') return undefined;
   if (typeof number !== 'number' || typeof ended !== 'number') return undefined;
   const failure = isObject(error)
     ? { code: text(error['code']) ?? '', message: text(error['message']) ?? '' }
     : undefined;
-  return { node, number, pool, label, ended, error: failure };
+  return { node, number, pool, label, offer: text(offer) ?? '', ended, error: failure };
 }
 
 function isPhase(value: unknown): value is Phase {

@@ -128,6 +128,8 @@ export interface Attempt {
   /** The pool as `provider/pool`. */
   readonly pool: string;
   readonly label: string;
+  /** The offer in words: label, machine type, zone. */
+  readonly offer: string;
   readonly ended: number;
   /** Undefined if the node is ready. */
   readonly error: { readonly code: string; readonly message: string } | undefined;

@@ -39,6 +39,8 @@ export type LaunchStage = 'creating' | 'booting' | 'login' | 'launched' | 'limit
 export interface AttemptResult {
   /** 1 for the first attempt. */
   readonly number: number;
+  /** The offer in words: label, machine type, zone. */
+  readonly offer: string;
   /** Undefined if the node is ready. */
   readonly error: { readonly code: DriverErrorCode; readonly message: string } | undefined;
 }

@@ -119,9 +119,9 @@ export class Timelines implements TimelineRecorder {
     this.requestOf(life)?.nodeStage(this.now(), nodeId, stage, reason);
   }
 
-  attempted(nodeId: string, place: LaunchPlace, { number, error }: AttemptResult): void {
+  attempted(nodeId: string, place: LaunchPlace, { number, offer, error }: AttemptResult): void {
     const { provider, label } = place;
-    const attempt = { node: nodeId, number, pool: poolOf(place), label, ended: this.now(), error };
+    const attempt = { node: nodeId, number, pool: poolOf(place), label, offer, ended: this.now(), error };
     const life = this.nodes.get(nodeId);
     if (life !== undefined) {
       life.attempted(attempt);

@@ -99,7 +99,7 @@ function attemptFailed(
   const by = `${provider}/${job.pool.name}`;
   context.decisions.record('node', job.node.id, by, `launch attempt ${number} failed`, failure.message);
   const { code, message } = failure;
-  context.timelines.attempted(job.node.id, where, { number, error: { code, message } });
+  context.timelines.attempted(job.node.id, where, { number, offer: nameOf(offer), error: { code, message } });
   if (failure.code !== 'aborted')
     context.decisions.record('label', where.label, by, 'a launch failed', failure.message);
 }
@@ -187,7 +187,7 @@ async function attempt(context: LauncherContext, job: LaunchJob, offer: Offer, i
     );
     const change = await launch.run();
     const { number } = recordedProgress(job);
-    context.timelines.attempted(job.node.id, placeOf(job), { number, error: undefined });
+    context.timelines.attempted(job.node.id, placeOf(job), { number, offer: nameOf(offer), error: undefined });
     context.timelines.stage(job.node.id, placeOf(job), 'launched');
     timed.end(true);
     job.report({ kind: 'reached', attempt: facts, evidence: 'ready' });

@@ -82,8 +82,8 @@ describe('the history of a launcher', () => {
     const recorder = await recorderOf(running);
     const place = { provider: 'demo', pool: 'main', label: 'small' };
     const error = { code: 'keyscan', message: 'no host keys' } as const;
-    recorder.timelines.attempted('0000000007', place, { number: 1, error });
-    recorder.timelines.attempted('0000000007', place, { number: 2, error: undefined });
+    recorder.timelines.attempted('0000000007', place, { number: 1, offer: 'label small', error });
+    recorder.timelines.attempted('0000000007', place, { number: 2, offer: 'label small', error: undefined });
     const labels = { provider: 'demo', service: 'compute', method: 'GET', operation: 'servers' };
     recorder.metrics.observe(API_CALLS, labels, 120);
     recorder.metrics.observe(API_CALLS, labels, 80);

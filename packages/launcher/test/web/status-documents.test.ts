@@ -197,7 +197,9 @@ it('a provider shows its failures, with the last error in words', async () => {
   });
   expect(requests).toMatchObject([{ id, state: 'failed', pool: 'demo/main' }]);
   const request = await get<RequestDocument>(`request/${id}`);
-  expect(request.attempts).toMatchObject([1, 2, 3].map((number) => ({ number, error: { code: 'keyscan' } })));
+  expect(request.attempts).toMatchObject(
+    [1, 2, 3].map((number) => ({ number, offer: 'label small, zone zone-1', error: { code: 'keyscan' } })),
+  );
   expect(request.request?.reason).toContain('demo/main: no host keys');
 });
 

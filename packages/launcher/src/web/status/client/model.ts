@@ -465,6 +465,8 @@ export interface AttemptStatus {
   /** The pool as `provider/pool`. */
   readonly pool: string;
   readonly label: string;
+  /** The offer in words: label, machine type, zone. */
+  readonly offer: string;
   readonly ended: number;
   /** Null if the node became ready. */
   readonly error: { readonly code: string; readonly text: string } | null;

@@ -128,8 +128,8 @@ export function requestDocument(observed: Observed, { id }: Parameters): Request
     reason: waiting[0] === undefined ? null : waitReason(waiting[0]),
     reasons: waiting.map(waitReason),
     timeline: life === undefined ? [] : timeline(life.closed()),
-    attempts: (life?.attempts ?? []).map(({ node, number, pool, label, ended, error }) => ({
-      ...{ node, number, pool, label, ended: ended / 1000 },
+    attempts: (life?.attempts ?? []).map(({ node, number, pool, label, offer, ended, error }) => ({
+      ...{ node, number, pool, label, offer, ended: ended / 1000 },
       error: error === undefined ? null : { code: error.code, text: shortened(error.message) },
     })),
     nodes: [...nodes].sort().map((node) => {
