@@ -128,7 +128,7 @@ describe('with a ZooKeeper', () => {
         writeFileSync(join(driverFolder, 'package.json'), JSON.stringify(manifest));
         writeFileSync(
           join(driverFolder, 'index.cjs'),
-          `exports.driver = require(${JSON.stringify(example)}).exampleDriver();`,
+          `exports.driver = Object.assign(require(${JSON.stringify(example)}).exampleDriver(), { name: '${name}' });`,
         );
       };
       installDriver('upgraded', '1.2.3');
