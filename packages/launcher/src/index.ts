@@ -10,4 +10,5 @@ export { Timelines, type TimelineEvents, type TimelineOptions } from './diagnost
 export type { TimelineRecorder } from './diagnostics/timeline-recorder.js';
 export type { Explanation, PoolExplanation, DecisionExplanation } from './diagnostics/explanation.js';
 export { RecentFailures, type RecentFailure } from './diagnostics/recent-failures.js';
+export type * as StatusModel from './web/status/client/model.js';
 export { createWebServer, type StatusSources, type WebContext, type WebServer } from './web/index.js';

@@ -6,6 +6,7 @@ import type { PoolActivity, ProviderActivity } from '@nodepool/launcher';
 import type { PageServer } from './page-server.js';
 
 const LABELS = ['debian-12-small', 'debian-12-large', 'ubuntu-24.04-small', 'fedora-43-arm64'] as const;
+const NO_MIN_READY = { minReady: 0, maxReadyAgeMs: Infinity, maxWaitMs: Infinity };
 const HOURS_OF_HISTORY = 6;
 const STEP_SECONDS = 600;
 
@@ -28,6 +29,7 @@ export async function busy(page: PageServer): Promise<void> {
     ...page.config,
     providers: new Map([provider('vexxhost', 'openstack'), provider('gce-europe', 'gce')]),
     driverPackages: new Map([driver('openstack', '1.4.0'), driver('gce', '1.3.2')]),
+    labels: new Map([...LABELS, 'ubuntu-24.04-arm64'].map((name) => [name, { name, ...NO_MIN_READY }])),
   };
   await page.clock.settle();
   await history(page);
@@ -193,11 +195,18 @@ async function requests(page: PageServer): Promise<void> {
   const full = 'pool arm of provider gce-europe uses 24 of 24 instances, 1 more are needed';
   const first = await add(['fedora-43-arm64'], 1260);
   page.decisions.record('request', first, 'gce-europe/arm', 'waits for room', full);
+  const pool = 'gce-europe/arm';
+  page.recorder.timelines.waits(first, pool, { kind: 'limit', reason: full });
   const many = await add(
     Array.from({ length: 5 }, () => 'fedora-43-arm64'),
     840,
   );
   page.decisions.record('request', many, 'gce-europe/arm', 'waits for room', full.replace('1 more', '5 more'));
+  page.recorder.timelines.waits(many, pool, {
+    kind: 'order',
+    reason: `request ${first} is served first`,
+    behind: first,
+  });
   await add(['windows-2025'], 320, { requestor: 'zuul-2.example.org' });
   const building = await add(['debian-12-large', 'debian-12-small', 'debian-12-small'], 45, { state: 'pending' });
   page.decisions.record('request', building, 'vexxhost/main', 'accepted', '3 to launch');
@@ -260,7 +269,9 @@ function activity(
   for (const pool of pools)
     for (const [name, amount] of Object.entries(pool.used)) used[name] = (used[name] ?? 0) + amount;
   const health = { state: 'serving', reason: undefined, since: 0, offers: [] } as const;
-  return { provider, ...health, limit, used, pools, deletions: [], work: [] };
+  // The ids are those that `registerPool` gives.
+  const registered = pools.map((pool) => ({ ...pool, id: `nl01.example.org-PoolWorker.${provider}-${pool.pool}-0` }));
+  return { provider, ...health, limit, used, pools: registered, deletions: [], work: [] };
 }
 
 function pool(
@@ -275,5 +286,5 @@ function pool(
     ...obstacles.map((label) => ({ label, obstacle: 'its image ubuntu-24.04 is not uploaded to the provider yet' })),
   ];
   const idle = { next: undefined, accepting: 0, deferred: 0, outOfRoom: false, requests: [] };
-  return { pool: name, id: `nl01-${name}`, waiting, ...idle, limit, used, labels };
+  return { pool: name, id: '', waiting, ...idle, limit, used, labels };
 }

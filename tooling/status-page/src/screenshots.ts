@@ -4,70 +4,58 @@ import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Browser } from 'playwright-core';
 import { launchChromium } from './chromium.js';
+import { serveFixtures } from './fixture-views.js';
+import { badTimes } from './fixtures/bad-times.js';
+import { NOW } from './fixtures/history.js';
 import { PageServer } from './page-server.js';
-import { broken, busy, empty } from './scenes.js';
 
-const TALL = { width: 1000, height: 1450 };
-const DESKTOP = { width: 1000, height: 640 };
+const DESKTOP = { width: 1180, height: 1000 };
+const LOW = { width: 1180, height: 640 };
 const PHONE = { width: 390, height: 844 };
 
 interface Shot {
   readonly name: string;
-  readonly scene: (page: PageServer) => Promise<void>;
+  readonly route: string;
   readonly size: typeof DESKTOP;
   readonly dark: boolean;
-  /** Happens while the page is open. */
-  readonly then?: (page: PageServer) => void;
 }
 
 const SHOTS: readonly Shot[] = [
-  { name: 'desktop-light', scene: busy, size: TALL, dark: false },
-  { name: 'desktop-dark', scene: busy, size: DESKTOP, dark: true },
-  { name: 'phone-light', scene: busy, size: PHONE, dark: false },
-  { name: 'phone-dark', scene: busy, size: PHONE, dark: true },
-  { name: 'empty', scene: empty, size: DESKTOP, dark: false },
-  { name: 'broken-configuration', scene: broken, size: DESKTOP, dark: false },
-  {
-    name: 'lost-zookeeper',
-    scene: busy,
-    size: DESKTOP,
-    dark: true,
-    then: (page) => page.loseZooKeeper(),
-  },
+  { name: 'overview', route: '#/', size: DESKTOP, dark: false },
+  { name: 'request', route: '#/requests/200-0000090994', size: DESKTOP, dark: false },
+  { name: 'provider', route: '#/providers/azure-west', size: DESKTOP, dark: false },
+  { name: 'nodes-dark', route: '#/nodes', size: LOW, dark: true },
+  { name: 'phone', route: '#/', size: PHONE, dark: false },
+  { name: 'phone-dark', route: '#/nodes', size: PHONE, dark: true },
 ];
 
 async function main([folder = join(__dirname, '../../../docs/images')]: readonly string[]): Promise<void> {
   mkdirSync(folder, { recursive: true });
   const browser = await launchChromium();
+  const server = new PageServer();
   try {
+    await server.start();
     for (const shot of SHOTS) {
       const path = join(folder, `status-page-${shot.name}.png`);
-      await take(browser, shot, path);
+      await take(browser, server.url, shot, path);
       process.stdout.write(`${path}\n`);
     }
   } finally {
     await browser.close();
+    await server.close();
   }
 }
 
-async function take(browser: Browser, { scene, size, dark, then }: Shot, path: string): Promise<void> {
-  const server = new PageServer();
+async function take(browser: Browser, url: string, { route, size, dark }: Shot, path: string): Promise<void> {
   const context = await browser.newContext({ viewport: size, colorScheme: dark ? 'dark' : 'light', timezoneId: 'UTC' });
   try {
-    await server.start();
-    await scene(server);
+    await serveFixtures(context, badTimes, () => NOW);
     const page = await context.newPage();
-    await page.goto(server.url);
+    await page.goto(`${url}${route}`);
     await page.locator('body[data-drawn]').waitFor();
-    if (then !== undefined) {
-      then(server);
-      await server.clock.advance(2000);
-      await page.locator('.notice').first().waitFor();
-    }
     await page.screenshot({ path });
   } finally {
     await context.close();
-    await server.close();
   }
 }
 

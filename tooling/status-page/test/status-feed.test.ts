@@ -57,9 +57,11 @@ class Viewer {
   }
 }
 
-async function look(): Promise<Viewer> {
+async function look(view = 'overview'): Promise<Viewer> {
   return new Promise((resolve, reject) => {
-    const sent = request(`${server.url}status/events`, (response) => resolve(new Viewer(response)));
+    const sent = request(`${server.url}status/events?view=${encodeURIComponent(view)}`, (response) =>
+      resolve(new Viewer(response)),
+    );
     sent.on('error', reject);
     sent.end();
     open.push(sent);
@@ -88,12 +90,17 @@ describe('the stream of the status page', () => {
     const viewer = await look();
     const [first] = await viewer.told(1);
     expect(Object.keys(first?.sections ?? {}).sort()).toEqual(
-      ['components', 'failures', 'history', 'images', 'launcher', 'nodes', 'providers', 'requests'].sort(),
+      [
+        ...['failures', 'history', 'labels', 'launcher', 'missing', 'nodes', 'problems', 'providers', 'reasons'],
+        ...['requests', 'toNode'],
+      ].sort(),
     );
     await server.put('requests/100-', { state: 'requested', state_time: server.now, node_types: ['small'] }, true);
     await server.clock.advance(1000);
     const [, second] = await viewer.told(2);
-    expect(Object.keys(second?.sections ?? {})).toEqual(['requests']);
+    expect(Object.keys(second?.sections ?? {}).sort()).toEqual([
+      ...['labels', 'launcher', 'problems', 'reasons', 'requests'],
+    ]);
     expect(second?.time).toBe(server.now);
   });
 
@@ -108,7 +115,7 @@ describe('the stream of the status page', () => {
 
   it('costs nothing while nobody looks, and once for all who do', async () => {
     let made = 0;
-    Object.defineProperty(server, 'activity', { get: () => ((made += 1), []) });
+    Object.defineProperty(server, 'problems', { get: () => ((made += 1), []) });
     await server.clock.advance(60_000);
     expect(made).toBe(0);
     const viewers = [await look(), await look(), await look()];
@@ -116,6 +123,22 @@ describe('the stream of the status page', () => {
     expect(made).toBe(1);
     await server.clock.advance(3000);
     expect(made).toBe(4);
+  });
+
+  it('sends the view that it was asked for, and each view once for all its viewers', async () => {
+    await server.put('nodes/', { state: 'ready', state_time: server.now, provider: 'cloud', type: ['small'] }, true);
+    const [nodes] = await (await look('nodes?state=ready')).told(1);
+    expect(nodes?.sections).toMatchObject({ paging: { matching: 1 }, missing: false, launcher: { nodes: 1 } });
+    const [node] = await (await look('node/0000000007')).told(1);
+    expect(node?.sections).toMatchObject({ missing: true });
+  });
+
+  it('refuses views that do not exist, and parameters that a view does not have', async () => {
+    expect((await look('secrets')).response.statusCode).toBe(404);
+    expect((await look('node')).response.statusCode).toBe(404);
+    expect((await look('nodes?colour=red')).response.statusCode).toBe(400);
+    expect((await look('nodes?state=ready&state=used')).response.statusCode).toBe(400);
+    expect((await look('x'.repeat(3000))).response.statusCode).toBe(400);
   });
 
   it('ends with the web endpoint', async () => {
@@ -128,7 +151,7 @@ describe('the stream of the status page', () => {
   });
 
   it('turns away who comes too many at once, who can ask instead', async () => {
-    const viewers = await Promise.all(Array.from({ length: 100 }, look));
+    const viewers = await Promise.all(Array.from({ length: 100 }, () => look()));
     await Promise.all(viewers.map((viewer) => viewer.told(1)));
     const refused = await look();
     expect(refused.response.statusCode).toBe(503);
@@ -148,7 +171,7 @@ describe('the stream of the status page', () => {
 
   it('makes no answer to questions more often than once a second', async () => {
     let made = 0;
-    Object.defineProperty(server, 'activity', { get: () => ((made += 1), []) });
+    Object.defineProperty(server, 'problems', { get: () => ((made += 1), []) });
     const ask = (): Promise<Response> => fetch(`${server.url}status/now`);
     await Promise.all([ask(), ask(), ask()]);
     expect(made).toBe(1);
@@ -172,27 +195,5 @@ describe('the files of the status page', () => {
     for (const name of ['nothing.js', '..%2Findex.js', '%2e%2e%2fpackage.json', 'app.d.ts']) {
       expect((await fetch(`${server.url}status/${name}`)).status).toBe(404);
     }
-  });
-});
-
-describe('the chart', () => {
-  it('has a sample every ten seconds at first, and fewer of a long past', async () => {
-    const history = async (): Promise<{ samples: { time: number; counts: number[] }[] }> => {
-      const { sections } = (await (await fetch(`${server.url}status/now`)).json()) as Message;
-      return sections.history as { samples: { time: number; counts: number[] }[] };
-    };
-    const begin = server.now;
-    await server.put('nodes/', { state: 'ready', state_time: server.now, provider: 'cloud', type: ['small'] }, true);
-    await server.clock.advance(60_000);
-    const young = (await history()).samples;
-    expect(young.map(({ time }) => time - begin)).toEqual([10, 20, 30, 40, 50, 60]);
-    expect(young[0]?.counts).toEqual([0, 1, 0, 0, 0, 0]);
-    await server.clock.advance(40 * 3_600_000);
-    const { samples } = await history();
-    expect(samples.length).toBeGreaterThan(150);
-    expect(samples.length).toBeLessThanOrEqual(360);
-    const times = samples.map(({ time }) => time);
-    expect(times).toEqual([...times].sort((a, b) => a - b));
-    expect((times.at(-1) ?? 0) - (times[0] ?? 0)).toBeGreaterThan(24 * 3600);
   });
 });

@@ -1,121 +1,48 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import type { Browser, BrowserContext, Page } from 'playwright-core';
-import { broken, busy, crowded, empty, hostile, launchChromium, PageServer } from '../src/index.js';
+/** Tests of the status page in Chromium, over the documents of a real web endpoint. */
 
-/** A machine that does much else starts a browser slowly. */
-const PATIENCE_MS = 240_000;
+import { describe, expect, it } from '@jest/globals';
+import { broken, busy, crowded, empty, hostile } from '../src/index.js';
+import { PATIENCE_MS, useBrowser } from './browser.js';
 
-let browser: Browser;
-let context: BrowserContext;
-let page: Page;
-let server: PageServer;
-/** What the browser asked for, and what it complained of. */
-let asked: string[];
-let complaints: string[];
+const setting = useBrowser();
 
-beforeAll(async () => {
-  browser = await launchChromium();
-}, PATIENCE_MS);
+const REQUEST = { state: 'requested', node_types: ['small'], nodes: [], declined_by: [], requestor: 'zuul' };
 
-afterAll(() => browser.close(), PATIENCE_MS);
-
-beforeEach(async () => {
-  server = new PageServer();
-  await server.start();
-  await newPage();
-}, PATIENCE_MS);
-
-afterEach(async () => {
-  await context.close();
-  await server.close();
-}, PATIENCE_MS);
-
-async function newPage(options: Parameters<Browser['newContext']>[0] = {}): Promise<void> {
-  asked = [];
-  complaints = [];
-  context = await browser.newContext(options);
-  context.setDefaultTimeout(PATIENCE_MS / 2);
-  page = await context.newPage();
-  page.on('request', (request) => asked.push(request.url()));
-  page.on('console', (message) => {
-    if (message.type() === 'error' || message.type() === 'warning') complaints.push(message.text());
-  });
-  page.on('pageerror', (error) => complaints.push(error.message));
-}
-
-async function open(): Promise<void> {
-  await page.goto(server.url);
-  await page.locator('body[data-drawn]').waitFor();
-}
-
-const textOf = (selector: string): Promise<string> => page.locator(selector).innerText();
-const seeing = (selector: string, text: string): Promise<void> =>
-  page.locator(selector).filter({ hasText: text }).first().waitFor();
-
-describe('the status page', () => {
+describe('the overview', () => {
   it(
-    'shows what an operator looks at',
+    'shows problems with their cause, effect and remedy, and numbers that agree',
     async () => {
+      const { server, viewer } = setting();
       await busy(server);
-      await open();
-      expect(await page.title()).toBe('nl01.example.org – Nodepool');
-      expect(await textOf('#state')).toBe('live');
-      expect(await textOf('#tiles')).toMatch(/Nodes\s+179[\s\S]*Waiting\s+3/);
-      expect(await textOf('#requests tr:has-text("fedora-43-arm64 ×5")')).toContain('uses 24 of 24 instances, 5 more');
-      expect(await textOf('#requests tr:has-text("windows-2025")')).toMatch(/No registered pool .*has windows-2025/);
-      const arm = page.locator('#providers article', { hasText: 'gce-europe' });
-      expect(await arm.getByRole('meter').getAttribute('aria-valuetext')).toBe('24 of 24');
-      expect(await arm.innerText()).toContain('driver gce 1.3.2');
-      expect(await textOf('#images tr:has-text("debian-12")')).toContain('uploading 62 %');
-      expect(await textOf('#components')).toContain('nb01.example.org');
-      expect(await textOf('#failures li:has-text("Launch attempt failed")')).toContain('3 times');
-      expect(await page.locator('#nodes svg polygon').count()).toBe(6);
-      expect(complaints).toEqual([]);
+      await viewer.open();
+      expect(await viewer.page.title()).toBe('Overview – nl01.example.org – Nodepool');
+      expect(await viewer.text('#state')).toBe('live');
+      const problem = await viewer.text('.problem:has-text("No pool has the label windows-2025")');
+      expect(problem).toMatch(/cause: configuration[\s\S]*for 18 min[\s\S]*1 request waits for it[\s\S]*Add the label/);
+      expect(await viewer.text('.problem:has-text("gce-europe/arm is at its limit")')).toContain('24 of 24 instances');
+      expect(await viewer.text('.tiles')).toMatch(/Waiting requests\s+3[\s\S]*Nodes in use\s+144\s+of 179 nodes/);
+      expect(await viewer.text('#navigation')).toMatch(/Requests\s*3[\s\S]*Nodes\s*179/);
+      expect(await viewer.text('[data-chart=nodes] .readout')).toMatch(/12 building[\s\S]*16 ready[\s\S]*144 in use/);
+      expect(await viewer.text('[data-chart=waiting] .readout')).toBe('3 waiting');
+      expect(await viewer.page.locator('[data-chart=nodes] polygon').count()).toBe(6);
+      expect(await viewer.text('tr:has-text("gce-europe"):has([role=meter])')).toContain('24 of 24');
+      expect(await viewer.text('.failures li:has-text("Launch attempt failed")')).toContain('3 times');
+      expect(viewer.complaints).toEqual([]);
     },
     PATIENCE_MS,
   );
 
   it(
-    'follows changes without being loaded again, and leaves what is the same as it is',
+    'tells the operator of a new launcher what to do',
     async () => {
+      const { server, viewer } = setting();
       await empty(server);
-      await open();
-      expect(await textOf('#requests')).toBe('No request waits.');
-      await server.put('requests/100-', { state: 'requested', state_time: server.now, node_types: ['small'] }, true);
-      await server.clock.advance(1000);
-      await seeing('#requests', 'small');
-      const link = page.locator('#requests a').first();
-      await link.focus();
-      await server.put('requests/100-', { state: 'requested', state_time: server.now, node_types: ['large'] }, true);
-      await server.clock.advance(1000);
-      await seeing('#requests', 'large');
-      expect(await link.evaluate((element) => element === document.activeElement)).toBe(true);
-      expect(asked.filter((url) => url === server.url)).toHaveLength(1);
-    },
-    PATIENCE_MS,
-  );
-
-  it(
-    'loads nothing from anywhere else',
-    async () => {
-      await busy(server);
-      await open();
-      expect(asked.filter((url) => !url.startsWith(server.url))).toEqual([]);
-      expect(asked.length).toBeGreaterThan(3);
-    },
-    PATIENCE_MS,
-  );
-
-  it(
-    'shows what others wrote as text, whatever they wrote',
-    async () => {
-      await hostile(server);
-      await open();
-      await seeing('#requests', '<script>');
-      await seeing('#failures', '<img src=x');
-      expect(await page.locator('main img, main script').count()).toBe(0);
-      expect(await page.title()).toBe('nl01.example.org – Nodepool');
-      expect(complaints).toEqual([]);
+      await viewer.open();
+      expect(await viewer.text('.all-well')).toBe('No problems. No request waits.');
+      expect(await viewer.text('main')).toContain('Add one to providers in nodepool.yaml');
+      await viewer.page.locator('#navigation a', { hasText: 'Nodes' }).click();
+      await viewer.drawn('nodes');
+      expect(await viewer.text('main')).toContain('in advance for labels with min-ready');
     },
     PATIENCE_MS,
   );
@@ -123,145 +50,250 @@ describe('the status page', () => {
   it(
     'says what is wrong with the configuration, drivers and records',
     async () => {
+      const { server, viewer } = setting();
       await broken(server);
-      await open();
-      const notices = await textOf('#notices');
-      expect(notices).toContain('was refused for 2 problems');
-      expect(notices).toContain('/etc/nodepool/nodepool.yaml:31:7: providers[0].pools[0].max-servers');
-      expect(notices).toContain('npm install @nodepool/driver-aws');
-      expect(notices).toContain('/nodepool/nodes/0000009999');
-      expect(notices).toContain('Provider rackspace has nodes, but no launcher serves it.');
-    },
-    PATIENCE_MS,
-  );
-
-  it(
-    'says when ZooKeeper is lost, and when it is back',
-    async () => {
-      await busy(server);
-      await open();
-      expect(await textOf('#notices')).toBe('');
-      server.loseZooKeeper();
-      await server.clock.advance(1000);
-      await seeing('#notices', 'There is no connection to ZooKeeper');
-      expect(await textOf('#tiles')).toMatch(/Nodes\s+179/);
-      await server.findZooKeeper();
-      await server.clock.advance(1000);
-      await page.locator('#notices .notice').first().waitFor({ state: 'detached' });
-    },
-    PATIENCE_MS,
-  );
-
-  it(
-    'says when the launcher does not answer, and goes on when it is back',
-    async () => {
-      await empty(server);
-      await open();
-      await server.stop();
-      await seeing('#state', 'the launcher does not answer');
-      await server.startAgain();
-      await page.locator('body[data-state=stream]').waitFor();
-      expect(await textOf('#state')).toBe('live');
-    },
-    PATIENCE_MS,
-  );
-
-  it(
-    'loads itself again when the launcher was upgraded',
-    async () => {
-      await empty(server);
-      await open();
-      await server.stop();
-      server.version = '1.5.0';
-      await server.startAgain();
-      await seeing('#host', '1.5.0');
-      expect(asked.filter((url) => url === server.url)).toHaveLength(2);
-    },
-    PATIENCE_MS,
-  );
-
-  it(
-    'asks every few seconds where streams do not get through',
-    async () => {
-      await page.route('**/status/events', (route) => route.fulfill({ status: 502 }));
-      await empty(server);
-      await open();
-      await seeing('#state', 'live, every few seconds');
-      await server.put('requests/100-', { state: 'requested', state_time: server.now, node_types: ['small'] }, true);
-      await server.clock.advance(1000);
-      await seeing('#requests', 'small');
-    },
-    PATIENCE_MS,
-  );
-
-  it(
-    'fits on a phone',
-    async () => {
-      await context.close();
-      await newPage({ viewport: { width: 360, height: 740 } });
-      await hostile(server);
-      await busy(server);
-      await open();
-      const width = await page.evaluate(() => document.documentElement.scrollWidth);
-      expect(width).toBeLessThanOrEqual(360);
-    },
-    PATIENCE_MS,
-  );
-
-  it(
-    'is dark for who wants it dark, with words that can be read either way',
-    async () => {
-      await broken(server);
-      for (const colorScheme of ['light', 'dark'] as const) {
-        await page.emulateMedia({ colorScheme });
-        await open();
-        expect(await page.evaluate(contrasts)).toEqual([]);
-      }
-      const dark = await page.evaluate(() => getComputedStyle(document.body).backgroundColor);
-      await page.emulateMedia({ colorScheme: 'light' });
-      expect(await page.evaluate(() => getComputedStyle(document.body).backgroundColor)).not.toBe(dark);
-    },
-    PATIENCE_MS,
-  );
-
-  it(
-    'shows 10,000 nodes and 5,000 requests in a small page',
-    async () => {
-      await crowded(server);
-      await open();
-      expect(await textOf('#tiles')).toMatch(/Nodes\s+10,000[\s\S]*Waiting\s+5,000/);
-      expect(await page.locator('#requests tbody tr').count()).toBe(25);
-      expect(await textOf('#requests .more')).toBe('and 4,975 more requests');
-      expect(await page.evaluate(() => document.querySelectorAll('*').length)).toBeLessThan(1000);
+      await viewer.open();
+      // Some are in a list that opens on demand.
+      const problems = await viewer.page.locator('main').textContent();
+      expect(problems).toContain('The changed configuration was refused for 2 problems');
+      expect(problems).toContain('/etc/nodepool/nodepool.yaml:31:7: providers[0].pools[0].max-servers');
+      expect(problems).toContain('npm install @nodepool/driver-aws');
+      expect(problems).toContain('/nodepool/nodes/0000009999');
+      expect(problems).toContain('Provider rackspace has nodes, but no launcher serves it');
     },
     PATIENCE_MS,
   );
 });
 
-/** Runs in the page: texts whose contrast is below 4.5 to 1 (WCAG 2.2, 1.4.3). */
-function contrasts(): string[] {
-  const parse = (color: string): number[] => (color.match(/[\d.]+/g) ?? []).map(Number);
-  const luminance = (color: string): number => {
-    const [red = 0, green = 0, blue = 0] = parse(color).map((part) => {
-      const share = part / 255;
-      return share <= 0.04045 ? share / 12.92 : ((share + 0.055) / 1.055) ** 2.4;
-    });
-    return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
+describe('the links', () => {
+  it(
+    'lead from every name to its page, and never to a text table',
+    async () => {
+      const { server, viewer } = setting();
+      await busy(server);
+      await viewer.open();
+      const seen = new Set<string>();
+      const queue = ['#/', '#/requests', '#/nodes', '#/labels', '#/providers', '#/images', '#/programs'];
+      while (queue.length > 0) {
+        const route = queue.shift() ?? '';
+        if (seen.has(route)) continue;
+        seen.add(route);
+        await viewer.visit(route);
+        const found = await viewer.page.evaluate(linksOf);
+        expect(found.foreign).toEqual([]);
+        expect([route, found.text]).toEqual([route, expect.not.stringMatching(/There is no |Address not understood/)]);
+        // A few nodes stand for all of them, and the filters of lists have tests of their own.
+        const isRepeated = (each: string): boolean => /^#\/(nodes\/|(nodes|requests|labels)\?)/.test(each);
+        queue.push(...found.routes.filter((each) => !isRepeated(each)));
+        queue.push(...found.routes.filter(isRepeated).slice(0, 2));
+      }
+      expect([...seen]).toEqual(
+        expect.arrayContaining(['#/providers/gce-europe?pool=arm', '#/images/debian-12', '#/labels/windows-2025']),
+      );
+      expect(viewer.complaints).toEqual([]);
+    },
+    PATIENCE_MS,
+  );
+
+  it(
+    'to what does not exist say so, and a refused address gives the reason',
+    async () => {
+      const { viewer } = setting();
+      await viewer.open('#/nodes/0000099999');
+      expect(await viewer.text('main')).toContain('There is no node 0000099999.');
+      await viewer.open('#/nodes?sort=colour');
+      await viewer.sees('main', 'Address not understood');
+      expect(await viewer.text('main')).toContain('sort: not one of id,');
+    },
+    PATIENCE_MS,
+  );
+});
+
+describe('live updates', () => {
+  it(
+    'change what has changed, and keep the focus',
+    async () => {
+      const { server, viewer } = setting();
+      await empty(server);
+      await viewer.open('#/requests');
+      expect(await viewer.text('.nothing')).toContain('nodepool request LABEL');
+      await server.put('requests/100-', { ...REQUEST, state_time: server.now }, true);
+      await server.clock.advance(1000);
+      await viewer.sees('td', 'small');
+      expect(await viewer.text('.lead')).toBe('1 request waits, for 1 s.');
+      const link = viewer.page.locator('th[data-column=Request] a').first();
+      await link.focus();
+      await server.put('requests/100-', { ...REQUEST, node_types: ['large'], state_time: server.now }, true);
+      await server.clock.advance(1000);
+      await viewer.sees('td', 'large');
+      expect(await link.evaluate((element) => element === document.activeElement)).toBe(true);
+      expect(viewer.requested.filter((url) => url.split('#')[0] === server.url)).toHaveLength(1);
+      expect(viewer.requested.filter((url) => !url.startsWith(server.url))).toEqual([]);
+    },
+    PATIENCE_MS,
+  );
+
+  it(
+    'say when ZooKeeper is lost, and when it is back',
+    async () => {
+      const { server, viewer } = setting();
+      await busy(server);
+      await viewer.open();
+      server.loseZooKeeper();
+      await server.clock.advance(1000);
+      await viewer.sees('.problem', 'ZooKeeper is not connected');
+      expect(await viewer.text('.tiles')).toMatch(/of 179 nodes/);
+      expect(await viewer.page.locator('#announcement').textContent()).toBe('4 problems');
+      await server.findZooKeeper();
+      await server.clock.advance(1000);
+      await viewer.page.locator('.problem', { hasText: 'ZooKeeper' }).waitFor({ state: 'detached' });
+      expect(await viewer.page.locator('#announcement').textContent()).toBe('3 problems');
+    },
+    PATIENCE_MS,
+  );
+
+  it(
+    'say when the launcher does not answer, and reload the page of an upgraded one',
+    async () => {
+      const { server, viewer } = setting();
+      await empty(server);
+      await viewer.open('#/nodes');
+      await server.stop();
+      await viewer.sees('#state', 'the launcher does not answer');
+      await server.startAgain();
+      await viewer.page.locator('body[data-state=stream]').waitFor();
+      expect(await viewer.text('#state')).toBe('live');
+      await server.stop();
+      server.version = '1.5.0';
+      await server.startAgain();
+      await viewer.sees('#host', '1.5.0');
+      expect(viewer.requested.filter((url) => url.split('#')[0] === server.url)).toHaveLength(2);
+      expect(await viewer.text('h1')).toBe('Nodes');
+    },
+    PATIENCE_MS,
+  );
+
+  it(
+    'are polled where streams do not get through',
+    async () => {
+      const { server, viewer } = setting();
+      await viewer.page.route('**/status/events?*', (route) => route.fulfill({ status: 502 }));
+      await empty(server);
+      await viewer.open('#/requests');
+      await viewer.sees('#state', 'live, every few seconds');
+      await server.put('requests/100-', { ...REQUEST, state_time: server.now }, true);
+      await server.clock.advance(1000);
+      await viewer.sees('td', 'small');
+    },
+    PATIENCE_MS,
+  );
+});
+
+describe('the list of nodes', () => {
+  it(
+    'filters, sorts, searches and pages 10,000 nodes in a small document, each state with a URL',
+    async () => {
+      const { server, viewer } = setting();
+      await crowded(server);
+      const { page } = viewer;
+      await viewer.open('#/nodes');
+      expect(await viewer.text('.tabs')).toMatch(/All 10,000[\s\S]*in use 10,000/);
+      expect(await viewer.text('.pager')).toMatch(/10,000 nodes[\s\S]*Page 1 of 100/);
+      expect(await page.evaluate(() => document.querySelectorAll('*').length)).toBeLessThan(3000);
+      await page.locator('.pager a', { hasText: 'Last' }).click();
+      await viewer.drawn('nodes?offset=9900');
+      expect(await page.locator('tbody th').last().innerText()).toBe('0000009999');
+      const search = page.locator('.filters input');
+      await search.pressSequentially('0000004242');
+      await viewer.drawn('nodes?q=0000004242');
+      expect(await page.locator('tbody tr').count()).toBe(1);
+      expect(await search.evaluate((element) => element === document.activeElement)).toBe(true);
+      await page.locator('.filters a', { hasText: 'Clear' }).click();
+      await viewer.drawn('nodes');
+      await page.locator('thead a', { hasText: 'Node' }).click();
+      await viewer.drawn('nodes?sort=-id');
+      expect(await page.locator('tbody th').first().innerText()).toBe('0000009999');
+      expect(await page.locator('th[aria-sort=descending]').innerText()).toContain('Node');
+      await page.locator('.filters select[name=provider]').selectOption('vexxhost');
+      await viewer.drawn('nodes?sort=-id&provider=vexxhost');
+      await page.reload();
+      await viewer.drawn('nodes?sort=-id&provider=vexxhost');
+      expect(await page.locator('select[name=provider]').inputValue()).toBe('vexxhost');
+      await page.goBack();
+      await viewer.drawn('nodes?sort=-id');
+      expect(await page.locator('select[name=provider]').inputValue()).toBe('');
+      expect(viewer.complaints).toEqual([]);
+    },
+    PATIENCE_MS,
+  );
+
+  it(
+    'selects the nodes of a group of states',
+    async () => {
+      const { server, viewer } = setting();
+      await busy(server);
+      await viewer.open('#/nodes');
+      await viewer.page.locator('.tabs a', { hasText: 'building' }).click();
+      await viewer.sees('.pager', '12 nodes');
+      expect(await viewer.page.locator('td .badge').allInnerTexts()).toEqual(Array(12).fill('building'));
+    },
+    PATIENCE_MS,
+  );
+});
+
+describe('the page of a request', () => {
+  it(
+    'draws its phases to scale, and lists them with their sum',
+    async () => {
+      const { server, viewer } = setting();
+      await busy(server);
+      const record = { ...REQUEST, node_types: ['fedora-43-arm64'], state_time: server.now, created_time: server.now };
+      const path = await server.put('requests/300-', record, true);
+      const id = path.slice(path.lastIndexOf('/') + 1);
+      const { timelines } = server.recorder;
+      const full = 'pool arm of provider gce-europe uses 24 of 24 instances';
+      timelines.waits(id, 'gce-europe/arm', { kind: 'capacity', reason: 'the cloud is out of capacity' });
+      await server.clock.advance(60_000);
+      timelines.waits(id, 'gce-europe/arm', { kind: 'limit', reason: full });
+      await server.clock.advance(180_000);
+      await viewer.open(`#/requests/${id}`);
+      expect(await viewer.text('.callout')).toContain(full);
+      const [first = 0, second = 0] = await viewer.page
+        .locator('.timeline-bars svg')
+        .evaluateAll((bars) => bars.map((bar) => bar.getBoundingClientRect().width));
+      expect(second / first).toBeCloseTo(3, 1);
+      const phases = await viewer.text('.table:has(caption:text("Phases"))');
+      expect(phases).toMatch(/waits for capacity[\s\S]*1 min[\s\S]*25 %[\s\S]*waits for a limit[\s\S]*so far 3 min/);
+      expect(phases).toMatch(/Sum[\s\S]*4 min[\s\S]*100 %/);
+    },
+    PATIENCE_MS,
+  );
+});
+
+describe('data from any source', () => {
+  it(
+    'is shown as text',
+    async () => {
+      const { server, viewer } = setting();
+      await hostile(server);
+      for (const route of ['#/', '#/requests', '#/nodes', '#/labels', '#/providers', '#/programs']) {
+        await viewer.open(route);
+        await viewer.sees('main', '<img src=x');
+        expect(await viewer.page.locator('main img, main script').count()).toBe(0);
+      }
+      expect(await viewer.page.title()).toContain('nl01.example.org');
+      expect(viewer.complaints).toEqual([]);
+    },
+    PATIENCE_MS,
+  );
+});
+
+/** Runs in the page: the links of the view, and its text. */
+function linksOf(): { routes: string[]; foreign: string[]; text: string } {
+  const hrefs = [...document.querySelectorAll('main a[href]')].map((link) => link.getAttribute('href') ?? '');
+  return {
+    routes: hrefs.filter((href) => href.startsWith('#/')),
+    foreign: hrefs.filter((href) => !href.startsWith('#/')),
+    text: document.querySelector('main')?.textContent ?? '',
   };
-  const background = (element: Element | null): string => {
-    for (let each = element; each !== null; each = each.parentElement) {
-      const color = getComputedStyle(each).backgroundColor;
-      if (parse(color)[3] !== 0) return color;
-    }
-    return 'rgb(255, 255, 255)';
-  };
-  return [...document.querySelectorAll('body *')].flatMap((element) => {
-    const hasText = [...element.childNodes].some((child) => child.nodeType === 3 && child.nodeValue?.trim() !== '');
-    if (!hasText || element.closest('noscript, script') !== null) return [];
-    const [low = 0, high = 0] = [luminance(getComputedStyle(element).color), luminance(background(element))].sort(
-      (a, b) => a - b,
-    );
-    const ratio = (high + 0.05) / (low + 0.05);
-    return ratio >= 4.5 ? [] : [`${element.tagName} ${element.className}: ${ratio.toFixed(2)}`];
-  });
 }

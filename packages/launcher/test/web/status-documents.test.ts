@@ -138,7 +138,7 @@ describe('a launcher whose limit is reached', () => {
     expect(overview.nodes).toMatchObject({ total: 1, groups: { 'in use': 1 } });
     const requests = await get<RequestsDocument>('requests?state=waiting');
     expect(requests.rows.map(({ id }) => id)).toEqual(waiting);
-    expect(requests.paging).toEqual({ matching: 3, offset: 0, limit: 50 });
+    expect(requests.paging).toEqual({ matching: 3, offset: 0, limit: 100 });
     const label = await get<LabelDocument>('label/small');
     expect(label.label).toMatchObject({ waiting: 3, reason: { phase: 'limit' } });
     expect(label.requests.map(({ id }) => id)).toEqual([...waiting, taken]);

@@ -6,7 +6,7 @@ import { expect, it } from '@jest/globals';
 import { VirtualClock } from '@nodepool/core/testing';
 import { StatusFeed } from '../../src/web/status/feed.js';
 
-const LARGE = JSON.stringify('x'.repeat(100_000));
+const LARGE = 'x'.repeat(100_000);
 
 /** Returns a viewer whose connection accepts no data. */
 function stuck(): ServerResponse {
@@ -16,12 +16,12 @@ function stuck(): ServerResponse {
 it('a viewer that takes nothing has one message waiting, and is disconnected after a while', async () => {
   const clock = new VirtualClock();
   let round = 0;
-  const make = (): Map<string, string> => new Map([['nodes', `[${(round += 1)},${LARGE}]`]]);
+  const make = (): object => ({ nodes: [(round += 1), LARGE] });
   const feed = new StatusFeed(clock, make, 100, (error) => {
     throw error;
   });
   const viewer = stuck();
-  feed.add(viewer);
+  feed.add(viewer, 'nodes');
   const waiting = viewer.writableLength;
   expect(waiting).toBeGreaterThan(LARGE.length);
   await clock.advance(15_000);

@@ -31,7 +31,13 @@ export interface ImageReport {
     readonly externalName: string | null;
     readonly failure: string | null;
   }[];
-  readonly lastFailure: { readonly text: string; readonly time: number } | null;
+  /** The last failed build, even if a newer one succeeded; `log` is its path on the host of the builder. */
+  readonly lastFailure: {
+    readonly text: string;
+    readonly time: number;
+    readonly log: string | null;
+    readonly builder: string | null;
+  } | null;
 }
 
 const MAX_BUILDS = 10;
@@ -64,7 +70,10 @@ export function reportImage(images: ImageStore, name: string, pause: boolean): I
           failure: listed === false ? 'the cloud does not list the image any more' : null,
         }),
       ),
-    lastFailure: failure === undefined ? null : { text: shortened(failure.message), time: failure.time },
+    lastFailure:
+      failure === undefined
+        ? null
+        : { text: shortened(failure.message), time: failure.time, log: failure.log, builder: failure.builder },
   };
 }
 

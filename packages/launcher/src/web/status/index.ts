@@ -1,22 +1,24 @@
 /**
- * `/`: the status page, with its files `/status/<file>` and its data as a stream (`/status/events`) or as JSON
- * (`/status/now`).
+ * `/`: the status page, with its files `/status/<file>` and the documents of its views as a stream (`/status/events`) or
+ * as JSON (`/status/now` for the page, `/status/v1/…` for programs).
  */
 
-import { sendError } from '@nodepool/daemon/web';
+import { BadQueryError, sendError } from '@nodepool/daemon/web';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { WebRoutes } from '../context.js';
 import { loadAssets, type Asset } from './assets.js';
 import { documentRoutes } from './documents/routes.js';
 import { StatusFeed } from './feed.js';
 import { NodeCounts } from './node-counts.js';
-import { makeSections } from './sections.js';
 import type { Observed } from './sources.js';
+import { viewDocument } from './views.js';
 
 export type { StatusSources } from './sources.js';
 
 /** Number of streams; further viewers poll every few seconds instead. */
 const MAX_VIEWERS = 100;
+const MAX_VIEW_LENGTH = 2000;
+const MOMENT_MS = 1000;
 
 /** The security policy lets the page load and run only its own files, whatever text a record contains. */
 const PAGE_HEADERS = {
@@ -29,12 +31,18 @@ const PAGE_HEADERS = {
 
 export const statusRoutes: WebRoutes = (app, { store, clock, log, isReady, explain, status }) => {
   if (explain === undefined || status === undefined) return;
-  const counts = new NodeCounts(store, clock);
+  const counts = new NodeCounts(store);
+  let moment: { readonly observed: Observed; readonly at: number } | undefined;
+  /** The views share what they compute for a moment of up to a second. */
   const observe = (): Observed => {
-    const activity = explain.activity();
-    return { ...{ store, clock, isReady, counts, status }, ...explain, activity: () => activity };
+    const at = clock.monotonic();
+    if (moment === undefined || at - moment.at >= MOMENT_MS) {
+      const activity = explain.activity();
+      moment = { observed: { ...{ store, clock, isReady, counts, status }, ...explain, activity: () => activity }, at };
+    }
+    return moment.observed;
   };
-  const make = (): ReturnType<typeof makeSections> => makeSections(observe());
+  const make = (view: string): object | undefined => viewDocument(observe, view);
   const feed = new StatusFeed(clock, make, MAX_VIEWERS, (error) => {
     log.error('The status page could not be brought up to date', error);
   });
@@ -58,10 +66,15 @@ export const statusRoutes: WebRoutes = (app, { store, clock, log, isReady, expla
   app.get<{ Params: { readonly file: string } }>('/status/:file', (request, reply) =>
     send(request, reply, request.params.file),
   );
-  app.get('/status/now', (_request, reply) =>
-    reply.type('application/json').header('Cache-Control', 'no-store').send(feed.message()),
-  );
-  app.get('/status/events', { exposeHeadRoute: false }, (request, reply) => {
+  app.get('/status/now', (request: ViewRequest, reply) => {
+    const message = feed.message(viewOf(request));
+    if (message === undefined) return sendError(request, reply, 404, 'the status page has no such view');
+    return reply.type('application/json').header('Cache-Control', 'no-store').send(message);
+  });
+  app.get('/status/events', { exposeHeadRoute: false }, (request: ViewRequest, reply) => {
+    const view = viewOf(request);
+    // An invalid view is answered before the stream begins.
+    if (feed.message(view) === undefined) return sendError(request, reply, 404, 'the status page has no such view');
     if (!feed.makeRoom()) {
       return sendError(request, reply, 503, `${MAX_VIEWERS} viewers have just connected; read /status/now`);
     }
@@ -72,7 +85,16 @@ export const statusRoutes: WebRoutes = (app, { store, clock, log, isReady, expla
       // Keeps proxies such as nginx from buffering the stream.
       'X-Accel-Buffering': 'no',
     });
-    feed.add(reply.raw);
+    feed.add(reply.raw, view);
     return reply;
   });
 };
+
+type ViewRequest = FastifyRequest<{ Querystring: Readonly<Record<string, unknown>> }>;
+
+/** Returns the requested view, e.g. `nodes?state=ready`; default: the overview. */
+function viewOf({ query: { view = 'overview' } }: ViewRequest): string {
+  if (typeof view !== 'string') throw new BadQueryError('view: given more than once');
+  if (view.length > MAX_VIEW_LENGTH) throw new BadQueryError(`view: longer than ${MAX_VIEW_LENGTH} characters`);
+  return view;
+}

@@ -1,9 +1,9 @@
-/** Current and past numbers of nodes by state, for the status page. The counts follow record changes. */
+/** Numbers of nodes by state, in total, by provider and by label. The counts follow record changes. */
 
-import type { Clock, Node, NodeState, Timer } from '@nodepool/core';
+import type { Node, NodeState } from '@nodepool/core';
 import type { Store } from '@nodepool/store';
 import { CountsBy } from '../../diagnostics/counts-by.js';
-import type { GroupCounts, NodeGroup, NodeHistoryStatus } from './client/status.js';
+import type { GroupCounts, NodeGroup } from './client/model.js';
 
 const GROUPS: Readonly<Record<NodeGroup, readonly NodeState[]>> = {
   building: ['init', 'building', 'testing'],
@@ -17,26 +17,15 @@ const GROUPS: Readonly<Record<NodeGroup, readonly NodeState[]>> = {
 /** The groups, in the order in which a node passes through them. */
 export const NODE_GROUPS = ['building', 'ready', 'in use', 'held', 'leaving', 'failed'] as const;
 
-const MAX_SAMPLES = 360;
-const FIRST_INTERVAL_MS = 10_000;
-/** Longest interval between samples, in milliseconds; with `MAX_SAMPLES` it covers about 32 hours. */
-const LAST_INTERVAL_MS = 320_000;
-
 export class NodeCounts {
   private readonly byProvider = new CountsBy();
   private readonly byLabel = new CountsBy();
   private readonly all = new CountsBy();
-  private samples: NodeHistoryStatus['samples'] = [];
-  private intervalMs = FIRST_INTERVAL_MS;
-  private timer: Timer | undefined;
   private unsubscribe: (() => void) | undefined;
 
-  constructor(
-    private readonly store: Pick<Store, 'nodes' | 'complete'>,
-    private readonly clock: Clock,
-  ) {}
+  constructor(private readonly store: Pick<Store, 'nodes'>) {}
 
-  /** Starts to follow the records and to take samples. */
+  /** Starts to follow the records. */
   start(): void {
     const { nodes } = this.store;
     for (const { node } of nodes.all()) this.count(node, 1);
@@ -44,12 +33,10 @@ export class NodeCounts {
       if (before !== undefined) this.count(before.node, -1);
       if (after !== undefined) this.count(after.node, 1);
     });
-    this.schedule();
   }
 
   stop(): void {
     this.unsubscribe?.();
-    this.timer?.cancel();
   }
 
   /** Returns the numbers of all nodes. */
@@ -75,36 +62,10 @@ export class NodeCounts {
     return this.byProvider.keys();
   }
 
-  history(): NodeHistoryStatus {
-    return { groups: NODE_GROUPS, samples: this.samples };
-  }
-
   private count({ state, provider, type }: Node, amount: number): void {
     this.all.add('', state, amount);
     for (const label of type) this.byLabel.add(label, state, amount);
     if (provider !== null) this.byProvider.add(provider, state, amount);
-  }
-
-  private schedule(): void {
-    const take = (): void => {
-      this.sample();
-      this.schedule();
-    };
-    this.timer = this.clock.schedule(this.intervalMs, take, { background: true });
-  }
-
-  /** Takes a sample. When the samples are too many, every second one is dropped and the interval doubles. */
-  private sample(): void {
-    // Counts of incomplete records would be misleading.
-    if (!this.store.complete) return;
-    const counts = NODE_GROUPS.map((group) => count(this.all, '', group));
-    const samples = [...this.samples, { time: Math.round(this.clock.now() / 1000), counts }];
-    if (samples.length <= MAX_SAMPLES) this.samples = samples;
-    else if (this.intervalMs >= LAST_INTERVAL_MS) this.samples = samples.slice(1);
-    else {
-      this.intervalMs *= 2;
-      this.samples = samples.filter((_, index) => index % 2 === 0);
-    }
   }
 }
 

@@ -38,6 +38,16 @@ export interface Observed extends ExplanationSources {
   readonly activity: () => readonly ProviderActivity[];
 }
 
+/** Returns a function that computes its result once for each moment, since several documents need it. */
+export function oncePerMoment<T>(make: (observed: Observed) => T): (observed: Observed) => T {
+  const results = new WeakMap<Observed, { readonly result: T }>();
+  return (observed) => {
+    const known = results.get(observed) ?? { result: make(observed) };
+    results.set(observed, known);
+    return known.result;
+  };
+}
+
 const MAX_TEXT = 300;
 
 /** Limits text from arbitrary sources to a length that suits the page. */

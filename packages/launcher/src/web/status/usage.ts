@@ -1,7 +1,7 @@
 /** Pairs used amounts with their limits. */
 
 import type { Resources } from '@nodepool/core';
-import type { Usage } from './client/status.js';
+import type { Usage } from './client/model.js';
 
 /**
  * Returns the use of each resource: `instances` first, the others sorted by name. Other resources that are neither

@@ -1,131 +1,159 @@
-/** The status page: keeps the sections that the launcher sends, and redraws those that change. */
+/** The status page: follows the route, and redraws the view with what the launcher sends. */
 
-import { nodesChart } from './chart.js';
+import { watchCharts } from './chart.js';
 import { every } from './clock.js';
-import { connect, type Liveness } from './connection.js';
-import { h, show, type Child } from './dom.js';
-import { imagesSection } from './images.js';
-import { notices } from './notices.js';
-import { componentsSection, failuresSection } from './programs.js';
-import { providersSection } from './providers.js';
-import { requestsSection } from './requests.js';
-import type { StatusMessage, StatusSections } from './status.js';
-import { exactClockText, numberText } from './text.js';
-import { age, growAges, type Present } from './widgets.js';
+import { Connection, type Liveness } from './connection.js';
+import { show, type Child } from './dom.js';
+import { syncFilters, watchFilters } from './filters.js';
+import { missingPage, refusedPage } from './missing.js';
+import type { LauncherStatus, StatusMessage } from './model.js';
+import { imagePage, imagesPage } from './page-images.js';
+import { labelPage, labelsPage } from './page-labels.js';
+import { nodePage } from './page-node.js';
+import { nodesPage } from './page-nodes.js';
+import { overviewPage } from './page-overview.js';
+import { programsPage } from './page-programs.js';
+import { providerPage, providersPage } from './page-providers.js';
+import { requestPage } from './page-request.js';
+import { requestsPage } from './page-requests.js';
+import type { Drawing, View } from './page.js';
+import { parseRoute, viewOf, type Route } from './route.js';
+import { Shell } from './shell.js';
+import { growAges, type Present } from './widgets.js';
 
-/** A part of the page, and the sections that it is drawn from. */
-interface Part {
-  readonly id: string;
-  readonly from: readonly (keyof StatusSections)[];
-  readonly draw: (status: StatusSections, present: Present) => readonly Child[];
+/** The views of a page; the documents of a view come from the same launcher, so that they have its type. */
+interface Page {
+  readonly list: View<never>;
+  readonly single?: View<never>;
 }
 
-const PARTS: readonly Part[] = [
-  {
-    id: 'host',
-    from: ['launcher'],
-    draw: ({ launcher: { hostname, version } }) => [h('b', {}, hostname), h('span', { class: 'quiet' }, ` ${version}`)],
-  },
-  { id: 'notices', from: ['launcher', 'providers'], draw: (status) => notices(status.launcher, status.providers) },
-  { id: 'tiles', from: ['nodes', 'requests'], draw: tiles },
-  {
-    id: 'nodes',
-    from: ['nodes', 'history'],
-    draw: (status, present) => nodesChart(status.nodes, status.history, present),
-  },
-  { id: 'requests', from: ['requests'], draw: (status, present) => requestsSection(status.requests, present) },
-  { id: 'providers', from: ['providers'], draw: (status) => providersSection(status.providers) },
-  { id: 'images', from: ['images'], draw: (status, present) => imagesSection(status.images, present) },
-  { id: 'components', from: ['components'], draw: (status) => componentsSection(status.components) },
-  { id: 'failures', from: ['failures'], draw: (status, present) => failuresSection(status.failures, present) },
-];
-
-const LIVENESS: Readonly<Record<Liveness, string>> = {
-  stream: 'live',
-  asking: 'live, every few seconds',
-  lost: 'the launcher does not answer; trying again',
+const PAGES: Readonly<Record<string, Page>> = {
+  '': { list: overviewPage },
+  requests: { list: requestsPage, single: requestPage },
+  nodes: { list: nodesPage, single: nodePage },
+  labels: { list: labelsPage, single: labelPage },
+  providers: { list: providersPage, single: providerPage },
+  images: { list: imagesPage, single: imagePage },
+  programs: { list: programsPage },
 };
 
-function tiles({ nodes, requests }: StatusSections, present: Present): Child[] {
-  const tile = (label: string, value: number, detail: readonly Child[], href: string): HTMLElement =>
-    h(
-      'a',
-      { class: 'tile', href, 'data-key': label },
-      h('span', { class: 'quiet' }, label),
-      h('b', {}, numberText(value)),
-      h('span', { class: 'quiet' }, ...detail),
-    );
-  const { groups } = nodes;
-  return [
-    tile('Nodes', nodes.total, [`${numberText(groups.building)} building`], 'node-list'),
-    tile('Ready', groups.ready, ['for the next request'], '#nodes-title'),
-    tile('In use', groups['in use'], [`${numberText(groups.held)} held`], '#nodes-title'),
-    tile(
-      'Waiting',
-      requests.waiting,
-      requests.oldest === null ? ['no request'] : ['oldest ', age(requests.oldest, present)],
-      '#requests-title',
-    ),
-  ];
-}
+const OVERVIEW: Route = { page: '', id: undefined, query: new URLSearchParams() };
 
-class Page {
-  private sections: Partial<StatusSections> = {};
+class App {
+  private route: Route = OVERVIEW;
+  private connection: Connection | undefined;
+  private members: Readonly<Record<string, unknown>> = {};
   /** The launcher's clock minus the browser's, in seconds. */
   private ahead = 0;
-  private heard: number | undefined;
-  private state: Liveness | undefined;
+  private version: string | undefined;
+  /** True until the first drawing after a change of the page, which moves the focus. */
+  private arriving = false;
+  private readonly main = document.getElementById('main') ?? document.body;
   private readonly present: Present = { now: () => Date.now() / 1000 + this.ahead };
+  private readonly shell = new Shell();
 
-  message({ time, sections }: StatusMessage): void {
-    const version = this.sections.launcher?.version;
-    if (version !== undefined && sections.launcher !== undefined && sections.launcher.version !== version) {
+  start(): void {
+    window.addEventListener('hashchange', () => this.follow());
+    watchFilters(
+      () => this.route,
+      (href, replace) => {
+        if (replace) window.history.replaceState(null, '', href);
+        else window.history.pushState(null, '', href);
+        this.follow();
+      },
+    );
+    watchCharts();
+    // The fragment of the link would replace that of the route.
+    document.querySelector('.skip')?.addEventListener('click', (event) => {
+      event.preventDefault();
+      this.main.focus();
+    });
+    this.shell.watchSearch();
+    every(1000, () => growAges(this.present));
+    this.navigate(parseRoute(window.location.hash) ?? OVERVIEW, false);
+  }
+
+  private follow(): void {
+    const route = parseRoute(window.location.hash);
+    if (route === undefined) return;
+    this.navigate(route, route.page !== this.route.page || route.id !== this.route.id);
+  }
+
+  private navigate(route: Route, arriving: boolean): void {
+    const known = PAGES[route.page] === undefined ? OVERVIEW : route;
+    const before = this.connection === undefined ? undefined : viewOf(this.route);
+    this.route = known;
+    this.arriving ||= arriving;
+    this.shell.locate(known);
+    if (viewOf(known) === before) {
+      this.draw();
+      return;
+    }
+    this.connection?.close();
+    this.members = {};
+    this.main.setAttribute('aria-busy', 'true');
+    this.connection = new Connection(viewOf(known), {
+      message: (message) => this.message(message),
+      liveness: (state: Liveness) => this.shell.liveness(state),
+      refused: (reason) => this.refused(reason),
+    });
+  }
+
+  private message({ time, sections }: StatusMessage): void {
+    this.ahead = time - Date.now() / 1000;
+    this.shell.heard(time);
+    this.members = { ...this.members, ...sections };
+    const launcher = this.launcher();
+    if (launcher === undefined) return;
+    if (this.version !== undefined && this.version !== launcher.version) {
       // The launcher was upgraded; the page has to be loaded from the new version.
       window.location.reload();
       return;
     }
-    this.ahead = time - Date.now() / 1000;
-    this.heard = time;
-    this.sections = { ...this.sections, ...sections };
-    if (isWhole(this.sections)) this.draw(this.sections, new Set(Object.keys(sections)));
-    this.tellState();
+    this.version = launcher.version;
+    if (Object.keys(sections).length > 0) this.draw();
   }
 
-  liveness(state: Liveness): void {
-    this.state = state;
-    this.tellState();
+  private launcher(): LauncherStatus | undefined {
+    return this.members.launcher as LauncherStatus | undefined;
   }
 
-  tick(): void {
-    growAges(this.present);
+  private draw(): void {
+    const launcher = this.launcher();
+    if (launcher === undefined) return;
+    const { route, present } = this;
+    const page = PAGES[route.page];
+    const view = route.id === undefined ? page?.list : (page?.single ?? page?.list);
+    if (view === undefined) return;
+    this.shell.draw(launcher);
+    // The members are those of the view's document, since both come from the launcher of this version.
+    const drawing: Drawing<never> = { document: this.members as never, launcher, route, present };
+    document.title = `${view.title(route)} – ${launcher.hostname} – Nodepool`;
+    this.show(this.members.missing === true ? missingPage(route) : view.draw(drawing));
   }
 
-  private draw(status: StatusSections, changed: ReadonlySet<string>): void {
-    document.title = `${status.launcher.hostname} – Nodepool`;
-    for (const { id, from, draw } of PARTS) {
-      const element = document.getElementById(id);
-      if (element !== null && from.some((section) => changed.has(section))) show(element, draw(status, this.present));
-    }
-    document.body.dataset.drawn = 'yes';
+  private refused(reason: string): void {
+    this.show(refusedPage(this.route, reason));
   }
 
-  private tellState(): void {
-    const { state, heard } = this;
-    if (state === undefined) return;
-    document.body.dataset.state = state;
-    const element = document.getElementById('state');
-    if (element === null) return;
-    const since = state === 'lost' && heard !== undefined ? `, shown as of ${exactClockText(heard)}` : '';
-    // Unchanged text is not set again, since screen readers announce every write.
-    const text = `${LIVENESS[state]}${since}`;
-    if (element.textContent !== text) element.textContent = text;
+  private show(content: readonly Child[]): void {
+    const { route, main } = this;
+    show(main, content);
+    syncFilters(route);
+    main.setAttribute('aria-busy', 'false');
+    document.body.dataset.drawn = viewOf(route);
+    document.body.dataset.route = window.location.hash;
+    if (this.arriving) this.arrive();
+  }
+
+  /** Moves the focus to the heading of a new page, or to the subject that the route names within it. */
+  private arrive(): void {
+    this.arriving = false;
+    const current = this.main.querySelector('.current');
+    window.scrollTo(0, 0);
+    this.main.querySelector<HTMLElement>('h1')?.focus({ preventScroll: true });
+    current?.scrollIntoView({ block: 'center' });
   }
 }
 
-function isWhole(sections: Partial<StatusSections>): sections is StatusSections {
-  return PARTS.every(({ from }) => from.every((name) => sections[name] !== undefined));
-}
-
-const page = new Page();
-connect({ message: (message) => page.message(message), liveness: (state) => page.liveness(state) });
-every(1000, () => page.tick());
+new App().start();

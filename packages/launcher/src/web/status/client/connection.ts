@@ -1,7 +1,7 @@
-/** Receives status messages from the launcher as a stream, or by polling where streams are blocked. */
+/** Receives the document of a view from the launcher as a stream, or by polling where streams are blocked. */
 
 import { after } from './clock.js';
-import type { StatusMessage } from './status.js';
+import type { StatusMessage } from './model.js';
 
 const ASK_EVERY_MS = 3000;
 /** Number of polls after which the stream is tried again. */
@@ -13,49 +13,76 @@ export type Liveness = 'stream' | 'asking' | 'lost';
 export interface ConnectionListener {
   message(message: StatusMessage): void;
   liveness(liveness: Liveness): void;
+  /** The launcher does not accept the view's parameters; the connection has ended. */
+  refused(reason: string): void;
 }
 
 /**
- * Connects for as long as the page is open. URLs are relative, so that the page also works behind a proxy's path
+ * The connection of one view; `close` ends it. URLs are relative, so that the page also works behind a proxy's path
  * prefix.
  */
-export function connect(listener: ConnectionListener): void {
-  if (typeof EventSource === 'undefined') ask(listener, Infinity);
-  else stream(listener);
-}
+export class Connection {
+  private source: EventSource | undefined;
+  private closed = false;
 
-function stream(listener: ConnectionListener): void {
-  const source = new EventSource('status/events');
-  source.onmessage = ({ data }: MessageEvent<string>) => {
-    listener.liveness('stream');
-    listener.message(parse(data));
-  };
-  source.onerror = () => {
-    // While the browser reconnects the stream, polling would fail as well.
-    if (source.readyState === EventSource.CLOSED) ask(listener, ANSWERS_UNTIL_STREAM);
-    else listener.liveness('lost');
-  };
-}
-
-function ask(listener: ConnectionListener, times: number): void {
-  if (times <= 0) {
-    stream(listener);
-    return;
+  constructor(
+    private readonly view: string,
+    private readonly listener: ConnectionListener,
+  ) {
+    if (typeof EventSource === 'undefined') this.ask(Infinity);
+    else this.stream();
   }
-  const again = (left: number): void => after(ASK_EVERY_MS, () => ask(listener, left));
-  fetch('status/now', { cache: 'no-store', signal: AbortSignal.timeout(ASK_EVERY_MS * 3) })
-    .then(async (response) => {
-      if (!response.ok) throw new Error(`the launcher answers ${response.status}`);
-      const message = parse(await response.text());
-      listener.liveness('asking');
-      listener.message(message);
-      again(times - 1);
-    })
-    .catch(() => {
-      // The page shows the failure, and the next poll follows.
-      listener.liveness('lost');
-      again(times);
-    });
+
+  close(): void {
+    this.closed = true;
+    this.source?.close();
+  }
+
+  private stream(): void {
+    const source = new EventSource(`status/events?view=${encodeURIComponent(this.view)}`);
+    this.source = source;
+    source.onmessage = ({ data }: MessageEvent<string>) => {
+      if (this.closed) return;
+      this.listener.liveness('stream');
+      this.listener.message(parse(data));
+    };
+    source.onerror = () => {
+      if (this.closed) return;
+      // While the browser reconnects the stream, polling would fail as well.
+      if (source.readyState === EventSource.CLOSED) this.ask(ANSWERS_UNTIL_STREAM);
+      else this.listener.liveness('lost');
+    };
+  }
+
+  private ask(times: number): void {
+    if (this.closed) return;
+    if (times <= 0) {
+      this.stream();
+      return;
+    }
+    const again = (left: number): void => after(ASK_EVERY_MS, () => this.ask(left));
+    const url = `status/now?view=${encodeURIComponent(this.view)}`;
+    fetch(url, { cache: 'no-store', signal: AbortSignal.timeout(ASK_EVERY_MS * 3) })
+      .then(async (response) => {
+        if (response.status === 400) {
+          const reason = await response.text();
+          if (!this.closed) this.listener.refused(reason.trim());
+          return;
+        }
+        if (!response.ok) throw new Error(`the launcher answers ${response.status}`);
+        const message = parse(await response.text());
+        if (this.closed) return;
+        this.listener.liveness('asking');
+        this.listener.message(message);
+        again(times - 1);
+      })
+      .catch(() => {
+        if (this.closed) return;
+        // The page shows the failure, and the next poll follows.
+        this.listener.liveness('lost');
+        again(times);
+      });
+  }
 }
 
 /**

@@ -348,7 +348,14 @@ export interface ImageStatus {
   readonly requested: number | null;
   readonly builds: readonly BuildStatus[];
   readonly uploads: readonly UploadStatus[];
-  readonly lastFailure: { readonly text: string; readonly time: number } | null;
+  /** The last failed build, even if a newer one succeeded. */
+  readonly lastFailure: {
+    readonly text: string;
+    readonly time: number;
+    /** Path of the log on the host of the builder. */
+    readonly log: string | null;
+    readonly builder: string | null;
+  } | null;
   readonly labels: readonly string[];
 }
 

@@ -2,12 +2,16 @@
 
 import { reportImage } from '@nodepool/store';
 import type { ImageDocument, ImagesDocument, ImageStatus } from '../client/model.js';
-import type { Observed } from '../sources.js';
+import { oncePerMoment, type Observed } from '../sources.js';
 import type { Parameters } from './parameters.js';
 
 export function imagesDocument(observed: Observed): ImagesDocument {
-  return { images: [...imageNames(observed)].sort().map((name) => imageStatus(observed, name)) };
+  return { images: imagesStatus(observed) };
 }
+
+export const imagesStatus = oncePerMoment((observed) =>
+  [...imageNames(observed)].sort().map((name) => imageStatus(observed, name)),
+);
 
 /** Returns undefined if nothing is known of the image. */
 export function imageDocument(observed: Observed, { id }: Parameters): ImageDocument | undefined {

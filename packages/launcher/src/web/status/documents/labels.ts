@@ -3,7 +3,7 @@
 import { explainLabel } from '../../../diagnostics/explain-label.js';
 import type { WaitReason } from '../../../diagnostics/wait-reason.js';
 import type { LabelDocument, LabelHistory, LabelsDocument, LabelStatus } from '../client/model.js';
-import { groupBy, shortened, type Observed } from '../sources.js';
+import { groupBy, oncePerMoment, shortened, type Observed } from '../sources.js';
 import type { Parameters } from './parameters.js';
 import { reasonsOf, requestRows } from './requests.js';
 import { decisions, quantiles, secondsOrNull, waitReason } from './texts.js';
@@ -36,7 +36,7 @@ interface Waiting {
 }
 
 /** Returns the labels that are configured here, that a registered pool serves, or that a request waits for. */
-export function labelsStatus(observed: Observed): LabelStatus[] {
+export const labelsStatus = oncePerMoment((observed): LabelStatus[] => {
   const { store, status, counts } = observed;
   const { labels: configured } = status.config();
   const served = groupBy(
@@ -64,7 +64,7 @@ export function labelsStatus(observed: Observed): LabelStatus[] {
       reason: wait?.reason === undefined ? null : waitReason(wait.reason),
     };
   });
-}
+});
 
 /** Returns the waiting requests by label; the reason is that of the one that has waited for the longest time. */
 function waitingByLabel(observed: Observed): Map<string, Waiting> {

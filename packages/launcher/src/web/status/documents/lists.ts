@@ -32,14 +32,18 @@ export function select<R>(
 ): Selection<R> {
   const named = Object.entries(values) as [Filter, (record: R) => readonly string[]][];
   const counts = new Map(named.map(([filter]) => [filter, new Map<string, number>()]));
+  // Several states are separated by commas; other names can contain commas.
+  const wantedBy = new Map(
+    named.map(([filter]) => [filter, filter === 'state' ? filters[filter]?.split(',') : wrapped(filters[filter])]),
+  );
   const search = filters.q?.toLowerCase();
   const matching: R[] = [];
   for (const record of records) {
     if (search !== undefined && !texts(record).some((text) => text?.toLowerCase().includes(search) === true)) continue;
     const found = named.map(([filter, of]) => ({ filter, has: of(record) }));
     const failing = found.filter(({ filter, has }) => {
-      const wanted = filters[filter];
-      return wanted !== undefined && !has.includes(wanted);
+      const wanted = wantedBy.get(filter);
+      return wanted !== undefined && !has.some((value) => wanted.includes(value));
     });
     for (const { filter, has } of found) {
       // A facet shows what a choice of another value would give.
@@ -50,11 +54,17 @@ export function select<R>(
     if (failing.length === 0) matching.push(record);
   }
   const ordered = sort === undefined ? matching : sorted(matching, sorts, sort);
+  // The last page if the rows have become fewer.
+  const first = Math.min(offset, Math.max(0, Math.floor((ordered.length - 1) / Math.max(limit, 1)) * limit));
   return {
-    records: ordered.slice(offset, offset + limit),
-    paging: { matching: matching.length, offset, limit },
+    records: ordered.slice(first, first + limit),
+    paging: { matching: matching.length, offset: first, limit },
     facets: new Map([...counts].map(([filter, sums]) => [filter, facetOf(sums)])),
   };
+}
+
+function wrapped(value: string | undefined): readonly string[] | undefined {
+  return value === undefined ? undefined : [value];
 }
 
 function sorted<R>(records: readonly R[], sorts: ListDefinition<R>['sorts'], sort: string): R[] {

@@ -23,7 +23,7 @@ export interface ListParameters {
 }
 
 const MAX_LENGTH = 200;
-const DEFAULT_LIMIT = 50;
+const DEFAULT_LIMIT = 100;
 const MAX_LIMIT = 1000;
 
 /** Returns the checked parameters. Throws `BadQueryError`. */

@@ -12,7 +12,7 @@ import type {
   ProviderState,
   ProviderStatus,
 } from '../client/model.js';
-import { groupBy, shortened, type Observed } from '../sources.js';
+import { groupBy, oncePerMoment, shortened, type Observed } from '../sources.js';
 import { pairs } from '../usage.js';
 import type { Parameters } from './parameters.js';
 import { requestRows } from './requests.js';
@@ -42,7 +42,7 @@ export function providerDocument(observed: Observed, { id }: Parameters): Provid
 }
 
 /** Returns the providers that are configured here, that another launcher serves, or that have nodes. */
-export function providersStatus(observed: Observed): ProviderStatus[] {
+export const providersStatus = oncePerMoment((observed): ProviderStatus[] => {
   const { store, counts, status, activity } = observed;
   const { providers, brokenProviders } = status.config();
   const registered = groupBy(store.components.pools(), ({ provider_name: provider }) => provider);
@@ -55,7 +55,7 @@ export function providersStatus(observed: Observed): ProviderStatus[] {
     ...counts.providers(),
   ]);
   return [...names].sort().map((name) => providerStatus(observed, name, own.get(name), registered.get(name) ?? []));
-}
+});
 
 function providerStatus(
   observed: Observed,
@@ -101,7 +101,8 @@ function providerStatus(
 
 function recentOf({ status }: Observed, name: string): Pick<ProviderStatus, 'launches' | 'api'> {
   const { windowMs, launches, failures, calls, failedCalls, throttled, latency } = status.recorder.history.recent(name);
-  const windowSeconds = Math.round(windowMs / 1000);
+  // Whole minutes, so that the document does not change every second.
+  const windowSeconds = Math.max(1, Math.round(windowMs / 60_000)) * 60;
   return {
     launches: { windowSeconds, started: launches, failed: failures },
     api: {

@@ -5,7 +5,7 @@ import { explainRequest } from '../../../diagnostics/explain-request.js';
 import type { RequestLife } from '../../../diagnostics/request-life.js';
 import { reasonText, WaitReasons, type WaitReason } from '../../../diagnostics/wait-reason.js';
 import type { ReasonGroup, RequestCounts, RequestDocument, RequestRow, RequestsDocument } from '../client/model.js';
-import { shortened, type Observed } from '../sources.js';
+import { oncePerMoment, shortened, type Observed } from '../sources.js';
 import { select, type ListDefinition } from './lists.js';
 import { nodeRow } from './nodes.js';
 import type { Parameters } from './parameters.js';
@@ -89,7 +89,7 @@ export function requestRows(observed: Observed, of: (known: Known) => boolean, l
   return rows;
 }
 
-export function requestCounts({ store, clock, status }: Observed): RequestCounts {
+export const requestCounts = oncePerMoment(({ store, clock, status }): RequestCounts => {
   const oldest = clock.now() - DAY_MS;
   const counts = { fulfilled: 0, failed: 0 };
   for (const bucket of status.recorder.history.buckets()) {
@@ -105,7 +105,7 @@ export function requestCounts({ store, clock, status }: Observed): RequestCounts
   }
   const progress = [...store.requests.inState('pending')].length;
   return { ...counts, waiting, progress, oldest: waiting === 0 ? null : longest };
-}
+});
 
 /** Returns undefined if nothing is known of the request. */
 export function requestDocument(observed: Observed, { id }: Parameters): RequestDocument | undefined {
@@ -196,19 +196,13 @@ function requestRow(known: Known, reasons: Reasons): RequestRow {
   };
 }
 
-/** The reasons by moment: all parts of a document share them. */
-const byMoment = new WeakMap<Observed, Reasons>();
-
-export function reasonsOf(observed: Observed): Reasons {
-  let reasons = byMoment.get(observed);
-  if (reasons === undefined) byMoment.set(observed, (reasons = new Reasons(observed)));
-  return reasons;
-}
+export const reasonsOf = oncePerMoment((observed) => new Reasons(observed));
 
 /** The reasons of waiting requests at one moment. Requests that need the same wait for the same. */
 class Reasons {
   private readonly byFirst = new Map<string, WaitReason | undefined>();
   private readonly waits: WaitReasons;
+  private grouped: ReasonGroup[] | undefined;
 
   constructor(private readonly observed: Observed) {
     this.waits = new WaitReasons(observed);
@@ -237,7 +231,11 @@ class Reasons {
   }
 
   /** Returns the waiting requests by what they wait for, the largest group first. */
-  groups(): ReasonGroup[] {
+  groups(): readonly ReasonGroup[] {
+    return (this.grouped ??= this.group());
+  }
+
+  private group(): ReasonGroup[] {
     interface Group {
       readonly reason: WaitReason;
       count: number;

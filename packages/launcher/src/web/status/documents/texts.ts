@@ -50,7 +50,7 @@ export function decisions(list: readonly Decision[]): DecisionStatus[] {
 export function waitReason({ phase, text, pool, launcher, since, missing, heldBy }: Found): WaitReason {
   return {
     phase,
-    text: shortened(text, 1000),
+    text: shortened(text),
     pool,
     launcher: textOrNull(launcher, SHORT),
     since: since / 1000,

@@ -1,0 +1,165 @@
+/** Tests of the problems that the status page names, with their cause, effect and remedy. */
+
+import { describe, expect, it } from '@jest/globals';
+import type { ImageStatus, LabelStatus, ProviderStatus, ReasonGroup } from '../../src/web/status/client/model.js';
+import { findProblems, type ProblemSources } from '../../src/web/status/documents/problems.js';
+
+const NOW = 1_800_000_000;
+
+const WELL: ProblemSources = {
+  zookeeper: 'connected',
+  complete: true,
+  configuration: { problems: [], count: 0 },
+  unreadable: { records: [], count: 0 },
+  providers: [],
+  labels: [],
+  reasons: [],
+  images: [],
+  builders: 1,
+  now: NOW,
+};
+
+function provider(name: string, more: Partial<ProviderStatus>): ProviderStatus {
+  return {
+    ...{ name, driver: 'example', driverVersion: '1.0.0', state: 'serving', reason: null, since: NOW - 60 },
+    ...{ launches: null, lastError: null, failures: [], usage: [], api: null, pools: [] },
+    groups: { building: 0, ready: 0, 'in use': 0, held: 0, leaving: 0, failed: 0 },
+    toNode: { count: 0, p50: null, p95: null },
+    ...more,
+  };
+}
+
+function group(more: Partial<ReasonGroup>): ReasonGroup {
+  return { phase: 'limit', pool: 'cloud/main', text: 'full.', count: 1, oldest: NOW - 700, labels: ['small'], ...more };
+}
+
+function image(more: Partial<ImageStatus>): ImageStatus {
+  return {
+    ...{ name: 'debian', paused: false, requested: null, builds: [], uploads: [], lastFailure: null },
+    labels: ['small'],
+    ...more,
+  };
+}
+
+const label = (more: Partial<LabelStatus>): LabelStatus => ({
+  ...{ name: 'small', ready: 0, building: 0, inUse: 0, total: 0, waiting: 0, oldest: null, minReady: 0 },
+  ...{ toNode: { count: 0, p50: null, p95: null }, pools: [], reason: null },
+  ...more,
+});
+
+const upload = { provider: 'cloud', build: 'b', id: '1', progress: null, externalName: null, failure: null };
+const build = { id: 'b', builder: 'nb01', formats: [], failure: null, duration: null };
+const failure = { text: 'exit code 1', time: NOW - 100, log: '/var/log/b.log', builder: 'nb01' };
+
+const titles = (sources: Partial<ProblemSources>): string[] =>
+  findProblems({ ...WELL, ...sources }).map(({ severity, title }) => `${severity}: ${title}`);
+
+it('a Nodepool in good order has no problems', () => {
+  const ready = image({ uploads: [{ ...upload, state: 'ready', since: NOW }] });
+  expect(titles({ providers: [provider('cloud', {})], labels: [label({})], images: [ready] })).toEqual([]);
+});
+
+it('the most severe and then the oldest problems come first', () => {
+  const providers = [
+    provider('young', { state: 'degraded', since: NOW - 10 }),
+    provider('old', { state: 'degraded', since: NOW - 1000 }),
+    provider('dead', { state: 'unreachable', since: NOW - 5 }),
+  ];
+  expect(titles({ providers })).toEqual([
+    'critical: Provider dead is unreachable',
+    'warning: Provider old is degraded',
+    'warning: Provider young is degraded',
+  ]);
+});
+
+describe('providers', () => {
+  it('name the requests that wait for them, in the right number', () => {
+    const providers = [provider('cloud', { state: 'unreachable', reason: 'no answer' })];
+    const effect = (count: number): (string | null)[] =>
+      findProblems({ ...WELL, providers, reasons: [group({ count, oldest: NOW })] }).map((problem) => problem.effect);
+    expect(effect(1)).toEqual(['1 request waits for it']);
+    expect(effect(61)).toEqual(['61 requests wait for it']);
+  });
+
+  it('are not confused with others whose names begin the same', () => {
+    const providers = [provider('cloud', { state: 'degraded' })];
+    const reasons = [group({ pool: 'cloud-2/main', oldest: NOW })];
+    expect(findProblems({ ...WELL, providers, reasons })[0]?.effect).toBeNull();
+  });
+
+  it('that start are a problem after five minutes', () => {
+    expect(titles({ providers: [provider('cloud', { state: 'starting' })] })).toEqual([]);
+    const slow = provider('cloud', { state: 'starting', since: NOW - 301 });
+    expect(titles({ providers: [slow] })).toEqual(['warning: Provider cloud is still starting']);
+  });
+});
+
+describe('pools', () => {
+  it('are at their limit after ten minutes of waiting, with the sum of their requests', () => {
+    const reasons = [group({ count: 80 }), group({ text: 'full; two are needed.', count: 1, oldest: NOW - 5 })];
+    expect(findProblems({ ...WELL, reasons })).toMatchObject([
+      { title: 'Pool cloud/main is at its limit', cause: 'limit', since: NOW - 700, effect: '81 requests wait for it' },
+    ]);
+    expect(titles({ reasons: [group({ oldest: NOW - 599 })] })).toEqual([]);
+  });
+
+  it('without capacity are reported once: as the outage of an unreachable provider', () => {
+    const providers = [provider('cloud', { state: 'unreachable' })];
+    expect(titles({ providers, reasons: [group({ phase: 'capacity' })] })).toHaveLength(1);
+    expect(titles({ providers: [provider('cloud', {})], reasons: [group({ phase: 'capacity' })] })).toEqual([
+      'warning: The cloud of pool cloud/main is out of capacity',
+    ]);
+  });
+});
+
+describe('images', () => {
+  it('that no provider has are critical while requests wait for their labels', () => {
+    expect(titles({ images: [image({})] })).toEqual(['warning: Image debian is missing']);
+    const reasons = [group({ phase: 'image', count: 15 })];
+    expect(findProblems({ ...WELL, images: [image({ lastFailure: failure })], reasons })).toMatchObject([
+      { severity: 'critical', effect: '15 requests wait for it', details: ['exit code 1'] },
+    ]);
+    expect(titles({ images: [image({ labels: [] })] })).toEqual([]);
+  });
+
+  it('whose last build failed are reported until a build succeeds', () => {
+    const uploads = [{ ...upload, state: 'ready', since: NOW - 300_000 }];
+    const old = { ...build, state: 'ready', since: NOW - 3 * 86_400 };
+    expect(findProblems({ ...WELL, images: [image({ uploads, lastFailure: failure, builds: [old] })] })).toMatchObject([
+      {
+        title: 'The last build of image debian failed',
+        effect: 'nodes use a build that is 3 days old',
+        remedy: 'Read /var/log/b.log on nb01. `nodepool image-build debian` starts a build.',
+      },
+    ]);
+    const young = { ...build, state: 'ready', since: NOW - 50 };
+    expect(titles({ images: [image({ uploads, lastFailure: failure, builds: [young] })] })).toEqual([]);
+  });
+
+  it('whose upload failed are reported until a later one succeeds', () => {
+    const failed = { ...upload, state: 'failed', since: NOW - 100 };
+    const ready = (since: number): ImageStatus =>
+      image({ uploads: [failed, { ...upload, id: '2', state: 'ready', since }] });
+    expect(titles({ images: [ready(NOW - 500)] })).toEqual(['warning: The upload of image debian to cloud failed']);
+    expect(titles({ images: [ready(NOW - 50)] })).toEqual([]);
+  });
+});
+
+it('a label without pool is critical while a request waits for it', () => {
+  const reason = {
+    phase: 'none',
+    text: '',
+    pool: null,
+    launcher: null,
+    since: NOW,
+    missing: null,
+    heldBy: [],
+  } as const;
+  expect(titles({ labels: [label({ waiting: 6, reason })] })).toEqual(['critical: No pool has the label small']);
+  expect(titles({ labels: [label({ waiting: 0 })] })).toEqual([]);
+});
+
+it('the rest of a long list is counted', () => {
+  const [problem] = findProblems({ ...WELL, configuration: { problems: ['a', 'b'], count: 12 } });
+  expect(problem?.details).toEqual(['a', 'b', 'and 10 more']);
+});
