@@ -61,6 +61,7 @@ have_openssl() { command -v openssl >/dev/null; }
 have_curl() { command -v curl >/dev/null; }
 have_git() { command -v git >/dev/null; }
 have_prometheus() { [ -x /usr/bin/prometheus ] && [ -x /usr/bin/promtool ]; }
+have_systemd() { command -v systemd-analyze >/dev/null; }
 have_chromium() { [ -x /usr/bin/chromium ]; }
 
 # Prints those of the named Debian packages that are not there, judged by what we use of them.
@@ -81,6 +82,7 @@ missing_packages() {
       git) have_git ;;
       chromium) have_chromium ;;
       prometheus) have_prometheus ;;
+      systemd) have_systemd ;;
       *) fail "no way to tell whether the package $package is there" ;;
     esac || printf '%s\n' "$package"
   done
