@@ -2,7 +2,14 @@
 
 import { h, type Child } from './dom.js';
 import { labelChip, link, name, pageHref } from './links.js';
-import type { OfferStatus, PoolStatus, ProviderDocument, ProvidersDocument, ProviderStatus } from './model.js';
+import type {
+  MachineStatus,
+  OfferStatus,
+  PoolStatus,
+  ProviderDocument,
+  ProvidersDocument,
+  ProviderStatus,
+} from './model.js';
 import { providerCharts } from './history.js';
 import type { View } from './page.js';
 import { missingPage } from './missing.js';
@@ -125,6 +132,9 @@ export const providerPage: View<ProviderDocument> = {
                 ),
           ),
           ...provider.pools.filter(({ offers }) => offers.length > 0).map((pool) => offers(pool, present)),
+          ...provider.pools
+            .filter(({ outOfService }) => outOfService.length > 0)
+            .map((pool) => machinesOutOfService(pool, present)),
           providerCharts(history),
           requests.length === 0
             ? undefined
@@ -310,6 +320,26 @@ function offers({ name: pool, offers: all }: PoolStatus, present: Present): HTML
       rows: [...all].sort((a, b) => order[a.state] - order[b.state] || (a.name < b.name ? -1 : 1)),
       key: (offer) => offer.name,
       tone: ({ state }) => (state === 'open' ? 'bad' : state === 'half-open' ? 'busy' : undefined),
+    }),
+  );
+}
+
+function machinesOutOfService({ name: pool, outOfService }: PoolStatus, present: Present): HTMLElement {
+  return section(
+    `Machines of pool ${pool} that are out of service`,
+    'each returns by itself when its login answers again',
+    table({
+      caption: `Machines of pool ${pool} that are out of service`,
+      columns: [
+        { title: 'Machine', cell: ({ machine }: MachineStatus) => [name(machine)] },
+        { title: 'Nodes', numeric: true, cell: ({ slots }) => [numberText(slots)] },
+        { title: 'Since', numeric: true, cell: ({ since }) => [age(since, present)] },
+        { title: 'Reason', cell: ({ reason }) => [reason] },
+        { title: 'Labels', cell: ({ labels }) => labels.slice(0, MAX_LABELS).map((label) => labelChip(label)) },
+      ],
+      rows: [...outOfService].sort((a, b) => a.since - b.since || (a.machine < b.machine ? -1 : 1)),
+      key: ({ machine }) => machine,
+      tone: () => 'bad',
     }),
   );
 }
