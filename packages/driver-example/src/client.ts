@@ -85,10 +85,13 @@ export class Caller {
       const answer = ask();
       const result = answer instanceof Promise ? await answer : answer;
       onApiCall({ ...kind, durationMs: clock.monotonic() - startedAt, status: 200 });
+      limiter?.settled();
       return result;
     } catch (error) {
       onApiCall({ ...kind, durationMs: clock.monotonic() - startedAt, status: statusOf(error) });
-      throw driverErrorOf(nameOf(kind), error);
+      const failure = driverErrorOf(nameOf(kind), error);
+      limiter?.settled(failure);
+      throw failure;
     }
   }
 

@@ -1,7 +1,10 @@
-/** Spaces calls evenly, at the rate that a cloud or its configuration allows. */
+/**
+ * Spaces calls evenly, at the configured rate at most. Throttled calls halve the rate; successful ones increase it
+ * again step by step (additive increase, multiplicative decrease).
+ */
 
 import { abortReason, type Clock, type Timer } from '../runtime/clock.js';
-import { AbortedError } from './errors.js';
+import { AbortedError, isDriverError } from './errors.js';
 
 /** Timer lateness up to this is not charged against the rate, in milliseconds. */
 const TIMER_SLACK_MS = 5;
@@ -9,12 +12,29 @@ const TIMER_SLACK_MS = 5;
 /** Tolerance for rounding errors in sums of times, in milliseconds. */
 const ROUNDING_MS = 0.001;
 
+/** Shortest time between two decreases, in milliseconds: calls that ran at the same time are throttled together. */
+const DECREASE_INTERVAL_MS = 1000;
+
+/** Least rate, as a part of the configured one; without a configured one, in calls per second. */
+const LEAST_PART = 1 / 8;
+const LEAST_RATE = 1;
+
+/** Time in which continuous success increases the rate from nothing to the configured one, in seconds. */
+const RECOVERY_SECONDS = 30;
+
+/** Time without throttling after which a rate that was not configured is unlimited again, in milliseconds. */
+const FORGET_MS = 60_000;
+
 interface Waiter {
   resolve(): void;
 }
 
 export class RateLimiter {
-  private readonly intervalMs: number;
+  /** Calls per second at present. */
+  private rate: number;
+  private decreasedAt = -Infinity;
+  /** Calls of the current second, and its start, to estimate a rate that is not configured. */
+  private recent = { since: -Infinity, calls: 0, before: 0 };
   private nextAt = -Infinity;
   private readonly waiters = new Set<Waiter>();
   private timer: Timer | undefined;
@@ -22,12 +42,12 @@ export class RateLimiter {
   /** `callsPerSecond` is positive and may be fractional; `Infinity` disables the limit. */
   constructor(
     private readonly clock: Clock,
-    callsPerSecond: number,
+    private readonly callsPerSecond: number,
   ) {
     if (!(callsPerSecond > 0)) {
       throw new RangeError(`calls per second must be more than 0, not ${callsPerSecond}`);
     }
-    this.intervalMs = 1000 / callsPerSecond;
+    this.rate = callsPerSecond;
   }
 
   /** Number of callers that wait in `acquire`. */
@@ -35,18 +55,32 @@ export class RateLimiter {
     return this.waiters.size;
   }
 
+  /** Calls per second that are allowed at present. */
+  get currentRate(): number {
+    return this.rate;
+  }
+
+  /**
+   * Adapts the rate to the result of a call: `error` is what it rejected with, undefined if it succeeded. A throttled
+   * call pauses all calls for `retryAfterMs` at least.
+   */
+  settled(error?: unknown): void {
+    if (error === undefined) this.increase();
+    else if (isDriverError(error) && error.code === 'throttled') this.decrease(error.retryAfterMs ?? 0);
+  }
+
   /** Returns the milliseconds until the next call may start; 0 if it may start now. */
   delayMs(): number {
-    if (this.intervalMs === 0) return 0;
     const delay = this.nextAt - this.clock.monotonic();
     return delay > ROUNDING_MS ? delay : 0;
   }
 
   /** Records that a call starts now. */
   take(): void {
-    if (this.intervalMs === 0) return;
     const now = this.clock.monotonic();
-    this.nextAt = (now - this.nextAt < TIMER_SLACK_MS ? this.nextAt : now) + this.intervalMs;
+    this.count(now);
+    if (this.rate === Infinity) return;
+    this.nextAt = (now - this.nextAt < TIMER_SLACK_MS ? this.nextAt : now) + 1000 / this.rate;
   }
 
   /**
@@ -75,6 +109,37 @@ export class RateLimiter {
       this.waiters.add(waiter);
       this.arm();
     });
+  }
+
+  private decrease(retryAfterMs: number): void {
+    const now = this.clock.monotonic();
+    this.nextAt = Math.max(this.nextAt, now + retryAfterMs);
+    if (now - this.decreasedAt < DECREASE_INTERVAL_MS) return;
+    this.decreasedAt = now;
+    const least = this.callsPerSecond === Infinity ? LEAST_RATE : this.callsPerSecond * LEAST_PART;
+    const before = this.rate === Infinity ? Math.max(this.recent.calls, this.recent.before) : this.rate;
+    this.rate = Math.max(before / 2, least);
+  }
+
+  private increase(): void {
+    const { callsPerSecond } = this;
+    if (this.rate >= callsPerSecond) return;
+    if (callsPerSecond === Infinity && this.clock.monotonic() - this.decreasedAt >= FORGET_MS) {
+      this.rate = Infinity;
+      return;
+    }
+    // The sum over the calls of one second does not depend on the rate.
+    const perSecond = callsPerSecond === Infinity ? LEAST_RATE : callsPerSecond / RECOVERY_SECONDS;
+    this.rate = Math.min(this.rate + perSecond / this.rate, callsPerSecond);
+  }
+
+  private count(now: number): void {
+    if (now - this.recent.since < 1000) {
+      this.recent.calls += 1;
+      return;
+    }
+    const before = now - this.recent.since < 2000 ? this.recent.calls : 0;
+    this.recent = { since: now, calls: 1, before };
   }
 
   private arm(): void {

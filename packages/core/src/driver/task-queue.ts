@@ -145,8 +145,11 @@ class TaskQueue implements TaskManager {
     const startedAt = this.options.clock.monotonic();
     let status: string | undefined = 'ok';
     try {
-      return await task.main(signal);
+      const result = await task.main(signal);
+      this.limiter.settled();
+      return result;
     } catch (error) {
+      this.limiter.settled(error);
       const { code } = toDriverError(error);
       status = code === 'timeout' || code === 'aborted' ? undefined : code;
       throw error;

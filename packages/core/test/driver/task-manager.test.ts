@@ -6,6 +6,8 @@ import {
   BaseTaskManagerProvider,
   QuotaError,
   RateLimiter,
+  ThrottledError,
+  TransientError,
   createTaskManager,
   silentLogger,
   sleep,
@@ -224,6 +226,60 @@ describe('a rate limiter', () => {
     await clock.advance(1000);
     expect(patient.settled).toBe(true);
     await expect(limiter.acquire(controller.signal)).rejects.toMatchObject({ code: 'aborted' });
+  });
+
+  const throttled = new ThrottledError('slow down', { retryAfterMs: 5000 });
+
+  it('halves its rate when calls are throttled together, and pauses for as long as the cloud asks', async () => {
+    const clock = new VirtualClock();
+    const limiter = new RateLimiter(clock, 8);
+    for (let index = 0; index < 10; index += 1) limiter.settled(throttled);
+    expect(limiter.currentRate).toBe(4);
+    expect(limiter.delayMs()).toBe(5000);
+    for (let seconds = 0; seconds < 60; seconds += 1) {
+      await clock.advance(1000);
+      limiter.settled(throttled);
+    }
+    expect(limiter.currentRate).toBe(1);
+  });
+
+  it('increases its rate step by step while calls succeed, to the configured one at most', async () => {
+    const clock = new VirtualClock();
+    const limiter = new RateLimiter(clock, 8);
+    limiter.settled(throttled);
+    const rates: number[] = [];
+    for (let call = 0; call < 200; call += 1) {
+      const { promise } = watch(limiter.acquire());
+      await clock.advance(10_000);
+      await promise;
+      limiter.settled();
+      rates.push(limiter.currentRate);
+    }
+    expect(rates).toEqual(rates.toSorted((a, b) => a - b));
+    expect(rates[0]).toBeGreaterThan(4);
+    expect(rates[0]).toBeLessThan(4.5);
+    expect(rates.at(-1)).toBe(8);
+  });
+
+  it('limits a cloud without a configured rate to half of the present one, until a minute without throttling', async () => {
+    const clock = new VirtualClock();
+    const limiter = new RateLimiter(clock, Infinity);
+    for (let index = 0; index < 20; index += 1) await limiter.acquire();
+    limiter.settled(throttled);
+    expect(limiter.currentRate).toBe(10);
+    await clock.advance(30_000);
+    limiter.settled();
+    expect(limiter.currentRate).toBeLessThan(11);
+    await clock.advance(30_000);
+    limiter.settled();
+    expect(limiter.currentRate).toBe(Infinity);
+  });
+
+  it('takes the other errors of a call for no reason to slow down', () => {
+    const limiter = new RateLimiter(new VirtualClock(), 8);
+    limiter.settled(new TransientError('503', { retryAfterMs: 5000 }));
+    expect(limiter.currentRate).toBe(8);
+    expect(limiter.delayMs()).toBe(0);
   });
 
   it.each([0, -1, NaN])('refuses a rate of %p', (rate) => {

@@ -248,8 +248,10 @@ export class Arm {
         },
       );
       status = 200;
+      this.limiter.settled();
       return result;
     } catch (error) {
+      this.limiter.settled(error);
       status = toDriverError(error).code;
       throw error;
     } finally {

@@ -7,6 +7,7 @@ import {
   RateLimiter,
   sleep,
   Slots,
+  ThrottledError,
   toDriverError,
   type Call,
   type DriverError,
@@ -125,9 +126,16 @@ export class Session {
   }
 
   private accepted(request: ApiRequest, answer: HttpAnswer): HttpAnswer {
-    if (answer.status < 300) return answer;
+    if (answer.status < 300) {
+      this.limiter.settled();
+      return answer;
+    }
     const error = errorOf(this.caller.attempted(request), answer);
-    if (error.code === 'throttled') this.pause(request.service, error);
+    // The pause that the cloud demands concerns one service; the rate is that of all.
+    if (error.code === 'throttled') {
+      this.limiter.settled(new ThrottledError(error.message));
+      this.pause(request.service, error);
+    }
     throw error;
   }
 

@@ -61,7 +61,7 @@ export class ProviderRuntime {
     setMaxListeners(0, signal);
     this.health = new ProviderHealth({ ...context, log: this.log }, config.name, () => this.healthChanged());
     this.limits = new ProviderLimits(context, provider, share.ledger, signal);
-    const concurrency = new Concurrency(config.maxConcurrency);
+    const concurrency = new Concurrency(config.maxConcurrency, context.clock);
     this.machines = new ReportedGauge(context.metrics, MACHINES);
     const onChange = (): void => this.supplyChanged();
     this.supply = new NodeSupplier({ context, log: this.log, config, signal, onChange });

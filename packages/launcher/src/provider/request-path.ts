@@ -188,6 +188,7 @@ export class RequestPath implements ScheduledPool {
         const { attempt, evidence } = outcome;
         this.labels.offers.succeeded(attempt.offer, evidence, attempt.startedAt);
         health.launchReached(evidence, attempt.startedAt);
+        if (evidence === 'ready') this.resources.concurrency.succeeded();
         return;
       }
       case 'attempt-failed':
@@ -209,6 +210,7 @@ export class RequestPath implements ScheduledPool {
     const { scope, cause } = fault;
     const counted = { cause, reason: failure.message, startedAt, retryAfterMs: failure.retryAfterMs };
     if (scope === 'provider') health.launchFailed(counted);
+    if (cause === 'throttled') this.resources.concurrency.throttled();
     if (scope !== 'node' && scope !== 'offer') return;
     if (scope === 'node') {
       // The cloud had capacity for the instance.

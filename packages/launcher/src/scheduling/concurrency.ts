@@ -1,14 +1,50 @@
 /**
- * Limits the requests that a provider works on at a time (`max-concurrency`). Pools that find no permit left get the
- * next ones in turn, those with requests of the best priority first.
+ * Limits the requests that a provider works on at a time: `max-concurrency` at most. Throttled launches halve the limit;
+ * launches that succeed increase it again by one each. Pools that find no permit left get the next ones in turn, those
+ * with requests of the best priority first.
  */
+
+import type { Clock } from '@nodepool/core';
+
+/** Shortest time between two decreases, in milliseconds: launches that ran at the same time are throttled together. */
+const DECREASE_INTERVAL_MS = 10_000;
+/** Time without throttling after which the configured limit holds again, in milliseconds. */
+const FORGET_MS = 600_000;
+
 export class Concurrency {
   private inUse = 0;
+  private adapted: number;
+  private decreasedAt = -Infinity;
   /** Listeners of the pools that wait for a permit, in their order, with the priority of the request. */
   private readonly line = new Map<() => void, string>();
 
-  /** `limit` may be `Infinity`. */
-  constructor(private readonly limit: number) {}
+  /** `configured` may be `Infinity`. */
+  constructor(
+    private readonly configured: number,
+    private readonly clock: Pick<Clock, 'monotonic'>,
+  ) {
+    this.adapted = configured;
+  }
+
+  /** Requests that the provider works on at a time at present. */
+  get limit(): number {
+    return this.clock.monotonic() - this.decreasedAt >= FORGET_MS ? this.configured : this.adapted;
+  }
+
+  /** To be called when the cloud throttles a launch. */
+  throttled(): void {
+    const now = this.clock.monotonic();
+    if (now - this.decreasedAt < DECREASE_INTERVAL_MS) return;
+    this.adapted = Math.max(Math.floor(Math.min(this.limit, this.inUse) / 2), 1);
+    this.decreasedAt = now;
+  }
+
+  /** To be called when a launch has succeeded. */
+  succeeded(): void {
+    if (this.limit >= this.configured) return;
+    this.adapted = Math.min(this.adapted + 1, this.configured);
+    this.callNext();
+  }
 
   /** Returns true if the listener's request can acquire a permit, given those that come before it. */
   isAvailable(listener: () => void, priority: string): boolean {

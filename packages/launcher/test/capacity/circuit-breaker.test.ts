@@ -1,0 +1,137 @@
+/** Tests of the circuit breaker alone, on the virtual clock. */
+
+import { beforeEach, describe, expect, it } from '@jest/globals';
+import { seededRandom, VirtualClock } from '@nodepool/core/testing';
+import { CircuitBreaker, type BreakerFailure } from '../../src/capacity/circuit-breaker.js';
+import type { BreakerCause } from '../../src/diagnostics/health.js';
+
+let clock: VirtualClock;
+let breaker: CircuitBreaker;
+let transitions: string[];
+
+beforeEach(() => {
+  clock = new VirtualClock();
+  transitions = [];
+  const onChange = (): void => void transitions.push(breaker.state);
+  breaker = new CircuitBreaker({ clock, random: seededRandom(1), onChange });
+});
+
+function fails(cause: BreakerCause, more: Partial<BreakerFailure> = {}): void {
+  breaker.failed({ cause, reason: 'no', startedAt: clock.monotonic(), ...more });
+}
+
+/** Advances the clock to the next probe. Returns the milliseconds until then. */
+async function untilHalfOpen(): Promise<number> {
+  const since = clock.monotonic();
+  while (breaker.state === 'open') await clock.runNext();
+  return clock.monotonic() - since;
+}
+
+describe('a closed breaker', () => {
+  it.each<[BreakerCause, number]>([
+    ['capacity', 1],
+    ['quota', 1],
+    ['configuration', 1],
+    ['unreachable', 3],
+    ['throttled', 3],
+    ['auth', 3],
+    ['node', 3],
+    ['slow', 3],
+  ])('opens for %s after %d failures in a row', (cause, count) => {
+    for (let failures = 1; failures < count; failures += 1) fails(cause);
+    expect(breaker.state).toBe('closed');
+    fails(cause);
+    expect(breaker.obstacle).toMatchObject({ state: 'open', cause, reason: 'no', since: clock.now() });
+    expect(breaker.admits).toBe(false);
+  });
+
+  it('stays closed while launches succeed in between', () => {
+    for (let index = 0; index < 20; index += 1) {
+      fails('node');
+      fails('node');
+      breaker.succeeded('ready', clock.monotonic());
+    }
+    expect(breaker.state).toBe('closed');
+  });
+});
+
+describe('an open breaker', () => {
+  it('waits twice as long each time, up to a limit, with jitter', async () => {
+    const waits: number[] = [];
+    for (let index = 0; index < 8; index += 1) {
+      fails('capacity');
+      waits.push(await untilHalfOpen());
+    }
+    for (const [index, wait] of waits.entries()) {
+      const longest = Math.min(20_000 * 2 ** index, 120_000);
+      expect(wait).toBeGreaterThanOrEqual(longest / 2);
+      expect(wait).toBeLessThanOrEqual(longest);
+    }
+    expect(new Set(waits).size).toBe(waits.length);
+  });
+
+  it('waits at least as long as the cloud asks', async () => {
+    for (let index = 0; index < 3; index += 1) fails('throttled', { retryAfterMs: 300_000 });
+    expect(await untilHalfOpen()).toBe(300_000);
+  });
+
+  it('ignores the results of launches that began before it opened', async () => {
+    const before = clock.monotonic();
+    await clock.advance(1000);
+    fails('capacity');
+    const { obstacle } = breaker;
+    fails('capacity', { startedAt: before });
+    breaker.succeeded('ready', before);
+    expect(breaker.obstacle).toEqual(obstacle);
+    await untilHalfOpen();
+    fails('capacity', { startedAt: before });
+    expect(breaker.state).toBe('half-open');
+  });
+
+  it('is probed at once when the fault may have ended', () => {
+    fails('quota');
+    breaker.probeNow();
+    expect(breaker.admits).toBe(true);
+  });
+});
+
+describe('a half-open breaker', () => {
+  it('admits exactly one probe, and another one if that had no result', async () => {
+    fails('capacity');
+    await untilHalfOpen();
+    expect(breaker.admits).toBe(true);
+    const end = breaker.begin();
+    expect(breaker.admits).toBe(false);
+    breaker.begin()();
+    expect(breaker.admits).toBe(false);
+    end();
+    expect(breaker.admits).toBe(true);
+  });
+
+  it.each<[BreakerCause, readonly string[]]>([
+    ['quota', ['accepted', 'created', 'ready']],
+    ['unreachable', ['accepted', 'created', 'ready']],
+    ['capacity', ['created', 'ready']],
+    ['node', ['ready']],
+    ['slow', ['ready']],
+  ])('that was open for %s is closed by a probe that is %s', async (cause, evidence) => {
+    for (const each of ['accepted', 'created', 'ready'] as const) {
+      for (let index = 0; index < 3; index += 1) fails(cause);
+      await untilHalfOpen();
+      breaker.begin();
+      breaker.succeeded(each, clock.monotonic());
+      expect(breaker.state).toBe(evidence.includes(each) ? 'closed' : 'half-open');
+      breaker.close();
+    }
+  });
+
+  it('opens again when the probe fails, and remembers since when', async () => {
+    fails('capacity');
+    const since = breaker.obstacle?.since;
+    await untilHalfOpen();
+    breaker.begin();
+    fails('capacity');
+    expect(breaker.obstacle).toMatchObject({ state: 'open', since });
+    expect(transitions).toEqual(['open', 'half-open', 'open']);
+  });
+});
