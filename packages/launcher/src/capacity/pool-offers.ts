@@ -107,8 +107,9 @@ export class PoolOffers {
   }
 
   failed(offer: Offer, failure: BreakerFailure): void {
-    // A quota holds in every zone.
-    const zones = failure.cause === 'quota' && this.zones.length > 0 ? this.zones : [offer.zone];
+    // A quota holds in every zone, and slowness is usually that of the cloud; a success in another zone refutes it there.
+    const isEverywhere = failure.cause === 'quota' || failure.cause === 'slow';
+    const zones = isEverywhere && this.zones.length > 0 ? this.zones : [offer.zone];
     for (const zone of zones) this.breaker({ ...offer, zone }).failed(failure);
   }
 

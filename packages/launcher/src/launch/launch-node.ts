@@ -114,7 +114,7 @@ async function launchWithRetries(
   let { upload } = job;
   let offer = recordedOffer(job);
   for (;;) {
-    const tried = await attempt(context, { ...job, upload }, offer, interrupted);
+    const tried = await attempt(context, { ...job, upload }, offer, interrupted, retries);
     if (tried.failure === undefined) return tried.change;
     const { failure, fault } = tried;
     const progress = recordedProgress(job);
@@ -140,7 +140,8 @@ async function launchWithRetries(
     const remnant = await tried.leaveRemnant();
     if (next.delayMs > 0) await sleep(context.clock, next.delayMs, job.signal);
     upload = replacement ?? upload;
-    if (next.offer !== offer) {
+    const isOther = next.offer !== offer;
+    if (isOther) {
       const [from, to] = [nameOf(offer), nameOf(next.offer)];
       job.log.info('The next launch attempt uses another offer', { from, to });
     }
@@ -148,8 +149,7 @@ async function launchWithRetries(
     await job.node.update({
       external_id: null,
       ...(replacement === undefined ? {} : { image_id: imageIdOf(replacement) }),
-      az: offer.zone ?? job.node.node.az,
-      resources: job.needOf(offer),
+      ...(isOther ? { az: offer.zone ?? job.node.node.az, resources: job.needOf(offer) } : {}),
       progress: {
         ...progress,
         attempt: context.random.uuidHex(),
@@ -174,11 +174,17 @@ type Tried = AttemptFacts &
   );
 
 /** Attempts the launch once. Rejects if this launcher does not own the node any more. */
-async function attempt(context: LauncherContext, job: LaunchJob, offer: Offer, interrupted: boolean): Promise<Tried> {
+async function attempt(
+  context: LauncherContext,
+  job: LaunchJob,
+  offer: Offer,
+  interrupted: boolean,
+  retries: LaunchRetries,
+): Promise<Tried> {
   const timed = job.time(offer);
   const { startedAt } = timed;
   const facts = { offer, startedAt };
-  const slow = watchSlowLaunch(context, timed, () => canMove(job, offer));
+  const slow = watchSlowLaunch(context, timed, () => retries.canMove(offer));
   const signal = AbortSignal.any([job.signal, slow.signal]);
   let launch: LaunchAttempt | undefined;
   try {
@@ -202,12 +208,6 @@ async function attempt(context: LauncherContext, job: LaunchJob, offer: Offer, i
     slow.stop();
     timed.end(false);
   }
-}
-
-/** Returns true if another offer of the pool, or another pool, can serve the launch. */
-function canMove(job: LaunchJob, offer: Offer): boolean {
-  const isSame = (each: Offer): boolean => each.zone === offer.zone && each.machineType === offer.machineType;
-  return job.canMoveOn() || job.alternative(offer, isSame) !== undefined;
 }
 
 /** Returns the offer that the record was created for. */

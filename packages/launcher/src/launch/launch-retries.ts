@@ -49,6 +49,8 @@ export class LaunchRetries {
       case 'provider':
         return this.afterOutage(failure, offer, number);
       case 'offer':
+        // Slowness usually concerns all offers of a cloud.
+        if (fault.cause === 'slow' && this.job.canMoveOn()) return undefined;
         if (this.isConfirmed(failure, offer)) return this.elsewhere(offer, number);
         this.rejected = offer;
         return { delayMs: this.backOff(failure), offer, number };
@@ -57,15 +59,20 @@ export class LaunchRetries {
     }
   }
 
+  /** Returns true if another pool, or an offer of this one that was not tried, can serve the launch. */
+  canMove(offer: Offer): boolean {
+    const isUsed = (each: Offer): boolean => isSame(each, offer) || this.isTried(each);
+    return this.job.canMoveOn() || this.job.alternative(offer, isUsed) !== undefined;
+  }
+
   private afterNodeFault(failure: DriverError, offer: Offer, number: number): NextAttempt | undefined {
     const { launchRetries } = this.job.provider.config;
     if (number >= launchRetries) return undefined;
     const delayMs = ERROR_POLICIES[failure.code].retry === 'at-once' ? 0 : this.backOff(failure);
     const isLast = number + 1 >= launchRetries;
-    const isSame = (each: Offer): boolean => each.zone === offer.zone && each.machineType === offer.machineType;
     const other =
       isLast || !this.job.admits(offer)
-        ? this.job.alternative(offer, (each) => isSame(each) || this.isTried(each))
+        ? this.job.alternative(offer, (each) => isSame(each, offer) || this.isTried(each))
         : undefined;
     return { delayMs, offer: other ?? offer, number: number + 1 };
   }
@@ -83,11 +90,15 @@ export class LaunchRetries {
     return other === undefined ? undefined : { delayMs: 0, offer: other, number };
   }
 
-  private isTried({ zone, machineType }: Offer): boolean {
-    return this.tried.some((each) => each.zone === zone && each.machineType === machineType);
+  private isTried(offer: Offer): boolean {
+    return this.tried.some((each) => isSame(each, offer));
   }
 
   private backOff(failure: DriverError): number {
     return backOffMs(this.failures, failure, this.context.random);
   }
+}
+
+function isSame(a: Offer, b: Offer): boolean {
+  return a.zone === b.zone && a.machineType === b.machineType;
 }

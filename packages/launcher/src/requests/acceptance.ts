@@ -18,6 +18,8 @@ export interface ScheduledRequest {
   readonly entry: RequestEntry;
   readonly allocation: Allocation;
   readonly driverHandler: NodeRequestHandler;
+  /** Ids of pools that could not launch its nodes before. */
+  readonly givenUpBy: ReadonlySet<string>;
   /** Room for the new nodes, until their records count. */
   readonly hold: CapacityHold | undefined;
   /** Permit of the provider (`max-concurrency`) and probes of offers, until the request has ended. */

@@ -31,6 +31,8 @@ export interface HandledRequest {
   readonly accepted: AcceptedRequest;
   readonly slots: readonly Slot[];
   readonly driverHandler: NodeRequestHandler;
+  /** Ids of pools that could not launch its nodes before. */
+  readonly givenUpBy: ReadonlySet<string>;
 }
 
 export class RequestHandler {
@@ -182,7 +184,7 @@ export class RequestHandler {
       signal: this.ending.signal,
       log: this.log.with({ node_id: node.id, label: label.name }),
       retryShortfall: (lastId) => retryShortfall(pool, { request, lastId, need: useOf(node.node.resources) }),
-      canMoveOn: () => canBeServedElsewhere(request, pool),
+      canMoveOn: () => canBeServedElsewhere(request, pool, this.handled.givenUpBy),
       alternative: (failed, isTried) => {
         if (!pool.context.capacity.offers) return undefined;
         const fits = (offer: Offer): boolean => this.fits(offer, node.node);

@@ -142,6 +142,7 @@ export class PoolScheduler {
     }
     const hold = needsRoom(allocation) ? ledger.hold(scopes, allocation) : undefined;
     this.forget(requestClass);
+    const { givenUpBy } = requestClass;
     const endProbes = this.pool.offers.begin(offersOf(allocation));
     const permit = concurrency.acquire(this.wake);
     // Classes that wait for a permit join the line again.
@@ -151,7 +152,7 @@ export class PoolScheduler {
       permit.release();
       endProbes();
     };
-    return { kind: 'serve', scheduled: { entry, allocation, driverHandler, hold, permit: { release } } };
+    return { kind: 'serve', scheduled: { entry, allocation, driverHandler, givenUpBy, hold, permit: { release } } };
   }
 
   /** Returns the reason if the request cannot be served here. */

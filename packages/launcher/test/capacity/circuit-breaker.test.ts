@@ -36,7 +36,7 @@ describe('a closed breaker', () => {
     ['throttled', 3],
     ['auth', 3],
     ['node', 3],
-    ['slow', 3],
+    ['slow', 2],
   ])('opens for %s after %d failures in a row', (cause, count) => {
     for (let failures = 1; failures < count; failures += 1) fails(cause);
     expect(breaker.state).toBe('closed');
