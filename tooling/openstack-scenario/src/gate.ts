@@ -27,24 +27,23 @@ export async function gateTo(cloudsYaml: string, cloud: string, folder: string):
   if (!isJsonObject(section) || !isJsonObject(auth)) throw new Error(`${cloudsYaml} has no credentials of ${cloud}`);
   const client = await ApiClient.logIn(cloudsYaml, cloud);
   // By the port of the service; services can share one.
-  const forwarders = new Map<string, Promise<Forwarder>>();
+  const forwarders = new Map<string, Forwarder>();
   const behindGate = async (url: string): Promise<string> => {
     const { port } = new URL(url);
-    const forwarder = forwarders.get(port) ?? Forwarder.start(Number(port));
+    const forwarder = forwarders.get(port) ?? (await Forwarder.start(Number(port)));
     forwarders.set(port, forwarder);
-    return url.replace(`:${port}`, `:${(await forwarder).port}`);
+    return url.replace(`:${port}`, `:${forwarder.port}`);
   };
-  const overrides: JsonObject = Object.fromEntries(
-    await Promise.all(
-      SERVICES.map(async (service) => [`${service}_endpoint_override`, await behindGate(client.endpoint(service))]),
-    ),
-  );
+  const overrides: Record<string, string> = {};
+  for (const service of SERVICES) {
+    overrides[`${service}_endpoint_override`] = await behindGate(client.endpoint(service));
+  }
   const gated = { ...section, ...overrides, auth: { ...auth, auth_url: await behindGate(client.authUrl) } };
   const name = `${cloud}-behind-gate`;
   const file = join(folder, 'clouds.yaml');
   await writeFile(file, JSON.stringify({ clouds: { ...clouds, [name]: gated } }));
   const all = async (change: (forwarder: Forwarder) => Promise<void>): Promise<void> => {
-    await Promise.all([...forwarders.values()].map(async (forwarder) => change(await forwarder)));
+    await Promise.all([...forwarders.values()].map(change));
   };
   return {
     cloudsYaml: file,
