@@ -26,6 +26,8 @@ export interface BedOptions {
   readonly dataFolder: string;
   /** Default: one provider without limits that offers `LABEL`. */
   readonly site?: Pick<ExampleConfigOptions, 'labels' | 'providers'>;
+  /** Returns a configuration that offers `LABEL`, in place of one of the example cloud. */
+  readonly config?: (place: { readonly servers: string; readonly webappPort: number }) => object;
   /** Called before the launcher starts. */
   readonly prepare?: (zooKeeper: ZooKeeper, requestor: Requestor) => Promise<void>;
   /**
@@ -79,11 +81,13 @@ export class Bed {
     const startedAt = systemClock.monotonic();
     const launcher = await startLauncher({
       folder,
-      config: exampleConfig({
-        zooKeeper: { servers: server.servers },
-        webappPort,
-        ...(options.site ?? { labels: [LABEL] }),
-      }),
+      config:
+        options.config?.({ servers: server.servers, webappPort }) ??
+        exampleConfig({
+          zooKeeper: { servers: server.servers },
+          webappPort,
+          ...(options.site ?? { labels: [LABEL] }),
+        }),
       nodeArgs: options.eventLoopProbe === false ? [] : ['--require', join(__dirname, 'event-loop-probe.js')],
       env: { NODEPOOL_EVENT_LOOP_FILE: join(folder, EVENT_LOOP_FILE) },
     });

@@ -2,6 +2,7 @@
 
 import { Bed, LABEL, type BedOptions, type LauncherFacts } from './bed.js';
 import { openBlackHole } from './black-hole.js';
+import { configOf, KUBERNETES_NODES, startCluster } from './kubernetes.js';
 import { LARGE_SITE, LargeSite } from './large.js';
 import { MANY_POOLS, ManyPools } from './many-pools.js';
 import { comparePhases, PHASES_SITE, quantile } from './phases.js';
@@ -141,8 +142,32 @@ export const SCENARIOS: readonly Scenario[] = [
   ),
   { letters: 'j k l m s', what: '10,000 nodes and 5,000 waiting requests', run: largeSite },
   { letters: 'n', what: 'a provider beside one that hangs', run: besideHanging },
+  { letters: 'kubernetes', what: '200 pods at once', run: pods },
   { letters: 'o', what: '200 pools, 10,000 nodes and 5,000 requests', run: manyPools },
 ];
+
+/** Launches and deletes pods on a simulated cluster. */
+async function pods(options: BedOptions): Promise<Outcome> {
+  const cluster = await startCluster();
+  try {
+    const bedOptions = { ...options, config: configOf(cluster) };
+    const { result, facts } = await onBed('200 pods', bedOptions, async (bed, signal) => {
+      cluster.calls.reset();
+      const figures = await burst(bed, KUBERNETES_NODES, signal);
+      return { ...figures, callsPerNode: cluster.calls.count() / KUBERNETES_NODES };
+    });
+    const { fulfilledMs, deletedMs, callsPerNode, cpuMsPerLife } = result;
+    const rows = [
+      row('kubernetes  200 pods at once, all fulfilled', fulfilledMs, 10_000, seconds, '-'),
+      row('   200 pods released at once, all deleted', deletedMs, undefined, seconds, '-'),
+      row('   API calls per node', callsPerNode, 11, plain, '-', true),
+      row('   processor time of the launcher per node life', cpuMsPerLife, undefined, milliseconds, '-'),
+    ];
+    return { rows, launchers: [facts] };
+  } finally {
+    await cluster.close();
+  }
+}
 
 /** Compares a burst of 10,000 requests with one of 1,000 on the same launcher. */
 async function tenThousand(options: BedOptions): Promise<Outcome> {
