@@ -134,7 +134,7 @@ export const providerPage: View<ProviderDocument> = {
           ...provider.pools.filter(({ offers }) => offers.length > 0).map((pool) => offers(pool, present)),
           ...provider.pools
             .filter(({ outOfService }) => outOfService.length > 0)
-            .map((pool) => machinesOutOfService(pool, present)),
+            .map((pool) => machines(pool, present)),
           providerCharts(history),
           requests.length === 0
             ? undefined
@@ -324,20 +324,20 @@ function offers({ name: pool, offers: all }: PoolStatus, present: Present): HTML
   );
 }
 
-function machinesOutOfService({ name: pool, outOfService }: PoolStatus, present: Present): HTMLElement {
+function machines({ name: pool, outOfService }: PoolStatus, present: Present): HTMLElement {
   return section(
-    `Machines of pool ${pool} that are out of service`,
-    'each returns by itself when its login answers again',
+    `Machines of pool ${pool} out of service`,
+    undefined,
     table({
-      caption: `Machines of pool ${pool} that are out of service`,
+      caption: `Machines of pool ${pool} out of service`,
       columns: [
         { title: 'Machine', cell: ({ machine }: MachineStatus) => [name(machine)] },
-        { title: 'Nodes', numeric: true, cell: ({ slots }) => [numberText(slots)] },
         { title: 'Since', numeric: true, cell: ({ since }) => [age(since, present)] },
+        { title: 'Nodes', numeric: true, cell: ({ slots }) => [numberText(slots)] },
         { title: 'Reason', cell: ({ reason }) => [reason] },
-        { title: 'Labels', cell: ({ labels }) => labels.slice(0, MAX_LABELS).map((label) => labelChip(label)) },
+        { title: 'Labels', cell: ({ labels }) => labels.map((label) => labelChip(label)) },
       ],
-      rows: [...outOfService].sort((a, b) => a.since - b.since || (a.machine < b.machine ? -1 : 1)),
+      rows: outOfService,
       key: ({ machine }) => machine,
       tone: () => 'bad',
     }),

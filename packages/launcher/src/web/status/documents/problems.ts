@@ -139,7 +139,7 @@ function providerProblems(provider: ProviderStatus, sources: ProblemSources): Pr
   const severity = waiting > 0 ? 'critical' : 'warning';
   switch (state) {
     case 'serving':
-      return suspendedOffers(provider);
+      return [...suspendedOffers(provider), ...unusableMachines(provider)];
     case 'elsewhere':
       return [];
     case 'starting':
@@ -215,6 +215,25 @@ function suspendedOffers({ name: provider, pools }: ProviderStatus): Problem[] {
       } as const,
     ];
   });
+}
+
+function unusableMachines({ name: provider, pools }: ProviderStatus): Problem[] {
+  return pools
+    .filter(({ outOfService }) => outOfService.length > 0)
+    .map(({ name, outOfService }) => ({
+      severity: 'warning',
+      key: `machines ${provider}/${name}`,
+      title: `Pool ${provider}/${name} has ${counted(outOfService.length, 'machine')} out of service`,
+      subject: { kind: 'pool', id: `${provider}/${name}` },
+      since: Math.min(...outOfService.map(({ since }) => since)),
+      cause: 'cloud',
+      details: outOfService.slice(0, 3).map(({ machine, reason }) => `${machine}: ${reason}`),
+      effect: `${counted(
+        outOfService.reduce((sum, { slots }) => sum + slots, 0),
+        'node',
+      )} fewer`,
+      remedy: 'Repair the machines. The launcher uses them again when their logins answer.',
+    }));
 }
 
 function labelProblems({ labels }: ProblemSources): Problem[] {
