@@ -34,6 +34,7 @@ const CHAPTERS: readonly Chapter[] = [
       'trouble.md',
       'builder.md',
       'limits-and-waiting.md',
+      'capacity.md',
     ].map(inDocs),
   },
   { title: DRIVERS, files: [] },
