@@ -9,6 +9,7 @@ import {
   ConflictError,
   DriverError,
   InstanceFailedError,
+  NotFoundError,
   objectAt,
   stringAt,
   type Call,
@@ -27,6 +28,7 @@ import {
   tokenSecretBody,
   USER,
 } from './bodies.js';
+import type { WatchEvent } from './client/client.js';
 import {
   PODS,
   PROJECT_REQUESTS,
@@ -206,7 +208,13 @@ export class LaunchPlan {
     const selection = { fieldSelector: `metadata.name=${USER}` };
     const deadline = Math.min(call.deadline, this.cluster.clock.monotonic() + TOKEN_TIMEOUT_MS);
     const bounded = { signal: call.signal, log: call.log, deadline };
-    await client.watch(collection, selection, { onEvent: ({ object }) => this.takeToken(object) }, bounded);
+    const watched = { isDeleted: false };
+    const onEvent = ({ type, object }: WatchEvent): boolean => {
+      watched.isDeleted = type === 'DELETED';
+      return watched.isDeleted || this.takeToken(object);
+    };
+    await client.watch(collection, selection, { onEvent }, bounded);
+    if (watched.isDeleted) throw new NotFoundError(`the token of the service account in ${this.name} was deleted`);
     if (this.token === undefined) {
       throw new ConflictError(`the cluster has written no token for the service account in ${this.name} yet`);
     }

@@ -1,0 +1,108 @@
+/** Launches that wait, fail or are refused, on a simulated cluster and in virtual time. */
+
+import { afterEach, describe, expect, it } from '@jest/globals';
+import { sleep, type JsonObject } from '@nodepool/core';
+import { TestProvider } from '@nodepool/driver-kit';
+import { kubernetesDriver, type Flavour } from '../src/index.js';
+import { openCluster, POOL, section, type OpenCluster } from './cluster.js';
+
+let open: OpenCluster;
+let provider: TestProvider;
+
+async function start(flavour: Flavour, label: JsonObject = {}, more: JsonObject = {}): Promise<void> {
+  open = await openCluster(flavour);
+  const { time, surroundings } = open;
+  const driver = kubernetesDriver(flavour, surroundings);
+  provider = await new TestProvider({ time, driver, section: section(flavour, label, more) }).start();
+}
+
+afterEach(async () => {
+  await provider.stop();
+  await open.cluster.close();
+});
+
+const pass = (ms: number): Promise<void> => provider.end(sleep(open.time.clock, ms));
+
+it('a registry that does not answer has a minute, and then the attempt fails', async () => {
+  await start('kubernetes', { image: 'docker.io/unreachable:1' });
+  const began = open.time.clock.monotonic();
+  const error = await provider.failedLaunch();
+  expect(error).toMatchObject({ code: 'instance-failed', outcome: 'applied' });
+  expect(error.message).toMatch(/i\/o timeout/);
+  expect(open.time.clock.monotonic() - began).toBeGreaterThanOrEqual(60_000);
+});
+
+it('a pod that is unschedulable at first runs when a node has been added', async () => {
+  await start('kubernetes', { image: 'docker.io/huge:1' });
+  const launch = provider.begin();
+  await pass(120_000);
+  const [pod] = open.cluster.list('pods');
+  const { namespace = '', name = '' } = pod?.metadata ?? {};
+  open.cluster.setPodStatus(namespace, name, { phase: 'Running' });
+  expect((await provider.end(launch)).interfaceIp).toBe('pod');
+});
+
+it('a pod whose project has no default account yet is created when it has one', async () => {
+  await start('openshiftpods');
+  open.cluster.remove('serviceaccounts', 'default', POOL);
+  const launch = provider.begin();
+  await pass(2000);
+  open.cluster.add('serviceaccounts', { apiVersion: 'v1', kind: 'ServiceAccount' }, 'default', POOL);
+  expect((await provider.end(launch)).connection?.type).toBe('kubectl');
+});
+
+it('a namespace that is deleted during the launch fails the attempt', async () => {
+  await start('kubernetes');
+  open.cluster.configure({ controllerMs: 10_000, deleteMs: 60_000 });
+  const launch = provider.begin();
+  launch.catch(() => undefined);
+  await pass(5000);
+  const name = open.cluster.list('namespaces').at(-1)?.metadata.name ?? '';
+  open.cluster.remove('namespaces', name);
+  await expect(provider.end(launch)).rejects.toMatchObject({
+    code: expect.stringMatching(/instance-failed|not-found/),
+  });
+});
+
+describe('openshift', () => {
+  it('creates projects whose description identifies the node, and writes the dictionary of the existing Nodepool', async () => {
+    await start('openshift', { type: 'project', image: 'unused' });
+    const launched = await provider.launch();
+    const port = launched.connection?.port as JsonObject;
+    expect(launched.connection?.type).toBe('project');
+    expect(Object.keys(port).sort()).toEqual(['ca_crt', 'host', 'namespace', 'skiptls', 'token', 'user']);
+    expect(port['namespace']).toBe(launched.externalId);
+    const offered = await provider.cleanUpRound();
+    expect(offered.map(({ tags }) => tags['nodepool_node_id'])).toEqual(['0000000001']);
+    await provider.cleanUp(launched.externalId);
+    expect(open.cluster.list('namespaces').map(({ metadata }) => metadata.name)).toEqual(['default', 'kube-system']);
+  });
+
+  it('waits if the account may not have more projects', async () => {
+    await start('openshift', { type: 'project', image: 'unused' });
+    open.cluster.projects.limit = 1;
+    await provider.launch('0000000001');
+    expect(await provider.failedLaunch('0000000002')).toMatchObject({ code: 'quota', outcome: 'not-applied' });
+  });
+});
+
+describe('the deletion of a node of another program', () => {
+  it('deletes a namespace without tags that the record names', async () => {
+    await start('kubernetes');
+    const namespace = { apiVersion: 'v1', kind: 'Namespace', status: { phase: 'Active' } };
+    open.cluster.add('namespaces', namespace, 'main-0000000007');
+    await provider.cleanUp('main-0000000007', '0000000007');
+    expect(open.cluster.list('namespaces')).toHaveLength(2);
+  });
+
+  it('refuses a namespace with the tags of another provider', async () => {
+    await start('kubernetes');
+    const metadata = { labels: { nodepool_provider_name: 'other' } };
+    open.cluster.add('namespaces', { apiVersion: 'v1', kind: 'Namespace', metadata }, 'main-0000000007');
+    const deletion = provider.beginCleanUp('main-0000000007', '0000000007', {
+      deadline: provider.call(60_000).deadline,
+    });
+    await expect(provider.end(deletion)).rejects.toThrow(/belongs to provider other/);
+    expect(open.cluster.list('namespaces')).toHaveLength(3);
+  });
+});
