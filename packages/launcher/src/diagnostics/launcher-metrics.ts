@@ -157,6 +157,15 @@ export const ZOOKEEPER_CONNECTED: Gauge<never> = {
   statsd: () => [],
 };
 
+export const ZOOKEEPER_LATENCY: Duration<never> = {
+  kind: 'duration',
+  name: 'nodepool_zookeeper_latency_seconds',
+  help: 'Durations of a read that is made every 15 seconds.',
+  labels: [],
+  buckets: [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 5],
+  statsd: () => [],
+};
+
 /** `quantile` is `0.5`, `0.99` or `1`. */
 export const EVENT_LOOP_DELAY: Gauge<'quantile'> = {
   kind: 'gauge',

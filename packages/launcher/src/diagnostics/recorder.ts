@@ -12,12 +12,13 @@ import { reportPhases } from './phase-metrics.js';
 import { ProviderEvents } from './provider-events.js';
 import { ProviderFailures } from './provider-failures.js';
 import { Timelines } from './timelines.js';
+import { ZooKeeperWatch } from './zookeeper-watch.js';
 
 /** Lives that ended longer ago (ms) are not restored. */
 const MAX_AGE_MS = 25 * 3_600_000;
 
 export interface RecorderOptions {
-  readonly store: Pick<Store, 'requests' | 'nodes' | 'complete'>;
+  readonly store: Pick<Store, 'requests' | 'nodes' | 'complete' | 'zooKeeper'>;
   readonly clock: Clock;
   readonly log: Logger;
   readonly metrics: Metrics;
@@ -31,6 +32,7 @@ export class Recorder {
   readonly history: History;
   readonly failures: ProviderFailures;
   readonly providerEvents: ProviderEvents;
+  readonly zooKeeper: ZooKeeperWatch;
   /** Metrics that also count the calls of clouds. */
   readonly metrics: Metrics;
   private journal: Journal | undefined;
@@ -47,6 +49,10 @@ export class Recorder {
     this.history = new History({ store, clock, events, activity, onStep: (step) => this.journal?.add({ step }) });
     this.failures = new ProviderFailures(clock, events);
     this.providerEvents = new ProviderEvents(clock, activity, (event) => this.journal?.add({ event }));
+    this.zooKeeper = new ZooKeeperWatch({
+      ...{ clock, metrics, zooKeeper: store.zooKeeper },
+      onError: (error) => log.error('The latency of ZooKeeper could not be measured', error),
+    });
     this.metrics = watchApiCalls(metrics, () => this.history);
   }
 
@@ -68,11 +74,13 @@ export class Recorder {
     timelines.start();
     history.start();
     this.providerEvents.start();
+    this.zooKeeper.start();
   }
 
   /** Resolves once the journal is written. */
   async stop(): Promise<void> {
     const { timelines, history, journal } = this;
+    this.zooKeeper.stop();
     this.providerEvents.stop();
     history.stop();
     timelines.stop();

@@ -215,7 +215,10 @@ it('a launcher does not claim to know what another one decides', async () => {
   expect(reasons).toHaveLength(1);
   const { components } = await get<ProgramsDocument>('components');
   expect(components).toMatchObject([
-    { hostname: 'launcher1', self: true, eventLoopP99: 0.002, pools: ['demo/main'] },
+    {
+      ...{ hostname: 'launcher1', self: true, eventLoopP99: 0.002, pools: ['demo/main'] },
+      zookeeper: { state: 'connected', latencyP50: expect.any(Number) },
+    },
     { hostname: 'launcher2', self: false, eventLoopP99: null, pools: ['away/far'] },
   ]);
 });

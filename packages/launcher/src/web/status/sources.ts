@@ -22,7 +22,10 @@ export interface StatusSources {
   readonly problems: () => readonly ConfigProblem[];
   readonly failures: Pick<RecentFailures, 'list'>;
   /** The history of the last day, with the failures and the changes of providers. */
-  readonly recorder: Pick<Recorder, 'timelines' | 'history' | 'failures' | 'providerEvents' | 'persisted'>;
+  readonly recorder: Pick<
+    Recorder,
+    'timelines' | 'history' | 'failures' | 'providerEvents' | 'persisted' | 'zooKeeper'
+  >;
   /** Returns the lateness of timers since it was last reset, seconds. */
   readonly eventLoopDelay: () => { readonly p99: number };
 }

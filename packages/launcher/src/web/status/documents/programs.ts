@@ -2,7 +2,7 @@
 
 import type { ComponentStatus, ProgramsDocument } from '../client/model.js';
 import { shortened, type Observed } from '../sources.js';
-import { SHORT } from './texts.js';
+import { secondsOrNull, SHORT } from './texts.js';
 
 /** Returns launchers, then builders, each sorted by host. */
 export function programsDocument(observed: Observed): ProgramsDocument {
@@ -36,13 +36,18 @@ const UNKNOWN = { self: false, started: null, eventLoopP99: null, heapBytes: nul
 
 type OwnFacts = Pick<ComponentStatus, 'self' | 'started' | 'eventLoopP99' | 'heapBytes' | 'zookeeper'>;
 
-function ownFacts({ store, status, clock }: Observed): OwnFacts {
+function ownFacts({ status, clock }: Observed): OwnFacts {
+  const { state, since, latency } = status.recorder.zooKeeper.read();
   return {
     self: true,
     started: Math.round(clock.now() / 1000 - process.uptime()),
     eventLoopP99: status.eventLoopDelay().p99,
     heapBytes: process.memoryUsage().heapUsed,
-    zookeeper: { state: store.zooKeeper.state, server: null, latencyP50: null, latencyP95: null, since: null },
+    zookeeper: {
+      ...{ state, server: null, since: since / 1000 },
+      latencyP50: secondsOrNull(latency.quantile(0.5)),
+      latencyP95: secondsOrNull(latency.quantile(0.95)),
+    },
   };
 }
 
