@@ -158,7 +158,7 @@ function axes(options: ChartOptions, ticks: readonly number[]): SVGElement {
       tick === 0 ? undefined : svg('text', { x: 3, y, dy: 12 }, (options.format ?? numberText)(tick)),
     );
   });
-  const times = clockTicks(from, to, 8).map((time) => {
+  const times = clockTicks(from, to, options.size === 'small' ? 5 : 8).map((time) => {
     const share = position(options, time);
     const x = `${rounded(share * 100)}%`;
     const anchor = share < 0.04 ? 'start' : share > 0.96 ? 'end' : 'middle';

@@ -77,7 +77,7 @@ function columns(present: Present): Column<ProviderStatus>[] {
               api.p95 === null ? '' : `p95 ${durationText(api.p95)}`,
               h(
                 'span',
-                { class: api.failed > 0 ? 'below bad-text' : 'quiet below' },
+                { class: isBad(api.failed, api.calls) ? 'below bad-text' : 'quiet below' },
                 `${shareText(api.failed, api.calls)} of ${counted(api.calls, 'call')} failed`,
               ),
             ],
@@ -85,11 +85,18 @@ function columns(present: Present): Column<ProviderStatus>[] {
   ];
 }
 
+/** Share of failures from which on they are emphasised. */
+const BAD_SHARE = 0.05;
+
+function isBad(failed: number, all: number): boolean {
+  return failed > 0 && failed >= all * BAD_SHARE;
+}
+
 function launchesText(launches: ProviderStatus['launches']): Child[] {
   if (launches === null || launches.started === 0) return ['–'];
   const { started, failed, windowSeconds } = launches;
   return [
-    failed === 0 ? '0' : h('b', { class: 'bad-text' }, shareText(failed, started)),
+    failed === 0 ? '0' : h('b', { class: isBad(failed, started) ? 'bad-text' : undefined }, shareText(failed, started)),
     h('span', { class: 'quiet below' }, `${numberText(failed)} of ${numberText(started)} in ${ageText(windowSeconds)}`),
   ];
 }
@@ -205,7 +212,7 @@ function overview(provider: ProviderStatus, present: Present): HTMLElement {
               [
                 h(
                   'span',
-                  { class: api.failed > 0 ? 'bad-text' : undefined },
+                  { class: isBad(api.failed, api.calls) ? 'bad-text' : undefined },
                   `${numberText(api.failed)} (${shareText(api.failed, api.calls)})`,
                 ),
               ],

@@ -14,7 +14,7 @@ import { nothing, section } from './widgets.js';
 interface Tab {
   readonly state: string;
   readonly title: string;
-  readonly count: (counts: RequestCounts) => number;
+  readonly count?: (counts: RequestCounts) => number;
   readonly empty: string;
 }
 
@@ -28,6 +28,7 @@ const TABS: readonly Tab[] = [
     count: ({ fulfilled }) => fulfilled,
     empty: 'No request was fulfilled in the last day.',
   },
+  { state: 'cancelled', title: 'Cancelled', empty: 'No requestor deleted a request before it was served.' },
 ];
 
 export const requestsPage: View<RequestsDocument> = {
@@ -70,8 +71,7 @@ function emptyText(state: string, filtered: boolean): Child[] {
 }
 
 function tabs(route: Route, state: string, counts: RequestCounts): HTMLElement {
-  const all = TABS.reduce((total, { count }) => total + count(counts), 0);
-  const tab = (title: string, value: string, count: number): HTMLElement =>
+  const tab = (title: string, value: string, count: number | undefined): HTMLElement =>
     h(
       'a',
       {
@@ -80,13 +80,12 @@ function tabs(route: Route, state: string, counts: RequestCounts): HTMLElement {
         'data-key': title,
       },
       title,
-      ' ',
-      h('b', {}, numberText(count)),
+      ...(count === undefined ? [] : [' ', h('b', {}, numberText(count))]),
     );
   return h(
     'nav',
     { class: 'tabs', 'aria-label': 'Requests by state', 'data-key': 'tabs' },
-    tab('All', '', all),
-    ...TABS.map(({ state: value, title, count }) => tab(title, value, count(counts))),
+    tab('All', '', undefined),
+    ...TABS.map(({ state: value, title, count }) => tab(title, value, count?.(counts))),
   );
 }

@@ -59,7 +59,9 @@ export function counted(count: number, noun: string, plural = `${noun}s`): strin
 export function shareText(part: number, whole: number): string {
   if (whole <= 0 || part <= 0) return '0 %';
   if (part >= whole) return '100 %';
-  return `${Math.min(99, Math.max(1, Math.round((part / whole) * 100)))} %`;
+  const share = (part / whole) * 100;
+  if (share < 1) return '< 1 %';
+  return share > 99 ? '> 99 %' : `${Math.round(share)} %`;
 }
 
 const CLOCK = new Intl.DateTimeFormat([], { hour: '2-digit', minute: '2-digit', hourCycle: 'h23' });
