@@ -72,7 +72,7 @@ function isAborted(error: unknown): boolean {
 
 function makeProgram(io: ProcessIo, outcome: Outcome): Command {
   const program = new Command('nodepool')
-    .description('Looks into a running Nodepool, and lends it a hand.')
+    .description('Inspect and manage a running Nodepool.')
     .version(packageVersion(__dirname), '--version', 'print the version')
     .option('-c, --config <file>', 'configuration file', '/etc/nodepool/nodepool.yaml')
     .option('-s, --secure <file>', 'secure configuration file, merged over the other')
