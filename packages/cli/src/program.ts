@@ -240,7 +240,7 @@ function addCompletion(program: Command, io: ProcessIo): void {
     .action((shell: Completion.Shell) =>
       (load('./commands/completion.js') as typeof Completion).completion(io, program, shell),
     );
-  example(completion, 'source <(nodepool completion bash)');
+  example(completion, 'nodepool completion bash > /etc/bash_completion.d/nodepool');
   program.command('provider-names', { hidden: true }).action(() => {
     const { withConfig } = load('./open.js') as typeof Open;
     return withConfig(program.opts<CommonOptions>(), io, (config) =>
