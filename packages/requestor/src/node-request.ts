@@ -122,7 +122,19 @@ export class SubmittedRequest {
   /** Removes the request; launchers release what was allocated to it. A missing request is fine. */
   async cancel(): Promise<void> {
     this.end();
-    await this.context.store.requests.remove(this.id);
+    // After the restoration of a backup, the id can be that of another request.
+    if (await this.isOwn()) await this.context.store.requests.remove(this.id);
+  }
+
+  private async isOwn(): Promise<boolean> {
+    for (;;) {
+      try {
+        const stat = await this.context.zooKeeper.exists(requestPath(this.id));
+        return stat?.ephemeralOwner === this.owner;
+      } catch (error) {
+        if (!isZooKeeperError(error, 'connection-lost')) throw error;
+      }
+    }
   }
 
   private async untilFulfilled(signal: AbortSignal): Promise<NodeRequest> {

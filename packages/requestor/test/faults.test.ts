@@ -182,12 +182,13 @@ it.each([1, 2, 3, 4, 5])('survives many faults at random, seed %i', async (seed)
 });
 
 describe('a restored backup of ZooKeeper', () => {
-  it('lets a request wait again, and leaves a new request with the same id alone', async () => {
+  it.each(['waits', 'is cancelled'])('leaves a new request with the id of one that %s alone', async (fate) => {
     const world = await World.start();
     const { server, clock, launcher, requestor, zooKeeper } = world;
     launcher.mode = 'wait';
     const backup = server.snapshot();
-    const acquired = requestor.acquire({ labels: ['small'] });
+    const cancellation = new AbortController();
+    const acquired = requestor.acquire({ labels: ['small'] }, { signal: cancellation.signal });
     await clock.runUntil(() => world.records('requests').size === 1, 60_000);
     const [id = ''] = world.records('requests').keys();
     const other = server.connect({ sessionTimeoutMs: 9000 });
@@ -199,6 +200,14 @@ describe('a restored backup of ZooKeeper', () => {
       other.create('/nodepool/requests/200-', encode(record), { mode: 'persistent-sequential' }),
     );
     expect(path).toBe(`/nodepool/requests/${id}`);
+    if (fate === 'is cancelled') {
+      cancellation.abort(new Error('cancelled'));
+      await expect(world.run(acquired)).rejects.toThrow('cancelled');
+      expect([...world.records('requests').keys()]).toEqual([id]);
+      await world.run(other.close());
+      await world.stop();
+      return;
+    }
     server.expireSession(zooKeeper);
     await clock.runUntil(() => world.records('requests').size === 2, 60_000);
     expect([...world.records('requests').values()].map((request) => request['node_types'])).toEqual([
