@@ -21,6 +21,7 @@ import {
   untilReady,
   world,
 } from './support/static-world.js';
+import { pool, provider } from './support/world.js';
 
 const MINUTE_MS = 60_000;
 const SEEDS = [1, 2, 3, 4, 5];
@@ -198,6 +199,34 @@ describe('a request for static machines', () => {
     for (const { end } of uses) await end();
     expect(await served(large)).toHaveLength(3);
     expect(stateOf(later)).toBe('requested');
+  });
+
+  it('gets a machine of two labels for the label that no other machine has', async () => {
+    await start(rack([host('192.0.2.1', ['small', 'other']), host('192.0.2.2', ['small'])]));
+    await untilReady('192.0.2.1:22/0', '192.0.2.2:22/0');
+    const nodes = await served(await submit(['small', 'other']));
+    expect(nodes.map((id) => world.nodes().get(id)?.hostname)).toEqual(['192.0.2.2', '192.0.2.1']);
+  });
+
+  it('leaves the limit of its tenant to other requests while it waits for nodes', async () => {
+    const section = provider('demo', [pool('main', ['large'])]);
+    const cloud = world.config([section]);
+    const machines = rack([host('192.0.2.1', ['small']), host('192.0.2.2', ['small'])]);
+    await start({
+      providers: new Map([...cloud.providers, ...(machines.providers ?? [])]),
+      loadedDrivers: new Map([...cloud.loadedDrivers, ...(machines.loadedDrivers ?? [])]),
+      tenantLimits: new Map([['bounded', { instances: 2 }]]),
+    });
+    await untilReady('192.0.2.1:22/0', '192.0.2.2:22/0');
+    const first = await use(['large'], { tenant: 'bounded' });
+    const waiting = await submit(['small', 'small'], { tenant: 'bounded' });
+    await world.clock.advance(5000);
+    const others = await use(['small'], { tenant: 'other' });
+    await world.clock.advance(2 * MINUTE_MS);
+    await first.end();
+    await served(await submit(['large', 'large'], { tenant: 'bounded' }));
+    expect(stateOf(waiting)).toBe('requested');
+    await others.end();
   });
 
   it.each([

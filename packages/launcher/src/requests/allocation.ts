@@ -56,6 +56,7 @@ const RESUMABLE: ReadonlySet<string> = new Set(['init', 'building', 'testing']);
 
 /** Returns undefined if the pool does not have a label of the request (any more). */
 export function allocate(request: NodeRequest, context: AllocationContext): Allocation | undefined {
+  if (context.pool.provider.config.createsNodes === false) return allocateReady(request, context);
   const allocation = allocateNodes(request, context);
   if (allocation?.blocked === undefined || !request.reuse) return allocation;
   // Ready nodes are of no use in a zone in which the other nodes cannot be launched.
@@ -64,7 +65,7 @@ export function allocate(request: NodeRequest, context: AllocationContext): Allo
 }
 
 function allocateNodes(request: NodeRequest, context: AllocationContext): Allocation | undefined {
-  const { labels, offers, provider } = context.pool;
+  const { labels, offers } = context.pool;
   const taken = new Set<string>();
   const own = nodesOf(request, context);
   let zone = own.find(({ node }) => node.az !== null)?.node.az ?? undefined;
@@ -84,9 +85,7 @@ function allocateNodes(request: NodeRequest, context: AllocationContext): Alloca
     zone ??= found.entry.node.az ?? undefined;
   }
   const lacking = wanted.filter((_, index) => !existing.has(index)).map(({ name }) => name);
-  const missing = provider.config.createsNodes === false ? lacking : [];
-  const created = provider.config.createsNodes === false ? [] : lacking;
-  const plan = created.length === 0 ? { zone, offers: [], blocked: undefined } : offers.plan(created, zone);
+  const plan = lacking.length === 0 ? { zone, offers: [], blocked: undefined } : offers.plan(lacking, zone);
   const planned = plan.offers[Symbol.iterator]();
   const nodes = wanted.flatMap((label, index): AllocatedNode[] => {
     const found = existing.get(index);
@@ -98,7 +97,7 @@ function allocateNodes(request: NodeRequest, context: AllocationContext): Alloca
   });
   const need = nodes.reduce((sum, node) => (node.kind === 'new' ? sum.add(node.need) : sum), QuotaInformation.use({}));
   const { zone: chosen, blocked } = plan;
-  return { nodes, missing, zone: chosen, blocked, need, tenantNeed: need.add(handedOver) };
+  return { nodes, missing: [], zone: chosen, blocked, need, tenantNeed: need.add(handedOver) };
 }
 
 /** Returns the offers of the nodes to launch. */
@@ -132,21 +131,74 @@ function ownNode(
 
 function readyNode(
   request: NodeRequest,
-  { pool, driverHandler, isProtected }: AllocationContext,
+  context: AllocationContext,
   label: LabelConfig,
   zone: string | undefined,
   taken: ReadonlySet<string>,
 ): Exclude<AllocatedNode, { kind: 'new' }> | undefined {
-  if (!request.reuse) return undefined;
-  const { provider, pool: name } = pool.place;
-  for (const entry of pool.context.store.nodes.available({ label: label.name, provider, pool: name })) {
-    if (taken.has(entry.id) || isProtected(entry.id, request)) continue;
+  for (const entry of readyNodes(request, context, label)) {
+    if (taken.has(entry.id)) continue;
     if (zone !== undefined && entry.node.az !== null && entry.node.az !== zone) continue;
-    if (driverHandler.checkReusableNode?.(entry.node) === false || !pool.supply.isUsable(entry.node, label.name))
-      continue;
     return { kind: 'ready', label, entry };
   }
   return undefined;
+}
+
+/** Yields the ready nodes that the request may get for a label. */
+function* readyNodes(
+  request: NodeRequest,
+  { pool, driverHandler, isProtected }: AllocationContext,
+  { name: label }: LabelConfig,
+): Iterable<NodeEntry> {
+  if (!request.reuse) return;
+  const { provider, pool: name } = pool.place;
+  for (const entry of pool.context.store.nodes.available({ label, provider, pool: name })) {
+    if (isProtected(entry.id, request)) continue;
+    if (driverHandler.checkReusableNode?.(entry.node) === false || !pool.supply.isUsable(entry.node, label)) continue;
+    yield entry;
+  }
+}
+
+/**
+ * Allocates ready nodes only, for a pool that creates none. A node may have several labels, so an earlier choice is
+ * changed if a later label needs that node (augmenting paths).
+ */
+function allocateReady(request: NodeRequest, context: AllocationContext): Allocation | undefined {
+  const labels = request.node_types.map((name) => context.pool.labels.label(name));
+  const own = nodesOf(request, context).filter(({ node }) => node.state === 'ready');
+  const candidates = new Map<LabelConfig, readonly NodeEntry[]>();
+  for (const label of labels) {
+    if (label === undefined) return undefined;
+    if (candidates.has(label)) continue;
+    const theirs = own.filter(({ node }) => node.type.includes(label.name));
+    candidates.set(label, [...theirs, ...readyNodes(request, context, label)]);
+  }
+  /** Index of the label that a node serves, by node id. */
+  const serves = new Map<string, number>();
+  const chosen: (NodeEntry | undefined)[] = labels.map(() => undefined);
+  const choose = (index: number, visited: Set<string>): boolean => {
+    const label = labels[index];
+    for (const entry of label === undefined ? [] : (candidates.get(label) ?? [])) {
+      if (visited.has(entry.id)) continue;
+      visited.add(entry.id);
+      const other = serves.get(entry.id);
+      if (other !== undefined && !choose(other, visited)) continue;
+      serves.set(entry.id, index);
+      chosen[index] = entry;
+      return true;
+    }
+    return false;
+  };
+  const missing = request.node_types.filter((_, index) => !choose(index, new Set()));
+  const nodes = labels.flatMap((label, index): AllocatedNode[] => {
+    const entry = chosen[index];
+    return label === undefined || entry === undefined ? [] : [{ kind: 'ready', label, entry }];
+  });
+  const handedOver = nodes.flatMap((node) => (node.kind === 'ready' ? [node.entry.node] : []));
+  const tenantNeed = handedOver
+    .filter(({ tenant_name: tenant }) => tenant !== request.tenant_name)
+    .reduce((sum, { resources }) => sum.add(useOf(resources)), QuotaInformation.use({}));
+  return { nodes, missing, zone: undefined, blocked: undefined, need: QuotaInformation.use({}), tenantNeed };
 }
 
 /** Returns the allocation in words, for explanations. */

@@ -220,8 +220,9 @@ export class PoolScheduler {
       return { kind: 'hand-back', allocation, reason };
     }
     recordWait(this.pool, entry.id, 'waits for nodes', { kind: 'limit', reason });
+    // Nothing stays reserved in limits, which do not decide when a node comes back.
+    this.forget(requestClass);
     const waiting = this.waiting.enter(requestClass);
-    this.awaitingPermit.delete(requestClass);
     waiting.blocking = true;
     waiting.reason = reason;
     this.waiting.protect(
