@@ -13,7 +13,7 @@ import { RequestLife } from './request-life.js';
 import type { AttemptResult, LaunchPlace, LaunchStage, TimelineRecorder, Wait } from './timeline-recorder.js';
 
 /** Numbers of ended requests and nodes that are kept, besides failed requests. */
-const MAX_ENDED = 10_000;
+const MAX_ENDED = 5000;
 const MAX_FAILED = 2000;
 
 export interface TimelineOptions {

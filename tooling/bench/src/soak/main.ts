@@ -1,0 +1,187 @@
+/** `pnpm soak`: a site under constant load, whose servers and launchers are restarted one after the other. */
+
+import { loadavg } from 'node:os';
+import { parseArgs } from 'node:util';
+import { sleep, systemClock } from '@nodepool/core';
+import { interruption, Narrator, noNodesLeft } from '@nodepool/harness';
+import { openRequestor, type Requestor } from '@nodepool/requestor';
+import { isZooKeeperError } from '@nodepool/zookeeper';
+import { MEBIBYTE } from '../rows.js';
+import { LABEL, SIZE, SoakSite } from './site.js';
+import { slope } from './slope.js';
+
+const HELP = `Usage: pnpm soak [options]
+
+Three ZooKeeper servers and three launchers serve requests, while each of them is restarted in turn. Then the requests
+go on without restarts, and the memory of the launchers is measured. Fails if a request is not served, or if something
+is left at the end.
+
+  --minutes N   length of the run; default 15
+  --rate N      requests per second; default 25, which fills the launchers' memory of ended requests in four minutes
+  --help        this text
+`;
+
+/** Part of the run in which programs are restarted. */
+const RESTARTS_SHARE = 0.25;
+/** Part of the run after the restarts before memory is measured. */
+const WARM_UP_SHARE = 0.4;
+const SAMPLE_EVERY_MS = 10_000;
+const USE_MS = 500;
+/** Time limit of one request, milliseconds. */
+const REQUEST_LIMIT_MS = 120_000;
+const SLOPE_LIMIT = 2 * MEBIBYTE;
+/** Watches that a launcher may have when it is idle; they do not grow with the number of requests. */
+const WATCHES_PER_LAUNCHER = 20;
+
+interface Load {
+  served: number;
+  readonly failures: string[];
+  longestMs: number;
+}
+
+/** Requests nodes at a constant rate until the signal aborts, and resolves when the last request has ended. */
+async function applyLoad(requestor: Requestor, perSecond: number, load: Load, signal: AbortSignal): Promise<void> {
+  const running = new Set<Promise<void>>();
+  const began = systemClock.monotonic();
+  for (let index = 0; !signal.aborted; index += 1) {
+    const work: Promise<void> = oneRequest(requestor, load).finally(() => running.delete(work));
+    running.add(work);
+    const early = began + ((index + 1) * 1000) / perSecond - systemClock.monotonic();
+    if (early > 1) await sleep(systemClock, early, signal).catch(() => undefined);
+  }
+  await Promise.all(running);
+}
+
+async function oneRequest(requestor: Requestor, load: Load): Promise<void> {
+  const began = systemClock.monotonic();
+  try {
+    const lease = await requestor.acquire({ labels: [LABEL] }, { timeoutMs: REQUEST_LIMIT_MS });
+    load.longestMs = Math.max(load.longestMs, systemClock.monotonic() - began);
+    await lease.use();
+    await sleep(systemClock, USE_MS, new AbortController().signal);
+    await lease.return();
+    load.served += 1;
+  } catch (error) {
+    load.failures.push(error instanceof Error ? `${error.name}: ${error.message}` : String(error));
+  }
+}
+
+/** Restarts all servers and launchers in turn until the time is over. Returns the number of restarts. */
+async function restartAll(site: SoakSite, until: number, narrator: Narrator, signal: AbortSignal): Promise<number> {
+  let restarts = 0;
+  for (; systemClock.monotonic() < until; restarts += 1) {
+    const index = Math.floor(restarts / 2) % SIZE;
+    await sleep(systemClock, 5000, signal);
+    site.check();
+    narrator.say(`restart of ${restarts % 2 === 0 ? 'server' : 'launcher'} ${index}`);
+    if (restarts % 2 === 0) await site.restartServer(index);
+    else await site.restartLauncher(index);
+  }
+  return restarts;
+}
+
+async function leftovers(site: SoakSite): Promise<string[]> {
+  const { zooKeeper } = site;
+  const found: string[] = [];
+  for (const path of ['/nodepool/nodes', '/nodepool/requests', '/nodepool/requests-lock']) {
+    try {
+      const { children } = await zooKeeper.children(path);
+      found.push(...children.map((child) => `${path}/${child}`));
+    } catch (error) {
+      if (!isZooKeeperError(error, 'no-node')) throw error;
+    }
+  }
+  return found;
+}
+
+async function soak(minutes: number, rate: number, signal: AbortSignal): Promise<readonly string[]> {
+  const narrator = new Narrator((line) => void process.stdout.write(`${line}\n`));
+  const site = await SoakSite.start(signal);
+  const requestor = openRequestor(site.zooKeeper, { name: 'soak' });
+  const problems: string[] = [];
+  try {
+    const load: Load = { served: 0, failures: [], longestMs: 0 };
+    const over = new AbortController();
+    const traffic = applyLoad(requestor, rate, load, AbortSignal.any([signal, over.signal]));
+    const began = systemClock.monotonic();
+    const at = (share: number): number => began + share * minutes * 60_000;
+    const restarts = await restartAll(site, at(RESTARTS_SHARE), narrator, signal);
+    narrator.say(`${restarts} restarts; now without them`);
+    await sleep(systemClock, Math.max(0, at(RESTARTS_SHARE + WARM_UP_SHARE) - systemClock.monotonic()), signal);
+    const measuredFrom = systemClock.now();
+    while (systemClock.monotonic() < at(1)) {
+      site.check();
+      site.sample();
+      await sleep(systemClock, SAMPLE_EVERY_MS, signal);
+    }
+    over.abort();
+    await traffic;
+    await noNodesLeft(site.zooKeeper, AbortSignal.any([signal, AbortSignal.timeout(REQUEST_LIMIT_MS)]));
+    await requestor.close();
+    // Orphaned locks are deleted by a controller that looks for them once a minute.
+    await sleep(systemClock, 70_000, signal);
+    for (let index = 0; index < SIZE; index += 1) problems.push(...memoryOf(site, index, measuredFrom, narrator));
+    const watches = await site.watches();
+    const left = await leftovers(site);
+    narrator.say(`${load.served} requests served, the longest wait was ${(load.longestMs / 1000).toFixed(1)} s`);
+    narrator.say(`watches: ${watches}; left in ZooKeeper: ${left.length}`);
+    narrator.say(
+      `load average: ${loadavg()
+        .map((each) => each.toFixed(1))
+        .join(' ')}`,
+    );
+    if (load.failures.length > 0) problems.push(`${load.failures.length} requests failed: ${load.failures[0] ?? ''}`);
+    if (left.length > 0) problems.push(`left in ZooKeeper: ${left.slice(0, 5).join(', ')}`);
+    if (watches > SIZE * WATCHES_PER_LAUNCHER) problems.push(`${watches} watches are left`);
+    return problems;
+  } finally {
+    await site.stop();
+  }
+}
+
+/** Reports what a launcher holds, and returns what grows. */
+function memoryOf(site: SoakSite, index: number, from: number, narrator: Narrator): string[] {
+  const samples = site.samples(index).filter(({ time }) => time >= from);
+  const [first, last] = [samples[0], samples.at(-1)];
+  if (first === undefined || last === undefined) return [`launcher ${index} wrote no samples`];
+  const perHour = slope(samples.map(({ time, heapBytes }) => ({ x: time / 3_600_000, y: heapBytes })));
+  const mebibytes = (bytes: number): string => (bytes / MEBIBYTE).toFixed(1);
+  narrator.say(
+    `launcher ${index}: heap ${mebibytes(first.heapBytes)} to ${mebibytes(last.heapBytes)} MiB, ` +
+      `slope ${mebibytes(perHour)} MiB per hour (${samples.length} samples), resident ${mebibytes(last.residentBytes)} MiB, ` +
+      `file descriptors ${first.fileDescriptors} to ${last.fileDescriptors}, resources ${first.resources} to ${last.resources}`,
+  );
+  const problems: string[] = [];
+  if (perHour > SLOPE_LIMIT) problems.push(`the heap of launcher ${index} grows by ${mebibytes(perHour)} MiB per hour`);
+  const third = Math.ceil(samples.length / 3);
+  const descriptors = samples.map((sample) => sample.fileDescriptors);
+  if (Math.min(...descriptors.slice(-third)) > Math.max(...descriptors.slice(0, third))) {
+    problems.push(`launcher ${index} opens more and more files`);
+  }
+  return problems;
+}
+
+async function main(): Promise<void> {
+  const { values } = parseArgs({
+    options: {
+      minutes: { type: 'string', default: '15' },
+      rate: { type: 'string', default: '25' },
+      help: { type: 'boolean', default: false },
+    },
+  });
+  if (values.help) {
+    process.stdout.write(HELP);
+    return;
+  }
+  const [minutes, rate] = [Number(values.minutes), Number(values.rate)];
+  if (!(minutes > 0) || !(rate > 0)) throw new Error('--minutes and --rate are positive numbers');
+  const problems = await soak(minutes, rate, interruption());
+  for (const problem of problems) process.stdout.write(`FAILED: ${problem}\n`);
+  if (problems.length === 0) process.stdout.write('Nothing failed, nothing is left, nothing grows.\n');
+  process.exitCode = problems.length === 0 ? 0 : 1;
+}
+
+main().catch((error: unknown) => {
+  process.stderr.write(`${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`);
+  process.exitCode = 1;
+});
