@@ -62,6 +62,7 @@ export class CreateMachine implements StateMachine {
   private doubt: DriverError | undefined;
   private looks = 0;
   private firstLookAt = 0;
+  private final: DriverError | undefined;
   private failures = 0;
   private failingSince = 0;
   private ownCache: ObjectCache | undefined;
@@ -126,6 +127,7 @@ export class CreateMachine implements StateMachine {
   /** Retries temporary failures of steps that can be repeated. */
   private recover(error: DriverError, call: MachineCall): Advance {
     const { clock, random } = this.cluster;
+    if (this.final !== undefined) throw this.final;
     if (error instanceof TerminatingError)
       return this.end(new InstanceFailedError(error.message, { cause: error }), call);
     const repeatable =
@@ -146,7 +148,9 @@ export class CreateMachine implements StateMachine {
     return { next: 'delay', ms };
   }
 
+  /** Ends the launch with an error that is not retried. */
   private end(error: DriverError, call: MachineCall): never {
+    this.final = error;
     this.releaseCache(call);
     throw error;
   }
@@ -179,12 +183,12 @@ export class CreateMachine implements StateMachine {
     } catch (error) {
       const failure = toDriverError(error);
       if (failure.code !== 'not-found') throw failure;
-      return this.notFound();
+      return this.notFound(call);
     }
     return this.found(call);
   }
 
-  private notFound(): Advance {
+  private notFound(call: MachineCall): Advance {
     if (this.externalId !== undefined) throw new InstanceFailedError('the instance disappeared during its launch');
     this.looks += 1;
     const elapsed = this.cluster.clock.monotonic() - this.firstLookAt;
@@ -192,7 +196,8 @@ export class CreateMachine implements StateMachine {
     // Not retried here: the launcher starts a new attempt, whose name differs from that of an instance created late.
     const reason = this.doubt?.message ?? 'the launcher was restarted during the creation';
     const options = { cause: this.doubt, outcome: 'not-applied' } as const;
-    throw new DriverError(this.doubt?.code ?? 'transient', `${reason}; the cluster has no such instance`, options);
+    const message = `${reason}; the cluster has no such instance`;
+    return this.end(new DriverError(this.doubt?.code ?? 'transient', message, options), call);
   }
 
   private found(call: MachineCall): Advance {

@@ -32,6 +32,14 @@ it('a registry that does not answer has a minute, and then the attempt fails', a
   expect(open.time.clock.monotonic() - began).toBeGreaterThanOrEqual(60_000);
 });
 
+it('a creation that the cluster has not received is given up after a quarter of a minute', async () => {
+  await start('kubernetes');
+  open.cluster.faults.add({ on: 'namespaces.create', fault: { kind: 'cut', when: 'before' } });
+  const began = open.time.clock.monotonic();
+  expect(await provider.failedLaunch()).toMatchObject({ code: 'transient', outcome: 'not-applied' });
+  expect(open.time.clock.monotonic() - began).toBeLessThan(30_000);
+});
+
 it('a pod that is unschedulable at first runs when a node has been added', async () => {
   await start('kubernetes', { image: 'docker.io/huge:1' });
   const launch = provider.begin();
