@@ -98,7 +98,10 @@ describe('the lists', () => {
     expect(await json('/request-list?fields=id,node_types,event_id')).toEqual([
       { id: '200-0000000001', node_types: ['small', 'big'], event_id: 'event' },
     ]);
-    expect(await json('/label-list')).toEqual([{ label: 'big' }, { label: 'small' }]);
+    expect(await json('/label-list')).toEqual([
+      { label: 'big', provider: ['cloud'] },
+      { label: 'small', provider: ['cloud'] },
+    ]);
   });
 
   it('show uploads, builds and what is asked of images', async () => {
