@@ -140,7 +140,7 @@ describe('on a terminal', () => {
     world.terminal = { columns, rows: 24 };
     const lines = await linesOf('list', '-o', 'wide', '--color', 'never');
     expect(Math.max(...lines.map(displayWidth))).toBeLessThanOrEqual(columns);
-    expect(lines[4]).toMatch(/^0000000003/);
+    expect(lines[4]).toMatch(/^0000000003 .* ready +00:00:00:00/);
   });
 
   it('narrows long columns of the table, but no ids and states', async () => {

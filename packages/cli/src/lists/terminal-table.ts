@@ -4,7 +4,7 @@ import { cellText, characterWidth, displayWidth, printable, type RecordList } fr
 import { paint, type Display } from '../display.js';
 
 /** A column is not narrowed below this width (characters). */
-const MIN_WIDTH = 6;
+const MIN_WIDTH = 10;
 const ELLIPSIS = '…';
 
 export interface TableForm {
@@ -18,24 +18,27 @@ type Column = RecordList['columns'][number];
 
 /**
  * Returns the list as a table without a final line break. If the table is wider than the display, its widest columns
- * are narrowed; without borders, columns without values are omitted on a terminal, and lines never wrap.
+ * are narrowed. Without borders, a terminal gets neither columns without values nor the last ones that do not fit.
  */
 export function terminalTable(list: RecordList, { borders, fixed }: TableForm, display: Display): string {
   const texts = list.rows.map((row) =>
     list.columns.map((column, index) => textOf(column, row[index] ?? null, borders)),
   );
-  const shown = [...list.columns.keys()].filter(
+  const filled = [...list.columns.keys()].filter(
     (index) => borders || display.size === undefined || texts.length === 0 || texts.some((row) => row[index] !== ''),
   );
   const headers = list.columns.map(({ header }) => (borders ? header : header.toUpperCase()));
-  const widths = shown.map((index) =>
-    texts.reduce((width, row) => Math.max(width, displayWidth(row[index] ?? '')), displayWidth(headers[index] ?? '')),
-  );
-  if (display.size !== undefined) {
-    const overhead = borders ? 3 * shown.length + 1 : 2 * (shown.length - 1);
-    const isFixed = shown.map((index) => fixed.includes(list.columns[index]?.field ?? ''));
-    narrow(widths, isFixed, display.size.columns - overhead);
-  }
+  const columns = filled.map((index) => ({
+    index,
+    width: texts.reduce(
+      (width, row) => Math.max(width, displayWidth(row[index] ?? '')),
+      displayWidth(headers[index] ?? ''),
+    ),
+    isFixed: fixed.includes(list.columns[index]?.field ?? ''),
+  }));
+  if (display.size !== undefined) fit(columns, borders, display.size.columns);
+  const shown = columns.map(({ index }) => index);
+  const widths = columns.map(({ width }) => width);
   const cells = (row: readonly string[], color: boolean): string[] =>
     shown.map((index, place) => {
       const text = shorten(row[index] ?? '', widths[place] ?? 0);
@@ -77,17 +80,29 @@ export function foldRepeats(texts: readonly string[]): string {
   return [...counts].map(([text, count]) => (count === 1 ? text : `${text} ×${count}`)).join(', ');
 }
 
-/** Narrows the widest columns that are not fixed until all fit, or all have the least width. */
-function narrow(widths: number[], isFixed: readonly boolean[], available: number): void {
-  let excess = widths.reduce((sum, width) => sum + width, -available);
-  while (excess > 0) {
-    let widest = -1;
-    for (const [index, width] of widths.entries()) {
-      if (isFixed[index] !== true && width > MIN_WIDTH && width > (widths[widest] ?? 0)) widest = index;
-    }
-    if (widest < 0) return;
-    widths[widest] = (widths[widest] ?? 0) - 1;
-    excess -= 1;
+interface ColumnWidth {
+  readonly index: number;
+  width: number;
+  readonly isFixed: boolean;
+}
+
+/** Narrows the widest columns that are not fixed until all fit; without borders, first removes the last ones. */
+function fit(columns: ColumnWidth[], borders: boolean, available: number): void {
+  const total = (widthOf: (column: ColumnWidth) => number): number =>
+    columns.reduce((sum, column) => sum + widthOf(column), borders ? 3 * columns.length + 1 : 2 * (columns.length - 1));
+  const least = ({ isFixed, width }: ColumnWidth): number => (isFixed ? width : Math.min(width, MIN_WIDTH));
+  while (!borders && total(least) > available) {
+    const last = columns.findLastIndex(({ isFixed }) => !isFixed);
+    if (last < 0) break;
+    columns.splice(last, 1);
+  }
+  for (let excess = total(({ width }) => width) - available; excess > 0; excess -= 1) {
+    const widest = columns.reduce<ColumnWidth | undefined>(
+      (found, column) => (!column.isFixed && column.width > Math.max(MIN_WIDTH, found?.width ?? 0) ? column : found),
+      undefined,
+    );
+    if (widest === undefined) return;
+    widest.width -= 1;
   }
 }
 
