@@ -124,6 +124,22 @@ describe('a static machine', () => {
     expect(ready()).toEqual(all);
   });
 
+  it('is not registered by a provider that was stopped while ZooKeeper could not be reached', async () => {
+    const nodes = [host('192.0.2.1', ['small'])];
+    hostKeys.set('192.0.2.1', []);
+    const first = await start(rack(nodes), 'launcher1');
+    await start(rack(nodes), 'launcher2');
+    world.server.partition(first.zk, 'silent');
+    hostKeys.clear();
+    await untilReady('192.0.2.1:22/0');
+    const changed = first.launcher.apply(world.config([], rack([host('192.0.2.1', ['small', 'other'])])));
+    await world.clock.advance(1000);
+    world.server.heal(first.zk);
+    await world.during(changed);
+    await world.clock.advance(MINUTE_MS);
+    expect(ready()).toEqual(['192.0.2.1:22/0']);
+  });
+
   it('recognizes nodes that an existing Nodepool has registered, with and without a slot', async () => {
     const theirs = (name: string, slot: number | null): Buffer =>
       Buffer.from(

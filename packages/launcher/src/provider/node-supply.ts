@@ -10,6 +10,7 @@ import {
   WorkQueue,
   type Logger,
   type Node,
+  type NodeData,
   type NodeSupply,
   type ProviderConfig,
   type Reconciled,
@@ -201,6 +202,7 @@ export class NodeSupplier implements NodeSupply {
       await this.register(hosts);
       return 'done';
     } catch (error) {
+      if (this.options.signal.aborted) return 'done';
       for (const host of hosts) this.dirty.add(host);
       throw error;
     }
@@ -255,12 +257,14 @@ export class NodeSupplier implements NodeSupply {
     for (const { checked } of this.vacancies(hosts)) if (!checked.cleared) this.checks.request(checked.key);
     while (!signal.aborted && this.registrable(hosts).length > 0) {
       let planned: readonly Vacancy[] = [];
-      const ids = await context.store.nodes.createOnce(config.name, () => {
-        planned = this.registrable(hosts);
+      const plan = (): readonly NodeData[] => {
+        // A provider that has stopped does not follow the records any more.
+        planned = signal.aborted ? [] : this.registrable(hosts);
         return planned.flatMap(({ record }) =>
           record === undefined ? [] : [suppliedNode(record, unixSeconds(context))],
         );
-      });
+      };
+      const ids = await context.store.nodes.createOnce(config.name, plan, { signal });
       for (const [index, { checked, record }] of planned.entries()) {
         const fields = { node_id: ids[index], machine: checked.machine.hostname, slot: record?.slot };
         log.info('Registered a ready node', { ...fields, pool: checked.machine.pool });
