@@ -49,10 +49,10 @@ RUN apt-get update \
   && rm -rf /var/lib/apt/lists/* \
   && echo 'nodepool ALL=(root) NOPASSWD:SETENV: /usr/bin/disk-image-create' > /etc/sudoers.d/nodepool
 USER nodepool
-# The builder ends if it cannot work; tini is process 1, and the builder is its child.
-HEALTHCHECK --interval=30s --timeout=5s --start-period=30s CMD ["node", "-e", "process.exit(require('node:fs').readFileSync('/proc/1/task/1/children', 'utf8').trim() === '' ? 1 : 0)"]
+EXPOSE 8006
+HEALTHCHECK --interval=30s --timeout=5s --start-period=30s CMD ["node", "-e", "fetch('http://127.0.0.1:8006/health').then((answer) => process.exit(answer.ok ? 0 : 1), () => process.exit(1))"]
 ENTRYPOINT ["/usr/bin/tini", "--", "nodepool-builder"]
-CMD ["-c", "/etc/nodepool/nodepool.yaml"]
+CMD ["-c", "/etc/nodepool/nodepool.yaml", "--status-port", "8006"]
 
 FROM base AS launcher
 EXPOSE 8005

@@ -56,7 +56,7 @@ describe('the page about dependencies', () => {
     const users: Record<string, string[]> = {};
     for (const [folder, manifest] of packages) {
       const needs = [...foreign(manifest.dependencies, manifest.peerDependencies), ...bundled(manifest)];
-      for (const name of needs) (users[name] ??= []).push(folder);
+      for (const name of needs) users[name] = [...(users[name] ?? []), folder].sort();
     }
     const documented = Object.fromEntries(
       tableBelow('In what we publish').flatMap(([names, folders = '']) =>
