@@ -1,7 +1,6 @@
 /** Converts namespaces, projects and pods to instances of core. */
 
-import type { ExternalId, Instance, QuotaInformation } from '@nodepool/core';
-import { objectAt, stringAt, type Call } from '@nodepool/core';
+import { objectAt, stringAt, type Call, type ExternalId, type Instance, type QuotaInformation } from '@nodepool/core';
 import type { KubernetesObject } from './client/objects.js';
 import type { Cluster } from './cluster.js';
 import type { KubernetesLabel } from './config.js';

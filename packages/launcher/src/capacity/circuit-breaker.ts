@@ -3,8 +3,7 @@
  * time of the next probe. Half-open: the next launch is the probe, and its result closes or opens the breaker again.
  */
 
-import type { BackOffLimits, Clock, RandomSource, Timer } from '@nodepool/core';
-import { backOffMs } from '@nodepool/core';
+import { backOffMs, type BackOffLimits, type Clock, type RandomSource, type Timer } from '@nodepool/core';
 import type { BreakerCause, BreakerObstacle, BreakerState } from '../diagnostics/health.js';
 
 /** How far a launch came. `accepted`: the cloud knows the instance. `created`: the instance came up, or failed. */
