@@ -27,6 +27,10 @@ export function announcing(world: {
       announce({ type: 'set', path, data });
       return zooKeeper.set(path, data, options);
     },
+    transaction: (ops, options) => {
+      checker.observed.announce(ops);
+      return zooKeeper.transaction(ops, options);
+    },
     delete: (path, options) => {
       announce({ type: 'delete', path });
       return zooKeeper.delete(path, options);

@@ -14,6 +14,8 @@ export interface Seen {
   readonly holder: string | undefined;
   /** Name of the holder's contender. */
   readonly contender: string | undefined;
+  /** Session that the record is deleted with; 0 for none. */
+  readonly owner: bigint;
 }
 
 export type Writer = 'requestor' | 'launcher';
@@ -104,6 +106,10 @@ export class Observed {
 
   private writerOf(path: string, before: Seen | undefined, after: Seen | undefined): Writer | undefined {
     if (before?.text === after?.text) return undefined;
+    const owner = before?.owner ?? 0n;
+    const ended = owner !== 0n && !this.server.liveSessions.some(({ id }) => id === owner);
+    // The server deletes a request with the session of its requestor.
+    if (after === undefined && ended) return 'requestor';
     const key = before === undefined ? `\n${after?.text ?? ''}` : `${path}\n${after?.text ?? ''}`;
     return this.announced.has(key) ? 'requestor' : 'launcher';
   }
@@ -120,6 +126,7 @@ function read(kind: Kind, id: string, dump: ReadonlyMap<string, DumpedZnode>): S
   const text = textOf(dump.get(`/nodepool/${kind}/${id}`)?.data);
   const data = jsonOf(text);
   if (data === undefined) return undefined;
+  const owner = dump.get(`/nodepool/${kind}/${id}`)?.stat.ephemeralOwner ?? 0n;
   const lock = kind === 'nodes' ? `/nodepool/nodes/${id}/lock/` : `/nodepool/requests-lock/${id}/`;
   let first: { readonly sequence: string; readonly path: string } | undefined;
   for (const path of dump.keys()) {
@@ -128,7 +135,7 @@ function read(kind: Kind, id: string, dump: ReadonlyMap<string, DumpedZnode>): S
     if (first === undefined || sequence < first.sequence) first = { sequence, path };
   }
   const holder = first === undefined ? undefined : textOf(dump.get(first.path)?.data);
-  return { id, data, text, holder, contender: first?.path };
+  return { id, data, text, holder, contender: first?.path, owner };
 }
 
 function textOf(data: Uint8Array | undefined): string {

@@ -19,6 +19,7 @@ import type { DriverFaults } from './faulty-driver.js';
 import { LauncherProcess } from './launcher-process.js';
 import type { Mutation } from './mutation.js';
 import { SimulatedProcess } from '@nodepool/simulated-process';
+import { LibraryRequestor } from './library-requestor.js';
 import { SimulatedRequestor, withdrawForgotten } from './requestor.js';
 import { LABELS, type Site } from './site.js';
 
@@ -62,6 +63,9 @@ const THEIR_TAGS: readonly Readonly<Record<string, string>>[] = [
 const GREATEST_LATENCY_MS = 5;
 const GREATEST_SCAN_MS = 3000;
 
+/** Every third requestor uses the library. */
+const LIBRARY_EVERY = 3;
+
 export class World {
   readonly clock = new VirtualClock();
   readonly server: SimulatedZooKeeperServer;
@@ -69,7 +73,7 @@ export class World {
   readonly checker: Checker;
   /** All launchers, including killed and stopped ones. */
   launchers: LauncherProcess[] = [];
-  readonly requestors: SimulatedRequestor[] = [];
+  readonly requestors: (SimulatedRequestor | LibraryRequestor)[] = [];
   /** Probability that a login never answers. */
   scanFailures = 0;
   readonly weather: CloudWeather;
@@ -144,7 +148,10 @@ export class World {
     const { server, clock, checker } = this;
     const now = (): number => clock.monotonic();
     const name = `requestor-${this.requestors.length + 1}`;
-    const requestor = new SimulatedRequestor({ server, clock, checker, name, random: this.random(), provider, now });
+    const surroundings = { server, clock, checker, name, random: this.random(), provider, now };
+    // The library is too well-behaved to reveal every fault of a launcher.
+    const usesLibrary = provider === undefined && this.requestors.length % LIBRARY_EVERY === LIBRARY_EVERY - 1;
+    const requestor = usesLibrary ? new LibraryRequestor(surroundings) : new SimulatedRequestor(surroundings);
     this.requestors.push(requestor);
     // It handles its own failures; an unhandled one fails the run.
     requestor.live().catch((error: unknown) => checker.report('X', `a requestor failed: ${String(error)}`));

@@ -74,7 +74,7 @@ class Records {
 }
 
 function seen(id: string, data: JsonObject, holder?: string): Seen {
-  return { id, data, text: JSON.stringify(data), holder, contender: holder };
+  return { id, data, text: JSON.stringify(data), holder, contender: holder, owner: 0n };
 }
 
 /** Four nodes fill the tenant's limit for the request of better priority, but not for the one of worse priority. */
