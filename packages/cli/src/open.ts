@@ -19,8 +19,6 @@ import type { CommonOptions, ProcessIo } from './process-io.js';
 
 const load = createRequire(__filename);
 
-/** Patience with ZooKeeper, milliseconds. */
-export const CONNECT_TIMEOUT_MS = 10_000;
 const READ_TIMEOUT_MS = 30_000;
 
 /** Reads the configuration, drivers included. */
@@ -58,14 +56,14 @@ export async function withStore(
     const zooKeeper = await connect(config.zookeeper, {
       clock,
       log,
-      timeoutMs: CONNECT_TIMEOUT_MS,
+      timeoutMs: options.connectTimeout * 1000,
       signal: interrupted,
     });
     const store = openStore(zooKeeper, { clock, random, log, identifier: `${hostname()}-${process.pid}` });
     try {
       if (records) {
         store.start();
-        await store.ready({ timeoutMs: READ_TIMEOUT_MS, signal: interrupted });
+        await store.ready({ timeoutMs: Math.max(READ_TIMEOUT_MS, options.connectTimeout * 1000), signal: interrupted });
       }
       await command({ store, config, log, clock, random, out, interrupted, ask: io.ask });
     } finally {

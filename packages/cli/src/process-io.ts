@@ -47,5 +47,7 @@ export interface CommonOptions {
   readonly secure?: string;
   readonly loggingConfig?: string;
   readonly debug?: boolean;
+  /** Seconds. */
+  readonly connectTimeout: number;
   readonly color: ColorChoice;
 }

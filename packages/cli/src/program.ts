@@ -77,6 +77,7 @@ function makeProgram(io: ProcessIo, outcome: Outcome): Command {
     .option('-c, --config <file>', 'configuration file', '/etc/nodepool/nodepool.yaml')
     .option('-s, --secure <file>', 'secure configuration file, merged over the other')
     .option('-l, --logging-config <file>', 'logging configuration, YAML or JSON')
+    .option('--connect-timeout <seconds>', 'limit of the wait for ZooKeeper', seconds, 10)
     .option('-d, --debug', 'log everything to stderr, and show the stacks of errors')
     .addOption(new Option('--color <when>', 'color states').choices(COLOR_CHOICES).default('auto'))
     .exitOverride()

@@ -5,7 +5,7 @@ import { connectToZooKeeper } from '@nodepool/store';
 import type { ListFormat } from './command-context.js';
 import { doctor } from './commands/doctor.js';
 import { examine } from './doctor/doctor.js';
-import { CONNECT_TIMEOUT_MS, readConfig, withLog } from './open.js';
+import { readConfig, withLog } from './open.js';
 import type { CommonOptions, ProcessIo } from './process-io.js';
 
 /** Rejects with `RefusedError` if there is an error among the findings. */
@@ -24,7 +24,7 @@ export async function runDoctor(
       version: packageVersion(__dirname),
       interrupted,
       connect: ({ zookeeper }) =>
-        connect(zookeeper, { clock, log, timeoutMs: CONNECT_TIMEOUT_MS, signal: interrupted }),
+        connect(zookeeper, { clock, log, timeoutMs: options.connectTimeout * 1000, signal: interrupted }),
     });
     doctor(io, findings, list);
   });

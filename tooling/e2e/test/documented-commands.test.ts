@@ -37,7 +37,7 @@ describe('on a site with a node that is ready', () => {
     writeProgram(
       'nodepool',
       `case "$*" in -c*) ;; *) set -- -c nodepool.yaml "$@" ;; esac
-exec '${process.execPath}' '${programPath('nodepool')}' "$@"`,
+exec '${process.execPath}' '${programPath('nodepool')}' --connect-timeout 300 "$@"`,
     );
     writeProgram('npx', 'exec "$@"');
   });

@@ -103,7 +103,7 @@ it('serves the command line with the documented files', async () => {
   const command = await Program.start({
     name: 'nodepool',
     command: process.execPath,
-    args: [programPath('nodepool'), '-c', config, 'list'],
+    args: [programPath('nodepool'), '-c', config, '--connect-timeout', '300', 'list'],
     logFile: join(folder, 'list.log'),
   });
   expect([(await command.ends(DEADLINE_MS)).code, command.logTail()]).toEqual([0, expect.stringContaining('| ID ')]);

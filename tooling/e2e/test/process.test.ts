@@ -179,7 +179,10 @@ describe('with a ZooKeeper', () => {
   it('the command line names a chroot that does not exist, and what to do', async () => {
     await start('launcher', 'cli-chroot', `${zooKeeper.servers}/no/such`);
     const config = configFileOf({ folder, name: 'cli-chroot' });
-    const { code, stderr } = await run(process.execPath, [programPath('nodepool'), '-c', config, 'list']);
+    const { code, stderr } = await run(process.execPath, [
+      programPath('nodepool'),
+      ...['-c', config, '--connect-timeout', '300', 'list'],
+    ]);
     expect(code).toBe(1);
     expect(stderr).toMatch(/^nodepool: the chroot \/no\/such does not exist .*create \/no, create \/no\/such\n$/);
   });

@@ -46,7 +46,7 @@ function setup(): LauncherSetup {
 
 function nodepool(args: readonly string[], env: Readonly<Record<string, string>> = {}): Running {
   const config = configFileOf({ folder: site.folder, name: launcher.name });
-  const child = spawn(process.execPath, [programPath('nodepool'), '-c', config, ...args], {
+  const child = spawn(process.execPath, [programPath('nodepool'), '-c', config, '--connect-timeout', '300', ...args], {
     cwd: folder,
     env: { ...process.env, HOME: folder, ...env },
   });

@@ -159,9 +159,7 @@ function lowContrasts(): string[] {
     const [low = 0, high = 0] = [luminance(color), luminance(background(element))].sort((a, b) => a - b);
     const ratio = (high + 0.05) / (low + 0.05);
     if (ratio >= 4.5) return [];
-    return [
-      `${element.tagName} ${element.getAttribute('class') ?? ''} ${element.textContent}: ${ratio.toFixed(2)}`,
-    ];
+    return [`${element.tagName} ${element.getAttribute('class') ?? ''} ${element.textContent}: ${ratio.toFixed(2)}`];
   });
 }
 

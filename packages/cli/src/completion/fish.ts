@@ -41,7 +41,7 @@ function nameFunction(name: string): readonly string[] {
     '  for word in (commandline -opc)[2..-1]',
     '    if test $skip -eq 1; set skip 0; continue; end',
     '    switch $word',
-    '      case -c --config -s --secure -l --logging-config --color',
+    '      case -c --config -s --secure -l --logging-config --color --connect-timeout',
     '        set skip 1',
     "      case '-*'",
     "      case '*'",
