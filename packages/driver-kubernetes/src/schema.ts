@@ -185,8 +185,10 @@ export const schemas: Readonly<Record<Flavour, JsonSchema>> = {
 function schemaOf({ description, context, isContextRequired, alias, type, podProperties }: Parts): JsonSchema {
   return providerSchema({
     description,
+    compatible: true,
     defaults: DEFAULTS,
     provider: {
+      incompatible: ['launch-timeout', 'rate'],
       without: ['boot-timeout'],
       required: ['pools', ...(isContextRequired ? ['context'] : [])],
       properties: { context, ...limits, ...alias },

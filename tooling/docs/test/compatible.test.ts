@@ -27,6 +27,8 @@ const READ_WITHOUT_SCHEMA: Readonly<Record<string, string>> = {
   'azure: diskimages.generate-password': 'nodepool/driver/azure/config.py, line 126',
   'gce: rate': 'nodepool/driver/gce/config.py, line 113',
   'gce: pools.host-key-checking': 'nodepool/driver/gce/config.py, line 80',
+  'openshift: max-servers': 'nodepool/driver/openshift/config.py, line 126',
+  'openshiftpods: max-servers': 'nodepool/driver/openshiftpods/config.py, line 43',
   'static: pools.nodes.ssh-port': 'nodepool/driver/static/config.py, line 53',
 };
 

@@ -3,6 +3,7 @@
  * statuses and events, and removes pods that are being deleted.
  */
 
+import { setMaxListeners } from 'node:events';
 import { Agent, request } from 'node:https';
 import { isJsonObject, objectAt, sleep, stringAt, systemClock, type JsonObject } from '@nodepool/core';
 import { ADMIN_TOKEN, podOutcome, warningEvent } from '@nodepool/simulated-kubernetes';
@@ -22,6 +23,8 @@ export class Kubelet {
     private readonly say: (line: string) => void,
   ) {
     this.agent = new Agent({ ca: plane.ca, keepAlive: true });
+    // Every call listens for the abort.
+    setMaxListeners(0, this.stopped.signal);
   }
 
   start(): void {
