@@ -13,7 +13,7 @@ import { textOf } from './rules/values.js';
 /** A violation of a rule. */
 export interface Violation {
   /**
-   * Number of the rule in the design: `S` for safety, `L` for liveness, `O` for the order of service. `X` is a failure
+   * Number of the rule in the design: `S` for safety, `L` for liveness, `O` for the order of service, `M` for machines that nothing creates. `X` is a failure
    * that no rule covers.
    */
   readonly rule: string;

@@ -1,6 +1,13 @@
 /** Mutations that violate each rule of the checker, to prove that the checker can fail. */
 
-import { INTERRUPTED_LAUNCH, isJsonObject, type JsonObject, type Provider, type Resource } from '@nodepool/core';
+import {
+  INTERRUPTED_LAUNCH,
+  isJsonObject,
+  type JsonObject,
+  type Provider,
+  type Resource,
+  type SuppliedMachine,
+} from '@nodepool/core';
 import type { Store } from '@nodepool/store';
 import type { ExampleCloud } from '@nodepool/driver-example';
 import type { TransactionOp, ZooKeeper } from '@nodepool/zookeeper';
@@ -8,7 +15,7 @@ import { never } from './cloud-view.js';
 import type { Mutation } from './mutation.js';
 import { overlay } from '@nodepool/simulated-process';
 import { nodesOf } from './rules/values.js';
-import { TENANTS } from './site.js';
+import { HOST_KEY, RACK, TENANTS } from './site.js';
 
 const NODE = /^\/nodepool\/nodes\/[^/]+$/;
 const REQUEST = /^\/nodepool\/requests\/[^/]+$/;
@@ -215,6 +222,35 @@ export const MUTATIONS: readonly Mutation[] = [
     config: (site) => ({ ...site, minReady: {} }),
   },
   {
+    name: 'registers machines without a look at the registrations of other launchers',
+    rule: 'M1',
+    writes: (ops) =>
+      ops.map((op) => {
+        if (op.type !== 'set' || !op.path.startsWith('/nodepool/supply/')) return op;
+        return { type: 'set', path: op.path, data: op.data };
+      }),
+  },
+  {
+    name: 'forgets a machine',
+    rule: 'M2',
+    driver: spoilingMachines((machines) => machines.slice(1)),
+  },
+  {
+    name: 'changes machines that a request has',
+    rule: 'M3',
+    writes: rewriting(NODE, (node) =>
+      node['provider'] === RACK && typeof node['allocated_to'] === 'string' ? { ...node, username: 'other' } : node,
+    ),
+  },
+  {
+    name: 'takes every machine for usable',
+    rule: 'M4',
+    trouble: 'all',
+    driver: spoilingMachines((machines) =>
+      machines.map((machine) => ({ ...machine, check: () => Promise.resolve({ hostKeys: [HOST_KEY] }) })),
+    ),
+  },
+  {
     name: 'serves every other request before those of the best priority',
     rule: 'O1',
     shows: 'waits for the pool',
@@ -289,6 +325,21 @@ function registeringOnce(zooKeeper: ZooKeeper): ZooKeeper {
 /** Applies a defect to every provider of a driver. */
 function spoilingProviders(spoil: (provider: Provider) => Provider): NonNullable<Mutation['driver']> {
   return (driver) => overlay(driver, { getProvider: (config) => spoil(driver.getProvider(config)) });
+}
+
+/** Changes the machines that a driver declares. */
+function spoilingMachines(
+  spoil: (machines: readonly SuppliedMachine[]) => readonly SuppliedMachine[],
+): NonNullable<Mutation['driver']> {
+  return spoilingProviders((provider) =>
+    overlay(provider, {
+      start: (context) => {
+        const { nodeSupply } = context;
+        if (nodeSupply === undefined) return provider.start(context);
+        return provider.start({ ...context, nodeSupply: { apply: (machines) => nodeSupply.apply(spoil(machines)) } });
+      },
+    }),
+  );
 }
 
 /** Treats every instance without a record as leaked immediately. */

@@ -41,6 +41,8 @@ export interface RequestorSurroundings {
   readonly name: string;
   /** The only provider that it wants; undefined: it is drawn. */
   readonly provider?: string | undefined;
+  /** The labels that it asks for; undefined: those of clouds. */
+  readonly labels?: readonly string[] | undefined;
   /** Milliseconds since the start. */
   now(): number;
 }
@@ -110,10 +112,11 @@ export class SimulatedRequestor {
 
   private async submit(): Promise<string> {
     const { random, clock } = this.surroundings;
+    const known = this.surroundings.labels ?? LABELS;
     const count = random.next() < 0.6 ? 1 : between(random, 1, MOST_LABELS + 1);
     const labels: string[] = Array.from(
       { length: count },
-      () => LABELS[Math.floor(random.next() ** 2 * LABELS.length)] ?? 'small',
+      () => known[Math.floor(random.next() ** 2 * known.length)] ?? 'small',
     );
     if (this.chance('unknownLabel')) labels.push(UNKNOWN_LABEL);
     const now = clock.now() / 1000;

@@ -5,7 +5,7 @@ import type { CheckerOptions, Violation } from './checker.js';
 import type { Mutation } from './mutation.js';
 import { deleteLeakedByHand } from './operator.js';
 import { BOUNDS, unrest, unrestDespite, type Unrest } from './rules/rest.js';
-import { QUOTA, SITE_AT_QUOTA, WHOLE_SITE } from './site.js';
+import { MACHINE_LABELS, QUOTA, RACK, SITE_AT_QUOTA, WHOLE_SITE, type Site } from './site.js';
 import { Troublemaker } from './trouble.js';
 import { World } from './world.js';
 
@@ -41,6 +41,8 @@ export interface RunResult {
 const BUSY_MS = 120_000;
 /** Time after which operators intervene, longer than launchers need to clean up (ms). */
 const PEOPLE_LOOK_MS = 400_000;
+/** So many requests are for clouds per request for machines. */
+const MACHINE_SHARE = 3;
 /** Interval between searches for overdue objects, and time for which the final state is observed (ms). */
 const LOOK_MS = 20_000;
 const LOOK_AGAIN_MS = 120_000;
@@ -64,6 +66,9 @@ export async function simulate(options: RunOptions): Promise<RunResult> {
   for (let index = 0; index < requests; index += 1) {
     world.clock.schedule(between(random, 1000, BUSY_MS), () => world.startRequestor(provider));
   }
+  for (let index = 0; hasMachines(site, trouble) && index < requests / MACHINE_SHARE; index += 1) {
+    world.clock.schedule(between(random, 1000, BUSY_MS), () => world.startRequestor(undefined, MACHINE_LABELS));
+  }
   if (trouble === 'driver') Object.assign(world.driverFaults, { mode: seed % 2 === 0 ? 'hangs' : 'throws', rate: 1 });
   const troublemaker = new Troublemaker(world, world.random());
   if (trouble === 'all') troublemaker.begin();
@@ -73,6 +78,11 @@ export async function simulate(options: RunOptions): Promise<RunResult> {
   world.end();
   const { violation, lastSteps, count } = world.checker;
   return { seed, violation, lastSteps: [...lastSteps], steps: count, virtualMs: world.clock.monotonic() };
+}
+
+/** With a defective driver, all requests use the provider that does not have it. */
+function hasMachines({ providers }: Site, trouble: RunOptions['trouble']): boolean {
+  return trouble !== 'driver' && providers.some(({ name }) => name === RACK);
 }
 
 /** Simulates operators after a launcher has reported too many leaked instances to delete them itself. */

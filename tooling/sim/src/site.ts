@@ -3,7 +3,8 @@
 import type { Driver, JsonObject, RandomSource } from '@nodepool/core';
 import { DEFAULT_MAX_WAIT_MS, type NodepoolConfig } from '@nodepool/config';
 import { exampleDriver, type ExampleCloud } from '@nodepool/driver-example';
-import { between } from './chance.js';
+import { staticDriver } from '@nodepool/driver-static';
+import { between, oneOf } from './chance.js';
 import { faultyDriver, type DriverFaults } from './faulty-driver.js';
 
 export interface SitePool {
@@ -11,12 +12,22 @@ export interface SitePool {
   readonly labels: readonly string[];
   readonly maxServers: number;
   readonly priority?: number;
+  /** Only for the driver `static`. */
+  readonly machines?: readonly SiteMachine[];
+}
+
+/** A machine that nothing creates. */
+export interface SiteMachine {
+  readonly name: string;
+  readonly labels: readonly string[];
+  readonly slots: number;
+  readonly username?: string;
 }
 
 export interface SiteProvider {
   readonly name: string;
   /** Default: `example`. */
-  readonly driver?: 'example' | 'faulty';
+  readonly driver?: 'example' | 'faulty' | 'static';
   readonly pools: readonly SitePool[];
   readonly maxConcurrency?: number;
 }
@@ -34,10 +45,25 @@ export const LABELS = ['small', 'large', 'other'] as const;
 /** New name of the label `other` after a rename. */
 const RENAMED = 'other-2';
 
+/** Labels of machines that nothing creates. */
+export const MACHINE_LABELS = ['iron', 'steel'] as const;
+
+/** The host key of every machine, as long as nothing changes it. */
+export const HOST_KEY = 'ssh-ed25519 AAAA';
+
+/** The provider of machines that nothing creates. */
+export const RACK = 'rack';
+
+const MACHINES: readonly SiteMachine[] = [
+  { name: '192.0.2.1', labels: ['iron', 'steel'], slots: 2 },
+  { name: '192.0.2.2', labels: ['iron'], slots: 1 },
+  { name: '192.0.2.3', labels: ['iron'], slots: 2 },
+];
+
 /** Tenants of requests; the second one has a limit. */
 export const TENANTS = ['tenant', 'bounded'] as const;
 
-/** Three pools of two providers with overlapping labels, and a pool whose driver may be defective. */
+/** Three pools of two providers with overlapping labels, a pool whose driver may be defective, and machines. */
 export const WHOLE_SITE: Site = {
   providers: [
     {
@@ -49,6 +75,11 @@ export const WHOLE_SITE: Site = {
     },
     { name: 'beta', pools: [{ name: 'main', labels: ['small', 'large', 'other'], maxServers: 6 }], maxConcurrency: 5 },
     { name: 'gamma', driver: 'faulty', pools: [{ name: 'main', labels: ['small'], maxServers: 3, priority: 150 }] },
+    {
+      name: RACK,
+      driver: 'static',
+      pools: [{ name: 'main', labels: MACHINE_LABELS, maxServers: 100, machines: MACHINES }],
+    },
   ],
   minReady: { small: 1 },
   tenants: { bounded: 5 },
@@ -85,7 +116,20 @@ export function changedSite(random: RandomSource): Site {
 function changedPool(pool: SitePool, renames: boolean, random: RandomSource): SitePool {
   const maxServers = random.next() < 0.3 ? between(random, 0, 10) : pool.maxServers;
   const labels = renames ? pool.labels.map((label) => (label === 'other' ? RENAMED : label)) : pool.labels;
+  if (pool.machines !== undefined)
+    return { ...pool, machines: pool.machines.flatMap((each) => changedMachine(each, random)) };
   return { ...pool, maxServers, labels };
+}
+
+/** Returns the machine as it may be configured next; an empty list if it is removed. */
+function changedMachine(machine: SiteMachine, random: RandomSource): readonly SiteMachine[] {
+  const changes: readonly Partial<SiteMachine>[] = [
+    { slots: between(random, 0, 4) },
+    { username: 'ci' },
+    { labels: ['iron', 'steel'] },
+    {},
+  ];
+  return random.next() < 0.1 ? [] : [{ ...machine, ...oneOf(random, changes) }];
 }
 
 /** Few retries and short times, so that a run reaches their limits. */
@@ -99,12 +143,14 @@ export function nodepoolConfig(
   spoil: (driver: Driver) => Driver = (driver) => driver,
 ): NodepoolConfig {
   const example = spoil(exampleDriver({ cloud }));
+  const machines = spoil(staticDriver());
   const drivers = new Map<string, Driver>([
     ['example', example],
     ['faulty', faultyDriver(example, faults)],
+    ['static', machines],
   ]);
   const problems: string[] = [];
-  const labels = [...LABELS, RENAMED];
+  const labels = [...LABELS, RENAMED, ...MACHINE_LABELS];
   const context = {
     diskImages: new Map(),
     labels: new Set<string>(labels),
@@ -112,7 +158,11 @@ export function nodepoolConfig(
       problems.push(`${path.join('.')}: ${expected}`);
     },
   };
-  const configs = site.providers.map((provider) => example.getProviderConfig(section(provider), context));
+  const configs = site.providers.map((provider) =>
+    provider.driver === 'static'
+      ? machines.getProviderConfig(rackSection(provider), context)
+      : example.getProviderConfig(section(provider), context),
+  );
   if (problems.length > 0) throw new Error(`the simulated site is wrong: ${problems.join('; ')}`);
   return {
     webapp: { port: 0, listenAddress: '127.0.0.1' },
@@ -150,6 +200,24 @@ function section({ name, driver = 'example', pools, maxConcurrency }: SiteProvid
       'host-key-checking': true,
       ...(pool.priority === undefined ? {} : { priority: pool.priority }),
       labels: pool.labels.map((label) => ({ name: label, 'cloud-image': 'debian', size: 'small' })),
+    })),
+  };
+}
+
+function rackSection({ name, pools }: SiteProvider): JsonObject {
+  return {
+    name,
+    driver: 'static',
+    pools: pools.map((pool) => ({
+      name: pool.name,
+      'max-servers': pool.maxServers,
+      nodes: (pool.machines ?? []).map(({ name: host, labels, slots, username = 'zuul' }) => ({
+        name: host,
+        labels,
+        username,
+        'max-parallel-jobs': slots,
+        'host-key': HOST_KEY,
+      })),
     })),
   };
 }

@@ -8,12 +8,13 @@ import { WHOLE_SITE, type Site } from './site.js';
 import { CLOUD_TROUBLES } from './troubles/clouds.js';
 import { DATA_TROUBLES } from './troubles/data.js';
 import { LAUNCHER_TROUBLES } from './troubles/launchers.js';
+import { MACHINE_TROUBLES } from './troubles/machines.js';
 import type { Stage } from './troubles/stage.js';
 import { CALM_CLOUD, type World } from './world.js';
 
 /** Time between two faults (ms). */
 const PAUSE_MS = { least: 200, greatest: 15_000 } as const;
-const TROUBLES = [...LAUNCHER_TROUBLES, ...CLOUD_TROUBLES, ...DATA_TROUBLES];
+const TROUBLES = [...LAUNCHER_TROUBLES, ...CLOUD_TROUBLES, ...DATA_TROUBLES, ...MACHINE_TROUBLES];
 
 export class Troublemaker {
   private over = false;
@@ -56,6 +57,7 @@ export class Troublemaker {
     Object.assign(world.weather, FAIR_WEATHER);
     world.driverFaults.mode = 'none';
     world.scanFailures = 0;
+    world.machines.restore();
     for (const launcher of world.launchers) {
       if (launcher.process.dead) continue;
       launcher.link.state = 'open';

@@ -17,6 +17,7 @@ import { Checker, type CheckerOptions } from './checker.js';
 import { FAIR_WEATHER, type CloudWeather } from './cloud-view.js';
 import type { DriverFaults } from './faulty-driver.js';
 import { LauncherProcess } from './launcher-process.js';
+import { Machines } from './machines.js';
 import type { Mutation } from './mutation.js';
 import { SimulatedProcess } from '@nodepool/simulated-process';
 import { LibraryRequestor } from './library-requestor.js';
@@ -76,6 +77,7 @@ export class World {
   readonly requestors: (SimulatedRequestor | LibraryRequestor)[] = [];
   /** Probability that a login never answers. */
   scanFailures = 0;
+  readonly machines = new Machines(() => this.clock.monotonic());
   readonly weather: CloudWeather;
   readonly driverFaults: DriverFaults;
   /**
@@ -108,6 +110,7 @@ export class World {
       configuredAt: () => Math.max(0, ...this.launchers.map(({ configuredAt }) => configuredAt)),
       keepsProvider: (launcher: string, provider: string) =>
         this.launchers.some((each) => each.name === launcher && each.keepsProvider(provider)),
+      unusableSince: (host: string) => this.machines.unusableSince(host),
       znode: (path: string) => this.checker.observed.znode(path),
     };
     this.weather = { ...FAIR_WEATHER, random: this.random() };
@@ -143,14 +146,15 @@ export class World {
       .catch((error: unknown) => this.checker.step(`somebody else gets no instance: ${String(error)}`));
   }
 
-  /** `provider` is the only provider that the requestor uses. */
-  startRequestor(provider?: string): void {
+  /** `provider` is the only provider that the requestor uses, and `labels` are those that it chooses from. */
+  startRequestor(provider?: string, labels?: readonly string[]): void {
     const { server, clock, checker } = this;
     const now = (): number => clock.monotonic();
     const name = `requestor-${this.requestors.length + 1}`;
-    const surroundings = { server, clock, checker, name, random: this.random(), provider, now };
+    const surroundings = { server, clock, checker, name, random: this.random(), provider, labels, now };
     // The library is too well-behaved to reveal every fault of a launcher.
-    const usesLibrary = provider === undefined && this.requestors.length % LIBRARY_EVERY === LIBRARY_EVERY - 1;
+    const isFree = provider === undefined && labels === undefined;
+    const usesLibrary = isFree && this.requestors.length % LIBRARY_EVERY === LIBRARY_EVERY - 1;
     const requestor = usesLibrary ? new LibraryRequestor(surroundings) : new SimulatedRequestor(surroundings);
     this.requestors.push(requestor);
     // It handles its own failures; an unhandled one fails the run.
@@ -205,10 +209,10 @@ export class World {
   private scanner(process: SimulatedProcess, random: RandomSource): LoginScanner {
     return {
       scan: async ({ signal, timeoutMs, host }) => {
-        const silent = random.next() < this.scanFailures;
+        const silent = random.next() < this.scanFailures || this.machines.isSilent(host);
         await sleep(process.clock, silent ? timeoutMs : random.next() * GREATEST_SCAN_MS, signal);
         if (silent) throw new KeyScanError(`${host} did not answer`);
-        return ['ssh-ed25519 AAAA'];
+        return this.machines.keys(host);
       },
     };
   }

@@ -193,7 +193,8 @@ export class NodeSupplier implements NodeSupply {
 
   private async reconcile(): Promise<Reconciled> {
     const { store } = this.options.context;
-    if (!store.complete || this.options.signal.aborted) return 'done';
+    const stopped = (): boolean => this.options.signal.aborted;
+    if (!store.complete || stopped()) return 'done';
     const hosts = this.dirty;
     this.dirty = new Set();
     try {
@@ -202,7 +203,7 @@ export class NodeSupplier implements NodeSupply {
       await this.register(hosts);
       return 'done';
     } catch (error) {
-      if (this.options.signal.aborted) return 'done';
+      if (stopped()) return 'done';
       for (const host of hosts) this.dirty.add(host);
       throw error;
     }

@@ -9,6 +9,7 @@ import {
   recordsOutliveInstances,
 } from './instances.js';
 import { launchesFitTheirLimits } from './limits.js';
+import { oneNodePerSlot, usableMachinesOnly, usedMachinesStay } from './machines.js';
 import { prioritiesAreKept } from './order.js';
 import type { Rule, Sight } from './rule.js';
 import { nothingIsKeptTwice } from './supply.js';
@@ -28,6 +29,9 @@ export const RULES_OF_STEPS: readonly ((sight: Sight) => Rule)[] = [
   poolsOutliveConfigurations,
   nothingIsKeptTwice,
   prioritiesAreKept,
+  oneNodePerSlot,
+  usedMachinesStay,
+  usableMachinesOnly,
 ];
 
 /** Numbers of all rules that the checker knows, as in the design. */
@@ -35,4 +39,5 @@ export const RULES: readonly string[] = [
   ...['S1', 'S2', 'S3', 'S4', 'S5', 'S6', 'S7', 'S8', 'S9', 'S11', 'S12'],
   ...['L1', 'L2', 'L3', 'L4', 'L5', 'L6'],
   'O1',
+  ...['M1', 'M2', 'M3', 'M4'],
 ];

@@ -2,6 +2,7 @@
 
 import type { World } from '../world.js';
 import { isForeign } from './instances.js';
+import { isOfMachine, slotOf } from './machines.js';
 import { isAvailable } from './supply.js';
 import { textOf } from './values.js';
 
@@ -26,6 +27,8 @@ export const BOUNDS: Readonly<Record<string, number>> = {
   L5: 600_000,
   // Two attempts to remove the rest of a lock.
   L6: 180_000,
+  // The longest wait between checks of a machine, and the rounds for which the launch of a node's user is left alone.
+  M2: 900_000,
   // Time in which one healthy provider can serve everything that waits for it.
   S12: 600_000,
 };
@@ -41,6 +44,7 @@ export function* unrest(world: World): Generator<Unrest> {
   yield* supply(world);
   yield* pools(world);
   yield* locks(world);
+  yield* slots(world);
 }
 
 /** With a permanently defective driver, yields only unfinished objects that are unrelated to it. */
@@ -127,6 +131,20 @@ function* locks({ server, checker }: World): Generator<Unrest> {
     const is = contender === undefined ? 'there' : `contended for by ${new TextDecoder().decode(data)}`;
     if (contender === undefined ? state === 'gone' : state !== 'requested' && state !== 'pending')
       yield { rule: 'L6', subject: path, what: `the lock of the request ${id}, which is ${state}, is still ${is}` };
+  }
+}
+
+/** Machines 2: every slot of a machine has a node. The nodes that are not ready are reported with the others. */
+function* slots({ checker, launchers }: World): Generator<Unrest> {
+  const filled = new Set([...checker.observed.nodes.values()].filter(isOfMachine).map(slotOf));
+  const sites = launchers.filter(({ alive }) => alive).map(({ site }) => site);
+  for (const pool of sites.flatMap(({ providers }) => providers).flatMap(({ pools: each }) => each)) {
+    for (const { name, slots: count } of pool.machines ?? []) {
+      for (let index = 0; index < count; index += 1) {
+        const subject = `slot ${index} of ${name}`;
+        if (!filled.has(subject)) yield { rule: 'M2', subject, what: `${subject} has no node` };
+      }
+    }
   }
 }
 

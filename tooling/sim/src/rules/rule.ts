@@ -27,6 +27,8 @@ export interface Sight {
   configuredAt(): number;
   /** Returns true if the launcher of this name keeps a provider in all configurations that it may still act upon. */
   keepsProvider(launcher: string, provider: string): boolean;
+  /** Returns since when a machine cannot be used, milliseconds since the start; undefined if it can. */
+  unusableSince(host: string): number | undefined;
   /** The current record; undefined if it does not exist or is not a JSON object. */
   znode(path: string): JsonObject | undefined;
 }
