@@ -6,6 +6,7 @@ import { parseArgs } from 'node:util';
 import { DISTURBANCES, type Disturbance } from './disturbances.js';
 import { terminalLog } from './log.js';
 import { boundOf, markdownTable, misses, seconds, summarize, type Row, type Summary } from './report.js';
+import { REGION_INSTANCES } from './region.js';
 import { run, type Periods, type RunOptions } from './run.js';
 
 const HELP = `Usage: pnpm capacity [options]
@@ -16,6 +17,7 @@ with 1.3 times that of an undisturbed run with three regions. Each run takes abo
   --scenario NAME  only this one, repeatable: ${DISTURBANCES.map(({ name }) => name).join(', ')}
   --seed N         seed of all random values (default 1)
   --calm MINUTES   time before the disturbance (default 120)
+  --scale PART     part of the full number of instances and requests, for shorter runs (default 1)
   --now            omit the runs without circuit breakers and offers
   --write          write the table to docs/capacity.md
   --log            print warnings and errors of the launcher
@@ -36,6 +38,7 @@ interface Wanted {
   readonly scenarios: readonly Disturbance[];
   readonly seed: number;
   readonly periods: Periods;
+  readonly scale: number;
   readonly compare: boolean;
   readonly write: boolean;
   readonly log: RunOptions['log'];
@@ -60,6 +63,8 @@ async function main(): Promise<number> {
   }
   const bound = boundOf(baseline);
   const text = [
+    `Measured with ${REGION_INSTANCES * wanted.scale} instances per region, ${wanted.periods.calmMs / MINUTE_MS} minutes before the disturbance, and seed ${wanted.seed}. ` +
+      'The columns "without" are from runs with circuit breakers and offers disabled.',
     `With three undisturbed regions, the 95th percentile of the wait is ${seconds(baseline.p95Ms)}; the target is at most ${seconds(bound)}.`,
     markdownTable(rows),
   ].join('\n\n');
@@ -71,12 +76,12 @@ async function main(): Promise<number> {
 }
 
 async function measure(
-  { seed, periods, log }: Wanted,
+  { seed, periods, scale, log }: Wanted,
   what: string,
   options: Partial<Pick<RunOptions, 'regions' | 'disturbance' | 'capacity'>>,
 ): Promise<Summary> {
   process.stderr.write(`${what} …\n`);
-  const result = await run({ seed, regions: 4, ...periods, log, ...options });
+  const result = await run({ seed, regions: 4, scale, ...periods, log, ...options });
   const summary = summarize(result, periods.calmMs, periods.calmMs + periods.disturbedMs);
   process.stderr.write(
     `  p95 ${seconds(summary.disturbedP95Ms)} while disturbed, ${seconds(summary.p95Ms)} in the whole run, ` +
@@ -92,6 +97,7 @@ function readArguments(): Wanted | undefined {
       scenario: { type: 'string', multiple: true },
       seed: { type: 'string', default: '1' },
       calm: { type: 'string', default: '120' },
+      scale: { type: 'string', default: '1' },
       now: { type: 'boolean', default: false },
       write: { type: 'boolean', default: false },
       log: { type: 'boolean', default: false },
@@ -110,6 +116,7 @@ function readArguments(): Wanted | undefined {
     scenarios,
     seed: wholeNumber('--seed', values.seed),
     periods: { calmMs, disturbedMs: 30 * MINUTE_MS, afterMs: 30 * MINUTE_MS },
+    scale: partOf('--scale', values.scale),
     compare: !values.now,
     write: values.write,
     log: values.log ? terminalLog : undefined,
@@ -119,6 +126,12 @@ function readArguments(): Wanted | undefined {
 function wholeNumber(option: string, text: string): number {
   if (!/^[0-9]{1,9}$/.test(text)) throw new Error(`${option} is a whole number, not "${text}"`);
   return Number(text);
+}
+
+function partOf(option: string, text: string): number {
+  const part = Number(text);
+  if (!(part > 0 && part <= 1)) throw new Error(`${option} is more than 0 and at most 1, not "${text}"`);
+  return part;
 }
 
 async function writePage(text: string): Promise<void> {
