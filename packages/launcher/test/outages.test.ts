@@ -134,6 +134,8 @@ describe('a cloud that is away', () => {
     for (const id of ids) expect(await ended(id)).toBe('fulfilled');
     expect(world.clock.monotonic() - submitted).toBeLessThan(60_000);
     for (const id of ids) expect(world.records(REQUESTS).get(id)).not.toHaveProperty('declined_by.0');
+    // The third failure opens the breaker.
+    expect(await ended(await submit('small'))).toBe('fulfilled');
     const before = launches;
     expect(await ended(await submit('small'))).toBe('fulfilled');
     expect(launches).toBe(before + 1);

@@ -6,9 +6,6 @@ import type { Offer } from '../diagnostics/health.js';
 import type { LauncherContext } from '../context.js';
 import type { LaunchJob } from './launch-job.js';
 
-/** Failures of the provider in a row, from which on a launch is left to another pool that can serve it. */
-const OUTAGES = 3;
-
 /** The next attempt. */
 export interface NextAttempt {
   readonly delayMs: number;
@@ -22,8 +19,6 @@ type RetriedJob = Pick<LaunchJob, 'provider' | 'canMoveOn' | 'alternative' | 'ad
 
 export class LaunchRetries {
   private failures = 0;
-  /** Failures of the provider in a row. */
-  private outages = 0;
   /** An offer that the cloud has rejected once; another rejection confirms it. */
   private rejected: Offer | undefined;
   /** Offers that are given up. */
@@ -42,7 +37,6 @@ export class LaunchRetries {
   /** Returns the next attempt, if there is one. `number`: that of the attempt that has failed. */
   next(failure: DriverError, fault: LaunchFault, offer: Offer, number: number): NextAttempt | undefined {
     this.failures += 1;
-    if (fault.scope !== 'provider') this.outages = 0;
     switch (fault.scope) {
       case 'none':
         return undefined;
@@ -78,9 +72,7 @@ export class LaunchRetries {
   }
 
   private afterOutage(failure: DriverError, offer: Offer, number: number): NextAttempt | undefined {
-    this.outages += 1;
-    if (!this.job.admits()) return undefined;
-    if (this.outages >= OUTAGES && this.job.canMoveOn()) return undefined;
+    if (!this.job.admits() || this.job.canMoveOn()) return undefined;
     return { delayMs: this.backOff(failure), offer, number };
   }
 

@@ -94,7 +94,7 @@ export class RequestPath implements ScheduledPool {
   }
 
   offer(requestClass: RequestClass, entry: RequestEntry): boolean {
-    const admission = evaluate(entry, this.pool, requestClass.givenUpBy);
+    const admission = evaluate(entry, this.pool, requestClass);
     if (admission.kind === 'admit') return this.dispatch(entry, this.scheduler.schedule(requestClass, entry));
     this.scheduler.forget(requestClass);
     return this.turnAway(entry, admission);
@@ -105,7 +105,7 @@ export class RequestPath implements ScheduledPool {
   }
 
   expire(requestClass: RequestClass, entry: RequestEntry): boolean {
-    const admission = evaluate(entry, this.pool, requestClass.givenUpBy);
+    const admission = evaluate(entry, this.pool, requestClass);
     if (admission.kind === 'ignore') return false;
     const { reason } = this.pool.waitLimits.limitOf(entry.request);
     const latest = waitOf(admission) ?? this.scheduler.waitOf(requestClass);

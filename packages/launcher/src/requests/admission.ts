@@ -23,11 +23,20 @@ export type AdmittingPool = Pick<
   'id' | 'name' | 'context' | 'place' | 'config' | 'labels' | 'candidates' | 'hasNodesOf' | 'obstacle' | 'waitsFor'
 >;
 
-/** Decides for one pool. The candidates must be complete. `givenUpBy`: pools that could not launch its nodes. */
+/** Ids of pools of this launcher that could not launch the nodes of a request. */
+export interface GivenUp {
+  readonly givenUpBy: ReadonlySet<string>;
+  /** Those that did so a moment ago, and leave the request to other pools first. */
+  readonly leftBy: ReadonlySet<string>;
+}
+
+const NOT_GIVEN_UP: GivenUp = { givenUpBy: new Set(), leftBy: new Set() };
+
+/** Decides for one pool. The candidates must be complete. */
 export function evaluate(
   { id, request }: RequestEntry,
   pool: AdmittingPool,
-  givenUpBy: ReadonlySet<string> = new Set(),
+  { givenUpBy, leftBy }: GivenUp = NOT_GIVEN_UP,
 ): AdmissionDecision {
   const { candidates } = pool;
   if (request.state === 'pending' && belongsElsewhere(id, pool)) return { kind: 'ignore' };
@@ -57,9 +66,11 @@ export function evaluate(
   const obstacle = pool.obstacle(request);
   if (obstacle !== undefined) return { kind: 'decline', reason: obstacle };
   const { priority } = pool.config;
-  const ahead = begun ? undefined : others().find((other) => other.priority < priority && serves(other, request));
+  const ahead = begun
+    ? undefined
+    : others().find((other) => other.priority < priority && serves(other, request) && !givenUpBy.has(other.id));
   if (ahead !== undefined) return { kind: 'leave', reason: `pool ${ahead.id} has a higher priority` };
-  if (!begun && givenUpBy.has(pool.id) && canBeServedElsewhere(request, pool, givenUpBy)) {
+  if (!begun && leftBy.has(pool.id) && canBeServedElsewhere(request, pool)) {
     return { kind: 'leave', reason: 'another pool can serve it, which this one could not' };
   }
   return { kind: 'admit' };
@@ -75,11 +86,16 @@ export function afterDecline(
   return { state: failed ? 'failed' : 'requested', declined_by: declinedBy };
 }
 
-/** Returns true if another pool, which has not given the request up before, serves its labels at the moment. */
-export function canBeServedElsewhere(
+/** Returns true if another pool serves the labels of the request at the moment. */
+export function canBeServedElsewhere(request: NodeRequest, pool: Pick<PoolView, 'id' | 'candidates'>): boolean {
+  return otherCandidates(request, pool).some((other) => serves(other, request));
+}
+
+/** Returns true if another pool, which has not given the request up, serves its labels at the moment. */
+export function isTakenElsewhere(
   request: NodeRequest,
   pool: Pick<PoolView, 'id' | 'candidates'>,
-  givenUpBy: ReadonlySet<string> = new Set(),
+  givenUpBy: ReadonlySet<string>,
 ): boolean {
   return otherCandidates(request, pool).some((other) => !givenUpBy.has(other.id) && serves(other, request));
 }

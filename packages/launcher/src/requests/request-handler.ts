@@ -20,7 +20,7 @@ import { firstAttempt } from '../launch/launch-node.js';
 import { launchNodes } from '../launch/launch-nodes.js';
 import { describeExcess, useOf } from '../quota/need.js';
 import { confirmQuota, retryShortfall } from '../quota/quota-confirmation.js';
-import { canBeServedElsewhere } from './admission.js';
+import { isTakenElsewhere } from './admission.js';
 import { requestFields, type PoolView } from './pool-view.js';
 import { recordDecision, type ReportOutcome } from './request-outcome.js';
 import { isHeld, tentativeRecords, unconfirmedPart, type HeldSlot, type Slot } from './slots.js';
@@ -184,7 +184,7 @@ export class RequestHandler {
       signal: this.ending.signal,
       log: this.log.with({ node_id: node.id, label: label.name }),
       retryShortfall: (lastId) => retryShortfall(pool, { request, lastId, need: useOf(node.node.resources) }),
-      canMoveOn: () => canBeServedElsewhere(request, pool, this.handled.givenUpBy),
+      canMoveOn: () => isTakenElsewhere(request, pool, this.handled.givenUpBy),
       alternative: (failed, isTried) => {
         if (!pool.context.capacity.offers) return undefined;
         const fits = (offer: Offer): boolean => this.fits(offer, node.node);

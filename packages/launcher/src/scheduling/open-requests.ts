@@ -19,6 +19,8 @@ export class RequestClass {
     first: RequestEntry,
     /** Ids of pools that have given the requests up. */
     readonly givenUpBy: ReadonlySet<string>,
+    /** Those that did so a moment ago, and leave the requests to other pools first. */
+    readonly leftBy: ReadonlySet<string>,
   ) {
     this.latest = first.request;
   }
@@ -53,6 +55,8 @@ export class OpenRequests {
   private readonly hidden = new Set<string>();
   /** Ids of pools that have given a request up without declining it, by request. */
   private readonly givenUp = new Map<string, Set<string>>();
+  /** Those that did so a moment ago, by request. */
+  private readonly left = new Map<string, Set<string>>();
   private readonly unsubscribe: readonly (() => void)[];
 
   constructor(
@@ -65,7 +69,10 @@ export class OpenRequests {
     const { requests, nodes } = store;
     this.unsubscribe = [
       requests.onChange(({ id, after }) => {
-        if (after === undefined) this.givenUp.delete(id);
+        if (after === undefined) {
+          this.givenUp.delete(id);
+          this.left.delete(id);
+        }
         this.update(id);
       }),
       nodes.onChange((change) => this.nodeChanged(change)),
@@ -105,6 +112,12 @@ export class OpenRequests {
     if (this.store.requests.get(id) === undefined) return;
     const pools = this.givenUp.get(id) ?? new Set();
     this.givenUp.set(id, pools.add(pool));
+    this.left.set(id, new Set([...(this.left.get(id) ?? []), pool]));
+  }
+
+  /** The pool serves the request again if no other one does. */
+  takeBack(id: string, pool: string): void {
+    if (this.left.get(id)?.delete(pool) === true) this.update(id);
   }
 
   show(id: string): void {
@@ -138,21 +151,22 @@ export class OpenRequests {
     }
     const begun = this.store.nodes.allocatedTo(id).length > 0;
     const givenUpBy = this.givenUp.get(id) ?? NONE;
-    const key = begun ? `begun\n${id}` : keyOf(entry.request, givenUpBy);
+    const leftBy = this.left.get(id) ?? NONE;
+    const key = begun ? `begun\n${id}` : keyOf(entry.request, givenUpBy, leftBy);
     if (known?.entry === entry && known.requestClass.key === key) return;
     if (known !== undefined) this.remove(id, known);
-    this.add(id, entry, key, { begun, givenUpBy: new Set(givenUpBy) });
+    this.add(id, entry, key, { begun, givenUpBy: new Set(givenUpBy), leftBy: new Set(leftBy) });
   }
 
   private add(
     id: string,
     entry: RequestEntry,
     key: string,
-    { begun, givenUpBy }: Pick<RequestClass, 'begun' | 'givenUpBy'>,
+    { begun, givenUpBy, leftBy }: Pick<RequestClass, 'begun' | 'givenUpBy' | 'leftBy'>,
   ): void {
     let requestClass = this.byKey.get(key);
     if (requestClass === undefined) {
-      requestClass = new RequestClass(key, begun, entry, givenUpBy);
+      requestClass = new RequestClass(key, begun, entry, givenUpBy, leftBy);
       this.byKey.set(key, requestClass);
     }
     const at = position(requestClass.entries, entry);
@@ -178,10 +192,20 @@ export class OpenRequests {
 const NONE: ReadonlySet<string> = new Set();
 
 /** Returns the same key for requests that need the same capacity and nodes, and may be served by the same pools. */
-function keyOf(request: NodeRequest, givenUpBy: ReadonlySet<string>): string {
+function keyOf(request: NodeRequest, givenUpBy: ReadonlySet<string>, leftBy: ReadonlySet<string>): string {
   const { node_types, tenant_name, reuse, requestor, state, provider, declined_by } = request;
   const isMinReady = requestor === MIN_READY_REQUESTOR;
-  return JSON.stringify([node_types, tenant_name, reuse, isMinReady, state, provider, declined_by, [...givenUpBy]]);
+  return JSON.stringify([
+    node_types,
+    tenant_name,
+    reuse,
+    isMinReady,
+    state,
+    provider,
+    declined_by,
+    [...givenUpBy],
+    [...leftBy],
+  ]);
 }
 
 /** Returns the index of the entry, or the one at which to insert it. */

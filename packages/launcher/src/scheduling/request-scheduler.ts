@@ -21,6 +21,9 @@ const MAX_RECORDING = 32;
 /** Limit of the sets of labels whose pools are cached. */
 const MAX_LABEL_SETS = 10_000;
 
+/** Time for which a pool leaves a request that it could not launch to other pools, milliseconds. */
+const LEFT_MS = 5000;
+
 /** Delay before the end of a wait is decided while pools have yet to decide about the request, milliseconds. */
 const UNDECIDED_MS = 1000;
 
@@ -76,6 +79,7 @@ export class RequestScheduler {
   private turn = 0;
   private woken = false;
   private nextTurn: Timer | undefined;
+  private readonly timers = new Set<Timer>();
   private readonly unsubscribe: (() => void)[];
 
   private readonly store: Store;
@@ -182,6 +186,11 @@ export class RequestScheduler {
   /** A pool has given the request up without declining it; other pools serve it first from now on. */
   givenUp(requestId: string, pool: string): void {
     this.open.giveUp(requestId, pool);
+    const timer = this.clock.schedule(LEFT_MS, () => {
+      this.timers.delete(timer);
+      this.open.takeBack(requestId, pool);
+    });
+    this.timers.add(timer);
   }
 
   /** Computes the ends of all waits again, as the limits have changed. */
@@ -194,6 +203,7 @@ export class RequestScheduler {
     this.open.stop();
     this.retries.close();
     this.expiries.close();
+    for (const timer of this.timers) timer.cancel();
     this.nextTurn?.cancel();
     this.pools.clear();
   }
