@@ -5,6 +5,7 @@
 
 import type { RandomSource } from '@nodepool/core';
 import { CloudError, type CloudInstance, type ExampleCloud, type InstanceSpec } from '@nodepool/driver-example';
+import type { Refusal } from './troubles/refusals.js';
 import { type SimulatedProcess, overlay } from '@nodepool/simulated-process';
 
 /** Observes calls right before the cloud receives them, and creations right after they are answered. */
@@ -29,6 +30,8 @@ export interface CloudWeather {
   unanswered: number;
   /** The cloud reports wrong limits. */
   misstatedLimits: number;
+  /** Refusals of creations by provider. */
+  readonly refusals?: Map<string, Refusal>;
   readonly random: RandomSource;
 }
 
@@ -59,6 +62,7 @@ export function cloudView(cloud: ExampleCloud, { process, link, weather, observe
       call(async () => {
         atStep();
         if (process.dead) return never();
+        refuse(weather, spec);
         observer.creating(process, spec);
         try {
           return await cloud.createInstance(spec);
@@ -79,6 +83,15 @@ export function cloudView(cloud: ExampleCloud, { process, link, weather, observe
     consoleOf: (id) => call(() => cloud.consoleOf(id)),
   };
   return overlay(cloud, api);
+}
+
+/** Throws the refusal of the provider's cloud, if there is one. */
+function refuse({ refusals, random }: CloudWeather, { tags, zone }: InstanceSpec): void {
+  const refusal = refusals?.get(tags['nodepool_provider_name'] ?? '');
+  if (refusal === undefined || (refusal === 'throttled' && random.next() < 0.5)) return;
+  if (refusal === 'throttled') throw new CloudError('throttled', 'too many calls');
+  if (refusal === 'unreachable') throw new CloudError('internal', 'the cloud is down');
+  if (refusal === 'full' || refusal === zone) throw new CloudError('no-capacity', `zone ${zone ?? ''} is full`);
 }
 
 function caller(process: SimulatedProcess, link: CloudLink, weather: CloudWeather) {

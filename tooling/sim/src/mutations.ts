@@ -2,6 +2,7 @@
 
 import {
   INTERRUPTED_LAUNCH,
+  InstanceFailedError,
   isJsonObject,
   type JsonObject,
   type Provider,
@@ -249,6 +250,36 @@ export const MUTATIONS: readonly Mutation[] = [
     driver: spoilingMachines((machines) =>
       machines.map((machine) => ({ ...machine, check: () => Promise.resolve({ hostKeys: [HOST_KEY] }) })),
     ),
+  },
+  {
+    name: 'takes a cloud without capacity for faulty nodes',
+    rule: 'C1',
+    trouble: 'refusals',
+    driver: spoilingProviders((provider) =>
+      overlay(provider, {
+        getRequestHandler: (pool, request) => {
+          const handler = provider.getRequestHandler(pool, request);
+          return overlay(handler, {
+            launch: (launch) =>
+              handler.launch(launch).catch((error: unknown) => {
+                throw new InstanceFailedError(String(error));
+              }),
+          });
+        },
+      }),
+    ),
+  },
+  {
+    name: 'does not use the provider that has room',
+    rule: 'C2',
+    trouble: 'refusals',
+    config: (site) => ({
+      ...site,
+      providers: site.providers.map((provider) => ({
+        ...provider,
+        pools: provider.pools.map((pool) => (pool.priority === undefined ? pool : { ...pool, labels: ['other'] })),
+      })),
+    }),
   },
   {
     name: 'serves every other request before those of the best priority',

@@ -5,8 +5,9 @@ import type { CheckerOptions, Violation } from './checker.js';
 import type { Mutation } from './mutation.js';
 import { deleteLeakedByHand } from './operator.js';
 import { BOUNDS, unrest, unrestDespite, type Unrest } from './rules/rest.js';
-import { MACHINE_LABELS, QUOTA, RACK, SITE_AT_QUOTA, WHOLE_SITE, type Site } from './site.js';
+import { MACHINE_LABELS, QUOTA, RACK, SITE_AT_QUOTA, SITE_WITH_SPARE, WHOLE_SITE, type Site } from './site.js';
 import { Troublemaker } from './trouble.js';
+import { refuseInTurn } from './troubles/refusals.js';
 import { World } from './world.js';
 
 export interface RunOptions extends CheckerOptions {
@@ -15,9 +16,10 @@ export interface RunOptions extends CheckerOptions {
   readonly mutation?: Mutation | undefined;
   /**
    * Faults of the run: `all` in sequence; `nothing`; only a cloud `quota`, at a site with one provider; or a defective
-   * `driver` of one provider during the whole run, while all requests use another provider. Default: `all`.
+   * `driver` of one provider during the whole run, while all requests use another provider; or `refusals` of one
+   * provider's cloud, while another provider has room. Default: `all`.
    */
-  readonly trouble?: 'all' | 'nothing' | 'quota' | 'driver' | undefined;
+  readonly trouble?: 'all' | 'nothing' | 'quota' | 'driver' | 'refusals' | undefined;
   /** Number of launchers at the start. Default 3. */
   readonly launchers?: number | undefined;
   /** Number of requests. Default 30. */
@@ -39,6 +41,8 @@ export interface RunResult {
 
 /** Time during which requests are created (ms). */
 const BUSY_MS = 120_000;
+/** The same for runs with refusals (ms). */
+const REFUSALS_MS = 900_000;
 /** Time after which operators intervene, longer than launchers need to clean up (ms). */
 const PEOPLE_LOOK_MS = 400_000;
 /** So many requests are for clouds per request for machines. */
@@ -54,8 +58,10 @@ const HEALTHY = 'beta';
 /** Runs one seed until its end or the first violation. */
 export async function simulate(options: RunOptions): Promise<RunResult> {
   const { seed, trouble = 'all', launchers = 3, requests = 30 } = options;
-  const world = new World({ ...options, quota: trouble === 'quota' ? QUOTA : undefined });
-  const site = trouble === 'quota' ? SITE_AT_QUOTA : WHOLE_SITE;
+  const onlyRefusals = trouble === 'refusals';
+  const world = new World({ ...options, onlyRefusals, quota: trouble === 'quota' ? QUOTA : undefined });
+  const site = siteFor(trouble);
+  const busyMs = onlyRefusals ? REFUSALS_MS : BUSY_MS;
   const random = world.random();
   for (let index = 1; index <= launchers; index += 1) {
     const name = `launcher-${index}`;
@@ -64,7 +70,7 @@ export async function simulate(options: RunOptions): Promise<RunResult> {
   world.startForeigner();
   const provider = trouble === 'driver' ? HEALTHY : undefined;
   for (let index = 0; index < requests; index += 1) {
-    world.clock.schedule(between(random, 1000, BUSY_MS), () => world.startRequestor(provider));
+    world.clock.schedule(between(random, 1000, busyMs), () => world.startRequestor(provider));
   }
   for (let index = 0; hasMachines(site, trouble) && index < requests / MACHINE_SHARE; index += 1) {
     world.clock.schedule(between(random, 1000, BUSY_MS), () => world.startRequestor(undefined, MACHINE_LABELS));
@@ -72,7 +78,11 @@ export async function simulate(options: RunOptions): Promise<RunResult> {
   if (trouble === 'driver') Object.assign(world.driverFaults, { mode: seed % 2 === 0 ? 'hangs' : 'throws', rate: 1 });
   const troublemaker = new Troublemaker(world, world.random());
   if (trouble === 'all') troublemaker.begin();
-  await world.until(() => false, BUSY_MS);
+  let isOver = false;
+  if (onlyRefusals) refuseInTurn(world, world.random(), () => isOver);
+  await world.until(() => false, busyMs);
+  isOver = true;
+  world.weather.refusals.clear();
   if (trouble === 'all') troublemaker.end();
   await comeToRest(world, options);
   world.end();
@@ -83,6 +93,11 @@ export async function simulate(options: RunOptions): Promise<RunResult> {
 /** With a defective driver, all requests use the provider that does not have it. */
 function hasMachines({ providers }: Site, trouble: RunOptions['trouble']): boolean {
   return trouble !== 'driver' && providers.some(({ name }) => name === RACK);
+}
+
+function siteFor(trouble: RunOptions['trouble']): Site {
+  if (trouble === 'quota') return SITE_AT_QUOTA;
+  return trouble === 'refusals' ? SITE_WITH_SPARE : WHOLE_SITE;
 }
 
 /** Simulates operators after a launcher has reported too many leaked instances to delete them itself. */

@@ -1,7 +1,7 @@
 /** The simulated site: providers, pools, labels and limits, and the launcher configurations for them. */
 
 import type { Driver, JsonObject, RandomSource } from '@nodepool/core';
-import { DEFAULT_MAX_WAIT_MS, type NodepoolConfig } from '@nodepool/config';
+import type { NodepoolConfig } from '@nodepool/config';
 import { exampleDriver, type ExampleCloud } from '@nodepool/driver-example';
 import { staticDriver } from '@nodepool/driver-static';
 import { between, oneOf } from './chance.js';
@@ -60,6 +60,9 @@ const MACHINES: readonly SiteMachine[] = [
   { name: '192.0.2.3', labels: ['iron'], slots: 2 },
 ];
 
+/** `max-wait` of all labels (ms). */
+export const MAX_WAIT_MS = 1_500_000;
+
 /** Tenants of requests; the second one has a limit. */
 export const TENANTS = ['tenant', 'bounded'] as const;
 
@@ -98,6 +101,21 @@ export const SITE_AT_QUOTA: Site = {
   ],
   minReady: { small: 1 },
   tenants: { bounded: 4 },
+};
+
+/** The provider whose cloud refuses creations. */
+export const CAPACITY_PROVIDER = 'alpha';
+/** Labels of the provider that always has room. */
+export const SPARE_LABELS: ReadonlySet<string> = new Set(['small', 'other']);
+
+/** A provider whose cloud refuses, and one of lower priority that has room for everything. */
+export const SITE_WITH_SPARE: Site = {
+  providers: [
+    { name: CAPACITY_PROVIDER, pools: [{ name: 'main', labels: ['small', 'large'], maxServers: 200 }] },
+    { name: 'beta', pools: [{ name: 'main', labels: [...SPARE_LABELS], maxServers: 200, priority: 200 }] },
+  ],
+  minReady: {},
+  tenants: {},
 };
 
 /** The cloud's instance limit at that site. */
@@ -174,7 +192,7 @@ export function nodepoolConfig(
     labels: new Map(
       labels.map((name) => [
         name,
-        { name, minReady: site.minReady[name] ?? 0, maxReadyAgeMs: Infinity, maxWaitMs: DEFAULT_MAX_WAIT_MS },
+        { name, minReady: site.minReady[name] ?? 0, maxReadyAgeMs: Infinity, maxWaitMs: MAX_WAIT_MS },
       ]),
     ),
     maxHoldAgeMs: Infinity,

@@ -19,6 +19,7 @@ import type { DriverFaults } from './faulty-driver.js';
 import { LauncherProcess } from './launcher-process.js';
 import { Machines } from './machines.js';
 import type { Mutation } from './mutation.js';
+import type { Refusal } from './troubles/refusals.js';
 import { SimulatedProcess } from '@nodepool/simulated-process';
 import { LibraryRequestor } from './library-requestor.js';
 import { SimulatedRequestor, withdrawForgotten } from './requestor.js';
@@ -29,6 +30,8 @@ export interface WorldOptions extends CheckerOptions {
   /** Constant instance limit of the cloud. Default: unlimited. */
   readonly quota?: number | undefined;
   readonly mutation?: Mutation | undefined;
+  /** Clouds only refuse creations: no node is faulty. Default false. */
+  readonly onlyRefusals?: boolean | undefined;
 }
 
 /** A cloud of moderate speed without faults. */
@@ -78,7 +81,7 @@ export class World {
   /** Probability that a login never answers. */
   scanFailures = 0;
   readonly machines = new Machines(() => this.clock.monotonic());
-  readonly weather: CloudWeather;
+  readonly weather: CloudWeather & { readonly refusals: Map<string, Refusal> };
   readonly driverFaults: DriverFaults;
   /**
    * True if an older state of ZooKeeper was restored. So many instances may be leaked then that launchers leave them to
@@ -88,7 +91,7 @@ export class World {
   private readonly seeds: RandomSource;
   private readonly mutation: Mutation | undefined;
 
-  constructor({ seed, quota, mutation, ...checking }: WorldOptions) {
+  constructor({ seed, quota, mutation, onlyRefusals = false, ...checking }: WorldOptions) {
     this.seeds = seededRandom(seed);
     this.mutation = mutation;
     const network = this.random();
@@ -103,6 +106,7 @@ export class World {
       now: () => this.clock.monotonic(),
       wallClock: () => this.clock.now(),
       labels: LABELS,
+      onlyRefusals,
       maxServers: (provider: string, pool: string) => this.maxServers(provider, pool),
       providerInstances: () => quota,
       tenantInstances: (tenant: string) => greatest(this.sites().map(({ tenants }) => tenants[tenant])),
@@ -113,7 +117,7 @@ export class World {
       unusableSince: (host: string) => this.machines.unusableSince(host),
       znode: (path: string) => this.checker.observed.znode(path),
     };
-    this.weather = { ...FAIR_WEATHER, random: this.random() };
+    this.weather = { ...FAIR_WEATHER, refusals: new Map(), random: this.random() };
     this.driverFaults = { mode: 'none', rate: 0, random: this.random() };
     this.checker = new Checker(this.server, sight, checking);
   }

@@ -26,6 +26,13 @@ it('all rules where the cloud has less room than the pools', async () => {
   }
 });
 
+it('that no request fails or waits for a cloud that refuses while another one has room', async () => {
+  for (let seed = 1; seed <= SEEDS; seed += 1) {
+    const { violation } = await simulate({ seed, trouble: 'refusals', without: KNOWN_GAPS });
+    expect({ seed, violation }).toEqual({ seed, violation: undefined });
+  }
+});
+
 it('that a driver which never does what it shall delays nobody but its own provider', async () => {
   for (let seed = 1; seed <= SEEDS; seed += 1) {
     const { violation } = await simulate({ seed, trouble: 'driver', without: KNOWN_GAPS });

@@ -1,6 +1,7 @@
 /** All rules. `RULES_OF_STEPS` are checked at every step; the others at the end of a run. */
 
 import { dirtyStaysDirty, fulfilledMeansReady, oneRequestPerNode } from './allocation.js';
+import { refusalsFailNoRequest, roomIsUsed } from './capacity.js';
 import { poolsOutliveConfigurations } from './configuration.js';
 import {
   instancesSayWhatTheyAre,
@@ -32,12 +33,15 @@ export const RULES_OF_STEPS: readonly ((sight: Sight) => Rule)[] = [
   oneNodePerSlot,
   usedMachinesStay,
   usableMachinesOnly,
+  refusalsFailNoRequest,
+  roomIsUsed,
 ];
 
 /** Numbers of all rules that the checker knows, as in the design. */
 export const RULES: readonly string[] = [
   ...['S1', 'S2', 'S3', 'S4', 'S5', 'S6', 'S7', 'S8', 'S9', 'S11', 'S12'],
   ...['L1', 'L2', 'L3', 'L4', 'L5', 'L6'],
+  ...['C1', 'C2'],
   'O1',
   ...['M1', 'M2', 'M3', 'M4'],
 ];

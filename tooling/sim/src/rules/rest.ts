@@ -1,5 +1,6 @@
 /** Rules for the end of a run, after all faults: liveness 1 to 6, and the delays of safety 12. */
 
+import { MAX_WAIT_MS } from '../site.js';
 import type { World } from '../world.js';
 import { isForeign } from './instances.js';
 import { isOfMachine, slotOf } from './machines.js';
@@ -16,8 +17,8 @@ export interface Unrest {
 
 /** Time limit of each rule for an unfinished object (ms). */
 export const BOUNDS: Readonly<Record<string, number>> = {
-  // Longer than any sequence of timeouts of the site.
-  L1: 1_800_000,
+  // The longest wait, and the time for a launch that began before its end.
+  L1: MAX_WAIT_MS + 300_000,
   // Two rounds of cleanup, each after one that hung, and a deletion whose call hung.
   L2: 900_000,
   // The session timeout, plus the rounds for which an orphaned launch is left alone.

@@ -29,6 +29,8 @@ export interface Sight {
   keepsProvider(launcher: string, provider: string): boolean;
   /** Returns since when a machine cannot be used, milliseconds since the start; undefined if it can. */
   unusableSince(host: string): number | undefined;
+  /** True in a run whose clouds only refuse creations: no node is faulty. */
+  readonly onlyRefusals: boolean;
   /** The current record; undefined if it does not exist or is not a JSON object. */
   znode(path: string): JsonObject | undefined;
 }

@@ -1,0 +1,26 @@
+/** Faults of one provider's cloud that say nothing of its nodes: no capacity, throttled calls, an API that is down. */
+
+import type { RandomSource } from '@nodepool/core';
+import { between, oneOf } from '../chance.js';
+import { CAPACITY_PROVIDER } from '../site.js';
+import type { World } from '../world.js';
+
+const REFUSALS = ['zone-1', 'zone-2', 'full', 'throttled', 'unreachable'] as const;
+
+/** A refusal of creations of one provider: in one zone, or in all of them. */
+export type Refusal = (typeof REFUSALS)[number];
+
+/** Injects refusals one after another, until the run is over. */
+export function refuseInTurn(world: World, random: RandomSource, isOver: () => boolean): void {
+  const next = (): void => {
+    if (isOver()) return;
+    const refusal = oneOf(random, REFUSALS) ?? 'full';
+    world.checker.step(`the cloud of ${CAPACITY_PROVIDER} refuses: ${refusal}`);
+    world.weather.refusals.set(CAPACITY_PROVIDER, refusal);
+    world.clock.schedule(between(random, 20_000, 250_000), () => {
+      world.weather.refusals.delete(CAPACITY_PROVIDER);
+      world.clock.schedule(between(random, 1000, 60_000), next);
+    });
+  };
+  world.clock.schedule(between(random, 1000, 20_000), next);
+}
