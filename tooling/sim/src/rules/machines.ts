@@ -66,7 +66,8 @@ function changedSettings({ id, before, after }: SeenChange): string | undefined 
 }
 
 /** Machines 4: a node of a machine that cannot be used is not handed out. */
-export function usableMachinesOnly({ observed, now, unusableSince }: Sight): Rule {
+export function usableMachinesOnly(sight: Sight): Rule {
+  const { observed } = sight;
   return {
     number: 'M4',
     committed({ requests }) {
@@ -76,9 +77,10 @@ export function usableMachinesOnly({ observed, now, unusableSince }: Sight): Rul
           const node = observed.nodes.get(nodeId);
           if (node === undefined || !isOfMachine(node)) continue;
           const host = textOf(node.data['hostname']);
-          const since = unusableSince(host);
-          if (since !== undefined && now() - since > NOTICE_MS)
-            return `request ${id} got node ${nodeId}, whose machine ${host} has been unusable for ${now() - since} ms`;
+          const since = sight.unusableSince(host);
+          const unusableMs = since === undefined ? 0 : sight.now() - since;
+          if (unusableMs > NOTICE_MS)
+            return `request ${id} got node ${nodeId}, whose machine ${host} has been unusable for ${unusableMs} ms`;
         }
       }
       return undefined;
