@@ -68,16 +68,15 @@ export async function killStorm(plane: ControlPlane, say: (line: string) => void
       }),
     );
     requestors = running.map(({ program }) => program);
-    let token: JsonObject | undefined;
+    let rights: readonly string[] | undefined;
     for (let kill = 1; kill <= KILLS; kill += 1) {
       await sleep(systemClock, LIFE_MS);
-      token ??= await kubectl.issuedToken();
+      rights ??= await kubectl.wrongRights(plane);
       await launcher.kill();
       launcher = await launch(`launcher-${kill}`);
       if (kill % 5 === 0) say(`${kill} launchers were killed`);
     }
-    if (token === undefined) problems.push('no token was seen in the cluster');
-    else problems.push(...(await kubectl.rightsOutside(token, plane)));
+    problems.push(...(rights ?? ['kubectl has not answered for any issued token']));
     for (const { result } of running) {
       const { summary } = await result;
       const { outcomes } = summary as { outcomes: Record<string, number> };
@@ -118,58 +117,55 @@ class Kubectl {
     return (await this.run('get', 'namespaces', ...selector)).split('\n').filter((line) => line !== '');
   }
 
-  /** Returns a secret with a token, or undefined if there is none at the moment. */
-  async issuedToken(): Promise<JsonObject | undefined> {
+  /**
+   * Returns the rights of an issued token that differ from those of its namespace, according to `kubectl auth can-i`.
+   * Returns undefined if there is no token at the moment, or if its namespace was deleted meanwhile.
+   */
+  async wrongRights({ url, ca }: ControlPlane): Promise<readonly string[] | undefined> {
+    const secret = await this.issuedToken();
+    if (secret === undefined) return undefined;
+    const namespace = stringAt(objectAt(secret, 'metadata') ?? {}, 'namespace') ?? '';
+    const token = Buffer.from(stringAt(objectAt(secret, 'data') ?? {}, 'token') ?? '', 'base64').toString('utf8');
+    const folder = mkdtempSync(join(tmpdir(), 'kubernetes-token-'));
+    try {
+      const file = join(folder, 'kubeconfig');
+      writeFileSync(file, kubeconfigOf(url, ca, token));
+      const asToken = new Kubectl(file);
+      const questions: readonly (readonly [question: readonly string[], expected: string])[] = [
+        [['get', 'pods', '-n', namespace], 'yes'],
+        [['get', 'pods', '-n', 'default'], 'no'],
+        [['create', 'pods', '-n', 'kube-system'], 'no'],
+        [['get', 'secrets', '-n', 'default'], 'no'],
+        [['list', 'namespaces'], 'no'],
+        [['delete', 'namespaces'], 'no'],
+        [['*', '*', '--all-namespaces'], 'no'],
+      ];
+      const answers = await Promise.all(questions.map(([question]) => asToken.canI(question)));
+      if (answers.includes(undefined)) return undefined;
+      return questions.flatMap(([question, expected], index) =>
+        answers[index] === expected ? [] : [`kubectl auth can-i ${question.join(' ')}: ${answers[index]}`],
+      );
+    } finally {
+      rmSync(folder, { recursive: true, force: true });
+    }
+  }
+
+  /** Returns a secret with a token, or undefined if there is none. */
+  private async issuedToken(): Promise<JsonObject | undefined> {
     const selector = ['-l', 'nodepool_provider_name=storm', '-o', 'json'];
     const found: unknown = JSON.parse(await this.run('get', 'secrets', '--all-namespaces', ...selector));
     const items = isJsonObject(found) ? (found['items'] as readonly JsonObject[]) : [];
-    return items.find((secret) => objectAt(secret, 'data')?.['token'] !== undefined);
+    // The newest token belongs to the namespace that exists longest from now on.
+    return items.filter((secret) => objectAt(secret, 'data')?.['token'] !== undefined).at(-1);
   }
 
-  /** Returns the rights of a token that it must not have, according to `kubectl auth can-i`. */
-  async rightsOutside(secret: JsonObject, { url, ca }: ControlPlane): Promise<readonly string[]> {
-    const folder = mkdtempSync(join(tmpdir(), 'kubernetes-token-'));
-    const file = join(folder, 'kubeconfig');
-    const token = Buffer.from(stringAt(objectAt(secret, 'data') ?? {}, 'token') ?? '', 'base64').toString('utf8');
-    writeFileSync(
-      file,
-      JSON.stringify({
-        apiVersion: 'v1',
-        kind: 'Config',
-        clusters: [
-          { name: 'c', cluster: { server: url, 'certificate-authority-data': Buffer.from(ca).toString('base64') } },
-        ],
-        users: [{ name: 'u', user: { token } }],
-        contexts: [{ name: 'x', context: { cluster: 'c', user: 'u' } }],
-        'current-context': 'x',
-      }),
-    );
-    const asToken = new Kubectl(file);
-    const wrong: string[] = [];
-    const questions = [
-      ['get', 'pods', '-n', 'default'],
-      ['create', 'pods', '-n', 'kube-system'],
-      ['get', 'secrets', '-n', 'default'],
-      ['list', 'namespaces'],
-      ['delete', 'namespaces'],
-      ['*', '*', '--all-namespaces'],
-    ];
-    for (const question of questions) {
-      const answer = await asToken.canI(question);
-      if (answer !== 'no') wrong.push(`kubectl auth can-i ${question.join(' ')} with an issued token: ${answer}`);
-    }
-    rmSync(folder, { recursive: true, force: true });
-    return wrong;
-  }
-
-  private async canI(question: readonly string[]): Promise<string> {
-    try {
-      return (await this.run('auth', 'can-i', ...question)).trim();
-    } catch (error) {
-      // Exit status 1 is the answer "no".
-      const { stdout = '' } = error as { readonly stdout?: string };
-      return stdout.trim().split('\n').at(-1) ?? '';
-    }
+  /** Returns `yes` or `no`; undefined if the token is no longer valid. */
+  private async canI(question: readonly string[]): Promise<string | undefined> {
+    const answer = await this.run('auth', 'can-i', ...question).catch((error: unknown) => {
+      // Exit status 1 is the answer "no", or an error without an answer.
+      return (error as { readonly stdout?: string }).stdout ?? '';
+    });
+    return /^(yes|no)\b/m.exec(answer)?.[1];
   }
 
   private async run(...args: readonly string[]): Promise<string> {
@@ -178,6 +174,18 @@ class Kubectl {
     });
     return stdout;
   }
+}
+
+function kubeconfigOf(server: string, ca: string, token: string): string {
+  const authority = { 'certificate-authority-data': Buffer.from(ca).toString('base64') };
+  return JSON.stringify({
+    apiVersion: 'v1',
+    kind: 'Config',
+    clusters: [{ name: 'c', cluster: { server, ...authority } }],
+    users: [{ name: 'u', user: { token } }],
+    contexts: [{ name: 'x', context: { cluster: 'c', user: 'u' } }],
+    'current-context': 'x',
+  });
 }
 
 function configOf(servers: string): object {

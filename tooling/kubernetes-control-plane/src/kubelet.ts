@@ -5,7 +5,7 @@
 
 import { setMaxListeners } from 'node:events';
 import { Agent, request } from 'node:https';
-import { isJsonObject, objectAt, sleep, stringAt, systemClock, type JsonObject } from '@nodepool/core';
+import { isJsonObject, objectAt, reasonOf, sleep, stringAt, systemClock, type JsonObject } from '@nodepool/core';
 import { ADMIN_TOKEN, podOutcome, warningEvent } from '@nodepool/simulated-kubernetes';
 import type { ControlPlane } from './control-plane.js';
 
@@ -81,10 +81,27 @@ export class Kubelet {
     const key = isLeaving ? `${uid} leaving` : uid;
     if (this.done.has(key)) return;
     this.done.add(key);
-    const work = isLeaving ? this.removePod(pod) : this.runPod(pod);
-    work.catch((error: unknown) => {
-      if (!this.hasStopped()) this.say(`a pod was not served: ${String(error)}`);
-    });
+    void this.persist(() => (isLeaving ? this.removePod(pod) : this.runPod(pod)));
+  }
+
+  /** Repeats the work until the server has accepted it, or the pod no longer exists. */
+  private async persist(work: () => Promise<void>): Promise<void> {
+    for (let failures = 0; !this.hasStopped(); failures += 1) {
+      try {
+        await work();
+        return;
+      } catch (error) {
+        if (failures === 0 && !this.hasStopped()) this.say(`a pod is served again: ${reasonOf(error)}`);
+        await sleep(systemClock, RETRY_MS);
+      }
+    }
+  }
+
+  /** Sends a call. Rejects unless the server accepts it, or answers that the object is as wanted or does not exist. */
+  private async mustCall(method: string, path: string, body: JsonObject): Promise<void> {
+    const { status, object } = await this.call(method, path, body);
+    if (status < 300 || status === 404 || status === 409) return;
+    throw new Error(`${method} ${path}: ${status} ${stringAt(object, 'message') ?? ''}`);
   }
 
   private async runPod(pod: JsonObject): Promise<void> {
@@ -93,21 +110,25 @@ export class Kubelet {
     const { nodeName, status, warning } = podOutcome(pod, now);
     if (nodeName !== undefined) {
       const target = { apiVersion: 'v1', kind: 'Node', name: nodeName };
-      await this.call('POST', `${path}/${name}/binding`, {
+      await this.mustCall('POST', `${path}/${name}/binding`, {
         apiVersion: 'v1',
         kind: 'Binding',
         metadata: { name },
         target,
       });
     }
-    await this.call('PATCH', `${path}/${name}/status`, { status });
+    await this.mustCall('PATCH', `${path}/${name}/status`, { status });
     if (warning === undefined) return;
-    await this.call('POST', path.replace(/pods$/, 'events'), warningEvent(pod, warning, now));
+    await this.mustCall('POST', path.replace(/pods$/, 'events'), warningEvent(pod, warning, now));
   }
 
   private async removePod(pod: JsonObject): Promise<void> {
     const { path, name } = placeOf(pod);
-    await this.call('DELETE', `${path}/${name}`, { apiVersion: 'v1', kind: 'DeleteOptions', gracePeriodSeconds: 0 });
+    await this.mustCall('DELETE', `${path}/${name}`, {
+      apiVersion: 'v1',
+      kind: 'DeleteOptions',
+      gracePeriodSeconds: 0,
+    });
   }
 
   private send(
