@@ -26,8 +26,8 @@ export interface BedOptions {
   readonly dataFolder: string;
   /** Default: one provider without limits that offers `LABEL`. */
   readonly site?: Pick<ExampleConfigOptions, 'labels' | 'providers'>;
-  /** Returns a configuration that offers `LABEL`, in place of one of the example cloud. */
-  readonly config?: (place: { readonly servers: string; readonly webappPort: number }) => object;
+  /** Sections of providers of any driver, instead of those of `site`. */
+  readonly sections?: readonly object[];
   /** Called before the launcher starts. */
   readonly prepare?: (zooKeeper: ZooKeeper, requestor: Requestor) => Promise<void>;
   /**
@@ -81,13 +81,14 @@ export class Bed {
     const startedAt = systemClock.monotonic();
     const launcher = await startLauncher({
       folder,
-      config:
-        options.config?.({ servers: server.servers, webappPort }) ??
-        exampleConfig({
+      config: {
+        ...exampleConfig({
           zooKeeper: { servers: server.servers },
           webappPort,
           ...(options.site ?? { labels: [LABEL] }),
         }),
+        ...(options.sections === undefined ? {} : { providers: options.sections }),
+      },
       nodeArgs: options.eventLoopProbe === false ? [] : ['--require', join(__dirname, 'event-loop-probe.js')],
       env: { NODEPOOL_EVENT_LOOP_FILE: join(folder, EVENT_LOOP_FILE) },
     });

@@ -2,7 +2,7 @@
 
 import { Bed, LABEL, type BedOptions, type LauncherFacts } from './bed.js';
 import { openBlackHole } from './black-hole.js';
-import { configOf, KUBERNETES_NODES, startCluster } from './kubernetes.js';
+import { sectionOf, KUBERNETES_NODES, startCluster } from './kubernetes.js';
 import { LARGE_SITE, LargeSite } from './large.js';
 import { MANY_POOLS, ManyPools } from './many-pools.js';
 import { comparePhases, PHASES_SITE, quantile } from './phases.js';
@@ -16,6 +16,7 @@ import {
   singleRequests,
   throughBottleneck,
 } from './scenarios.js';
+import { measureStatic, STATIC_MACHINES } from './static-machines.js';
 import type { Row } from './table.js';
 
 /** Result of a scenario. */
@@ -141,6 +142,20 @@ export const SCENARIOS: readonly Scenario[] = [
     { site: PHASES_SITE },
   ),
   { letters: 'j k l m s', what: '10,000 nodes and 5,000 waiting requests', run: largeSite },
+  scenario(
+    'u',
+    '1,000 slots of static machines requested at once',
+    async (bed, signal) => {
+      const { registeredMs, fulfilledMs, readyAgainMs, cpuMsPerUse } = await measureStatic(bed, signal);
+      return [
+        row('u  1,000 slots of static machines, requested at once', fulfilledMs, 10_000, seconds, '-'),
+        row('   … from the start of the launcher until all are ready', registeredMs, undefined, seconds, '-'),
+        row('   … from their return until all are ready again', readyAgainMs, undefined, seconds, '-'),
+        row('   … processor time of the launcher per use', cpuMsPerUse, undefined, milliseconds, '-'),
+      ];
+    },
+    { sections: STATIC_MACHINES },
+  ),
   { letters: 'n', what: 'a provider beside one that hangs', run: besideHanging },
   { letters: 'kubernetes', what: '200 pods at once', run: pods },
   { letters: 'o', what: '200 pools, 10,000 nodes and 5,000 requests', run: manyPools },
@@ -150,7 +165,7 @@ export const SCENARIOS: readonly Scenario[] = [
 async function pods(options: BedOptions): Promise<Outcome> {
   const cluster = await startCluster();
   try {
-    const bedOptions = { ...options, config: configOf(cluster) };
+    const bedOptions = { ...options, sections: [sectionOf(cluster)] };
     const { result, facts } = await onBed('200 pods', bedOptions, async (bed, signal) => {
       cluster.calls.reset();
       const figures = await burst(bed, KUBERNETES_NODES, signal);
