@@ -4,7 +4,7 @@
  */
 
 /** Time (ms) after which a provider with no running upload may exceed the number of places. */
-export const PATIENCE_MS = 300_000;
+export const UPLOAD_START_DELAY_MS = 300_000;
 
 export interface Waiting {
   readonly provider: string;
@@ -38,6 +38,6 @@ export function nextUpload<W extends Waiting>(
   const taken = [...running.values()].reduce((sum, count) => sum + count, 0);
   if (taken < places) return { next: first, againMs: undefined };
   if ((running.get(first.provider) ?? 0) > 0) return { next: undefined, againMs: undefined };
-  const leftMs = PATIENCE_MS - (now - first.since);
+  const leftMs = UPLOAD_START_DELAY_MS - (now - first.since);
   return leftMs <= 0 ? { next: first, againMs: undefined } : { next: undefined, againMs: leftMs };
 }

@@ -1,7 +1,7 @@
 /** The selection of the next upload. */
 
 import { describe, expect, it } from '@jest/globals';
-import { nextUpload, PATIENCE_MS, type NextUpload, type Waiting } from '../src/upload-queue.js';
+import { nextUpload, UPLOAD_START_DELAY_MS, type NextUpload, type Waiting } from '../src/upload-queue.js';
 
 const one = { provider: 'one', since: 0 };
 const two = { provider: 'two', since: 1000 };
@@ -27,13 +27,13 @@ describe('the next upload', () => {
   });
 
   it('of a provider that has none does not wait for ever', () => {
-    expect(next([two], { one: 4 }, 4)).toEqual({ next: undefined, againMs: PATIENCE_MS });
-    expect(next([two], { one: 4 }, 4, 1000 + PATIENCE_MS).next).toBe(two);
-    expect(next([two], { one: 4, two: 1 }, 4, 1000 + PATIENCE_MS).next).toBeUndefined();
+    expect(next([two], { one: 4 }, 4)).toEqual({ next: undefined, againMs: UPLOAD_START_DELAY_MS });
+    expect(next([two], { one: 4 }, 4, 1000 + UPLOAD_START_DELAY_MS).next).toBe(two);
+    expect(next([two], { one: 4, two: 1 }, 4, 1000 + UPLOAD_START_DELAY_MS).next).toBeUndefined();
   });
 
   it('is none where nothing is to be uploaded', () => {
-    expect(next([one], {}, 0, 2 * PATIENCE_MS)).toEqual({ next: undefined, againMs: undefined });
+    expect(next([one], {}, 0, 2 * UPLOAD_START_DELAY_MS)).toEqual({ next: undefined, againMs: undefined });
     expect(next([], {}, 4)).toEqual({ next: undefined, againMs: undefined });
   });
 });

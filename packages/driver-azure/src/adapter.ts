@@ -25,7 +25,7 @@ import { AzureImages } from './images.js';
 import { instanceOf } from './instance.js';
 import { quotaLimits, quotaOfLabel } from './quota.js';
 import { deleteResource, listTagged } from './resources.js';
-import { Works } from './works.js';
+import { ProviderSession } from './provider-session.js';
 
 /** Deadline of reads that several machines share (ms). */
 const SHARED_CALL_TIMEOUT_MS = 120_000;
@@ -35,7 +35,7 @@ const LOOK_AGAIN_MS = 300_000;
 /** Objects that exist after `start`. */
 interface Started {
   readonly context: ProviderContext;
-  readonly works: Works;
+  readonly session: ProviderSession;
 }
 
 export class AzureAdapter implements Adapter<AzureLabel> {
@@ -45,7 +45,7 @@ export class AzureAdapter implements Adapter<AzureLabel> {
   private started: Started | undefined;
 
   constructor(private readonly config: AzureProvider) {
-    this.images = new AzureImages(() => this.works, config);
+    this.images = new AzureImages(() => this.session, config);
   }
 
   /**
@@ -53,30 +53,30 @@ export class AzureAdapter implements Adapter<AzureLabel> {
    * names are reported at startup.
    */
   async start(context: ProviderContext): Promise<void> {
-    this.started?.works.client.arm.stop();
-    const works = this.makeWorks(context);
-    this.started = { context, works };
-    await works.client.ensureResourceGroup(this.config.resourceGroupLocation, works.makeCall());
+    this.started?.session.client.arm.stop();
+    const session = this.makeWorks(context);
+    this.started = { context, session };
+    await session.client.ensureResourceGroup(this.config.resourceGroupLocation, session.makeCall());
     const labels = [...this.config.pools.values()].flatMap((pool) => [...pool.labels.values()]);
-    await Promise.all(labels.map((label) => works.lookups.refresh(label, Infinity)));
+    await Promise.all(labels.map((label) => session.lookups.refresh(label, Infinity)));
   }
 
   stop(): void {
     this.stopped.abort(new AbortedError('the provider was stopped'));
-    this.started?.works.client.arm.stop();
+    this.started?.session.client.arm.stop();
   }
 
   getCreateStateMachine(request: CreateRequest<AzureLabel>, saved: JsonValue): StateMachine {
-    return new CreateMachine(this.works, request, saved);
+    return new CreateMachine(this.session, request, saved);
   }
 
   getDeleteStateMachine(externalId: ExternalId, saved: JsonValue): StateMachine {
-    return new DeleteMachine(this.works, externalId, saved);
+    return new DeleteMachine(this.session, externalId, saved);
   }
 
   /** Lists all VMs of the subscription in the location, because foreign VMs also use its quota. */
   async listInstances(call: Call): Promise<readonly Instance[]> {
-    const { client, lookups } = this.works;
+    const { client, lookups } = this.session;
     const [vms, sizes] = await Promise.all([client.listVms(call), lookups.sizes.read()]);
     return vms
       .filter(({ location }) => sameLocation(location, this.config.location))
@@ -84,27 +84,27 @@ export class AzureAdapter implements Adapter<AzureLabel> {
   }
 
   listResources(call: Call): Promise<readonly Resource[]> {
-    return listTagged(this.works, call);
+    return listTagged(this.session, call);
   }
 
   deleteResource(resource: Resource, call: Call): Promise<void> {
-    return deleteResource(this.works, resource, call);
+    return deleteResource(this.session, resource, call);
   }
 
   getQuotaLimits(call: Call): Promise<QuotaInformation> {
-    return quotaLimits(this.works, call);
+    return quotaLimits(this.session, call);
   }
 
   getQuotaForLabel(label: AzureLabel, _call: Call, machineType?: string): Promise<QuotaInformation> {
-    return quotaOfLabel(this.works, label, machineType);
+    return quotaOfLabel(this.session, label, machineType);
   }
 
   /** Rechecks a label that is not ready: the cloud does not notify when a missing resource is created. */
   labelReady(label: AzureLabel): Readiness {
-    const { works, context } = this.running;
-    const readiness = works.lookups.readiness(label);
+    const { session, context } = this.running;
+    const readiness = session.lookups.readiness(label);
     if (!readiness.ready) {
-      context.tasks.run(`look for what label ${label.name} needs`, () => works.lookups.refresh(label, LOOK_AGAIN_MS));
+      context.tasks.run(`look for what label ${label.name} needs`, () => session.lookups.refresh(label, LOOK_AGAIN_MS));
     }
     return readiness;
   }
@@ -114,11 +114,11 @@ export class AzureAdapter implements Adapter<AzureLabel> {
     return this.started;
   }
 
-  private get works(): Works {
-    return this.running.works;
+  private get session(): ProviderSession {
+    return this.running.session;
   }
 
-  private makeWorks({ clock, random, log, onApiCall }: ProviderContext): Works {
+  private makeWorks({ clock, random, log, onApiCall }: ProviderContext): ProviderSession {
     const { callsPerSecond, resourceGroup, location, authPath } = this.config;
     const makeCall = (): Call => ({
       signal: this.stopped.signal,
@@ -126,6 +126,6 @@ export class AzureAdapter implements Adapter<AzureLabel> {
       log,
     });
     const arm = new Arm({ auth: readAuth(authPath), clock, callsPerSecond, onApiCall });
-    return new Works(this.config, new Client(arm, { resourceGroup, location }), clock, random, makeCall);
+    return new ProviderSession(this.config, new Client(arm, { resourceGroup, location }), clock, random, makeCall);
   }
 }

@@ -36,7 +36,7 @@ import type { AzureLabel } from './config.js';
 import { vmNameOf, nameIn } from './identity.js';
 import { addressesOf, failureIn, instanceOf } from './instance.js';
 import { vmSpec } from './vm-spec.js';
-import type { Works } from './works.js';
+import type { ProviderSession } from './provider-session.js';
 
 /** Time for which failures are retried before the launch fails and the launcher decides (ms). */
 const PATIENCE_MS = 300_000;
@@ -68,7 +68,7 @@ export class CreateMachine implements StateMachine {
   private failingSince = 0;
 
   constructor(
-    private readonly works: Works,
+    private readonly session: ProviderSession,
     private readonly request: CreateRequest<AzureLabel>,
     saved: JsonValue,
   ) {
@@ -122,7 +122,7 @@ export class CreateMachine implements StateMachine {
 
   /** Retries temporary failures that had no effect. */
   private recover(error: DriverError, call: MachineCall): Advance {
-    const { clock, random } = this.works;
+    const { clock, random } = this.session;
     if (this.failures === 0) this.failingSince = clock.monotonic();
     // Once the VM may exist, only reads follow, unless the creation is known to have failed.
     const harmless =
@@ -152,18 +152,18 @@ export class CreateMachine implements StateMachine {
     const { label, imageExternalId, machineType = label.vmSize } = this.request;
     const { imageSource } = label;
     // Sizes that the location does not have are reported before anything is created.
-    await this.works.lookups.size(machineType);
+    await this.session.lookups.size(machineType);
     if (imageSource.kind === 'reference') return { ...imageSource.reference };
-    if (imageSource.kind === 'filter') return { id: await this.works.lookups.image(imageSource.filter) };
-    if (typeof imageExternalId === 'string') return { id: this.works.computeId('images', imageExternalId) };
+    if (imageSource.kind === 'filter') return { id: await this.session.lookups.image(imageSource.filter) };
+    if (typeof imageExternalId === 'string') return { id: this.session.computeId('images', imageExternalId) };
     throw new NotFoundError(`disk image ${label.image.name} has no upload that Azure could use`);
   }
 
   private create(call: MachineCall): Advance {
-    const { config, subnetId, random, client } = this.works;
+    const { config, subnetId, random, client } = this.session;
     const image = this.preparation.take();
-    const surroundings = { location: config.location, provider: config.name, subnetId, image, random };
-    const spec = vmSpec(this.name, this.request, surroundings);
+    const environment = { location: config.location, provider: config.name, subnetId, image, random };
+    const spec = vmSpec(this.name, this.request, environment);
     this.state = 'creating';
     return this.creation.start(client.createVm(this.name, spec, call));
   }
@@ -193,7 +193,7 @@ export class CreateMachine implements StateMachine {
   private follow(call: MachineCall): Advance {
     const url = this.operationUrl;
     if (url === undefined || !this.following.settled)
-      return this.following.start(this.works.client.progress(`VM ${this.name}`, url ?? '', call));
+      return this.following.start(this.session.client.progress(`VM ${this.name}`, url ?? '', call));
     let progress: Progress;
     try {
       progress = this.following.take();
@@ -211,7 +211,7 @@ export class CreateMachine implements StateMachine {
 
   /** Reads the VM by name, and its addresses if it is ready. */
   private async read(call: Call): Promise<Found> {
-    const { client, lookups } = this.works;
+    const { client, lookups } = this.session;
     let vm: VirtualMachine;
     try {
       vm = await client.getVm(this.name, call);
@@ -232,7 +232,7 @@ export class CreateMachine implements StateMachine {
   }
 
   private async failure(call: Call): Promise<InstanceFailedError> {
-    const vm = await this.works.client.getVm(this.name, call, 'instanceView');
+    const vm = await this.session.client.getVm(this.name, call, 'instanceView');
     return new InstanceFailedError(`VM ${this.name}: ${failureIn(vm)}`);
   }
 
@@ -252,7 +252,7 @@ export class CreateMachine implements StateMachine {
   }
 
   private judgeMissing({ log }: MachineCall): void {
-    const now = this.works.clock.monotonic();
+    const now = this.session.clock.monotonic();
     this.missingSince ??= now;
     if (now - this.missingSince < SETTLE_MS) return;
     if (this.externalId !== undefined && this.doubt === undefined) {

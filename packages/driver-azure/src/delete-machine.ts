@@ -24,7 +24,7 @@ import {
 } from '@nodepool/core';
 import type { Accepted, Progress } from './client/arm.js';
 import { nameOf } from './instance.js';
-import type { Works } from './works.js';
+import type { ProviderSession } from './provider-session.js';
 
 /** Interval between queries for a VM that is being deleted (ms). */
 const LOOK_AGAIN_MS = 5000;
@@ -38,7 +38,7 @@ export class DeleteMachine implements StateMachine {
   private readonly name: string;
 
   constructor(
-    private readonly works: Works,
+    private readonly session: ProviderSession,
     readonly externalId: ExternalId,
     saved: JsonValue,
   ) {
@@ -55,7 +55,7 @@ export class DeleteMachine implements StateMachine {
     switch (this.state) {
       case 'start':
         this.state = 'deleting';
-        return this.deletion.start(this.works.client.deleteVm(this.name, call));
+        return this.deletion.start(this.session.client.deleteVm(this.name, call));
       case 'deleting':
         return this.deletion.underway ?? this.afterDeletion(call);
       case 'following':
@@ -86,7 +86,7 @@ export class DeleteMachine implements StateMachine {
   }
 
   private follow(call: MachineCall): Advance {
-    const { client } = this.works;
+    const { client } = this.session;
     if (!this.following.settled)
       return this.following.start(client.progress(`deletion of VM ${this.name}`, this.operationUrl ?? '', call));
     try {
@@ -109,7 +109,7 @@ export class DeleteMachine implements StateMachine {
 
   private async ask(call: Call): Promise<'gone' | 'going' | 'there'> {
     try {
-      const { properties } = await this.works.client.getVm(this.name, call);
+      const { properties } = await this.session.client.getVm(this.name, call);
       return properties?.provisioningState === 'Deleting' ? 'going' : 'there';
     } catch (error) {
       if (isDriverError(error) && error.code === 'not-found') return 'gone';

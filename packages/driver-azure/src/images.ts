@@ -25,7 +25,7 @@ import { nameIn, tagsOf } from './identity.js';
 import { nameOf } from './instance.js';
 import { PageUpload } from './page-upload.js';
 import { checkVhd } from './vhd.js';
-import type { Works } from './works.js';
+import type { ProviderSession } from './provider-session.js';
 
 /** Maximum length of the name of an image or disk. */
 const MAX_NAME = 80;
@@ -37,7 +37,7 @@ const DISCARD_TIMEOUT_MS = 300_000;
 export class AzureImages implements ImageManager {
   /** `works` is resolved on use, because it does not exist before the provider is started. */
   constructor(
-    private readonly works: () => Works,
+    private readonly session: () => ProviderSession,
     private readonly config: AzureProvider,
   ) {}
 
@@ -45,7 +45,7 @@ export class AzureImages implements ImageManager {
     const size = await checkVhd(upload.file);
     const name = imageNameOf(upload);
     try {
-      await this.works().client.arm.within(`upload of image ${name}`, upload, (call) =>
+      await this.session().client.arm.within(`upload of image ${name}`, upload, (call) =>
         this.makeImage(name, size, upload, call),
       );
     } catch (error) {
@@ -57,24 +57,24 @@ export class AzureImages implements ImageManager {
   }
 
   async deleteImage(externalId: ExternalId, call: Call): Promise<void> {
-    const works = this.works();
+    const session = this.session();
     const name = nameOf(externalId);
     await unlessGone(
-      works.patiently(
-        () => works.finished(`deletion of image ${name}`, works.client.deleteImage(name, call), call),
+      session.patiently(
+        () => session.finished(`deletion of image ${name}`, session.client.deleteImage(name, call), call),
         call,
       ),
     );
   }
 
   async listImages(call: Call): Promise<readonly ListedImage[]> {
-    const images = await this.works().client.listImages(call);
+    const images = await this.session().client.listImages(call);
     return images.flatMap((image) => listed(image));
   }
 
   private async makeImage(name: string, size: number, upload: ImageUploadRequest, call: Call): Promise<void> {
-    const works = this.works();
-    const { client, config } = works;
+    const session = this.session();
+    const { client, config } = session;
     const tags = { ...upload.metadata, ...upload.tags, [NAME_TAG]: upload.externalName };
     const osType = this.isWindows(upload.image) ? 'Windows' : 'Linux';
     const { generation, zoneResilient } = this.traitsOf(upload.image);
@@ -95,7 +95,7 @@ export class AzureImages implements ImageManager {
         hyperVGeneration: generation,
         storageProfile: {
           zoneResilient,
-          osDisk: { osType, osState: 'Generalized', managedDisk: { id: works.computeId('disks', name) } },
+          osDisk: { osType, osState: 'Generalized', managedDisk: { id: session.computeId('disks', name) } },
         },
       },
     };
@@ -107,11 +107,11 @@ export class AzureImages implements ImageManager {
 
   /** Writes the file to the disk. */
   private async fill(name: string, size: number, upload: ImageUploadRequest, call: Call): Promise<void> {
-    const works = this.works();
-    const granted = await this.step(`access to disk ${name}`, call, () => works.client.grantAccess(name, call));
+    const session = this.session();
+    const granted = await this.step(`access to disk ${name}`, call, () => session.client.grantAccess(name, call));
     const sas = isJsonObject(granted) ? stringAt(granted, 'accessSAS') : undefined;
     if (sas === undefined) throw new TransientError(`Azure gave no address to write disk ${name} at`);
-    const md5 = await new PageUpload(works, upload, call, sas).send(size);
+    const md5 = await new PageUpload(session, upload, call, sas).send(size);
     if (upload.md5 !== null && upload.md5.toLowerCase() !== md5) {
       throw new DriverError(
         'transient',
@@ -121,18 +121,18 @@ export class AzureImages implements ImageManager {
         },
       );
     }
-    await this.step(`end of access to disk ${name}`, call, () => works.client.revokeAccess(name, call));
+    await this.step(`end of access to disk ${name}`, call, () => session.client.revokeAccess(name, call));
   }
 
   /** Runs a step with retries. Every step is idempotent, because it names the resource that it creates. */
   private step(
     what: string,
     call: Call,
-    begin: () => ReturnType<Works['client']['createDisk']>,
+    begin: () => ReturnType<ProviderSession['client']['createDisk']>,
     onAnswer?: () => void,
-  ): ReturnType<Works['finished']> {
-    const works = this.works();
-    return works.patiently(() => works.finished(what, begin(), call, onAnswer), call);
+  ): ReturnType<ProviderSession['finished']> {
+    const session = this.session();
+    return session.patiently(() => session.finished(what, begin(), call, onAnswer), call);
   }
 
   private traitsOf(image: string): ImageTraits {
@@ -149,10 +149,10 @@ export class AzureImages implements ImageManager {
    * resource.
    */
   private async deleteDisk(name: string, call: Call, because: string): Promise<void> {
-    const works = this.works();
+    const session = this.session();
     logCloudDeletion(call.log, { kind: 'disk', externalId: name }, because);
     try {
-      await unlessGone(this.step(`deletion of disk ${name}`, call, () => works.client.deleteDisk(name, call)));
+      await unlessGone(this.step(`deletion of disk ${name}`, call, () => session.client.deleteDisk(name, call)));
     } catch (error) {
       call.log.warn('The disk that an image was made from was not removed; it will be found as leaked', {
         disk: name,
@@ -163,14 +163,14 @@ export class AzureImages implements ImageManager {
 
   /** Deletes the image of a failed upload, then its disk, which cannot be deleted while write access is granted. */
   private async discard(name: string, { log }: ImageUploadRequest): Promise<void> {
-    const works = this.works();
-    const shared = works.makeCall();
-    const call: Call = { signal: shared.signal, deadline: works.clock.monotonic() + DISCARD_TIMEOUT_MS, log };
+    const session = this.session();
+    const shared = session.makeCall();
+    const call: Call = { signal: shared.signal, deadline: session.clock.monotonic() + DISCARD_TIMEOUT_MS, log };
     const because = 'the upload failed';
     try {
       logCloudDeletion(log, { kind: 'image', externalId: name }, because);
       await this.deleteImage(name, call);
-      await unlessGone(this.step(`end of access to disk ${name}`, call, () => works.client.revokeAccess(name, call)));
+      await unlessGone(this.step(`end of access to disk ${name}`, call, () => session.client.revokeAccess(name, call)));
     } catch (error) {
       log.warn('The remains of a failed upload were not deleted; the search for leaked images will find them', {
         image: name,

@@ -5,7 +5,7 @@ import type { Client } from './client/client.js';
 import type { Image, ResourceSku } from './client/types.js';
 import type { AzureLabel, ImageFilter } from './config.js';
 import { sameLocation, tagsOf } from './identity.js';
-import { Kept } from './kept.js';
+import { CachedRead } from './cached-read.js';
 
 const SIZES_MAX_AGE_MS = 24 * 3_600_000;
 const IMAGES_MAX_AGE_MS = 300_000;
@@ -25,14 +25,14 @@ export interface VmSize {
 }
 
 export class Lookups {
-  readonly sizes: Kept<ReadonlyMap<string, VmSize>>;
-  readonly images: Kept<readonly Image[]>;
+  readonly sizes: CachedRead<ReadonlyMap<string, VmSize>>;
+  readonly images: CachedRead<readonly Image[]>;
 
   constructor(client: Client, location: string, makeCall: () => Call, clock: Clock) {
     const readSizes = async (call: Call): Promise<ReadonlyMap<string, VmSize>> =>
       sizesIn(await client.listSkus(call), location);
-    this.sizes = new Kept(readSizes, makeCall, clock, SIZES_MAX_AGE_MS);
-    this.images = new Kept((call) => client.listImages(call), makeCall, clock, IMAGES_MAX_AGE_MS);
+    this.sizes = new CachedRead(readSizes, makeCall, clock, SIZES_MAX_AGE_MS);
+    this.images = new CachedRead((call) => client.listImages(call), makeCall, clock, IMAGES_MAX_AGE_MS);
   }
 
   /** Rejects with `ConfigurationError` if the location does not have the size, or not for this subscription. */

@@ -9,7 +9,7 @@ import type { HttpClient, PipelineResponse } from '@azure/core-rest-pipeline';
 import { createHash } from 'node:crypto';
 import { open, type FileHandle } from 'node:fs/promises';
 import { toDriverError, type Call, type ImageUploadRequest } from '@nodepool/core';
-import type { Works } from './works.js';
+import type { ProviderSession } from './provider-session.js';
 import type { Operation } from './client/arm.js';
 import { loadPipeline } from './client/libraries.js';
 
@@ -24,7 +24,7 @@ export class PageUpload {
   private readonly zeros = Buffer.alloc(BLOCK_BYTES);
 
   constructor(
-    private readonly works: Works,
+    private readonly session: ProviderSession,
     private readonly upload: ImageUploadRequest,
     private readonly call: Call,
     /** The disk's upload URL; a secret. */
@@ -71,10 +71,10 @@ export class PageUpload {
 
   private async sendBlock(block: Buffer, offset: number): Promise<void> {
     if (block.equals(this.zeros.subarray(0, block.length))) return;
-    const { call, works } = this;
+    const { call, session } = this;
     const put = (): Promise<void> =>
-      works.client.arm.transfer(WRITE, call, (ca, signal) => this.put(block, offset, ca, signal));
-    await works.patiently(put, call, TRIES);
+      session.client.arm.transfer(WRITE, call, (ca, signal) => this.put(block, offset, ca, signal));
+    await session.patiently(put, call, TRIES);
   }
 
   private async put(

@@ -5,7 +5,7 @@
 import { QuotaInformation, type Call, type Resources } from '@nodepool/core';
 import type { AzureLabel } from './config.js';
 import type { VmSize } from './lookups.js';
-import type { Works } from './works.js';
+import type { ProviderSession } from './provider-session.js';
 
 /** Core's resource names by Azure's usage names. Families keep their names. */
 const NAMES: Readonly<Record<string, string>> = {
@@ -15,7 +15,7 @@ const NAMES: Readonly<Record<string, string>> = {
 };
 const FAMILY = /Family$/i;
 
-export async function quotaLimits({ client }: Works, call: Call): Promise<QuotaInformation> {
+export async function quotaLimits({ client }: ProviderSession, call: Call): Promise<QuotaInformation> {
   const limits: Record<string, number> = {};
   for (const { name, limit } of await client.listUsages(call)) {
     const usage = name.value;
@@ -28,7 +28,7 @@ export async function quotaLimits({ client }: Works, call: Call): Promise<QuotaI
 
 /** Rejects with `ConfigurationError` if the size does not exist. */
 export async function quotaOfLabel(
-  { lookups }: Works,
+  { lookups }: ProviderSession,
   label: AzureLabel,
   machineType = label.vmSize,
 ): Promise<QuotaInformation> {

@@ -5,7 +5,7 @@ import type { Accepted } from './client/arm.js';
 import type { PublicIpAddress } from './client/types.js';
 import { nameOf } from './instance.js';
 import { groupIn, nameIn, tagsOf } from './identity.js';
-import type { Works } from './works.js';
+import type { ProviderSession } from './provider-session.js';
 
 interface Listed {
   readonly id?: string | undefined;
@@ -17,8 +17,8 @@ interface Listed {
  * Returns all tagged resources that do not belong to a VM, in the order in which Azure allows their deletion: users of
  * a resource come first. The resources of a VM are deleted with it.
  */
-export async function listTagged(works: Works, call: Call): Promise<readonly Resource[]> {
-  const { client, config } = works;
+export async function listTagged(session: ProviderSession, call: Call): Promise<readonly Resource[]> {
+  const { client, config } = session;
   const group = config.resourceGroup.toLowerCase();
   const vms = (await client.listVms(call)).filter(({ id }) => groupIn(id) === group);
   const nics = await client.listNics(call);
@@ -45,18 +45,22 @@ export async function listTagged(works: Works, call: Call): Promise<readonly Res
  * Deletes a resource and waits until it is deleted, because the next one may depend on it. Succeeds if it does not
  * exist.
  */
-export async function deleteResource(works: Works, { kind, externalId }: Resource, call: Call): Promise<void> {
+export async function deleteResource(
+  session: ProviderSession,
+  { kind, externalId }: Resource,
+  call: Call,
+): Promise<void> {
   const name = nameOf(externalId);
-  const begin = (): Promise<Accepted> => deletionOf(works, kind, name, call);
+  const begin = (): Promise<Accepted> => deletionOf(session, kind, name, call);
   try {
-    await works.patiently(() => works.finished(`deletion of ${kind} ${name}`, begin(), call), call, 3);
+    await session.patiently(() => session.finished(`deletion of ${kind} ${name}`, begin(), call), call, 3);
   } catch (error) {
     if (isDriverError(error) && error.code === 'not-found') return;
     throw error;
   }
 }
 
-function deletionOf({ client }: Works, kind: string, name: string, call: Call): Promise<Accepted> {
+function deletionOf({ client }: ProviderSession, kind: string, name: string, call: Call): Promise<Accepted> {
   switch (kind) {
     case 'image':
       return client.deleteImage(name, call);

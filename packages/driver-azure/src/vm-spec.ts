@@ -16,7 +16,7 @@ const NETWORK_API = '2022-11-01';
 /** Maximum length of a Windows hostname. */
 const COMPUTER_NAME_MAX = 15;
 
-export interface Surroundings {
+export interface Environment {
   readonly location: string;
   readonly provider: string;
   readonly subnetId: string;
@@ -24,19 +24,19 @@ export interface Surroundings {
   readonly random: RandomSource;
 }
 
-export function vmSpec(name: string, request: CreateRequest<AzureLabel>, surroundings: Surroundings): VirtualMachine {
+export function vmSpec(name: string, request: CreateRequest<AzureLabel>, environment: Environment): VirtualMachine {
   const { label, availabilityZone, machineType = label.vmSize } = request;
   const tags = tagsFor(request);
   const { identities, userData } = label;
   return {
-    location: surroundings.location,
+    location: environment.location,
     tags,
     ...(availabilityZone === undefined ? {} : { zones: [availabilityZone] }),
     ...(identities.length === 0 ? {} : { identity: identityOf(identities) }),
     properties: {
       hardwareProfile: { vmSize: machineType },
-      storageProfile: { imageReference: surroundings.image, osDisk: diskOf(name, label) },
-      osProfile: osProfileOf(request, surroundings.random),
+      storageProfile: { imageReference: environment.image, osDisk: diskOf(name, label) },
+      osProfile: osProfileOf(request, environment.random),
       networkProfile: {
         networkApiVersion: NETWORK_API,
         networkInterfaceConfigurations: [
@@ -46,7 +46,7 @@ export function vmSpec(name: string, request: CreateRequest<AzureLabel>, surroun
             properties: {
               primary: true,
               deleteOption: 'Delete',
-              ipConfigurations: ipConfigurations(name, label.addresses, surroundings.subnetId, tags),
+              ipConfigurations: ipConfigurations(name, label.addresses, environment.subnetId, tags),
             },
           },
         ],

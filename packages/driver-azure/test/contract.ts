@@ -6,7 +6,7 @@ import type { FaultRule, SimulatedAzure } from '@nodepool/simulated-azure';
 import {
   abilitiesExcept,
   type CloudResource,
-  type DriverSubject,
+  type DriverFixture,
   type PlannedFault,
   type TestCloud,
 } from '@nodepool/driver-kit';
@@ -151,7 +151,7 @@ const everyKey: JsonObject = {
 const { 'subnet-id': _subnet, ...withoutSubnet } = section();
 const label = ['pools', 0, 'labels', 0] as const;
 
-const configuration: DriverSubject['configuration'] = {
+const configuration: DriverFixture['configuration'] = {
   accepted: [everyKey, section(), { ...withoutSubnet, network: 'NodePool' }],
   refused: [
     {
@@ -178,7 +178,7 @@ const configuration: DriverSubject['configuration'] = {
 };
 
 /** The driver on a simulated cloud. */
-export const simulated: DriverSubject = {
+export const simulated: DriverFixture = {
   name: 'azure',
   packageFolder: join(__dirname, '..'),
   configuration,

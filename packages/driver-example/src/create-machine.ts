@@ -15,7 +15,7 @@ import {
   attemptLookup,
   DriverError,
   InstanceFailedError,
-  ListingPatience,
+  ListingDeadline,
   PendingCall,
   toDriverError,
   type Advance,
@@ -46,7 +46,7 @@ export class CreateMachine implements StateMachine {
   private readonly lookup: AttemptLookup;
   /** Failure that makes the outcome of the creation unknown; undefined if an earlier process started the creation. */
   private doubt: DriverError | undefined;
-  private readonly patience = new ListingPatience(SETTLING);
+  private readonly patience = new ListingDeadline(SETTLING);
 
   constructor(
     private readonly cloud: ExampleCloudApi,

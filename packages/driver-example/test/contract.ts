@@ -7,7 +7,7 @@ import {
   abilitiesExcept,
   simulatedTime,
   type CloudResource,
-  type DriverSubject,
+  type DriverFixture,
   type TestCloud,
 } from '@nodepool/driver-kit';
 import { ExampleAdapter } from '../src/adapter.js';
@@ -105,7 +105,7 @@ const everyKey: JsonObject = {
   ],
 };
 
-const configuration: DriverSubject['configuration'] = {
+const configuration: DriverFixture['configuration'] = {
   accepted: [everyKey, section({ endpoint: 'http://127.0.0.1:8480' })],
   refused: [
     {
@@ -122,14 +122,14 @@ const configuration: DriverSubject['configuration'] = {
   ],
 };
 
-const common: Omit<DriverSubject, 'name' | 'open'> = {
+const common: Omit<DriverFixture, 'name' | 'open'> = {
   packageFolder: join(__dirname, '..'),
   configuration,
   can: abilitiesExcept('image-times'),
 };
 
 /** The cloud within the process. */
-export const inProcess: DriverSubject = {
+export const inProcess: DriverFixture = {
   ...common,
   name: 'example',
   open: () => {
@@ -139,7 +139,7 @@ export const inProcess: DriverSubject = {
 };
 
 /** The same cloud behind its HTTP API. */
-export const overHttp: DriverSubject = {
+export const overHttp: DriverFixture = {
   ...common,
   name: 'example, over HTTP',
   async open() {

@@ -49,8 +49,8 @@ export class GceImages implements ImageManager {
 
   constructor(private readonly config: GceProvider) {}
 
-  start(surroundings: ImageSurroundings): void {
-    this.around = surroundings;
+  start(environment: ImageSurroundings): void {
+    this.around = environment;
   }
 
   /** Resolves with the name of the image. */

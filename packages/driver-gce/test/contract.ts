@@ -6,7 +6,7 @@ import type { FaultRule, SimulatedGce } from '@nodepool/simulated-gce';
 import {
   abilitiesExcept,
   type CloudResource,
-  type DriverSubject,
+  type DriverFixture,
   type PlannedFault,
   type TestCloud,
 } from '@nodepool/driver-kit';
@@ -116,7 +116,7 @@ const everyKey: JsonObject = {
   ],
 };
 
-const configuration: DriverSubject['configuration'] = {
+const configuration: DriverFixture['configuration'] = {
   accepted: [everyKey],
   refused: [
     { why: 'a zone of another region', section: section({ zone: 'europe-west1-b' }), at: ['zone'] },
@@ -136,7 +136,7 @@ const configuration: DriverSubject['configuration'] = {
 };
 
 /** The driver on a simulated cloud. */
-export const simulated: DriverSubject = {
+export const simulated: DriverFixture = {
   name: 'gce',
   packageFolder: join(__dirname, '..'),
   configuration,

@@ -1,11 +1,11 @@
 /** Test cloud abilities that rules of the contract require. */
 
-import { CHAPTERS } from './chapters.js';
-import type { Ability } from './subject.js';
+import { RULE_GROUPS } from './rule-groups.js';
+import type { Ability } from './driver-fixture.js';
 
 /** All abilities that any rule requires. */
 export const ABILITIES: readonly Ability[] = [
-  ...new Set(CHAPTERS.flatMap(({ rules }) => rules).flatMap(({ needs }) => needs)),
+  ...new Set(RULE_GROUPS.flatMap(({ rules }) => rules).flatMap(({ needs }) => needs)),
 ];
 
 /** Returns all abilities except the given ones. */

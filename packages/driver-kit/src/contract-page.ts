@@ -1,6 +1,6 @@
 /** Generates the documentation page from the texts of the rules. */
 
-import { CHAPTERS } from './chapters.js';
+import { RULE_GROUPS } from './rule-groups.js';
 import { CONTRACT_VERSION } from './contract.js';
 import type { Rule } from './rule.js';
 
@@ -12,7 +12,7 @@ export function contractPage(): string {
       'runs, and which yours can run too; this page is made from the texts of those tests.',
     'A rule keeps its id for ever. New rules come with a new minor version of the contract, and a rule that asks for something else than before with a ' +
       'new major one, which is that of the kit. A test that needs what the test cloud cannot do is skipped, and says so: what it needs stands below its rule.',
-    ...CHAPTERS.flatMap(({ title, text, rules }) => [`## ${title}`, text, ...rules.flatMap(ruleParts)]),
+    ...RULE_GROUPS.flatMap(({ title, text, rules }) => [`## ${title}`, text, ...rules.flatMap(ruleParts)]),
   ];
   return `${parts.join('\n\n')}\n`;
 }

@@ -1,9 +1,9 @@
 /** The contract as tests: a list of named cases for any runner, and a binding to the usual `describe` and `it`. */
 
-import { CHAPTERS } from './chapters.js';
+import { RULE_GROUPS } from './rule-groups.js';
 import { ContractViolation, reasonToSkip, type Rule } from './rule.js';
-import type { DriverSubject } from './subject.js';
-import { Trial } from './trial.js';
+import type { DriverFixture } from './driver-fixture.js';
+import { RuleContext } from './rule-context.js';
 
 /**
  * Version of the contract. The minor version changes if rules are added, the major version if a rule's requirements
@@ -23,16 +23,16 @@ export interface ContractCase {
 }
 
 /** Returns the cases for a driver. Throws if an exemption names an unknown rule. */
-export function driverContract(subject: DriverSubject): readonly ContractCase[] {
-  const rules = CHAPTERS.flatMap((chapter) => chapter.rules);
-  for (const id of Object.keys(subject.exempt ?? {})) {
+export function driverContract(fixture: DriverFixture): readonly ContractCase[] {
+  const rules = RULE_GROUPS.flatMap((group) => group.rules);
+  for (const id of Object.keys(fixture.exempt ?? {})) {
     if (!rules.some((rule) => rule.id === id)) throw new RangeError(`there is no rule ${id} to be exempted from`);
   }
   return rules.map((rule) => ({
     rule,
     title: `${rule.id}: ${rule.title}`,
-    skip: reasonToSkip(rule, subject),
-    run: () => check(rule, subject),
+    skip: reasonToSkip(rule, fixture),
+    run: () => check(rule, fixture),
   }));
 }
 
@@ -45,19 +45,19 @@ export interface TestRunner {
 }
 
 /** Declares a test for each rule. The title of a skipped test contains the reason. */
-export function describeDriverContract(subject: DriverSubject, { describe, it }: TestRunner): void {
-  describe(`${subject.name}: driver contract ${CONTRACT_VERSION}`, () => {
-    for (const each of driverContract(subject)) {
+export function describeDriverContract(fixture: DriverFixture, { describe, it }: TestRunner): void {
+  describe(`${fixture.name}: driver contract ${CONTRACT_VERSION}`, () => {
+    for (const each of driverContract(fixture)) {
       if (each.skip === undefined) it(each.title, () => each.run());
       else it.skip(`${each.title} (not checked: ${each.skip})`, () => each.run());
     }
   });
 }
 
-async function check(rule: Rule, subject: DriverSubject): Promise<void> {
-  const trial = new Trial(subject);
+async function check(rule: Rule, fixture: DriverFixture): Promise<void> {
+  const context = new RuleContext(fixture);
   const failures: unknown[] = [];
-  for (const step of [() => rule.check(trial), () => trial.end()]) {
+  for (const step of [() => rule.check(context), () => context.end()]) {
     try {
       await step();
     } catch (error) {

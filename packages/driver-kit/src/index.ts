@@ -1,6 +1,6 @@
 /** The contract of Nodepool drivers, as tests for any driver and any test runner. */
 export { ABILITIES, abilitiesExcept } from './abilities.js';
-export { CHAPTERS } from './chapters.js';
+export { RULE_GROUPS } from './rule-groups.js';
 export {
   CONTRACT_VERSION,
   describeDriverContract,
@@ -9,10 +9,10 @@ export {
   type TestRunner,
 } from './contract.js';
 export { contractPage } from './contract-page.js';
-export { ContractViolation, type Chapter, type Rule } from './rule.js';
-export type { Trial } from './trial.js';
+export { ContractViolation, type RuleGroup, type Rule } from './rule.js';
+export type { RuleContext } from './rule-context.js';
 export { SimulatedLogins } from './simulated-logins.js';
-export * from './subject.js';
+export * from './driver-fixture.js';
 export { realTime, simulatedTime, type SimulatedTimeOptions, type TestTime } from './time.js';
 export { callOn, INSTALLATION, instanceTags, nodeCleanup, nodeLaunch, requestFor } from './requests.js';
 export { failureOf, TestProvider, type TestProviderOptions } from './test-provider.js';

@@ -15,7 +15,7 @@ import {
   type MachineCall,
   type StateMachine,
 } from '@nodepool/core';
-import { DEADLINE_MS, throughJson, type Bench, type TestNode } from './bench.js';
+import { DEADLINE_MS, throughJson, type ProviderHarness, type TestNode } from './provider-harness.js';
 import { requestFor } from './requests.js';
 import { ProviderProcess } from './process.js';
 import { firstLabel } from './provider-config.js';
@@ -47,17 +47,17 @@ export class MachineBench {
   private adapters: { readonly adapter: Adapter; readonly process: ProviderProcess }[] = [];
   private rounds = 0;
 
-  constructor(private readonly bench: Bench) {
-    bench.atEnd(() => this.stop());
+  constructor(private readonly harness: ProviderHarness) {
+    harness.atEnd(() => this.stop());
   }
 
   /** Starts a new process with its own adapter. */
   async start(): Promise<Adapter> {
-    const { bench } = this;
-    const makeAdapter = bench.able('makeAdapter');
-    const process = new ProviderProcess(bench.cloud.makeDriver(), bench.cloud.section, bench.cloud.time.clock);
+    const { harness } = this;
+    const makeAdapter = harness.able('makeAdapter');
+    const process = new ProviderProcess(harness.cloud.makeDriver(), harness.cloud.section, harness.cloud.time.clock);
     const adapter = makeAdapter(process.config);
-    if (adapter.start !== undefined) await bench.finish(adapter.start(process.context), 'the start of the adapter');
+    if (adapter.start !== undefined) await harness.finish(adapter.start(process.context), 'the start of the adapter');
     this.adapters.push({ adapter, process });
     return adapter;
   }
@@ -83,7 +83,7 @@ export class MachineBench {
   }
 
   call(signal: Call['signal'] = new AbortController().signal, listing?: Listing): MachineCall {
-    return { ...this.bench.call(DEADLINE_MS, signal), listing };
+    return { ...this.harness.call(DEADLINE_MS, signal), listing };
   }
 
   /** Advances a machine until it is complete. Rejects with the error that the machine throws. */
@@ -111,25 +111,25 @@ export class MachineBench {
   async stop(): Promise<void> {
     for (const { adapter } of this.adapters.splice(0)) {
       if (adapter.stop !== undefined)
-        await this.bench.finish(Promise.resolve(adapter.stop()), 'the stop of the adapter');
+        await this.harness.finish(Promise.resolve(adapter.stop()), 'the stop of the adapter');
     }
   }
 
   async list(): Promise<Listing> {
-    const { bench } = this;
-    const askedAt = bench.cloud.time.clock.monotonic();
-    const listed = await bench.finish(this.adapter.listInstances(bench.call()), 'the list of instances');
+    const { harness } = this;
+    const askedAt = harness.cloud.time.clock.monotonic();
+    const listed = await harness.finish(this.adapter.listInstances(harness.call()), 'the list of instances');
     this.rounds += 1;
     return new IndexedListing(this.rounds, askedAt, listed);
   }
 
   private async waitFor(advance: Advance, call: MachineCall): Promise<Listing | undefined> {
-    const { bench } = this;
-    if (advance.next === 'call') await bench.ended(watch(advance.settled), 'a call of the machine');
-    if (advance.next === 'delay') await bench.pass(advance.ms);
+    const { harness } = this;
+    if (advance.next === 'call') await harness.ended(watch(advance.settled), 'a call of the machine');
+    if (advance.next === 'delay') await harness.pass(advance.ms);
     if (advance.next !== 'listing') return call.listing;
     const listing = await this.list();
-    await bench.pass(this.adapter.listIntervalMs ?? DEFAULT_LIST_INTERVAL_MS);
+    await harness.pass(this.adapter.listIntervalMs ?? DEFAULT_LIST_INTERVAL_MS);
     return listing;
   }
 

@@ -1,7 +1,7 @@
 /** A rule of the contract: the requirement, its rationale and its test. */
 
-import type { Ability, DriverSubject } from './subject.js';
-import type { Trial } from './trial.js';
+import type { Ability, DriverFixture } from './driver-fixture.js';
+import type { RuleContext } from './rule-context.js';
 
 export interface Rule {
   /** Unique and never reused for another rule, e.g. `life.launch`. */
@@ -17,11 +17,11 @@ export interface Rule {
   /** Abilities of the cloud that the test requires. */
   readonly needs: readonly Ability[];
   /** Rejects if the rule is violated. */
-  readonly check: (trial: Trial) => Promise<void>;
+  readonly check: (context: RuleContext) => Promise<void>;
 }
 
 /** A group of rules. */
-export interface Chapter {
+export interface RuleGroup {
   readonly title: string;
   readonly text: string;
   readonly rules: readonly Rule[];
@@ -42,13 +42,13 @@ export class ContractViolation extends Error {
 /** Returns the reason to skip the rule with this driver, or undefined if it is checked. */
 export function reasonToSkip(
   rule: Rule,
-  subject: Pick<DriverSubject, 'can' | 'exempt' | 'supplies'>,
+  fixture: Pick<DriverFixture, 'can' | 'exempt' | 'supplies'>,
 ): string | undefined {
-  const exemption = subject.exempt?.[rule.id];
+  const exemption = fixture.exempt?.[rule.id];
   if (exemption !== undefined) return exemption;
   const { appliesTo = 'creating' } = rule;
-  if (subject.supplies === true && appliesTo === 'creating') return 'the driver creates no instances';
-  if (subject.supplies !== true && appliesTo === 'supplying') return 'the driver declares no machines';
-  const missing = rule.needs.filter((ability) => !subject.can.includes(ability));
+  if (fixture.supplies === true && appliesTo === 'creating') return 'the driver creates no instances';
+  if (fixture.supplies !== true && appliesTo === 'supplying') return 'the driver declares no machines';
+  const missing = rule.needs.filter((ability) => !fixture.can.includes(ability));
   return missing.length === 0 ? undefined : `the test cloud lacks ${missing.join(', ')}`;
 }

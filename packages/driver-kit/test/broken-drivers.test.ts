@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, describe, expect, it } from '@jest/globals';
-import { ContractViolation, driverContract, type DriverSubject } from '../src/index.js';
+import { ContractViolation, driverContract, type DriverFixture } from '../src/index.js';
 import { acmeSubject } from './support/acme-subject.js';
 import { supplierSubject } from './support/acme-supplier.js';
 import { leftOpen, type Defect } from './support/defects/defect.js';
@@ -16,12 +16,12 @@ afterEach(() => {
   for (const server of leftOpen.splice(0)) server.close();
 });
 
-function subjectWith({ changes, manifest, supplier }: Defect): DriverSubject {
+function subjectWith({ changes, manifest, supplier }: Defect): DriverFixture {
   if (supplier !== undefined) return supplierSubject(supplier);
-  const subject = acmeSubject(changes);
-  if (manifest === undefined) return subject;
+  const fixture = acmeSubject(changes);
+  if (manifest === undefined) return fixture;
   writeFileSync(join(folder, 'package.json'), JSON.stringify(manifest));
-  return { ...subject, packageFolder: folder };
+  return { ...fixture, packageFolder: folder };
 }
 
 describe('a driver that breaks a rule', () => {

@@ -4,11 +4,11 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from '@jest/globals';
 import {
-  CHAPTERS,
+  RULE_GROUPS,
   contractPage,
   describeDriverContract,
   driverContract,
-  type DriverSubject,
+  type DriverFixture,
   type TestRunner,
 } from '../src/index.js';
 import { acmeSubject } from './support/acme-subject.js';
@@ -23,7 +23,7 @@ function noting(): { readonly runner: TestRunner; readonly declared: string[] } 
 }
 
 describe('the rules', () => {
-  const rules = CHAPTERS.flatMap((chapter) => chapter.rules);
+  const rules = RULE_GROUPS.flatMap((group) => group.rules);
 
   it('have ids that are used once', () => {
     expect(new Set(rules.map(({ id }) => id)).size).toBe(rules.length);
@@ -46,14 +46,14 @@ describe('the rules', () => {
 
 describe('the cases of a driver', () => {
   it('are declared as tests, those that cannot be run as skipped, with the reason', () => {
-    const subject: DriverSubject = {
+    const fixture: DriverFixture = {
       ...acmeSubject(),
       can: ['times'],
       exempt: { 'life.launch': 'this cloud has no addresses' },
     };
     const { runner, declared } = noting();
-    describeDriverContract(subject, runner);
-    expect(declared).toHaveLength(CHAPTERS.flatMap((chapter) => chapter.rules).length);
+    describeDriverContract(fixture, runner);
+    expect(declared).toHaveLength(RULE_GROUPS.flatMap((group) => group.rules).length);
     expect(declared).toContainEqual(
       expect.stringMatching(/^skipped: life\.launch: .*\(not checked: this cloud has no addresses\)$/),
     );
@@ -64,19 +64,19 @@ describe('the cases of a driver', () => {
   });
 
   it('do not take an exemption from what is no rule', () => {
-    const subject = { ...acmeSubject(), exempt: { 'life.lunch': 'no time' } };
-    expect(() => driverContract(subject)).toThrow('there is no rule life.lunch');
+    const fixture = { ...acmeSubject(), exempt: { 'life.lunch': 'no time' } };
+    expect(() => driverContract(fixture)).toThrow('there is no rule life.lunch');
   });
 
   it('say when a subject promises what it has not', async () => {
-    const subject: DriverSubject = {
+    const fixture: DriverFixture = {
       ...acmeSubject(),
       open: async () => {
         const cloud = await acmeSubject().open();
         return { ...cloud, setTimes: undefined as never };
       },
     };
-    const ready = driverContract(subject).find(({ rule }) => rule.id === 'life.ready');
+    const ready = driverContract(fixture).find(({ rule }) => rule.id === 'life.ready');
     await expect(ready?.run()).rejects.toThrow('TestCloud.setTimes, which is not there');
   });
 });

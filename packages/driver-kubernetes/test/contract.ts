@@ -5,7 +5,7 @@ import type { ExternalId, JsonObject } from '@nodepool/core';
 import {
   abilitiesExcept,
   type CloudResource,
-  type DriverSubject,
+  type DriverFixture,
   type PlannedFault,
   type TestCloud,
 } from '@nodepool/driver-kit';
@@ -92,7 +92,7 @@ function everyKey(flavour: Flavour): JsonObject {
   };
 }
 
-function configuration(flavour: Flavour): DriverSubject['configuration'] {
+function configuration(flavour: Flavour): DriverFixture['configuration'] {
   const label = ['pools', 0, 'labels', 0] as const;
   return {
     accepted: [everyKey(flavour)],
@@ -139,7 +139,7 @@ const FAULTS: Readonly<Record<PlannedFault['kind'], CallFault & { readonly body?
 };
 
 /** Returns the driver on a simulated cluster. */
-export function simulated(flavour: Flavour): DriverSubject {
+export function simulated(flavour: Flavour): DriverFixture {
   const { create, plural } = INSTANCES[flavour];
   const ownsQuota = flavour === 'openshiftpods';
   return {

@@ -15,7 +15,7 @@ import {
   type Resource,
   type StateMachine,
 } from '@nodepool/core';
-import type { Surroundings } from './client/cloud-files.js';
+import type { Environment } from './client/cloud-files.js';
 import { Client } from './client/client.js';
 import type { OpenStackLabel, OpenStackProvider } from './config.js';
 import { CreateMachine } from './create-machine.js';
@@ -25,7 +25,7 @@ import { OpenStackImages } from './images.js';
 import { instanceOf } from './instance.js';
 import { quotaLimits, quotaOfLabel } from './quota.js';
 import { deleteResource, idOf, listTagged } from './resources.js';
-import { Works } from './works.js';
+import { ProviderSession } from './provider-session.js';
 
 /** Deadline of reads that several machines share (ms). */
 const SHARED_CALL_TIMEOUT_MS = 120_000;
@@ -36,7 +36,7 @@ const LOOK_AGAIN_MS = 60_000;
 /** Objects that exist after `start`. */
 interface Started {
   readonly context: ProviderContext;
-  readonly works: Works;
+  readonly session: ProviderSession;
   readonly housekeeping: Housekeeping;
 }
 
@@ -49,9 +49,9 @@ export class OpenStackAdapter implements Adapter<OpenStackLabel> {
 
   constructor(
     private readonly config: OpenStackProvider,
-    private readonly surroundings: Surroundings,
+    private readonly environment: Environment,
   ) {
-    this.images = new OpenStackImages(config, () => this.works);
+    this.images = new OpenStackImages(config, () => this.session);
   }
 
   /**
@@ -60,27 +60,27 @@ export class OpenStackAdapter implements Adapter<OpenStackLabel> {
    */
   async start(context: ProviderContext): Promise<void> {
     if (this.started === undefined) {
-      const works = this.makeWorks(context);
-      this.started = { context, works, housekeeping: new Housekeeping(works) };
+      const session = this.makeWorks(context);
+      this.started = { context, session, housekeeping: new Housekeeping(session) };
     }
-    const { works } = this.started;
+    const { session } = this.started;
     const labels = [...this.config.pools.values()].flatMap((pool) => [...pool.labels.values()]);
     // The account of a builder may have access to images only.
-    await (labels.length === 0 ? works.client.projectId() : works.facts());
-    await Promise.all(labels.map((label) => works.lookups.refresh(label, Infinity)));
+    await (labels.length === 0 ? session.client.projectId() : session.facts());
+    await Promise.all(labels.map((label) => session.lookups.refresh(label, Infinity)));
   }
 
   async stop(): Promise<void> {
     this.stopped.abort(new AbortedError('the provider was stopped'));
-    await this.started?.works.client.close();
+    await this.started?.session.client.close();
   }
 
   getCreateStateMachine(request: CreateRequest<OpenStackLabel>, saved: JsonValue): StateMachine {
-    return new CreateMachine(this.works, request, saved);
+    return new CreateMachine(this.session, request, saved);
   }
 
   getDeleteStateMachine(externalId: ExternalId): StateMachine {
-    return new DeleteMachine(this.works, externalId);
+    return new DeleteMachine(this.session, externalId);
   }
 
   /**
@@ -88,17 +88,17 @@ export class OpenStackAdapter implements Adapter<OpenStackLabel> {
    * others against the quota.
    */
   async listInstances(call: Call): Promise<readonly Instance[]> {
-    const facts = await this.works.facts();
-    const servers = await this.works.client.compute.listServers(call);
+    const facts = await this.session.facts();
+    const servers = await this.session.client.compute.listServers(call);
     return servers.map((server) => instanceOf(server, facts));
   }
 
   listResources(call: Call): Promise<readonly Resource[]> {
-    return listTagged(this.works, call);
+    return listTagged(this.session, call);
   }
 
   deleteResource(resource: Resource, call: Call): Promise<void> {
-    return deleteResource(this.works, resource, call);
+    return deleteResource(this.session, resource, call);
   }
 
   cleanUpUntagged(call: Call): Promise<void> {
@@ -106,30 +106,30 @@ export class OpenStackAdapter implements Adapter<OpenStackLabel> {
   }
 
   getQuotaLimits(call: Call): Promise<QuotaInformation> {
-    return quotaLimits(this.works, call);
+    return quotaLimits(this.session, call);
   }
 
   getQuotaForLabel(label: OpenStackLabel, _call: Call, machineType?: string): Promise<QuotaInformation> {
-    return quotaOfLabel(this.works, label, machineType);
+    return quotaOfLabel(this.session, label, machineType);
   }
 
   async getAvailabilityZones(pool: PoolConfig<OpenStackLabel>, call: Call): Promise<readonly string[]> {
     const configured = pool.availabilityZones;
-    return configured.length > 0 ? configured : this.works.client.compute.listAvailabilityZones(call);
+    return configured.length > 0 ? configured : this.session.client.compute.listAvailabilityZones(call);
   }
 
   /** Rechecks a label that is not ready: the cloud does not notify when a missing resource is created. */
   labelReady(label: OpenStackLabel): Readiness {
-    const { works, context } = this.running;
-    const readiness = works.lookups.readiness(label);
+    const { session, context } = this.running;
+    const readiness = session.lookups.readiness(label);
     if (!readiness.ready) {
-      context.tasks.run(`look for what label ${label.name} needs`, () => works.lookups.refresh(label, LOOK_AGAIN_MS));
+      context.tasks.run(`look for what label ${label.name} needs`, () => session.lookups.refresh(label, LOOK_AGAIN_MS));
     }
     return readiness;
   }
 
   async getConsoleLog(externalId: ExternalId, _label: OpenStackLabel, call: Call): Promise<string | undefined> {
-    return this.works.client.compute.consoleOf(idOf(externalId), CONSOLE_LINES, call);
+    return this.session.client.compute.consoleOf(idOf(externalId), CONSOLE_LINES, call);
   }
 
   private get running(): Started {
@@ -137,19 +137,19 @@ export class OpenStackAdapter implements Adapter<OpenStackLabel> {
     return this.started;
   }
 
-  private get works(): Works {
-    return this.running.works;
+  private get session(): ProviderSession {
+    return this.running.session;
   }
 
-  private makeWorks({ clock, random, log, onApiCall }: ProviderContext): Works {
+  private makeWorks({ clock, random, log, onApiCall }: ProviderContext): ProviderSession {
     const { cloud: cloudName, regionName, callsPerSecond } = this.config;
     const makeCall = (): Call => ({
       signal: this.stopped.signal,
       deadline: clock.monotonic() + SHARED_CALL_TIMEOUT_MS,
       log,
     });
-    const { surroundings } = this;
-    const client = Client.of({ cloudName, regionName, surroundings, clock, onApiCall, callsPerSecond, makeCall });
-    return new Works(this.config, client, clock, random, makeCall);
+    const { environment } = this;
+    const client = Client.of({ cloudName, regionName, environment, clock, onApiCall, callsPerSecond, makeCall });
+    return new ProviderSession(this.config, client, clock, random, makeCall);
   }
 }

@@ -17,7 +17,7 @@ import {
   DriverError,
   ERROR_POLICIES,
   InstanceFailedError,
-  ListingPatience,
+  ListingDeadline,
   NotFoundError,
   PendingCall,
   toDriverError,
@@ -38,7 +38,7 @@ import { faultError, RefusedError } from './errors.js';
 import { FloatingIpAttachment } from './floating-ip.js';
 import { serverOf } from './instance.js';
 import { serverSpec, type Found } from './server-spec.js';
-import type { Works } from './works.js';
+import type { ProviderSession } from './provider-session.js';
 
 /** Time for which failures are retried before the launch fails and the launcher decides (ms). */
 const PATIENCE_MS = 300_000;
@@ -66,9 +66,9 @@ export class CreateMachine implements StateMachine {
   private lookup: AttemptLookup | undefined;
   /** Why the outcome of the creation is unknown; undefined if a former process started it. */
   private doubt: DriverError | undefined;
-  private readonly patience = new ListingPatience(SETTLING_AFTER_CUT);
+  private readonly patience = new ListingDeadline(SETTLING_AFTER_CUT);
   private readonly explanation = new PendingCall<Server>();
-  private readonly unexplained = new ListingPatience(UNEXPLAINED);
+  private readonly unexplained = new ListingDeadline(UNEXPLAINED);
   private attachment: FloatingIpAttachment | undefined;
   private instance: Instance | undefined;
   /** True if names were looked up again after the cloud had refused the creation. */
@@ -77,7 +77,7 @@ export class CreateMachine implements StateMachine {
   private failingSince = 0;
 
   constructor(
-    private readonly works: Works,
+    private readonly session: ProviderSession,
     private readonly request: CreateRequest<OpenStackLabel>,
     saved: JsonValue,
   ) {
@@ -136,10 +136,10 @@ export class CreateMachine implements StateMachine {
 
   /** Retries temporary failures that had no effect. */
   private recover(error: DriverError, call: MachineCall): Advance {
-    const { clock, random } = this.works;
+    const { clock, random } = this.session;
     if (error instanceof RefusedError && this.refusalMayBeStale(error)) {
       this.lookedUpAgain = true;
-      this.works.lookups.forget();
+      this.session.lookups.forget();
       this.state = 'start';
       return { next: 'delay', ms: 1 };
     }
@@ -170,7 +170,7 @@ export class CreateMachine implements StateMachine {
 
   private async prepare(): Promise<Found> {
     const { label, imageExternalId, machineType } = this.request;
-    const { lookups } = this.works;
+    const { lookups } = this.session;
     const [flavor, imageId, networkIds] = await Promise.all([
       lookups.flavor(flavorOf(label, machineType)),
       label.cloudImage === undefined
@@ -182,9 +182,9 @@ export class CreateMachine implements StateMachine {
   }
 
   private create(call: MachineCall): Advance {
-    const spec = serverSpec(this.request, this.works.config.name, this.preparation.take());
+    const spec = serverSpec(this.request, this.session.config.name, this.preparation.take());
     this.state = 'creating';
-    return this.creation.start(this.works.client.compute.createServer(spec, call));
+    return this.creation.start(this.session.client.compute.createServer(spec, call));
   }
 
   private afterCreation(call: MachineCall): Advance {
@@ -270,7 +270,7 @@ export class CreateMachine implements StateMachine {
   private explain(server: Server, call: MachineCall): Advance {
     if (server.fault !== undefined) throw faultError(server.id, server.fault);
     this.state = 'explaining';
-    return this.explanation.start(this.works.client.compute.getServer(server.id, call));
+    return this.explanation.start(this.session.client.compute.getServer(server.id, call));
   }
 
   /** Repeats the query if there is no fault yet: the cloud writes the status before the fault. */
@@ -290,7 +290,7 @@ export class CreateMachine implements StateMachine {
     if (label.volumeSize !== undefined) {
       await Promise.all(server.volumes.map((id) => this.tagVolume(id, { ...tags }, call)));
     }
-    return label.autoFloatingIp && !label.useInternalIp && (await FloatingIpAttachment.neededBy(server, this.works));
+    return label.autoFloatingIp && !label.useInternalIp && (await FloatingIpAttachment.neededBy(server, this.session));
   }
 
   /**
@@ -299,7 +299,7 @@ export class CreateMachine implements StateMachine {
    */
   private async tagVolume(id: string, tags: Readonly<Record<string, string>>, call: MachineCall): Promise<void> {
     try {
-      await this.works.client.volume.tagVolume(id, tags, call);
+      await this.session.client.volume.tagVolume(id, tags, call);
     } catch (error) {
       const { code } = toDriverError(error);
       if (code !== 'auth' && code !== 'not-found') throw error;
@@ -321,10 +321,10 @@ export class CreateMachine implements StateMachine {
   }
 
   private attach(call: MachineCall): Advance {
-    const { works, resumed } = this;
+    const { session, resumed } = this;
     const { tags } = this.request;
     if (typeof this.externalId !== 'string') throw new NotFoundError('the server has no id');
-    this.attachment ??= new FloatingIpAttachment({ works, serverId: this.externalId, tags, resumed });
+    this.attachment ??= new FloatingIpAttachment({ session, serverId: this.externalId, tags, resumed });
     const next = this.attachment.advance(call);
     return next ?? this.finish();
   }
@@ -338,7 +338,7 @@ export class CreateMachine implements StateMachine {
       publicIpv6: instance.publicIpv6,
       hasFloating: this.attachment !== undefined,
     };
-    const wantsPrivate = this.request.label.useInternalIp || this.works.client.cloud.private;
+    const wantsPrivate = this.request.label.useInternalIp || this.session.client.cloud.private;
     this.state = 'ready';
     const { publicIpv4 } = chosen;
     return {

@@ -24,7 +24,7 @@ import {
   type StateMachine,
 } from '@nodepool/core';
 import { serverOf } from './instance.js';
-import type { Works } from './works.js';
+import type { ProviderSession } from './provider-session.js';
 
 /** Time after which a deletion that seems to have been lost is repeated (ms); doubled each time. */
 const FIRST_REPEAT_MS = 5000;
@@ -40,7 +40,7 @@ export class DeleteMachine implements StateMachine {
   private askedAt = 0;
 
   constructor(
-    private readonly works: Works,
+    private readonly session: ProviderSession,
     readonly externalId: ExternalId,
   ) {}
 
@@ -78,13 +78,13 @@ export class DeleteMachine implements StateMachine {
 
   /** Deletes floating IPs first, because they cannot be found without their port. */
   private async detach(call: Call): Promise<'accepted'> {
-    const { serverId, works } = this;
-    if (!(await works.usesFloatingIps())) return 'accepted';
-    const floatingIps = await works.floatingIpsOf(serverId);
+    const { serverId, session } = this;
+    if (!(await session.usesFloatingIps())) return 'accepted';
+    const floatingIps = await session.floatingIpsOf(serverId);
     await Promise.all(
       floatingIps.map(({ id, address }) => {
         logCloudDeletion(call.log, { kind: 'floating-ip', externalId: id, name: address }, 'its server is deleted');
-        return unlessGone(works.client.network.deleteFloatingIp(id, call));
+        return unlessGone(session.client.network.deleteFloatingIp(id, call));
       }),
     );
     return 'accepted';
@@ -97,12 +97,12 @@ export class DeleteMachine implements StateMachine {
 
   private askForDeletion(call: MachineCall): Advance {
     this.state = 'deleting';
-    return this.pending.start(unlessGone(this.works.client.compute.deleteServer(this.serverId, call)));
+    return this.pending.start(unlessGone(this.session.client.compute.deleteServer(this.serverId, call)));
   }
 
   private afterDeletion(): Advance {
     if (this.pending.take() === 'gone') return this.finish();
-    this.askedAt = this.works.clock.monotonic();
+    this.askedAt = this.session.clock.monotonic();
     this.state = 'leaving';
     return FRESH_LISTING;
   }
@@ -124,7 +124,7 @@ export class DeleteMachine implements StateMachine {
 
   private async confirm(call: Call): Promise<'accepted' | 'gone'> {
     try {
-      const { status } = await this.works.client.compute.getServer(this.serverId, call);
+      const { status } = await this.session.client.compute.getServer(this.serverId, call);
       return status === 'DELETED' || status === 'SOFT_DELETED' ? 'gone' : 'accepted';
     } catch (error) {
       if (isDriverError(error) && error.code === 'not-found') return 'gone';

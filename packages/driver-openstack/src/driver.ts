@@ -3,7 +3,7 @@
 import { stateMachineDriver, type Driver } from '@nodepool/core';
 import { homedir } from 'node:os';
 import { OpenStackAdapter } from './adapter.js';
-import type { Surroundings } from './client/cloud-files.js';
+import type { Environment } from './client/cloud-files.js';
 import { imageFormatOf } from './client/cloud.js';
 import { loadProvider, type OpenStackLabel, type OpenStackProvider } from './config.js';
 import { schema } from './schema.js';
@@ -12,20 +12,20 @@ import { schema } from './schema.js';
  * Returns a driver; launchers load `driver`, which has default options. `surroundings` are the directories and
  * environment in which `clouds.yaml` is searched.
  */
-export function openStackDriver(surroundings: Surroundings = ownSurroundings()): Driver {
+export function openStackDriver(environment: Environment = ownEnvironment()): Driver {
   return stateMachineDriver<OpenStackLabel, OpenStackProvider>({
     name: 'openstack',
     schema,
     getProviderConfig: (section, context) =>
       loadProvider(section, context, (cloud, region, onUnknown) =>
-        imageFormatOf(cloud, region, surroundings, onUnknown),
+        imageFormatOf(cloud, region, environment, onUnknown),
       ),
-    getAdapter: (config) => new OpenStackAdapter(config, surroundings),
+    getAdapter: (config) => new OpenStackAdapter(config, environment),
   });
 }
 
 /** Returns the surroundings of this process. */
-function ownSurroundings(): Surroundings {
+function ownEnvironment(): Environment {
   return {
     env: process.env,
     cwd: process.cwd(),

@@ -18,10 +18,10 @@ import { chooseAddresses } from './addresses.js';
 import type { FloatingIp, Port } from './client/network.js';
 import type { Server } from './client/server.js';
 import { describeTags, tagsIn } from './tags.js';
-import type { Works } from './works.js';
+import type { ProviderSession } from './provider-session.js';
 
 export interface FloatingIpOptions {
-  readonly works: Works;
+  readonly session: ProviderSession;
   readonly serverId: string;
   readonly tags: InstanceTags;
   /** True if a former process may have created the address already. */
@@ -43,9 +43,9 @@ export class FloatingIpAttachment {
   }
 
   /** Resolves with true if the server has no public address and the cloud can allocate a floating IP. */
-  static async neededBy(server: Server, works: Works): Promise<boolean> {
-    if ((await works.floatingNetwork()) === undefined) return false;
-    const facts = await works.facts();
+  static async neededBy(server: Server, session: ProviderSession): Promise<boolean> {
+    if ((await session.floatingNetwork()) === undefined) return false;
+    const facts = await session.facts();
     const chosen = chooseAddresses(server, facts);
     return chosen.publicIpv4 === undefined && chosen.privateIpv4 !== undefined && !facts.private;
   }
@@ -76,17 +76,17 @@ export class FloatingIpAttachment {
   }
 
   private async make(call: MachineCall): Promise<FloatingIp> {
-    const { works, serverId, tags } = this.options;
+    const { session, serverId, tags } = this.options;
     if (this.looksFirst) {
       const existing = await this.existing();
       if (existing !== undefined) return existing;
     }
-    const network = await works.floatingNetwork();
+    const network = await session.floatingNetwork();
     if (network === undefined) throw new ConfigurationError('the cloud has no network that floating IPs come from');
     const { port, fixedIp } = await this.findPort();
     const description = describeTags({ ...tags });
     try {
-      return await works.client.network.createFloatingIp(
+      return await session.client.network.createFloatingIp(
         { networkId: network.id, portId: port.id, fixedIp, description },
         call,
       );
@@ -97,18 +97,18 @@ export class FloatingIpAttachment {
 
   /** Resolves with the address that an earlier attempt or process created. */
   private async existing(): Promise<FloatingIp | undefined> {
-    const { works, serverId, tags } = this.options;
-    const attached = await works.floatingIpsOf(serverId);
+    const { session, serverId, tags } = this.options;
+    const attached = await session.floatingIpsOf(serverId);
     return attached.find(
       ({ description }) => tagsIn(description)['nodepool_launch_attempt'] === tags.nodepool_launch_attempt,
     );
   }
 
   private async findPort(): Promise<{ readonly port: Port; readonly fixedIp: string }> {
-    const { works, serverId } = this.options;
-    const ports = (await works.ports.read()).filter(({ deviceId }) => deviceId === serverId);
-    const { hints } = await works.facts();
-    const networks = await works.lookups.networks.read();
+    const { session, serverId } = this.options;
+    const ports = (await session.ports.read()).filter(({ deviceId }) => deviceId === serverId);
+    const { hints } = await session.facts();
+    const networks = await session.lookups.networks.read();
     const destination = hints.find(({ natDestination }) => natDestination)?.name;
     const wanted = networks.find(({ name, id }) => name === destination || id === destination)?.id;
     const port = ports.find(({ networkId }) => networkId === wanted) ?? ports[0];

@@ -9,7 +9,7 @@
 import { isDriverError, logCloudDeletion, type Call } from '@nodepool/core';
 import type { Port } from './client/network.js';
 import { tagsIn } from './tags.js';
-import type { Works } from './works.js';
+import type { ProviderSession } from './provider-session.js';
 
 /**
  * Time from the first sighting of an unattached floating IP to its deletion (ms). A launch may be about to attach it.
@@ -20,17 +20,17 @@ export class Housekeeping {
   private readonly ports = new Sightings();
   private readonly floatingIps = new Sightings();
 
-  constructor(private readonly works: Works) {}
+  constructor(private readonly session: ProviderSession) {}
 
   async run(call: Call): Promise<void> {
-    const { client, config } = this.works;
+    const { client, config } = this.session;
     if (!(await client.has('network'))) return;
     if (config.portCleanupMs !== Infinity) await this.cleanPorts(call);
     if (config.cleanFloatingIps) await this.cleanFloatingIps(call);
   }
 
   private async cleanPorts(call: Call): Promise<void> {
-    const { client, config, clock } = this.works;
+    const { client, config, clock } = this.session;
     const down = (await client.network.listPorts(call)).filter(isForgotten);
     const due = this.ports.due(down, clock.monotonic(), config.portCleanupMs);
     if (due.length === 0) return;
@@ -44,7 +44,7 @@ export class Housekeeping {
   }
 
   private async cleanFloatingIps(call: Call): Promise<void> {
-    const { client, clock } = this.works;
+    const { client, clock } = this.session;
     const listed = await client.network.listFloatingIps(call);
     // Floating IPs with our tags are leaked resources, which core handles by node records.
     const loose = listed.filter(

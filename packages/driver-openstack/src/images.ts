@@ -25,7 +25,7 @@ import { Readable } from 'node:stream';
 import type { Image } from './client/image.js';
 import type { OpenStackProvider } from './config.js';
 import { idOf } from './resources.js';
-import type { Works } from './works.js';
+import type { ProviderSession } from './provider-session.js';
 
 /** Chunk size for reading files (bytes). */
 const PIECE_BYTES = 64 * 1024;
@@ -50,7 +50,7 @@ export class OpenStackImages implements ImageManager {
   /** `works` is resolved on use, because it does not exist before the provider is started. */
   constructor(
     private readonly config: OpenStackProvider,
-    private readonly works: () => Works,
+    private readonly session: () => ProviderSession,
   ) {}
 
   async uploadImage(upload: ImageUploadRequest): Promise<ExternalId> {
@@ -60,14 +60,14 @@ export class OpenStackImages implements ImageManager {
 
   async deleteImage(externalId: ExternalId, call: Call): Promise<void> {
     try {
-      await this.works().client.image.deleteImage(idOf(externalId), call);
+      await this.session().client.image.deleteImage(idOf(externalId), call);
     } catch (error) {
       if (!isDriverError(error) || error.code !== 'not-found') throw error;
     }
   }
 
   async listImages(call: Call): Promise<readonly ListedImage[]> {
-    const images = await this.works().client.image.listImages(call, { visibility: 'private' });
+    const images = await this.session().client.image.listImages(call, { visibility: 'private' });
     return images
       .filter(({ properties }) => 'nodepool_provider_name' in properties)
       .map(({ id, name, status, properties }) => ({
@@ -80,7 +80,7 @@ export class OpenStackImages implements ImageManager {
   }
 
   private async upload(upload: ImageUploadRequest, size: number): Promise<ExternalId> {
-    const { client } = this.works();
+    const { client } = this.session();
     const { id } = await client.image.createImage(descriptionOf(upload), upload);
     let sums = newSums();
     const open = (): Readable => {
@@ -96,7 +96,7 @@ export class OpenStackImages implements ImageManager {
 
   /** Polls the image with increasing intervals, because the cloud does not notify when it is done. */
   private async untilActive(id: string, call: Call, onAnswer: () => void): Promise<Image> {
-    const { client, clock } = this.works();
+    const { client, clock } = this.session();
     for (let waitMs: number = LOOK_AGAIN_MS.first; ; waitMs = Math.min(2 * waitMs, LOOK_AGAIN_MS.longest)) {
       const image = await client.image.getImage(id, call);
       onAnswer();

@@ -2,4 +2,4 @@
 export { driver, driver as default, openStackDriver } from './driver.js';
 export { OpenStackAdapter } from './adapter.js';
 export type { OpenStackLabel, OpenStackPool, OpenStackProvider } from './config.js';
-export type { Surroundings } from './client/cloud-files.js';
+export type { Environment } from './client/cloud-files.js';

@@ -8,7 +8,7 @@ import type { Client } from './client/client.js';
 import type { Flavor } from './client/compute.js';
 import type { Image } from './client/image.js';
 import type { Network } from './client/network.js';
-import { KeptRead, type MakeCall } from './client/shared-read.js';
+import { CachedRead, type MakeCall } from './client/shared-read.js';
 import { flavorOf, type FlavorWish, type OpenStackLabel } from './config.js';
 
 const MAX_AGE_MS = 3_600_000;
@@ -16,9 +16,9 @@ const MAX_AGE_MS = 3_600_000;
 type CloudImage = NonNullable<OpenStackLabel['cloudImage']>;
 
 export class Lookups {
-  readonly flavors: KeptRead<readonly Flavor[]>;
-  readonly networks: KeptRead<readonly Network[]>;
-  private readonly images = new Map<string, KeptRead<readonly Image[]>>();
+  readonly flavors: CachedRead<readonly Flavor[]>;
+  readonly networks: CachedRead<readonly Network[]>;
+  private readonly images = new Map<string, CachedRead<readonly Image[]>>();
 
   constructor(
     private readonly client: Client,
@@ -109,7 +109,7 @@ export class Lookups {
     for (const read of this.images.values()) read.forget();
   }
 
-  private imagesNamed(name: string): KeptRead<readonly Image[]> {
+  private imagesNamed(name: string): CachedRead<readonly Image[]> {
     let read = this.images.get(name);
     if (read === undefined) {
       read = this.kept((call) => this.findImages(name, call));
@@ -118,8 +118,8 @@ export class Lookups {
     return read;
   }
 
-  private kept<T>(load: (call: ReturnType<MakeCall>) => Promise<T>): KeptRead<T> {
-    return new KeptRead(load, this.makeCall, this.clock, MAX_AGE_MS);
+  private kept<T>(load: (call: ReturnType<MakeCall>) => Promise<T>): CachedRead<T> {
+    return new CachedRead(load, this.makeCall, this.clock, MAX_AGE_MS);
   }
 
   /** Returns the active images with the name, newest first; else the image with that id. */

@@ -2,10 +2,10 @@
 
 import { QuotaInformation, type Call } from '@nodepool/core';
 import { flavorOf, type OpenStackLabel } from './config.js';
-import type { Works } from './works.js';
+import type { ProviderSession } from './provider-session.js';
 
 /** Returns the project's limits, including block storage only if a label uses volumes. */
-export async function quotaLimits({ client, config }: Works, call: Call): Promise<QuotaInformation> {
+export async function quotaLimits({ client, config }: ProviderSession, call: Call): Promise<QuotaInformation> {
   const compute = await client.compute.limits(call);
   const labels = [...config.pools.values()].flatMap((pool) => [...pool.labels.values()]);
   const usesVolumes = labels.some(({ volumeSize }) => volumeSize !== undefined);
@@ -16,7 +16,7 @@ export async function quotaLimits({ client, config }: Works, call: Call): Promis
 
 /** Rejects with `ConfigurationError` if the cloud has no flavor for the label. */
 export async function quotaOfLabel(
-  { lookups }: Works,
+  { lookups }: ProviderSession,
   label: OpenStackLabel,
   machineType: string | undefined,
 ): Promise<QuotaInformation> {

@@ -2,24 +2,28 @@
 
 import { isDriverError, type Call, type ExternalId, type Resource } from '@nodepool/core';
 import { tagsIn } from './tags.js';
-import type { Works } from './works.js';
+import type { ProviderSession } from './provider-session.js';
 
 /** States of volumes without a server. A volume in use is deleted with its server. */
 const UNATTACHED = new Set(['available', 'error', 'error_deleting']);
 
 /** Returns all tagged resources; the caller identifies its own. */
-export async function listTagged(works: Works, call: Call): Promise<readonly Resource[]> {
+export async function listTagged(session: ProviderSession, call: Call): Promise<readonly Resource[]> {
   const lists = await Promise.all([
-    servers(works, call),
-    images(works, call),
-    floatingIps(works, call),
-    volumes(works, call),
+    servers(session, call),
+    images(session, call),
+    floatingIps(session, call),
+    volumes(session, call),
   ]);
   return lists.flat();
 }
 
 /** Deletes a resource. Succeeds if the resource does not exist. */
-export async function deleteResource({ client }: Works, { kind, externalId }: Resource, call: Call): Promise<void> {
+export async function deleteResource(
+  { client }: ProviderSession,
+  { kind, externalId }: Resource,
+  call: Call,
+): Promise<void> {
   const id = idOf(externalId);
   try {
     if (kind === 'image') await client.image.deleteImage(id, call);
@@ -31,23 +35,23 @@ export async function deleteResource({ client }: Works, { kind, externalId }: Re
   }
 }
 
-async function servers({ client }: Works, call: Call): Promise<readonly Resource[]> {
+async function servers({ client }: ProviderSession, call: Call): Promise<readonly Resource[]> {
   const listed = await client.compute.listServers(call);
   return listed.flatMap(({ id, name, metadata }) => tagged('instance', id, name, metadata));
 }
 
-async function images({ client }: Works, call: Call): Promise<readonly Resource[]> {
+async function images({ client }: ProviderSession, call: Call): Promise<readonly Resource[]> {
   const listed = await client.image.listImages(call, { visibility: 'private' });
   return listed.flatMap(({ id, name, properties }) => tagged('image', id, name, properties));
 }
 
-async function floatingIps({ client }: Works, call: Call): Promise<readonly Resource[]> {
+async function floatingIps({ client }: ProviderSession, call: Call): Promise<readonly Resource[]> {
   if (!client.cloud.floatingIps || !(await client.has('network'))) return [];
   const listed = await client.network.listFloatingIps(call);
   return listed.flatMap(({ id, address, description }) => tagged('floating-ip', id, address, tagsIn(description)));
 }
 
-async function volumes({ client }: Works, call: Call): Promise<readonly Resource[]> {
+async function volumes({ client }: ProviderSession, call: Call): Promise<readonly Resource[]> {
   if (!(await client.has('volume'))) return [];
   const listed = await client.volume.listVolumes(call);
   const unattached = listed.filter(({ status }) => UNATTACHED.has(status));

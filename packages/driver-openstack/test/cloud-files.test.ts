@@ -5,7 +5,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { readCloud, type Cloud } from '../src/client/cloud.js';
-import type { Surroundings } from '../src/client/cloud-files.js';
+import type { Environment } from '../src/client/cloud-files.js';
 
 let root: string;
 let cases = 0;
@@ -19,7 +19,7 @@ afterAll(() => {
 });
 
 /** A machine with these files; paths start with `cwd`, `home` or `site`. */
-function machine(files: Readonly<Record<string, unknown>>, env: Record<string, string> = {}): Surroundings {
+function machine(files: Readonly<Record<string, unknown>>, env: Record<string, string> = {}): Environment {
   cases += 1;
   const folder = join(root, String(cases));
   for (const [path, content] of Object.entries(files)) {

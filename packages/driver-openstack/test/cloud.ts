@@ -5,7 +5,7 @@ import type { JsonObject } from '@nodepool/core';
 import { startSimulatedOpenStack, type CloudSettings, type SimulatedOpenStack } from '@nodepool/simulated-openstack';
 import { callOn, simulatedTime, type TestTime } from '@nodepool/driver-kit';
 import { Client } from '../src/client/client.js';
-import type { Surroundings } from '../src/client/cloud-files.js';
+import type { Environment } from '../src/client/cloud-files.js';
 
 export const PROVIDER = 'test';
 
@@ -31,30 +31,30 @@ export function section(change: JsonObject = {}, label: JsonObject = {}, pool: J
 }
 
 /** Where a process would find the `clouds.yaml` of a simulated cloud, and nothing else. */
-export function surroundingsOf({ cloudsYaml }: Pick<SimulatedOpenStack, 'cloudsYaml'>): Surroundings {
+export function environmentOf({ cloudsYaml }: Pick<SimulatedOpenStack, 'cloudsYaml'>): Environment {
   return { env: { OS_CLIENT_CONFIG_FILE: cloudsYaml }, cwd: '/nowhere', home: '/nowhere', siteDirectories: [] };
 }
 
 export interface OpenCloud {
   readonly time: TestTime;
   readonly cloud: SimulatedOpenStack;
-  readonly surroundings: Surroundings;
+  readonly environment: Environment;
 }
 
 /** A simulated cloud on simulated time. */
 export async function openCloud(settings: Partial<CloudSettings> = {}): Promise<OpenCloud> {
   const time = simulatedTime();
   const cloud = await startSimulatedOpenStack({ clock: time.clock, random: seededRandom(1), settings });
-  return { time, cloud, surroundings: surroundingsOf(cloud) };
+  return { time, cloud, environment: environmentOf(cloud) };
 }
 
 /** A client for what other users do in the cloud. */
-export function clientOf({ time, surroundings }: OpenCloud, cloudName = 'real'): Client {
+export function clientOf({ time, environment }: OpenCloud, cloudName = 'real'): Client {
   const { clock } = time;
   return Client.of({
     cloudName,
     regionName: undefined,
-    surroundings,
+    environment,
     clock,
     onApiCall: () => undefined,
     callsPerSecond: Infinity,

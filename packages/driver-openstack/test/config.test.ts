@@ -6,13 +6,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { formatProblem, loadConfig, type NodepoolConfig } from '@nodepool/config';
 import type { ProviderConfig } from '@nodepool/core';
-import { openStackDriver, type OpenStackProvider, type Surroundings } from '../src/index.js';
+import { openStackDriver, type OpenStackProvider, type Environment } from '../src/index.js';
 
 const FILES = join(__dirname, '..', '..', 'config', 'test', 'files');
-const nowhere: Surroundings = { env: {}, cwd: '/nowhere', home: '/nowhere', siteDirectories: [] };
+const nowhere: Environment = { env: {}, cwd: '/nowhere', home: '/nowhere', siteDirectories: [] };
 
-async function load(file: string, surroundings = nowhere): Promise<NodepoolConfig> {
-  const driver = openStackDriver(surroundings);
+async function load(file: string, environment = nowhere): Promise<NodepoolConfig> {
+  const driver = openStackDriver(environment);
   const result = await loadConfig({ file, secureFile: undefined, env: {}, discoverDriver: async () => driver });
   if (!result.ok) throw new Error(result.problems.map(formatProblem).join('\n'));
   // These sites' clouds are not known here.

@@ -6,7 +6,7 @@ import type { FaultRule, SimulatedOpenStack } from '@nodepool/simulated-openstac
 import {
   abilitiesExcept,
   type CloudResource,
-  type DriverSubject,
+  type DriverFixture,
   type PlannedFault,
   type TestCloud,
 } from '@nodepool/driver-kit';
@@ -112,7 +112,7 @@ const everyKey: JsonObject = {
 
 const label = ['pools', 0, 'labels', 0] as const;
 
-const configuration: DriverSubject['configuration'] = {
+const configuration: DriverFixture['configuration'] = {
   accepted: [everyKey],
   refused: [
     {
@@ -134,19 +134,19 @@ const configuration: DriverSubject['configuration'] = {
 };
 
 /** The driver on a simulated cloud. */
-export const simulated: DriverSubject = {
+export const simulated: DriverFixture = {
   name: 'openstack',
   packageFolder: join(__dirname, '..'),
   configuration,
   can: abilitiesExcept('image-times'),
   async open(): Promise<TestCloud> {
     const opened = await openCloud({ pageLimit: 3 });
-    const { cloud, time, surroundings } = opened;
+    const { cloud, time, environment } = opened;
     return {
       time,
       section: used,
-      makeDriver: () => openStackDriver(surroundings),
-      makeAdapter: (config) => new OpenStackAdapter(config as OpenStackProvider, surroundings),
+      makeDriver: () => openStackDriver(environment),
+      makeAdapter: (config) => new OpenStackAdapter(config as OpenStackProvider, environment),
       resources: () => resourcesOf(cloud),
       addForeignInstances: (count) => addForeignServers(opened, count),
       setTimes: (times) => cloud.configure(times),

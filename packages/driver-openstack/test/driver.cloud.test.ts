@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import type { ExternalId, JsonObject, QuotaInformation } from '@nodepool/core';
 import { isRealOpenStackUnderTest, openStackUnderTest, type OpenStackUnderTest } from '@nodepool/simulated-openstack';
 import { callOn, failureOf, realTime, simulatedTime } from '@nodepool/driver-kit';
-import { section, surroundingsOf } from './cloud.js';
+import { section, environmentOf } from './cloud.js';
 import { TestProvider } from './provider.js';
 
 jest.setTimeout(isRealOpenStackUnderTest() ? 400_000 : 60_000);
@@ -30,7 +30,7 @@ async function withProvider(
   work: (test: TestProvider) => Promise<void>,
 ): Promise<void> {
   const { change, label, pool } = parts;
-  const test = await TestProvider.started({ time, surroundings: surroundingsOf(cloud) }, section(change, label, pool));
+  const test = await TestProvider.started({ time, environment: environmentOf(cloud) }, section(change, label, pool));
   try {
     await work(test);
   } finally {

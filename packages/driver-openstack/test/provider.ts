@@ -5,11 +5,11 @@ import { TestProvider as AnyTestProvider } from '@nodepool/driver-kit';
 import { openStackDriver } from '../src/index.js';
 import { section, type OpenCloud } from './cloud.js';
 
-type Where = Pick<OpenCloud, 'time' | 'surroundings'>;
+type Where = Pick<OpenCloud, 'time' | 'environment'>;
 
 export class TestProvider extends AnyTestProvider {
-  constructor({ time, surroundings }: Where, providerSection: JsonObject = section()) {
-    super({ time, driver: openStackDriver(surroundings), section: providerSection });
+  constructor({ time, environment }: Where, providerSection: JsonObject = section()) {
+    super({ time, driver: openStackDriver(environment), section: providerSection });
   }
 
   static started(open: Where, providerSection?: JsonObject): Promise<TestProvider> {

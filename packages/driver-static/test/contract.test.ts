@@ -2,11 +2,11 @@
 
 import { join } from 'node:path';
 import { describe, it } from '@jest/globals';
-import { describeDriverContract, simulatedTime, SimulatedLogins, type DriverSubject } from '@nodepool/driver-kit';
+import { describeDriverContract, simulatedTime, SimulatedLogins, type DriverFixture } from '@nodepool/driver-kit';
 import { staticDriver } from '../src/index.js';
 import { everyKey, rack, resolve } from './sections.js';
 
-const subject: DriverSubject = {
+const subject: DriverFixture = {
   name: 'static',
   packageFolder: join(__dirname, '..'),
   can: [],

@@ -1,7 +1,7 @@
 /** Faults of one region. */
 
 import type { Fault } from '@nodepool/driver-example';
-import { FAIR_WEATHER } from '@nodepool/sim';
+import { NO_CLOUD_FAULTS } from '@nodepool/sim';
 import { CALM_REGION, type Region } from './region.js';
 
 export interface Disturbance {
@@ -44,8 +44,8 @@ export const DISTURBANCES: readonly Disturbance[] = [
   {
     name: 'throttled',
     title: 'answering 429 to half of all calls',
-    begin: ({ weather }: Region): void => {
-      weather.throttled = THROTTLED_SHARE;
+    begin: ({ cloudFaults }: Region): void => {
+      cloudFaults.throttled = THROTTLED_SHARE;
     },
   },
   { name: 'stuck', title: 'accepting creations and never finishing them', begin: always('stuck-instances') },
@@ -57,8 +57,8 @@ export const DISTURBANCES: readonly Disturbance[] = [
 ];
 
 /** Ends every disturbance of the region. */
-export function calm({ cloud, link, weather }: Region): void {
+export function calm({ cloud, link, cloudFaults }: Region): void {
   link.state = 'open';
-  Object.assign(weather, FAIR_WEATHER);
+  Object.assign(cloudFaults, NO_CLOUD_FAULTS);
   cloud.configure(CALM_REGION);
 }

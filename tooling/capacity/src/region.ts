@@ -3,7 +3,7 @@
 import type { Driver, RandomSource } from '@nodepool/core';
 import type { VirtualClock } from '@nodepool/core/testing';
 import { ExampleCloud, exampleDriver, readCloudSettings, type CloudSettings } from '@nodepool/driver-example';
-import { cloudView, FAIR_WEATHER, type CloudLink, type CloudWeather } from '@nodepool/sim';
+import { cloudView, NO_CLOUD_FAULTS, type CloudLink, type CloudFaults } from '@nodepool/sim';
 import { overlay, SimulatedProcess } from '@nodepool/simulated-process';
 
 /** Instances that fit into a region. */
@@ -22,7 +22,7 @@ export const CALM_REGION: CloudSettings = {
 export class Region {
   readonly cloud: ExampleCloud;
   readonly link: CloudLink = { state: 'open' };
-  readonly weather: CloudWeather;
+  readonly cloudFaults: CloudFaults;
   /** Number of instances that were created. */
   creations = 0;
   readonly driver: Driver;
@@ -32,7 +32,7 @@ export class Region {
     { clock, random }: { readonly clock: VirtualClock; readonly random: RandomSource },
   ) {
     this.cloud = new ExampleCloud({ clock, random, settings: CALM_REGION });
-    this.weather = { ...FAIR_WEATHER, random };
+    this.cloudFaults = { ...NO_CLOUD_FAULTS, random };
     const observer = {
       creating: () => {
         this.creations += 1;
@@ -40,9 +40,9 @@ export class Region {
       created: () => undefined,
       deleting: () => undefined,
     };
-    const { link, weather } = this;
+    const { link, cloudFaults } = this;
     const process = new SimulatedProcess('launcher', clock);
-    const view = cloudView(this.cloud, { process, link, weather, observer, atStep: () => undefined });
+    const view = cloudView(this.cloud, { process, link, cloudFaults, observer, atStep: () => undefined });
     this.driver = exampleDriver({ cloud: view });
   }
 }

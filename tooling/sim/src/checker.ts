@@ -7,7 +7,7 @@ import type { CloudObserver } from './cloud-view.js';
 import { Observed, type Commit, type SeenChange } from './observed.js';
 import type { SimulatedProcess } from '@nodepool/simulated-process';
 import { RULES_OF_STEPS } from './rules/index.js';
-import type { Rule, Sight } from './rules/rule.js';
+import type { Rule, CheckerView } from './rules/rule.js';
 import { textOf } from './rules/values.js';
 
 /** A violation of a rule. */
@@ -44,11 +44,11 @@ export class Checker implements CloudObserver {
 
   constructor(
     server: SimulatedZooKeeperServer,
-    private readonly sight: Omit<Sight, 'observed'>,
+    private readonly view: Omit<CheckerView, 'observed'>,
     private readonly options: CheckerOptions,
   ) {
     this.observed = new Observed(server);
-    const all: Sight = { ...sight, observed: this.observed };
+    const all: CheckerView = { ...view, observed: this.observed };
     this.rules = RULES_OF_STEPS.map((rule) => rule(all));
     server.onCommit((changes) => this.committed(this.observed.apply(changes.map(({ path }) => path))));
   }
@@ -71,7 +71,7 @@ export class Checker implements CloudObserver {
   /** Records an action. */
   step(what: string): void {
     if (this.closed) return;
-    const line = `${String(this.sight.now()).padStart(8)} ${what}`;
+    const line = `${String(this.view.now()).padStart(8)} ${what}`;
     this.stepCount += 1;
     this.steps.push(line);
     if (this.steps.length > REMEMBERED_STEPS) this.steps.shift();
@@ -81,7 +81,7 @@ export class Checker implements CloudObserver {
   report(rule: string, what: string): void {
     const { only = rule, without } = this.options;
     if (only !== rule || without?.has(rule) === true) return;
-    this.violation ??= { rule, at: this.sight.now(), what };
+    this.violation ??= { rule, at: this.view.now(), what };
   }
 
   /** Notifies the rules that an older state of ZooKeeper was restored. */

@@ -5,7 +5,7 @@
 
 import type { RandomSource } from '@nodepool/core';
 import { CloudError, type CloudInstance, type ExampleCloud, type InstanceSpec } from '@nodepool/driver-example';
-import type { Refusal } from './troubles/refusals.js';
+import type { Refusal } from './faults/refusals.js';
 import { type SimulatedProcess, overlay } from '@nodepool/simulated-process';
 
 /** Observes calls right before the cloud receives them, and creations right after they are answered. */
@@ -21,7 +21,7 @@ export interface CloudLink {
 }
 
 /** Faults between all processes and the cloud, each as a probability per call (0 to 1). */
-export interface CloudWeather {
+export interface CloudFaults {
   /** Refused temporarily, without a retry time. */
   throttled: number;
   /** Never received and never answered. */
@@ -35,13 +35,13 @@ export interface CloudWeather {
   readonly random: RandomSource;
 }
 
-export const FAIR_WEATHER = { throttled: 0, unheard: 0, unanswered: 0, misstatedLimits: 0 } as const;
+export const NO_CLOUD_FAULTS = { throttled: 0, unheard: 0, unanswered: 0, misstatedLimits: 0 } as const;
 
 /** The path from a process to the cloud. */
 export interface CloudPath {
   readonly process: SimulatedProcess;
   readonly link: CloudLink;
-  readonly weather: CloudWeather;
+  readonly cloudFaults: CloudFaults;
   readonly observer: CloudObserver;
   /** Called before and after each change that the process makes in the cloud. */
   readonly atStep: () => void;
@@ -50,19 +50,24 @@ export interface CloudPath {
 /** The part of the cloud's API that is passed through, with the cloud's own types. */
 type Api = Pick<ExampleCloud, 'describe' | 'createInstance' | 'deleteInstance' | 'listInstances' | 'consoleOf'>;
 
-export function cloudView(cloud: ExampleCloud, { process, link, weather, observer, atStep }: CloudPath): ExampleCloud {
-  const call = caller(process, link, weather);
+export function cloudView(
+  cloud: ExampleCloud,
+  { process, link, cloudFaults, observer, atStep }: CloudPath,
+): ExampleCloud {
+  const call = caller(process, link, cloudFaults);
   const api: Api = {
     describe: () =>
       call(async () => {
         const description = await cloud.describe();
-        return happens(weather, 'misstatedLimits') ? { ...description, quota: misstated(weather.random) } : description;
+        return happens(cloudFaults, 'misstatedLimits')
+          ? { ...description, quota: misstated(cloudFaults.random) }
+          : description;
       }),
     createInstance: (spec) =>
       call(async () => {
         atStep();
         if (process.dead) return never();
-        refuse(weather, spec);
+        refuse(cloudFaults, spec);
         observer.creating(process, spec);
         try {
           return await cloud.createInstance(spec);
@@ -86,7 +91,7 @@ export function cloudView(cloud: ExampleCloud, { process, link, weather, observe
 }
 
 /** Throws the refusal of the provider's cloud, if there is one. */
-function refuse({ refusals, random }: CloudWeather, { tags, zone }: InstanceSpec): void {
+function refuse({ refusals, random }: CloudFaults, { tags, zone }: InstanceSpec): void {
   const refusal = refusals?.get(tags['nodepool_provider_name'] ?? '');
   if (refusal === undefined || (refusal === 'throttled' && random.next() < 0.5)) return;
   if (refusal === 'throttled') throw new CloudError('throttled', 'too many calls');
@@ -94,21 +99,21 @@ function refuse({ refusals, random }: CloudWeather, { tags, zone }: InstanceSpec
   if (refusal === 'full' || refusal === zone) throw new CloudError('no-capacity', `zone ${zone ?? ''} is full`);
 }
 
-function caller(process: SimulatedProcess, link: CloudLink, weather: CloudWeather) {
+function caller(process: SimulatedProcess, link: CloudLink, cloudFaults: CloudFaults) {
   return async <T>(ask: () => T | Promise<T>): Promise<T> => {
-    if (process.dead || link.state === 'silent' || happens(weather, 'unheard')) return never();
+    if (process.dead || link.state === 'silent' || happens(cloudFaults, 'unheard')) return never();
     if (link.state === 'cut') throw new CloudError('answer-lost', 'the cloud cannot be reached');
-    if (happens(weather, 'throttled')) throw new CloudError('throttled', 'too many calls');
+    if (happens(cloudFaults, 'throttled')) throw new CloudError('throttled', 'too many calls');
     const answer = Promise.resolve().then(ask);
-    if (!happens(weather, 'unanswered')) return process.receive(answer);
+    if (!happens(cloudFaults, 'unanswered')) return process.receive(answer);
     // The caller never receives the answer.
     answer.catch(() => undefined);
     return never();
   };
 }
 
-function happens(weather: CloudWeather, what: keyof typeof FAIR_WEATHER): boolean {
-  return weather[what] > 0 && weather.random.next() < weather[what];
+function happens(cloudFaults: CloudFaults, what: keyof typeof NO_CLOUD_FAULTS): boolean {
+  return cloudFaults[what] > 0 && cloudFaults.random.next() < cloudFaults[what];
 }
 
 /** Returns no limits, or very low ones. */

@@ -1,6 +1,6 @@
 /** Public API of the simulation. */
 export type { CheckerOptions, Violation } from './checker.js';
-export { cloudView, FAIR_WEATHER, type CloudLink, type CloudWeather } from './cloud-view.js';
+export { cloudView, NO_CLOUD_FAULTS, type CloudLink, type CloudFaults } from './cloud-view.js';
 export { KNOWN_GAPS } from './known-gaps.js';
 export type { Mutation } from './mutation.js';
 export { MUTATIONS } from './mutations.js';

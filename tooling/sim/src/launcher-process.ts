@@ -7,7 +7,7 @@ import { Launcher, type LoginScanner } from '@nodepool/launcher';
 import type { SimulatedZooKeeperServer } from '@nodepool/zookeeper/simulated';
 import type { TransactionOp, ZooKeeper } from '@nodepool/zookeeper';
 import type { Checker } from './checker.js';
-import { cloudView, never, type CloudLink, type CloudWeather } from './cloud-view.js';
+import { cloudView, never, type CloudLink, type CloudFaults } from './cloud-view.js';
 import type { DriverFaults } from './faulty-driver.js';
 import type { Mutation } from './mutation.js';
 import { type SimulatedProcess, overlay } from '@nodepool/simulated-process';
@@ -18,7 +18,7 @@ const SESSION_TIMEOUT_MS = 9000;
 export interface LauncherSurroundings {
   readonly server: SimulatedZooKeeperServer;
   readonly cloud: ExampleCloud;
-  readonly weather: CloudWeather;
+  readonly cloudFaults: CloudFaults;
   readonly driverFaults: DriverFaults;
   readonly checker: Checker;
   readonly random: RandomSource;
@@ -53,7 +53,7 @@ export class LauncherProcess {
     const path = {
       process,
       link: this.link,
-      weather: surroundings.weather,
+      cloudFaults: surroundings.cloudFaults,
       observer: checker,
       atStep: () => this.atStep(),
     };

@@ -101,13 +101,13 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: 'deletes what looks leaked at its first sighting',
     rule: 'S5',
-    trouble: 'all',
+    fault: 'all',
     ...deletingAtFirstSight(),
   },
   {
     name: 'does not search for the instance of an interrupted launch',
     rule: 'S3',
-    trouble: 'all',
+    fault: 'all',
     driver: spoilingProviders((provider) =>
       overlay(provider, {
         getRequestHandler: (pool, request) => {
@@ -172,13 +172,13 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: 'stops everything for every change of its configuration',
     rule: 'S12',
-    trouble: 'all',
+    fault: 'all',
     config: restarting(),
   },
   {
     name: 'lets every provider depend on the driver of one',
     rule: 'S12',
-    trouble: 'driver',
+    fault: 'driver',
     config: (site) => ({ ...site, providers: site.providers.map((each) => ({ ...each, driver: 'faulty' })) }),
   },
   {
@@ -189,7 +189,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: 'never takes a lost request over',
     rule: 'L3',
-    trouble: 'all',
+    fault: 'all',
     store: (store) => declining(store, ({ state }) => state === 'pending'),
   },
   {
@@ -200,7 +200,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: 'does not register again with a new session',
     rule: 'L4',
-    trouble: 'all',
+    fault: 'all',
     client: registeringOnce,
   },
   {
@@ -246,7 +246,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: 'takes every machine for usable',
     rule: 'M4',
-    trouble: 'all',
+    fault: 'all',
     driver: spoilingMachines((machines) =>
       machines.map((machine) => ({ ...machine, check: () => Promise.resolve({ hostKeys: [HOST_KEY] }) })),
     ),
@@ -254,7 +254,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: 'takes a cloud without capacity for faulty nodes',
     rule: 'C1',
-    trouble: 'refusals',
+    fault: 'refusals',
     driver: spoilingProviders((provider) =>
       overlay(provider, {
         getRequestHandler: (pool, request) => {
@@ -272,7 +272,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: 'does not use the provider that has room',
     rule: 'C2',
-    trouble: 'refusals',
+    fault: 'refusals',
     config: (site) => ({
       ...site,
       providers: site.providers.map((provider) => ({
@@ -291,7 +291,7 @@ export const MUTATIONS: readonly Mutation[] = [
     name: 'serves every other request before those of the best priority, at the quota of the provider',
     rule: 'O1',
     shows: 'waits for the provider',
-    trouble: 'quota',
+    fault: 'quota',
     store: (store) => declining(store, ({ id }) => id.startsWith('100-')),
   },
   {

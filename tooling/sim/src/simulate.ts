@@ -4,10 +4,10 @@ import { between } from './chance.js';
 import type { CheckerOptions, Violation } from './checker.js';
 import type { Mutation } from './mutation.js';
 import { deleteLeakedByHand } from './operator.js';
-import { BOUNDS, unrest, unrestDespite, type Unrest } from './rules/rest.js';
+import { BOUNDS, unfinished, unfinishedDespite, type UnfinishedWork } from './rules/rest.js';
 import { MACHINE_LABELS, QUOTA, RACK, SITE_AT_QUOTA, SITE_WITH_SPARE, WHOLE_SITE, type Site } from './site.js';
-import { Troublemaker } from './trouble.js';
-import { refuseInTurn } from './troubles/refusals.js';
+import { FaultInjector } from './fault-injector.js';
+import { refuseInTurn } from './faults/refusals.js';
 import { World } from './world.js';
 
 export interface RunOptions extends CheckerOptions {
@@ -19,7 +19,7 @@ export interface RunOptions extends CheckerOptions {
    * `driver` of one provider during the whole run, while all requests use another provider; or `refusals` of one
    * provider's cloud, while another provider has room. Default: `all`.
    */
-  readonly trouble?: 'all' | 'nothing' | 'quota' | 'driver' | 'refusals' | undefined;
+  readonly fault?: 'all' | 'nothing' | 'quota' | 'driver' | 'refusals' | undefined;
   /** Number of launchers at the start. Default 3. */
   readonly launchers?: number | undefined;
   /** Number of requests. Default 30. */
@@ -57,10 +57,10 @@ const HEALTHY = 'beta';
 
 /** Runs one seed until its end or the first violation. */
 export async function simulate(options: RunOptions): Promise<RunResult> {
-  const { seed, trouble = 'all', launchers = 3, requests = 30 } = options;
-  const onlyRefusals = trouble === 'refusals';
-  const world = new World({ ...options, onlyRefusals, quota: trouble === 'quota' ? QUOTA : undefined });
-  const site = siteFor(trouble);
+  const { seed, fault = 'all', launchers = 3, requests = 30 } = options;
+  const onlyRefusals = fault === 'refusals';
+  const world = new World({ ...options, onlyRefusals, quota: fault === 'quota' ? QUOTA : undefined });
+  const site = siteFor(fault);
   const busyMs = onlyRefusals ? REFUSALS_MS : BUSY_MS;
   const random = world.random();
   for (let index = 1; index <= launchers; index += 1) {
@@ -68,22 +68,22 @@ export async function simulate(options: RunOptions): Promise<RunResult> {
     world.clock.schedule(between(random, 0, 5000), () => world.startLauncher(name, site));
   }
   world.startForeigner();
-  const provider = trouble === 'driver' ? HEALTHY : undefined;
+  const provider = fault === 'driver' ? HEALTHY : undefined;
   for (let index = 0; index < requests; index += 1) {
     world.clock.schedule(between(random, 1000, busyMs), () => world.startRequestor(provider));
   }
-  for (let index = 0; hasMachines(site, trouble) && index < requests / MACHINE_SHARE; index += 1) {
+  for (let index = 0; hasMachines(site, fault) && index < requests / MACHINE_SHARE; index += 1) {
     world.clock.schedule(between(random, 1000, BUSY_MS), () => world.startRequestor(undefined, MACHINE_LABELS));
   }
-  if (trouble === 'driver') Object.assign(world.driverFaults, { mode: seed % 2 === 0 ? 'hangs' : 'throws', rate: 1 });
-  const troublemaker = new Troublemaker(world, world.random());
-  if (trouble === 'all') troublemaker.begin();
+  if (fault === 'driver') Object.assign(world.driverFaults, { mode: seed % 2 === 0 ? 'hangs' : 'throws', rate: 1 });
+  const faultInjector = new FaultInjector(world, world.random());
+  if (fault === 'all') faultInjector.begin();
   let isOver = false;
   if (onlyRefusals) refuseInTurn(world, world.random(), () => isOver);
   await world.until(() => false, busyMs);
   isOver = true;
-  world.weather.refusals.clear();
-  if (trouble === 'all') troublemaker.end();
+  world.cloudFaults.refusals.clear();
+  if (fault === 'all') faultInjector.end();
   await comeToRest(world, options);
   world.end();
   const { violation, lastSteps, count } = world.checker;
@@ -91,13 +91,13 @@ export async function simulate(options: RunOptions): Promise<RunResult> {
 }
 
 /** With a defective driver, all requests use the provider that does not have it. */
-function hasMachines({ providers }: Site, trouble: RunOptions['trouble']): boolean {
-  return trouble !== 'driver' && providers.some(({ name }) => name === RACK);
+function hasMachines({ providers }: Site, fault: RunOptions['fault']): boolean {
+  return fault !== 'driver' && providers.some(({ name }) => name === RACK);
 }
 
-function siteFor(trouble: RunOptions['trouble']): Site {
-  if (trouble === 'quota') return SITE_AT_QUOTA;
-  return trouble === 'refusals' ? SITE_WITH_SPARE : WHOLE_SITE;
+function siteFor(fault: RunOptions['fault']): Site {
+  if (fault === 'quota') return SITE_AT_QUOTA;
+  return fault === 'refusals' ? SITE_WITH_SPARE : WHOLE_SITE;
 }
 
 /** Simulates operators after a launcher has reported too many leaked instances to delete them itself. */
@@ -107,9 +107,10 @@ function lookAfter(world: World): void {
   });
 }
 
-async function comeToRest(world: World, { trouble, patienceMs }: RunOptions): Promise<void> {
+async function comeToRest(world: World, { fault, patienceMs }: RunOptions): Promise<void> {
   const { checker, clock } = world;
-  const look = (): Generator<Unrest> => (trouble === 'driver' ? unrestDespite(world, HEALTHY) : unrest(world));
+  const look = (): Generator<UnfinishedWork> =>
+    fault === 'driver' ? unfinishedDespite(world, HEALTHY) : unfinished(world);
   const since = new Map<string, number>();
   lookAfter(world);
   const givenUpAt = clock.monotonic() + NEVER_MS;
@@ -130,6 +131,6 @@ async function comeToRest(world: World, { trouble, patienceMs }: RunOptions): Pr
   if (checker.violation === undefined) for (const { rule, what } of look()) checker.report(rule, what);
 }
 
-function nameOf({ rule, subject }: Unrest): string {
+function nameOf({ rule, subject }: UnfinishedWork): string {
   return `${rule} ${subject}`;
 }

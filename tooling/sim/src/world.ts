@@ -14,12 +14,12 @@ import type { LoginScanner } from '@nodepool/launcher';
 import { SimulatedZooKeeperServer } from '@nodepool/zookeeper/simulated';
 import { oneOf } from './chance.js';
 import { Checker, type CheckerOptions } from './checker.js';
-import { FAIR_WEATHER, type CloudWeather } from './cloud-view.js';
+import { NO_CLOUD_FAULTS, type CloudFaults } from './cloud-view.js';
 import type { DriverFaults } from './faulty-driver.js';
 import { LauncherProcess } from './launcher-process.js';
 import { Machines } from './machines.js';
 import type { Mutation } from './mutation.js';
-import type { Refusal } from './troubles/refusals.js';
+import type { Refusal } from './faults/refusals.js';
 import { SimulatedProcess } from '@nodepool/simulated-process';
 import { LibraryRequestor } from './library-requestor.js';
 import { SimulatedRequestor, withdrawForgotten } from './requestor.js';
@@ -81,7 +81,7 @@ export class World {
   /** Probability that a login never answers. */
   scanFailures = 0;
   readonly machines = new Machines(() => this.clock.monotonic());
-  readonly weather: CloudWeather & { readonly refusals: Map<string, Refusal> };
+  readonly cloudFaults: CloudFaults & { readonly refusals: Map<string, Refusal> };
   readonly driverFaults: DriverFaults;
   /**
    * True if an older state of ZooKeeper was restored. So many instances may be leaked then that launchers leave them to
@@ -101,7 +101,7 @@ export class World {
     });
     const settings = { ...CALM_CLOUD, quota: { instances: quota ?? Infinity, cores: Infinity, ram: Infinity } };
     this.cloud = new ExampleCloud({ clock: this.clock, random: this.random(), settings });
-    const sight = {
+    const view = {
       cloud: this.cloud,
       now: () => this.clock.monotonic(),
       wallClock: () => this.clock.now(),
@@ -117,9 +117,9 @@ export class World {
       unusableSince: (host: string) => this.machines.unusableSince(host),
       znode: (path: string) => this.checker.observed.znode(path),
     };
-    this.weather = { ...FAIR_WEATHER, refusals: new Map(), random: this.random() };
+    this.cloudFaults = { ...NO_CLOUD_FAULTS, refusals: new Map(), random: this.random() };
     this.driverFaults = { mode: 'none', rate: 0, random: this.random() };
-    this.checker = new Checker(this.server, sight, checking);
+    this.checker = new Checker(this.server, view, checking);
   }
 
   /** Returns a separate random source, so that parts do not affect each other's random values. */
@@ -131,10 +131,10 @@ export class World {
     const process = new SimulatedProcess(name, this.clock);
     const random = this.random();
     this.checker.step(`${name} is started for ${site.providers.map((provider) => provider.name).join(', ')}`);
-    const { server, cloud, weather, driverFaults, checker, mutation } = this;
+    const { server, cloud, cloudFaults, driverFaults, checker, mutation } = this;
     const scanner = this.scanner(process, random);
     const log = stepLogger(name, checker);
-    const surroundings = { server, cloud, weather, driverFaults, checker, random, scanner, log, mutation };
+    const surroundings = { server, cloud, cloudFaults, driverFaults, checker, random, scanner, log, mutation };
     const launcher = new LauncherProcess(process, surroundings, site);
     this.launchers = [...this.launchers.filter(({ process: { dead } }) => !dead), launcher];
     return launcher;

@@ -11,11 +11,11 @@ const PATIENCE_MS = 600_000;
 describe('a launcher that', () => {
   it.each(MUTATIONS)(
     '$name breaks rule $rule',
-    async ({ rule, shows = '', trouble = 'nothing', launchers, ...mutation }) => {
-      const patienceMs = trouble === 'nothing' || trouble === 'quota' ? PATIENCE_MS : undefined;
+    async ({ rule, shows = '', fault = 'nothing', launchers, ...mutation }) => {
+      const patienceMs = fault === 'nothing' || fault === 'quota' ? PATIENCE_MS : undefined;
       const broken: string[] = [];
       for (let seed = 1; seed <= SEEDS && !broken.includes(rule); seed += 1) {
-        const options = { seed, trouble, launchers, patienceMs, mutation: { rule, ...mutation }, only: rule };
+        const options = { seed, fault, launchers, patienceMs, mutation: { rule, ...mutation }, only: rule };
         const { violation } = await simulate(options);
         if (violation?.what.includes(shows) === true) broken.push(violation.rule);
       }

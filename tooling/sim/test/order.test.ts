@@ -4,7 +4,7 @@ import { expect, it } from '@jest/globals';
 import type { JsonObject } from '@nodepool/core';
 import type { Observed, Seen } from '../src/observed.js';
 import { prioritiesAreKept } from '../src/rules/order.js';
-import type { Rule, Sight } from '../src/rules/rule.js';
+import type { Rule, CheckerView } from '../src/rules/rule.js';
 
 const TENANT_LIMIT = 5;
 /** Longer than a launcher can miss a change, milliseconds. */
@@ -28,13 +28,13 @@ class Records {
       supported_labels: ['small'],
     }));
     const observed: Partial<Observed> = { nodes: this.nodes, requests: this.requests, pools: () => pools };
-    const sight: Partial<Sight> = {
+    const view: Partial<CheckerView> = {
       observed: observed as Observed,
       now: () => this.nowMs,
       configuredAt: () => 0,
       tenantInstances: () => TENANT_LIMIT,
     };
-    this.rule = prioritiesAreKept(sight as Sight);
+    this.rule = prioritiesAreKept(view as CheckerView);
   }
 
   pass(ms: number): void {

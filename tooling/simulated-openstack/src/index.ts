@@ -30,5 +30,5 @@ export {
   type OpenStackUnderTest,
 } from './under-test.js';
 export { ApiClient, textOf, type ApiAnswer, type ApiRequest } from './suite/api-client.js';
-export { Bench, type ApiCase } from './suite/bench.js';
+export { TestBed, type ApiCase } from './suite/test-bed.js';
 export { apiCases } from './suite/cases.js';

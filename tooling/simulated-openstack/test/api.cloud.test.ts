@@ -1,18 +1,18 @@
 /** What the driver relies on: of the simulated OpenStack, and with `pnpm test:openstack` of the real one. */
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
-import { apiCases, Bench, openStackUnderTest, type OpenStackUnderTest } from '../src/index.js';
+import { apiCases, TestBed, openStackUnderTest, type OpenStackUnderTest } from '../src/index.js';
 
 let cloud: OpenStackUnderTest;
-let bench: Bench;
+let bed: TestBed;
 
 beforeAll(async () => {
   cloud = await openStackUnderTest();
-  bench = await Bench.open(cloud.cloudsYaml);
+  bed = await TestBed.open(cloud.cloudsYaml);
 });
 
 afterEach(async () => {
-  await bench.tidy();
+  await bed.tidy();
   if (cloud.simulated !== undefined) {
     expect(cloud.simulated.inspect.leftovers()).toEqual({
       servers: 0,
@@ -31,7 +31,7 @@ afterAll(async () => {
 describe.each([...new Set(apiCases.map(({ service }) => service))])('the %s service', (service) => {
   for (const { name, run } of apiCases.filter((candidate) => candidate.service === service)) {
     it(name, async () => {
-      await expect(run(bench)).resolves.toBeUndefined();
+      await expect(run(bed)).resolves.toBeUndefined();
     });
   }
 });

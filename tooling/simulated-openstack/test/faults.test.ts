@@ -2,14 +2,14 @@
 
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { seededRandom } from '@nodepool/core/testing';
-import { Bench, startSimulatedOpenStack, textOf, type ApiAnswer, type SimulatedOpenStack } from '../src/index.js';
+import { TestBed, startSimulatedOpenStack, textOf, type ApiAnswer, type SimulatedOpenStack } from '../src/index.js';
 
 let cloud: SimulatedOpenStack;
-let bench: Bench;
+let bed: TestBed;
 
 beforeEach(async () => {
   cloud = await startSimulatedOpenStack({ random: seededRandom(7) });
-  bench = await Bench.open(cloud.cloudsYaml);
+  bed = await TestBed.open(cloud.cloudsYaml);
   cloud.calls.reset();
 });
 
@@ -18,8 +18,8 @@ afterEach(async () => {
 });
 
 const idOf = (answer: ApiAnswer): string => textOf(answer.member('server')['id']);
-const limits = (): Promise<ApiAnswer> => bench.demo.get('compute', '/limits');
-const servers = async (): Promise<number> => (await bench.demo.get('compute', '/servers')).list('servers').length;
+const limits = (): Promise<ApiAnswer> => bed.demo.get('compute', '/limits');
+const servers = async (): Promise<number> => (await bed.demo.get('compute', '/servers')).list('servers').length;
 
 describe('calls', () => {
   it('are answered with a status, in the form of the service, for so many times as the rule says, and with Retry-After', async () => {
@@ -45,7 +45,7 @@ describe('calls', () => {
   ] as const)('of the service %s fail with its own kind of 500', async (service, path, member) => {
     cloud.faults.add({ on: service, fault: { kind: 'status', status: 500 } });
 
-    const answer = await bench.demo.get(service, path);
+    const answer = await bed.demo.get(service, path);
 
     expect(answer.status).toBe(500);
     expect(answer.json()).toHaveProperty(member);
@@ -75,11 +75,11 @@ describe('calls', () => {
 
   it('take effect or not, as the fault says, when the connection is cut', async () => {
     cloud.faults.add({ on: 'compute.servers.create', fault: { kind: 'cut', when: 'before' } });
-    await expect(bench.createServer('cut-before')).rejects.toThrow('fetch failed');
+    await expect(bed.createServer('cut-before')).rejects.toThrow('fetch failed');
     expect(cloud.inspect.servers()).toEqual([]);
 
     cloud.faults.add({ on: 'compute.servers.create', fault: { kind: 'cut', when: 'after' } });
-    await expect(bench.createServer('cut-after')).rejects.toThrow('fetch failed');
+    await expect(bed.createServer('cut-after')).rejects.toThrow('fetch failed');
     expect(cloud.inspect.servers().map(({ name }) => name)).toEqual(['cut-after']);
   });
 
@@ -90,7 +90,7 @@ describe('calls', () => {
       fault: { kind: 'status', status: 502, when: 'after', body: html },
     });
 
-    const answer = await bench.createServer('made');
+    const answer = await bed.createServer('made');
 
     expect([answer.status, answer.text]).toEqual([502, html]);
     expect(cloud.inspect.servers()).toHaveLength(1);
@@ -105,12 +105,12 @@ describe('calls', () => {
   it.each(['before', 'after'] as const)('can hang %s their effect until the caller gives up', async (when) => {
     cloud.faults.add({ on: 'compute.servers.create', fault: { kind: 'hang', when } });
     const givenUp = new AbortController();
-    const asked = fetch(`${bench.demo.endpoint('compute')}/servers`, {
+    const asked = fetch(`${bed.demo.endpoint('compute')}/servers`, {
       method: 'POST',
       signal: givenUp.signal,
-      headers: { 'X-Auth-Token': bench.demo.token, 'Content-Type': 'application/json' },
+      headers: { 'X-Auth-Token': bed.demo.token, 'Content-Type': 'application/json' },
       body: JSON.stringify({
-        server: { name: 'hangs', flavorRef: bench.flavorId('m1.tiny'), imageRef: bench.imageId },
+        server: { name: 'hangs', flavorRef: bed.flavorId('m1.tiny'), imageRef: bed.imageId },
       }),
     });
     // The next call shows that the first one was dealt with, since it has a connection of its own and comes later.
@@ -126,14 +126,14 @@ describe('calls', () => {
     cloud.faults.revokeTokens();
 
     expect((await limits()).status).toBe(401);
-    expect((await bench.demo.post('identity', '/auth/tokens', bench.demo.credentials)).status).toBe(201);
+    expect((await bed.demo.post('identity', '/auth/tokens', bed.demo.credentials)).status).toBe(201);
   });
 
   it('are counted by operation, by service and altogether', async () => {
     await limits();
     await limits();
-    await bench.demo.get('network', '/ports');
-    await bench.demo.get('image', '/nowhere');
+    await bed.demo.get('network', '/ports');
+    await bed.demo.get('image', '/nowhere');
 
     expect(cloud.calls.byOperation()).toEqual({
       'compute.limits.show': 2,
@@ -149,7 +149,7 @@ describe('calls', () => {
 
 describe('listings', () => {
   it('lack the newest, and show what is gone, while they lag', async () => {
-    const id = idOf(await bench.createServer('lags'));
+    const id = idOf(await bed.createServer('lags'));
     const lag = cloud.faults.add({
       on: 'compute.servers.list',
       times: Infinity,
@@ -159,23 +159,23 @@ describe('listings', () => {
     lag.remove();
     expect(await servers()).toBe(1);
 
-    await bench.removeServer(id);
+    await bed.removeServer(id);
     cloud.faults.add({
       on: 'compute.servers.list',
       times: Infinity,
       fault: { kind: 'lag', showsDeletedMs: 60_000 },
     });
     expect(await servers()).toBe(1);
-    expect((await bench.demo.get('compute', `/servers/${id}`)).status).toBe(404);
+    expect((await bed.demo.get('compute', `/servers/${id}`)).status).toBe(404);
   });
 
   it('can end early without saying that there is more', async () => {
-    for (const name of ['a', 'b', 'c']) await bench.createServer(name);
+    for (const name of ['a', 'b', 'c']) await bed.createServer(name);
     cloud.configure({ pageLimit: 2 });
-    expect((await bench.demo.get('compute', '/servers')).json()).toHaveProperty('servers_links');
+    expect((await bed.demo.get('compute', '/servers')).json()).toHaveProperty('servers_links');
 
     cloud.faults.add({ on: 'compute.servers.list', fault: { kind: 'truncate', to: 1 } });
-    const answer = await bench.demo.get('compute', '/servers');
+    const answer = await bed.demo.get('compute', '/servers');
 
     expect(answer.list('servers')).toHaveLength(1);
     expect(answer.json()).not.toHaveProperty('servers_links');
@@ -191,7 +191,7 @@ describe('servers', () => {
     });
 
     const states = [];
-    for (const name of ['bad-1', 'good', 'bad-2', 'bad-3']) states.push((await bench.server(name))['status']);
+    for (const name of ['bad-1', 'good', 'bad-2', 'bad-3']) states.push((await bed.server(name))['status']);
 
     expect(states).toEqual(['ERROR', 'ACTIVE', 'ERROR', 'ACTIVE']);
     const [first] = cloud.inspect.servers();
@@ -200,25 +200,25 @@ describe('servers', () => {
 
   it('can refuse to be deleted for a while, with a conflict or in ERROR, or for ever', async () => {
     cloud.faults.nextServers({ fate: { delete: 'conflict', times: 2 } });
-    const busy = textOf((await bench.server('busy'))['id']);
+    const busy = textOf((await bed.server('busy'))['id']);
     cloud.faults.nextServers({ fate: { delete: 'error' } });
-    const failing = textOf((await bench.server('failing'))['id']);
+    const failing = textOf((await bed.server('failing'))['id']);
     cloud.faults.nextServers({ fate: { delete: 'never' } });
-    const eternal = textOf((await bench.server('eternal'))['id']);
-    const remove = async (id: string): Promise<number> => (await bench.demo.delete('compute', `/servers/${id}`)).status;
+    const eternal = textOf((await bed.server('eternal'))['id']);
+    const remove = async (id: string): Promise<number> => (await bed.demo.delete('compute', `/servers/${id}`)).status;
 
     expect([await remove(busy), await remove(busy), await remove(busy)]).toEqual([409, 409, 204]);
-    await bench.gone('compute', `/servers/${busy}`);
+    await bed.gone('compute', `/servers/${busy}`);
     await remove(failing);
-    await bench.demo.until('compute', `/servers/${failing}`, ({ text }) => text.includes('"ERROR"'));
+    await bed.demo.until('compute', `/servers/${failing}`, ({ text }) => text.includes('"ERROR"'));
     await remove(failing);
-    await bench.gone('compute', `/servers/${failing}`);
+    await bed.gone('compute', `/servers/${failing}`);
     expect([await remove(eternal), await remove(eternal)]).toEqual([204, 204]);
     expect(cloud.inspect.servers()).toMatchObject([{ id: eternal, status: 'ACTIVE', taskState: 'deleting' }]);
   });
 
   it('break, and vanish, behind the back of their owner', async () => {
-    const id = textOf((await bench.server('struck'))['id']);
+    const id = textOf((await bed.server('struck'))['id']);
 
     expect(cloud.faults.breakServer(id, 'the host is gone')).toBe(true);
     expect(cloud.inspect.servers()).toMatchObject([{ status: 'ERROR', fault: 'the host is gone' }]);
@@ -230,21 +230,21 @@ describe('servers', () => {
 
 describe('quotas', () => {
   it('shrink while they are in use, and are said and enforced', async () => {
-    await bench.server('first', { client: bench.limited });
+    await bed.server('first', { client: bed.limited });
     cloud.quota('limited').set({ instances: 1 });
 
-    const answer = await bench.createServer('second', { client: bench.limited });
+    const answer = await bed.createServer('second', { client: bed.limited });
 
     expect(answer.status).toBe(403);
-    expect((await bench.limited.get('compute', '/limits')).text).toContain('"maxTotalInstances":1,');
+    expect((await bed.limited.get('compute', '/limits')).text).toContain('"maxTotalInstances":1,');
   });
 
   it('lie: more is said than is enforced', async () => {
     cloud.quota('limited').report({ instances: -1, cores: -1 });
 
-    expect((await bench.limited.get('compute', '/limits')).text).toContain('"maxTotalInstances":-1,');
-    const many = { client: bench.limited, more: { min_count: 4, max_count: 4 } };
-    expect((await bench.createServer('many', many)).status).toBe(403);
+    expect((await bed.limited.get('compute', '/limits')).text).toContain('"maxTotalInstances":-1,');
+    const many = { client: bed.limited, more: { min_count: 4, max_count: 4 } };
+    expect((await bed.createServer('many', many)).status).toBe(403);
   });
 
   it('are those of projects that there are', () => {

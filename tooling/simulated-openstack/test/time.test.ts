@@ -2,17 +2,17 @@
 
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { seededRandom, VirtualClock } from '@nodepool/core/testing';
-import { Bench, startSimulatedOpenStack, textOf, type SimulatedOpenStack } from '../src/index.js';
+import { TestBed, startSimulatedOpenStack, textOf, type SimulatedOpenStack } from '../src/index.js';
 
 let clock: VirtualClock;
 let cloud: SimulatedOpenStack;
-let bench: Bench;
+let bed: TestBed;
 
 beforeEach(async () => {
   clock = new VirtualClock();
   const settings = { bootMs: 60_000, deleteMs: 10_000, tokenTtlMs: 600_000 };
   cloud = await startSimulatedOpenStack({ clock, random: seededRandom(3), settings });
-  bench = await Bench.open(cloud.cloudsYaml);
+  bed = await TestBed.open(cloud.cloudsYaml);
 });
 
 afterEach(async () => {
@@ -24,8 +24,8 @@ const states = (): readonly string[] =>
 
 describe('a server', () => {
   it('boots and goes in the time that is set, on its own with what its metadata add', async () => {
-    await bench.createServer('plain');
-    await bench.createServer('slow', { metadata: { ostack_spawn_delay: '30' } });
+    await bed.createServer('plain');
+    await bed.createServer('slow', { metadata: { ostack_spawn_delay: '30' } });
 
     expect(states()).toEqual(['BUILD scheduling', 'BUILD scheduling']);
     await clock.advance(59_000);
@@ -36,16 +36,16 @@ describe('a server', () => {
     expect(states()).toEqual(['ACTIVE -', 'ACTIVE -']);
 
     const [plain] = cloud.inspect.servers();
-    await bench.demo.delete('compute', `/servers/${plain?.id ?? ''}`);
+    await bed.demo.delete('compute', `/servers/${plain?.id ?? ''}`);
     expect(states()).toEqual(['ACTIVE deleting', 'ACTIVE -']);
     await clock.advance(10_000);
     expect(states()).toEqual(['ACTIVE -']);
   });
 
   it('that is deleted while it boots leaves nothing behind', async () => {
-    const id = textOf((await bench.createServer('hasty')).member('server')['id']);
+    const id = textOf((await bed.createServer('hasty')).member('server')['id']);
     await clock.advance(30_000);
-    await bench.demo.delete('compute', `/servers/${id}`);
+    await bed.demo.delete('compute', `/servers/${id}`);
     await clock.advance(10_000);
 
     expect(cloud.inspect.leftovers()).toMatchObject({ servers: 0, ports: 0 });
@@ -57,16 +57,16 @@ describe('a server', () => {
 describe('a token', () => {
   it('is valid for the time that is set, and no longer', async () => {
     await clock.advance(599_000);
-    expect((await bench.demo.get('compute', '/limits')).status).toBe(200);
+    expect((await bed.demo.get('compute', '/limits')).status).toBe(200);
     await clock.advance(1000);
-    expect((await bench.demo.get('compute', '/limits')).status).toBe(401);
+    expect((await bed.demo.get('compute', '/limits')).status).toBe(401);
   });
 });
 
 describe('a call', () => {
   it('takes as long as is set, with its effect half-way', async () => {
     cloud.configure({ latencyMs: 1000 });
-    const asked = bench.createServer('late');
+    const asked = bed.createServer('late');
     // The call arrives in real time.
     while (clock.nextDueAt === undefined) await new Promise((resolve) => setImmediate(resolve));
     expect(cloud.inspect.servers()).toEqual([]);

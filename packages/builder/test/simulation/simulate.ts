@@ -1,7 +1,7 @@
 /** One run: a seed creates a world and its faults; in the end the world must reach a stable state. */
 
 import type { Violation } from './checker.js';
-import { Troublemaker } from './trouble.js';
+import { FaultInjector } from './faults.js';
 import { BUSY_SITE, SimulatedBuilders, type WorldOptions } from './world.js';
 
 export interface RunResult {
@@ -15,7 +15,7 @@ const HOUR = 3_600_000;
 /** Duration of the faults, milliseconds. */
 const BUSY_MS = 1.5 * HOUR;
 /** Time limit (ms) to reach a stable state, longer than any chain of back-offs and time-outs. */
-const PATIENCE_MS = 6 * HOUR;
+const UPLOAD_START_DELAY_MS = 6 * HOUR;
 /** Interval (ms) between checks for a stable state. */
 const LOOK_MS = 60_000;
 
@@ -24,13 +24,13 @@ export async function simulate(options: WorldOptions & { readonly trouble?: bool
   const { seed, trouble = true } = options;
   const world = new SimulatedBuilders(options);
   for (const machine of world.machines) world.start(machine, BUSY_SITE);
-  const troublemaker = new Troublemaker(world, world.random());
-  if (trouble) troublemaker.begin();
+  const faultInjector = new FaultInjector(world, world.random());
+  if (trouble) faultInjector.begin();
   await world.until(() => false, BUSY_MS);
-  troublemaker.end();
+  faultInjector.end();
   const { checker } = world;
   let rests = false;
-  const deadline = world.clock.monotonic() + PATIENCE_MS;
+  const deadline = world.clock.monotonic() + UPLOAD_START_DELAY_MS;
   while (!rests && checker.violation === undefined && world.clock.monotonic() < deadline) {
     await world.until(() => false, LOOK_MS);
     rests = checker.unrest().length === 0;

@@ -23,7 +23,7 @@ import { MemoryDisk } from './memory-disk.js';
 import { ScriptedDib } from './scripted-dib.js';
 
 /** Time limit of a wait in a test, milliseconds of virtual time. */
-const PATIENCE_MS = 48 * 3_600_000;
+const UPLOAD_START_DELAY_MS = 48 * 3_600_000;
 /**
  * Long, to avoid heartbeats during hours of virtual time. Divisible by three, so that heartbeats are at whole
  * milliseconds.
@@ -156,7 +156,7 @@ export class World {
 
   /** Advances time until the condition holds. */
   async until(what: string, condition: () => boolean): Promise<void> {
-    if (!(await this.clock.runUntil(condition, PATIENCE_MS))) {
+    if (!(await this.clock.runUntil(condition, UPLOAD_START_DELAY_MS))) {
       throw new Error(`waited in vain until ${what}\n${this.describe()}`);
     }
   }

@@ -4,12 +4,12 @@ import assert from 'node:assert/strict';
 import { setMaxListeners } from 'node:events';
 import type { Advance, StateMachine } from '@nodepool/core';
 import { expectEqual } from '../expectations.js';
-import type { Bench } from '../bench.js';
+import type { ProviderHarness } from '../provider-harness.js';
 import { longestBlock } from '../event-loop.js';
 import { handlesNow, handlesSince } from '../handles.js';
 import { MachineBench } from '../machine-bench.js';
-import type { Chapter } from '../rule.js';
-import type { Trial } from '../trial.js';
+import type { RuleGroup } from '../rule.js';
+import type { RuleContext } from '../rule-context.js';
 import { watch, type Watched } from '../watched.js';
 
 const BOOT_MS = 20_000;
@@ -20,7 +20,7 @@ const BLOCK_MS = 500;
 /** Number of measurements. A busy machine delays single turns; a blocking driver delays every one. */
 const BLOCK_ROUNDS = 5;
 
-export const calls: Chapter = {
+export const calls: RuleGroup = {
   title: 'Calls end',
   text: 'Every call carries a signal and a deadline, and is reported. A launcher with a thousand launches cannot afford one that waits for ever.',
   rules: [
@@ -30,15 +30,15 @@ export const calls: Chapter = {
       title: 'every remote call is reported when it has ended',
       text: '`ProviderContext.onApiCall` is told of each remote call: service, method, operation, duration, status. The metrics live on it, and this kit, which stops drivers between two calls.',
       needs: [],
-      check: async (trial: Trial): Promise<void> => {
-        const bench = await trial.start();
-        const node = bench.node();
-        const { externalId } = await bench.launched(node);
-        const forLaunch = bench.process.apiCalls.length;
+      check: async (context: RuleContext): Promise<void> => {
+        const harness = await context.start();
+        const node = harness.node();
+        const { externalId } = await harness.launched(node);
+        const forLaunch = harness.process.apiCalls.length;
         assert.ok(forLaunch > 0, 'no remote call was reported during a launch');
-        await bench.cleanUp(node, externalId);
-        assert.ok(bench.process.apiCalls.length > forLaunch, 'no remote call was reported during a deletion');
-        for (const { service, method, operation, durationMs } of bench.process.apiCalls) {
+        await harness.cleanUp(node, externalId);
+        assert.ok(harness.process.apiCalls.length > forLaunch, 'no remote call was reported during a deletion');
+        for (const { service, method, operation, durationMs } of harness.process.apiCalls) {
           assert.ok(
             service !== '' && method !== '' && operation !== '',
             'a call was reported without service, method or operation',
@@ -53,14 +53,14 @@ export const calls: Chapter = {
       title: 'launches that wait at the same time share their lists',
       text: 'A thousand launches ask the cloud once per round, not once per node. Ten launches that boot together make hardly more calls to look at them than one does.',
       needs: ['times'],
-      check: async (trial: Trial): Promise<void> => {
+      check: async (context: RuleContext): Promise<void> => {
         const perLaunch = async (count: number): Promise<number> => {
-          const bench = await trial.start();
-          await bench.able('setTimes')({ bootMs: BOOT_MS, deleteMs: 0 });
-          const before = bench.process.apiCalls.length;
-          const launches = Array.from({ length: count }, () => bench.launch());
-          for (const launch of launches) await bench.endOf(launch, `the launch of node ${launch.node.id}`);
-          return (bench.process.apiCalls.length - before) / count;
+          const harness = await context.start();
+          await harness.able('setTimes')({ bootMs: BOOT_MS, deleteMs: 0 });
+          const before = harness.process.apiCalls.length;
+          const launches = Array.from({ length: count }, () => harness.launch());
+          for (const launch of launches) await harness.endOf(launch, `the launch of node ${launch.node.id}`);
+          return (harness.process.apiCalls.length - before) / count;
         };
         const alone = await perLaunch(1);
         const together = await perLaunch(10);
@@ -77,14 +77,14 @@ export const calls: Chapter = {
       title: 'a call whose signal has aborted already is not made',
       text: 'It is rejected with `AbortedError`, and nothing is done in the cloud.',
       needs: [],
-      check: async (trial: Trial): Promise<void> => {
-        const bench = await trial.start();
+      check: async (context: RuleContext): Promise<void> => {
+        const harness = await context.start();
         const signal = AbortSignal.abort(new Error('it was aborted by the test'));
-        const launch = bench.launch(bench.node(), { signal });
-        await bench.failureOf(launch, 'a launch whose signal had aborted before', 'aborted');
-        const listing = bench.provider.listNodes(bench.call(60_000, signal));
-        await bench.failureOf(listing, 'a list whose signal had aborted before', 'aborted');
-        expectEqual((await bench.instances()).length, 0, 'instances after a launch that was aborted before it began');
+        const launch = harness.launch(harness.node(), { signal });
+        await harness.failureOf(launch, 'a launch whose signal had aborted before', 'aborted');
+        const listing = harness.provider.listNodes(harness.call(60_000, signal));
+        await harness.failureOf(listing, 'a list whose signal had aborted before', 'aborted');
+        expectEqual((await harness.instances()).length, 0, 'instances after a launch that was aborted before it began');
       },
     },
     {
@@ -95,17 +95,17 @@ export const calls: Chapter = {
         'The result is not wanted any more: the driver ends the remote call, and rejects with `AbortedError`. On the state-machine framework the adapter itself is looked at: the framework lets go of a call in any case, and one that goes ' +
         'on behind its back keeps a connection, or a place in the queue.',
       needs: ['fault:list:hang'],
-      check: async (trial: Trial): Promise<void> => {
-        const { bench, list } = await listingOf(trial.subject.can.includes('adapter'), await trial.open());
-        await bench.plan('list', 'hang');
+      check: async (context: RuleContext): Promise<void> => {
+        const { harness, list } = await listingOf(context.fixture.can.includes('adapter'), await context.open());
+        await harness.plan('list', 'hang');
         const controller = new AbortController();
         const listing = watch(list(controller.signal, 300_000));
-        await bench.pass(1000);
+        await harness.pass(1000);
         expectEqual(listing.ending, undefined, 'a list that the cloud does not answer has ended');
-        const began = bench.cloud.time.clock.monotonic();
+        const began = harness.cloud.time.clock.monotonic();
         controller.abort(new Error('it was aborted by the test'));
-        await bench.failureOf(listing, 'a list that was aborted', 'aborted');
-        const took = bench.cloud.time.clock.monotonic() - began;
+        await harness.failureOf(listing, 'a list that was aborted', 'aborted');
+        const took = harness.cloud.time.clock.monotonic() - began;
         assert.ok(took <= 1000, `the driver ignores abort: a list ended ${took} ms after its signal aborted`);
       },
     },
@@ -115,12 +115,12 @@ export const calls: Chapter = {
       title: 'a call that gets no answer ends at its deadline',
       text: 'With `TimeoutError`. `Call.deadline` is a time of `Clock.monotonic`, not a duration.',
       needs: ['fault:list:hang'],
-      check: async (trial: Trial): Promise<void> => {
-        const bench = await trial.start();
-        await bench.plan('list', 'hang');
-        const began = bench.cloud.time.clock.monotonic();
-        await bench.failureOf(bench.provider.listNodes(bench.call(5000)), 'a list without an answer', 'timeout');
-        const took = bench.cloud.time.clock.monotonic() - began;
+      check: async (context: RuleContext): Promise<void> => {
+        const harness = await context.start();
+        await harness.plan('list', 'hang');
+        const began = harness.cloud.time.clock.monotonic();
+        await harness.failureOf(harness.provider.listNodes(harness.call(5000)), 'a list without an answer', 'timeout');
+        const took = harness.cloud.time.clock.monotonic() - began;
         assert.ok(
           took <= 10_000,
           `the driver ignores the deadline: a list with 5000 ms to its deadline ended after ${took} ms`,
@@ -133,12 +133,12 @@ export const calls: Chapter = {
       title: 'one call that hangs holds up no launch for good',
       text: 'The shared list of instances has a deadline of its own. When one hangs, another is asked for.',
       needs: ['fault:list:hang', 'times'],
-      check: async (trial: Trial): Promise<void> => {
-        const bench = await trial.start();
-        await bench.able('setTimes')({ bootMs: BOOT_MS, deleteMs: 0 });
-        const launch = bench.launch();
-        await bench.plan('list', 'hang');
-        await bench.endOf(launch, 'a launch during which one list got no answer');
+      check: async (context: RuleContext): Promise<void> => {
+        const harness = await context.start();
+        await harness.able('setTimes')({ bootMs: BOOT_MS, deleteMs: 0 });
+        const launch = harness.launch();
+        await harness.plan('list', 'hang');
+        await harness.endOf(launch, 'a launch during which one list got no answer');
       },
     },
     {
@@ -149,26 +149,26 @@ export const calls: Chapter = {
         'The frameworks give up a call at once when its signal aborts. A driver that does not pass the signal on to the remote call keeps a connection, a place in the queue and memory for each. ' +
         'The kit aborts a list, a creation and a deletion that the cloud does not answer, and waits for the report of the call, see `calls.reported`.',
       needs: ['fault:list:hang'],
-      check: async (trial: Trial): Promise<void> => {
+      check: async (context: RuleContext): Promise<void> => {
         for (const operation of ['list', 'create', 'delete'] as const) {
-          if (!trial.subject.can.includes(`fault:${operation}:hang`)) continue;
-          const bench = await trial.start();
-          const node = bench.node();
-          const launched = operation === 'delete' ? await bench.launched(node) : undefined;
-          await bench.plan(operation, 'hang');
+          if (!context.fixture.can.includes(`fault:${operation}:hang`)) continue;
+          const harness = await context.start();
+          const node = harness.node();
+          const launched = operation === 'delete' ? await harness.launched(node) : undefined;
+          await harness.plan(operation, 'hang');
           const controller = new AbortController();
           const { signal } = controller;
           let work: Watched<unknown>;
-          if (operation === 'list') work = watch(bench.provider.listNodes(bench.call(300_000, signal)));
-          else if (launched === undefined) work = bench.launch(node, { signal });
-          else work = bench.startCleanUp(node, launched.externalId, { signal });
-          await bench.pass(1000);
-          const before = bench.process.apiCalls.length;
+          if (operation === 'list') work = watch(harness.provider.listNodes(harness.call(300_000, signal)));
+          else if (launched === undefined) work = harness.launch(node, { signal });
+          else work = harness.startCleanUp(node, launched.externalId, { signal });
+          await harness.pass(1000);
+          const before = harness.process.apiCalls.length;
           controller.abort(new Error('the caller gave up'));
-          await bench.ended(work, `a ${operation} call that was aborted`);
-          const reported = (): boolean => bench.process.apiCalls.length > before;
+          await harness.ended(work, `a ${operation} call that was aborted`);
+          const reported = (): boolean => harness.process.apiCalls.length > before;
           assert.ok(
-            await bench.cloud.time.until(reported, END_MS),
+            await harness.cloud.time.until(reported, END_MS),
             `the driver ignores abort: its remote ${operation} call still runs ${END_MS / 1000} s after its signal aborted`,
           );
         }
@@ -182,15 +182,15 @@ export const calls: Chapter = {
         'All providers of a launcher share one thread: while a driver computes, sleeps or waits in a synchronous function (`execFileSync`, `readFileSync`), no other launch goes on and the session with ' +
         'ZooKeeper expires. The kit launches and deletes a node; no turn of the event loop may take half a second of real time in each of several attempts.',
       needs: [],
-      check: async (trial: Trial): Promise<void> => {
-        const bench = await trial.start();
+      check: async (context: RuleContext): Promise<void> => {
+        const harness = await context.start();
         let shortest = Infinity;
         for (let round = 0; round < BLOCK_ROUNDS && shortest > BLOCK_MS; round += 1) {
           const block = await longestBlock(async () => {
-            const node = bench.node();
-            const { externalId } = await bench.launched(node);
-            await bench.ours();
-            await bench.cleanUp(node, externalId);
+            const node = harness.node();
+            const { externalId } = await harness.launched(node);
+            await harness.ours();
+            await harness.cleanUp(node, externalId);
           });
           shortest = Math.min(shortest, block);
         }
@@ -208,10 +208,10 @@ export const calls: Chapter = {
         'At first `state` is `start`, there is no `externalId`, and `complete` is false. `externalId` is set as soon as the answer to the creation is read, so that it is saved before anything else can go wrong. When `advance` says ' +
         '`complete`, so does the property, and a creation gives its instance, ready.',
       needs: ['adapter', 'times'],
-      check: async (trial: Trial): Promise<void> => {
-        const { bench, machines } = await machinesOn(await trial.open());
-        await bench.able('setTimes')({ bootMs: BOOT_MS, deleteMs: 0 });
-        const make = machines.creation(bench.node());
+      check: async (context: RuleContext): Promise<void> => {
+        const { harness, machines } = await machinesOn(await context.open());
+        await harness.able('setTimes')({ bootMs: BOOT_MS, deleteMs: 0 });
+        const make = machines.creation(harness.node());
         const fresh = make(machines.adapter, null, null);
         const { state, externalId, complete } = fresh;
         expectEqual(
@@ -243,10 +243,10 @@ export const calls: Chapter = {
       title: '`advance` returns at once, and may be called at any time',
       text: 'It starts or checks a step and returns what to wait for: never a promise. Called again while a call is under way it says so again, and starts nothing twice; called on a complete machine it says `complete`.',
       needs: ['adapter', 'resources', 'times'],
-      check: async (trial: Trial): Promise<void> => {
-        const { bench, machines } = await machinesOn(await trial.open());
-        await bench.able('setTimes')({ bootMs: 3000, deleteMs: 3000 });
-        const { instance, machine } = await machines.drive(machines.creation(bench.node()), { onStep: askAgain });
+      check: async (context: RuleContext): Promise<void> => {
+        const { harness, machines } = await machinesOn(await context.open());
+        await harness.able('setTimes')({ bootMs: 3000, deleteMs: 3000 });
+        const { instance, machine } = await machines.drive(machines.creation(harness.node()), { onStep: askAgain });
         expectEqual(
           machine.advance(machines.call()).next,
           'complete',
@@ -254,18 +254,18 @@ export const calls: Chapter = {
         );
         assert.ok(instance !== undefined, 'the machine was complete without an instance');
         expectEqual(
-          (await bench.instances()).length,
+          (await harness.instances()).length,
           1,
           'instances after a machine that was asked again at every step',
         );
         await machines.drive(machines.deletion(instance.externalId), { onStep: askAgain });
-        await bench.assertNothingLeft('after a deletion that was asked again at every step');
+        await harness.assertNothingLeft('after a deletion that was asked again at every step');
       },
     },
   ],
 };
 
-export const stopping: Chapter = {
+export const stopping: RuleGroup = {
   title: 'Stopping',
   text: 'Providers come and go with the configuration, within one process. What one leaves behind adds up.',
   rules: [
@@ -275,19 +275,19 @@ export const stopping: Chapter = {
       title: 'a provider that is stopped ends what it has under way',
       text: 'Launches and deletions in progress are rejected with `AbortedError`, and `join` resolves soon after.',
       needs: ['times'],
-      check: async (trial: Trial): Promise<void> => {
-        const bench = await trial.start();
-        await bench.able('setTimes')({ bootMs: BOOT_MS, deleteMs: BOOT_MS });
-        const first = bench.node();
-        const { externalId } = await bench.launched(first);
-        const launch = bench.launch();
-        const cleanup = bench.startCleanUp(first, externalId);
-        await bench.pass(BOOT_MS / 2);
-        bench.provider.stop();
-        await bench.failureOf(launch, 'a launch of a provider that was stopped', 'aborted');
-        await bench.failureOf(cleanup, 'a deletion of a provider that was stopped', 'aborted');
-        const joined = watch(bench.provider.join());
-        const done = await bench.cloud.time.until(() => joined.ending !== undefined, 30_000);
+      check: async (context: RuleContext): Promise<void> => {
+        const harness = await context.start();
+        await harness.able('setTimes')({ bootMs: BOOT_MS, deleteMs: BOOT_MS });
+        const first = harness.node();
+        const { externalId } = await harness.launched(first);
+        const launch = harness.launch();
+        const cleanup = harness.startCleanUp(first, externalId);
+        await harness.pass(BOOT_MS / 2);
+        harness.provider.stop();
+        await harness.failureOf(launch, 'a launch of a provider that was stopped', 'aborted');
+        await harness.failureOf(cleanup, 'a deletion of a provider that was stopped', 'aborted');
+        const joined = watch(harness.provider.join());
+        const done = await harness.cloud.time.until(() => joined.ending !== undefined, 30_000);
         assert.ok(done, 'the provider was stopped, and `join` has not resolved 30 s later');
       },
     },
@@ -297,19 +297,19 @@ export const stopping: Chapter = {
       title: 'nothing happens any more once `join` has resolved',
       text: 'No remote call, no timer, no background task. An error of background work reaches no caller, so none may occur.',
       needs: ['times'],
-      check: async (trial: Trial): Promise<void> => {
-        const bench = await trial.start();
-        await bench.able('setTimes')({ bootMs: BOOT_MS, deleteMs: 0 });
-        await bench.launched();
-        const launch = bench.launch();
-        await bench.pass(BOOT_MS / 2);
-        const { process } = bench;
-        await bench.finish(process.stop(), 'the stop of the provider');
-        await bench.failureOf(launch, 'a launch of a provider that was stopped');
+      check: async (context: RuleContext): Promise<void> => {
+        const harness = await context.start();
+        await harness.able('setTimes')({ bootMs: BOOT_MS, deleteMs: 0 });
+        await harness.launched();
+        const launch = harness.launch();
+        await harness.pass(BOOT_MS / 2);
+        const { process } = harness;
+        await harness.finish(process.stop(), 'the stop of the provider');
+        await harness.failureOf(launch, 'a launch of a provider that was stopped');
         const made = process.apiCalls.length;
         const left = { timers: process.clock.pending, tasks: process.tasks.list().map(({ name }) => name) };
         expectEqual(left, { timers: 0, tasks: [] }, 'timers and tasks that a provider left behind');
-        await bench.pass(600_000);
+        await harness.pass(600_000);
         expectEqual(process.apiCalls.length, made, 'remote calls, ten minutes after the end');
         expectEqual(process.failures, [], 'failures in the background');
       },
@@ -320,14 +320,14 @@ export const stopping: Chapter = {
       title: 'a provider that has nothing to do does nothing',
       text: 'Rounds are driven by need: without launches and deletions there are no lists, and no timers that tick. A call every ten minutes, to keep credentials or limits fresh, is not counted.',
       needs: [],
-      check: async (trial: Trial): Promise<void> => {
-        const bench = await trial.start();
-        const node = bench.node();
-        const { externalId } = await bench.launched(node);
-        await bench.cleanUp(node, externalId);
-        const before = bench.process.apiCalls.length;
-        await bench.pass(3_600_000);
-        const made = bench.process.apiCalls.length - before;
+      check: async (context: RuleContext): Promise<void> => {
+        const harness = await context.start();
+        const node = harness.node();
+        const { externalId } = await harness.launched(node);
+        await harness.cleanUp(node, externalId);
+        const before = harness.process.apiCalls.length;
+        await harness.pass(3_600_000);
+        const made = harness.process.apiCalls.length - before;
         assert.ok(made <= 6, `a provider with nothing to do made ${made} remote calls within an hour`);
       },
     },
@@ -338,14 +338,14 @@ export const stopping: Chapter = {
       text: 'A configuration can be replaced before its providers have come up.',
       needs: [],
       appliesTo: 'all',
-      check: async (trial: Trial): Promise<void> => {
-        const bench = await trial.open();
-        const unstarted = bench.make();
-        await bench.finish(unstarted.stop(), 'the stop of a provider that was never started');
+      check: async (context: RuleContext): Promise<void> => {
+        const harness = await context.open();
+        const unstarted = harness.make();
+        await harness.finish(unstarted.stop(), 'the stop of a provider that was never started');
         expectEqual(unstarted.apiCalls.length, 0, 'remote calls of a provider that was never started');
-        const process = await bench.start();
-        await bench.finish(process.stop(), 'the first stop');
-        await bench.finish(process.stop(), 'the second stop');
+        const process = await harness.start();
+        await harness.finish(process.stop(), 'the first stop');
+        await harness.finish(process.stop(), 'the second stop');
       },
     },
     {
@@ -354,13 +354,13 @@ export const stopping: Chapter = {
       title: 'a provider that has ended leaves no open handles',
       text: 'Sockets, servers, timers of Node.js: whatever keeps a process from ending. They are what is open after the end of provider and cloud, and was not before.',
       needs: [],
-      check: async (trial: Trial): Promise<void> => {
+      check: async (context: RuleContext): Promise<void> => {
         const before = handlesNow();
-        const bench = await trial.start();
-        const node = bench.node();
-        const { externalId } = await bench.launched(node);
-        await bench.cleanUp(node, externalId);
-        await trial.end();
+        const harness = await context.start();
+        const node = harness.node();
+        const { externalId } = await harness.launched(node);
+        await harness.cleanUp(node, externalId);
+        await context.end();
         expectEqual(await handlesSince(before), [], 'handles that were left open');
       },
     },
@@ -368,26 +368,28 @@ export const stopping: Chapter = {
 };
 
 interface Lister {
-  readonly bench: Bench;
+  readonly harness: ProviderHarness;
   readonly list: (signal: AbortSignal, timeoutMs: number) => Promise<unknown>;
 }
 
 /** Returns the adapter's own listing if there is an adapter. The framework around it would time out in any case. */
-async function listingOf(hasAdapter: boolean, bench: Bench): Promise<Lister> {
+async function listingOf(hasAdapter: boolean, harness: ProviderHarness): Promise<Lister> {
   if (!hasAdapter) {
-    const { provider } = await bench.start();
-    return { bench, list: (signal, timeoutMs) => provider.listNodes(bench.call(timeoutMs, signal)) };
+    const { provider } = await harness.start();
+    return { harness, list: (signal, timeoutMs) => provider.listNodes(harness.call(timeoutMs, signal)) };
   }
-  const { machines } = await machinesOn(bench);
+  const { machines } = await machinesOn(harness);
   const { adapter } = machines;
-  return { bench, list: (signal, timeoutMs) => adapter.listInstances(bench.call(timeoutMs, signal)) };
+  return { harness, list: (signal, timeoutMs) => adapter.listInstances(harness.call(timeoutMs, signal)) };
 }
 
-async function machinesOn(bench: Bench): Promise<{ readonly bench: Bench; readonly machines: MachineBench }> {
-  bench.make();
-  const machines = new MachineBench(bench);
+async function machinesOn(
+  harness: ProviderHarness,
+): Promise<{ readonly harness: ProviderHarness; readonly machines: MachineBench }> {
+  harness.make();
+  const machines = new MachineBench(harness);
   await machines.start();
-  return { bench, machines };
+  return { harness, machines };
 }
 
 const NEXT: ReadonlySet<unknown> = new Set(['call', 'listing', 'delay', 'complete']);

@@ -8,13 +8,13 @@ import { formatPath, formatProblem, loadConfig, type LoadResult } from '@nodepoo
 import { isJsonObject, type Driver, type JsonObject, type JsonValue, type ProviderConfig } from '@nodepool/core';
 import { expectEqual } from '../expectations.js';
 import { imageNames, labelNames } from '../provider-config.js';
-import type { Chapter } from '../rule.js';
+import type { RuleGroup } from '../rule.js';
 import { keysOf, placesIn, typesOf, withValueAt, type Path, type Place } from '../schema-walk.js';
-import type { Trial } from '../trial.js';
+import type { RuleContext } from '../rule-context.js';
 
 const UNKNOWN_KEY = 'no-such-key-of-any-driver';
 
-export const configuration: Chapter = {
+export const configuration: RuleGroup = {
   title: 'Configuration',
   text:
     'The schema says which keys there are; the reference pages are made from it, and core checks every section against it. What a schema cannot say, `getProviderConfig` reports to its context. Both with the place, ' +
@@ -27,10 +27,10 @@ export const configuration: Chapter = {
       text: 'The examples of the test are the proof that every documented key works. A key that no example has is untested.',
       needs: [],
       appliesTo: 'all',
-      check: async (trial: Trial): Promise<void> => {
-        const driver = await driverOf(trial);
+      check: async (context: RuleContext): Promise<void> => {
+        const driver = await driverOf(context);
         const used = new Set<string>();
-        for (const section of trial.subject.configuration.accepted) {
+        for (const section of context.fixture.configuration.accepted) {
           const { problems, broken } = await load(driver, section);
           expectEqual([...problems, ...broken], [], 'problems of a section that is to be accepted');
           for (const { pattern } of placesIn(section, driver.schema)) used.add(pattern);
@@ -50,8 +50,8 @@ export const configuration: Chapter = {
       text: 'The reference page of a driver is generated from its schema. What the schema does not say, no operator learns.',
       needs: [],
       appliesTo: 'all',
-      check: async (trial: Trial): Promise<void> => {
-        const driver = await driverOf(trial);
+      check: async (context: RuleContext): Promise<void> => {
+        const driver = await driverOf(context);
         const keys = keysOf(driver.schema);
         assert.ok(keys.length > 0, 'the schema knows no keys');
         const silent = keys.filter(
@@ -71,8 +71,8 @@ export const configuration: Chapter = {
       text: 'A key that is misspelt and ignored is a setting that an operator believes in. Mappings of free keys (attributes, properties, tags) are the exception.',
       needs: [],
       appliesTo: 'all',
-      check: async (trial: Trial): Promise<void> => {
-        await eachPlace(trial, async (driver, section, { path, value, schema }) => {
+      check: async (context: RuleContext): Promise<void> => {
+        await eachPlace(context, async (driver, section, { path, value, schema }) => {
           if (!isJsonObject(value) || schema['properties'] === undefined) return;
           const place = [...path, UNKNOWN_KEY];
           await assertRefused(driver, withValueAt(section, place, 1), place, 'an unknown key');
@@ -86,8 +86,8 @@ export const configuration: Chapter = {
       text: 'The problem is told at the value, so that the message has its line and column. A value that is refused somewhere else, or taken as something that it is not, costs an afternoon.',
       needs: [],
       appliesTo: 'all',
-      check: async (trial: Trial): Promise<void> => {
-        await eachPlace(trial, async (driver, section, { path, schema }) => {
+      check: async (context: RuleContext): Promise<void> => {
+        await eachPlace(context, async (driver, section, { path, schema }) => {
           const wrong = wrongValueFor(schema);
           assert.ok(
             wrong !== undefined,
@@ -110,9 +110,9 @@ export const configuration: Chapter = {
       text: 'Keys that exclude each other, names that are nowhere, numbers out of bounds: reported to `context.problem` with path and remedy, any number of them. `getProviderConfig` does not throw for what stands in a file.',
       needs: [],
       appliesTo: 'all',
-      check: async (trial: Trial): Promise<void> => {
-        const driver = await driverOf(trial);
-        for (const { why, section, at } of trial.subject.configuration.refused)
+      check: async (context: RuleContext): Promise<void> => {
+        const driver = await driverOf(context);
+        for (const { why, section, at } of context.fixture.configuration.refused)
           await assertRefused(driver, section, at, why);
       },
     },
@@ -123,9 +123,9 @@ export const configuration: Chapter = {
       text: 'Whether a changed file changes a provider is decided by its `section`. It also has the name, every pool and every label as they are in the file.',
       needs: [],
       appliesTo: 'all',
-      check: async (trial: Trial): Promise<void> => {
-        const driver = await driverOf(trial);
-        for (const section of trial.subject.configuration.accepted) {
+      check: async (context: RuleContext): Promise<void> => {
+        const driver = await driverOf(context);
+        for (const section of context.fixture.configuration.accepted) {
           const { config } = await load(driver, section);
           assert.ok(config !== undefined, 'a section that is to be accepted gave no configuration');
           expectEqual(config.section, section, 'the section that the configuration says it was made from');
@@ -148,8 +148,8 @@ interface Loaded {
   readonly broken: readonly string[];
 }
 
-async function driverOf(trial: Trial): Promise<Driver> {
-  return (await trial.open()).cloud.makeDriver();
+async function driverOf(context: RuleContext): Promise<Driver> {
+  return (await context.open()).cloud.makeDriver();
 }
 
 /** Loads a configuration file with the section as Nodepool does. */
@@ -182,12 +182,12 @@ async function loadFile(text: string, driver: Driver): Promise<LoadResult> {
 }
 
 async function eachPlace(
-  trial: Trial,
+  context: RuleContext,
   look: (driver: Driver, section: JsonObject, place: Place) => Promise<void>,
 ): Promise<void> {
-  const driver = await driverOf(trial);
+  const driver = await driverOf(context);
   const seen = new Set<string>();
-  for (const section of trial.subject.configuration.accepted) {
+  for (const section of context.fixture.configuration.accepted) {
     for (const place of placesIn(section, driver.schema)) {
       if (seen.has(place.pattern) && place.pattern !== '') continue;
       seen.add(place.pattern);

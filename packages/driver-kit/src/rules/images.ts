@@ -7,11 +7,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { ExternalId, ImageManager, ImageTags, ImageUploadRequest, ListedImage } from '@nodepool/core';
 import { expectEqual } from '../expectations.js';
-import type { Bench } from '../bench.js';
+import type { ProviderHarness } from '../provider-harness.js';
 import { imageTags, imageUpload } from '../requests.js';
-import type { Chapter, Rule } from '../rule.js';
-import type { Ability } from '../subject.js';
-import type { Trial } from '../trial.js';
+import type { RuleGroup, Rule } from '../rule.js';
+import type { Ability } from '../driver-fixture.js';
+import type { RuleContext } from '../rule-context.js';
 import { watch } from '../watched.js';
 
 /** File size in bytes: more than a stream reads at once, so that progress is reported. */
@@ -22,7 +22,7 @@ const PROCESSING_MS = 1_800_000;
 /** Longest time between two progress reports (ms): a third of the default `image-upload-idle-timeout`. */
 const LONGEST_SILENCE_MS = 300_000;
 
-export const images: Chapter = {
+export const images: RuleGroup = {
   title: 'Images',
   text: 'For drivers with an `ImageManager`. Images are files of many gigabytes, uploaded by builders while nodes are made from the ones before.',
   rules: [
@@ -30,10 +30,10 @@ export const images: Chapter = {
       id: 'image.upload',
       title: 'an upload ends when the image can be used, and the list has it with its tags',
       text: '`uploadImage` resolves with the external id once the image is ready in the cloud. It carries all tags of `ImageTags`, and is listed with them, complete, under its name.',
-      check: async ({ bench, images: manager }, file) => {
-        const upload = uploadOf(bench, file);
-        const externalId = await bench.finish(manager.uploadImage(upload), 'the upload');
-        const listed = await findImage(bench, manager, externalId);
+      check: async ({ harness, images: manager }, file) => {
+        const upload = uploadOf(harness, file);
+        const externalId = await harness.finish(manager.uploadImage(upload), 'the upload');
+        const listed = await findImage(harness, manager, externalId);
         assert.ok(listed !== undefined, 'an uploaded image is not in the list');
         expectEqual(listed.ready, true, 'whether an uploaded image is ready');
         expectEqual(listed.name, upload.externalName, 'the name of an uploaded image');
@@ -45,13 +45,13 @@ export const images: Chapter = {
       id: 'image.streamed',
       title: 'the file is streamed, and the upload says how far it is',
       text: '`progress` is told in bytes, never backwards, up to the size of the file, and on the way too: that is how an operator sees that an upload of an hour goes on. A file is never read whole: it is larger than the memory.',
-      check: async ({ bench, images: manager }, file) => {
-        const size = contentFor(bench).length;
+      check: async ({ harness, images: manager }, file) => {
+        const size = contentFor(harness).length;
         const told: { sent: number; total: number }[] = [];
         const progress = (sent: number, total: number): void => {
           told.push({ sent, total });
         };
-        await bench.finish(manager.uploadImage({ ...uploadOf(bench, file), progress }), 'the upload');
+        await harness.finish(manager.uploadImage({ ...uploadOf(harness, file), progress }), 'the upload');
         assert.ok(
           told.every(({ total }) => total === size),
           `a file of ${size} bytes was told to have ${told[0]?.total ?? 0}`,
@@ -77,18 +77,18 @@ export const images: Chapter = {
       text:
         'The builder ends an upload without progress after `image-upload-idle-timeout`, 15 minutes by default. Clouds import, convert and replicate an image for longer than that after its last byte has arrived: a driver ' +
         'that waits for them calls `progress` with the same numbers after each answer, at least every five minutes. It does not use a timer: a cloud that has stopped answering is what the limit is for.',
-      check: async ({ bench, images: manager }, file) => {
-        await bench.able('setImageTime')(PROCESSING_MS);
-        const { clock } = bench.cloud.time;
+      check: async ({ harness, images: manager }, file) => {
+        await harness.able('setImageTime')(PROCESSING_MS);
+        const { clock } = harness.cloud.time;
         let last = clock.monotonic();
         let longest = 0;
         const progress = (): void => {
           longest = Math.max(longest, clock.monotonic() - last);
           last = clock.monotonic();
         };
-        const upload = { ...uploadOf(bench, file), ...bench.call(2 * PROCESSING_MS), progress };
+        const upload = { ...uploadOf(harness, file), ...harness.call(2 * PROCESSING_MS), progress };
         const began = last;
-        await bench.endOf(watch(manager.uploadImage(upload)), 'the upload', 2 * PROCESSING_MS);
+        await harness.endOf(watch(manager.uploadImage(upload)), 'the upload', 2 * PROCESSING_MS);
         const took = clock.monotonic() - began;
         assert.ok(took >= PROCESSING_MS, `the upload ended after ${took} ms, before the cloud had processed the image`);
         progress();
@@ -102,23 +102,27 @@ export const images: Chapter = {
       id: 'image.delete',
       title: 'deleting an image twice is a success',
       text: '`deleteImage` resolves once the image is gone, also if it never was: what is repeated after a restart must not fail.',
-      check: async ({ bench, images: manager }, file) => {
-        const externalId = await bench.finish(manager.uploadImage(uploadOf(bench, file)), 'the upload');
-        await bench.finish(manager.deleteImage(externalId, bench.call()), 'the deletion of an image');
-        expectEqual(await findImage(bench, manager, externalId), undefined, 'an image that was deleted is in the list');
-        await bench.finish(manager.deleteImage(externalId, bench.call()), 'the second deletion of an image');
+      check: async ({ harness, images: manager }, file) => {
+        const externalId = await harness.finish(manager.uploadImage(uploadOf(harness, file)), 'the upload');
+        await harness.finish(manager.deleteImage(externalId, harness.call()), 'the deletion of an image');
+        expectEqual(
+          await findImage(harness, manager, externalId),
+          undefined,
+          'an image that was deleted is in the list',
+        );
+        await harness.finish(manager.deleteImage(externalId, harness.call()), 'the second deletion of an image');
       },
     }),
     imageRule({
       id: 'image.list',
       title: 'the list of images has those of all providers that carry our tags',
       text: 'Images of a provider that was taken out of the configuration are found by it. A list that fails is rejected, never cut short.',
-      check: async ({ bench, images: manager }, file) => {
-        const first = await bench.finish(manager.uploadImage(uploadOf(bench, file)), 'the first upload');
+      check: async ({ harness, images: manager }, file) => {
+        const first = await harness.finish(manager.uploadImage(uploadOf(harness, file)), 'the first upload');
         const change = { nodepool_upload_id: '0000000002', nodepool_provider_name: 'another-provider' };
-        const other = await bench.finish(manager.uploadImage(uploadOf(bench, file, change)), 'the second upload');
+        const other = await harness.finish(manager.uploadImage(uploadOf(harness, file, change)), 'the second upload');
         for (const id of [first, other])
-          assert.ok(await findImage(bench, manager, id), `image ${JSON.stringify(id)} is not in the list`);
+          assert.ok(await findImage(harness, manager, id), `image ${JSON.stringify(id)} is not in the list`);
       },
     }),
     imageRule({
@@ -126,11 +130,11 @@ export const images: Chapter = {
       needs: ['fault:upload:refuse'],
       title: 'an upload that fails is rejected and leaves nothing behind',
       text: 'The builder tries again, with another upload. A failed one leaves an unused image of many gigabytes.',
-      check: async ({ bench, images: manager }, file) => {
-        await bench.plan('upload', 'refuse');
-        const upload = manager.uploadImage(uploadOf(bench, file));
-        await bench.failureOf(upload, 'an upload that met an internal error of the cloud', 'transient', 'timeout');
-        expectEqual(await listAll(bench, manager), [], 'images after an upload that failed');
+      check: async ({ harness, images: manager }, file) => {
+        await harness.plan('upload', 'refuse');
+        const upload = manager.uploadImage(uploadOf(harness, file));
+        await harness.failureOf(upload, 'an upload that met an internal error of the cloud', 'transient', 'timeout');
+        expectEqual(await listAll(harness, manager), [], 'images after an upload that failed');
       },
     }),
     imageRule({
@@ -138,18 +142,18 @@ export const images: Chapter = {
       needs: ['fault:upload:hang'],
       title: 'an upload ends when its signal aborts, and leaves nothing behind',
       text: 'Builders are stopped in the middle of an upload. The image manager has no framework around it: signal and deadline are its own business.',
-      check: async ({ bench, images: manager }, file) => {
-        await bench.plan('upload', 'hang');
+      check: async ({ harness, images: manager }, file) => {
+        await harness.plan('upload', 'hang');
         const controller = new AbortController();
-        const upload = manager.uploadImage({ ...uploadOf(bench, file), signal: controller.signal });
+        const upload = manager.uploadImage({ ...uploadOf(harness, file), signal: controller.signal });
         upload.catch(() => undefined);
-        await bench.pass(1000);
-        const began = bench.cloud.time.clock.monotonic();
+        await harness.pass(1000);
+        const began = harness.cloud.time.clock.monotonic();
         controller.abort(new Error('it was aborted by the test'));
-        await bench.failureOf(upload, 'an upload that was aborted', 'aborted');
-        const took = bench.cloud.time.clock.monotonic() - began;
+        await harness.failureOf(upload, 'an upload that was aborted', 'aborted');
+        const took = harness.cloud.time.clock.monotonic() - began;
         assert.ok(took <= 60_000, `the driver ignores abort: an upload ended ${took} ms after its signal aborted`);
-        expectEqual(await listAll(bench, manager), [], 'images after an upload that was aborted');
+        expectEqual(await listAll(harness, manager), [], 'images after an upload that was aborted');
       },
     }),
     imageRule({
@@ -157,12 +161,12 @@ export const images: Chapter = {
       needs: ['fault:upload:hang'],
       title: 'an upload that gets no answer ends at its deadline',
       text: 'With `TimeoutError`: one cloud that does not answer must not keep an upload worker for ever.',
-      check: async ({ bench, images: manager }, file) => {
-        await bench.plan('upload', 'hang');
-        const upload = { ...uploadOf(bench, file), ...bench.call(10_000) };
-        const began = bench.cloud.time.clock.monotonic();
-        await bench.failureOf(manager.uploadImage(upload), 'an upload without an answer', 'timeout');
-        const took = bench.cloud.time.clock.monotonic() - began;
+      check: async ({ harness, images: manager }, file) => {
+        await harness.plan('upload', 'hang');
+        const upload = { ...uploadOf(harness, file), ...harness.call(10_000) };
+        const began = harness.cloud.time.clock.monotonic();
+        await harness.failureOf(manager.uploadImage(upload), 'an upload without an answer', 'timeout');
+        const took = harness.cloud.time.clock.monotonic() - began;
         assert.ok(
           took <= 70_000,
           `the driver ignores the deadline: an upload with 10000 ms to its deadline ended after ${took} ms`,
@@ -174,14 +178,14 @@ export const images: Chapter = {
       needs: ['image-checksums'],
       title: 'a file that is not the one that was built becomes no image',
       text: 'The builder gives the checksums of what it built. The cloud gets them, or the driver compares what the cloud has computed: no node is made from a damaged image.',
-      check: async ({ bench, images: manager }, file) => {
+      check: async ({ harness, images: manager }, file) => {
         const wrong = createHash('sha256').update('another file').digest('hex');
         const md5 = createHash('md5').update('another file').digest('hex');
-        await bench.failureOf(
-          manager.uploadImage({ ...uploadOf(bench, file), sha256: wrong, md5 }),
+        await harness.failureOf(
+          manager.uploadImage({ ...uploadOf(harness, file), sha256: wrong, md5 }),
           'an upload with a wrong checksum',
         );
-        const usable = (await listAll(bench, manager)).filter(({ ready }) => ready);
+        const usable = (await listAll(harness, manager)).filter(({ ready }) => ready);
         expectEqual(usable, [], 'images that can be used after an upload with a wrong checksum');
       },
     }),
@@ -190,22 +194,22 @@ export const images: Chapter = {
       needs: ['image-labels'],
       title: 'instances are made from the image that the launch names',
       text: '`NodeLaunch.imageExternalId` is the newest upload of the label’s disk image. It is what the instance is made from; an image that is not there ends with `configuration` or `not-found`.',
-      check: async ({ bench, images: manager }, file) => {
-        const imageExternalId = await bench.finish(manager.uploadImage(uploadOf(bench, file)), 'the upload');
-        await bench.launched(bench.node(), { imageExternalId, ...bench.able('imageLabel') });
-        await bench
-          .finish(manager.deleteImage(imageExternalId, bench.call()), 'the deletion of the image')
+      check: async ({ harness, images: manager }, file) => {
+        const imageExternalId = await harness.finish(manager.uploadImage(uploadOf(harness, file)), 'the upload');
+        await harness.launched(harness.node(), { imageExternalId, ...harness.able('imageLabel') });
+        await harness
+          .finish(manager.deleteImage(imageExternalId, harness.call()), 'the deletion of the image')
           .catch(() => undefined);
-        const node = bench.node();
-        const launch = bench.launch(node, { imageExternalId: 'no-such-image', ...bench.able('imageLabel') });
-        await bench.failureOf(launch, 'a launch from an image that does not exist', 'configuration', 'not-found');
+        const node = harness.node();
+        const launch = harness.launch(node, { imageExternalId: 'no-such-image', ...harness.able('imageLabel') });
+        await harness.failureOf(launch, 'a launch from an image that does not exist', 'configuration', 'not-found');
       },
     }),
   ],
 };
 
 interface Managed {
-  readonly bench: Bench;
+  readonly harness: ProviderHarness;
   readonly images: ImageManager;
 }
 
@@ -221,15 +225,15 @@ interface ImageRule {
 
 /** Returns an image rule. Its check receives a started provider and a file to upload. */
 export function imageRule({ since = '1.0', needs = [], check, ...texts }: ImageRule): Rule {
-  const withFile = async (trial: Trial): Promise<void> => {
-    const bench = await trial.start();
-    const manager = bench.provider.images;
+  const withFile = async (context: RuleContext): Promise<void> => {
+    const harness = await context.start();
+    const manager = harness.provider.images;
     assert.ok(manager !== undefined, 'the test cloud can do "images", and the provider has none');
     const folder = await mkdtemp(join(tmpdir(), 'driver-kit-'));
     try {
       const file = join(folder, 'image.raw');
-      await writeFile(file, contentFor(bench));
-      await check({ bench, images: manager }, file);
+      await writeFile(file, contentFor(harness));
+      await check({ harness, images: manager }, file);
     } finally {
       await rm(folder, { recursive: true });
     }
@@ -237,30 +241,34 @@ export function imageRule({ since = '1.0', needs = [], check, ...texts }: ImageR
   return { ...texts, since, needs: ['images', ...needs], check: withFile };
 }
 
-function contentFor({ cloud }: Bench): Buffer {
+function contentFor({ cloud }: ProviderHarness): Buffer {
   return cloud.imageContent ?? Buffer.alloc(FILE_BYTES, 'not much of an image\n');
 }
 
 /** Returns an upload with the usual name and tags, except for the tags in `difference`. */
-export function uploadOf(bench: Bench, file: string, difference: Partial<ImageTags> = {}): ImageUploadRequest {
-  const { config } = bench.process;
-  const data = contentFor(bench);
-  return imageUpload(config, bench.call(UPLOAD_TIMEOUT_MS), file, {
+export function uploadOf(
+  harness: ProviderHarness,
+  file: string,
+  difference: Partial<ImageTags> = {},
+): ImageUploadRequest {
+  const { config } = harness.process;
+  const data = contentFor(harness);
+  return imageUpload(config, harness.call(UPLOAD_TIMEOUT_MS), file, {
     md5: createHash('md5').update(data).digest('hex'),
     sha256: createHash('sha256').update(data).digest('hex'),
     tags: { ...imageTags(config), ...difference },
   });
 }
 
-export function listAll(bench: Bench, manager: ImageManager): Promise<readonly ListedImage[]> {
-  return bench.finish(manager.listImages(bench.call()), 'the list of images');
+export function listAll(harness: ProviderHarness, manager: ImageManager): Promise<readonly ListedImage[]> {
+  return harness.finish(manager.listImages(harness.call()), 'the list of images');
 }
 
 export async function findImage(
-  bench: Bench,
+  harness: ProviderHarness,
   manager: ImageManager,
   externalId: ExternalId,
 ): Promise<ListedImage | undefined> {
   const wanted = JSON.stringify(externalId);
-  return (await listAll(bench, manager)).find((image) => JSON.stringify(image.externalId) === wanted);
+  return (await listAll(harness, manager)).find((image) => JSON.stringify(image.externalId) === wanted);
 }

@@ -3,12 +3,12 @@
 import assert from 'node:assert/strict';
 import { AbortedError } from '@nodepool/core';
 import { expectEqual } from '../expectations.js';
-import type { Chapter } from '../rule.js';
-import type { Trial } from '../trial.js';
+import type { RuleGroup } from '../rule.js';
+import type { RuleContext } from '../rule-context.js';
 
 const BOOT_MS = 20_000;
 
-export const life: Chapter = {
+export const life: RuleGroup = {
   title: 'The life of an instance',
   text: 'What a launch gives, and what a deletion promises.',
   rules: [
@@ -21,13 +21,13 @@ export const life: Chapter = {
         'an `interfaceIp` (the address at which one shall log in). The launcher tries the login next: an address that comes later is an address ' +
         'that it never hears of.',
       needs: [],
-      check: async (trial: Trial): Promise<void> => {
-        const bench = await trial.start();
-        const node = bench.node();
-        const instance = await bench.launched(node);
+      check: async (context: RuleContext): Promise<void> => {
+        const harness = await context.start();
+        const node = harness.node();
+        const instance = await harness.launched(node);
         assert.ok(instance.externalId !== '', 'the launched instance has no externalId');
         assert.ok(instance.interfaceIp, 'the launched instance has no interfaceIp');
-        const existing = await bench.instances();
+        const existing = await harness.instances();
         expectEqual(existing.length, 1, `one instance was to exist after the launch, not ${existing.length}`);
         expectEqual(
           existing[0]?.externalId,
@@ -44,18 +44,18 @@ export const life: Chapter = {
         'The cloud accepts a creation long before the instance runs. `launch` resolves when it runs, not when it was accepted: `ready` of ' +
         'the listed instance is what the launcher relies on.',
       needs: ['times'],
-      check: async (trial: Trial): Promise<void> => {
-        const bench = await trial.start();
-        await bench.able('setTimes')({ bootMs: BOOT_MS, deleteMs: 0 });
-        const began = bench.cloud.time.clock.monotonic();
-        await bench.launched();
-        const took = bench.cloud.time.clock.monotonic() - began;
+      check: async (context: RuleContext): Promise<void> => {
+        const harness = await context.start();
+        await harness.able('setTimes')({ bootMs: BOOT_MS, deleteMs: 0 });
+        const began = harness.cloud.time.clock.monotonic();
+        await harness.launched();
+        const took = harness.cloud.time.clock.monotonic() - began;
         assert.ok(
           took >= BOOT_MS,
           `the instance needs ${BOOT_MS} ms to boot, and the launch was over after ${took} ms`,
         );
         expectEqual(
-          (await bench.ours()).map(({ ready }) => ready),
+          (await harness.ours()).map(({ ready }) => ready),
           [true],
           'a launched instance is not listed as ready',
         );
@@ -67,12 +67,12 @@ export const life: Chapter = {
       title: 'launches at the same time do not get in the way of each other',
       text: 'Many launches run at once in one provider. Each ends with an instance of its own.',
       needs: [],
-      check: async (trial: Trial): Promise<void> => {
-        const bench = await trial.start();
-        const launches = Array.from({ length: 5 }, () => bench.launch());
+      check: async (context: RuleContext): Promise<void> => {
+        const harness = await context.start();
+        const launches = Array.from({ length: 5 }, () => harness.launch());
         const ids: unknown[] = [];
         for (const launch of launches) {
-          const { externalId } = await bench.endOf(launch, `the launch of node ${launch.node.id}`);
+          const { externalId } = await harness.endOf(launch, `the launch of node ${launch.node.id}`);
           ids.push(JSON.stringify(externalId));
         }
         expectEqual(
@@ -80,7 +80,7 @@ export const life: Chapter = {
           launches.length,
           `${launches.length} launches gave these instances: ${ids.join(', ')}`,
         );
-        expectEqual((await bench.instances()).length, launches.length, 'not every launch has an instance of its own');
+        expectEqual((await harness.instances()).length, launches.length, 'not every launch has an instance of its own');
       },
     },
     {
@@ -91,17 +91,17 @@ export const life: Chapter = {
         'An instance that goes to a state from which it never comes to run rejects the launch with `InstanceFailedError` and the reason that the cloud ' +
         'gives. Waiting for the time-out instead would cost an hour.',
       needs: ['break-instance', 'times'],
-      check: async (trial: Trial): Promise<void> => {
-        const bench = await trial.start();
-        await bench.able('setTimes')({ bootMs: BOOT_MS, deleteMs: 0 });
-        const launch = bench.launch();
-        await bench.pass(BOOT_MS / 2);
-        const [instance] = await bench.instances();
+      check: async (context: RuleContext): Promise<void> => {
+        const harness = await context.start();
+        await harness.able('setTimes')({ bootMs: BOOT_MS, deleteMs: 0 });
+        const launch = harness.launch();
+        await harness.pass(BOOT_MS / 2);
+        const [instance] = await harness.instances();
         assert.ok(instance?.externalId !== undefined, 'there is no instance half-way through the boot');
-        await bench.able('breakInstance')(instance.externalId);
-        const began = bench.cloud.time.clock.monotonic();
-        await bench.failureOf(launch, 'the launch of an instance that failed while it booted', 'instance-failed');
-        const took = bench.cloud.time.clock.monotonic() - began;
+        await harness.able('breakInstance')(instance.externalId);
+        const began = harness.cloud.time.clock.monotonic();
+        await harness.failureOf(launch, 'the launch of an instance that failed while it booted', 'instance-failed');
+        const took = harness.cloud.time.clock.monotonic() - began;
         assert.ok(took <= 120_000, `the launch went on for ${took} ms after its instance had failed`);
       },
     },
@@ -113,18 +113,18 @@ export const life: Chapter = {
         'Preempted, deleted by hand, lost with its host: once the cloud has had the time to show what exists, a launch whose instance is gone is over. It ' +
         'must not wait for its time-out, and must not make another instance by itself.',
       needs: ['destroy-instance', 'times'],
-      check: async (trial: Trial): Promise<void> => {
-        const bench = await trial.start();
-        await bench.able('setTimes')({ bootMs: BOOT_MS, deleteMs: 0 });
-        const launch = bench.launch();
-        await bench.pass(BOOT_MS / 2);
-        const [instance] = await bench.instances();
+      check: async (context: RuleContext): Promise<void> => {
+        const harness = await context.start();
+        await harness.able('setTimes')({ bootMs: BOOT_MS, deleteMs: 0 });
+        const launch = harness.launch();
+        await harness.pass(BOOT_MS / 2);
+        const [instance] = await harness.instances();
         assert.ok(instance?.externalId !== undefined, 'there is no instance half-way through the boot');
-        await bench.able('destroyInstance')(instance.externalId);
-        const { code } = await bench.failureOf(launch, 'the launch of an instance that vanished');
+        await harness.able('destroyInstance')(instance.externalId);
+        const { code } = await harness.failureOf(launch, 'the launch of an instance that vanished');
         assert.notEqual(code, 'timeout', 'the launch waited for its time-out although its instance was gone');
-        await bench.cleanUp(launch.node, instance.externalId);
-        await bench.assertNothingLeft('after the launch of an instance that vanished, and its deletion');
+        await harness.cleanUp(launch.node, instance.externalId);
+        await harness.assertNothingLeft('after the launch of an instance that vanished, and its deletion');
       },
     },
     {
@@ -135,13 +135,13 @@ export const life: Chapter = {
         'When `waitForNodeCleanup` resolves, nothing that was made for the node exists any more. That the cloud has accepted the deletion is no ' +
         'proof: the record of the node is removed next, and with it all knowledge of what may still be there, and the quota is given to others.',
       needs: ['resources', 'times'],
-      check: async (trial: Trial): Promise<void> => {
-        const bench = await trial.start();
-        await bench.able('setTimes')({ bootMs: 0, deleteMs: 30_000 });
-        const node = bench.node();
-        const { externalId } = await bench.launched(node);
-        await bench.cleanUp(node, externalId);
-        await bench.assertNothingLeft('in the moment in which the deletion was over');
+      check: async (context: RuleContext): Promise<void> => {
+        const harness = await context.start();
+        await harness.able('setTimes')({ bootMs: 0, deleteMs: 30_000 });
+        const node = harness.node();
+        const { externalId } = await harness.launched(node);
+        await harness.cleanUp(node, externalId);
+        await harness.assertNothingLeft('in the moment in which the deletion was over');
       },
     },
     {
@@ -152,15 +152,15 @@ export const life: Chapter = {
         'A deletion is repeated whenever it is not known how the last one ended: after a restart, by another launcher, after an operator was ' +
         'faster. An instance that does not exist is deleted.',
       needs: [],
-      check: async (trial: Trial): Promise<void> => {
-        const bench = await trial.start();
-        const node = bench.node();
-        const { externalId } = await bench.launched(node);
-        await bench.cleanUp(node, externalId);
-        await bench.cleanUp(node, externalId);
-        await bench.start();
-        await bench.cleanUp(node, externalId);
-        await bench.assertNothingLeft('after three deletions');
+      check: async (context: RuleContext): Promise<void> => {
+        const harness = await context.start();
+        const node = harness.node();
+        const { externalId } = await harness.launched(node);
+        await harness.cleanUp(node, externalId);
+        await harness.cleanUp(node, externalId);
+        await harness.start();
+        await harness.cleanUp(node, externalId);
+        await harness.assertNothingLeft('after three deletions');
       },
     },
     {
@@ -169,17 +169,17 @@ export const life: Chapter = {
       title: 'two deletions of one node at the same time both succeed',
       text: 'Two launchers can come to delete the same node. Neither may fail because of the other.',
       needs: [],
-      check: async (trial: Trial): Promise<void> => {
-        const bench = await trial.start();
-        await bench.cloud.setTimes?.({ bootMs: 0, deleteMs: BOOT_MS });
-        const node = bench.node();
-        const { externalId } = await bench.launched(node);
-        const first = bench.startCleanUp(node, externalId);
-        await bench.start();
-        const second = bench.startCleanUp(node, externalId);
-        await bench.endOf(first, 'the first of two deletions');
-        await bench.endOf(second, 'the second of two deletions');
-        await bench.assertNothingLeft('after both');
+      check: async (context: RuleContext): Promise<void> => {
+        const harness = await context.start();
+        await harness.cloud.setTimes?.({ bootMs: 0, deleteMs: BOOT_MS });
+        const node = harness.node();
+        const { externalId } = await harness.launched(node);
+        const first = harness.startCleanUp(node, externalId);
+        await harness.start();
+        const second = harness.startCleanUp(node, externalId);
+        await harness.endOf(first, 'the first of two deletions');
+        await harness.endOf(second, 'the second of two deletions');
+        await harness.assertNothingLeft('after both');
       },
     },
     {
@@ -190,20 +190,20 @@ export const life: Chapter = {
         'A launcher can die between a creation and the moment in which it learns the id. `cleanupNode` with `externalId: null` deletes ' +
         'whatever carries the tags of the node and of this provider, and nothing else. If there is nothing, it succeeds.',
       needs: [],
-      check: async (trial: Trial): Promise<void> => {
-        const bench = await trial.start();
-        const node = bench.node();
-        await bench.launched(node);
-        const other = await bench.launched();
-        await bench.cleanUp(node, null);
-        const left = await bench.instances();
+      check: async (context: RuleContext): Promise<void> => {
+        const harness = await context.start();
+        const node = harness.node();
+        await harness.launched(node);
+        const other = await harness.launched();
+        await harness.cleanUp(node, null);
+        const left = await harness.instances();
         expectEqual(
           left.map((each) => each.externalId),
           [other.externalId],
           'what is left after the deletion of one of two nodes',
         );
-        await bench.cleanUp(bench.node(), null);
-        expectEqual((await bench.instances()).length, 1, 'the deletion of a node without instance deleted one');
+        await harness.cleanUp(harness.node(), null);
+        expectEqual((await harness.instances()).length, 1, 'the deletion of a node without instance deleted one');
       },
     },
     {
@@ -212,16 +212,16 @@ export const life: Chapter = {
       title: 'a launch that was given up can be deleted',
       text: 'Whatever a launch had come to when it was aborted, `cleanupNode` brings the node to where nothing of it exists.',
       needs: ['times'],
-      check: async (trial: Trial): Promise<void> => {
-        const bench = await trial.start();
-        await bench.able('setTimes')({ bootMs: BOOT_MS, deleteMs: 1000 });
+      check: async (context: RuleContext): Promise<void> => {
+        const harness = await context.start();
+        await harness.able('setTimes')({ bootMs: BOOT_MS, deleteMs: 1000 });
         const controller = new AbortController();
-        const launch = bench.launch(bench.node(), { signal: controller.signal });
-        await bench.pass(BOOT_MS / 2);
+        const launch = harness.launch(harness.node(), { signal: controller.signal });
+        await harness.pass(BOOT_MS / 2);
         controller.abort(new AbortedError('it was aborted by the test'));
-        await bench.failureOf(launch, 'the launch that was aborted');
-        await bench.cleanUp(launch.node, launch.saved?.externalId ?? null);
-        await bench.assertNothingLeft('after the deletion of an unfinished launch');
+        await harness.failureOf(launch, 'the launch that was aborted');
+        await harness.cleanUp(launch.node, launch.saved?.externalId ?? null);
+        await harness.assertNothingLeft('after the deletion of an unfinished launch');
       },
     },
   ],

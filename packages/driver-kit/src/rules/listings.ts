@@ -3,9 +3,9 @@
 import assert from 'node:assert/strict';
 import { externalIdKey, type Resource } from '@nodepool/core';
 import { expectEqual } from '../expectations.js';
-import type { Bench } from '../bench.js';
-import type { Chapter } from '../rule.js';
-import type { Trial } from '../trial.js';
+import type { ProviderHarness } from '../provider-harness.js';
+import type { RuleGroup } from '../rule.js';
+import type { RuleContext } from '../rule-context.js';
 
 /** Number of foreign instances: more than one page of any test cloud holds. */
 const FOREIGN = 7;
@@ -14,7 +14,7 @@ const MOST_PAGES = 100;
 /** Time after which a driver that caches listings must query the cloud again (ms). */
 const LIST_AGAIN_MS = 60_000;
 
-export const listings: Chapter = {
+export const listings: RuleGroup = {
   title: 'Lists and leaks',
   text: 'What a list lacks counts as gone. So a list is complete, or it fails.',
   rules: [
@@ -26,12 +26,12 @@ export const listings: Chapter = {
         '`listNodes` gives every instance of the account: ours with their tags, and those of others too, which take of the quota. A list that ends with the first page makes a launcher ' +
         'take living instances for lost ones.',
       needs: ['foreign-instances'],
-      check: async (trial: Trial): Promise<void> => {
-        const bench = await trial.start();
-        const nodes = [bench.node(), bench.node()];
-        for (const node of nodes) await bench.launched(node);
-        await bench.able('addForeignInstances')(FOREIGN);
-        const listed = await list(bench);
+      check: async (context: RuleContext): Promise<void> => {
+        const harness = await context.start();
+        const nodes = [harness.node(), harness.node()];
+        for (const node of nodes) await harness.launched(node);
+        await harness.able('addForeignInstances')(FOREIGN);
+        const listed = await list(harness);
         expectEqual(listed.length, FOREIGN + nodes.length, 'instances that are listed');
         const ours = listed.map(({ tags }) => tags['nodepool_node_id']).filter((id) => id !== undefined);
         expectEqual(ours.sort(), nodes.map(({ id }) => id).sort(), 'nodes whose instances are listed with their tags');
@@ -45,14 +45,14 @@ export const listings: Chapter = {
       title: 'a list of which one page fails is rejected, never cut short',
       text: 'Whichever page it is. An incomplete list that looks like a complete one is the most expensive mistake that a driver can make: what it lacks is taken for gone.',
       needs: ['foreign-instances', 'fault:list:refuse'],
-      check: async (trial: Trial): Promise<void> => {
+      check: async (context: RuleContext): Promise<void> => {
         for (let page = 0; page < MOST_PAGES; page += 1) {
-          const bench = await trial.start();
-          await bench.able('addForeignInstances')(FOREIGN);
-          await bench.plan('list', 'refuse', page);
+          const harness = await context.start();
+          await harness.able('addForeignInstances')(FOREIGN);
+          await harness.plan('list', 'refuse', page);
           let listed: number;
           try {
-            listed = (await list(bench)).length;
+            listed = (await list(harness)).length;
           } catch {
             continue;
           }
@@ -71,10 +71,10 @@ export const listings: Chapter = {
         'The listed instance has the external id that the launch gave, equal as JSON; it is `ready`, not `deleted`, not `failed`, and has the same `resources`. Core finds ' +
         'instances by that id, and counts by those amounts what is in use.',
       needs: [],
-      check: async (trial: Trial): Promise<void> => {
-        const bench = await trial.start();
-        const launched = await bench.launched();
-        const [listed] = await bench.ours();
+      check: async (context: RuleContext): Promise<void> => {
+        const harness = await context.start();
+        const launched = await harness.launched();
+        const [listed] = await harness.ours();
         assert.ok(listed !== undefined, 'a launched instance is not in the list, or not with its tags');
         expectEqual(
           externalIdKey(listed.externalId),
@@ -98,13 +98,15 @@ export const listings: Chapter = {
         'An instance in ERROR, stopped or broken exists: it takes of the quota and costs money. `listNodes` has it with its tags, not as `deleted`, and `cleanupLeakedResources` offers and deletes it. ' +
         'A list without it makes the launcher take it for gone.',
       needs: ['break-instance'],
-      check: async (trial: Trial): Promise<void> => {
-        const bench = await trial.start();
-        const node = bench.node();
-        const { externalId } = await bench.launched(node);
-        await bench.able('breakInstance')(externalId);
-        await bench.pass(LIST_AGAIN_MS);
-        const listed = (await list(bench)).find((each) => externalIdKey(each.externalId) === externalIdKey(externalId));
+      check: async (context: RuleContext): Promise<void> => {
+        const harness = await context.start();
+        const node = harness.node();
+        const { externalId } = await harness.launched(node);
+        await harness.able('breakInstance')(externalId);
+        await harness.pass(LIST_AGAIN_MS);
+        const listed = (await list(harness)).find(
+          (each) => externalIdKey(each.externalId) === externalIdKey(externalId),
+        );
         assert.ok(listed !== undefined, 'an instance that has failed is missing from the list of instances');
         assert.ok(!listed.deleted, 'an instance that has failed is listed as deleted');
         expectEqual(
@@ -113,13 +115,13 @@ export const listings: Chapter = {
           'the tag nodepool_node_id of an instance that has failed',
         );
         let offered: readonly Resource[] = [];
-        await cleanUpLeaks(bench, async (resources) => (offered = resources));
+        await cleanUpLeaks(harness, async (resources) => (offered = resources));
         assert.ok(
           offered.some((each) => externalIdKey(each.externalId) === externalIdKey(externalId)),
           'an instance that has failed is not offered as leaked',
         );
-        await bench.pass(120_000);
-        await bench.assertNothingLeft('after an instance that had failed was deleted as leaked');
+        await harness.pass(120_000);
+        await harness.assertNothingLeft('after an instance that had failed was deleted as leaked');
       },
     },
     {
@@ -128,25 +130,25 @@ export const listings: Chapter = {
       title: 'what could be leaked is offered with its tags, and only what is leaked is deleted',
       text: '`cleanupLeakedResources` lists first and asks `round.leaked` then, never the other way round: what was made in between would look leaked. It deletes what the round names and nothing else.',
       needs: [],
-      check: async (trial: Trial): Promise<void> => {
-        const bench = await trial.start();
-        const leaked = bench.node();
-        await bench.launched(leaked);
-        const kept = await bench.launched();
+      check: async (context: RuleContext): Promise<void> => {
+        const harness = await context.start();
+        const leaked = harness.node();
+        await harness.launched(leaked);
+        const kept = await harness.launched();
         let offered: readonly Resource[] = [];
         const round = async (resources: readonly Resource[]): Promise<readonly Resource[]> => {
           offered = resources;
           return resources.filter(({ tags }) => tags['nodepool_node_id'] === leaked.id);
         };
-        await cleanUpLeaks(bench, round);
+        await cleanUpLeaks(harness, round);
         const instances = offered.filter(({ kind }) => kind === 'instance');
         expectEqual(
           instances.length,
           2,
           'instances that were offered for judgement, as resources of the kind "instance"',
         );
-        await bench.cloud.time.until(() => false, 120_000);
-        const left = (await bench.instances()).map(({ externalId }) => externalId);
+        await harness.cloud.time.until(() => false, 120_000);
+        const left = (await harness.instances()).map(({ externalId }) => externalId);
         expectEqual(left, [kept.externalId], 'what exists after the round');
       },
     },
@@ -156,30 +158,33 @@ export const listings: Chapter = {
       title: 'a leaked resource that has gone meanwhile is no failure',
       text: 'Another client may have deleted it first. One resource that is gone must not keep the others from being deleted.',
       needs: ['destroy-instance'],
-      check: async (trial: Trial): Promise<void> => {
-        const bench = await trial.start();
-        for (const node of [bench.node(), bench.node()]) await bench.launched(node);
-        const [first] = await bench.instances();
+      check: async (context: RuleContext): Promise<void> => {
+        const harness = await context.start();
+        for (const node of [harness.node(), harness.node()]) await harness.launched(node);
+        const [first] = await harness.instances();
         assert.ok(first?.externalId !== undefined, 'a launched instance has no externalId');
         const { externalId } = first;
-        await cleanUpLeaks(bench, async (resources) => {
-          await bench.able('destroyInstance')(externalId);
+        await cleanUpLeaks(harness, async (resources) => {
+          await harness.able('destroyInstance')(externalId);
           return resources;
         });
-        await bench.cloud.time.until(() => false, 120_000);
-        expectEqual((await bench.instances()).length, 0, 'instances after a round in which all were leaked');
+        await harness.cloud.time.until(() => false, 120_000);
+        expectEqual((await harness.instances()).length, 0, 'instances after a round in which all were leaked');
       },
     },
   ],
 };
 
-function list(bench: Bench): ReturnType<Bench['provider']['listNodes']> {
-  return bench.finish(bench.provider.listNodes(bench.call()), 'the list of instances');
+function list(harness: ProviderHarness): ReturnType<ProviderHarness['provider']['listNodes']> {
+  return harness.finish(harness.provider.listNodes(harness.call()), 'the list of instances');
 }
 
 async function cleanUpLeaks(
-  bench: Bench,
+  harness: ProviderHarness,
   leaked: (resources: readonly Resource[]) => Promise<readonly Resource[]>,
 ): Promise<void> {
-  await bench.finish(bench.provider.cleanupLeakedResources({ leaked }, bench.call(300_000)), 'the search for leaks');
+  await harness.finish(
+    harness.provider.cleanupLeakedResources({ leaked }, harness.call(300_000)),
+    'the search for leaks',
+  );
 }

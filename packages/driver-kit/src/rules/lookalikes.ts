@@ -3,9 +3,9 @@
 import assert from 'node:assert/strict';
 import type { ExternalId, ImageManager, ImageTags, InstanceTags } from '@nodepool/core';
 import { expectEqual } from '../expectations.js';
-import type { Bench } from '../bench.js';
-import type { Chapter } from '../rule.js';
-import type { Trial } from '../trial.js';
+import type { ProviderHarness } from '../provider-harness.js';
+import type { RuleGroup } from '../rule.js';
+import type { RuleContext } from '../rule-context.js';
 import { findImage, imageRule, listAll, uploadOf } from './images.js';
 
 /** Time after which the upload is aborted (ms). */
@@ -27,7 +27,7 @@ const OTHER_INSTANCES: readonly (readonly [string, Partial<InstanceTags>])[] = [
   ['another provider', { nodepool_provider_name: 'another-provider' }],
 ];
 
-export const lookalikes: Chapter = {
+export const lookalikes: RuleGroup = {
   title: 'Look-alikes',
   text:
     'Ids of nodes and uploads are sequences: the same ones occur in every installation, and those of uploads for every build and provider. Accounts are shared. Only all tags ' +
@@ -39,19 +39,19 @@ export const lookalikes: Chapter = {
       title: 'what belongs to the same node id of another installation or provider survives the deletion of a node',
       text: '`cleanupNode` with `externalId: null` finds instances by their tags. It compares the id of the node, the provider and the installation.',
       needs: [],
-      check: async (trial: Trial): Promise<void> => {
-        const bench = await trial.start();
-        const node = bench.node();
+      check: async (context: RuleContext): Promise<void> => {
+        const harness = await context.start();
+        const node = harness.node();
         const theirs = new Map<string, ExternalId>();
         for (const [whose, difference] of OTHER_INSTANCES) {
-          const { tags } = bench.node();
+          const { tags } = harness.node();
           const sameId = { ...tags, nodepool_node_id: node.id, ...difference };
-          const { externalId } = await bench.launched({ id: node.id, tags: sameId });
+          const { externalId } = await harness.launched({ id: node.id, tags: sameId });
           theirs.set(whose, externalId);
         }
-        await bench.launched(node);
-        await bench.cleanUp(node, null);
-        const left = (await bench.instances()).map(({ externalId }) => JSON.stringify(externalId));
+        await harness.launched(node);
+        await harness.cleanUp(node, null);
+        const left = (await harness.instances()).map(({ externalId }) => JSON.stringify(externalId));
         for (const [whose, externalId] of theirs) {
           assert.ok(left.includes(JSON.stringify(externalId)), `the instance of ${whose} was deleted with the node`);
         }
@@ -65,11 +65,11 @@ export const lookalikes: Chapter = {
       text:
         'Also if they have the same name: a builder removes what a failed upload left, and nothing else. Clouds in which a name identifies an image, or a file that images are made from, need a ' +
         'name that contains the whole identity; `imageTagsHash` makes one.',
-      check: async ({ bench, images: manager }, file) => {
-        const theirs = await uploadOthers(bench, manager, file);
-        await bench.plan('upload', 'refuse');
-        await bench.failureOf(manager.uploadImage(uploadOf(bench, file)), 'an upload that the cloud refuses');
-        await assertOnlyTheirs(bench, manager, theirs, 'an upload that failed');
+      check: async ({ harness, images: manager }, file) => {
+        const theirs = await uploadOthers(harness, manager, file);
+        await harness.plan('upload', 'refuse');
+        await harness.failureOf(manager.uploadImage(uploadOf(harness, file)), 'an upload that the cloud refuses');
+        await assertOnlyTheirs(harness, manager, theirs, 'an upload that failed');
       },
     }),
     imageRule({
@@ -77,16 +77,16 @@ export const lookalikes: Chapter = {
       needs: ['fault:upload:hang'],
       title: 'images that differ in one tag survive an upload that is aborted',
       text: 'A builder whose session is lost aborts its uploads.',
-      check: async ({ bench, images: manager }, file) => {
-        const theirs = await uploadOthers(bench, manager, file);
-        await bench.plan('upload', 'hang');
+      check: async ({ harness, images: manager }, file) => {
+        const theirs = await uploadOthers(harness, manager, file);
+        await harness.plan('upload', 'hang');
         const controller = new AbortController();
-        const upload = manager.uploadImage({ ...uploadOf(bench, file), signal: controller.signal });
+        const upload = manager.uploadImage({ ...uploadOf(harness, file), signal: controller.signal });
         upload.catch(() => undefined);
-        await bench.pass(ABORT_AFTER_MS);
+        await harness.pass(ABORT_AFTER_MS);
         controller.abort(new Error('the session is lost'));
-        await bench.failureOf(upload, 'an upload that was aborted');
-        await assertOnlyTheirs(bench, manager, theirs, 'an upload that was aborted');
+        await harness.failureOf(upload, 'an upload that was aborted');
+        await assertOnlyTheirs(harness, manager, theirs, 'an upload that was aborted');
       },
     }),
   ],
@@ -94,27 +94,27 @@ export const lookalikes: Chapter = {
 
 /** Uploads one image for each difference, all with the same name. */
 async function uploadOthers(
-  bench: Bench,
+  harness: ProviderHarness,
   manager: ImageManager,
   file: string,
 ): Promise<ReadonlyMap<string, ExternalId>> {
   const theirs = new Map<string, ExternalId>();
   for (const [whose, difference] of OTHER_IMAGES) {
-    const upload = manager.uploadImage(uploadOf(bench, file, difference));
-    theirs.set(whose, await bench.finish(upload, `the upload of ${whose}`));
+    const upload = manager.uploadImage(uploadOf(harness, file, difference));
+    theirs.set(whose, await harness.finish(upload, `the upload of ${whose}`));
   }
   return theirs;
 }
 
 async function assertOnlyTheirs(
-  bench: Bench,
+  harness: ProviderHarness,
   manager: ImageManager,
   theirs: ReadonlyMap<string, ExternalId>,
   when: string,
 ): Promise<void> {
   for (const [whose, externalId] of theirs) {
-    const image = await findImage(bench, manager, externalId);
+    const image = await findImage(harness, manager, externalId);
     assert.ok(image?.ready === true, `the image of ${whose} did not survive ${when}`);
   }
-  expectEqual((await listAll(bench, manager)).length, theirs.size, `images after ${when}`);
+  expectEqual((await listAll(harness, manager)).length, theirs.size, `images after ${when}`);
 }

@@ -5,12 +5,12 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { DRIVER_API, isJsonObject, objectAt, stringAt, type JsonObject } from '@nodepool/core';
 import { expectEqual } from '../expectations.js';
-import type { Chapter } from '../rule.js';
-import type { Trial } from '../trial.js';
+import type { RuleGroup } from '../rule.js';
+import type { RuleContext } from '../rule-context.js';
 
 const CORE = '@nodepool/core';
 
-export const packages: Chapter = {
+export const packages: RuleGroup = {
   title: 'The package',
   text: 'A driver is a package that says so of itself. No list of drivers exists anywhere.',
   rules: [
@@ -21,9 +21,9 @@ export const packages: Chapter = {
       text: '`"nodepool": {"driver": "<name>", "api": <integer>}`, or `"drivers": {"<name>": "<export>"}` for a package with several drivers. Programs find installed drivers by it, and refuse one of another API with the command that installs the right one. The name is that of the exported driver.',
       needs: [],
       appliesTo: 'all',
-      check: async (trial: Trial): Promise<void> => {
-        const manifest = await manifestOf(trial);
-        const { cloud } = await trial.open();
+      check: async (context: RuleContext): Promise<void> => {
+        const manifest = await manifestOf(context);
+        const { cloud } = await context.open();
         const nodepool = objectAt(manifest, 'nodepool') ?? {};
         const { name } = cloud.makeDriver();
         const several = objectAt(nodepool, 'drivers');
@@ -42,8 +42,8 @@ export const packages: Chapter = {
       text: 'As a dependency it could be installed twice. Two copies in one process do not know each other’s types and errors, and one of them has an untested version.',
       needs: [],
       appliesTo: 'all',
-      check: async (trial: Trial): Promise<void> => {
-        const manifest = await manifestOf(trial);
+      check: async (context: RuleContext): Promise<void> => {
+        const manifest = await manifestOf(context);
         const range = stringAt(objectAt(manifest, 'peerDependencies') ?? {}, CORE);
         assert.ok(range !== undefined, `package.json has no ${CORE} among its peerDependencies`);
         assert.ok(
@@ -55,8 +55,8 @@ export const packages: Chapter = {
   ],
 };
 
-async function manifestOf(trial: Trial): Promise<JsonObject> {
-  const file = join(trial.subject.packageFolder, 'package.json');
+async function manifestOf(context: RuleContext): Promise<JsonObject> {
+  const file = join(context.fixture.packageFolder, 'package.json');
   const manifest: unknown = JSON.parse(await readFile(file, 'utf8'));
   assert.ok(isJsonObject(manifest), `${file} is not a JSON object`);
   return manifest;

@@ -4,31 +4,37 @@ import assert from 'node:assert/strict';
 import { isDeepStrictEqual } from 'node:util';
 import { INTERRUPTED_LAUNCH, isDriverError, isJsonObject, type ExternalId, type StateMachine } from '@nodepool/core';
 import { expectEqual } from '../expectations.js';
-import { describeResource, throughJson, type Bench, type TestLaunch, type TestNode } from '../bench.js';
+import {
+  describeResource,
+  throughJson,
+  type ProviderHarness,
+  type TestLaunch,
+  type TestNode,
+} from '../provider-harness.js';
 import { MachineBench } from '../machine-bench.js';
-import type { Chapter } from '../rule.js';
-import type { Trial } from '../trial.js';
+import type { RuleGroup } from '../rule.js';
+import type { RuleContext } from '../rule-context.js';
 
 const TIMES = { bootMs: 3000, deleteMs: 3000 };
 
 /** Checks that a launch whose process died before saving anything either resumes or reports that nothing exists. */
-async function resumedFromNothing(bench: Bench, node: TestNode, when: string): Promise<void> {
-  const before = await bench.instances();
-  const resumed = bench.launch(node, { saved: INTERRUPTED_LAUNCH });
+async function resumedFromNothing(harness: ProviderHarness, node: TestNode, when: string): Promise<void> {
+  const before = await harness.instances();
+  const resumed = harness.launch(node, { saved: INTERRUPTED_LAUNCH });
   if (before.length === 0) {
-    const { code, outcome } = await bench.failureOf(resumed, `the launch of which nothing was made ${when}`);
+    const { code, outcome } = await harness.failureOf(resumed, `the launch of which nothing was made ${when}`);
     expectEqual({ code, outcome }, { code: 'transient', outcome: 'not-applied' }, `${when}, how it ended`);
   } else {
-    const { externalId } = await bench.endOf(resumed, `the launch that was interrupted ${when}`);
+    const { externalId } = await harness.endOf(resumed, `the launch that was interrupted ${when}`);
     expectEqual(externalId, before[0]?.externalId, `${when}, the launch ended with another instance than it began`);
   }
-  expectEqual((await bench.instances()).length, before.length, `${when}, the launch left more than one instance`);
+  expectEqual((await harness.instances()).length, before.length, `${when}, the launch left more than one instance`);
 }
 
 /** Maximum number of remote calls before a launch counts as endless. */
 const MOST_CALLS = 200;
 
-export const resumption: Chapter = {
+export const resumption: RuleGroup = {
   title: 'Going on after a restart',
   text: 'A launcher can be killed after every step. Another process goes on with what was saved: it makes no twin of an instance that exists, and loses none.',
   rules: [
@@ -41,25 +47,25 @@ export const resumption: Chapter = {
         '`INTERRUPTED_LAUNCH` if nothing was. There is never a second instance: a resumed launch ends with the instance that was begun, or with an error of ' +
         'code `transient` and outcome `not-applied` when the cloud has none. After its deletion nothing is left.',
       needs: ['resources'],
-      check: async (trial: Trial): Promise<void> => {
-        await afterEachCall(trial, async (bench, launch, when) => {
-          await bench.start();
+      check: async (context: RuleContext): Promise<void> => {
+        await afterEachCall(context, async (harness, launch, when) => {
+          await harness.start();
           const { saved, node, ending } = launch;
           if (saved === undefined) {
-            if (ending?.ok !== true) await resumedFromNothing(bench, node, when);
-            await bench.cleanUp(node, ending?.ok === true ? ending.value.externalId : null);
+            if (ending?.ok !== true) await resumedFromNothing(harness, node, when);
+            await harness.cleanUp(node, ending?.ok === true ? ending.value.externalId : null);
           } else {
-            const resumed = bench.launch(node, { saved: saved.machine, externalId: saved.externalId });
-            const { externalId } = await bench.endOf(resumed, `the launch that was resumed ${when}`);
+            const resumed = harness.launch(node, { saved: saved.machine, externalId: saved.externalId });
+            const { externalId } = await harness.endOf(resumed, `the launch that was resumed ${when}`);
             expectEqual(externalId, saved.externalId, `${when}, the launch ended with another instance than it began`);
             expectEqual(
-              (await bench.instances()).length,
+              (await harness.instances()).length,
               1,
               `${when}, the launch that was resumed left more than one instance`,
             );
-            await bench.cleanUp(node, externalId);
+            await harness.cleanUp(node, externalId);
           }
-          await bench.assertNothingLeft(`${when}, resumed and deleted`);
+          await harness.assertNothingLeft(`${when}, resumed and deleted`);
         });
       },
     },
@@ -69,24 +75,24 @@ export const resumption: Chapter = {
       title: 'a deletion goes on wherever its process died',
       text: 'The same for deletions: begun by one process, ended by another, they leave nothing.',
       needs: ['resources'],
-      check: async (trial: Trial): Promise<void> => {
+      check: async (context: RuleContext): Promise<void> => {
         for (let calls = 1; calls < MOST_CALLS; calls += 1) {
-          const bench = await trial.start();
-          const node = bench.node();
-          const { externalId } = await bench.launched(node);
-          await bench.cloud.setTimes?.(TIMES);
+          const harness = await context.start();
+          const node = harness.node();
+          const { externalId } = await harness.launched(node);
+          await harness.cloud.setTimes?.(TIMES);
           let machine: unknown = null;
           const save = async (progress: { readonly machine: unknown }): Promise<void> => {
             machine = progress.machine;
           };
-          bench.process.dieAfter(calls);
-          const cleanup = bench.startCleanUp(node, externalId, { save });
-          await bench.ended(cleanup, 'a deletion whose process died');
-          if (!bench.process.died) return;
-          await bench.start();
+          harness.process.dieAfter(calls);
+          const cleanup = harness.startCleanUp(node, externalId, { save });
+          await harness.ended(cleanup, 'a deletion whose process died');
+          if (!harness.process.died) return;
+          await harness.start();
           const saved = isJsonObject(machine) ? throughJson(machine) : null;
-          await bench.endOf(bench.startCleanUp(node, externalId, { saved }), 'the deletion that was resumed');
-          await bench.assertNothingLeft(`after the deletion whose process died after ${calls} calls was resumed`);
+          await harness.endOf(harness.startCleanUp(node, externalId, { saved }), 'the deletion that was resumed');
+          await harness.assertNothingLeft(`after the deletion whose process died after ${calls} calls was resumed`);
         }
         assert.fail(`a deletion makes more than ${MOST_CALLS} remote calls`);
       },
@@ -100,9 +106,9 @@ export const resumption: Chapter = {
         'an unknown outcome then: the machine looks for its effect, by the tag of the attempt, before it does anything else. It ends with the one instance, ' +
         'or with an error whose outcome is `not-applied` when there is none.',
       needs: ['adapter', 'resources'],
-      check: async (trial: Trial): Promise<void> => {
-        await replacedAfterEachStep(trial, async (bench, machines, step) => {
-          const node = bench.node();
+      check: async (context: RuleContext): Promise<void> => {
+        await replacedAfterEachStep(context, async (harness, machines, step) => {
+          const node = harness.node();
           const when = `when a machine that creates was replaced after step ${step}`;
           let externalId: ExternalId | undefined;
           let steps = 0;
@@ -122,7 +128,7 @@ export const resumption: Chapter = {
             );
           }
           const expected = externalId === undefined ? [] : [externalId];
-          const existing = (await bench.instances()).map((each) => each.externalId);
+          const existing = (await harness.instances()).map((each) => each.externalId);
           expectEqual(existing, expected, `${when}, these instances exist`);
           return steps;
         });
@@ -134,9 +140,9 @@ export const resumption: Chapter = {
       title: 'a machine that deletes can be thrown away after every step',
       text: 'What holds for creation holds for deletion: the new machine goes on, and the end is the same, nothing.',
       needs: ['adapter', 'resources'],
-      check: async (trial: Trial): Promise<void> => {
-        await replacedAfterEachStep(trial, async (bench, machines, step) => {
-          const { instance } = await machines.drive(machines.creation(bench.node()));
+      check: async (context: RuleContext): Promise<void> => {
+        await replacedAfterEachStep(context, async (harness, machines, step) => {
+          const { instance } = await machines.drive(machines.creation(harness.node()));
           assert.ok(instance !== undefined, 'a machine that creates was complete without an instance');
           let steps = 0;
           try {
@@ -148,7 +154,7 @@ export const resumption: Chapter = {
             // The framework treats this error as success.
             if (!isDriverError(error) || error.code !== 'not-found') throw error;
           }
-          await bench.assertNothingLeft(`when a machine that deletes was replaced after step ${step}`);
+          await harness.assertNothingLeft(`when a machine that deletes was replaced after step ${step}`);
           return steps;
         });
       },
@@ -161,10 +167,10 @@ export const resumption: Chapter = {
         'What `save()` gives is stored with the node, in ZooKeeper, and read by another process, perhaps of another version of the driver. It must come ' +
         'back from JSON as it was, and have at most 4096 characters: a node is one znode, and there are many.',
       needs: ['adapter'],
-      check: async (trial: Trial): Promise<void> => {
-        const bench = await trial.open();
-        bench.make();
-        const machines = new MachineBench(bench);
+      check: async (context: RuleContext): Promise<void> => {
+        const harness = await context.open();
+        harness.make();
+        const machines = new MachineBench(harness);
         await machines.start();
         const look = (machine: StateMachine): void => {
           const saved = machine.save();
@@ -176,7 +182,7 @@ export const resumption: Chapter = {
           const { length } = JSON.stringify(saved);
           assert.ok(length <= 4096, `${place}, what was saved has ${length} characters`);
         };
-        const { instance } = await machines.drive(machines.creation(bench.node()), { onStep: look });
+        const { instance } = await machines.drive(machines.creation(harness.node()), { onStep: look });
         if (instance !== undefined) await machines.drive(machines.deletion(instance.externalId), { onStep: look });
       },
     },
@@ -186,17 +192,17 @@ export const resumption: Chapter = {
       title: 'a stopped provider leaves its instances as they are',
       text: 'Launchers are restarted at any time. `stop` ends the work where it stands: it destroys nothing, and what was begun is taken up again.',
       needs: ['times'],
-      check: async (trial: Trial): Promise<void> => {
-        const bench = await trial.start();
-        await bench.able('setTimes')({ bootMs: 20_000, deleteMs: 0 });
-        const launch = bench.launch();
-        await bench.pass(10_000);
-        const before = await bench.instances();
+      check: async (context: RuleContext): Promise<void> => {
+        const harness = await context.start();
+        await harness.able('setTimes')({ bootMs: 20_000, deleteMs: 0 });
+        const launch = harness.launch();
+        await harness.pass(10_000);
+        const before = await harness.instances();
         expectEqual(before.length, 1, 'there is no instance half-way through the boot');
-        await bench.finish(bench.process.stop(), 'the stop of the provider');
-        await bench.failureOf(launch, 'the launch of a provider that was stopped');
-        await bench.start();
-        const after = (await bench.instances()).map(describeResource);
+        await harness.finish(harness.process.stop(), 'the stop of the provider');
+        await harness.failureOf(launch, 'the launch of a provider that was stopped');
+        await harness.start();
+        const after = (await harness.instances()).map(describeResource);
         expectEqual(after, before.map(describeResource), 'what exists after the stop');
       },
     },
@@ -205,36 +211,36 @@ export const resumption: Chapter = {
 
 /** Launches once for each remote call of a launch, each time on a new cloud. The process dies after that call. */
 export async function afterEachCall(
-  trial: Trial,
-  look: (bench: Bench, launch: TestLaunch, when: string) => Promise<void>,
+  context: RuleContext,
+  look: (harness: ProviderHarness, launch: TestLaunch, when: string) => Promise<void>,
 ): Promise<void> {
   for (let calls = 1; calls < MOST_CALLS; calls += 1) {
-    const bench = await trial.start();
-    await bench.cloud.setTimes?.(TIMES);
-    bench.process.dieAfter(calls);
-    const launch = bench.launch();
-    await bench.ended(launch, 'a launch whose process died');
-    if (!bench.process.died) {
+    const harness = await context.start();
+    await harness.cloud.setTimes?.(TIMES);
+    harness.process.dieAfter(calls);
+    const launch = harness.launch();
+    await harness.ended(launch, 'a launch whose process died');
+    if (!harness.process.died) {
       assert.ok(calls > 1, 'a launch reports no remote call, see `calls.reported`');
       return;
     }
-    await look(bench, launch, `after ${calls} remote calls`);
+    await look(harness, launch, `after ${calls} remote calls`);
   }
   assert.fail(`a launch makes more than ${MOST_CALLS} remote calls`);
 }
 
 /** Repeats `drive` for each successive step, each time on a new cloud. Resolves with the number of steps. */
 async function replacedAfterEachStep(
-  trial: Trial,
-  drive: (bench: Bench, machines: MachineBench, step: number) => Promise<number>,
+  context: RuleContext,
+  drive: (harness: ProviderHarness, machines: MachineBench, step: number) => Promise<number>,
 ): Promise<void> {
   for (let step = 1, steps = Infinity; step <= steps; step += 1) {
-    const bench = await trial.open();
-    await bench.cloud.setTimes?.(TIMES);
-    bench.make();
-    const machines = new MachineBench(bench);
+    const harness = await context.open();
+    await harness.cloud.setTimes?.(TIMES);
+    harness.make();
+    const machines = new MachineBench(harness);
     await machines.start();
-    steps = await drive(bench, machines, step);
+    steps = await drive(harness, machines, step);
     assert.ok(steps < MOST_CALLS, `the machine takes more than ${MOST_CALLS} steps`);
   }
 }

@@ -2,13 +2,13 @@
 
 import assert from 'node:assert/strict';
 import type { Call, SuppliedMachine } from '@nodepool/core';
-import type { Bench } from '../bench.js';
+import type { ProviderHarness } from '../provider-harness.js';
 import { expectEqual } from '../expectations.js';
-import type { Chapter } from '../rule.js';
-import type { Trial } from '../trial.js';
+import type { RuleGroup } from '../rule.js';
+import type { RuleContext } from '../rule-context.js';
 import { watch } from '../watched.js';
 
-export const supply: Chapter = {
+export const supply: RuleGroup = {
   title: 'Machines that exist',
   text: 'A driver of machines that nothing creates declares them to `ProviderContext.nodeSupply`. The launcher registers their nodes, checks the machines and hands the nodes out.',
   rules: [
@@ -19,11 +19,11 @@ export const supply: Chapter = {
       text: 'The configuration has `createsNodes: false`: the launcher then lets requests wait for nodes instead of launching some. Each label of a pool has a machine in that pool, and host name, user and port are different for each machine: they are how the launcher recognizes the node of a slot after a restart.',
       needs: [],
       appliesTo: 'supplying',
-      check: async (trial: Trial): Promise<void> => {
-        const bench = await trial.start();
-        const { config } = bench.process;
+      check: async (context: RuleContext): Promise<void> => {
+        const harness = await context.start();
+        const { config } = harness.process;
         expectEqual(config.createsNodes, false, '`createsNodes` of the configuration');
-        const machines = machinesOf(bench);
+        const machines = machinesOf(harness);
         const identities = machines.map(
           ({ hostname, connection }) => `${hostname} ${connection.username} ${connection.port}`,
         );
@@ -49,16 +49,19 @@ export const supply: Chapter = {
       text: 'A machine whose check rejects gets no nodes; the message of the `DriverError` is the reason that operators read. The check passes by itself once the machine answers.',
       needs: [],
       appliesTo: 'supplying',
-      check: async (trial: Trial): Promise<void> => {
-        const bench = await trial.start();
-        const { machine, logins } = firstOf(bench);
-        const facts = await bench.finish(machine.check(bench.call()), 'the check of a machine that answers');
+      check: async (context: RuleContext): Promise<void> => {
+        const harness = await context.start();
+        const { machine, logins } = firstOf(harness);
+        const facts = await harness.finish(machine.check(harness.call()), 'the check of a machine that answers');
         assert.ok(Array.isArray(facts.hostKeys), 'the facts of a machine have no host keys');
         logins.setSilent(machine.hostname, true);
-        const { message } = await bench.failureOf(machine.check(bench.call()), 'the check of a machine that is silent');
+        const { message } = await harness.failureOf(
+          machine.check(harness.call()),
+          'the check of a machine that is silent',
+        );
         assert.ok(message.includes(machine.hostname), `the error does not name the machine: ${message}`);
         logins.setSilent(machine.hostname, false);
-        await bench.finish(machine.check(bench.call()), 'the check of a machine that answers again');
+        await harness.finish(machine.check(harness.call()), 'the check of a machine that answers again');
       },
     },
     {
@@ -68,24 +71,24 @@ export const supply: Chapter = {
       text: 'A provider that stops must not wait for machines that do not answer.',
       needs: [],
       appliesTo: 'supplying',
-      check: async (trial: Trial): Promise<void> => {
-        const bench = await trial.start();
-        const { machine, logins } = firstOf(bench);
+      check: async (context: RuleContext): Promise<void> => {
+        const harness = await context.start();
+        const { machine, logins } = firstOf(harness);
         logins.setSilent(machine.hostname, true);
-        const { clock } = bench.cloud.time;
+        const { clock } = harness.cloud.time;
         const took = async (call: Call, what: string): Promise<number> => {
           const began = clock.monotonic();
-          await bench.failureOf(machine.check(call), what);
+          await harness.failureOf(machine.check(call), what);
           return clock.monotonic() - began;
         };
-        const late = await took(bench.call(2000), 'a check whose deadline is in two seconds');
+        const late = await took(harness.call(2000), 'a check whose deadline is in two seconds');
         assert.ok(late <= 3000, `a check with a deadline in 2000 ms ended after ${late} ms`);
         const controller = new AbortController();
-        const check = watch(machine.check(bench.call(300_000, controller.signal)));
-        await bench.pass(1);
+        const check = watch(machine.check(harness.call(300_000, controller.signal)));
+        await harness.pass(1);
         controller.abort(new Error('it was aborted by the test'));
         const began = clock.monotonic();
-        await bench.failureOf(check, 'a check that was aborted');
+        await harness.failureOf(check, 'a check that was aborted');
         const afterwards = clock.monotonic() - began;
         assert.ok(afterwards <= 1000, `a check ended ${afterwards} ms after its signal aborted`);
       },
@@ -97,12 +100,12 @@ export const supply: Chapter = {
       text: 'The launcher deletes the node of a slot after each use and registers the next one. `cleanupNode` and `waitForNodeCleanup` succeed, and the machine stays declared.',
       needs: [],
       appliesTo: 'supplying',
-      check: async (trial: Trial): Promise<void> => {
-        const bench = await trial.start();
-        const { machine } = firstOf(bench);
-        const count = machinesOf(bench).length;
-        await bench.cleanUp(bench.node(), machine.hostname);
-        expectEqual(machinesOf(bench).length, count, 'machines after the deletion of a node');
+      check: async (context: RuleContext): Promise<void> => {
+        const harness = await context.start();
+        const { machine } = firstOf(harness);
+        const count = machinesOf(harness).length;
+        await harness.cleanUp(harness.node(), machine.hostname);
+        expectEqual(machinesOf(harness).length, count, 'machines after the deletion of a node');
       },
     },
     {
@@ -112,28 +115,28 @@ export const supply: Chapter = {
       text: 'The launcher asks for no launches. A request must not wait for a machine that never comes.',
       needs: [],
       appliesTo: 'supplying',
-      check: async (trial: Trial): Promise<void> => {
-        const bench = await trial.start();
-        const { outcome } = await bench.failureOf(bench.launch(), 'a launch of a driver that creates nothing');
+      check: async (context: RuleContext): Promise<void> => {
+        const harness = await context.start();
+        const { outcome } = await harness.failureOf(harness.launch(), 'a launch of a driver that creates nothing');
         expectEqual(outcome, 'not-applied', 'the outcome of the launch');
       },
     },
   ],
 };
 
-function machinesOf(bench: Bench): readonly SuppliedMachine[] {
-  const { machines } = bench.process;
+function machinesOf(harness: ProviderHarness): readonly SuppliedMachine[] {
+  const { machines } = harness.process;
   assert.ok(machines !== undefined, 'the provider has declared no machines to `nodeSupply`');
   return machines;
 }
 
 /** Returns a machine whose login is checked; one that is never checked says nothing. */
-function firstOf(bench: Bench): {
+function firstOf(harness: ProviderHarness): {
   readonly machine: SuppliedMachine;
-  readonly logins: NonNullable<Bench['cloud']['logins']>;
+  readonly logins: NonNullable<ProviderHarness['cloud']['logins']>;
 } {
-  const [machine] = machinesOf(bench);
-  const { logins } = bench.cloud;
+  const [machine] = machinesOf(harness);
+  const { logins } = harness.cloud;
   assert.ok(machine !== undefined, 'the section of the test cloud has no machine');
   assert.ok(logins !== undefined, 'the test cloud has no `logins`');
   return { machine, logins };

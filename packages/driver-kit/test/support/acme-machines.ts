@@ -4,7 +4,7 @@ import {
   attemptLookup,
   DriverError,
   InstanceFailedError,
-  ListingPatience,
+  ListingDeadline,
   PendingCall,
   toDriverError,
   type Advance,
@@ -28,7 +28,7 @@ export class AcmeCreate implements StateMachine {
   complete = false;
   private readonly creation = new PendingCall<string>();
   private readonly lookup;
-  private readonly patience: ListingPatience;
+  private readonly patience: ListingDeadline;
 
   constructor(
     private readonly client: AcmeClient,
@@ -37,7 +37,7 @@ export class AcmeCreate implements StateMachine {
     patience: PatienceOptions,
   ) {
     this.lookup = attemptLookup(request.tags.nodepool_launch_attempt, patience);
-    this.patience = new ListingPatience(patience);
+    this.patience = new ListingDeadline(patience);
     this.externalId = request.externalId ?? undefined;
     if (this.externalId !== undefined) this.state = 'booting';
     else if (saved !== null) this.state = 'looking';

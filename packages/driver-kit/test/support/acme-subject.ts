@@ -2,7 +2,7 @@
 
 import { join } from 'node:path';
 import type { Adapter, Driver, JsonObject } from '@nodepool/core';
-import { ABILITIES, abilitiesExcept, simulatedTime, type DriverSubject } from '../../src/index.js';
+import { ABILITIES, abilitiesExcept, simulatedTime, type DriverFixture } from '../../src/index.js';
 import { AcmeCloud } from './acme-cloud.js';
 import { acmeAdapter, acmeDriver, type Changes } from './acme-driver.js';
 import { idOf } from './acme-machines.js';
@@ -57,7 +57,7 @@ export function subjectOf(
   name: string,
   makeDriver: (cloud: AcmeCloud) => Driver,
   makeAdapter?: (cloud: AcmeCloud) => Adapter,
-): DriverSubject {
+): DriverFixture {
   return {
     name,
     packageFolder: join(__dirname, 'acme'),
@@ -96,7 +96,7 @@ export function subjectOf(
 }
 
 /** The driver on the state-machine framework. */
-export function acmeSubject(changes: Changes = {}): DriverSubject {
+export function acmeSubject(changes: Changes = {}): DriverFixture {
   return subjectOf(
     'acme',
     (cloud) => acmeDriver(cloud, changes),

@@ -13,7 +13,7 @@ import {
   type ProviderConfig,
   type SuppliedMachine,
 } from '@nodepool/core';
-import { simulatedTime, SimulatedLogins, type DriverSubject } from '../../src/index.js';
+import { simulatedTime, SimulatedLogins, type DriverFixture } from '../../src/index.js';
 
 /** What a defective driver does otherwise. */
 export interface SupplierChanges {
@@ -113,7 +113,7 @@ function providerOf(config: ProviderConfig, changes: SupplierChanges): Provider 
   };
 }
 
-export function supplierSubject(changes: SupplierChanges = {}): DriverSubject {
+export function supplierSubject(changes: SupplierChanges = {}): DriverFixture {
   return {
     name: 'acme, with machines that exist',
     packageFolder: join(__dirname, 'acme'),

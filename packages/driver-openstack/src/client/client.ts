@@ -1,7 +1,7 @@
 /** The part of a cloud's API that this driver uses: its services, on a shared session. */
 
 import { readCloud, type Cloud, type ServiceName } from './cloud.js';
-import type { Surroundings } from './cloud-files.js';
+import type { Environment } from './cloud-files.js';
 import { Compute } from './compute.js';
 import { Images } from './image.js';
 import { Networking } from './network.js';
@@ -13,7 +13,7 @@ export type ClientOptions = Omit<SessionOptions, 'cloud' | 'credentials' | 'tran
   /** Name in `clouds.yaml`. */
   readonly cloudName: string;
   readonly regionName: string | undefined;
-  readonly surroundings: Surroundings;
+  readonly environment: Environment;
 };
 
 export class Client {
@@ -38,10 +38,10 @@ export class Client {
   /**
    * Creates a client without connecting. Throws `ConfigurationError` if the files of the cloud are missing or invalid.
    */
-  static of({ cloudName, regionName, surroundings, ...options }: ClientOptions): Client {
-    const read = (): Cloud => readCloud(cloudName, regionName, surroundings);
+  static of({ cloudName, regionName, environment, ...options }: ClientOptions): Client {
+    const read = (): Cloud => readCloud(cloudName, regionName, environment);
     const cloud = read();
-    const transport = new UndiciTransport(cloud.tls, surroundings.env, `${cloud.source}: cloud ${cloud.name}`);
+    const transport = new UndiciTransport(cloud.tls, environment.env, `${cloud.source}: cloud ${cloud.name}`);
     return new Client(cloud, { ...options, cloud, transport, credentials: () => read().credentials });
   }
 

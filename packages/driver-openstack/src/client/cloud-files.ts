@@ -9,7 +9,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 /** Directories and environment in which files are searched; tests replace those of the process. */
-export interface Surroundings {
+export interface Environment {
   readonly env: Readonly<Record<string, string | undefined>>;
   /** Working directory. */
   readonly cwd: string;
@@ -50,7 +50,7 @@ const NOT_OF_A_CLOUD = new Set(['OS_CLOUD', 'OS_CLOUD_NAME', 'OS_IDENTITY_API_VE
  * Merges the configuration of a cloud: its vendor's profile, overridden by its section in `clouds.yaml`, overridden by
  * `secure.yaml`. Throws `ConfigurationError` with the file and the key.
  */
-export function findCloud(name: string, where: Surroundings): CloudSection {
+export function findCloud(name: string, where: Environment): CloudSection {
   const clouds = readFirst(CLOUDS, where);
   const found = clouds === undefined ? undefined : objectAt(objectAt(clouds.content, 'clouds') ?? {}, name);
   if (clouds === undefined || found === undefined) {
@@ -67,7 +67,7 @@ export function findCloud(name: string, where: Surroundings): CloudSection {
   return { section: merged({ ...vendor, ...listed }, own), source: clouds.path };
 }
 
-function unknownCloud(name: string, clouds: CloudsFile | undefined, where: Surroundings): ConfigurationError {
+function unknownCloud(name: string, clouds: CloudsFile | undefined, where: Environment): ConfigurationError {
   if (clouds === undefined) {
     const places = candidates(CLOUDS, where).filter((path) => path.endsWith('.yaml'));
     return new ConfigurationError(
@@ -80,7 +80,7 @@ function unknownCloud(name: string, clouds: CloudsFile | undefined, where: Surro
   );
 }
 
-function candidates({ stem, variable }: FileKind, { env, cwd, home, siteDirectories }: Surroundings): string[] {
+function candidates({ stem, variable }: FileKind, { env, cwd, home, siteDirectories }: Environment): string[] {
   const named = env[variable];
   const userConfig = env['XDG_CONFIG_HOME'] ?? join(home, '.config');
   const directories = [cwd, join(userConfig, 'openstack'), ...siteDirectories];
@@ -90,7 +90,7 @@ function candidates({ stem, variable }: FileKind, { env, cwd, home, siteDirector
   return named === undefined || named === '' ? usual : [named, ...usual];
 }
 
-function readFirst(kind: FileKind, where: Surroundings): CloudsFile | undefined {
+function readFirst(kind: FileKind, where: Environment): CloudsFile | undefined {
   const path = candidates(kind, where).find((candidate) => existsSync(candidate));
   if (path === undefined) return undefined;
   const content = readYaml(path);
@@ -116,7 +116,7 @@ function readYaml(path: string): JsonValue {
 }
 
 /** Returns the profile named by `profile` (in old files `cloud`), from a vendor file. */
-function vendorProfile(cloud: JsonObject, path: string, where: Surroundings): JsonObject {
+function vendorProfile(cloud: JsonObject, path: string, where: Environment): JsonObject {
   const name = stringAt(cloud, 'profile') ?? stringAt(cloud, 'cloud');
   if (name === undefined) return {};
   const vendors = readFirst(VENDORS, where);
@@ -130,7 +130,7 @@ function vendorProfile(cloud: JsonObject, path: string, where: Surroundings): Js
   );
 }
 
-function cloudOfEnvironment({ env }: Surroundings): CloudSection | undefined {
+function cloudOfEnvironment({ env }: Environment): CloudSection | undefined {
   const section: Record<string, string> = {};
   for (const [variable, value] of Object.entries(env)) {
     const ofCloud = variable.startsWith('OS_') && !variable.startsWith('OS_CLIENT_') && !NOT_OF_A_CLOUD.has(variable);

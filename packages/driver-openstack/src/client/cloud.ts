@@ -10,7 +10,7 @@ import {
   type JsonObject,
   type JsonValue,
 } from '@nodepool/core';
-import { findCloud, merged, type Surroundings } from './cloud-files.js';
+import { findCloud, merged, type Environment } from './cloud-files.js';
 import { readCredentials, type Credentials } from './credentials.js';
 
 /** Services that this driver uses, by the prefix of their keys in `clouds.yaml`. */
@@ -75,7 +75,7 @@ const DEFAULT_IMAGE_FORMAT = 'qcow2';
 /**
  * Reads a cloud's configuration from files and the environment. Throws `ConfigurationError` with the file and the key.
  */
-export function readCloud(name: string, regionName: string | undefined, where: Surroundings): Cloud {
+export function readCloud(name: string, regionName: string | undefined, where: Environment): Cloud {
   const { section: whole, source } = findCloud(name, where);
   const place = `${source}: cloud ${name}`;
   const region = chooseRegion(whole, regionName, place);
@@ -107,7 +107,7 @@ export function readCloud(name: string, regionName: string | undefined, where: S
 export function imageFormatOf(
   name: string,
   regionName: string | undefined,
-  where: Surroundings,
+  where: Environment,
   onUnknown: (reason: string) => void,
 ): string {
   try {

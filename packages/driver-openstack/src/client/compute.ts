@@ -14,7 +14,7 @@ import { listOf, memberOf, objectOf, requiredText } from './answers.js';
 import { allPages } from './pages.js';
 import { readServer, type Server } from './server.js';
 import type { ApiRequest, Session } from './session.js';
-import { KeptRead, type MakeCall } from './shared-read.js';
+import { CachedRead, type MakeCall } from './shared-read.js';
 
 /**
  * Time limit of a creation (ms). Clouds under load are slow, and after a timeout the driver must search for the server.
@@ -45,7 +45,7 @@ export interface ComputeLimits {
 
 export class Compute {
   /** Minor number of the highest microversion to use. */
-  private readonly minor: KeptRead<number>;
+  private readonly minor: CachedRead<number>;
 
   /** `ceiling` is the highest microversion to use, e.g. `2.60`. */
   constructor(
@@ -54,7 +54,7 @@ export class Compute {
     makeCall: MakeCall,
     clock: Clock,
   ) {
-    this.minor = new KeptRead((call) => this.negotiate(call), makeCall, clock, NEGOTIATION_MAX_AGE_MS);
+    this.minor = new CachedRead((call) => this.negotiate(call), makeCall, clock, NEGOTIATION_MAX_AGE_MS);
   }
 
   /** Lists all servers of the project with all their properties. */

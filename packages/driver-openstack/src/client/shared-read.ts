@@ -36,7 +36,7 @@ export class FreshRead<T> {
 }
 
 /** Caches a value that rarely changes until it expires or `forget` is called. */
-export class KeptRead<T> {
+export class CachedRead<T> {
   private kept: { readonly value: T; readonly at: number } | undefined;
   private flight: Promise<T> | undefined;
   private forgotten = false;

@@ -2,7 +2,7 @@
 
 import type { Page } from './page.js';
 
-export interface Chapter {
+export interface RuleGroup {
   readonly title: string;
   /** Files in the repository, in order. */
   readonly files: readonly string[];
@@ -12,9 +12,12 @@ export interface Chapter {
  * Chapters of the navigation. `files`: all pages in `docs`. Drivers need not be named here; what is neither named nor a
  * page of `docs/decisions`, which the first page lists, comes last.
  */
-export function chaptersOf(files: readonly string[]): readonly Chapter[] {
+export function chaptersOf(files: readonly string[]): readonly RuleGroup[] {
   const drivers = files.filter((file) => file.startsWith('docs/drivers/'));
-  const chapters = CHAPTERS.map(({ title, files: named }) => ({ title, files: title === DRIVERS ? drivers : named }));
+  const chapters = RULE_GROUPS.map(({ title, files: named }) => ({
+    title,
+    files: title === DRIVERS ? drivers : named,
+  }));
   const named = new Set(chapters.flatMap((chapter) => chapter.files));
   const others = files.filter((file) => !named.has(file) && !file.startsWith('docs/decisions/'));
   return others.length === 0 ? chapters : [...chapters, { title: 'More', files: others }];
@@ -22,7 +25,7 @@ export function chaptersOf(files: readonly string[]): readonly Chapter[] {
 
 const DRIVERS = 'Drivers';
 
-const CHAPTERS: readonly Chapter[] = [
+const RULE_GROUPS: readonly RuleGroup[] = [
   { title: 'Start', files: ['README.md', 'getting-started.md', 'concepts.md', 'switching.md'].map(inDocs) },
   {
     title: 'Operating',

@@ -1,14 +1,14 @@
 /** Rules about node allocation: safety 1, 2 and 7. */
 
 import type { Commit, Seen, SeenChange } from '../observed.js';
-import type { Rule, Sight } from './rule.js';
+import type { Rule, CheckerView } from './rule.js';
 import { holdExpired, nodesOf, REQUESTORS_STATES, stringsOf, textOf } from './values.js';
 
 /** States from which an unused node can become ready. */
 const CLEAN_STATES: ReadonlySet<unknown> = new Set(['init', 'building', 'testing', 'ready']);
 
 /** Safety 1: a node is allocated to at most one live request, and only under its lock. */
-export function oneRequestPerNode({ observed }: Sight): Rule {
+export function oneRequestPerNode({ observed }: CheckerView): Rule {
   return {
     number: 'S1',
     committed({ nodes, requests }) {
@@ -36,7 +36,7 @@ export function oneRequestPerNode({ observed }: Sight): Rule {
 }
 
 /** Safety 2: a `fulfilled` request has all its nodes, ready, unlocked, in the requested order. */
-export function fulfilledMeansReady({ observed }: Sight): Rule {
+export function fulfilledMeansReady({ observed }: CheckerView): Rule {
   const flaw = ({ id, data }: Seen): string | undefined => {
     const labels = stringsOf(data['node_types']);
     const nodes = nodesOf(data);
@@ -66,13 +66,13 @@ export function fulfilledMeansReady({ observed }: Sight): Rule {
 }
 
 /** Safety 7: used nodes are never allocated, and launchers do not change nodes that a requestor has locked or holds. */
-export function dirtyStaysDirty(sight: Sight): Rule {
+export function dirtyStaysDirty(view: CheckerView): Rule {
   const dirty = new Set<string>();
   return {
     number: 'S7',
     committed: ({ nodes, requests }: Commit) => {
       for (const change of nodes) {
-        const flaw = change.by === 'launcher' ? touched(change, sight.wallClock()) : undefined;
+        const flaw = change.by === 'launcher' ? touched(change, view.wallClock()) : undefined;
         if (flaw !== undefined) return flaw;
         if (REQUESTORS_STATES.has(change.after?.data['state'])) dirty.add(change.id);
       }

@@ -2,22 +2,22 @@
 
 import { MAX_WAIT_MS, SPARE_LABELS } from '../site.js';
 import type { JsonObject } from '@nodepool/core';
-import type { Rule, Sight } from './rule.js';
+import type { Rule, CheckerView } from './rule.js';
 
 /** Longest wait for nodes of a healthy provider with room: several launches in sequence (ms). */
 const LONGEST_WAIT_MS = 90_000;
 
 /** C1: while a pool has all labels of a request and may recover before `max-wait`, the request does not fail. */
-export function refusalsFailNoRequest(sight: Sight): Rule {
+export function refusalsFailNoRequest(view: CheckerView): Rule {
   return {
     number: 'C1',
     committed: ({ requests }) => {
-      if (!sight.onlyRefusals) return undefined;
+      if (!view.onlyRefusals) return undefined;
       for (const { id, before, after } of requests) {
         if (after?.data['state'] !== 'failed' || before?.data['state'] === 'failed') continue;
         const labels = labelsOf(after.data);
-        const isServed = sight.observed.pools().some((pool) => labels.every((label) => has(pool, label)));
-        const ageMs = ageOf(after.data, sight);
+        const isServed = view.observed.pools().some((pool) => labels.every((label) => has(pool, label)));
+        const ageMs = ageOf(after.data, view);
         if (isServed && ageMs < MAX_WAIT_MS) return `request ${id} failed after ${Math.round(ageMs / 1000)} s`;
       }
       return undefined;
@@ -26,16 +26,16 @@ export function refusalsFailNoRequest(sight: Sight): Rule {
 }
 
 /** C2: a request that a healthy provider has room for does not wait. */
-export function roomIsUsed(sight: Sight): Rule {
+export function roomIsUsed(view: CheckerView): Rule {
   return {
     number: 'C2',
     committed: () => {
-      if (!sight.onlyRefusals) return undefined;
-      for (const { id, data } of sight.observed.requests.values()) {
+      if (!view.onlyRefusals) return undefined;
+      for (const { id, data } of view.observed.requests.values()) {
         const isWaiting = data['state'] === 'requested' || data['state'] === 'pending';
         const isSpared = labelsOf(data).every((label) => SPARE_LABELS.has(label));
         if (!isWaiting || !isSpared || typeof data['provider'] === 'string') continue;
-        const ageMs = ageOf(data, sight);
+        const ageMs = ageOf(data, view);
         if (ageMs > LONGEST_WAIT_MS) return `request ${id} waits for ${Math.round(ageMs / 1000)} s, a pool has room`;
       }
       return undefined;
@@ -51,6 +51,6 @@ function has({ supported_labels: labels }: JsonObject, label: string): boolean {
   return Array.isArray(labels) && labels.includes(label);
 }
 
-function ageOf({ created_time: created }: JsonObject, sight: Sight): number {
-  return sight.wallClock() - (typeof created === 'number' ? created * 1000 : sight.wallClock());
+function ageOf({ created_time: created }: JsonObject, view: CheckerView): number {
+  return view.wallClock() - (typeof created === 'number' ? created * 1000 : view.wallClock());
 }

@@ -12,11 +12,11 @@ import {
 import { launchesFitTheirLimits } from './limits.js';
 import { oneNodePerSlot, usableMachinesOnly, usedMachinesStay } from './machines.js';
 import { prioritiesAreKept } from './order.js';
-import type { Rule, Sight } from './rule.js';
+import type { Rule, CheckerView } from './rule.js';
 import { nothingIsKeptTwice } from './supply.js';
 import { unknownFieldsSurvive, writesAreOwned } from './writes.js';
 
-export const RULES_OF_STEPS: readonly ((sight: Sight) => Rule)[] = [
+export const RULES_OF_STEPS: readonly ((view: CheckerView) => Rule)[] = [
   oneRequestPerNode,
   fulfilledMeansReady,
   oneInstancePerAttempt,

@@ -3,7 +3,7 @@
 import type { InstanceTags } from '@nodepool/core';
 import type { Seen } from '../observed.js';
 import { OwnerlessInstances } from './ownerless.js';
-import type { Rule, Sight } from './rule.js';
+import type { Rule, CheckerView } from './rule.js';
 import { holdExpired, textOf } from './values.js';
 
 type Tag = keyof InstanceTags;
@@ -23,7 +23,7 @@ const LIVE_IF_LOCKED: ReadonlySet<unknown> = new Set(['in-use', 'used', 'hold'])
 const VISIBLE_AFTER_MS = 60_000;
 
 /** Safety 3: an attempt is recorded before the cloud is called, and creates at most one instance. */
-export function oneInstancePerAttempt({ observed, cloud }: Sight): Rule {
+export function oneInstancePerAttempt({ observed, cloud }: CheckerView): Rule {
   const recorded = new Set<string>();
   const note = (): void => {
     for (const { id, data } of observed.nodes.values()) {
@@ -56,7 +56,7 @@ export function oneInstancePerAttempt({ observed, cloud }: Sight): Rule {
 }
 
 /** Safety 4: every resource in the cloud has identifying tags from its creation. */
-export function instancesSayWhatTheyAre({ observed }: Sight): Rule {
+export function instancesSayWhatTheyAre({ observed }: CheckerView): Rule {
   return {
     number: 'S4',
     creating({ name, tags }) {
@@ -78,9 +78,9 @@ const SETTLE_MS = 60_000;
  * Safety 5: only our own resources that no record needs are deleted. An instance without a record is leaked only if it
  * was seen twice without an owner, one minute apart.
  */
-export function onlyGarbageIsDeleted(sight: Sight): Rule {
-  const { observed } = sight;
-  const ownerless = new OwnerlessInstances(sight);
+export function onlyGarbageIsDeleted(view: CheckerView): Rule {
+  const { observed } = view;
+  const ownerless = new OwnerlessInstances(view);
   const look = (): undefined => {
     ownerless.look();
     return undefined;
@@ -101,7 +101,7 @@ export function onlyGarbageIsDeleted(sight: Sight): Rule {
       const age = ownerless.ageOf(id);
       if (node === undefined && age < SETTLE_MS)
         return `instance ${id} was deleted as leaked, and has had no owner for ${age} ms only`;
-      if (node?.data['external_id'] !== id || !isLive(node, sight.wallClock())) return undefined;
+      if (node?.data['external_id'] !== id || !isLive(node, view.wallClock())) return undefined;
       return `instance ${id} was deleted while its node ${nodeId} is ${textOf(node.data['state'])}`;
     },
   };
@@ -119,14 +119,14 @@ function isLive({ data, holder }: Seen, nowMs: number): boolean {
 }
 
 /** Safety 9: a record is deleted only after its instance. */
-export function recordsOutliveInstances(sight: Sight): Rule {
-  const { cloud } = sight;
+export function recordsOutliveInstances(view: CheckerView): Rule {
+  const { cloud } = view;
   const bornAt = new Map<string, number>();
   return {
     number: 'S9',
     created({ tags }) {
       for (const { id, tags: theirs } of cloud.existingInstances()) {
-        if (theirs['nodepool_node_id'] === tags['nodepool_node_id'] && !bornAt.has(id)) bornAt.set(id, sight.now());
+        if (theirs['nodepool_node_id'] === tags['nodepool_node_id'] && !bornAt.has(id)) bornAt.set(id, view.now());
       }
       return undefined;
     },
@@ -136,7 +136,7 @@ export function recordsOutliveInstances(sight: Sight): Rule {
         for (const instance of cloud.existingInstances()) {
           if (instance.id === before.data['external_id'])
             return `node ${id} was removed before its instance ${instance.id}`;
-          const age = sight.now() - (bornAt.get(instance.id) ?? sight.now());
+          const age = view.now() - (bornAt.get(instance.id) ?? view.now());
           const its = instance.tags['nodepool_node_id'] === id;
           const recorded = attemptOf(before.data['progress']) === instance.tags['nodepool_launch_attempt'];
           if (its && recorded && age > VISIBLE_AFTER_MS)

@@ -2,7 +2,7 @@
 
 import type { JsonObject } from '@nodepool/core';
 import type { Seen, SeenChange } from '../observed.js';
-import type { Rule, Sight } from './rule.js';
+import type { Rule, CheckerView } from './rule.js';
 import { nodesOf, textOf } from './values.js';
 
 /** A limit, the nodes that count against it, and its maximum. */
@@ -21,8 +21,8 @@ const TENANT = 'tenant';
  * the node counts again with its next creation. A ready node that is reallocated to another tenant counts for no tenant
  * until its request is fulfilled or starts to launch.
  */
-export function launchesFitTheirLimits(sight: Sight): Rule {
-  const { nodes: records } = sight.observed;
+export function launchesFitTheirLimits(view: CheckerView): Rule {
+  const { nodes: records } = view.observed;
   /** Nodes that count against the limits. */
   const placed = new Set<string>();
   /** Ready nodes that were reallocated to another tenant and may still be withdrawn. */
@@ -44,7 +44,7 @@ export function launchesFitTheirLimits(sight: Sight): Rule {
     for (const other of records.values()) {
       if (other.data['allocated_to'] === data['allocated_to']) handedOver.delete(other.id);
     }
-    return excess(scopesOf(data, sight), `the launch of node ${id}`);
+    return excess(scopesOf(data, view), `the launch of node ${id}`);
   };
   const noteHandOver = ({ id, before, after }: SeenChange): void => {
     const isOffered = after?.data['state'] === 'ready' && typeof after.data['allocated_to'] === 'string';
@@ -53,7 +53,7 @@ export function launchesFitTheirLimits(sight: Sight): Rule {
   };
   const confirm = ({ data }: Seen): string | undefined => {
     const nodes = nodesOf(data).filter((id) => handedOver.delete(id));
-    return nodes.length === 0 ? undefined : excess([tenantScope(data, sight)], `the hand-over of ${nodes.join(', ')}`);
+    return nodes.length === 0 ? undefined : excess([tenantScope(data, view)], `the hand-over of ${nodes.join(', ')}`);
   };
   return {
     number: 'S8',
@@ -62,7 +62,7 @@ export function launchesFitTheirLimits(sight: Sight): Rule {
       for (const { id, before, after, by } of nodes) {
         if (by !== 'launcher' || after === undefined) continue;
         if (before === undefined && after.data['state'] === 'deleting') {
-          const failed = nodeOfInstance(after, sight);
+          const failed = nodeOfInstance(after, view);
           if (failed !== undefined && placed.delete(failed)) placed.add(id);
         } else if (begins(before, after)) {
           const flaw = place(after);
@@ -79,7 +79,7 @@ export function launchesFitTheirLimits(sight: Sight): Rule {
       const node = records.get(tags['nodepool_node_id'] ?? '');
       if (node === undefined || placed.has(node.id)) return undefined;
       const flaw = place(node);
-      return isLeaving(node, sight) ? flaw : undefined;
+      return isLeaving(node, view) ? flaw : undefined;
     },
     forget: () => {
       placed.clear();
@@ -90,15 +90,15 @@ export function launchesFitTheirLimits(sight: Sight): Rule {
 }
 
 /** Returns the node for which the cloud created the instance of this record. */
-function nodeOfInstance({ data }: Seen, { cloud }: Sight): string | undefined {
+function nodeOfInstance({ data }: Seen, { cloud }: CheckerView): string | undefined {
   const instance = cloud.existingInstances().find(({ id }) => id === data['external_id']);
   return instance?.tags['nodepool_node_id'];
 }
 
 /** Returns true if another node of the same pool or tenant is being deleted. A lowered limit is no violation. */
-function isLeaving({ data }: Seen, sight: Sight): boolean {
-  const scopes = scopesOf(data, sight);
-  return [...sight.observed.nodes.values()].some(
+function isLeaving({ data }: Seen, view: CheckerView): boolean {
+  const scopes = scopesOf(data, view);
+  return [...view.observed.nodes.values()].some(
     (other) => other.data['state'] === 'deleting' && scopes.some(({ counts }) => counts(other.data)),
   );
 }
@@ -107,28 +107,28 @@ function begins(before: Seen | undefined, after: Seen): boolean {
   return after.data['state'] === 'building' && (before === undefined || before.data['state'] === 'init');
 }
 
-function scopesOf(node: JsonObject, sight: Sight): readonly Scope[] {
+function scopesOf(node: JsonObject, view: CheckerView): readonly Scope[] {
   const { provider, pool } = node;
   return [
     {
       name: `pool ${textOf(provider)}/${textOf(pool)}`,
-      limit: sight.maxServers(textOf(provider), textOf(pool)),
+      limit: view.maxServers(textOf(provider), textOf(pool)),
       counts: (other) => other['provider'] === provider && other['pool'] === pool,
     },
     {
       name: `provider ${textOf(provider)}`,
-      limit: sight.providerInstances(textOf(provider)),
+      limit: view.providerInstances(textOf(provider)),
       counts: (other) => other['provider'] === provider,
     },
-    tenantScope(node, sight),
+    tenantScope(node, view),
   ];
 }
 
 /** Returns the tenant's scope of a node or a request. */
-function tenantScope({ tenant_name: tenant }: JsonObject, sight: Sight): Scope {
+function tenantScope({ tenant_name: tenant }: JsonObject, view: CheckerView): Scope {
   return {
     name: `${TENANT} ${textOf(tenant)}`,
-    limit: typeof tenant === 'string' ? sight.tenantInstances(tenant) : undefined,
+    limit: typeof tenant === 'string' ? view.tenantInstances(tenant) : undefined,
     counts: (node) => node['tenant_name'] === tenant,
   };
 }

@@ -2,7 +2,7 @@
 
 import type { Seen, SeenChange } from '../observed.js';
 import { RACK } from '../site.js';
-import type { Rule, Sight } from './rule.js';
+import type { Rule, CheckerView } from './rule.js';
 import { nodesOf, textOf } from './values.js';
 
 /** States of records whose machine is not used any more. */
@@ -27,7 +27,7 @@ export function slotOf({ data }: Seen): string {
 }
 
 /** Machines 1: a slot has one node at most. */
-export function oneNodePerSlot({ observed }: Sight): Rule {
+export function oneNodePerSlot({ observed }: CheckerView): Rule {
   return {
     number: 'M1',
     committed({ nodes }) {
@@ -45,7 +45,7 @@ export function oneNodePerSlot({ observed }: Sight): Rule {
 }
 
 /** Machines 3: the settings of a node that a request or a requestor has do not change. */
-export function usedMachinesStay(_: Sight): Rule {
+export function usedMachinesStay(_: CheckerView): Rule {
   return {
     number: 'M3',
     committed({ nodes }) {
@@ -66,8 +66,8 @@ function changedSettings({ id, before, after }: SeenChange): string | undefined 
 }
 
 /** Machines 4: a node of a machine that cannot be used is not handed out. */
-export function usableMachinesOnly(sight: Sight): Rule {
-  const { observed } = sight;
+export function usableMachinesOnly(view: CheckerView): Rule {
+  const { observed } = view;
   return {
     number: 'M4',
     committed({ requests }) {
@@ -77,8 +77,8 @@ export function usableMachinesOnly(sight: Sight): Rule {
           const node = observed.nodes.get(nodeId);
           if (node === undefined || !isOfMachine(node)) continue;
           const host = textOf(node.data['hostname']);
-          const since = sight.unusableSince(host);
-          const unusableMs = since === undefined ? 0 : sight.now() - since;
+          const since = view.unusableSince(host);
+          const unusableMs = since === undefined ? 0 : view.now() - since;
           if (unusableMs > NOTICE_MS)
             return `request ${id} got node ${nodeId}, whose machine ${host} has been unusable for ${unusableMs} ms`;
         }

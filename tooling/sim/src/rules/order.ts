@@ -2,7 +2,7 @@
 
 import { priorityOf, type JsonObject } from '@nodepool/core';
 import type { Seen, SeenChange } from '../observed.js';
-import type { Rule, Sight } from './rule.js';
+import type { Rule, CheckerView } from './rule.js';
 import { stringsOf, textOf } from './values.js';
 
 /** A launcher may not know yet of a request that waits for less, milliseconds; nor try one again that could not be written. */
@@ -47,21 +47,21 @@ interface Limit {
  * could serve it in a pool that the limit spans. A request of a tenant with a limit is looked at in that limit only: while
  * it waits for its tenant, it leaves the others alone.
  */
-export function prioritiesAreKept(sight: Sight): Rule {
-  const { observed } = sight;
+export function prioritiesAreKept(view: CheckerView): Rule {
+  const { observed } = view;
   /** Since when requests have been free for any launcher to take, milliseconds since the start. */
   const waitingSince = new Map<string, number>();
   /** The latest assignment of each node. */
   const assignments = new Map<string, Assignment>();
   const note = (change: SeenChange): void => {
     const request = newOwner(change);
-    if (request !== undefined) assignments.set(change.id, { at: sight.now(), launcher: launcherOf(request, sight) });
+    if (request !== undefined) assignments.set(change.id, { at: view.now(), launcher: launcherOf(request, view) });
     else if (change.after === undefined) assignments.delete(change.id);
   };
   const isKnownTo = (launcher: string | undefined, node: string): boolean => {
     const assignment = assignments.get(node);
     return (
-      assignment === undefined || assignment.launcher === launcher || sight.now() - assignment.at >= ASSIGNMENT_NEWS_MS
+      assignment === undefined || assignment.launcher === launcher || view.now() - assignment.at >= ASSIGNMENT_NEWS_MS
     );
   };
   return {
@@ -69,16 +69,16 @@ export function prioritiesAreKept(sight: Sight): Rule {
     committed({ nodes, requests }) {
       for (const change of nodes) note(change);
       for (const change of nodes) {
-        const place = placeTaken(change, sight);
+        const place = placeTaken(change, view);
         if (place === undefined) continue;
         const { request: served, launcher } = place;
         const others = [...observed.nodes.values()].filter(
           ({ id, data }) => data['allocated_to'] !== served && isKnownTo(launcher, id),
         );
         for (const [waiting, since] of waitingSince) {
-          if (sight.now() - Math.max(since, sight.configuredAt()) < NEWS_MS) continue;
+          if (view.now() - Math.max(since, view.configuredAt()) < NEWS_MS) continue;
           const passed = observed.requests.get(waiting);
-          const limit = passed === undefined ? undefined : limitPassedIn(passed, place, others, sight);
+          const limit = passed === undefined ? undefined : limitPassedIn(passed, place, others, view);
           if (limit === undefined) continue;
           const how = place.isNew ? 'launched' : 'handed over';
           return `node ${change.id} is ${how} for ${place.request}, while ${waiting} waits for the ${limit}`;
@@ -87,7 +87,7 @@ export function prioritiesAreKept(sight: Sight): Rule {
       for (const { id, after } of requests) {
         const waits = after?.data['state'] === 'requested' && after.contender === undefined;
         if (!waits) waitingSince.delete(id);
-        else if (!waitingSince.has(id)) waitingSince.set(id, sight.now());
+        else if (!waitingSince.has(id)) waitingSince.set(id, view.now());
       }
       return undefined;
     },
@@ -98,14 +98,14 @@ export function prioritiesAreKept(sight: Sight): Rule {
   };
 }
 
-function placeTaken(change: SeenChange, sight: Sight): Place | undefined {
+function placeTaken(change: SeenChange, view: CheckerView): Place | undefined {
   const request = newOwner(change);
   const { before, after } = change;
   if (request === undefined || after === undefined) return undefined;
   const { data: node } = after;
   const isNew = before === undefined;
   const takesPlace = isNew ? node['state'] === 'init' : before.data['tenant_name'] !== node['tenant_name'];
-  return takesPlace ? { node, request, launcher: launcherOf(request, sight), isNew } : undefined;
+  return takesPlace ? { node, request, launcher: launcherOf(request, view), isNew } : undefined;
 }
 
 /** Returns the request that the change assigns the node to. */
@@ -115,7 +115,7 @@ function newOwner({ before, after }: SeenChange): string | undefined {
   return before === undefined || before.data['allocated_to'] === null ? request : undefined;
 }
 
-function launcherOf(request: string, { observed }: Sight): string | undefined {
+function launcherOf(request: string, { observed }: CheckerView): string | undefined {
   return observed.requests.get(request)?.holder;
 }
 
@@ -124,20 +124,20 @@ function limitPassedIn(
   { id, data: request }: Seen,
   place: Place,
   others: readonly Seen[],
-  sight: Sight,
+  view: CheckerView,
 ): string | undefined {
   if (priorityOf(id) >= priorityOf(place.request)) return undefined;
-  const pools = sight.observed.pools();
+  const pools = view.observed.pools();
   const open = pools.filter((pool) => pool['hostname'] === place.launcher && isOpen(pool, request, pools));
-  const passed = limitsOf(request, place, sight).find(
+  const passed = limitsOf(request, place, view).find(
     (limit) => open.some((pool) => limit.spans(pool)) && isTooFull(limit, request, others),
   );
   return passed?.name;
 }
 
 /** The limits in which the place was taken, as far as the waiting request may wait for them. */
-function limitsOf({ tenant_name: tenant }: JsonObject, { node, isNew }: Place, sight: Sight): readonly Limit[] {
-  const ofTenant = sight.tenantInstances(textOf(tenant));
+function limitsOf({ tenant_name: tenant }: JsonObject, { node, isNew }: Place, view: CheckerView): readonly Limit[] {
+  const ofTenant = view.tenantInstances(textOf(tenant));
   if (ofTenant !== undefined) {
     const counts = (other: JsonObject): boolean => other['tenant_name'] === tenant;
     return counts(node) ? [{ name: 'tenant', limit: ofTenant, counts, spans: () => true }] : [];
@@ -145,13 +145,13 @@ function limitsOf({ tenant_name: tenant }: JsonObject, { node, isNew }: Place, s
   const { provider, pool, launcher } = node;
   const ofPool: Limit = {
     name: 'pool',
-    limit: sight.maxServers(textOf(provider), textOf(pool)),
+    limit: view.maxServers(textOf(provider), textOf(pool)),
     counts: (other) => other['provider'] === provider && other['pool'] === pool,
     spans: ({ id }) => id === launcher,
   };
   const ofProvider: Limit = {
     name: 'provider',
-    limit: sight.providerInstances(textOf(provider)),
+    limit: view.providerInstances(textOf(provider)),
     counts: (other) => other['provider'] === provider,
     spans: ({ provider_name: name }) => name === provider,
   };

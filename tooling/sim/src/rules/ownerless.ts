@@ -3,7 +3,7 @@
 import { isJsonObject } from '@nodepool/core';
 import type { CloudInstance } from '@nodepool/driver-example';
 import type { Observed } from '../observed.js';
-import type { Sight } from './rule.js';
+import type { CheckerView } from './rule.js';
 
 /**
  * An instance has no owner if its node has no record, or a record of another launch attempt. The date is kept if it
@@ -16,12 +16,12 @@ export class OwnerlessInstances {
   private owned: ReadonlySet<string> = new Set();
   private lookedAt = 0;
 
-  constructor(private readonly sight: Sight) {}
+  constructor(private readonly view: CheckerView) {}
 
   /** Called after every change of the records. */
   look(): void {
-    const { cloud, observed } = this.sight;
-    const now = this.sight.now();
+    const { cloud, observed } = this.view;
+    const now = this.view.now();
     const owned = new Set<string>();
     for (const instance of cloud.existingInstances()) {
       const { id } = instance;
@@ -36,7 +36,7 @@ export class OwnerlessInstances {
   /** Returns how long the instance has had no owner (ms). */
   ageOf(id: string): number {
     this.look();
-    return this.sight.now() - (this.dates.get(id) ?? this.sight.now());
+    return this.view.now() - (this.dates.get(id) ?? this.view.now());
   }
 }
 

@@ -8,7 +8,7 @@ import { isAvailable } from './supply.js';
 import { textOf } from './values.js';
 
 /** An object that has not reached its final state. */
-export interface Unrest {
+export interface UnfinishedWork {
   readonly rule: string;
   /** Identity of the object, stable while it is unfinished. */
   readonly subject: string;
@@ -38,7 +38,7 @@ export const BOUNDS: Readonly<Record<string, number>> = {
 const REQUEST_LOCK = /^\/nodepool\/requests-lock\/([^/]+)(?:\/(.*))?$/;
 
 /** Yields every unfinished object, starting with those that are cheapest to find. */
-export function* unrest(world: World): Generator<Unrest> {
+export function* unfinished(world: World): Generator<UnfinishedWork> {
   yield* requests(world);
   yield* nodes(world);
   yield* instances(world);
@@ -49,12 +49,12 @@ export function* unrest(world: World): Generator<Unrest> {
 }
 
 /** With a permanently defective driver, yields only unfinished objects that are unrelated to it. */
-export function* unrestDespite(world: World, healthy: string): Generator<Unrest> {
+export function* unfinishedDespite(world: World, healthy: string): Generator<UnfinishedWork> {
   for (const { rule, subject, what } of requests(world))
     if (rule === 'L1') yield { rule: 'S12', subject, what: `${what}, though ${healthy} could serve it` };
 }
 
-function* requests({ checker, requestors }: World): Generator<Unrest> {
+function* requests({ checker, requestors }: World): Generator<UnfinishedWork> {
   const wanted = new Set(requestors.map(({ request }) => request));
   for (const { id, data, holder } of checker.observed.requests.values()) {
     const state = textOf(data['state']);
@@ -69,7 +69,7 @@ function* requests({ checker, requestors }: World): Generator<Unrest> {
     yield { rule: 'L1', subject: 'requestors', what: 'a requestor is still at it' };
 }
 
-function* nodes({ checker, launchers }: World): Generator<Unrest> {
+function* nodes({ checker, launchers }: World): Generator<UnfinishedWork> {
   const living = new Set(['requestor', ...launchers.filter(({ alive }) => alive).map(({ name }) => name)]);
   for (const { id, data, holder } of checker.observed.nodes.values()) {
     const state = textOf(data['state']);
@@ -86,7 +86,7 @@ function* nodes({ checker, launchers }: World): Generator<Unrest> {
   }
 }
 
-function* instances({ checker, cloud }: World): Generator<Unrest> {
+function* instances({ checker, cloud }: World): Generator<UnfinishedWork> {
   for (const { id, tags } of cloud.existingInstances()) {
     if (isForeign(tags)) continue;
     const node = checker.observed.nodes.get(tags['nodepool_node_id'] ?? '');
@@ -96,7 +96,7 @@ function* instances({ checker, cloud }: World): Generator<Unrest> {
 }
 
 /** Every running launcher serves its configured pools. */
-function* pools({ checker, launchers }: World): Generator<Unrest> {
+function* pools({ checker, launchers }: World): Generator<UnfinishedWork> {
   const registered = checker.observed.pools();
   for (const { alive, name: hostname, site } of launchers) {
     if (!alive) continue;
@@ -124,7 +124,7 @@ function* pools({ checker, launchers }: World): Generator<Unrest> {
 /**
  * Locks of answered or deleted requests are obsolete. The locks of other requests and of nodes are reported with those.
  */
-function* locks({ server, checker }: World): Generator<Unrest> {
+function* locks({ server, checker }: World): Generator<UnfinishedWork> {
   for (const [path, { data }] of server.dump()) {
     const [, id, contender] = REQUEST_LOCK.exec(path) ?? [];
     if (id === undefined) continue;
@@ -136,7 +136,7 @@ function* locks({ server, checker }: World): Generator<Unrest> {
 }
 
 /** Machines 2: every slot of a machine has a node. The nodes that are not ready are reported with the others. */
-function* slots({ checker, launchers }: World): Generator<Unrest> {
+function* slots({ checker, launchers }: World): Generator<UnfinishedWork> {
   const filled = new Set([...checker.observed.nodes.values()].filter(isOfMachine).map(slotOf));
   const sites = launchers.filter(({ alive }) => alive).map(({ site }) => site);
   for (const pool of sites.flatMap(({ providers }) => providers).flatMap(({ pools: each }) => each)) {
@@ -150,7 +150,7 @@ function* slots({ checker, launchers }: World): Generator<Unrest> {
 }
 
 /** `min-ready` nodes are ready if there is capacity. */
-function* supply({ checker, launchers }: World): Generator<Unrest> {
+function* supply({ checker, launchers }: World): Generator<UnfinishedWork> {
   const sites = launchers.filter(({ alive }) => alive).map(({ site }) => site);
   const records = [...checker.observed.nodes.values()];
   const hasRoom = (label: string): boolean =>

@@ -6,7 +6,7 @@ import type { TransactionOp } from '@nodepool/zookeeper';
 import type { Commit, Observed } from '../observed.js';
 
 /** State that rules may read. */
-export interface Sight {
+export interface CheckerView {
   readonly observed: Observed;
   readonly cloud: ExampleCloud;
   /** Milliseconds since the start. */

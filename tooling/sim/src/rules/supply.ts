@@ -2,14 +2,14 @@
 
 import { MIN_READY_REQUESTOR } from '@nodepool/core';
 import type { Seen } from '../observed.js';
-import type { Rule, Sight } from './rule.js';
+import type { Rule, CheckerView } from './rule.js';
 import { stringsOf, textOf } from './values.js';
 
 /** Time in which a launcher may not know yet that there are enough nodes (ms). */
 const NEWS_MS = 30_000;
 
 /** No node is requested if there have been enough for a while. The end of a run checks that there are enough. */
-export function nothingIsKeptTwice(sight: Sight): Rule {
+export function nothingIsKeptTwice(view: CheckerView): Rule {
   const enoughSince = new Map<string, number>();
   return {
     number: 'L5',
@@ -18,27 +18,27 @@ export function nothingIsKeptTwice(sight: Sight): Rule {
         if (before !== undefined || after?.data['requestor'] !== MIN_READY_REQUESTOR) continue;
         for (const label of stringsOf(after.data['node_types'])) {
           const since = enoughSince.get(label);
-          if (since !== undefined && sight.now() - Math.max(since, sight.configuredAt()) > NEWS_MS)
-            return `request ${id} asks for one more ${label} to keep ready, where there are ${supplyOf(sight, label) - 1} already`;
+          if (since !== undefined && view.now() - Math.max(since, view.configuredAt()) > NEWS_MS)
+            return `request ${id} asks for one more ${label} to keep ready, where there are ${supplyOf(view, label) - 1} already`;
         }
       }
-      note(sight, enoughSince);
+      note(view, enoughSince);
       return undefined;
     },
     forget: () => enoughSince.clear(),
   };
 }
 
-function note(sight: Sight, enoughSince: Map<string, number>): void {
-  const labels = new Set([...enoughSince.keys(), ...sight.labels]);
+function note(view: CheckerView, enoughSince: Map<string, number>): void {
+  const labels = new Set([...enoughSince.keys(), ...view.labels]);
   for (const label of labels) {
-    if (supplyOf(sight, label) < sight.minReady(label)) enoughSince.delete(label);
-    else if (!enoughSince.has(label)) enoughSince.set(label, sight.now());
+    if (supplyOf(view, label) < view.minReady(label)) enoughSince.delete(label);
+    else if (!enoughSince.has(label)) enoughSince.set(label, view.now());
   }
 }
 
 /** Returns the number of unallocated ready nodes and of pending requests for them. */
-export function supplyOf({ observed }: Pick<Sight, 'observed'>, label: string): number {
+export function supplyOf({ observed }: Pick<CheckerView, 'observed'>, label: string): number {
   let count = 0;
   for (const node of observed.nodes.values()) if (isAvailable(node, label)) count += 1;
   for (const { data } of observed.requests.values()) {

@@ -3,7 +3,7 @@
 import type { TransactionOp } from '@nodepool/zookeeper';
 import { MIN_READY_REQUESTOR, type JsonObject } from '@nodepool/core';
 import type { Seen, SeenChange } from '../observed.js';
-import type { Rule, Sight } from './rule.js';
+import type { Rule, CheckerView } from './rule.js';
 
 /** Path of a node's or request's znode. */
 const RECORD = /^\/nodepool\/(nodes|requests)\/[^/]+$/;
@@ -13,7 +13,7 @@ const OWN_REQUEST = /^\/nodepool\/requests\/900-/;
 const FOREIGN_FIELDS = ['span_info', 'requestor_data', 'x_future'];
 
 /** Safety 6: a process that has lost the lock writes nothing. */
-export function writesAreOwned(_: Sight): Rule {
+export function writesAreOwned(_: CheckerView): Rule {
   return {
     number: 'S6',
     writing(ops) {
@@ -52,7 +52,7 @@ function unlockedWrite(kind: string, changes: readonly SeenChange[]): string | u
 }
 
 /** Safety 11: unknown fields are preserved. */
-export function unknownFieldsSurvive(_: Sight): Rule {
+export function unknownFieldsSurvive(_: CheckerView): Rule {
   return {
     number: 'S11',
     committed({ nodes, requests }) {

@@ -11,7 +11,7 @@ import { objectsOf } from './read-server.js';
 import type { BootVolume, Flavor, KeyPair, ServerSpec } from './records.js';
 
 /** Stores for the lookups. */
-export interface Surroundings {
+export interface ServerContext {
   readonly flavors: readonly Flavor[];
   readonly keyPairs: readonly KeyPair[];
   readonly images: ImageStore;
@@ -20,7 +20,7 @@ export interface Surroundings {
 }
 
 /** Throws an API error if a named resource does not exist. */
-export function newServer(server: JsonObject, caller: Caller, there: Surroundings): ServerSpec {
+export function newServer(server: JsonObject, caller: Caller, there: ServerContext): ServerSpec {
   const flavorRef = textOf(server['flavorRef'], '');
   const flavor = there.flavors.find(({ id }) => id === flavorRef);
   const bootVolume = bootVolumeOf(server, caller, there);
@@ -52,20 +52,20 @@ function textOrNull(value: JsonValue | undefined): string | null {
   return typeof value === 'string' ? value : null;
 }
 
-function imageOf(ref: JsonValue | undefined, fromVolume: boolean, caller: Caller, there: Surroundings): string | null {
+function imageOf(ref: JsonValue | undefined, fromVolume: boolean, caller: Caller, there: ServerContext): string | null {
   if (ref === undefined && !fromVolume) throw computeError(400, 'Missing imageRef attribute');
   if (ref === undefined || (ref === '' && fromVolume)) return null;
   return activeImage(textOf(ref, ''), caller, there);
 }
 
-function activeImage(id: string, caller: Caller, there: Surroundings): string {
+function activeImage(id: string, caller: Caller, there: ServerContext): string {
   const image = there.images.visible(id, caller);
   if (image === undefined) throw computeError(400, 'Can not find requested image');
   if (image.status !== 'active') throw computeError(400, `Image ${id} is not active.`);
   return id;
 }
 
-function bootVolumeOf(server: JsonObject, caller: Caller, there: Surroundings): BootVolume | null {
+function bootVolumeOf(server: JsonObject, caller: Caller, there: ServerContext): BootVolume | null {
   const mappings = objectsOf(server['block_device_mapping_v2'], 'block_device_mapping_v2');
   const boot = mappings.find((mapping) => Number(mapping['boot_index']) === 0);
   if (boot?.['destination_type'] !== 'volume') return null;
@@ -85,7 +85,7 @@ function bootVolumeOf(server: JsonObject, caller: Caller, there: Surroundings): 
   return { source: { volumeId: id }, deleteOnTermination };
 }
 
-function keyNameOf(server: JsonObject, caller: Caller, there: Surroundings): string | null {
+function keyNameOf(server: JsonObject, caller: Caller, there: ServerContext): string | null {
   const name = textOrNull(server['key_name']);
   if (name === null) return null;
   const known = there.keyPairs.some((pair) => pair.name === name && pair.userId === caller.userId);
@@ -96,7 +96,7 @@ function keyNameOf(server: JsonObject, caller: Caller, there: Surroundings): str
 function groupsOf(
   server: JsonObject,
   caller: Caller,
-  there: Surroundings,
+  there: ServerContext,
 ): readonly { readonly id: string; readonly name: string }[] {
   const asked = objectsOf(server['security_groups'], 'security_groups').map(({ name }) => textOf(name, ''));
   const own = [...there.networks.securityGroups.all()].filter((group) => group.project === caller.projectId);
@@ -110,7 +110,7 @@ function groupsOf(
 function interfacesOf(
   networks: JsonValue | undefined,
   caller: Caller,
-  { networks: store }: Surroundings,
+  { networks: store }: ServerContext,
 ): ServerSpec['interfaces'] {
   if (networks === 'none') return [];
   if (networks === undefined || networks === 'auto') {

@@ -17,7 +17,7 @@ import { VolumeAttachments } from './attachments.js';
 import { catalogueRoutes, type ComputeCatalogue } from './catalogue-routes.js';
 import { computeFailure, computeError, malformed } from './errors.js';
 import { microversionOf, versionHeaders } from './microversion.js';
-import { newServer, type Surroundings } from './new-server.js';
+import { newServer, type ServerContext } from './new-server.js';
 import { ServerListing } from './listing.js';
 import { checkMetadata, checkServerBody } from './read-server.js';
 import type { ServerRecord } from './records.js';
@@ -30,7 +30,7 @@ const CONSOLE = 'FAKE CONSOLE OUTPUT\nANOTHER\nLAST LINE';
 export interface ComputeParts {
   readonly state: OpenStackState;
   readonly servers: ServerStore;
-  readonly surroundings: Surroundings;
+  readonly surroundings: ServerContext;
   readonly catalogue: ComputeCatalogue;
 }
 

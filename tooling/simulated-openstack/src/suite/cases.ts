@@ -1,6 +1,6 @@
 /** All API behaviours that the driver relies on. They hold for the real services and for the simulation. */
 
-import type { ApiCase } from './bench.js';
+import type { ApiCase } from './test-bed.js';
 import { computeCases } from './compute-cases.js';
 import { identityCases } from './identity-cases.js';
 import { imageCases } from './image-cases.js';

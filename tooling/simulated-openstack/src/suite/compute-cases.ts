@@ -10,9 +10,9 @@ import {
   refused,
   refusedInHtml,
   type ApiCase,
-  type Bench,
+  type TestBed,
   type ServerOptions,
-} from './bench.js';
+} from './test-bed.js';
 
 const computeCase = casesOf('compute');
 
@@ -37,12 +37,12 @@ const version = (text: string): { readonly headers: Readonly<Record<string, stri
 /** Returns a case for a creation that is refused with 400 and this message. */
 function refusesCreation(
   what: string,
-  options: (bench: Bench) => ServerOptions,
+  options: (bed: TestBed) => ServerOptions,
   message: (body: ServerOptions) => string,
 ): ApiCase {
-  return computeCase(`refuses a server with ${what}, 400`, async (bench) => {
-    const asked = options(bench);
-    refused(await bench.createServer('case-refused', asked), 400, {
+  return computeCase(`refuses a server with ${what}, 400`, async (bed) => {
+    const asked = options(bed);
+    refused(await bed.createServer('case-refused', asked), 400, {
       badRequest: { code: 400, message: message(asked) },
     });
   });
@@ -94,17 +94,17 @@ export const computeCases: readonly ApiCase[] = [
     }
     assert.deepEqual(names.sort(), ['m1.large', 'm1.medium', 'm1.nohost', 'm1.small', 'm1.tiny']);
   }),
-  computeCase('says of a flavor what it has', async (bench) => {
-    const path = `/flavors/${bench.flavorId('m1.small')}`;
-    const flavor = (await bench.demo.get('compute', path)).member('flavor');
+  computeCase('says of a flavor what it has', async (bed) => {
+    const path = `/flavors/${bed.flavorId('m1.small')}`;
+    const flavor = (await bed.demo.get('compute', path)).member('flavor');
     const { name, ram, disk, vcpus, swap } = flavor;
     assert.deepEqual({ name, ram, disk, vcpus, swap }, { name: 'm1.small', ram: 2048, disk: 20, vcpus: 1, swap: '' });
-    const later = (await bench.demo.get('compute', path, version('2.93'))).member('flavor');
+    const later = (await bed.demo.get('compute', path, version('2.93'))).member('flavor');
     assert.deepEqual([later['swap'], later['extra_specs'], later['description']], [0, {}, null]);
   }),
-  computeCase('says which extra specs a flavor has', async (bench) => {
-    const path = `/flavors/${bench.flavorId('m1.small')}/os-extra_specs`;
-    assert.deepEqual((await bench.demo.get('compute', path)).json(), { extra_specs: {} });
+  computeCase('says which extra specs a flavor has', async (bed) => {
+    const path = `/flavors/${bed.flavorId('m1.small')}/os-extra_specs`;
+    assert.deepEqual((await bed.demo.get('compute', path)).json(), { extra_specs: {} });
   }),
   computeCase('does not know a flavor that is not there', async ({ demo }) => {
     for (const path of [`/flavors/${absent}`, `/flavors/${absent}/os-extra_specs`]) {
@@ -121,15 +121,15 @@ export const computeCases: readonly ApiCase[] = [
     const { maxTotalInstances, maxTotalCores, maxTotalRAMSize, totalInstancesUsed } = absolute;
     assert.deepEqual([maxTotalInstances, maxTotalCores, maxTotalRAMSize, totalInstancesUsed], [3, 3, 4096, 0]);
   }),
-  computeCase('shows the name of a security group that was asked for by its id', async (bench) => {
-    const [group] = (await bench.demo.get('network', '/security-groups?name=default')).list('security_groups');
+  computeCase('shows the name of a security group that was asked for by its id', async (bed) => {
+    const [group] = (await bed.demo.get('network', '/security-groups?name=default')).list('security_groups');
     const asked = [{ name: textOf(group?.['id']) }];
-    const created = await bench.createServer('case-group', { more: { security_groups: asked } });
+    const created = await bed.createServer('case-group', { more: { security_groups: asked } });
     const { id, security_groups } = created.member('server');
     assert.deepEqual(security_groups, asked);
     const path = `/servers/${textOf(id)}`;
-    await bench.demo.until('compute', path, (shown) => shown.member('server')['status'] === 'ACTIVE');
-    const server = (await bench.demo.get('compute', path)).member('server');
+    await bed.demo.until('compute', path, (shown) => shown.member('server')['status'] === 'ACTIVE');
+    const server = (await bed.demo.get('compute', path)).member('server');
     assert.deepEqual(server['security_groups'], [{ name: 'default' }]);
   }),
   computeCase('has one availability zone', async ({ demo }) => {
@@ -138,23 +138,20 @@ export const computeCases: readonly ApiCase[] = [
     const message = "Policy doesn't allow os_compute_api:os-availability-zone:detail to be performed.";
     refused(await demo.get('compute', '/os-availability-zone/detail'), 403, { forbidden: { code: 403, message } });
   }),
-  computeCase(
-    'keeps key pairs, refuses a second one of the same name with 409 and a bad key with 400',
-    async (bench) => {
-      const { demo } = bench;
-      const name = `case-${noId()}`;
-      bench.afterwards(() => demo.delete('compute', `/os-keypairs/${name}`));
-      assert.equal((await demo.post('compute', '/os-keypairs', { keypair: { name } })).status, 200);
-      refused(await demo.post('compute', '/os-keypairs', { keypair: { name } }), 409, {
-        conflictingRequest: { code: 409, message: `Key pair '${name}' already exists.` },
-      });
-      const bad = { keypair: { name: 'bad', public_key: 'ssh-rsa nonsense' } };
-      refused(await demo.post('compute', '/os-keypairs', bad), 400, {
-        badRequest: { code: 400, message: 'Keypair data is invalid: failed to generate fingerprint' },
-      });
-      assert.equal((await demo.delete('compute', `/os-keypairs/${name}`)).status, 202);
-    },
-  ),
+  computeCase('keeps key pairs, refuses a second one of the same name with 409 and a bad key with 400', async (bed) => {
+    const { demo } = bed;
+    const name = `case-${noId()}`;
+    bed.afterwards(() => demo.delete('compute', `/os-keypairs/${name}`));
+    assert.equal((await demo.post('compute', '/os-keypairs', { keypair: { name } })).status, 200);
+    refused(await demo.post('compute', '/os-keypairs', { keypair: { name } }), 409, {
+      conflictingRequest: { code: 409, message: `Key pair '${name}' already exists.` },
+    });
+    const bad = { keypair: { name: 'bad', public_key: 'ssh-rsa nonsense' } };
+    refused(await demo.post('compute', '/os-keypairs', bad), 400, {
+      badRequest: { code: 400, message: 'Keypair data is invalid: failed to generate fingerprint' },
+    });
+    assert.equal((await demo.delete('compute', `/os-keypairs/${name}`)).status, 202);
+  }),
   refusesCreation('an image that is not there', more({ imageRef: absent }), () => 'Can not find requested image'),
   refusesCreation('no image', more({ imageRef: undefined }), () => 'Missing imageRef attribute'),
   refusesCreation(
@@ -167,9 +164,9 @@ export const computeCases: readonly ApiCase[] = [
     more({ networks: [{ uuid: absent }] }),
     () => `Network ${absent} could not be found.`,
   ),
-  computeCase("refuses a server in another project's network as if there were none, 400", async (bench) => {
-    const uuid = bench.networkId(bench.limited);
-    refused(await bench.createServer('case-refused', { more: { networks: [{ uuid }] } }), 400, {
+  computeCase("refuses a server in another project's network as if there were none, 400", async (bed) => {
+    const uuid = bed.networkId(bed.limited);
+    refused(await bed.createServer('case-refused', { more: { networks: [{ uuid }] } }), 400, {
       badRequest: { code: 400, message: `Network ${uuid} could not be found.` },
     });
   }),
@@ -196,11 +193,11 @@ export const computeCases: readonly ApiCase[] = [
   ),
   computeCase(
     'refuses a server with an attribute that it does not know, and one without networks since 2.37, 400',
-    async (bench) => {
-      const unknown = await bench.createServer('case-refused', { more: { bogus: 1 } });
+    async (bed) => {
+      const unknown = await bed.createServer('case-refused', { more: { bogus: 1 } });
       assert.equal(unknown.status, 400);
       assert.match(textOf(unknown.member('badRequest')['message']), /\('bogus' was unexpected\)$/);
-      const without = await bench.createServer('case-refused', { more: { networks: undefined }, microversion: '2.37' });
+      const without = await bed.createServer('case-refused', { more: { networks: undefined }, microversion: '2.37' });
       assert.equal(without.status, 400);
       assert.match(textOf(without.member('badRequest')['message']), /'networks' is a required property$/);
     },
@@ -211,16 +208,16 @@ export const computeCases: readonly ApiCase[] = [
       badRequest: { code: 400, message: 'Malformed request body' },
     });
   }),
-  computeCase('refuses what is over the quota with 403, and says what and how much', async (bench) => {
-    const large = await bench.createServer('case-quota', { client: bench.limited, flavor: 'm1.large' });
+  computeCase('refuses what is over the quota with 403, and says what and how much', async (bed) => {
+    const large = await bed.createServer('case-quota', { client: bed.limited, flavor: 'm1.large' });
     refused(large, 403, {
       forbidden: {
         code: 403,
         message: 'Quota exceeded for cores, ram: Requested 4, 8192, but already used 0, 0 of 3, 4096 cores, ram',
       },
     });
-    const many = { client: bench.limited, more: { min_count: 4, max_count: 4 } };
-    refused(await bench.createServer('case-quota', many), 403, {
+    const many = { client: bed.limited, more: { min_count: 4, max_count: 4 } };
+    refused(await bed.createServer('case-quota', many), 403, {
       forbidden: {
         code: 403,
         message: 'Quota exceeded for cores, instances: Requested 4, 4, but already used 0, 0 of 3, 3 cores, instances',

@@ -1,7 +1,7 @@
 /** Cases of keystone. */
 
 import { strict as assert } from 'node:assert';
-import { type ApiCase, casesOf, hasKeys, noId, refused, refusedInHtml } from './bench.js';
+import { type ApiCase, casesOf, hasKeys, noId, refused, refusedInHtml } from './test-bed.js';
 import { ApiClient, listOf, textOf } from './api-client.js';
 
 const PROJECT_KEYS = [

@@ -3,7 +3,7 @@
 import { strict as assert } from 'node:assert';
 import { createHash } from 'node:crypto';
 import { type ApiAnswer, type ApiRequest, textOf } from './api-client.js';
-import { casesOf, hasKeys, noId, refused, refusedInHtml, type ApiCase, type Bench } from './bench.js';
+import { casesOf, hasKeys, noId, refused, refusedInHtml, type ApiCase, type TestBed } from './test-bed.js';
 
 const imageCase = casesOf('image');
 
@@ -42,62 +42,62 @@ const spec = (more: object = {}): object => ({
 });
 
 /** Creates an image, which is deleted after the case. */
-async function create(bench: Bench, more: object = {}): Promise<ApiAnswer> {
-  const answer = await bench.demo.post('image', '/images', spec(more));
+async function create(bed: TestBed, more: object = {}): Promise<ApiAnswer> {
+  const answer = await bed.demo.post('image', '/images', spec(more));
   assert.equal(answer.status, 201, answer.text);
   const id = textOf(answer.json()['id']);
-  bench.afterwards(() => bench.demo.delete('image', `/images/${id}`));
+  bed.afterwards(() => bed.demo.delete('image', `/images/${id}`));
   return answer;
 }
 
-function upload(bench: Bench, id: string, request: ApiRequest): Promise<ApiAnswer> {
-  return bench.demo.call('image', 'PUT', `/images/${id}/file`, { headers: OCTETS, ...request });
+function upload(bed: TestBed, id: string, request: ApiRequest): Promise<ApiAnswer> {
+  return bed.demo.call('image', 'PUT', `/images/${id}/file`, { headers: OCTETS, ...request });
 }
 
 export const imageCases: readonly ApiCase[] = [
   imageCase('refuses a wrong token with 401, as a page of HTML', async ({ demo }) =>
     refusedInHtml(await demo.get('image', '/images', { token: 'nonsense' }), 401, '<h1>401 Unauthorized</h1>'),
   ),
-  imageCase('makes an image without data, with properties beside its attributes', async (bench) => {
-    const answer = await create(bench, { nodepool_upload_id: '42', hw_disk_bus: 'scsi' });
+  imageCase('makes an image without data, with properties beside its attributes', async (bed) => {
+    const answer = await create(bed, { nodepool_upload_id: '42', hw_disk_bus: 'scsi' });
     const image = answer.json();
     hasKeys(image, [...IMAGE_KEYS, 'nodepool_upload_id', 'hw_disk_bus']);
     const { status, size, checksum, owner, nodepool_upload_id } = image;
-    assert.deepEqual([status, size, checksum, owner], ['queued', null, null, bench.demo.projectId]);
+    assert.deepEqual([status, size, checksum, owner], ['queued', null, null, bed.demo.projectId]);
     assert.equal(nodepool_upload_id, '42');
-    assert.equal(answer.headers.get('location'), `${bench.demo.endpoint('image')}/images/${textOf(image['id'])}`);
+    assert.equal(answer.headers.get('location'), `${bed.demo.endpoint('image')}/images/${textOf(image['id'])}`);
   }),
-  imageCase('takes data once, and knows their checksums then', async (bench) => {
-    const id = textOf((await create(bench)).json()['id']);
+  imageCase('takes data once, and knows their checksums then', async (bed) => {
+    const id = textOf((await create(bed)).json()['id']);
     const data = Buffer.alloc(300_000, 'abc');
-    const sent = await upload(bench, id, { data });
+    const sent = await upload(bed, id, { data });
     assert.deepEqual([sent.status, sent.text], [204, '']);
-    const image = (await bench.demo.get('image', `/images/${id}`)).json();
+    const image = (await bed.demo.get('image', `/images/${id}`)).json();
     const { status, size, checksum, os_hash_algo, os_hash_value } = image;
     assert.deepEqual([status, size], ['active', data.length]);
     assert.equal(checksum, createHash('md5').update(data).digest('hex'));
     assert.deepEqual([os_hash_algo, os_hash_value], ['sha512', createHash('sha512').update(data).digest('hex')]);
-    const again = await upload(bench, id, { data });
+    const again = await upload(bed, id, { data });
     refusedInHtml(again, 409, 'Image status transition from active to saving is not allowed');
   }),
-  imageCase('gives the data back', async (bench) => {
-    const id = textOf((await create(bench)).json()['id']);
-    assert.equal((await bench.demo.get('image', `/images/${id}/file`)).status, 204);
-    await upload(bench, id, { data: 'hello' });
-    const file = await bench.demo.get('image', `/images/${id}/file`);
+  imageCase('gives the data back', async (bed) => {
+    const id = textOf((await create(bed)).json()['id']);
+    assert.equal((await bed.demo.get('image', `/images/${id}/file`)).status, 204);
+    await upload(bed, id, { data: 'hello' });
+    const file = await bed.demo.get('image', `/images/${id}/file`);
     assert.deepEqual([file.status, file.text], [200, 'hello']);
     assert.equal(file.headers.get('content-md5'), '5d41402abc4b2a76b9719d911017c592');
   }),
-  imageCase('refuses data that are no octets with 415', async (bench) => {
-    const id = textOf((await create(bench)).json()['id']);
-    const refusedData = await upload(bench, id, { data: 'hello', headers: { 'Content-Type': 'text/plain' } });
+  imageCase('refuses data that are no octets with 415', async (bed) => {
+    const id = textOf((await create(bed)).json()['id']);
+    const refusedData = await upload(bed, id, { data: 'hello', headers: { 'Content-Type': 'text/plain' } });
     refusedInHtml(refusedData, 415, 'The request media type text/plain is not supported by this server.');
   }),
-  imageCase('does not know an image that is not there, whether it is asked for, filled or deleted', async (bench) => {
+  imageCase('does not know an image that is not there, whether it is asked for, filled or deleted', async (bed) => {
     const id = noId();
-    refusedInHtml(await bench.demo.get('image', `/images/${id}`), 404, `No image found with ID ${id}`);
-    refusedInHtml(await upload(bench, id, { data: 'hello' }), 404, `No image found with ID ${id}`);
-    refusedInHtml(await bench.demo.delete('image', `/images/${id}`), 404, `Failed to find image ${id} to delete`);
+    refusedInHtml(await bed.demo.get('image', `/images/${id}`), 404, `No image found with ID ${id}`);
+    refusedInHtml(await upload(bed, id, { data: 'hello' }), 404, `No image found with ID ${id}`);
+    refusedInHtml(await bed.demo.delete('image', `/images/${id}`), 404, `Failed to find image ${id} to delete`);
   }),
   imageCase('refuses a format that it does not know, and a property that is no text, with 400', async ({ demo }) => {
     const format = await demo.post('image', '/images', spec({ disk_format: 'nonsense' }));
@@ -105,55 +105,54 @@ export const imageCases: readonly ApiCase[] = [
     const property = await demo.post('image', '/images', spec({ size_hint: 1 }));
     refusedInHtml(property, 400, '1 is not of type &#x27;string&#x27;');
   }),
-  imageCase('does not let an ordinary user publish an image, or delete one of others, 403', async (bench) => {
-    const published = await bench.demo.post('image', '/images', spec({ visibility: 'public' }));
+  imageCase('does not let an ordinary user publish an image, or delete one of others, 403', async (bed) => {
+    const published = await bed.demo.post('image', '/images', spec({ visibility: 'public' }));
     refusedInHtml(published, 403, 'You are not authorized to complete publicize_image action.');
-    const deleted = await bench.demo.delete('image', `/images/${bench.imageId}`);
+    const deleted = await bed.demo.delete('image', `/images/${bed.imageId}`);
     refusedInHtml(deleted, 403, 'You do not own this image');
   }),
-  imageCase('hides a private image from other projects, for nova too', async (bench) => {
-    const id = textOf((await create(bench)).json()['id']);
-    refusedInHtml(await bench.limited.get('image', `/images/${id}`), 404, `No image found with ID ${id}`);
-    refused(await bench.createServer('case-foreign', { client: bench.limited, more: { imageRef: id } }), 400, {
+  imageCase('hides a private image from other projects, for nova too', async (bed) => {
+    const id = textOf((await create(bed)).json()['id']);
+    refusedInHtml(await bed.limited.get('image', `/images/${id}`), 404, `No image found with ID ${id}`);
+    refused(await bed.createServer('case-foreign', { client: bed.limited, more: { imageRef: id } }), 400, {
       badRequest: { code: 400, message: 'Can not find requested image' },
     });
-    refused(await bench.createServer('case-queued', { more: { imageRef: id } }), 400, {
+    refused(await bed.createServer('case-queued', { more: { imageRef: id } }), 400, {
       badRequest: { code: 400, message: `Image ${id} is not active.` },
     });
   }),
-  imageCase('finds images by name, by tag, and by a property', async (bench) => {
+  imageCase('finds images by name, by tag, and by a property', async (bed) => {
     const mark = noId();
-    const id = textOf((await create(bench, { name: mark, nodepool_upload_id: mark, tags: [mark] })).json()['id']);
+    const id = textOf((await create(bed, { name: mark, nodepool_upload_id: mark, tags: [mark] })).json()['id']);
     for (const query of [`name=${mark}`, `tag=${mark}`, `nodepool_upload_id=${mark}`]) {
-      const found = (await bench.demo.get('image', `/images?${query}`)).list('images');
+      const found = (await bed.demo.get('image', `/images?${query}`)).list('images');
       assert.deepEqual(
         found.map((image) => image['id']),
         [id],
         query,
       );
     }
-    assert.deepEqual((await bench.demo.get('image', `/images?name=${noId()}`)).list('images'), []);
+    assert.deepEqual((await bed.demo.get('image', `/images?name=${noId()}`)).list('images'), []);
   }),
-  imageCase('lists images in pages whose next one it names by a path, each image once', async (bench) => {
+  imageCase('lists images in pages whose next one it names by a path, each image once', async (bed) => {
     const ids = new Set<string>();
-    for (const name of ['a', 'b', 'c'])
-      ids.add(textOf((await create(bench, { name, mark: 'case-pages' })).json()['id']));
+    for (const name of ['a', 'b', 'c']) ids.add(textOf((await create(bed, { name, mark: 'case-pages' })).json()['id']));
     const seen: string[] = [];
-    const root = bench.demo.endpoint('image').replace(/\/v2$/, '');
+    const root = bed.demo.endpoint('image').replace(/\/v2$/, '');
     let path = '/v2/images?limit=2&mark=case-pages';
     while (path !== '') {
-      const page = await bench.demo.at(root + path);
+      const page = await bed.demo.at(root + path);
       assert.equal(page.json()['first'], '/v2/images?limit=2&mark=case-pages');
       seen.push(...page.list('images').map((image) => textOf(image['id'])));
       path = textOf(page.json()['next']);
     }
     assert.deepEqual(seen.sort(), [...ids].sort());
   }),
-  imageCase('changes attributes and properties by a patch, and refuses one of another type with 415', async (bench) => {
-    const id = textOf((await create(bench)).json()['id']);
+  imageCase('changes attributes and properties by a patch, and refuses one of another type with 415', async (bed) => {
+    const id = textOf((await create(bed)).json()['id']);
     const headers = { 'Content-Type': 'application/openstack-images-v2.1-json-patch' };
     const patch = (changes: object[]): Promise<ApiAnswer> =>
-      bench.demo.call('image', 'PATCH', `/images/${id}`, { data: JSON.stringify(changes), headers });
+      bed.demo.call('image', 'PATCH', `/images/${id}`, { data: JSON.stringify(changes), headers });
     const changed = await patch([
       { op: 'add', path: '/colour', value: 'blue' },
       { op: 'replace', path: '/name', value: 'renamed' },
@@ -162,20 +161,20 @@ export const imageCases: readonly ApiCase[] = [
     const { name, colour } = changed.json();
     assert.deepEqual({ name, colour }, { name: 'renamed', colour: 'blue' });
     refusedInHtml(await patch([{ op: 'replace', path: '/nope', value: '1' }]), 409, 'Property nope does not exist.');
-    assert.equal((await bench.demo.call('image', 'PATCH', `/images/${id}`, { json: [] })).status, 415);
+    assert.equal((await bed.demo.call('image', 'PATCH', `/images/${id}`, { json: [] })).status, 415);
   }),
-  imageCase('deletes an image with 204, also one without data, and knows it no more', async (bench) => {
-    const id = textOf((await create(bench)).json()['id']);
-    assert.equal((await bench.demo.delete('image', `/images/${id}`)).status, 204);
-    assert.equal((await bench.demo.get('image', `/images/${id}`)).status, 404);
-    assert.equal((await bench.demo.delete('image', `/images/${id}`)).status, 404);
+  imageCase('deletes an image with 204, also one without data, and knows it no more', async (bed) => {
+    const id = textOf((await create(bed)).json()['id']);
+    assert.equal((await bed.demo.delete('image', `/images/${id}`)).status, 204);
+    assert.equal((await bed.demo.get('image', `/images/${id}`)).status, 404);
+    assert.equal((await bed.demo.delete('image', `/images/${id}`)).status, 404);
   }),
-  imageCase('does not delete an image that is protected, 403', async (bench) => {
-    const id = textOf((await create(bench, { protected: true })).json()['id']);
+  imageCase('does not delete an image that is protected, 403', async (bed) => {
+    const id = textOf((await create(bed, { protected: true })).json()['id']);
     const headers = { 'Content-Type': 'application/openstack-images-v2.1-json-patch' };
     const data = JSON.stringify([{ op: 'replace', path: '/protected', value: false }]);
-    bench.afterwards(() => bench.demo.call('image', 'PATCH', `/images/${id}`, { data, headers }));
-    const deleted = await bench.demo.delete('image', `/images/${id}`);
+    bed.afterwards(() => bed.demo.call('image', 'PATCH', `/images/${id}`, { data, headers }));
+    const deleted = await bed.demo.delete('image', `/images/${id}`);
     refusedInHtml(deleted, 403, `Image ${id} is protected and cannot be deleted.`);
   }),
 ];

@@ -3,7 +3,7 @@
 import { strict as assert } from 'node:assert';
 import type { JsonObject } from '@nodepool/core';
 import { listOf, textOf, type ApiAnswer, type ApiClient } from './api-client.js';
-import { casesOf, hasKeys, noId, refused, type ApiCase, type Bench } from './bench.js';
+import { casesOf, hasKeys, noId, refused, type ApiCase, type TestBed } from './test-bed.js';
 
 const networkCase = casesOf('network');
 
@@ -51,21 +51,21 @@ const PORT_KEYS = [
 const error = (type: string, message: string): object => ({ NeutronError: { type, message, detail: '' } });
 
 /** Creates a floating IP, which is deleted after the case. */
-async function floating(bench: Bench, more: object = {}, client: ApiClient = bench.demo): Promise<ApiAnswer> {
-  const floatingip = { floating_network_id: bench.publicNetworkId, ...more };
+async function floating(bed: TestBed, more: object = {}, client: ApiClient = bed.demo): Promise<ApiAnswer> {
+  const floatingip = { floating_network_id: bed.publicNetworkId, ...more };
   const answer = await client.post('network', '/floatingips', { floatingip });
   if (answer.status === 201) {
     const id = textOf(answer.member('floatingip')['id']);
-    bench.afterwards(() => client.delete('network', `/floatingips/${id}`));
+    bed.afterwards(() => client.delete('network', `/floatingips/${id}`));
   }
   return answer;
 }
 
-async function port(bench: Bench, more: object = {}, client: ApiClient = bench.demo): Promise<ApiAnswer> {
-  const answer = await client.post('network', '/ports', { port: { network_id: bench.networkId(client), ...more } });
+async function port(bed: TestBed, more: object = {}, client: ApiClient = bed.demo): Promise<ApiAnswer> {
+  const answer = await client.post('network', '/ports', { port: { network_id: bed.networkId(client), ...more } });
   if (answer.status === 201) {
     const id = textOf(answer.member('port')['id']);
-    bench.afterwards(() => client.delete('network', `/ports/${id}`));
+    bed.afterwards(() => client.delete('network', `/ports/${id}`));
   }
   return answer;
 }
@@ -76,17 +76,17 @@ export const networkCases: readonly ApiCase[] = [
       error: { code: 401, title: 'Unauthorized', message: 'The request you have made requires authentication.' },
     }),
   ),
-  networkCase("shows the project's networks and external ones, and hides those of others", async (bench) => {
+  networkCase("shows the project's networks and external ones, and hides those of others", async (bed) => {
     const names = async (query: string): Promise<string[]> =>
-      (await bench.demo.get('network', `/networks${query}`))
+      (await bed.demo.get('network', `/networks${query}`))
         .list('networks')
         .map(({ name }) => textOf(name))
         .sort();
     assert.deepEqual(await names(''), ['private', 'public']);
     assert.deepEqual(await names('?router:external=true'), ['public']);
-    const id = bench.networkId(bench.limited);
+    const id = bed.networkId(bed.limited);
     refused(
-      await bench.demo.get('network', `/networks/${id}`),
+      await bed.demo.get('network', `/networks/${id}`),
       404,
       error('NetworkNotFound', `Network ${id} could not be found.`),
     );
@@ -101,33 +101,33 @@ export const networkCases: readonly ApiCase[] = [
       assert.equal((await demo.at(textOf(next?.['href']))).list('networks').length, 1);
     },
   ),
-  networkCase('gives a server a port, which goes with it', async (bench) => {
-    const id = textOf((await bench.server('case-port'))['id']);
-    const [made] = (await bench.demo.get('network', `/ports?device_id=${id}`)).list('ports');
+  networkCase('gives a server a port, which goes with it', async (bed) => {
+    const id = textOf((await bed.server('case-port'))['id']);
+    const [made] = (await bed.demo.get('network', `/ports?device_id=${id}`)).list('ports');
     assert.ok(made !== undefined);
     hasKeys(made, PORT_KEYS);
     assert.deepEqual([made['device_owner'], made['status'], made['name']], ['compute:nova', 'ACTIVE', '']);
-    await bench.removeServer(id);
+    await bed.removeServer(id);
     const path = `/ports/${textOf(made['id'])}`;
-    assert.equal((await bench.demo.get('network', path)).status, 404);
+    assert.equal((await bed.demo.get('network', path)).status, 404);
   }),
-  networkCase('makes, changes, finds and deletes ports; a free one is DOWN', async (bench) => {
-    const made = (await port(bench, { name: 'case', description: noId() })).member('port');
+  networkCase('makes, changes, finds and deletes ports; a free one is DOWN', async (bed) => {
+    const made = (await port(bed, { name: 'case', description: noId() })).member('port');
     const { id, status, description, device_id } = made;
     hasKeys(made, PORT_KEYS);
     assert.deepEqual([status, device_id], ['DOWN', '']);
     const query = `/ports?description=${textOf(description)}&status=DOWN`;
     assert.deepEqual(
-      (await bench.demo.get('network', query)).list('ports').map((found) => found['id']),
+      (await bed.demo.get('network', query)).list('ports').map((found) => found['id']),
       [id],
     );
     const path = `/ports/${textOf(id)}`;
-    const changed = await bench.demo.put('network', path, { port: { name: 'other' } });
+    const changed = await bed.demo.put('network', path, { port: { name: 'other' } });
     assert.equal(changed.member('port')['name'], 'other');
-    assert.equal((await bench.limited.delete('network', path)).status, 404);
-    assert.equal((await bench.demo.delete('network', path)).status, 204);
+    assert.equal((await bed.limited.delete('network', path)).status, 404);
+    assert.equal((await bed.demo.delete('network', path)).status, 204);
     const missing = error('PortNotFound', `Port ${textOf(id)} could not be found.`);
-    refused(await bench.demo.delete('network', path), 404, missing);
+    refused(await bed.demo.delete('network', path), 404, missing);
   }),
   networkCase('does not delete a port of a router, 409', async ({ demo }) => {
     const [found] = (await demo.get('network', '/ports?device_owner=network:router_interface')).list('ports');
@@ -137,15 +137,15 @@ export const networkCases: readonly ApiCase[] = [
   }),
   networkCase(
     'makes a floating IP, which is DOWN until it has a port, and finds it by description and tags',
-    async (bench) => {
+    async (bed) => {
       const mark = noId();
-      const made = (await floating(bench, { description: mark })).member('floatingip');
+      const made = (await floating(bed, { description: mark })).member('floatingip');
       hasKeys(made, FLOATING_KEYS);
       assert.deepEqual([made['status'], made['port_id'], made['description']], ['DOWN', null, mark]);
       const path = `/floatingips/${textOf(made['id'])}`;
-      assert.deepEqual((await bench.demo.put('network', `${path}/tags`, { tags: [mark] })).json(), { tags: [mark] });
+      assert.deepEqual((await bed.demo.put('network', `${path}/tags`, { tags: [mark] })).json(), { tags: [mark] });
       for (const query of [`description=${mark}`, `tags=${mark}`]) {
-        const found = (await bench.demo.get('network', `/floatingips?${query}`)).list('floatingips');
+        const found = (await bed.demo.get('network', `/floatingips?${query}`)).list('floatingips');
         assert.deepEqual(
           found.map(({ id }) => id),
           [made['id']],
@@ -156,16 +156,16 @@ export const networkCases: readonly ApiCase[] = [
   ),
   networkCase(
     'attaches a floating IP to a port, shows it among the addresses of the server, and frees it with the server',
-    async (bench) => {
-      const { demo } = bench;
-      const serverId = textOf((await bench.server('case-floating'))['id']);
+    async (bed) => {
+      const { demo } = bed;
+      const serverId = textOf((await bed.server('case-floating'))['id']);
       const [found] = (await demo.get('network', `/ports?device_id=${serverId}`)).list('ports');
       const portId = textOf(found?.['id']);
-      const made = (await floating(bench, { port_id: portId })).member('floatingip');
+      const made = (await floating(bed, { port_id: portId })).member('floatingip');
       assert.deepEqual([made['status'], made['port_id']], ['ACTIVE', portId]);
       const details = made['port_details'] as JsonObject;
       assert.deepEqual([details['device_id'], details['device_owner']], [serverId, 'compute:nova']);
-      const second = await floating(bench, { port_id: portId });
+      const second = await floating(bed, { port_id: portId });
       assert.equal(second.status, 409);
       assert.equal(second.member('NeutronError')['type'], 'FloatingIPPortAlreadyAssociated');
       const shown = await demo.until('compute', `/servers/${serverId}`, ({ text }) => text.includes('"floating"'));
@@ -175,47 +175,47 @@ export const networkCases: readonly ApiCase[] = [
         ['fixed', made['fixed_ip_address']],
         ['floating', made['floating_ip_address']],
       ]);
-      await bench.removeServer(serverId);
+      await bed.removeServer(serverId);
       const freed = (await demo.get('network', `/floatingips/${textOf(made['id'])}`)).member('floatingip');
       assert.deepEqual([freed['status'], freed['port_id']], ['DOWN', null]);
     },
   ),
-  networkCase('attaches and detaches a floating IP that there is', async (bench) => {
-    const portId = textOf((await port(bench)).member('port')['id']);
-    const path = `/floatingips/${textOf((await floating(bench)).member('floatingip')['id'])}`;
+  networkCase('attaches and detaches a floating IP that there is', async (bed) => {
+    const portId = textOf((await port(bed)).member('port')['id']);
+    const path = `/floatingips/${textOf((await floating(bed)).member('floatingip')['id'])}`;
     const change = (port_id: string | null): Promise<ApiAnswer> =>
-      bench.demo.put('network', path, { floatingip: { port_id } });
+      bed.demo.put('network', path, { floatingip: { port_id } });
     assert.equal((await change(portId)).member('floatingip')['status'], 'ACTIVE');
     assert.equal((await change(null)).member('floatingip')['port_id'], null);
     const absent = noId();
     refused(await change(absent), 404, error('PortNotFound', `Port ${absent} could not be found.`));
   }),
-  networkCase('deletes a floating IP with 204, and does not know it the second time', async (bench) => {
-    const id = textOf((await floating(bench)).member('floatingip')['id']);
-    assert.equal((await bench.demo.delete('network', `/floatingips/${id}`)).status, 204);
+  networkCase('deletes a floating IP with 204, and does not know it the second time', async (bed) => {
+    const id = textOf((await floating(bed)).member('floatingip')['id']);
+    assert.equal((await bed.demo.delete('network', `/floatingips/${id}`)).status, 204);
     const missing = error('FloatingIPNotFound', `Floating IP ${id} could not be found`);
-    refused(await bench.demo.delete('network', `/floatingips/${id}`), 404, missing);
+    refused(await bed.demo.delete('network', `/floatingips/${id}`), 404, missing);
   }),
   networkCase(
     'refuses a floating IP of a network that is not external with 400, of one that is not there with 404',
-    async (bench) => {
-      const inner = bench.networkId();
+    async (bed) => {
+      const inner = bed.networkId();
       const message = `Bad floatingip request: Network ${inner} is not a valid external network.`;
-      refused(await floating(bench, { floating_network_id: inner }), 400, error('BadRequest', message));
+      refused(await floating(bed, { floating_network_id: inner }), 400, error('BadRequest', message));
       const absent = noId();
       const missing = error('NetworkNotFound', `Network ${absent} could not be found.`);
-      refused(await floating(bench, { floating_network_id: absent }), 404, missing);
+      refused(await floating(bed, { floating_network_id: absent }), 404, missing);
     },
   ),
-  networkCase('refuses with 409 what is over the quota; nova then refuses a server with 403', async (bench) => {
-    const { limited } = bench;
-    let last = await floating(bench, {}, limited);
-    while (last.status === 201) last = await floating(bench, {}, limited);
+  networkCase('refuses with 409 what is over the quota; nova then refuses a server with 403', async (bed) => {
+    const { limited } = bed;
+    let last = await floating(bed, {}, limited);
+    while (last.status === 201) last = await floating(bed, {}, limited);
     refused(last, 409, error('OverQuota', "Quota exceeded for resources: ['floatingip']."));
-    let lastPort = await port(bench, {}, limited);
-    while (lastPort.status === 201) lastPort = await port(bench, {}, limited);
+    let lastPort = await port(bed, {}, limited);
+    while (lastPort.status === 201) lastPort = await port(bed, {}, limited);
     refused(lastPort, 409, error('OverQuota', "Quota exceeded for resources: ['port']."));
-    refused(await bench.createServer('case-ports', { client: limited }), 403, {
+    refused(await bed.createServer('case-ports', { client: limited }), 403, {
       forbidden: { code: 403, message: 'Maximum number of ports exceeded' },
     });
   }),

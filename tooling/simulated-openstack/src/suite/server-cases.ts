@@ -3,7 +3,7 @@
 import { strict as assert } from 'node:assert';
 import type { JsonObject } from '@nodepool/core';
 import { listOf, textOf } from './api-client.js';
-import { casesOf, hasKeys, noId, refused, type ApiCase, type Bench } from './bench.js';
+import { casesOf, hasKeys, noId, refused, type ApiCase, type TestBed } from './test-bed.js';
 
 const computeCase = casesOf('compute');
 
@@ -40,25 +40,29 @@ const unknown = (id: string): object => ({
 });
 
 /** Returns a case for a server that enters ERROR with this fault, without a host, addresses or ports. */
-function endsInError(what: string, options: Parameters<Bench['server']>[1], message: (id: string) => string): ApiCase {
-  return computeCase(`takes ${what} to ERROR, with a fault that says why`, async (bench) => {
-    const server = await bench.server('case-error', options);
+function endsInError(
+  what: string,
+  options: Parameters<TestBed['server']>[1],
+  message: (id: string) => string,
+): ApiCase {
+  return computeCase(`takes ${what} to ERROR, with a fault that says why`, async (bed) => {
+    const server = await bed.server('case-error', options);
     const id = textOf(server['id']);
     assert.equal(server['status'], 'ERROR');
     const fault = server['fault'] as JsonObject;
     assert.deepEqual({ code: fault['code'], message: fault['message'] }, { code: 500, message: message(id) });
     hasKeys(server, [...SERVER_KEYS, 'fault']);
     assert.deepEqual([server['hostId'], server['addresses']], ['', {}]);
-    assert.deepEqual((await bench.demo.get('network', `/ports?device_id=${id}`)).list('ports'), []);
+    assert.deepEqual((await bed.demo.get('network', `/ports?device_id=${id}`)).list('ports'), []);
   });
 }
 
 export const serverCases: readonly ApiCase[] = [
   computeCase(
     'accepts a server with 202 and its id, and builds it until it is ACTIVE and has an address',
-    async (bench) => {
-      const { demo } = bench;
-      const created = await bench.createServer('case-life', {
+    async (bed) => {
+      const { demo } = bed;
+      const created = await bed.createServer('case-life', {
         metadata: { owner: 'case' },
         more: { config_drive: true },
       });
@@ -90,22 +94,22 @@ export const serverCases: readonly ApiCase[] = [
   ),
   computeCase(
     'lists a server at once after it was accepted, while it is built without addresses, and with its metadata',
-    async (bench) => {
-      const created = await bench.createServer('case-listed', { metadata: { ostack_spawn_delay: '2', mine: 'yes' } });
+    async (bed) => {
+      const created = await bed.createServer('case-listed', { metadata: { ostack_spawn_delay: '2', mine: 'yes' } });
       const id = textOf(created.member('server')['id']);
-      const listed = (await bench.demo.get('compute', '/servers/detail')).list('servers');
+      const listed = (await bed.demo.get('compute', '/servers/detail')).list('servers');
       const server = listed.find((candidate) => candidate['id'] === id);
       assert.ok(server !== undefined);
       assert.deepEqual([server['status'], server['addresses']], ['BUILD', {}]);
       assert.equal((server['metadata'] as JsonObject)['mine'], 'yes');
     },
   ),
-  computeCase('shows since 2.47 what the flavor has, and before a link to it', async (bench) => {
-    const id = textOf((await bench.server('case-flavor'))['id']);
-    const old = (await bench.demo.get('compute', `/servers/${id}`)).member('server')['flavor'] as JsonObject;
-    assert.equal(old['id'], bench.flavorId('m1.tiny'));
+  computeCase('shows since 2.47 what the flavor has, and before a link to it', async (bed) => {
+    const id = textOf((await bed.server('case-flavor'))['id']);
+    const old = (await bed.demo.get('compute', `/servers/${id}`)).member('server')['flavor'] as JsonObject;
+    assert.equal(old['id'], bed.flavorId('m1.tiny'));
     const headers = { 'OpenStack-API-Version': 'compute 2.47' };
-    const shown = await bench.demo.get('compute', `/servers/${id}`, { headers });
+    const shown = await bed.demo.get('compute', `/servers/${id}`, { headers });
     const { vcpus, ram, disk, original_name } = shown.member('server')['flavor'] as JsonObject;
     assert.deepEqual({ vcpus, ram, disk, original_name }, { vcpus: 1, ram: 512, disk: 1, original_name: 'm1.tiny' });
   }),
@@ -121,9 +125,9 @@ export const serverCases: readonly ApiCase[] = [
     (id) =>
       `Exceeded maximum number of retries. Exhausted all hosts available for retrying build failures for instance ${id}.`,
   ),
-  computeCase('takes a server in the external network of another project to ERROR', async (bench) => {
-    const more = { networks: [{ uuid: bench.publicNetworkId }] };
-    const fault = (await bench.server('case-external', { more }))['fault'] as JsonObject;
+  computeCase('takes a server in the external network of another project to ERROR', async (bed) => {
+    const more = { networks: [{ uuid: bed.publicNetworkId }] };
+    const fault = (await bed.server('case-external', { more }))['fault'] as JsonObject;
     assert.match(textOf(fault['message']), /aborted: Failed to allocate the network\(s\), not rescheduling\.$/);
   }),
   computeCase('does not know a server that is not there, whether it is asked for or deleted', async ({ demo }) => {
@@ -131,21 +135,21 @@ export const serverCases: readonly ApiCase[] = [
     refused(await demo.get('compute', `/servers/${id}`), 404, unknown(id));
     refused(await demo.delete('compute', `/servers/${id}`), 404, unknown(id));
   }),
-  computeCase('hides a server from another project, and does not let it be deleted', async (bench) => {
-    const id = textOf((await bench.server('case-hidden'))['id']);
-    refused(await bench.limited.get('compute', `/servers/${id}`), 404, unknown(id));
-    refused(await bench.limited.delete('compute', `/servers/${id}`), 404, unknown(id));
-    assert.deepEqual((await bench.limited.get('compute', '/servers')).list('servers'), []);
+  computeCase('hides a server from another project, and does not let it be deleted', async (bed) => {
+    const id = textOf((await bed.server('case-hidden'))['id']);
+    refused(await bed.limited.get('compute', `/servers/${id}`), 404, unknown(id));
+    refused(await bed.limited.delete('compute', `/servers/${id}`), 404, unknown(id));
+    assert.deepEqual((await bed.limited.get('compute', '/servers')).list('servers'), []);
   }),
-  computeCase('lists servers newest first in pages that link to the next one, each server once', async (bench) => {
+  computeCase('lists servers newest first in pages that link to the next one, each server once', async (bed) => {
     const ids = await Promise.all(
-      ['a', 'b', 'c'].map(async (name) => textOf((await bench.server(`case-page-${name}`))['id'])),
+      ['a', 'b', 'c'].map(async (name) => textOf((await bed.server(`case-page-${name}`))['id'])),
     );
     for (const path of ['/servers', '/servers/detail']) {
       const seen: string[] = [];
-      let url = `${bench.demo.endpoint('compute')}${path}?limit=2&name=case-page-`;
+      let url = `${bed.demo.endpoint('compute')}${path}?limit=2&name=case-page-`;
       while (url !== '') {
-        const page = await bench.demo.at(url);
+        const page = await bed.demo.at(url);
         assert.ok(page.list('servers').length <= 2);
         seen.push(...page.list('servers').map(({ id }) => textOf(id)));
         url = textOf(page.list('servers_links')[0]?.['href']);
@@ -168,10 +172,10 @@ export const serverCases: readonly ApiCase[] = [
       });
     },
   ),
-  computeCase('lists by status, and ignores filters that it does not know', async (bench) => {
-    const id = textOf((await bench.server('case-filter', { metadata: { ostack_fail: 'spawn' } }))['id']);
+  computeCase('lists by status, and ignores filters that it does not know', async (bed) => {
+    const id = textOf((await bed.server('case-filter', { metadata: { ostack_fail: 'spawn' } }))['id']);
     const ids = async (query: string): Promise<string[]> =>
-      (await bench.demo.get('compute', `/servers?name=case-filter&${query}`))
+      (await bed.demo.get('compute', `/servers?name=case-filter&${query}`))
         .list('servers')
         .map((server) => textOf(server['id']));
     assert.deepEqual(await ids('status=ERROR'), [id]);
@@ -186,32 +190,32 @@ export const serverCases: readonly ApiCase[] = [
       },
     }),
   ),
-  computeCase('deletes a server with 204, also twice, and knows it no more when it is gone', async (bench) => {
-    const { demo } = bench;
+  computeCase('deletes a server with 204, also twice, and knows it no more when it is gone', async (bed) => {
+    const { demo } = bed;
     const metadata = { ostack_delete_delay: '1' };
-    const id = textOf((await bench.server('case-delete', { metadata }))['id']);
+    const id = textOf((await bed.server('case-delete', { metadata }))['id']);
     const first = await demo.delete('compute', `/servers/${id}`);
     assert.deepEqual([first.status, first.text], [204, '']);
     const deleting = (await demo.get('compute', `/servers/${id}`)).member('server');
     assert.deepEqual([deleting['status'], deleting['OS-EXT-STS:task_state']], ['ACTIVE', 'deleting']);
     assert.equal((await demo.delete('compute', `/servers/${id}`)).status, 204);
-    await bench.gone('compute', `/servers/${id}`);
+    await bed.gone('compute', `/servers/${id}`);
     refused(await demo.delete('compute', `/servers/${id}`), 404, unknown(id));
     const listed = (await demo.get('compute', '/servers')).list('servers');
     assert.ok(!listed.some((server) => server['id'] === id));
     assert.deepEqual((await demo.get('network', `/ports?device_id=${id}`)).list('ports'), []);
   }),
-  computeCase('deletes a server that is being built', async (bench) => {
-    const created = await bench.createServer('case-early', { metadata: { ostack_spawn_delay: '3' } });
+  computeCase('deletes a server that is being built', async (bed) => {
+    const created = await bed.createServer('case-early', { metadata: { ostack_spawn_delay: '3' } });
     const id = textOf(created.member('server')['id']);
-    assert.equal((await bench.demo.delete('compute', `/servers/${id}`)).status, 204);
-    await bench.gone('compute', `/servers/${id}`);
+    assert.equal((await bed.demo.delete('compute', `/servers/${id}`)).status, 204);
+    await bed.gone('compute', `/servers/${id}`);
   }),
   computeCase(
     'accepts a deletion that fails, takes the server to ERROR with a fault, and deletes it at the second time',
-    async (bench) => {
-      const { demo } = bench;
-      const id = textOf((await bench.server('case-stays', { metadata: { ostack_fail: 'delete' } }))['id']);
+    async (bed) => {
+      const { demo } = bed;
+      const id = textOf((await bed.server('case-stays', { metadata: { ostack_fail: 'delete' } }))['id']);
       assert.equal((await demo.delete('compute', `/servers/${id}`)).status, 204);
       const failed = await demo.until('compute', `/servers/${id}`, (shown) => {
         const server = shown.member('server');
@@ -221,15 +225,15 @@ export const serverCases: readonly ApiCase[] = [
       const expected = 'Failed to terminate instance: fault injection: ostack_fail=delete';
       assert.deepEqual({ code, message }, { code: 400, message: expected });
       assert.equal((await demo.delete('compute', `/servers/${id}`)).status, 204);
-      await bench.gone('compute', `/servers/${id}`);
+      await bed.gone('compute', `/servers/${id}`);
     },
   ),
-  computeCase('lists what is gone only for those who ask what has changed since', async (bench) => {
+  computeCase('lists what is gone only for those who ask what has changed since', async (bed) => {
     const since = new Date(Date.now() - 60_000).toISOString();
-    const id = textOf((await bench.server('case-changed'))['id']);
-    await bench.removeServer(id);
+    const id = textOf((await bed.server('case-changed'))['id']);
+    await bed.removeServer(id);
     const find = async (query: string): Promise<JsonObject | undefined> =>
-      (await bench.demo.get('compute', `/servers/detail?name=case-changed${query}`))
+      (await bed.demo.get('compute', `/servers/detail?name=case-changed${query}`))
         .list('servers')
         .find((server) => server['id'] === id);
     assert.equal(await find(''), undefined);
@@ -237,12 +241,12 @@ export const serverCases: readonly ApiCase[] = [
   }),
   computeCase(
     'refuses with 403 what is one too many, counts those in ERROR, and says in the limits how many there are',
-    async (bench) => {
-      const client = bench.limited;
+    async (bed) => {
+      const client = bed.limited;
       const metadata = { ostack_fail: 'spawn' };
-      const servers = [await bench.server('case-full', { client, metadata })];
-      for (const name of ['b', 'c']) servers.push(await bench.server(`case-full-${name}`, { client }));
-      refused(await bench.createServer('case-full-d', { client }), 403, {
+      const servers = [await bed.server('case-full', { client, metadata })];
+      for (const name of ['b', 'c']) servers.push(await bed.server(`case-full-${name}`, { client }));
+      refused(await bed.createServer('case-full-d', { client }), 403, {
         forbidden: {
           code: 403,
           message:
@@ -256,9 +260,9 @@ export const serverCases: readonly ApiCase[] = [
   ),
   computeCase(
     'tells the console of a server, refuses what it is not in the state for with 409 and what does not exist with 400',
-    async (bench) => {
-      const id = textOf((await bench.server('case-action'))['id']);
-      const act = (action: object) => bench.demo.post('compute', `/servers/${id}/action`, action);
+    async (bed) => {
+      const id = textOf((await bed.server('case-action'))['id']);
+      const act = (action: object) => bed.demo.post('compute', `/servers/${id}/action`, action);
       const output = await act({ 'os-getConsoleOutput': { length: 5 } });
       assert.match(textOf(output.json()['output']), /LAST LINE$/);
       refused(await act({ 'os-start': null }), 409, {
@@ -269,32 +273,32 @@ export const serverCases: readonly ApiCase[] = [
       });
     },
   ),
-  computeCase('changes metadata of a server', async (bench) => {
-    const path = `/servers/${textOf((await bench.server('case-metadata', { metadata: { a: '1' } }))['id'])}/metadata`;
-    const merged = await bench.demo.post('compute', path, { metadata: { b: '2' } });
+  computeCase('changes metadata of a server', async (bed) => {
+    const path = `/servers/${textOf((await bed.server('case-metadata', { metadata: { a: '1' } }))['id'])}/metadata`;
+    const merged = await bed.demo.post('compute', path, { metadata: { b: '2' } });
     assert.deepEqual(merged.json(), { metadata: { a: '1', b: '2' } });
-    assert.equal((await bench.demo.delete('compute', `${path}/a`)).status, 204);
-    refused(await bench.demo.delete('compute', `${path}/a`), 404, {
+    assert.equal((await bed.demo.delete('compute', `${path}/a`)).status, 204);
+    refused(await bed.demo.delete('compute', `${path}/a`), 404, {
       itemNotFound: { code: 404, message: 'Metadata item was not found' },
     });
   }),
-  computeCase('boots from a volume that it makes of the image, and deletes it with the server', async (bench) => {
+  computeCase('boots from a volume that it makes of the image, and deletes it with the server', async (bed) => {
     const mapping = {
       boot_index: '0',
       source_type: 'image',
       destination_type: 'volume',
-      uuid: bench.imageId,
+      uuid: bed.imageId,
       volume_size: 1,
     };
     const block_device_mapping_v2 = [{ ...mapping, delete_on_termination: true }];
-    const server = await bench.server('case-volume', { more: { imageRef: '', block_device_mapping_v2 } });
+    const server = await bed.server('case-volume', { more: { imageRef: '', block_device_mapping_v2 } });
     assert.deepEqual([server['status'], server['image']], ['ACTIVE', '']);
     const [attached] = listOf(server['os-extended-volumes:volumes_attached']);
     const path = `/volumes/${textOf(attached?.['id'])}`;
-    const volume = (await bench.demo.get('volume', path)).member('volume');
+    const volume = (await bed.demo.get('volume', path)).member('volume');
     assert.deepEqual([volume['status'], volume['size'], volume['bootable']], ['in-use', 1, 'true']);
     assert.equal(listOf(volume['attachments'])[0]?.['server_id'], server['id']);
-    await bench.removeServer(textOf(server['id']));
-    await bench.gone('volume', path);
+    await bed.removeServer(textOf(server['id']));
+    await bed.gone('volume', path);
   }),
 ];

@@ -3,7 +3,7 @@
 import { strict as assert } from 'node:assert';
 import type { JsonObject } from '@nodepool/core';
 import { textOf, type ApiAnswer, type ApiClient } from './api-client.js';
-import { casesOf, hasKeys, noId, refused, type ApiCase, type Bench } from './bench.js';
+import { casesOf, hasKeys, noId, refused, type ApiCase, type TestBed } from './test-bed.js';
 
 const volumeCase = casesOf('volume');
 
@@ -33,14 +33,14 @@ const VOLUME_KEYS = [
 const NOT_DELETABLE = /^Invalid volume: Volume status must be available or error or /;
 
 /** Creates a volume, which is deleted after the case. */
-async function create(bench: Bench, more: object = {}, client: ApiClient = bench.demo): Promise<ApiAnswer> {
+async function create(bed: TestBed, more: object = {}, client: ApiClient = bed.demo): Promise<ApiAnswer> {
   const answer = await client.post('volume', '/volumes', { volume: { size: 1, ...more } });
   if (answer.status === 202) {
     const path = `/volumes/${textOf(answer.member('volume')['id'])}`;
-    bench.afterwards(async () => {
+    bed.afterwards(async () => {
       await client.until('volume', path, (shown) => shown.status === 404 || !shown.text.includes('"creating"'));
       await client.delete('volume', path);
-      await bench.gone('volume', path, client);
+      await bed.gone('volume', path, client);
     });
   }
   return answer;
@@ -60,10 +60,10 @@ export const volumeCases: readonly ApiCase[] = [
       badRequest: { code: 400, message: 'Malformed request url' },
     });
   }),
-  volumeCase('makes a volume with metadata, and finds it by them', async (bench) => {
-    const { demo } = bench;
+  volumeCase('makes a volume with metadata, and finds it by them', async (bed) => {
+    const { demo } = bed;
     const mark = noId();
-    const created = await create(bench, { name: mark, metadata: { mark } });
+    const created = await create(bed, { name: mark, metadata: { mark } });
     const volume = created.member('volume');
     assert.deepEqual([created.status, volume['status']], [202, 'creating']);
     const id = textOf(volume['id']);
@@ -77,69 +77,69 @@ export const volumeCases: readonly ApiCase[] = [
       [id],
     );
   }),
-  volumeCase('adds metadata to those of a volume with POST, and has new ones instead with PUT', async (bench) => {
-    const id = textOf((await create(bench, { metadata: { a: '1' } })).member('volume')['id']);
-    await settled(bench.demo, id);
+  volumeCase('adds metadata to those of a volume with POST, and has new ones instead with PUT', async (bed) => {
+    const id = textOf((await create(bed, { metadata: { a: '1' } })).member('volume')['id']);
+    await settled(bed.demo, id);
     const path = `/volumes/${id}/metadata`;
-    const added = await bench.demo.post('volume', path, { metadata: { b: '2' } });
+    const added = await bed.demo.post('volume', path, { metadata: { b: '2' } });
     assert.deepEqual([added.status, added.json()], [200, { metadata: { a: '1', b: '2' } }]);
-    assert.deepEqual((await bench.demo.put('volume', path, { metadata: { c: '3' } })).json(), {
+    assert.deepEqual((await bed.demo.put('volume', path, { metadata: { c: '3' } })).json(), {
       metadata: { c: '3' },
     });
-    assert.deepEqual((await bench.demo.get('volume', path)).json(), { metadata: { c: '3' } });
+    assert.deepEqual((await bed.demo.get('volume', path)).json(), { metadata: { c: '3' } });
   }),
-  volumeCase('lists volumes in pages that link to the next one, each volume once', async (bench) => {
+  volumeCase('lists volumes in pages that link to the next one, each volume once', async (bed) => {
     const name = noId();
-    const made = await Promise.all(['a', 'b', 'c'].map(() => create(bench, { name })));
+    const made = await Promise.all(['a', 'b', 'c'].map(() => create(bed, { name })));
     const seen: string[] = [];
-    let url = `${bench.demo.endpoint('volume')}/volumes/detail?limit=2&name=${name}`;
+    let url = `${bed.demo.endpoint('volume')}/volumes/detail?limit=2&name=${name}`;
     while (url !== '') {
-      const page = await bench.demo.at(url);
+      const page = await bed.demo.at(url);
       seen.push(...page.list('volumes').map((volume) => textOf(volume['id'])));
       url = textOf(page.list('volumes_links')[0]?.['href']);
     }
     const ids = made.map((answer) => textOf(answer.member('volume')['id']));
     assert.deepEqual(seen.sort(), ids.sort());
   }),
-  volumeCase('deletes a volume with 202, refuses to do it twice with 400, and knows it no more', async (bench) => {
-    const { demo } = bench;
-    const id = textOf((await create(bench)).member('volume')['id']);
+  volumeCase('deletes a volume with 202, refuses to do it twice with 400, and knows it no more', async (bed) => {
+    const { demo } = bed;
+    const id = textOf((await create(bed)).member('volume')['id']);
     await settled(demo, id);
     assert.equal((await demo.delete('volume', `/volumes/${id}`)).status, 202);
     const again = await demo.delete('volume', `/volumes/${id}`);
     if (again.status === 400) assert.match(textOf(again.member('badRequest')['message']), NOT_DELETABLE);
     else assert.equal(again.status, 404);
-    await bench.gone('volume', `/volumes/${id}`);
+    await bed.gone('volume', `/volumes/${id}`);
     refused(await demo.delete('volume', `/volumes/${id}`), 404, {
       itemNotFound: { code: 404, message: `Volume ${id} could not be found.` },
     });
   }),
-  volumeCase('has the status error for one that could not be made, which can be deleted', async (bench) => {
-    const id = textOf((await create(bench, { metadata: { ostack_fail: 'create' } })).member('volume')['id']);
-    assert.equal((await settled(bench.demo, id)).member('volume')['status'], 'error');
-    assert.equal((await bench.demo.delete('volume', `/volumes/${id}`)).status, 202);
+  volumeCase('has the status error for one that could not be made, which can be deleted', async (bed) => {
+    const id = textOf((await create(bed, { metadata: { ostack_fail: 'create' } })).member('volume')['id']);
+    assert.equal((await settled(bed.demo, id)).member('volume')['status'], 'error');
+    assert.equal((await bed.demo.delete('volume', `/volumes/${id}`)).status, 202);
   }),
-  volumeCase('does not delete the volume of a server, 400', async (bench) => {
+  volumeCase('does not delete the volume of a server, 400', async (bed) => {
     const mapping = {
       boot_index: 0,
       source_type: 'image',
       destination_type: 'volume',
-      uuid: bench.imageId,
+      uuid: bed.imageId,
       volume_size: 1,
     };
     const block_device_mapping_v2 = [{ ...mapping, delete_on_termination: true }];
-    const server = await bench.server('case-attached', { more: { imageRef: '', block_device_mapping_v2 } });
+    const server = await bed.server('case-attached', { more: { imageRef: '', block_device_mapping_v2 } });
     const attachments = `/servers/${textOf(server['id'])}/os-volume_attachments`;
-    const [attached] = (await bench.demo.get('compute', attachments)).list('volumeAttachments');
-    const refusal = await bench.demo.delete('volume', `/volumes/${textOf(attached?.['volumeId'])}`);
+    const [attached] = (await bed.demo.get('compute', attachments)).list('volumeAttachments');
+    const refusal = await bed.demo.delete('volume', `/volumes/${textOf(attached?.['volumeId'])}`);
     assert.equal(refusal.status, 400);
     assert.match(textOf(refusal.member('badRequest')['message']), NOT_DELETABLE);
   }),
-  volumeCase('shows that a volume is in use while nova has it attached to a server', async (bench) => {
-    const { demo } = bench;
-    const volumeId = textOf((await create(bench)).member('volume')['id']);
+  volumeCase('shows that a volume is in use while nova has it attached to a server', async (bed) => {
+    const { demo } = bed;
+    const volumeId = textOf((await create(bed)).member('volume')['id']);
     await settled(demo, volumeId);
-    const serverId = textOf((await bench.server('case-attaching'))['id']);
+    const serverId = textOf((await bed.server('case-attaching'))['id']);
     const path = `/servers/${serverId}/os-volume_attachments`;
     const attached = await demo.post('compute', path, { volumeAttachment: { volumeId } });
     const attachment = { id: volumeId, serverId, volumeId, device: '/dev/sdb' };
@@ -161,11 +161,11 @@ export const volumeCases: readonly ApiCase[] = [
   }),
   volumeCase(
     'is not asked to attach a volume that does not exist, or to detach the one that a server boots from',
-    async (bench) => {
-      const { demo } = bench;
+    async (bed) => {
+      const { demo } = bed;
       const mapping = { boot_index: 0, source_type: 'image', destination_type: 'volume', volume_size: 1 };
-      const block_device_mapping_v2 = [{ ...mapping, uuid: bench.imageId, delete_on_termination: true }];
-      const server = await bench.server('case-root', { more: { imageRef: '', block_device_mapping_v2 } });
+      const block_device_mapping_v2 = [{ ...mapping, uuid: bed.imageId, delete_on_termination: true }];
+      const server = await bed.server('case-root', { more: { imageRef: '', block_device_mapping_v2 } });
       const path = `/servers/${textOf(server['id'])}/os-volume_attachments`;
       const attach = (volumeAttachment: object): Promise<ApiAnswer> => demo.post('compute', path, { volumeAttachment });
       const absent = noId();
@@ -191,16 +191,16 @@ export const volumeCases: readonly ApiCase[] = [
     const zones = (await demo.get('volume', '/os-availability-zone')).list('availabilityZoneInfo');
     assert.deepEqual(zones, [{ zoneName: 'nova', zoneState: { available: true } }]);
   }),
-  volumeCase('refuses what is over the quota with 413 and a Retry-After of 0', async (bench) => {
-    const { limited } = bench;
-    const large = await create(bench, { size: 99 }, limited);
+  volumeCase('refuses what is over the quota with 413 and a Retry-After of 0', async (bed) => {
+    const { limited } = bed;
+    const large = await create(bed, { size: 99 }, limited);
     const message =
       'VolumeSizeExceedsAvailableQuota: Requested volume or snapshot exceeds allowed gigabytes quota. Requested 99G, quota is 5G and 0G has been consumed.';
     refused(large, 413, { overLimit: { code: 413, message, retryAfter: '0' } });
     assert.equal(large.headers.get('retry-after'), '0');
-    await create(bench, {}, limited);
-    await create(bench, {}, limited);
-    refused(await create(bench, {}, limited), 413, {
+    await create(bed, {}, limited);
+    await create(bed, {}, limited);
+    refused(await create(bed, {}, limited), 413, {
       overLimit: {
         code: 413,
         message: "VolumeLimitExceeded: Maximum number of volumes allowed (2) exceeded for quota 'volumes'.",
@@ -208,17 +208,17 @@ export const volumeCases: readonly ApiCase[] = [
       },
     });
   }),
-  volumeCase('takes a server to ERROR that boots from a volume which is over the quota', async (bench) => {
+  volumeCase('takes a server to ERROR that boots from a volume which is over the quota', async (bed) => {
     const mapping = {
       boot_index: 0,
       source_type: 'image',
       destination_type: 'volume',
-      uuid: bench.imageId,
+      uuid: bed.imageId,
       volume_size: 50,
     };
     const block_device_mapping_v2 = [{ ...mapping, delete_on_termination: true }];
     const more = { imageRef: '', block_device_mapping_v2 };
-    const server = await bench.server('case-large', { client: bench.limited, more });
+    const server = await bed.server('case-large', { client: bed.limited, more });
     assert.equal(server['status'], 'ERROR');
     assert.match(
       textOf((server['fault'] as JsonObject)['message']),

@@ -5,7 +5,7 @@ import type { ExternalId } from '../../model/node.js';
 import type { Call } from '../call.js';
 import { DriverError, InstanceFailedError, toDriverError, TransientError } from '../errors.js';
 import type { Advance, CreateRequest, Listing, MachineCall, StateMachine } from '../state-machine-api.js';
-import { AttemptLookup, ListingPatience } from '../state-machine/attempt-lookup.js';
+import { AttemptLookup, ListingDeadline } from '../state-machine/attempt-lookup.js';
 import { PendingCall } from '../state-machine/pending-call.js';
 
 type CreateState = 'start' | 'creating' | 'looking-up' | 'waiting' | 'complete';
@@ -19,7 +19,7 @@ export class SimpleCreateMachine implements StateMachine {
   externalId: ExternalId | undefined;
   private readonly creation = new PendingCall<ExternalId>();
   private readonly lookup: AttemptLookup;
-  private readonly patience = new ListingPatience(CREATED_PATIENCE);
+  private readonly patience = new ListingDeadline(CREATED_PATIENCE);
   /** Failure that requires the attempt lookup; undefined if the machine was resumed from saved state. */
   private doubt: DriverError | undefined;
   private asked = false;
@@ -124,7 +124,7 @@ export class SimpleCreateMachine implements StateMachine {
 export class SimpleDeleteMachine implements StateMachine {
   state: 'start' | 'deleting' | 'waiting' | 'asking-again' | 'complete' = 'start';
   private readonly deletion = new PendingCall<void>();
-  private readonly patience = new ListingPatience();
+  private readonly patience = new ListingDeadline();
   private askedAgain = false;
 
   constructor(

@@ -15,7 +15,7 @@ export interface PatienceOptions {
  * Decides when an instance that listings do not show is certainly absent. A listing may lack the newest instances for a
  * while, so several consecutive listings over some time have to agree.
  */
-export class ListingPatience {
+export class ListingDeadline {
   private rounds = 0;
   private firstAskedAt = 0;
   private lastRound = -1;
@@ -56,13 +56,13 @@ export type LookupResult =
 /** Searches for the instance of a launch attempt; see `attemptLookup`. */
 export class AttemptLookup {
   private asked = false;
-  private readonly patience: ListingPatience;
+  private readonly patience: ListingDeadline;
 
   constructor(
     private readonly attempt: string,
     options?: PatienceOptions,
   ) {
-    this.patience = new ListingPatience(options);
+    this.patience = new ListingDeadline(options);
   }
 
   /**

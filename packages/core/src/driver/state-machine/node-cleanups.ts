@@ -7,7 +7,7 @@ import type { Instance, NodeCleanup } from '../api.js';
 import { logCloudDeletion } from '../cloud-deletion.js';
 import { DriverError } from '../errors.js';
 import type { Advance, MachineCall, StateMachine } from '../state-machine-api.js';
-import { ListingPatience, type PatienceOptions } from './attempt-lookup.js';
+import { ListingDeadline, type PatienceOptions } from './attempt-lookup.js';
 import type { MachineWork } from './machine-run.js';
 import type { MachineRunner } from './machine-runner.js';
 import { PersistentDeletion } from './persistent-deletion.js';
@@ -164,14 +164,14 @@ class TagSearch implements StateMachine {
   complete = false;
   readonly externalId = undefined;
   private asked = false;
-  private readonly patience: ListingPatience;
+  private readonly patience: ListingDeadline;
 
   constructor(
     private readonly provider: string,
     private readonly cleanup: NodeCleanup,
     patience: PatienceOptions,
   ) {
-    this.patience = new ListingPatience(patience);
+    this.patience = new ListingDeadline(patience);
   }
 
   get state(): string {

@@ -5,7 +5,7 @@ import type { JsonObject } from '@nodepool/core';
 import {
   simulatedTime,
   type Ability,
-  type DriverSubject,
+  type DriverFixture,
   type FaultKind,
   type FaultyOperation,
   type PlannedFault,
@@ -90,7 +90,7 @@ export function openTestCloud(): TestCloud & { readonly cloud: TinyCloud } {
 }
 
 /** The driver, as required by the contract tests. */
-export const subject: DriverSubject = {
+export const subject: DriverFixture = {
   name: 'mycloud',
   packageFolder: join(__dirname, '..', '..'),
   can,

@@ -15,7 +15,7 @@ import {
   attemptLookup,
   DriverError,
   InstanceFailedError,
-  ListingPatience,
+  ListingDeadline,
   PendingCall,
   toDriverError,
   type Advance,
@@ -53,7 +53,7 @@ export class CreateMachine implements StateMachine {
   externalId: ExternalId | undefined;
   private readonly creation = new PendingCall<TinyInstance>();
   private readonly lookup: AttemptLookup;
-  private readonly patience = new ListingPatience(SETTLING);
+  private readonly patience = new ListingDeadline(SETTLING);
   /** Failure that makes the outcome of the creation unknown; undefined if an earlier process started the creation. */
   private doubt: DriverError | undefined;
 

@@ -9,7 +9,7 @@
 
 import {
   isDriverError,
-  ListingPatience,
+  ListingDeadline,
   PendingCall,
   type Advance,
   type Call,
@@ -26,7 +26,7 @@ const SETTLING = { settleRounds: 2, settleMs: 5000 };
 export class DeleteMachine implements StateMachine {
   state: 'start' | 'deleting' | 'leaving' | 'gone' = 'start';
   private readonly deletion = new PendingCall<void>();
-  private readonly patience = new ListingPatience(SETTLING);
+  private readonly patience = new ListingDeadline(SETTLING);
 
   constructor(
     readonly externalId: ExternalId,

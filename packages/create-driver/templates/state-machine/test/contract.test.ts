@@ -2,7 +2,7 @@
 
 import { describe, it } from 'node:test';
 import type { Adapter, ProviderConfig } from '@nodepool/core';
-import { describeDriverContract, type DriverSubject, type TestCloud } from '@nodepool/driver-kit';
+import { describeDriverContract, type DriverFixture, type TestCloud } from '@nodepool/driver-kit';
 import { MyCloudAdapter } from '../src/adapter.js';
 import { openTestCloud, subject } from './test-cloud.js';
 
@@ -13,6 +13,6 @@ function open(): TestCloud {
   return { ...testCloud, makeAdapter };
 }
 
-const withMachines: DriverSubject = { ...subject, can: [...subject.can, 'adapter'], open };
+const withMachines: DriverFixture = { ...subject, can: [...subject.can, 'adapter'], open };
 
 describeDriverContract(withMachines, { describe, it });

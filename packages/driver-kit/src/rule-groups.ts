@@ -1,6 +1,6 @@
 /** All rule groups of the contract. */
 
-import type { Chapter } from './rule.js';
+import type { RuleGroup } from './rule.js';
 import { calls, stopping } from './rules/calls.js';
 import { configuration } from './rules/configuration.js';
 import { images } from './rules/images.js';
@@ -13,7 +13,7 @@ import { packages } from './rules/package.js';
 import { resumption } from './rules/resumption.js';
 import { supply } from './rules/supply.js';
 
-export const CHAPTERS: readonly Chapter[] = [
+export const RULE_GROUPS: readonly RuleGroup[] = [
   life,
   outcomes,
   resumption,

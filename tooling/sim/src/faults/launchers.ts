@@ -3,12 +3,12 @@
 import { between } from '../chance.js';
 import type { LauncherProcess } from '../launcher-process.js';
 import { changedSite } from '../site.js';
-import type { Stage, Trouble, WeightedTrouble } from './stage.js';
+import type { Stage, InjectedFault, WeightedFault } from './stage.js';
 
 const MOST_LAUNCHERS = 4;
 
 /** Returns a fault that affects one running launcher, if there is one. */
-function toOne(what: (stage: Stage, launcher: LauncherProcess) => void): Trouble {
+function toOne(what: (stage: Stage, launcher: LauncherProcess) => void): InjectedFault {
   return (stage) => {
     const launcher = stage.victim();
     if (launcher !== undefined) what(stage, launcher);
@@ -86,12 +86,12 @@ const cutCloud = toOne((stage, launcher) => {
 
 const reconfigure = toOne((stage, launcher) => stage.configure(launcher, changedSite(stage.random)));
 
-const add: Trouble = (stage) => {
+const add: InjectedFault = (stage) => {
   const running = stage.world.launchers.filter(({ alive }) => alive).length;
   if (running < MOST_LAUNCHERS) stage.start(changedSite(stage.random));
 };
 
-export const LAUNCHER_TROUBLES: readonly WeightedTrouble[] = [
+export const LAUNCHER_TROUBLES: readonly WeightedFault[] = [
   [3, kill],
   [5, killBetweenSteps],
   [2, stop],

@@ -8,7 +8,7 @@ import type { OpenStackProvider } from './config.js';
 import type { InstanceFacts } from './instance.js';
 import { Lookups } from './lookups.js';
 
-export class Works {
+export class ProviderSession {
   readonly lookups: Lookups;
   readonly ports: FreshRead<readonly Port[]>;
   readonly floatingIps: FreshRead<readonly FloatingIp[]>;

@@ -16,9 +16,9 @@ export function refuseInTurn(world: World, random: RandomSource, isOver: () => b
     if (isOver()) return;
     const refusal = oneOf(random, REFUSALS) ?? 'full';
     world.checker.step(`the cloud of ${CAPACITY_PROVIDER} refuses: ${refusal}`);
-    world.weather.refusals.set(CAPACITY_PROVIDER, refusal);
+    world.cloudFaults.refusals.set(CAPACITY_PROVIDER, refusal);
     world.clock.schedule(between(random, 20_000, 250_000), () => {
-      world.weather.refusals.delete(CAPACITY_PROVIDER);
+      world.cloudFaults.refusals.delete(CAPACITY_PROVIDER);
       world.clock.schedule(between(random, 1000, 60_000), next);
     });
   };

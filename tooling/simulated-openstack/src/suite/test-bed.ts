@@ -12,7 +12,7 @@ export interface ApiCase {
   /** Description of the behaviour. */
   readonly name: string;
   /** Rejects if the service behaves differently. */
-  run(bench: Bench): Promise<void>;
+  run(bed: TestBed): Promise<void>;
 }
 
 /** Returns a constructor of cases for a service. */
@@ -29,7 +29,7 @@ export interface ServerOptions {
   readonly microversion?: string;
 }
 
-export class Bench {
+export class TestBed {
   private readonly cleanups: (() => Promise<unknown>)[] = [];
 
   private constructor(
@@ -44,14 +44,14 @@ export class Bench {
     readonly publicNetworkId: string,
   ) {}
 
-  static async open(cloudsYaml: string): Promise<Bench> {
+  static async open(cloudsYaml: string): Promise<TestBed> {
     const [demo, limited] = await Promise.all([
       ApiClient.logIn(cloudsYaml, 'real'),
       ApiClient.logIn(cloudsYaml, 'limited'),
     ]);
     const images = (await demo.get('image', '/images?name=test-image')).list('images');
     const flavors = (await demo.get('compute', '/flavors')).list('flavors');
-    return new Bench(
+    return new TestBed(
       cloudsYaml,
       demo,
       limited,

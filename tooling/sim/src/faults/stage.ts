@@ -19,7 +19,7 @@ export interface Stage {
 }
 
 /** A fault. */
-export type Trouble = (stage: Stage) => void;
+export type InjectedFault = (stage: Stage) => void;
 
 /** A fault and its relative frequency. */
-export type WeightedTrouble = readonly [weight: number, trouble: Trouble];
+export type WeightedFault = readonly [weight: number, fault: InjectedFault];

@@ -17,7 +17,7 @@ const FAULTS: readonly (keyof CloudTrouble)[] = [
   'listLacks',
 ];
 
-export class Troublemaker {
+export class FaultInjector {
   private over = false;
   private readonly troubles: readonly (readonly [weight: number, trouble: () => void])[];
 

@@ -3,7 +3,7 @@
 import type { Call, Clock } from '@nodepool/core';
 
 /** Caches a value; concurrent readers share one load. A failure is not cached. */
-export class Kept<T> {
+export class CachedRead<T> {
   private value: { readonly value: T; readonly at: number } | undefined;
   private flight: Promise<T> | undefined;
 

@@ -2,21 +2,21 @@
 
 import type { RandomSource } from '@nodepool/core';
 import { between, oneOf, weighted } from './chance.js';
-import { FAIR_WEATHER } from './cloud-view.js';
+import { NO_CLOUD_FAULTS } from './cloud-view.js';
 import type { LauncherProcess } from './launcher-process.js';
 import { WHOLE_SITE, type Site } from './site.js';
-import { CLOUD_TROUBLES } from './troubles/clouds.js';
-import { DATA_TROUBLES } from './troubles/data.js';
-import { LAUNCHER_TROUBLES } from './troubles/launchers.js';
-import { MACHINE_TROUBLES } from './troubles/machines.js';
-import type { Stage } from './troubles/stage.js';
+import { CLOUD_TROUBLES } from './faults/clouds.js';
+import { DATA_TROUBLES } from './faults/data.js';
+import { LAUNCHER_TROUBLES } from './faults/launchers.js';
+import { MACHINE_TROUBLES } from './faults/machines.js';
+import type { Stage } from './faults/stage.js';
 import { CALM_CLOUD, type World } from './world.js';
 
 /** Time between two faults (ms). */
 const PAUSE_MS = { least: 200, greatest: 15_000 } as const;
 const TROUBLES = [...LAUNCHER_TROUBLES, ...CLOUD_TROUBLES, ...DATA_TROUBLES, ...MACHINE_TROUBLES];
 
-export class Troublemaker {
+export class FaultInjector {
   private over = false;
   private started = 0;
   private readonly stage: Stage;
@@ -54,7 +54,7 @@ export class Troublemaker {
     this.over = true;
     world.server.start();
     world.cloud.configure(CALM_CLOUD);
-    Object.assign(world.weather, FAIR_WEATHER);
+    Object.assign(world.cloudFaults, NO_CLOUD_FAULTS);
     world.driverFaults.mode = 'none';
     world.scanFailures = 0;
     world.machines.restore();
@@ -67,7 +67,7 @@ export class Troublemaker {
       if (launcher.alive) this.configure(launcher, WHOLE_SITE);
     }
     if (!world.launchers.some(({ alive }) => alive)) this.start();
-    world.checker.step('all trouble is over');
+    world.checker.step('all faults are over');
   }
 
   private running(): readonly LauncherProcess[] {

@@ -18,7 +18,7 @@ import {
 import { describeCalls, expectCode, failureWith, lacks, notDriverError } from './expectations.js';
 import { ProviderProcess } from './process.js';
 import { callOn, instanceTags, nodeCleanup, nodeLaunch, requestFor } from './requests.js';
-import type { CloudResource, DriverSubject, FaultKind, FaultyOperation, TestCloud } from './subject.js';
+import type { CloudResource, DriverFixture, FaultKind, FaultyOperation, TestCloud } from './driver-fixture.js';
 import { watch, type Watched } from './watched.js';
 
 /** Time after which a launch or deletion, and the test that started it, times out (ms). */
@@ -42,13 +42,13 @@ export interface TestLaunch extends Watched<LaunchedInstance> {
   readonly saved: SavedProgress | undefined;
 }
 
-export class Bench {
+export class ProviderHarness {
   private readonly processes: ProviderProcess[] = [];
   private readonly endings: (() => Promise<void>)[] = [];
   private nodes = 0;
 
   constructor(
-    readonly subject: DriverSubject,
+    readonly fixture: DriverFixture,
     readonly cloud: TestCloud,
   ) {}
 

@@ -2,9 +2,9 @@
 
 import type { CloudSettings, Fault } from '@nodepool/driver-example';
 import { between, oneOf } from '../chance.js';
-import { FAIR_WEATHER } from '../cloud-view.js';
+import { NO_CLOUD_FAULTS } from '../cloud-view.js';
 import { CALM_CLOUD } from '../world.js';
-import type { Trouble, WeightedTrouble } from './stage.js';
+import type { InjectedFault, WeightedFault } from './stage.js';
 
 const FAULTS: readonly Fault[] = [
   'create-errors',
@@ -27,7 +27,7 @@ const ODDITIES: readonly { readonly what: string; readonly settings: Partial<Clo
 
 const WEATHER = ['throttled', 'unheard', 'unanswered', 'misstatedLimits'] as const;
 
-const spoil: Trouble = ({ world, random, later }) => {
+const spoil: InjectedFault = ({ world, random, later }) => {
   const fault = oneOf(random, FAULTS) ?? 'create-errors';
   const rate = 0.1 + random.next() * 0.6;
   const faults = { ...CALM_CLOUD.faults, [fault]: rate } as CloudSettings['faults'];
@@ -41,7 +41,7 @@ const spoil: Trouble = ({ world, random, later }) => {
   });
 };
 
-const beOdd: Trouble = ({ world, random, later }) => {
+const beOdd: InjectedFault = ({ world, random, later }) => {
   const oddity = oneOf(random, ODDITIES);
   if (oddity === undefined) return;
   world.checker.step(`the cloud ${oddity.what}`);
@@ -49,15 +49,15 @@ const beOdd: Trouble = ({ world, random, later }) => {
   later(5000, 40_000, () => world.cloud.configure(CALM_CLOUD));
 };
 
-const badWeather: Trouble = ({ world, random, later }) => {
+const badWeather: InjectedFault = ({ world, random, later }) => {
   const what = oneOf(random, WEATHER) ?? 'throttled';
   const rate = 0.1 + random.next() * 0.4;
   world.checker.step(`calls to the cloud are ${what} (${rate.toFixed(2)})`);
-  world.weather[what] = rate;
-  later(1000, 30_000, () => Object.assign(world.weather, FAIR_WEATHER));
+  world.cloudFaults[what] = rate;
+  later(1000, 30_000, () => Object.assign(world.cloudFaults, NO_CLOUD_FAULTS));
 };
 
-const destroyInstance: Trouble = ({ world, random }) => {
+const destroyInstance: InjectedFault = ({ world, random }) => {
   const ours = world.cloud.existingInstances().filter(({ tags }) => tags['theirs'] === undefined);
   const instance = oneOf(random, ours);
   if (instance === undefined) return;
@@ -65,14 +65,14 @@ const destroyInstance: Trouble = ({ world, random }) => {
   world.cloud.destroyInstance(instance.id);
 };
 
-const breakDriver: Trouble = ({ world, random, later }) => {
+const breakDriver: InjectedFault = ({ world, random, later }) => {
   const mode = oneOf(random, ['throws', 'hangs', 'nonsense'] as const) ?? 'throws';
   world.checker.step(`the driver of gamma goes wrong: ${mode}`);
   Object.assign(world.driverFaults, { mode, rate: 0.2 + random.next() * 0.8 });
   later(5000, 60_000, () => (world.driverFaults.mode = 'none'));
 };
 
-export const CLOUD_TROUBLES: readonly WeightedTrouble[] = [
+export const CLOUD_TROUBLES: readonly WeightedFault[] = [
   [6, spoil],
   [3, beOdd],
   [3, badWeather],

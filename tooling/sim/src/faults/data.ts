@@ -2,9 +2,9 @@
 
 import { announcing } from '../announcing.js';
 import { between, oneOf } from '../chance.js';
-import type { Trouble, WeightedTrouble } from './stage.js';
+import type { InjectedFault, WeightedFault } from './stage.js';
 
-const outage: Trouble = ({ world, random }) => {
+const outage: InjectedFault = ({ world, random }) => {
   world.checker.step('ZooKeeper goes down');
   world.server.stop();
   // Also scheduled if the faults end earlier, so that the server always comes back.
@@ -15,7 +15,7 @@ const outage: Trouble = ({ world, random }) => {
 };
 
 /** Takes a backup and restores it a while later. */
-const restore: Trouble = (stage) => {
+const restore: InjectedFault = (stage) => {
   const { world } = stage;
   const takenAt = world.clock.monotonic();
   const backup = world.server.snapshot();
@@ -41,7 +41,7 @@ const RUBBISH: readonly string[] = [
   `{"rubbish": true, "comment": "${'x'.repeat(200_000)}"}`,
 ];
 
-const rubbish: Trouble = (stage) => {
+const rubbish: InjectedFault = (stage) => {
   const { world, random } = stage;
   const content = oneOf(random, RUBBISH) ?? '';
   const path = random.next() < 0.5 ? '/nodepool/nodes/' : '/nodepool/requests/200-';
@@ -54,9 +54,9 @@ const rubbish: Trouble = (stage) => {
     .catch((error: unknown) => world.checker.step(`whoever wrote rubbish does not leave: ${String(error)}`));
 };
 
-const foreignInstance: Trouble = ({ world }) => world.startForeigner();
+const foreignInstance: InjectedFault = ({ world }) => world.startForeigner();
 
-export const DATA_TROUBLES: readonly WeightedTrouble[] = [
+export const DATA_TROUBLES: readonly WeightedFault[] = [
   [2, outage],
   [1, restore],
   [2, rubbish],

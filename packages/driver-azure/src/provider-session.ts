@@ -6,7 +6,7 @@ import type { Client } from './client/client.js';
 import type { AzureProvider } from './config.js';
 import { Lookups } from './lookups.js';
 
-export class Works {
+export class ProviderSession {
   readonly lookups: Lookups;
 
   constructor(

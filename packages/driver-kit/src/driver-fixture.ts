@@ -145,7 +145,7 @@ export interface ConfigurationExamples {
 }
 
 /** A driver and all input of its contract tests. */
-export interface DriverSubject {
+export interface DriverFixture {
   /** Used in test titles, e.g. `example, over HTTP`. */
   readonly name: string;
   /** Folder of the driver's package, for the rules about its `package.json`. */

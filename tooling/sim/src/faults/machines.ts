@@ -2,13 +2,13 @@
 
 import { oneOf } from '../chance.js';
 import { WHOLE_SITE } from '../site.js';
-import type { Trouble, WeightedTrouble } from './stage.js';
+import type { InjectedFault, WeightedFault } from './stage.js';
 
 const HOSTS = WHOLE_SITE.providers.flatMap(({ pools }) =>
   pools.flatMap(({ machines = [] }) => machines.map(({ name }) => name)),
 );
 
-const disturb: Trouble = ({ world, random, later }) => {
+const disturb: InjectedFault = ({ world, random, later }) => {
   const host = oneOf(random, HOSTS) ?? '';
   const state = oneOf(random, ['silent', 'rekeyed'] as const) ?? 'silent';
   world.checker.step(`machine ${host} is ${state}`);
@@ -19,4 +19,4 @@ const disturb: Trouble = ({ world, random, later }) => {
   });
 };
 
-export const MACHINE_TROUBLES: readonly WeightedTrouble[] = [[4, disturb]];
+export const MACHINE_TROUBLES: readonly WeightedFault[] = [[4, disturb]];

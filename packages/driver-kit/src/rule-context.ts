@@ -1,0 +1,29 @@
+/** Context of one rule's check: the driver under test and any number of clouds. */
+
+import { ProviderHarness } from './provider-harness.js';
+import type { DriverFixture } from './driver-fixture.js';
+
+export class RuleContext {
+  private readonly harnesses: ProviderHarness[] = [];
+
+  constructor(readonly fixture: DriverFixture) {}
+
+  /** Opens an empty cloud, which is closed at the end of the trial. */
+  async open(): Promise<ProviderHarness> {
+    const harness = new ProviderHarness(this.fixture, await this.fixture.open());
+    this.harnesses.push(harness);
+    return harness;
+  }
+
+  /** Opens a cloud and starts a provider on it. */
+  async start(): Promise<ProviderHarness> {
+    const harness = await this.open();
+    await harness.start();
+    return harness;
+  }
+
+  /** Stops all providers and closes all clouds. */
+  async end(): Promise<void> {
+    for (const harness of this.harnesses.splice(0)) await harness.close();
+  }
+}
