@@ -80,10 +80,6 @@ export class CreateMachine implements StateMachine {
     this.state = this.operationUrl === undefined ? 'looking' : 'following';
   }
 
-  get complete(): boolean {
-    return this.state === 'ready';
-  }
-
   advance(call: MachineCall): Advance {
     try {
       const advance = this.step(call);

@@ -47,10 +47,6 @@ export class DeleteMachine implements StateMachine {
     if (this.operationUrl !== undefined) this.state = 'following';
   }
 
-  get complete(): boolean {
-    return this.state === 'gone';
-  }
-
   advance(call: MachineCall): Advance {
     switch (this.state) {
       case 'start':

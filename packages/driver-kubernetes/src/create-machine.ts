@@ -85,10 +85,6 @@ export class CreateMachine implements StateMachine {
     if (request.externalId !== null || saved !== null) this.state = 'looking';
   }
 
-  get complete(): boolean {
-    return this.state === 'ready';
-  }
-
   advance(call: MachineCall): Advance {
     try {
       const advance = this.step(call);

@@ -87,10 +87,6 @@ export class CreateMachine implements StateMachine {
     else if (this.resumed) this.state = 'looking';
   }
 
-  get complete(): boolean {
-    return this.state === 'ready';
-  }
-
   advance(call: MachineCall): Advance {
     try {
       const advance = this.step(call);

@@ -44,10 +44,6 @@ export class DeleteMachine implements StateMachine {
     readonly externalId: ExternalId,
   ) {}
 
-  get complete(): boolean {
-    return this.state === 'gone';
-  }
-
   advance(call: MachineCall): Advance {
     switch (this.state) {
       case 'start':

@@ -121,7 +121,6 @@ export interface StateMachine {
   readonly state: string;
   /** Set as soon as it is known. */
   readonly externalId: ExternalId | undefined;
-  readonly complete: boolean;
   advance(call: MachineCall): Advance;
   save(): JsonValue;
 }

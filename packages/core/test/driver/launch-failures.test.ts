@@ -8,7 +8,7 @@ import { TinyCloud } from './tiny-cloud.js';
 import { driverOf, machineAdapter, machineDriver, simpleDriver } from './tiny-drivers.js';
 
 function machine(advance: () => Advance): StateMachine {
-  return { state: 'odd', externalId: undefined, complete: false, save: () => null, advance };
+  return { state: 'odd', externalId: undefined, save: () => null, advance };
 }
 
 async function benchWith(overrides: Partial<Adapter>): Promise<Bench> {

@@ -145,10 +145,6 @@ class CreateMachine implements StateMachine {
     else if (saved.state === 'attaching' || saved.state === 'checking') this.state = 'checking';
   }
 
-  get complete(): boolean {
-    return this.state === 'complete';
-  }
-
   save(): JsonValue {
     return { state: this.state };
   }
@@ -233,10 +229,6 @@ class DeleteMachine implements StateMachine {
     private readonly cloud: TinyCloud,
     readonly externalId: ExternalId,
   ) {}
-
-  get complete(): boolean {
-    return this.state === 'complete';
-  }
 
   save(): JsonValue {
     return { state: this.state };

@@ -72,9 +72,6 @@ export function changed(machine: StateMachine, methods: Partial<Pick<StateMachin
     get externalId() {
       return machine.externalId;
     },
-    get complete() {
-      return machine.complete;
-    },
     advance: methods.advance ?? ((call) => machine.advance(call)),
     save: methods.save ?? (() => machine.save()),
   };

@@ -35,10 +35,6 @@ export class SimpleCreateMachine implements StateMachine {
     else if (isJsonObject(saved) && saved.state !== 'start') this.state = 'looking-up';
   }
 
-  get complete(): boolean {
-    return this.state === 'complete';
-  }
-
   advance(call: MachineCall): Advance {
     switch (this.state) {
       case 'start':
@@ -131,10 +127,6 @@ export class SimpleDeleteMachine implements StateMachine {
     readonly externalId: ExternalId,
     private readonly remove: (call: Call) => Promise<void>,
   ) {}
-
-  get complete(): boolean {
-    return this.state === 'complete';
-  }
 
   advance(call: MachineCall): Advance {
     switch (this.state) {

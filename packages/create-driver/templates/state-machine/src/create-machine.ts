@@ -67,10 +67,6 @@ export class CreateMachine implements StateMachine {
     else if (saved !== null) this.state = 'looking';
   }
 
-  get complete(): boolean {
-    return this.state === 'ready';
-  }
-
   advance(call: MachineCall): Advance {
     switch (this.state) {
       case 'start':

@@ -33,10 +33,6 @@ export class DeleteMachine implements StateMachine {
     private readonly remove: (id: string, call: Call) => Promise<void>,
   ) {}
 
-  get complete(): boolean {
-    return this.state === 'gone';
-  }
-
   advance(call: MachineCall): Advance {
     switch (this.state) {
       case 'start':
