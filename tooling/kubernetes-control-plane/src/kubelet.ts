@@ -140,7 +140,10 @@ export class Kubelet {
   ): Promise<number> {
     const { signal } = this.stopped;
     return new Promise((resolve, reject) => {
-      const headers = { authorization: `Bearer ${ADMIN_TOKEN}`, 'content-type': type };
+      const text = body === undefined ? '' : JSON.stringify(body);
+      // Node.js sends no length of the body of a DELETE by itself, which breaks the next call on the connection.
+      const length = { 'content-length': String(Buffer.byteLength(text)) };
+      const headers = { authorization: `Bearer ${ADMIN_TOKEN}`, 'content-type': type, ...length };
       const call = request(this.plane.url + path, { method, headers, agent: this.agent, signal }, (response) => {
         response.setEncoding('utf8');
         response.on('data', onPiece);
@@ -148,7 +151,7 @@ export class Kubelet {
         response.once('error', reject);
       });
       call.once('error', reject);
-      call.end(body === undefined ? undefined : JSON.stringify(body));
+      call.end(text);
     });
   }
 }
