@@ -35,6 +35,8 @@ import { describeSlotShortage } from './supply-capacity.js';
 
 /** Records that one transaction creates at most, which limits its size. */
 const MAX_CREATED = 100;
+/** Hosts that are compared with their records at a time, which limits a turn of the event loop. */
+const MAX_HOSTS = 50;
 /** Nodes that are changed or withdrawn at a time. */
 const MAX_CHANGED = 32;
 /** Key of the only work of the queue. */
@@ -61,7 +63,7 @@ export class NodeSupplier implements NodeSupply {
   /** Records by host name. */
   private readonly records = new Index<NodeEntry>(({ node }) => (isSupplied(node) ? [node.hostname ?? ''] : []));
   /** Hosts whose slots are to be compared with their records. */
-  private dirty = new Set<string>();
+  private readonly dirty = new Set<string>();
   /** Records that may differ from their machine, until they are seen free. */
   private readonly unsettled = new Set<string>();
   private unsubscribe: readonly (() => void)[] = [];
@@ -195,13 +197,13 @@ export class NodeSupplier implements NodeSupply {
     const { store } = this.options.context;
     const stopped = (): boolean => this.options.signal.aborted;
     if (!store.complete || stopped()) return 'done';
-    const hosts = this.dirty;
-    this.dirty = new Set();
+    const hosts = new Set([...this.dirty].slice(0, MAX_HOSTS));
+    for (const host of hosts) this.dirty.delete(host);
     try {
       const settled = [...hosts].flatMap((host) => this.settleHost(host, this.slotsOf(host)));
       await Promise.all(settled);
       await this.register(hosts);
-      return 'done';
+      return this.dirty.size === 0 ? 'done' : { requeueAfterMs: 0 };
     } catch (error) {
       if (stopped()) return 'done';
       for (const host of hosts) this.dirty.add(host);

@@ -166,12 +166,14 @@ function* readyNodes(
 function allocateReady(request: NodeRequest, context: AllocationContext): Allocation | undefined {
   const labels = request.node_types.map((name) => context.pool.labels.label(name));
   const own = nodesOf(request, context).filter(({ node }) => node.state === 'ready');
+  // Nodes of a single label are alike; the choice among several labels may need any of them.
+  const enough = new Set(labels).size === 1 ? labels.length : Infinity;
   const candidates = new Map<LabelConfig, readonly NodeEntry[]>();
   for (const label of labels) {
     if (label === undefined) return undefined;
     if (candidates.has(label)) continue;
     const theirs = own.filter(({ node }) => node.type.includes(label.name));
-    candidates.set(label, [...theirs, ...readyNodes(request, context, label)]);
+    candidates.set(label, [...theirs, ...first(enough, readyNodes(request, context, label))]);
   }
   /** Index of the label that a node serves, by node id. */
   const serves = new Map<string, number>();
@@ -199,6 +201,15 @@ function allocateReady(request: NodeRequest, context: AllocationContext): Alloca
     .filter(({ tenant_name: tenant }) => tenant !== request.tenant_name)
     .reduce((sum, { resources }) => sum.add(useOf(resources)), QuotaInformation.use({}));
   return { nodes, missing, zone: undefined, blocked: undefined, need: QuotaInformation.use({}), tenantNeed };
+}
+
+function* first<T>(count: number, items: Iterable<T>): Iterable<T> {
+  let left = count;
+  for (const item of items) {
+    if (left <= 0) return;
+    left -= 1;
+    yield item;
+  }
 }
 
 /** Returns the allocation in words, for explanations. */
