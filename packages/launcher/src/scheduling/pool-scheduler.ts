@@ -260,6 +260,9 @@ export class PoolScheduler {
       this.forget(requestClass);
       return { kind: 'decline', reason: `there is no room for nodes to be kept ready: ${reason}` };
     }
+    // A request that waits for a limit, too, keeps its place in the order of service.
+    const shortfalls = isFull ? this.shortfalls(candidate) : undefined;
+    if (shortfalls !== undefined) return this.wait(candidate, shortfalls);
     recordWait(this.pool, entry.id, 'waits for capacity', { kind: 'capacity', reason });
     // Nothing is reserved for a request that could not use it.
     this.forget(requestClass);

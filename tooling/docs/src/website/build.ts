@@ -3,7 +3,7 @@
 import { existsSync, statSync } from 'node:fs';
 import { cp, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { chaptersOf, collect, type RuleGroup, type Contents } from './contents.js';
+import { chaptersOf, collect, type Chapter, type Contents } from './contents.js';
 import { layout, searchIndex } from './layout.js';
 import { deadLinks } from './links.js';
 import { renderPage } from './page.js';
@@ -49,7 +49,7 @@ async function documentationOf(repository: string): Promise<readonly string[]> {
 
 function problemsOf(
   { pages, files }: Contents,
-  chapters: readonly RuleGroup[],
+  chapters: readonly Chapter[],
   documentation: readonly string[],
 ): readonly string[] {
   const named = chapters.flatMap((chapter) => chapter.files);
@@ -63,7 +63,7 @@ function problemsOf(
 }
 
 async function write(
-  { pages, files, chapters }: Contents & { readonly chapters: readonly RuleGroup[] },
+  { pages, files, chapters }: Contents & { readonly chapters: readonly Chapter[] },
   repository: string,
   folder: string,
 ): Promise<void> {

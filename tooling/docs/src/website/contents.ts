@@ -2,7 +2,7 @@
 
 import type { Page } from './page.js';
 
-export interface RuleGroup {
+export interface Chapter {
   readonly title: string;
   /** Files in the repository, in order. */
   readonly files: readonly string[];
@@ -12,9 +12,9 @@ export interface RuleGroup {
  * Chapters of the navigation. `files`: all pages in `docs`. Drivers need not be named here; what is neither named nor a
  * page of `docs/decisions`, which the first page lists, comes last.
  */
-export function chaptersOf(files: readonly string[]): readonly RuleGroup[] {
+export function chaptersOf(files: readonly string[]): readonly Chapter[] {
   const drivers = files.filter((file) => file.startsWith('docs/drivers/'));
-  const chapters = RULE_GROUPS.map(({ title, files: named }) => ({
+  const chapters = CHAPTERS.map(({ title, files: named }) => ({
     title,
     files: title === DRIVERS ? drivers : named,
   }));
@@ -25,7 +25,7 @@ export function chaptersOf(files: readonly string[]): readonly RuleGroup[] {
 
 const DRIVERS = 'Drivers';
 
-const RULE_GROUPS: readonly RuleGroup[] = [
+const CHAPTERS: readonly Chapter[] = [
   { title: 'Start', files: ['README.md', 'getting-started.md', 'concepts.md', 'switching.md'].map(inDocs) },
   {
     title: 'Operating',

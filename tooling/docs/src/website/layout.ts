@@ -1,11 +1,11 @@
 /** The frame around a page: navigation, headings, search. Works from a disk, without scripts, and on a phone. */
 
-import type { RuleGroup } from './contents.js';
+import type { Chapter } from './contents.js';
 import type { Page } from './page.js';
 import { relativeLink, sitePath } from './paths.js';
 
 export interface Frame {
-  readonly chapters: readonly RuleGroup[];
+  readonly chapters: readonly Chapter[];
   readonly pages: ReadonlyMap<string, Page>;
 }
 
