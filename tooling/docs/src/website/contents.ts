@@ -38,6 +38,8 @@ const CHAPTERS: readonly Chapter[] = [
       'builder.md',
       'limits-and-waiting.md',
       'capacity.md',
+      'performance.md',
+      'runbooks.md',
     ].map(inDocs),
   },
   { title: DRIVERS, files: [] },
