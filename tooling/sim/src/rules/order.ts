@@ -2,6 +2,7 @@
 
 import { priorityOf, type JsonObject } from '@nodepool/core';
 import type { Seen, SeenChange } from '../observed.js';
+import { MACHINE_LABELS } from '../site.js';
 import type { Rule, CheckerView } from './rule.js';
 import { stringsOf, textOf } from './values.js';
 
@@ -126,7 +127,7 @@ function limitPassedIn(
   others: readonly Seen[],
   view: CheckerView,
 ): string | undefined {
-  if (priorityOf(id) >= priorityOf(place.request)) return undefined;
+  if (priorityOf(id) >= priorityOf(place.request) || waitsForMachines(request, others)) return undefined;
   const pools = view.observed.pools();
   const open = pools.filter((pool) => pool['hostname'] === place.launcher && isOpen(pool, request, pools));
   const passed = limitsOf(request, place, view).find(
@@ -172,6 +173,16 @@ function canServe(pool: JsonObject, request: JsonObject): boolean {
   const labels = stringsOf(pool['supported_labels']);
   const hasDeclined = stringsOf(request['declined_by']).includes(textOf(pool['id']));
   return !hasDeclined && stringsOf(request['node_types']).every((label) => labels.includes(label));
+}
+
+/** Returns true if fewer machines are free than the request needs: it waits for them, and not for a limit. */
+function waitsForMachines({ node_types: labels }: JsonObject, others: readonly Seen[]): boolean {
+  const wanted = MACHINE_LABELS.flatMap((label) => stringsOf(labels).filter((name) => name === label));
+  const free = others.filter(
+    ({ data: { state, allocated_to: request, type } }) =>
+      state === 'ready' && request === null && wanted.some((label) => stringsOf(type).includes(label)),
+  );
+  return free.length < wanted.length;
 }
 
 /**
