@@ -61,6 +61,7 @@ const everyKey: JsonObject = {
     'public-images': ['debian-12'],
     'page-size': 100,
     ssh: true,
+    'authorized-keys': '/etc/nodepool/authorized_keys',
     faults: {
       'create-errors': 0.1,
       'lost-answers': 0.1,
