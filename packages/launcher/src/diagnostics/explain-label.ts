@@ -22,7 +22,9 @@ export function explainLabel(sources: ExplanationSources, label: string): Explan
   const latest = latestDecision(decided);
   const having = nodes.size === 0 ? 'no node' : [...nodes].map(([state, count]) => `${count} ${state}`).join(', ');
   const served = pools.length === 0 ? 'No pool serves it' : `Served by ${pools.map(({ pool }) => pool).join(', ')}`;
-  const summary = `${served}; it has ${having}; ${wanted} requests that are not fulfilled want it.`;
+  const requests =
+    wanted === 1 ? '1 request that is not fulfilled wants' : `${wanted} requests that are not fulfilled want`;
+  const summary = `${served}; it has ${having}; ${requests} it.`;
   return {
     kind: 'label',
     id: label,
