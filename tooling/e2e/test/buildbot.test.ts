@@ -96,72 +96,74 @@ print(json.dumps([{"complete": complete, "results": json.loads(results)} for com
   return JSON.parse(stdout) as { complete: number; results: number[] }[];
 }
 
-(runsMaster ? describe : describe.each([]))('a Buildbot master', () => {
-  it(
-    'ends every build once while launchers and ZooKeeper are killed',
-    async () => {
-      folder = mkdtempSync(join(tmpdir(), 'nodepool-buildbot-'));
-      const identity = join(folder, 'key');
-      await promisify(execFile)('ssh-keygen', ['-q', '-t', 'ed25519', '-N', '', '-f', identity]);
-      site = await Site.start({ maxSessionTimeout: 10_000 });
-      const endpoint = await site.cloud(['ssh=true', `authorized-keys=${identity}.pub`, 'boot-time=1']);
-      const setup: LauncherSetup = {
-        providers: [{ endpoint, hostKeyChecking: true, username: userInfo().username, maxServers: WORKERS }],
-      };
-      let launcher = await site.launcher(setup);
-      const config = configFileOf({ folder: site.folder, name: launcher.name });
-      const [port = 0] = await freePorts(1);
-      const ended = join(folder, 'ended');
-      writeFileSync(ended, '');
-      const master = join(folder, 'master');
-      await promisify(execFile)('buildbot', ['create-master', '-q', master]);
-      copyFileSync(join(EXAMPLE, 'nodepool_worker.py'), join(master, 'nodepool_worker.py'));
-      const nodepool = [process.execPath, programPath('nodepool'), '-c', config];
-      writeFileSync(join(master, 'master.cfg'), masterConfig(nodepool, port, identity, ended));
-      const buildbot = await Program.start({
-        name: 'buildbot',
-        command: '/usr/bin/buildbot',
-        args: ['start', '--nodaemon', master],
-        logFile: join(site.folder, 'buildbot.log'),
-      });
-
-      const countOfEnded = (): number => readFileSync(ended, 'utf8').split('\n').length - 1;
-      const buildsEnded = (count: number): Promise<void> =>
-        buildbot.while(`ends ${count} builds`, DEADLINE_MS, async (signal) => {
-          while (countOfEnded() < count) await sleep(systemClock, 250, signal);
+if (runsMaster) {
+  describe('a Buildbot master', () => {
+    it(
+      'ends every build once while launchers and ZooKeeper are killed',
+      async () => {
+        folder = mkdtempSync(join(tmpdir(), 'nodepool-buildbot-'));
+        const identity = join(folder, 'key');
+        await promisify(execFile)('ssh-keygen', ['-q', '-t', 'ed25519', '-N', '', '-f', identity]);
+        site = await Site.start({ maxSessionTimeout: 10_000 });
+        const endpoint = await site.cloud(['ssh=true', `authorized-keys=${identity}.pub`, 'boot-time=1']);
+        const setup: LauncherSetup = {
+          providers: [{ endpoint, hostKeyChecking: true, username: userInfo().username, maxServers: WORKERS }],
+        };
+        let launcher = await site.launcher(setup);
+        const config = configFileOf({ folder: site.folder, name: launcher.name });
+        const [port = 0] = await freePorts(1);
+        const ended = join(folder, 'ended');
+        writeFileSync(ended, '');
+        const master = join(folder, 'master');
+        await promisify(execFile)('buildbot', ['create-master', '-q', master]);
+        copyFileSync(join(EXAMPLE, 'nodepool_worker.py'), join(master, 'nodepool_worker.py'));
+        const nodepool = [process.execPath, programPath('nodepool'), '-c', config];
+        writeFileSync(join(master, 'master.cfg'), masterConfig(nodepool, port, identity, ended));
+        const buildbot = await Program.start({
+          name: 'buildbot',
+          command: '/usr/bin/buildbot',
+          args: ['start', '--nodaemon', master],
+          logFile: join(site.folder, 'buildbot.log'),
         });
-      await buildsEnded(15);
-      await launcher.kill();
-      launcher = await site.launcher(setup);
-      await buildsEnded(35);
-      await site.restartZooKeeper();
-      await buildsEnded(50);
-      await site.restartZooKeeper(OUTAGE_MS);
-      await buildsEnded(70);
-      await launcher.kill();
-      launcher = await site.launcher(setup);
 
-      const database = join(master, 'state.sqlite');
-      await buildbot.while('completes all build requests', DEADLINE_MS, async (signal) => {
-        while ((await buildRequests(database)).filter(({ complete }) => complete === 1).length < BUILDS) {
-          await sleep(systemClock, 1000, signal);
+        const countOfEnded = (): number => readFileSync(ended, 'utf8').split('\n').length - 1;
+        const buildsEnded = (count: number): Promise<void> =>
+          buildbot.while(`ends ${count} builds`, DEADLINE_MS, async (signal) => {
+            while (countOfEnded() < count) await sleep(systemClock, 250, signal);
+          });
+        await buildsEnded(15);
+        await launcher.kill();
+        launcher = await site.launcher(setup);
+        await buildsEnded(35);
+        await site.restartZooKeeper();
+        await buildsEnded(50);
+        await site.restartZooKeeper(OUTAGE_MS);
+        await buildsEnded(70);
+        await launcher.kill();
+        launcher = await site.launcher(setup);
+
+        const database = join(master, 'state.sqlite');
+        await buildbot.while('completes all build requests', DEADLINE_MS, async (signal) => {
+          while ((await buildRequests(database)).filter(({ complete }) => complete === 1).length < BUILDS) {
+            await sleep(systemClock, 1000, signal);
+          }
+        });
+        const [success, retry] = [0, 5];
+        const requests = await buildRequests(database);
+        expect(requests).toHaveLength(BUILDS);
+        for (const { results } of requests) {
+          expect(results.filter((result) => result === success)).toHaveLength(1);
+          expect(results.filter((result) => result !== success && result !== retry)).toEqual([]);
         }
-      });
-      const [success, retry] = [0, 5];
-      const requests = await buildRequests(database);
-      expect(requests).toHaveLength(BUILDS);
-      for (const { results } of requests) {
-        expect(results.filter((result) => result === success)).toHaveLength(1);
-        expect(results.filter((result) => result !== success && result !== retry)).toEqual([]);
-      }
-      const numbers = new Set(readFileSync(ended, 'utf8').trim().split('\n'));
-      expect(numbers.size).toBe(BUILDS);
-      await buildbot.stop();
-      await site.clean(launcher);
-      await site.noInstances(launcher, endpoint);
-      expect(await site.leftovers()).toEqual([]);
-      process.stdout.write(`${requests.flatMap(({ results }) => results).length - BUILDS} builds were retried\n`);
-    },
-    DEADLINE_MS,
-  );
-});
+        const numbers = new Set(readFileSync(ended, 'utf8').trim().split('\n'));
+        expect(numbers.size).toBe(BUILDS);
+        await buildbot.stop();
+        await site.clean(launcher);
+        await site.noInstances(launcher, endpoint);
+        expect(await site.leftovers()).toEqual([]);
+        process.stdout.write(`${requests.flatMap(({ results }) => results).length - BUILDS} builds were retried\n`);
+      },
+      DEADLINE_MS,
+    );
+  });
+}
