@@ -39,7 +39,7 @@ export interface PoolComponentData extends ComponentData {
   /** Pools with lower values are served first. */
   readonly priority: number;
   readonly paused: boolean;
-  /** Labels that the pool cannot launch at the moment although it is not paused. Other implementations ignore it. */
+  /** Labels that no offer of the pool can serve at the moment. Other implementations ignore it. */
   readonly paused_labels?: readonly string[];
   /** Machines of the pool that this launcher cannot use at the moment. An extension; other programs ignore it. */
   readonly out_of_service?: readonly MachineOutage[];

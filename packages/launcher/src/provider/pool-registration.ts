@@ -107,7 +107,7 @@ export class PoolRegistration {
     const { component } = this.handle;
     const labels = component.supported_labels.filter((label) => this.closed.has(label));
     const isClosed = labels.length > 0 && labels.length === component.supported_labels.length;
-    const change = { paused: this.full || isClosed, paused_labels: isClosed ? [] : labels };
+    const change = { paused: this.full || isClosed, paused_labels: labels };
     const before = { paused: component.paused, paused_labels: component.paused_labels ?? [] };
     if (this.left || isDeepStrictEqual(before, change)) return;
     this.context.tasks.run('tell whether the pool is paused', () => this.handle.update(change));

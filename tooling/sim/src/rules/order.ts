@@ -159,9 +159,11 @@ function limitsOf({ tenant_name: tenant }: JsonObject, { node, isNew }: Place, v
   return isNew ? [ofPool, ofProvider] : [];
 }
 
-/** Returns true if the pool could serve the request now, and leaves it to no other one. */
+/** Returns true if the pool could serve the request now, no circuit breaker is open, and it leaves it to no other one. */
 function isOpen(pool: JsonObject, request: JsonObject, pools: readonly JsonObject[]): boolean {
   if (pool['state'] !== 'running' || !canServe(pool, request)) return false;
+  const closed = stringsOf(pool['paused_labels']);
+  if (stringsOf(request['node_types']).some((label) => closed.includes(label))) return false;
   if (request['provider'] !== null && request['provider'] !== pool['provider_name']) return false;
   return !pools.some(
     (other) =>
