@@ -225,6 +225,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: 'registers machines without a look at the registrations of other launchers',
     rule: 'M1',
+    // More launchers make it likelier that two of them register at the same time.
+    launchers: 8,
     writes: (ops) =>
       ops.map((op) => {
         if (op.type !== 'set' || !op.path.startsWith('/nodepool/supply/')) return op;
