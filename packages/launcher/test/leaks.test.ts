@@ -37,7 +37,7 @@ describe('an instance', () => {
     expect(exists(leaked)).toBe(false);
   });
 
-  it('of somebody else is not touched', async () => {
+  it('of another owner is not deleted', async () => {
     await world.launcher([demo()]);
     const theirs = [
       await createInstance({}),
@@ -112,7 +112,7 @@ describe('an instance', () => {
     });
   });
 
-  it('of somebody else is not touched, though the driver says that it looks like ours', async () => {
+  it('of another owner is not deleted, although the driver reports our tags', async () => {
     const tags = { nodepool_node_id: '9999999999', nodepool_provider_name: 'theirs', nodepool_pool_name: 'main' };
     const seen: (readonly Resource[])[] = [];
     const lookAround: Provider['cleanupLeakedResources'] = async (round) => {
@@ -257,7 +257,7 @@ describe('an image in the cloud', () => {
   });
 });
 
-it.each(['init', 'building', 'testing'])('a node in %s that nobody launches any more goes', async (state) => {
+it.each(['init', 'building', 'testing'])('a node in %s whose launch no launcher continues is deleted', async (state) => {
   await world.launcher([demo()]);
   const node = await freeNode();
   const abandoned = { state, allocated_to: '200-0000009999' };
@@ -280,7 +280,7 @@ it('a node that the holder of its request has just made is not touched by a laun
   await world.until('its record is gone', () => !world.nodes().has(node));
 });
 
-it('nobody tries to lock a used node that its requestor still has locked', async () => {
+it('no launcher tries to lock a used node that its requestor still has locked', async () => {
   await world.launcher([demo()]);
   const id = await submit(['small']);
   await served(id);

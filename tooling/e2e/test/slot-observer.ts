@@ -18,7 +18,7 @@ export interface SlotRecord {
 const LEAVING: ReadonlySet<string> = new Set(['deleting', 'deleted']);
 
 export class SlotObserver {
-  /** What was seen that must not be. */
+  /** A description of the observation that breaks the rule. */
   readonly problems: string[] = [];
   private readonly records = new Map<string, SlotRecord>();
   private readonly watch: PersistentWatch;

@@ -94,7 +94,7 @@ export const ERROR_POLICIES: Readonly<Record<DriverErrorCode, ErrorPolicy>> = {
   configuration: policy('not-applied', 'offer', 'confirm', 'error.nodepool', 'error'),
   auth: policy('not-applied', 'provider', 'back-off', 'error.unknown', 'error'),
   transient: { ...policy('unknown', 'provider', 'back-off', 'error.unknown', 'warn'), ...PASSES },
-  // Of an instance that exists; without one, the API did not answer in time and the provider is faulty.
+  // The instance exists; without one, the API did not answer in time and the provider is faulty.
   timeout: { ...policy('unknown', 'node', 'at-once', 'error.servercreatetimeout', 'warn'), ...PASSES },
   'instance-failed': policy('applied', 'node', 'at-once', 'error.status', 'warn'),
   keyscan: policy('applied', 'node', 'at-once', 'error.keyscan', 'warn'),

@@ -15,7 +15,7 @@ import {
 } from '@nodepool/core';
 import { simulatedTime, SimulatedLogins, type DriverFixture } from '../../src/index.js';
 
-/** What a defective driver does otherwise. */
+/** Deviations of a defective driver. */
 export interface SupplierChanges {
   readonly config?: Partial<ProviderConfig>;
   readonly machine?: Partial<SuppliedMachine>;

@@ -2,7 +2,7 @@
 
 import type { DriverErrorCode } from '@nodepool/core';
 
-/** What a request waits for in a pool that can serve it. */
+/** The kind of obstacle for a request in a pool that can serve it. */
 export type WaitKind = 'limit' | 'order' | 'capacity' | 'image';
 
 /** The limit that a request waits for, with its numbers when the pool decided. */

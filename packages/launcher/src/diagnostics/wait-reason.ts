@@ -19,7 +19,7 @@ export interface WaitReason {
   readonly launcher: string | null;
   /** Milliseconds since the epoch. */
   readonly since: number;
-  /** What is missing, e.g. `1 instance`. */
+  /** The missing amount, e.g. `1 instance`. */
   readonly missing: string | null;
   /** Requests or nodes that have what is missing: those with the best prospect to give it back. */
   readonly heldBy: readonly { readonly kind: 'request' | 'node'; readonly id: string }[];

@@ -11,7 +11,7 @@ export interface Slot {
   readonly upload: ImageUpload | undefined;
   /** False if the node was ready when it was allocated. */
   readonly toLaunch: boolean;
-  /** What a node to launch needs, and its machine type; undefined for others. */
+  /** The resources and the machine type of a node to launch; undefined for others. */
   readonly planned: { readonly need: QuotaInformation; readonly machineType: string | undefined } | undefined;
   /** The record of a launch to resume. */
   readonly resumed: NodeEntry | undefined;

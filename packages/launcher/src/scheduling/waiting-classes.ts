@@ -24,7 +24,7 @@ export interface WaitingClass {
   used: ReadonlyMap<QuotaScope, number>;
   /** It waits for something that another pool may have. */
   blocking: boolean;
-  /** What it waits for, in words. */
+  /** The obstacle that it waits for, in words. */
   reason: string;
 }
 
