@@ -257,14 +257,17 @@ describe('an image in the cloud', () => {
   });
 });
 
-it.each(['init', 'building', 'testing'])('a node in %s whose launch no launcher continues is deleted', async (state) => {
-  await world.launcher([demo()]);
-  const node = await freeNode();
-  const abandoned = { state, allocated_to: '200-0000009999' };
-  await world.during(world.requestor.change(`${NODES}/${node}`, abandoned));
-  await world.until('its record is gone', () => !world.nodes().has(node));
-  expect(world.cloud.existingInstances()).toEqual([]);
-});
+it.each(['init', 'building', 'testing'])(
+  'a node in %s whose launch no launcher continues is deleted',
+  async (state) => {
+    await world.launcher([demo()]);
+    const node = await freeNode();
+    const abandoned = { state, allocated_to: '200-0000009999' };
+    await world.during(world.requestor.change(`${NODES}/${node}`, abandoned));
+    await world.until('its record is gone', () => !world.nodes().has(node));
+    expect(world.cloud.existingInstances()).toEqual([]);
+  },
+);
 
 it('a node that the holder of its request has just made is not touched by a launcher without its pool', async () => {
   await world.launcher([demo()]);
