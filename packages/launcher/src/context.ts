@@ -2,7 +2,7 @@
 
 import type { Clock, Logger, Metrics, RandomSource, TaskSupervisor } from '@nodepool/core';
 import type { DecisionRecorder } from './diagnostics/decisions.js';
-import type { TimelineRecorder } from './diagnostics/timeline-recorder.js';
+import type { TimelineRecorder } from './diagnostics/timeline/timeline-recorder.js';
 import type { Store } from '@nodepool/store';
 
 export interface LauncherContext {

@@ -6,12 +6,12 @@ import { TaskSupervisor, packageVersion, systemClock, systemRandom, type Logger 
 import { openStore, type Store, type WebEndpoint } from '@nodepool/store';
 import type { ConfigWatcher, NodepoolConfig } from '@nodepool/config';
 import { DecisionLog } from './diagnostics/decisions.js';
-import { Recorder } from './diagnostics/recorder.js';
+import { Recorder } from './diagnostics/history/recorder.js';
 import { NodeScanner } from './launch/scan/node-scanner.js';
 import { Launcher } from './launcher.js';
-import { EnsembleMetrics } from './diagnostics/ensemble-metrics.js';
-import { reportProcess } from './diagnostics/process-metrics.js';
-import { RecentFailures } from './diagnostics/recent-failures.js';
+import { EnsembleMetrics } from './diagnostics/metrics/ensemble-metrics.js';
+import { reportProcess } from './diagnostics/metrics/process-metrics.js';
+import { RecentFailures } from './diagnostics/history/recent-failures.js';
 import { dumpStacks } from './diagnostics/stack-dump.js';
 import { createWebServer, type WebServer } from './web/index.js';
 

@@ -6,7 +6,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { sameProvider, type NodepoolConfig } from '@nodepool/config';
 import { silentDecisions } from './diagnostics/decisions.js';
-import { silentTimelines } from './diagnostics/timeline-recorder.js';
+import { silentTimelines } from './diagnostics/timeline/timeline-recorder.js';
 import { silentMetrics } from '@nodepool/core';
 import type { ComponentData, ComponentHandle, WebEndpoint } from '@nodepool/store';
 import { CandidatePools } from './requests/candidate-pools.js';
@@ -17,7 +17,7 @@ import type { Controller } from './controller.js';
 import { createControllers } from './controllers.js';
 import { driverVersions, DriversInUse } from './provider/drivers-in-use.js';
 import type { ProviderActivity, Standing } from './diagnostics/activity.js';
-import { LimitMetrics } from './diagnostics/limits.js';
+import { LimitMetrics } from './diagnostics/metrics/limits.js';
 import { QuotaLedger } from './quota/quota-ledger.js';
 import { ProviderRuntime, type ProvidersShare } from './provider/provider-runtime.js';
 import { RequestScheduler } from './scheduling/request-scheduler.js';

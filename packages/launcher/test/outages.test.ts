@@ -13,9 +13,9 @@ import {
 } from '@nodepool/core';
 import { DecisionLog } from '@nodepool/launcher';
 import type { NodepoolConfig } from '@nodepool/config';
-import { explainLabel } from '../src/diagnostics/explain-label.js';
-import { explainRequest } from '../src/diagnostics/explain-request.js';
-import type { ExplanationSources } from '../src/diagnostics/explanation.js';
+import { explainLabel } from '../src/diagnostics/explain/explain-label.js';
+import { explainRequest } from '../src/diagnostics/explain/explain-request.js';
+import type { ExplanationSources } from '../src/diagnostics/explain/explanation.js';
 import { spoiltDriver } from './support/spoilt-driver.js';
 import { World, pool, provider, type RunningLauncher } from './support/world.js';
 

@@ -11,7 +11,7 @@ import {
 } from '@nodepool/core';
 import { type LauncherContext, unixSeconds } from '../context.js';
 import { driverCall } from '../driver-call.js';
-import type { LaunchStage } from '../diagnostics/timeline-recorder.js';
+import type { LaunchStage } from '../diagnostics/timeline/timeline-recorder.js';
 import { placeOf, type LaunchJob } from './launch-job.js';
 import { readyNode, remnantNode } from './node-record.js';
 

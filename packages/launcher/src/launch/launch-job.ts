@@ -15,7 +15,7 @@ import type { Offer } from '../diagnostics/health.js';
 import type { LaunchEvidence } from '../capacity/circuit-breaker.js';
 import type { LaunchFault } from '../capacity/launch-fault.js';
 import type { NodeHandle } from '@nodepool/store';
-import type { LaunchPlace } from '../diagnostics/timeline-recorder.js';
+import type { LaunchPlace } from '../diagnostics/timeline/timeline-recorder.js';
 import type { Shortfall } from '../quota/quota-scope.js';
 
 /** The facts of a launch attempt that the health of its offer depends on. */

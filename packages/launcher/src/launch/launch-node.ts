@@ -24,7 +24,7 @@ import { placeOf, type AttemptFacts, type LaunchJob } from './launch-job.js';
 import { LaunchRetries } from './launch-retries.js';
 import { replacementFor } from './missing-image.js';
 import { imageIdOf } from './node-record.js';
-import { FAILED_ATTEMPTS, LAUNCHES } from '../diagnostics/launcher-metrics.js';
+import { FAILED_ATTEMPTS, LAUNCHES } from '../diagnostics/metrics/launcher-metrics.js';
 import { retryCapacity } from './retry-capacity.js';
 import { watchSlowLaunch } from './slow-launch.js';
 

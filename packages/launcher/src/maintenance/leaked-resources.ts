@@ -7,7 +7,7 @@
 
 import { externalIdKey, logCloudDeletion, type LeakRound, type Node, type Resource } from '@nodepool/core';
 import type { LauncherContext } from '../context.js';
-import { LEAKED_RESOURCES } from '../diagnostics/launcher-metrics.js';
+import { LEAKED_RESOURCES } from '../diagnostics/metrics/launcher-metrics.js';
 import { unknownUploads } from './leaked-uploads.js';
 
 /** Minimum time between the first sighting of a leaked resource and its deletion, in milliseconds. */

@@ -9,7 +9,7 @@ import type { Offer } from '../diagnostics/health.js';
 import type { WaitLimits } from '../capacity/wait-limits.js';
 import type { LauncherContext } from '../context.js';
 import type { LabelActivity } from '../diagnostics/activity.js';
-import type { Wait } from '../diagnostics/timeline-recorder.js';
+import type { Wait } from '../diagnostics/timeline/timeline-recorder.js';
 import { isUnfinished } from '../deletion/node-lifecycle.js';
 import { describeExcess } from '../quota/need.js';
 import type { ProviderLimits } from '../quota/provider-limits.js';

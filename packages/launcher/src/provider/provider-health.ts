@@ -9,7 +9,7 @@ import { CircuitBreaker, type BreakerFailure, type LaunchEvidence } from '../cap
 import type { BreakerCause, BreakerState, OfferHealth, ProviderCondition } from '../diagnostics/health.js';
 import { describeObstacle } from '../capacity/describe-obstacle.js';
 import { nameOf, STATE_VALUES, type PoolOffers } from '../capacity/pool-offers.js';
-import { BREAKER_STATES, BREAKER_TRANSITIONS } from '../diagnostics/launcher-metrics.js';
+import { BREAKER_STATES, BREAKER_TRANSITIONS } from '../diagnostics/metrics/launcher-metrics.js';
 
 /** A start that takes longer counts as trouble, milliseconds. */
 const SLOW_START_MS = 30_000;

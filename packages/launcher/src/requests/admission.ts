@@ -2,7 +2,7 @@
 
 import type { NodeRequest, NodeRequestData } from '@nodepool/core';
 import type { PoolComponentData, RequestEntry } from '@nodepool/store';
-import type { Wait } from '../diagnostics/timeline-recorder.js';
+import type { Wait } from '../diagnostics/timeline/timeline-recorder.js';
 import type { Candidates } from './candidate-pools.js';
 import type { PoolView } from './pool-view.js';
 

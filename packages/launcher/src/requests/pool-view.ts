@@ -14,7 +14,7 @@ import type {
 } from '@nodepool/core';
 import type { RequestEntry } from '@nodepool/store';
 import type { LauncherContext } from '../context.js';
-import type { Wait } from '../diagnostics/timeline-recorder.js';
+import type { Wait } from '../diagnostics/timeline/timeline-recorder.js';
 import type { Place, QuotaLedger } from '../quota/quota-ledger.js';
 import type { TimedLaunch } from '../capacity/launch-times.js';
 import type { OfferPlan } from '../capacity/pool-offers.js';

@@ -4,7 +4,7 @@ import type { Clock, Logger } from '@nodepool/core';
 import type { MetricsRegistry } from '@nodepool/daemon';
 import type { Store } from '@nodepool/store';
 import type { FastifyInstance } from 'fastify';
-import type { ExplanationSources } from '../diagnostics/explanation.js';
+import type { ExplanationSources } from '../diagnostics/explain/explanation.js';
 import type { StatusSources } from './status/sources.js';
 
 export interface WebContext {

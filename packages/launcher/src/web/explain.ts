@@ -6,11 +6,11 @@
 import { answerFormat, sendError } from '@nodepool/daemon/web';
 import type { DecisionSubject } from '../diagnostics/decisions.js';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { explainLabel } from '../diagnostics/explain-label.js';
-import { explainNode } from '../diagnostics/explain-node.js';
-import { explainRequest } from '../diagnostics/explain-request.js';
-import type { Explanation, ExplanationSources } from '../diagnostics/explanation.js';
-import { explanationText } from '../diagnostics/explanation-text.js';
+import { explainLabel } from '../diagnostics/explain/explain-label.js';
+import { explainNode } from '../diagnostics/explain/explain-node.js';
+import { explainRequest } from '../diagnostics/explain/explain-request.js';
+import type { Explanation, ExplanationSources } from '../diagnostics/explain/explanation.js';
+import { explanationText } from '../diagnostics/explain/explanation-text.js';
 import type { WebRoutes } from './context.js';
 
 const EXPLAIN: Readonly<Record<DecisionSubject, (sources: ExplanationSources, id: string) => Explanation | undefined>> =

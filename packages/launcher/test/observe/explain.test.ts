@@ -3,11 +3,11 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { DecisionLog } from '@nodepool/launcher';
 import { KeyScanError } from '@nodepool/core';
-import { explainLabel } from '../../src/diagnostics/explain-label.js';
-import { explainNode } from '../../src/diagnostics/explain-node.js';
-import { explainRequest } from '../../src/diagnostics/explain-request.js';
-import { explanationText } from '../../src/diagnostics/explanation-text.js';
-import type { ExplanationSources } from '../../src/diagnostics/explanation.js';
+import { explainLabel } from '../../src/diagnostics/explain/explain-label.js';
+import { explainNode } from '../../src/diagnostics/explain/explain-node.js';
+import { explainRequest } from '../../src/diagnostics/explain/explain-request.js';
+import { explanationText } from '../../src/diagnostics/explain/explanation-text.js';
+import type { ExplanationSources } from '../../src/diagnostics/explain/explanation.js';
 import { World, pool, provider } from '../support/world.js';
 
 let world: World;

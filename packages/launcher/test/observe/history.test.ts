@@ -6,10 +6,10 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { API_ANSWERS, API_CALLS, silentLogger, silentMetrics, type Logger } from '@nodepool/core';
 import { VirtualClock } from '@nodepool/core/testing';
-import { Distribution } from '../../src/diagnostics/distribution.js';
-import { Recorder } from '../../src/diagnostics/recorder.js';
-import { HISTORY_STEP_MS } from '../../src/diagnostics/history.js';
-import { Journal } from '../../src/diagnostics/journal.js';
+import { Distribution } from '../../src/diagnostics/history/distribution.js';
+import { Recorder } from '../../src/diagnostics/history/recorder.js';
+import { HISTORY_STEP_MS } from '../../src/diagnostics/history/history.js';
+import { Journal } from '../../src/diagnostics/history/journal.js';
 import { World, pool, provider, type RunningLauncher } from '../support/world.js';
 
 let directory: string;

@@ -6,9 +6,9 @@ import { afterEach, beforeEach, expect, it } from '@jest/globals';
 import { EventLoopMonitor, MetricsRegistry } from '@nodepool/daemon';
 import { silentLogger, type StatsdSender } from '@nodepool/core';
 import { LEAKED_RESOURCES } from '../../src/index.js';
-import { EnsembleMetrics } from '../../src/diagnostics/ensemble-metrics.js';
-import { LAUNCHES } from '../../src/diagnostics/launcher-metrics.js';
-import { reportProcess } from '../../src/diagnostics/process-metrics.js';
+import { EnsembleMetrics } from '../../src/diagnostics/metrics/ensemble-metrics.js';
+import { LAUNCHES } from '../../src/diagnostics/metrics/launcher-metrics.js';
+import { reportProcess } from '../../src/diagnostics/metrics/process-metrics.js';
 import { World, pool, provider } from '../support/world.js';
 
 const INTERVAL_MS = 10_000;

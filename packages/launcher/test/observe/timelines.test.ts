@@ -2,9 +2,9 @@
 
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { KeyScanError, silentMetrics, sleep, type JsonObject, type Metrics } from '@nodepool/core';
-import type { Life, Phase } from '../../src/diagnostics/life.js';
-import { reportPhases } from '../../src/diagnostics/phase-metrics.js';
-import type { RequestLife } from '../../src/diagnostics/request-life.js';
+import type { Life, Phase } from '../../src/diagnostics/timeline/life.js';
+import { reportPhases } from '../../src/diagnostics/metrics/phase-metrics.js';
+import type { RequestLife } from '../../src/diagnostics/timeline/request-life.js';
 import { World, pool, provider, type RunningLauncher } from '../support/world.js';
 
 let world: World;

@@ -12,9 +12,9 @@ import type { ZooKeeper } from '@nodepool/zookeeper';
 import { Launcher } from '../../src/index.js';
 import type { LauncherOptions, LoginScanner } from '../../src/context.js';
 import type { DecisionLog } from '../../src/diagnostics/decisions.js';
-import type { Recorder } from '../../src/diagnostics/recorder.js';
-import type { ExplanationSources } from '../../src/diagnostics/explanation.js';
-import { Timelines } from '../../src/diagnostics/timelines.js';
+import type { Recorder } from '../../src/diagnostics/history/recorder.js';
+import type { ExplanationSources } from '../../src/diagnostics/explain/explanation.js';
+import { Timelines } from '../../src/diagnostics/timeline/timelines.js';
 import { Requestor } from './requestor.js';
 
 /** Time limit of a wait, in milliseconds of virtual time. */

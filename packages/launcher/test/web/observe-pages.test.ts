@@ -5,9 +5,9 @@ import { DecisionLog } from '@nodepool/launcher';
 import { MetricsRegistry, openPrometheus } from '@nodepool/daemon';
 import { silentLogger } from '@nodepool/core';
 import type { Store } from '@nodepool/store';
-import { NODES } from '../../src/diagnostics/launcher-metrics.js';
+import { NODES } from '../../src/diagnostics/metrics/launcher-metrics.js';
 import { createWebServer, type WebServer } from '../../src/web/index.js';
-import { Timelines } from '../../src/diagnostics/timelines.js';
+import { Timelines } from '../../src/diagnostics/timeline/timelines.js';
 import { HandClock, nodeEntry, Records } from './fixtures.js';
 
 let records: Records;

@@ -3,7 +3,7 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { DecisionLog, RecentFailures } from '@nodepool/launcher';
 import { KeyScanError, silentLogger, silentMetrics, type JsonObject } from '@nodepool/core';
-import { Recorder } from '../../src/diagnostics/recorder.js';
+import { Recorder } from '../../src/diagnostics/history/recorder.js';
 import type {
   LabelDocument,
   NodeDocument,

@@ -2,7 +2,7 @@
 
 import type { Node, NodeState } from '@nodepool/core';
 import type { Store } from '@nodepool/store';
-import { CountsBy } from '../../diagnostics/counts-by.js';
+import { CountsBy } from '../../diagnostics/metrics/counts-by.js';
 import type { GroupCounts, NodeGroup } from './client/model.js';
 
 const GROUPS: Readonly<Record<NodeGroup, readonly NodeState[]>> = {

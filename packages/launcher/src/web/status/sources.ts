@@ -2,11 +2,11 @@
 
 import type { Clock } from '@nodepool/core';
 import type { ConfigProblem, NodepoolConfig } from '@nodepool/config';
-import type { ExplanationSources } from '../../diagnostics/explanation.js';
+import type { ExplanationSources } from '../../diagnostics/explain/explanation.js';
 import type { Store } from '@nodepool/store';
 import type { ProviderActivity } from '../../diagnostics/activity.js';
-import type { Recorder } from '../../diagnostics/recorder.js';
-import type { RecentFailures } from '../../diagnostics/recent-failures.js';
+import type { Recorder } from '../../diagnostics/history/recorder.js';
+import type { RecentFailures } from '../../diagnostics/history/recent-failures.js';
 import type { NodeCounts } from './node-counts.js';
 
 /** Data of the launcher for the status page, besides its records. */

@@ -1,7 +1,7 @@
 /** The documents of labels. */
 
-import { explainLabel } from '../../../diagnostics/explain-label.js';
-import type { WaitReason } from '../../../diagnostics/wait-reason.js';
+import { explainLabel } from '../../../diagnostics/explain/explain-label.js';
+import type { WaitReason } from '../../../diagnostics/explain/wait-reason.js';
 import type { LabelDocument, LabelHistory, LabelsDocument, LabelStatus } from '../client/model.js';
 import { groupBy, oncePerMoment, shortened, type Observed } from '../sources.js';
 import type { Parameters } from './parameters.js';

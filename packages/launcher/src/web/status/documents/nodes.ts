@@ -2,7 +2,7 @@
 
 import type { ExternalId } from '@nodepool/core';
 import type { NodeEntry } from '@nodepool/store';
-import { explainNode } from '../../../diagnostics/explain-node.js';
+import { explainNode } from '../../../diagnostics/explain/explain-node.js';
 import type { NodeDocument, NodeRow, NodesDocument } from '../client/model.js';
 import { shortened, type Observed } from '../sources.js';
 import { select, type ListDefinition } from './lists.js';

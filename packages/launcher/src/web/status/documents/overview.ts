@@ -1,7 +1,7 @@
 /** The document of the overview. */
 
-import type { HistoryBucket } from '../../../diagnostics/history-bucket.js';
-import { HISTORY_STEP_MS } from '../../../diagnostics/history.js';
+import type { HistoryBucket } from '../../../diagnostics/history/history-bucket.js';
+import { HISTORY_STEP_MS } from '../../../diagnostics/history/history.js';
 import type { FailureStatus, HistoryStatus, LauncherStatus, OverviewDocument } from '../client/model.js';
 import { groupsOfStates, NODE_GROUPS } from '../node-counts.js';
 import { shortened, type Observed } from '../sources.js';

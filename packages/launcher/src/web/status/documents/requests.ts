@@ -1,9 +1,9 @@
 /** The documents of requests, those that ended in the last day included. */
 
 import { compareRequests, type NodeRequest, type RequestState } from '@nodepool/core';
-import { explainRequest } from '../../../diagnostics/explain-request.js';
-import type { RequestLife } from '../../../diagnostics/request-life.js';
-import { reasonText, WaitReasons, type WaitReason } from '../../../diagnostics/wait-reason.js';
+import { explainRequest } from '../../../diagnostics/explain/explain-request.js';
+import type { RequestLife } from '../../../diagnostics/timeline/request-life.js';
+import { reasonText, WaitReasons, type WaitReason } from '../../../diagnostics/explain/wait-reason.js';
 import type { ReasonGroup, RequestCounts, RequestDocument, RequestRow, RequestsDocument } from '../client/model.js';
 import { oncePerMoment, shortened, type Observed } from '../sources.js';
 import { select, type ListDefinition } from './lists.js';

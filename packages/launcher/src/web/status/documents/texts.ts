@@ -1,9 +1,9 @@
 /** Conversions that several documents need. */
 
-import type { ClosedSegment } from '../../../diagnostics/life.js';
-import type { Distribution } from '../../../diagnostics/distribution.js';
+import type { ClosedSegment } from '../../../diagnostics/timeline/life.js';
+import type { Distribution } from '../../../diagnostics/history/distribution.js';
 import type { Decision } from '../../../diagnostics/decisions.js';
-import type { WaitReason as Found } from '../../../diagnostics/wait-reason.js';
+import type { WaitReason as Found } from '../../../diagnostics/explain/wait-reason.js';
 import type { DecisionStatus, Quantiles, TimelineSegment, WaitReason } from '../client/model.js';
 import { shortened } from '../sources.js';
 

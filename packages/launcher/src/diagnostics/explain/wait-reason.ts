@@ -3,10 +3,10 @@
 import type { NodeRequest } from '@nodepool/core';
 import type { PoolComponentData } from '@nodepool/store';
 import type { ExplanationSources } from './explanation.js';
-import { LimitHolders } from './limit-holders.js';
-import type { Standing } from './activity.js';
-import type { PoolWait } from './request-life.js';
-import type { LimitFacts } from './timeline-recorder.js';
+import { LimitHolders } from '../timeline/limit-holders.js';
+import type { Standing } from '../activity.js';
+import type { PoolWait } from '../timeline/request-life.js';
+import type { LimitFacts } from '../timeline/timeline-recorder.js';
 
 export interface WaitReason {
   /** `elsewhere`: only another launcher knows; `none`: no pool can serve the request. */

@@ -1,7 +1,7 @@
 /** The launch attempts that failed in the last day, by provider and code of the error. */
 
 import type { Clock } from '@nodepool/core';
-import type { Timelines } from './timelines.js';
+import type { Timelines } from '../timeline/timelines.js';
 
 export interface ProviderFailure {
   readonly code: string;

@@ -3,7 +3,7 @@
 import { isZooKeeperError, type ConnectionState, type ZooKeeper } from '@nodepool/zookeeper';
 import type { Clock, Metrics, Timer } from '@nodepool/core';
 import { Distribution } from './distribution.js';
-import { ZOOKEEPER_LATENCY } from './launcher-metrics.js';
+import { ZOOKEEPER_LATENCY } from '../metrics/launcher-metrics.js';
 
 const INTERVAL_MS = 15_000;
 const TIMEOUT_MS = 10_000;

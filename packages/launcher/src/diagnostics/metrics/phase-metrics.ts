@@ -1,8 +1,8 @@
 /** Reports the phases of requests and nodes as histograms. */
 
 import type { Duration, Metrics } from '@nodepool/core';
-import type { RequestLife } from './request-life.js';
-import type { Timelines } from './timelines.js';
+import type { RequestLife } from '../timeline/request-life.js';
+import type { Timelines } from '../timeline/timelines.js';
 
 /** Few buckets, since every label of every provider has a series per phase and bucket. */
 const PHASE_SECONDS = [0.1, 1, 5, 15, 30, 60, 120, 300, 900, 3600];

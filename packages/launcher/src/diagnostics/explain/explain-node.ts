@@ -1,7 +1,7 @@
 /** Explains a node: the work on it, the program that does the work, and what the work waits for. */
 
 import type { NodeEntry } from '@nodepool/store';
-import type { NodeLife } from './node-life.js';
+import type { NodeLife } from '../timeline/node-life.js';
 import {
   explainDecisions,
   explainLife,

@@ -2,13 +2,13 @@
 
 import { MIN_READY_REQUESTOR, type Clock, type Timer } from '@nodepool/core';
 import type { Store } from '@nodepool/store';
-import type { ProviderActivity } from './activity.js';
-import { CountsBy } from './counts-by.js';
+import type { ProviderActivity } from '../activity.js';
+import { CountsBy } from '../metrics/counts-by.js';
 import { Distribution } from './distribution.js';
 import { HistoryBucket, type ProviderValues } from './history-bucket.js';
-import { providerOf } from './phase-metrics.js';
-import type { RequestLife } from './request-life.js';
-import type { Timelines } from './timelines.js';
+import { providerOf } from '../metrics/phase-metrics.js';
+import type { RequestLife } from '../timeline/request-life.js';
+import type { Timelines } from '../timeline/timelines.js';
 
 export const HISTORY_STEP_MS = 300_000;
 /** A day and an hour. */

@@ -1,11 +1,11 @@
 /** Explanations of the state of a request, a node or a label, from this launcher's records and decisions. */
 
 import type { Clock, JsonValue } from '@nodepool/core';
-import type { Decision, DecisionLog, DecisionSubject } from './decisions.js';
+import type { Decision, DecisionLog, DecisionSubject } from '../decisions.js';
 import { describeOutage, type PoolComponentData, type Store } from '@nodepool/store';
-import type { ProviderActivity, Standing } from './activity.js';
-import type { Life, Phase } from './life.js';
-import type { Timelines } from './timelines.js';
+import type { ProviderActivity, Standing } from '../activity.js';
+import type { Life, Phase } from '../timeline/life.js';
+import type { Timelines } from '../timeline/timelines.js';
 
 /** The JSON object that `/explain/...` answers with. */
 export interface Explanation {

@@ -1,9 +1,9 @@
 /** Lives of requests and nodes as JSON, for the journal. */
 
 import { isObject } from './history-bucket.js';
-import { NODE_PHASES, type Attempt, type Life, type Phase, type RequestResult } from './life.js';
-import { NodeLife } from './node-life.js';
-import { RequestLife } from './request-life.js';
+import { NODE_PHASES, type Attempt, type Life, type Phase, type RequestResult } from '../timeline/life.js';
+import { NodeLife } from '../timeline/node-life.js';
+import { RequestLife } from '../timeline/request-life.js';
 
 const MAX_TEXT = 300;
 const PHASES: ReadonlySet<unknown> = new Set(NODE_PHASES);

@@ -1,7 +1,7 @@
 /** Changes of the states of providers over the last day. */
 
 import type { Clock, Timer } from '@nodepool/core';
-import type { ProviderActivity } from './activity.js';
+import type { ProviderActivity } from '../activity.js';
 import { isObject } from './history-bucket.js';
 
 export interface ProviderEvent {

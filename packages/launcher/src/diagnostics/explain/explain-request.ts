@@ -2,7 +2,7 @@
 
 import type { NodeRequest } from '@nodepool/core';
 import type { PoolComponentData, RequestEntry } from '@nodepool/store';
-import type { PoolActivity } from './activity.js';
+import type { PoolActivity } from '../activity.js';
 import {
   describeOutages,
   explainDecisions,
@@ -12,7 +12,7 @@ import {
   type ExplanationSources,
   type PoolExplanation,
 } from './explanation.js';
-import type { RequestLife } from './request-life.js';
+import type { RequestLife } from '../timeline/request-life.js';
 import { reasonText, WaitReasons } from './wait-reason.js';
 
 /** Number of pools that a summary names at most. */

@@ -2,16 +2,16 @@
 
 import { reasonOf, type Clock, type Logger, type Metrics } from '@nodepool/core';
 import type { Store } from '@nodepool/store';
-import type { ProviderActivity } from './activity.js';
+import type { ProviderActivity } from '../activity.js';
 import { watchApiCalls } from './api-watch.js';
 import { HistoryBucket, isObject } from './history-bucket.js';
 import { History } from './history.js';
 import { Journal } from './journal.js';
 import { decodeNode, decodeRequest, encodeNode, encodeRequest } from './life-codec.js';
-import { reportPhases } from './phase-metrics.js';
+import { reportPhases } from '../metrics/phase-metrics.js';
 import { ProviderEvents } from './provider-events.js';
 import { ProviderFailures } from './provider-failures.js';
-import { Timelines } from './timelines.js';
+import { Timelines } from '../timeline/timelines.js';
 import { ZooKeeperWatch } from './zookeeper-watch.js';
 
 /** Lives that ended longer ago (ms) are not restored. */
