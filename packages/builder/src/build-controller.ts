@@ -157,7 +157,7 @@ export class BuildController implements Controller {
     }
     this.failedAt.set(image, clock.now());
     const failure = error instanceof BuildFailedError ? error.failure : undefined;
-    log.error('An image could not be built; it is tried again', error, {
+    log.error('An image could not be built; retrying', error, {
       ...{ image, failure, seconds: retry.waitMs / 1000 },
     });
   }

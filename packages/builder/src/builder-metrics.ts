@@ -50,7 +50,7 @@ export const UPLOAD_DURATION: Duration<'image' | 'provider'> = {
 export const FAILED_UPLOADS: Counter<'image' | 'provider' | 'reason'> = {
   kind: 'counter',
   name: 'nodepool_image_uploads_failed_total',
-  help: 'Uploads of images that failed; each is tried again.',
+  help: 'Uploads of images that failed; each is retried.',
   labels: ['image', 'provider', 'reason'],
   statsd: () => [],
 };
@@ -58,7 +58,7 @@ export const FAILED_UPLOADS: Counter<'image' | 'provider' | 'reason'> = {
 export const FAILED_BUILDS: Counter<'image' | 'reason'> = {
   kind: 'counter',
   name: 'nodepool_image_builds_failed_total',
-  help: 'Builds of images that failed; each is tried again.',
+  help: 'Builds of images that failed; each is retried.',
   labels: ['image', 'reason'],
   statsd: () => [],
 };

@@ -144,7 +144,7 @@ async function fail(context: BuilderContext, handle: BuildHandle, error: unknown
   try {
     await context.files.remove(handle.build);
   } catch (failure) {
-    log.warn('Files of a failed build could not be removed; it is tried again', { reason: reasonOf(failure) });
+    log.warn('Files of a failed build could not be removed; retrying', { reason: reasonOf(failure) });
   }
   if (handle.lock.lost.aborted) return;
   await recordFailedBuild(context, handle, { image, build: id, error });

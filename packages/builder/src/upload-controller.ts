@@ -229,7 +229,7 @@ export class UploadController implements Controller {
       return;
     }
     const seconds = retry.waitMs / 1000;
-    log.error('An image could not be uploaded; it is tried again', error, { image, provider, seconds });
+    log.error('An image could not be uploaded; retrying', error, { image, provider, seconds });
   }
 }
 

@@ -136,7 +136,7 @@ export class CreateMachine implements StateMachine {
     if (this.state === 'preparing' || this.state === 'creating') this.state = 'start';
     else if (this.state === 'reading') this.state = 'looking';
     const ms = backOffMs(this.failures, error, random);
-    call.log.info('A step of a launch failed and is tried again', {
+    call.log.info('A step of a launch failed; retrying', {
       state: this.state,
       error,
       retry_in_ms: Math.round(ms),

@@ -136,7 +136,7 @@ export class CreateMachine implements StateMachine {
     this.failures += 1;
     if (this.state === 'creating') this.state = 'start';
     const ms = backOffMs(this.failures, error, random);
-    call.log.info('A step of a launch failed and is tried again', {
+    call.log.info('A step of a launch failed; retrying', {
       state: this.state,
       error,
       retry_in_ms: Math.round(ms),

@@ -85,8 +85,7 @@ export class Requestor {
     // One listener for each wait.
     setMaxListeners(Infinity, this.closing.signal);
     const identifier = `${hostname()}-${process.pid}`;
-    const onWarning = (error: Error): void =>
-      log.warn('A lock could not be given up yet; it is tried again', { error });
+    const onWarning = (error: Error): void => log.warn('A lock could not be given up yet; retrying', { error });
     this.context = {
       zooKeeper,
       store: openStore(zooKeeper, { clock, random, identifier, log }),

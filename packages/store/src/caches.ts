@@ -157,7 +157,7 @@ export class Caches {
       return;
     }
     if (this.disturbed) {
-      this.log.debug('A read of ZooKeeper failed; it is tried again', { root, reason: error.message });
+      this.log.debug('A read of ZooKeeper failed; retrying', { root, reason: error.message });
       return;
     }
     this.disturbed = true;

@@ -151,7 +151,7 @@ export class ComponentRegistration<C extends ComponentData> implements Component
       for (const { reject } of this.waiters) reject(error);
       return;
     }
-    log.warn('A component could not be registered; it is tried again', { component: this.describe(), error });
+    log.warn('A component could not be registered; retrying', { component: this.describe(), error });
     clock.schedule(RETRY_MS, () => this.wake(), { background: true });
   }
 

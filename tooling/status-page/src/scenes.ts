@@ -56,7 +56,7 @@ export async function busy(page: PageServer): Promise<void> {
   const quota = new Error(
     'GET https://compute.example.org/v2.1/limits answered 503 Service Unavailable (request req-5b1c)',
   );
-  page.log.warn('The limits of the provider could not be read; it is tried again', {
+  page.log.warn('The limits of the provider could not be read; retrying', {
     provider: 'vexxhost',
     error: quota,
   });

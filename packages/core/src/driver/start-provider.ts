@@ -59,7 +59,7 @@ export async function startProvider(
       const isNewDefect = failure.code === 'unexpected' && failure.message !== lastDefect;
       if (isNewDefect) lastDefect = failure.message;
       log.error(
-        'The provider could not be started; it is tried again',
+        'The provider could not be started; retrying',
         isNewDefect ? failure : undefined,
         isNewDefect ? { seconds } : { seconds, reason: failure.message },
       );

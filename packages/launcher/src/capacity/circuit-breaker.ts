@@ -1,21 +1,25 @@
 /**
- * A circuit breaker of a provider, or of one offer of a label. Closed: launches are sent there. Open: none is, until the
- * time of the next probe. Half-open: the next launch is the probe, and its result closes or opens the breaker again.
+ * A circuit breaker of a provider, or of one offer of a label. While it is closed, it admits launches; while it is
+ * open, it admits none until the next probe is due. Half-open, it admits one launch as the probe, whose result closes
+ * or opens it again.
  */
 
 import { backOffMs, type BackOffLimits, type Clock, type RandomSource, type Timer } from '@nodepool/core';
 import type { BreakerCause, BreakerObstacle, BreakerState } from '../diagnostics/health.js';
 
-/** How far a launch came. `accepted`: the cloud knows the instance. `created`: the instance came up, or failed. */
+/**
+ * Progress of a launch. `accepted`: the cloud knows the instance. `created`: the cloud has finished creating it.
+ * `ready`: its login answers.
+ */
 export type LaunchEvidence = 'accepted' | 'created' | 'ready';
 
-/** When failures of one cause open a breaker, and what closes it again. */
+/** Rule for failures of one cause: when they open a breaker, and which evidence closes it again. */
 interface BreakerRule {
   /** Failures in a row that open the breaker. */
   readonly failures: number;
   /** Limits of the time until the next probe. */
   readonly backOff: BackOffLimits;
-  /** The probe has succeeded when it has come this far. */
+  /** Evidence from which on the probe counts as a success. */
   readonly healedBy: LaunchEvidence;
 }
 
@@ -37,7 +41,7 @@ export const BREAKER_RULES: Readonly<Record<BreakerCause, BreakerRule>> = {
   auth: OUTAGE,
   quota: { ...FULL, healedBy: 'accepted' },
   capacity: FULL,
-  // The launch has failed twice before it is reported.
+  // A launch reports this cause only after its second failure, so one report is enough.
   configuration: { failures: 1, backOff: { firstMs: MINUTE_MS, longestMs: 60 * MINUTE_MS }, healedBy: 'created' },
   node: { failures: 3, backOff: { firstMs: 10_000, longestMs: 5 * MINUTE_MS }, healedBy: 'ready' },
   slow: { failures: 2, backOff: { firstMs: 30_000, longestMs: 10 * MINUTE_MS }, healedBy: 'ready' },
@@ -45,13 +49,13 @@ export const BREAKER_RULES: Readonly<Record<BreakerCause, BreakerRule>> = {
 
 const EVIDENCE: Readonly<Record<LaunchEvidence, number>> = { accepted: 1, created: 2, ready: 3 };
 
-/** A failure that counts for a breaker. */
+/** A failure reported to a breaker. */
 export interface BreakerFailure {
   readonly cause: BreakerCause;
   readonly reason: string;
   /** `Clock.monotonic` milliseconds at which the failed attempt began. */
   readonly startedAt: number;
-  /** Time that the cloud asks callers to wait. */
+  /** Delay that the cloud asks for, milliseconds. */
   readonly retryAfterMs?: number | undefined;
 }
 
@@ -66,7 +70,7 @@ interface Opened {
   readonly cause: BreakerCause;
   readonly reason: string;
   readonly since: number;
-  /** `Clock.monotonic` milliseconds: results of attempts that began earlier are old. */
+  /** `Clock.monotonic` milliseconds; results of attempts that began earlier are ignored. */
   readonly at: number;
   readonly times: number;
   readonly nextProbe: number;
@@ -74,11 +78,11 @@ interface Opened {
 }
 
 export class CircuitBreaker {
-  /** Failures in a row while it is closed. */
+  /** Consecutive failures while the breaker is closed. */
   private failures = 0;
   private opened: Opened | undefined;
   private current: BreakerState = 'closed';
-  /** The launch that probes. */
+  /** The launch that is the probe, if one is running. */
   private probe: symbol | undefined;
 
   constructor(private readonly env: BreakerEnvironment) {}
@@ -87,17 +91,17 @@ export class CircuitBreaker {
     return this.current;
   }
 
-  /** True if a launch can be sent there now. */
+  /** True if the breaker admits a launch now. */
   get admits(): boolean {
     return this.current === 'closed' || (this.current === 'half-open' && this.probe === undefined);
   }
 
-  /** Failures since the last success, without those of launches that ran while it was open. */
+  /** Consecutive failures; failures of launches that ran while the breaker was open do not count. */
   get failuresInRow(): number {
     return this.failures;
   }
 
-  /** Undefined while it is closed. */
+  /** Describes why the breaker is not closed; undefined while it is closed. */
   get obstacle(): BreakerObstacle | undefined {
     const { opened, current } = this;
     if (opened === undefined || current === 'closed') return undefined;
@@ -105,7 +109,7 @@ export class CircuitBreaker {
     return { state: current, cause, reason, since, nextProbe: current === 'open' ? nextProbe : undefined };
   }
 
-  /** Begins the probe if the breaker is half-open. Returns how to end a probe that had no result. */
+  /** Starts the probe if the breaker is half-open. The returned function ends a probe that had no result. */
   begin(): () => void {
     if (this.current !== 'half-open' || this.probe !== undefined) return () => undefined;
     const probe = Symbol('probe');
@@ -119,7 +123,7 @@ export class CircuitBreaker {
 
   failed(failure: BreakerFailure): void {
     const { cause, startedAt } = failure;
-    // Launches that ran at the same time fail together.
+    // Concurrent launches fail together and count once.
     if (this.opened !== undefined && (this.current === 'open' || startedAt < this.opened.at)) return;
     this.failures += 1;
     if (this.current === 'closed' && this.failures < BREAKER_RULES[cause].failures) return;
@@ -136,12 +140,12 @@ export class CircuitBreaker {
     this.close();
   }
 
-  /** Ends the time until the next probe, because something that the breaker is open for may have ended. */
+  /** Makes the next probe due at once, because the fault may have ended. */
   probeNow(): void {
     if (this.current === 'open') this.halfOpen();
   }
 
-  /** Closes the breaker because the fault has certainly ended. */
+  /** Closes the breaker without a probe, because the fault has certainly ended. */
   close(): void {
     this.opened?.timer.cancel();
     this.failures = 0;
@@ -152,7 +156,7 @@ export class CircuitBreaker {
     this.env.onChange();
   }
 
-  /** Cancels the timer; nothing is reported from now on. */
+  /** Cancels the timer. `onChange` is not called afterwards. */
   stop(): void {
     this.opened?.timer.cancel();
   }

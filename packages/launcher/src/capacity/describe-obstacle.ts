@@ -20,7 +20,7 @@ export function describeObstacle(subject: string, obstacle: BreakerObstacle): st
   return `${subject} ${STATES[cause]} since ${timeOf(since)} (${reason})${state === 'open' ? probe : ', being probed'}`;
 }
 
-/** Returns the time of day in UTC; every explanation also has the date of its decisions. */
+/** Returns the time of day in UTC; explanations show the date elsewhere. */
 function timeOf(ms: number): string {
   return `${new Date(ms).toISOString().slice(11, 19)} UTC`;
 }

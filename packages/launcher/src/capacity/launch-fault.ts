@@ -1,9 +1,9 @@
-/** Classifies failed launches: the part that is faulty, and the cause for its circuit breaker. */
+/** Classifies failed launches: which part is at fault, and the cause that its circuit breaker counts. */
 
 import { ERROR_POLICIES, TimeoutError, type DriverError, type DriverErrorCode, type FaultScope } from '@nodepool/core';
 import type { BreakerCause } from '../diagnostics/health.js';
 
-/** The launch took much longer than others of the label usually take, and another offer or pool can serve it. */
+/** The launch took much longer than usual for its label, and another offer or pool can serve it. */
 export class SlowLaunchError extends TimeoutError {}
 
 export interface LaunchFault {
@@ -21,8 +21,8 @@ const CAUSES: Partial<Readonly<Record<DriverErrorCode, BreakerCause>>> = {
 };
 
 /**
- * Returns the fault of a launch. `hasInstance`: its instance is known. Without circuit breakers, only a full quota is
- * not the fault of the node.
+ * Returns the fault of a failed launch. `hasInstance` is true if its instance is known. Without circuit breakers, every
+ * failure except a full quota counts as the fault of the node.
  */
 export function faultOf(failure: DriverError, hasInstance: boolean, breakers: boolean): LaunchFault {
   if (failure instanceof SlowLaunchError) return { scope: 'offer', cause: 'slow' };

@@ -1,22 +1,22 @@
 /**
- * Durations of launches by offer, and the limit from which on a launch counts as slow: much longer than launches of its
- * label usually take in healthy offers, and than its own offer is known for.
+ * Measures launch durations by offer and derives the age at which a launch counts as slow. A slow launch takes much
+ * longer than launches of its label usually take in healthy offers, and longer than usual for its own offer.
  */
 
 import type { Clock } from '@nodepool/core';
 import type { Offer } from '../diagnostics/health.js';
 
-/** A launch never counts as slow before this age, milliseconds. */
+/** Minimum age of a slow launch, milliseconds. */
 const SLOW_FLOOR_MS = 120_000;
-/** A slow launch takes this many times as long as usual. */
+/** A launch counts as slow at this multiple of the usual duration. */
 const SLOW_FACTOR = 2;
-/** Newest durations that are kept by offer, and how many of them make an estimate. */
+/** Number of the newest durations kept per offer, and the number required for an estimate. */
 const SAMPLES = 20;
 const ENOUGH_SAMPLES = 5;
-/** Running launches whose ages count as an estimate. */
+/** Number of running launches whose ages are enough for an estimate. */
 const ENOUGH_RUNNING = 3;
 
-/** The offer of a launch; the names of different pools are distinct. */
+/** The offer and the pool of a launch. */
 export interface TimedOffer extends Offer {
   /** Name of the pool: `provider/pool`. */
   readonly pool: string;
@@ -24,9 +24,9 @@ export interface TimedOffer extends Offer {
 
 interface Times {
   readonly place: TimedOffer;
-  /** Milliseconds of the newest successful launches, oldest first. */
+  /** Durations of the newest successful launches in milliseconds, oldest first. */
   readonly durations: number[];
-  /** Times at which running launches began, oldest first. */
+  /** Running launches, oldest first. */
   readonly running: Set<{ readonly startedAt: number }>;
   isHealthy: () => boolean;
 }
@@ -34,9 +34,12 @@ interface Times {
 /** A launch that is running. */
 export interface TimedLaunch {
   readonly startedAt: number;
-  /** Returns the age at which it counts as slow; undefined if nothing is known that it could be compared with. */
+  /**
+   * Returns the age at which the launch counts as slow, in milliseconds; undefined if there is nothing to compare it
+   * with.
+   */
   limitMs(): number | undefined;
-  /** Ends the measurement; `isReady` if the launch has succeeded. */
+  /** Ends the measurement. `isReady` is true if the launch has succeeded. */
   end(isReady: boolean): void;
 }
 
@@ -46,7 +49,7 @@ export class LaunchTimes {
 
   constructor(private readonly clock: Clock) {}
 
-  /** `isHealthy` returns true while launches are sent to the offer without reservation. */
+  /** Starts measuring a launch. `isHealthy` returns true while the breakers of the offer are closed. */
   begin(place: TimedOffer, isHealthy: () => boolean): TimedLaunch {
     const times = this.timesOf(place);
     times.isHealthy = isHealthy;
@@ -63,7 +66,7 @@ export class LaunchTimes {
     };
   }
 
-  /** Forgets the offers of a pool that is stopped. */
+  /** Removes the offers of a stopped pool. */
   forget(pool: string): void {
     for (const [label, offers] of this.labels) {
       for (const [key, { place }] of offers) if (place.pool === pool) offers.delete(key);
@@ -80,7 +83,7 @@ export class LaunchTimes {
     return Math.max(SLOW_FLOOR_MS, SLOW_FACTOR * best, SLOW_FACTOR * (estimate(own.durations, 0.5) ?? 0));
   }
 
-  /** Returns the usual duration; launches that are running count if they already take longer. */
+  /** Returns the usual duration in milliseconds. Running launches count if they have already taken longer. */
   private usualMs({ durations, running }: Times): number | undefined {
     const usual = estimate(durations, 0.9);
     if (usual === undefined || running.size < ENOUGH_RUNNING) return usual;

@@ -1,6 +1,6 @@
 /**
- * The offers of a pool: for each label, every combination of a zone and a machine type in which it can be launched. A
- * circuit breaker per offer keeps requests away from those that fail.
+ * The offers of a pool: every combination of label, zone and machine type that the pool can launch. A circuit breaker
+ * per offer keeps requests away from offers that fail.
  */
 
 import type { LabelConfig, PoolConfig } from '@nodepool/core';
@@ -13,9 +13,9 @@ import { describeObstacle } from './describe-obstacle.js';
 /** The offers for nodes that are launched together. */
 export interface OfferPlan {
   readonly zone: string | undefined;
-  /** In the order of the labels. */
+  /** One offer per label, in the order of the labels. */
   readonly offers: readonly Offer[];
-  /** Why none of the zones can be used for all the labels at the moment; undefined if the plan can be used. */
+  /** The reason why no zone can serve all the labels at the moment; undefined if the plan can be used. */
   readonly blocked: BlockedOffer | undefined;
 }
 
@@ -24,26 +24,26 @@ export interface BlockedOffer {
   readonly reason: string;
 }
 
-/** The breakers' states as numbers, for the gauge. */
+/** Breaker states as values of the metric. */
 export const STATE_VALUES: Readonly<Record<BreakerState, number>> = { closed: 0, 'half-open': 1, open: 2 };
 
 interface KnownOffer {
   readonly offer: Offer;
   readonly breaker: CircuitBreaker;
-  /** The transition that was reported last. */
+  /** State of the breaker in the last report. */
   reported: BreakerState;
 }
 
 export class PoolOffers {
   private readonly known = new Map<string, KnownOffer>();
-  /** The zones that launches choose from; empty if the cloud chooses. */
+  /** The zones that launches choose from; empty if the cloud chooses the zone. */
   private zones: readonly string[] = [];
 
   constructor(
     private readonly context: Pick<LauncherContext, 'clock' | 'random' | 'log' | 'metrics' | 'decisions'>,
     private readonly provider: string,
     private readonly pool: PoolConfig,
-    /** Returns false for a machine type whose need is unknown or that the cloud rejects. */
+    /** Returns false for a machine type that the cloud rejects, or whose resource need is unknown. */
     private readonly isKnown: (label: string, machineType: string | undefined) => boolean,
     signal: AbortSignal,
     /** Called after every transition of a breaker. */
@@ -56,7 +56,7 @@ export class PoolOffers {
     this.zones = zones;
   }
 
-  /** Chooses offers for nodes of these labels, all in one zone: in `zone` if it is given. */
+  /** Chooses offers for nodes of these labels, all in the same zone (`zone` if given). */
   plan(labels: readonly string[], zone?: string): OfferPlan {
     const zones = zone !== undefined ? [zone] : this.zones.length > 0 ? this.zones : [undefined];
     let best: { readonly zone: string | undefined; readonly offers: readonly Offer[]; readonly cost: number }[] = [];
@@ -77,8 +77,8 @@ export class PoolOffers {
   }
 
   /**
-   * Returns another offer for a node whose launch has failed with this one: another machine type in the same zone or,
-   * if the node is alone, in another zone.
+   * Returns another offer for a node whose launch with `failed` has failed: another machine type in the same zone. If
+   * the node is the only one of its request, the offer may be in another zone.
    */
   alternative(failed: Offer, isAlone: boolean, isTried: (offer: Offer) => boolean): Offer | undefined {
     const zones = this.knownZone(failed.zone) === undefined ? [undefined] : [failed.zone];
@@ -100,14 +100,15 @@ export class PoolOffers {
     return this.breakerOf(offer)?.obstacle;
   }
 
-  /** Begins the probes of offers that are half-open. Returns how to end those that had no result. */
+  /** Starts the probes of half-open offers. The returned function ends probes that had no result. */
   begin(offers: readonly Offer[]): () => void {
     const ends = offers.map((offer) => this.breakerOf(offer)?.begin());
     return () => ends.forEach((end) => end?.());
   }
 
   failed(offer: Offer, failure: BreakerFailure): void {
-    // A quota holds in every zone, and slowness is usually that of the cloud; a success in another zone refutes it there.
+    // A quota applies to every zone, and slowness usually to the whole cloud. A success in another zone closes that
+    // zone's breaker.
     const isEverywhere = failure.cause === 'quota' || failure.cause === 'slow';
     const zones = isEverywhere && this.zones.length > 0 ? this.zones : [offer.zone];
     for (const zone of zones) this.breaker({ ...offer, zone }).failed(failure);
@@ -117,7 +118,7 @@ export class PoolOffers {
     this.breaker(offer).succeeded(evidence, startedAt);
   }
 
-  /** Probes offers without room again: the cloud may have room for one more instance now. */
+  /** Makes the next probe of full offers due at once: the cloud may have room for one more instance now. */
   roomFreed(): void {
     for (const { breaker } of this.known.values()) {
       const cause = breaker.obstacle?.cause;
@@ -125,7 +126,7 @@ export class PoolOffers {
     }
   }
 
-  /** Returns the reason why the cloud rejects the configuration of one of the labels; undefined if it does not. */
+  /** Returns the reason why the cloud rejects the configuration of one of the labels, or undefined. */
   rejection(labels: readonly string[]): string | undefined {
     const reasons = (this.zones.length > 0 ? this.zones : [undefined]).map((zone) => {
       for (const label of labels) {
@@ -139,7 +140,7 @@ export class PoolOffers {
     return reasons.includes(undefined) ? undefined : reasons[0];
   }
 
-  /** Returns the labels of the pool that no offer admits at the moment. */
+  /** Returns the labels of the pool for which no offer admits a launch at the moment. */
   closedLabels(): string[] {
     return [...this.pool.labels.keys()].filter((label) => {
       const zones = this.zones.length > 0 ? this.zones : [undefined];
@@ -149,7 +150,7 @@ export class PoolOffers {
     });
   }
 
-  /** Returns the offers that were used or failed since the start. */
+  /** Returns the health of every offer that was used or has failed since the start. */
   health(): OfferHealth[] {
     return [...this.known.values()].map(({ offer, breaker }) => ({
       ...offer,
@@ -168,7 +169,7 @@ export class PoolOffers {
     return offer === undefined ? undefined : { offer, rank };
   }
 
-  /** Describes the offer that is probed first. */
+  /** Describes the offer whose probe is due first. */
   private blocked(labels: readonly string[], zones: readonly (string | undefined)[]): BlockedOffer {
     let first: { readonly offer: Offer; readonly obstacle: BreakerObstacle } | undefined;
     for (const zone of zones) {
@@ -189,7 +190,7 @@ export class PoolOffers {
     return machineTypesOf(this.pool.labels.get(label)).map((machineType) => offerOf(label, zone, machineType));
   }
 
-  /** Returns undefined for a zone that the pool does not choose from: the cloud alone places nodes there. */
+  /** Returns undefined for a zone that the pool cannot choose; only the cloud places nodes there. */
   private knownZone(zone: string | undefined): string | undefined {
     return zone !== undefined && this.zones.includes(zone) ? zone : undefined;
   }
@@ -270,7 +271,7 @@ function offerOf(label: string, zone: string | undefined, machineType: string | 
   return { label, zone, machineType };
 }
 
-/** Returns the label's machine types in order; a single undefined one if it has no alternatives. */
+/** Returns the label's machine types in order of preference; a single undefined element if the label names none. */
 export function machineTypesOf(label: LabelConfig | undefined): readonly (string | undefined)[] {
   const types = label?.machineTypes ?? [];
   return types.length === 0 ? [undefined] : types;

@@ -1,4 +1,4 @@
-/** How long requests may wait: the smallest `max-wait` of their labels, or the `start-by` of their requestors. */
+/** Limits how long requests may wait: the smallest `max-wait` of their labels, or the requestor's `start-by`. */
 
 import { DEFAULT_MAX_WAIT_MS, type NodepoolConfig } from '@nodepool/config';
 import { isJsonObject, type Clock, type JsonValue, type NodeRequest } from '@nodepool/core';
@@ -6,9 +6,9 @@ import type { RequestStore } from '@nodepool/store';
 
 /** The end of a request's wait. */
 export interface WaitLimit {
-  /** Milliseconds since the epoch; may be infinite. */
+  /** Milliseconds since the epoch; `Infinity` if there is no limit. */
   readonly at: number;
-  /** The setting that the limit comes from, and the time waited until then. */
+  /** The setting that causes the limit and the wait until then, in words. */
   readonly reason: string;
 }
 
@@ -57,11 +57,14 @@ export class WaitLimits {
   }
 }
 
-/** Returns the time in milliseconds since the epoch: unix seconds, or a time of ISO 8601. Other values count as absent. */
+/**
+ * Reads `start-by`, unix seconds or an ISO 8601 time. Returns milliseconds since the epoch, or undefined for other
+ * values.
+ */
 function startByOf(data: JsonValue): number | undefined {
   const value = isJsonObject(data) ? data['start-by'] : undefined;
   const at = typeof value === 'number' ? value * 1000 : typeof value === 'string' ? Date.parse(value) : NaN;
-  // `Date` has no times beyond this.
+  // The largest time value of `Date`.
   return Math.abs(at) <= 8.64e15 ? at : undefined;
 }
 

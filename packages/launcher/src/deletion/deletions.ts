@@ -132,7 +132,7 @@ export class Deletions implements Controller {
     const { log } = this.context;
     const fields = { ...this.about(id), failures: retry?.failures, seconds: retry && retry.waitMs / 1000 };
     if (!(error instanceof ForeignZnodesError)) {
-      log.error('The deletion of a node failed; it is tried again', error, fields);
+      log.error('The deletion of a node failed; retrying', error, fields);
       return;
     }
     if (this.blocked.get(id) === error.message) return;
@@ -230,8 +230,8 @@ export class Deletions implements Controller {
         if (signal.aborted || error instanceof LostOwnershipError) throw error;
         const waitMs = backOffMs(failures, error, random);
         const fields = { ...nodeFields(this.context.store, handle), provider, seconds: waitMs / 1000, error };
-        log.warn('Deleting a node failed; it is tried again', fields);
-        this.decided(handle.id, 'deletion failed; it is tried again', reasonOf(error));
+        log.warn('Deleting a node failed; retrying', fields);
+        this.decided(handle.id, 'deletion failed; retrying', reasonOf(error));
         await sleep(clock, waitMs, signal);
         await this.context.store.zooKeeper.connected({ signal });
       }

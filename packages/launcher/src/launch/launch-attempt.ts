@@ -29,9 +29,9 @@ export class LaunchAttempt {
     private readonly context: LauncherContext,
     private readonly job: LaunchJob,
     private readonly progress: NodeProgress,
-    /** An earlier process may have asked the cloud for this very attempt. */
+    /** True if an earlier process may have requested the instance of this attempt from the cloud. */
     private readonly interrupted: boolean,
-    /** Called as soon as the cloud knows the instance. */
+    /** Called once the cloud knows the instance. */
     private readonly onAccepted: () => void,
   ) {
     this.deadline = context.clock.monotonic() + job.provider.config.launchTimeoutMs;
@@ -62,8 +62,8 @@ export class LaunchAttempt {
   }
 
   /**
-   * Creates a record for the instance that this attempt leaves behind, so that the instance is deleted in any case.
-   * Resolves with its id, or with undefined if there is no instance.
+   * Creates a node record for the instance that this attempt leaves behind, so that the instance is deleted in any
+   * case. Resolves with the record's id, or with undefined if there is no instance.
    */
   async leaveRemnant(): Promise<string | undefined> {
     const externalId = this.job.node.node.external_id ?? this.externalId;
@@ -73,7 +73,7 @@ export class LaunchAttempt {
     return id;
   }
 
-  /** Writes the console of the instance to the log, if the label is configured so. */
+  /** Writes the console of the instance to the log if the label has `console-log`. */
   private async logConsole(): Promise<void> {
     const { provider, label, pool, log, signal } = this.job;
     const getConsoleLog = provider.getConsoleLog?.bind(provider);

@@ -18,7 +18,7 @@ import type { NodeHandle } from '@nodepool/store';
 import type { LaunchPlace } from '../diagnostics/timeline/timeline-recorder.js';
 import type { Shortfall } from '../quota/quota-scope.js';
 
-/** The facts of a launch attempt that the health of its offer depends on. */
+/** Facts about a launch attempt that the health of its offer depends on. */
 export interface AttemptFacts {
   readonly offer: Offer;
   /** `Clock.monotonic` milliseconds. */
@@ -27,7 +27,7 @@ export interface AttemptFacts {
 
 /** Outcomes of launch attempts. */
 export type AttemptOutcome =
-  /** The attempt has come this far. */
+  /** The attempt has reached this evidence. */
   | { readonly kind: 'reached'; readonly attempt: AttemptFacts; readonly evidence: LaunchEvidence }
   | {
       readonly kind: 'attempt-failed';
@@ -46,27 +46,27 @@ export interface LaunchJob {
   readonly upload: ImageUpload | undefined;
   /** The requestor of the request, for metrics. */
   readonly requestor: string | null;
-  /** An earlier process may have begun this attempt. */
+  /** True if an earlier process may have started this attempt. */
   readonly resumed: boolean;
   /** Aborts when the request ends early, or when the launcher has lost its locks. */
   readonly signal: AbortSignal;
   readonly log: Logger;
-  /** Resolves with a limit that another instance of the node would exceed, given all records up to this id. */
+  /** Resolves with the limit that another instance of the node would exceed, counting all records up to this id. */
   retryShortfall(lastId: string): Promise<Shortfall | undefined>;
   /** Returns true if another pool can serve the request. */
   canMoveOn(): boolean;
   /**
-   * Returns another offer of the pool for the node that its recorded resources allow: in another zone only if the
-   * request has no other node.
+   * Returns another offer of the pool that needs no more than the node's recorded resources. The offer is in another
+   * zone only if the request has no other node.
    */
   alternative(failed: Offer, isTried: (offer: Offer) => boolean): Offer | undefined;
-  /** Returns true if launches are sent to the offer, or to the provider if there is none, at the moment. */
+  /** Returns true if the breaker of the offer, or of the provider if no offer is given, admits a launch now. */
   admits(offer?: Offer): boolean;
   /** Returns what a node with this offer needs. */
   needOf(offer: Offer): Resources;
-  /** Measures an attempt with this offer, from now on. */
+  /** Starts measuring an attempt with this offer. */
   time(offer: Offer): TimedLaunch;
-  /** Reports how far an attempt has come, and its failure. */
+  /** Reports the progress or the failure of an attempt. */
   report(outcome: AttemptOutcome): void;
 }
 

@@ -1,6 +1,6 @@
 /**
- * Launches one node: creates an instance through the driver, as often as `launch-retries` allows, until its login
- * answers. The identity of every attempt is recorded before the cloud is called.
+ * Launches one node: creates an instance through the driver and waits for its login, with up to `launch-retries`
+ * attempts. The identity of every attempt is recorded before the cloud is called.
  */
 
 import {
@@ -28,7 +28,7 @@ import { FAILED_ATTEMPTS, LAUNCHES } from '../diagnostics/metrics/launcher-metri
 import { retryCapacity } from './retry-capacity.js';
 import { watchSlowLaunch } from './slow-launch.js';
 
-/** Returns the identity of the first attempt, which is recorded before `launchNode`. */
+/** Returns the identity of the first attempt. The caller records it before it calls `launchNode`. */
 export function firstAttempt(context: LauncherContext, machineType: string | undefined): NodeProgress {
   return {
     kind: 'launch',
@@ -41,8 +41,8 @@ export function firstAttempt(context: LauncherContext, machineType: string | und
 }
 
 /**
- * Resolves with the change that makes the node `ready`, which is written with the hand-over of the request. Rejects
- * with the `DriverError` of the last attempt; the deletion of the node removes what that left in the cloud.
+ * Resolves with the change that makes the node `ready`, which is written when the request is fulfilled. Rejects with
+ * the `DriverError` of the last attempt, whose instance is deleted with the node.
  */
 export async function launchNode(context: LauncherContext, job: LaunchJob): Promise<Partial<NodeData>> {
   const startedAt = context.clock.monotonic();
@@ -122,7 +122,7 @@ async function launchWithRetries(
       interrupted = false;
       job.log.info('An interrupted launch had not created anything; it starts again', { reason: failure.message });
       await job.node.update({ progress: { ...progress, attempt: context.random.uuidHex() } });
-      // The earlier process may have left an instance.
+      // The earlier process may have left an instance, which counts until its deletion.
       await retryCapacity(context, job, job.node.id);
       continue;
     }
@@ -199,7 +199,7 @@ async function attempt(
     job.report({ kind: 'reached', attempt: facts, evidence: 'ready' });
     return { ...facts, failure: undefined, change };
   } catch (error) {
-    // The record is locked by another launcher, or cannot be written: this launcher must not give the instance up.
+    // Another launcher has locked the record, or it cannot be written: this launcher must not delete the instance.
     if (error instanceof LostOwnershipError || isZooKeeperError(error)) throw error;
     const failure = job.signal.aborted ? aborted(job) : toDriverError(slow.signal.aborted ? slow.signal.reason : error);
     const fault = faultOf(failure, launch?.hasInstance ?? false, context.capacity.breakers);
@@ -222,7 +222,7 @@ function recordedProgress({ node }: LaunchJob): NodeProgress {
   return progress;
 }
 
-/** Returns true if a resumed attempt may have an instance that its launcher could not record before it died. */
+/** Returns true if a resumed attempt may have an instance that is not recorded because its launcher died. */
 function mayHaveBegun({ resumed, node }: LaunchJob): boolean {
   const { progress, external_id: externalId } = node.node;
   return resumed && progress?.machine === null && externalId === null;

@@ -7,7 +7,9 @@ import { launchNode } from './launch-node.js';
 
 /** Result of the launch stage. */
 export type Launched =
-  /** `changes`: what makes each node ready, in the order of the jobs; empty for nodes that were written already. */
+  /**
+   * `changes` make the nodes ready, in the order of the jobs. The change of a node that was already written is empty.
+   */
   | { readonly kind: 'launched'; readonly changes: readonly Partial<NodeData>[] }
   /** `job`: the first that failed. */
   | { readonly kind: 'failed'; readonly job: LaunchJob; readonly error: unknown };
@@ -26,7 +28,7 @@ export async function launchNodes(
         const change = await launchNode(context, job);
         outstanding -= 1;
         if (outstanding === 0) return change;
-        // A launch of the same request is still running: this node must survive the end of the process.
+        // Other launches of the request are still running: the record must survive a crash of this process.
         await job.node.update(change);
       } catch (error) {
         if (failed === undefined) {

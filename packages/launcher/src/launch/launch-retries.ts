@@ -14,14 +14,14 @@ export interface NextAttempt {
   readonly number: number;
 }
 
-/** The launch, as far as its retries depend on it. */
+/** The part of a launch that its retries depend on. */
 type RetriedJob = Pick<LaunchJob, 'provider' | 'canMoveOn' | 'alternative' | 'admits'>;
 
 export class LaunchRetries {
   private failures = 0;
   /** An offer that the cloud has rejected once; another rejection confirms it. */
   private rejected: Offer | undefined;
-  /** Offers that are given up. */
+  /** Offers that are not attempted again. */
   private readonly tried: Offer[] = [];
 
   constructor(
@@ -29,12 +29,12 @@ export class LaunchRetries {
     private readonly job: RetriedJob,
   ) {}
 
-  /** Returns false for a failure that counts only if the next attempt fails alike. */
+  /** Returns false for a rejection that counts only if the next attempt is rejected, too. */
   isConfirmed({ code }: DriverError, offer: Offer): boolean {
     return ERROR_POLICIES[code].retry !== 'confirm' || this.rejected === offer;
   }
 
-  /** Returns the next attempt, if there is one. `number`: that of the attempt that has failed. */
+  /** Returns the next attempt, or undefined. `number` is that of the failed attempt. */
   next(failure: DriverError, fault: LaunchFault, offer: Offer, number: number): NextAttempt | undefined {
     this.failures += 1;
     switch (fault.scope) {
@@ -43,7 +43,7 @@ export class LaunchRetries {
       case 'provider':
         return this.afterOutage(failure, offer, number);
       case 'offer':
-        // Slowness usually concerns all offers of a cloud.
+        // Usually all offers of a cloud are slow at the same time.
         if (fault.cause === 'slow' && this.job.canMoveOn()) return undefined;
         if (this.isConfirmed(failure, offer)) return this.elsewhere(offer, number);
         this.rejected = offer;

@@ -1,6 +1,7 @@
 /**
- * Replaces images that have vanished from the cloud. A refused launch alone proves nothing: the upload is marked only
- * if the list of images lacks it, too; then all launchers use another upload, and the builder uploads the image again.
+ * Replaces images that no longer exist in the cloud. A refused launch alone proves nothing, so the upload is marked
+ * only if the list of images lacks it, too. Then all launchers use another upload, and the builder uploads the image
+ * again.
  */
 
 import {
@@ -27,7 +28,7 @@ interface RefusedLaunch {
   readonly log: Logger;
 }
 
-/** Returns another upload to launch from if the launch failed because the cloud lost the image of this one. */
+/** Returns another upload if the launch failed because the image of this upload no longer exists in the cloud. */
 export async function replacementFor(
   context: LauncherContext,
   job: RefusedLaunch,
@@ -50,7 +51,7 @@ async function isGone(
   const { images } = context.store;
   const known = images.upload(upload);
   if (known === undefined || !isUsableUpload(known)) return true;
-  // A configuration can be wrong in many ways, and the list may never show an image that was shared by hand.
+  // A configuration error has many causes, and an image that an operator shared by hand may never be in the list.
   if (code === 'configuration' && known.listed !== true) return false;
   if (!(await isUnlisted(context, job, upload))) return false;
   const { image, build, id, external_id: externalId } = upload;

@@ -11,7 +11,7 @@ import type {
   Resources,
 } from '@nodepool/core';
 
-/** The facts from which a node is planned. */
+/** Input for the record of a planned node. */
 export interface NodePlan {
   readonly provider: string;
   readonly pool: PoolConfig;
@@ -107,7 +107,7 @@ export function readyNode(instance: LaunchedInstance, hostKeys: readonly string[
   };
 }
 
-/** Returns a record whose only purpose is the deletion of an instance that a failed attempt has left. */
+/** Returns a record that serves only to delete an instance left by a failed attempt. */
 export function remnantNode(of: NodeData, externalId: ExternalId, now: number): NodeData {
   return {
     ...of,

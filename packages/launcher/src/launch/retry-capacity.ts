@@ -6,8 +6,8 @@ import { describeShortfall, type QuotaScope } from '../quota/quota-scope.js';
 import { placeOf, type LaunchJob } from './launch-job.js';
 
 /**
- * Resolves when the limits have room for both the next instance and those that are being deleted, which count until
- * their records are removed. `lastId`: the newest record to count.
+ * Resolves when the limits have room for the next instance besides those that are being deleted, which count until
+ * their records are removed. `lastId` is the id of the newest record to count.
  */
 export async function retryCapacity(
   { decisions, timelines }: Pick<LauncherContext, 'decisions' | 'timelines'>,

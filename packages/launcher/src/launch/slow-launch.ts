@@ -1,10 +1,10 @@
-/** Ends launch attempts that take much longer than others of their label, once another offer or pool can serve them. */
+/** Ends launch attempts that take much longer than usual for their label, once another offer or pool can serve them. */
 
 import type { TimedLaunch } from '../capacity/launch-times.js';
 import { SlowLaunchError } from '../capacity/launch-fault.js';
 import type { LauncherContext } from '../context.js';
 
-/** Age at which the first check is due, and the delay before another one, milliseconds. */
+/** Age of the launch at the first check, and the shortest delay between checks, milliseconds. */
 const FIRST_CHECK_MS = 120_000;
 const CHECK_MS = 15_000;
 
@@ -13,7 +13,10 @@ export interface SlowLaunchWatch {
   stop(): void;
 }
 
-/** The signal aborts with a `SlowLaunchError`. `canMove` returns true if something else can serve the launch. */
+/**
+ * Watches a running launch. The signal aborts with a `SlowLaunchError` if the launch is slow and `canMove` returns true
+ * because another offer or pool can serve it.
+ */
 export function watchSlowLaunch(
   { clock, capacity }: Pick<LauncherContext, 'clock' | 'capacity'>,
   launch: TimedLaunch,

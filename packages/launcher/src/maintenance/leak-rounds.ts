@@ -53,7 +53,7 @@ export async function runLeakRounds(
       if (signal.aborted) return;
       const failure = toDriverError(error);
       if (!isListed) listener.listingFailed(failure);
-      log.warn('Looking for leaked resources failed; it is tried again', { error: failure });
+      log.warn('Looking for leaked resources failed; retrying', { error: failure });
       waitMs = Math.max(INTERVAL_MS, failure.retryAfterMs ?? 0);
     }
     if (isListed) listener.listed();

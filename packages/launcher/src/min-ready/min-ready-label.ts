@@ -48,7 +48,7 @@ export class MinReadyLabel {
       locks,
       clock,
       identifier: hostname,
-      onError: (error) => log.warn('The election of who keeps nodes ready failed; it is tried again', { label, error }),
+      onError: (error) => log.warn('The election of who keeps nodes ready failed; retrying', { label, error }),
     });
     this.election.run((term) => this.elected(term));
   }
@@ -162,7 +162,7 @@ export class MinReadyLabel {
       // The election is lost, because the session ended or the launcher stops. The request is then lost as well, or the
       // next elected launcher counts it.
       if (term.aborted) return;
-      this.context.log.warn('Asking for a node to keep ready failed; it is tried again', { label: this.label, error });
+      this.context.log.warn('Asking for a node to keep ready failed; retrying', { label: this.label, error });
       // The request may exist all the same; the caches have it by the end of the back-off.
       this.declined();
     }

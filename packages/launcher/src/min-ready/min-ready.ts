@@ -58,7 +58,7 @@ export class MinReady implements Controller {
       random,
       clock,
       identifier: hostname,
-      onWarning: (error) => log.warn('An election could not be left yet; it is tried again', { error }),
+      onWarning: (error) => log.warn('An election could not be left yet; retrying', { error }),
     });
     const isAbandoned = abandoned.isAbandoned.bind(abandoned);
     this.supply = new MinReadySupply(store, isAbandoned, (label) => this.requeue(label));

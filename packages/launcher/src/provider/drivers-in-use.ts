@@ -1,4 +1,4 @@
-/** Publishes the drivers of a launcher and their versions, in the log, the metrics and the component registry. */
+/** Publishes the drivers of a launcher and their versions in the log, the metrics and the component registry. */
 
 import type { DriverPackage, NodepoolConfig } from '@nodepool/config';
 import type { Logger, Metrics } from '@nodepool/core';
@@ -14,7 +14,7 @@ export class DriversInUse {
     private readonly metrics: Metrics,
   ) {}
 
-  /** Publishes the drivers of the configuration that is in force from now on. */
+  /** Publishes the drivers of the new configuration. */
   apply({ driverPackages = new Map() }: Pick<NodepoolConfig, 'driverPackages'>): void {
     for (const [driver, before] of this.packages) this.report(driver, before, undefined);
     for (const [driver, now] of driverPackages) {
@@ -33,7 +33,7 @@ export class DriversInUse {
   }
 }
 
-/** Returns versions by driver, for the component registry. */
+/** Returns the version of each driver by name, for the component registry. */
 export function driverVersions({ driverPackages }: Pick<NodepoolConfig, 'driverPackages'>): Record<string, string> {
   return Object.fromEntries([...(driverPackages ?? [])].map(([driver, { version }]) => [driver, version]));
 }

@@ -19,12 +19,15 @@ import { driverCall } from '../driver-call.js';
 const CHECK_TIMEOUT_MS = 60_000;
 /** Limits of the wait between checks of a machine that is out of service, milliseconds. */
 const BACK_OFF = { firstMs: 5000, longestMs: 120_000 } as const;
-/** Time between checks of a usable machine, milliseconds: at least this, and so much per machine of the provider. */
+/**
+ * Time between checks of a usable machine, milliseconds: the minimum, and the part that each machine of the provider
+ * adds.
+ */
 const INTERVAL_MS = 60_000;
 const INTERVAL_PER_MACHINE_MS = 300;
-/** Checks that run at the same time. */
+/** Limit of simultaneous checks. */
 const CONCURRENCY = 64;
-/** A check that passed this recently need not be repeated for a hand-out, milliseconds. */
+/** Age up to which a passed check is not repeated before a node is handed out, milliseconds. */
 const FRESH_MS = 5000;
 
 /** Why and since when a machine is out of service. */
@@ -41,7 +44,7 @@ export interface CheckedMachine {
   facts: MachineFacts | undefined;
   /** Undefined while the machine is usable. */
   outage: Outage | undefined;
-  /** A check has passed since nodes of the machine were last registered. */
+  /** True if a check has passed since nodes of the machine were last registered. */
   cleared: boolean;
   /** `Clock.monotonic` of the latest check that passed, milliseconds. */
   passedAt: number;
@@ -54,7 +57,10 @@ export interface MachineChecksOptions {
   readonly provider: string;
   /** Aborts when the provider is stopped. */
   readonly signal: AbortSignal;
-  /** Called after every check. `changed`: the machine has other facts than before, or is in or out of service. */
+  /**
+   * Called after every check. `changed` is true if the facts of the machine differ, or if it went into or out of
+   * service.
+   */
   readonly onChecked: (checked: CheckedMachine, changed: boolean) => void;
 }
 
@@ -84,7 +90,7 @@ export class MachineChecks {
     return this.machines.values();
   }
 
-  /** Replaces the machines, and checks all of them. Machines that stay keep what is known of them. */
+  /** Replaces the machines and checks all of them. Machines that remain keep their state. */
   apply(machines: ReadonlyMap<string, SuppliedMachine>): void {
     for (const key of [...this.machines.keys()]) {
       if (machines.has(key)) continue;
@@ -103,13 +109,13 @@ export class MachineChecks {
     this.queue.add(key);
   }
 
-  /** The machine needs another check before nodes of it are registered. */
+  /** Requires another check of the machine before its nodes are registered. */
   expire(key: string): void {
     const checked = this.machines.get(key);
     if (checked !== undefined) checked.cleared = false;
   }
 
-  /** Resolves with the reason why a node of the machine must not be handed out; undefined if it may. */
+  /** Resolves with the reason why a node of the machine must not be handed out, or with undefined. */
   async verify(checked: CheckedMachine): Promise<string | undefined> {
     const age = this.options.context.clock.monotonic() - checked.passedAt;
     if (checked.outage === undefined && age <= FRESH_MS) return undefined;
@@ -200,7 +206,7 @@ export class MachineChecks {
   }
 }
 
-/** Returns the identity of the machine in words, e.g. `rack1:22 (user zuul)`. */
+/** Returns the name of the machine for messages, e.g. `rack1:22 (user zuul)`. */
 export function nameOfMachine({ hostname, connection }: SuppliedMachine): string {
   return `${hostname}:${connection.port} (user ${connection.username ?? 'none'})`;
 }

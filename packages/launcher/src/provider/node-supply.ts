@@ -1,8 +1,7 @@
 /**
- * Keeps one ready node per slot of the machines that a provider declares: registers missing nodes, applies changed
- * settings to free nodes, and withdraws free nodes whose machine is out of service or not declared any more. Nodes that
- * are used stay untouched until they are removed. docs/how-it-works.md explains why several launchers register each
- * slot once.
+ * Maintains one ready node per slot of the machines that a provider declares: registers missing nodes, updates free
+ * nodes after a change of settings, and withdraws free nodes whose machine is out of service or no longer declared.
+ * Nodes in use are not changed. docs/how-it-works.md explains why several launchers register each slot once.
  */
 
 import {
@@ -33,16 +32,16 @@ import {
 } from './supplied-slots.js';
 import { describeSlotShortage } from './supply-capacity.js';
 
-/** Records that one transaction creates at most, which limits its size. */
+/** Limit of the records that one transaction creates, because transactions are limited in size. */
 const MAX_CREATED = 100;
-/** Hosts that are compared with their records at a time, which limits a turn of the event loop. */
+/** Limit of the hosts compared with their records in one turn of the event loop. */
 const MAX_HOSTS = 50;
-/** Nodes that are changed or withdrawn at a time. */
+/** Limit of the nodes that are updated or withdrawn at the same time. */
 const MAX_CHANGED = 32;
-/** Key of the only work of the queue. */
+/** Key of the only item of the queue. */
 const RECORDS = 'records';
 
-/** Characters of a reason that is published. */
+/** Limit of the characters of a published reason. */
 const MAX_REASON = 300;
 
 export interface NodeSupplierOptions {
@@ -62,9 +61,9 @@ export class NodeSupplier implements NodeSupply {
   private byHost = new Map<string, readonly SuppliedMachine[]>();
   /** Records by host name. */
   private readonly records = new Index<NodeEntry>(({ node }) => (isSupplied(node) ? [node.hostname ?? ''] : []));
-  /** Hosts whose slots are to be compared with their records. */
+  /** Hosts whose slots must be compared with their records. */
   private readonly dirty = new Set<string>();
-  /** Records that may differ from their machine, until they are seen free. */
+  /** Records that may differ from their machine and are checked once they are free. */
   private readonly unsettled = new Set<string>();
   private unsubscribe: readonly (() => void)[] = [];
 
@@ -95,14 +94,17 @@ export class NodeSupplier implements NodeSupply {
     onChange();
   }
 
-  /** Returns true if a ready node may be handed out for the label, as far as is known without another check. */
+  /** Returns true if a ready node may be handed out for the label, according to the latest check of its machine. */
   isUsable(node: Node, label: string): boolean {
     if (!isSupplied(node)) return true;
     const checked = this.checks.get(machineKeyOf(node));
     return checked !== undefined && checked.outage === undefined && checked.machine.labels.includes(label);
   }
 
-  /** Resolves with the reason why a node must not be handed out, after another check of its machine if necessary. */
+  /**
+   * Resolves with the reason why a node must not be handed out, or with undefined; checks its machine if the latest
+   * check is too old.
+   */
   async verify(node: Node): Promise<string | undefined> {
     if (!isSupplied(node)) return undefined;
     const checked = this.checks.get(machineKeyOf(node));
@@ -156,7 +158,7 @@ export class NodeSupplier implements NodeSupply {
     this.records.update(own.includes(before) ? before : undefined, own.includes(after) ? after : undefined);
     if (after === undefined) {
       this.unsettled.delete(id);
-      // Its use may have broken the machine.
+      // The job that used the node may have broken the machine.
       for (const machine of this.byHost.get(first.node.hostname ?? '') ?? []) this.checks.expire(machineKey(machine));
     }
     for (const entry of own) if (entry !== undefined && isSupplied(entry.node)) this.touch(entry.node.hostname ?? '');
@@ -219,7 +221,7 @@ export class NodeSupplier implements NodeSupply {
       ),
     );
     for (const { id, node } of surplus) {
-      // Other surplus records may be of a launcher that has a newer configuration already.
+      // Other surplus records may belong to a launcher that has a newer configuration.
       if (node.slot !== null && node.slot in (slots.get(machineKeyOf(node)) ?? [])) this.unsettled.add(id);
     }
     const isSurplus = new Set(surplus.map(({ id }) => id));
@@ -261,7 +263,7 @@ export class NodeSupplier implements NodeSupply {
     while (!signal.aborted && this.registrable(hosts).length > 0) {
       let planned: readonly Vacancy[] = [];
       const plan = (): readonly NodeData[] => {
-        // A provider that has stopped does not follow the records any more.
+        // A stopped provider no longer watches the records.
         planned = signal.aborted ? [] : this.registrable(hosts);
         return planned.flatMap(({ record }) =>
           record === undefined ? [] : [suppliedNode(record, unixSeconds(context))],

@@ -1,4 +1,4 @@
-/** The labels of a pool: the need of their nodes, their images and offers, and the obstacles to serving them. */
+/** The labels of a pool: what resources their nodes need, their images and offers, and obstacles to serving them. */
 
 import {
   QuotaInformation,
@@ -31,7 +31,7 @@ export class PoolLabels implements LabelView {
     private readonly pool: PoolConfig,
     private readonly signal: AbortSignal,
     private readonly log: Logger,
-    /** Called when a label that could not be served can be from now on, and after every change of its offers. */
+    /** Called when a label can be served that could not be before, and after every change of the offers. */
     onChange: () => void,
   ) {
     this.needs = new LabelNeeds(context, provider, pool, signal, onChange);
@@ -39,7 +39,7 @@ export class PoolLabels implements LabelView {
     this.offers = new PoolOffers(context, provider.config.name, pool, isKnown, signal, onChange);
   }
 
-  /** Loads from the cloud what decisions depend on, labels as fast as `gate` admits. */
+  /** Loads the facts that decisions depend on from the cloud. `gate` limits the rate of questions about labels. */
   async load(gate: TurnGate): Promise<void> {
     await this.needs.load(gate);
     this.offers.setZones(await this.loadZones());
@@ -70,7 +70,10 @@ export class PoolLabels implements LabelView {
     return changed;
   }
 
-  /** Returns what one of the labels waits for, an upload or an answer of the cloud; undefined if none waits. */
+  /**
+   * Returns the upload or the answer of the cloud that one of the labels waits for, in words; undefined if no label
+   * waits.
+   */
   upcoming(names: readonly string[]): string | undefined {
     for (const name of names) {
       const wait = this.needs.waitsFor(name);
@@ -86,13 +89,13 @@ export class PoolLabels implements LabelView {
     return undefined;
   }
 
-  /** Returns the least that nodes of these labels need, whichever machine types they get. */
+  /** Returns the minimum that nodes of these labels need with any of their machine types. */
   leastNeed(names: readonly string[]): QuotaInformation {
     const [first, ...others] = names.map((name) => this.leastNeedOf(name));
     return others.reduce((sum, need) => sum.add(need), first ?? QuotaInformation.use({}));
   }
 
-  /** Returns the reason why one of the labels cannot be served at the moment; undefined if all can. */
+  /** Returns the reason why one of the labels cannot be served at the moment, or undefined. */
   obstacle(names: readonly string[]): string | undefined {
     for (const name of names) {
       const label = this.label(name);
@@ -134,7 +137,9 @@ export class PoolLabels implements LabelView {
   }
 }
 
-/** Returns what a disk image without a ready upload waits for; the words change only with the state of the image. */
+/**
+ * Returns what a disk image without a ready upload waits for, in words that change only with the state of the image.
+ */
 export function imageWait(images: ImageStore, image: string, provider: string): string {
   const builds = images.builds(image);
   const ready = builds.findLast(({ state }) => state === 'ready');

@@ -1,6 +1,6 @@
 /**
- * A pool's entry in the component registry. It is created before any cloud is contacted, as `initializing`, and is
- * `paused` while requests wait here for room or for a cloud in trouble.
+ * A pool's entry in the component registry. It is created in state `initializing` before any cloud is contacted, and is
+ * `paused` while requests wait in the pool for capacity or for a failing cloud.
  */
 
 import { isDeepStrictEqual } from 'node:util';
@@ -8,13 +8,16 @@ import type { ComponentHandle, MachineOutage, PoolComponentData } from '@nodepoo
 import type { PoolConfig, Timer } from '@nodepool/core';
 import type { LauncherContext } from '../context.js';
 
-/** A shorter lack of room is not published, milliseconds: each change costs two writes. */
+/**
+ * Time for which requests must wait before the pool is published as `paused`, milliseconds. Each change costs two
+ * writes.
+ */
 const PAUSE_AFTER_MS = 1000;
 
-/** Machines out of service that are published, which limits the size of the component. */
+/** Limit of the published machines out of service, because the size of the component is limited. */
 const MAX_OUTAGES = 200;
 
-/** Returns the component of a pool that starts. `id` is its name in `declined_by`. */
+/** Returns the component of a starting pool. `id` is its name in `declined_by`. */
 export function poolComponent(
   { hostname, version }: Pick<LauncherContext, 'hostname' | 'version'>,
   id: string,
@@ -39,7 +42,7 @@ export function poolComponent(
 export class PoolRegistration {
   private readonly handle: ComponentHandle<PoolComponentData>;
   private timer: Timer | undefined;
-  /** Requests have waited for room for `PAUSE_AFTER_MS`. */
+  /** True if requests have waited for capacity for `PAUSE_AFTER_MS`. */
   private full = false;
   /** Labels that no offer can serve at the moment. */
   private closed = new Set<string>();
@@ -58,12 +61,12 @@ export class PoolRegistration {
     return this.handle.registered({ signal });
   }
 
-  /** To be called once the pool can serve requests. */
+  /** Publishes that the pool can serve requests. */
   async running(): Promise<void> {
     await this.handle.update({ state: 'running' });
   }
 
-  /** To be called when requests begin or cease to wait for room. Publishes it once it lasts. */
+  /** Records that requests have started or stopped waiting for capacity. Publishes a wait after `PAUSE_AFTER_MS`. */
   blocked(blocked: boolean): void {
     if (!blocked) {
       this.timer?.cancel();
@@ -79,13 +82,13 @@ export class PoolRegistration {
     }
   }
 
-  /** To be called when the labels that no offer of the pool can serve have changed. */
+  /** Publishes the labels that no offer of the pool can serve. */
   offersChanged(closed: readonly string[]): void {
     this.closed = new Set(closed);
     this.publish();
   }
 
-  /** To be called when machines are out of service, or in service again. Publishes several changes together. */
+  /** Publishes the machines that are out of service. Combines changes that follow each other quickly. */
   outOfService(outages: readonly MachineOutage[]): void {
     this.outages = outages.slice(0, MAX_OUTAGES);
     if (this.left || isDeepStrictEqual(this.outages, this.handle.component.out_of_service ?? [])) return;
@@ -110,6 +113,6 @@ export class PoolRegistration {
     const change = { paused: this.full || isClosed, paused_labels: labels };
     const before = { paused: component.paused, paused_labels: component.paused_labels ?? [] };
     if (this.left || isDeepStrictEqual(before, change)) return;
-    this.context.tasks.run('tell whether the pool is paused', () => this.handle.update(change));
+    this.context.tasks.run('publish whether the pool is paused', () => this.handle.update(change));
   }
 }

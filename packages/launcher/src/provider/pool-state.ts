@@ -20,7 +20,7 @@ import type { NodeSupplier } from './node-supply.js';
 import { PoolLabels } from './pool-labels.js';
 import type { ProviderHealth } from './provider-health.js';
 
-/** Parts that the facts come from. */
+/** Sources of the facts. */
 export interface PoolSources {
   readonly ledger: QuotaLedger;
   readonly candidates: Candidates;
@@ -50,7 +50,7 @@ export class PoolState implements PoolView, OfferView {
     readonly config: PoolConfig,
     private readonly sources: PoolSources,
     readonly signal: AbortSignal,
-    /** Called when a label that could not be served can be from now on, and after every change of its offers. */
+    /** Called when a label can be served that could not be before, and after every change of the offers. */
     onLabelChange: () => void,
   ) {
     const { name } = provider.config;
@@ -112,7 +112,7 @@ export class PoolState implements PoolView, OfferView {
   waitsFor(request: NodeRequest): Wait | undefined {
     const start = this.startObstacle();
     if (start !== undefined) return { kind: 'capacity', reason: start };
-    // The locks of a launcher that died are removed one by one.
+    // ZooKeeper removes the locks of a crashed launcher one by one.
     const locked = this.nodesOf(request).find((entry) => entry.locked);
     if (locked !== undefined) return { kind: 'order', reason: `node ${locked.id}, which it has, is still locked` };
     const upcoming = this.labels.upcoming(request.node_types);
@@ -126,7 +126,7 @@ export class PoolState implements PoolView, OfferView {
     }));
   }
 
-  /** Returns the reason why nothing can be served yet; undefined once the provider has started. */
+  /** Returns the reason why the provider cannot serve requests yet, or undefined once it has started. */
   private startObstacle(): string | undefined {
     if (this.running) return undefined;
     const { name } = this.provider.config;
@@ -134,7 +134,7 @@ export class PoolState implements PoolView, OfferView {
     return reason === undefined ? `provider ${name} is starting` : `provider ${name} is not served: ${reason}`;
   }
 
-  /** Returns nodes of this pool with which the request can continue, if no launcher works on it. */
+  /** Returns the nodes of this pool with which a lost request can continue. */
   private nodesOf({ id, state }: NodeRequest): readonly NodeEntry[] {
     return this.context.store.nodes.allocatedTo(id).filter(({ node }) => {
       if (node.provider !== this.place.provider || node.pool !== this.place.pool) return false;
@@ -155,7 +155,7 @@ export class PoolState implements PoolView, OfferView {
     if (obstacle !== undefined) return obstacle;
     const need = this.labels.leastNeed(labels);
     for (const scope of this.ledger.scopesOf(this.place, tenant)) {
-      // Resources of the provider that are in use by other projects may be free one day.
+      // Resources that other programs use at the moment may become free, so only the total limit counts.
       const limit = scope.kind === 'provider' ? this.sources.limits.total : scope.limit;
       const excess = describeExcess(scope.name, limit, need);
       if (excess !== undefined) return excess;

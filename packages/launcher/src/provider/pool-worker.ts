@@ -1,7 +1,7 @@
 /**
- * The life of one pool of a provider: it is registered before the provider starts, declines what it can never serve
- * from then on, serves requests once the provider has started, and is stopped. `request-path.ts` has the path of a
- * request.
+ * The life cycle of one pool. The pool is registered before its provider starts and declines requests that it can never
+ * serve; once the provider has started, it serves requests until it is stopped. `request-path.ts` describes the path of
+ * a request.
  */
 
 import { QuotaInformation, type PoolConfig, type Provider } from '@nodepool/core';
@@ -16,7 +16,7 @@ import { PoolRegistration, poolComponent } from './pool-registration.js';
 import { PoolState } from './pool-state.js';
 import { RequestPath, type RequestResources } from './request-path.js';
 
-/** Parts that the pools of a provider share, and parts that providers share. */
+/** Dependencies that the pools of a provider share, and those that providers share. */
 export interface PoolResources extends RequestResources {
   readonly candidates: CandidatePools;
   readonly labelGate: TurnGate;
@@ -30,7 +30,7 @@ export class PoolWorker {
   private readonly registration: PoolRegistration;
   private readonly leave: () => void;
   private unsubscribe: (() => void)[] = [];
-  /** True while it is registered and not stopped. */
+  /** True while the pool is registered and not stopped. */
   private deciding = false;
 
   constructor(
@@ -53,7 +53,7 @@ export class PoolWorker {
     context.tasks.run(`register pool ${this.state.name}`, () => this.register());
   }
 
-  /** Resolves once the pool serves requests. The provider must have been started. */
+  /** Starts serving requests. The provider must have been started before. */
   async start(): Promise<void> {
     const { state } = this;
     await state.labels.load(this.resources.labelGate);
@@ -64,7 +64,10 @@ export class PoolWorker {
     state.log.info('Pool serves requests', { labels: [...state.config.labels.keys()], id: state.id });
   }
 
-  /** Releases the requests in progress and leaves the registry. Nothing is launched for the pool after that. */
+  /**
+   * Releases the requests in progress and removes the pool from the registry. Nothing is launched for the pool
+   * afterwards.
+   */
   async stop(): Promise<void> {
     this.deciding = false;
     for (const unsubscribe of this.unsubscribe) unsubscribe();
@@ -73,29 +76,29 @@ export class PoolWorker {
     this.resources.launchTimes.forget(this.state.name);
   }
 
-  /** To be called when the state of the provider has changed. */
+  /** Handles a change of the provider's state. */
   healthChanged(): void {
     this.tellClosedLabels();
     this.reconsider();
   }
 
-  /** To be called when limits of tenants have changed. */
+  /** Handles a change of tenant limits. */
   tenantLimitsChanged(): void {
     this.reconsider();
   }
 
-  /** To be called when machines were declared, or went out of or into service. */
+  /** Handles new machines, and machines that went into or out of service. */
   supplyChanged(): void {
     this.registration.outOfService(this.resources.supply.outages(this.state.config.name));
     this.reconsider();
   }
 
-  /** To be called when a node of the provider has changed. */
+  /** Handles a change of a node of the provider. */
   nodeChanged({ before, after }: Change<NodeEntry>): void {
     const node = (after ?? before)?.node;
     if (!this.deciding || node === undefined) return;
     const isFree = after?.node.state === 'ready' && after.node.allocated_to === null && !after.locked;
-    // A launch that the cloud has refused leaves a record without an instance, whose removal frees nothing.
+    // A launch that the cloud refused has a record without an instance; its removal frees no capacity.
     if (after === undefined || isFree) this.path.capacityFreed(after === undefined && node.external_id !== null);
   }
 

@@ -1,7 +1,7 @@
 /**
- * The state of a provider as its calls show it. A circuit breaker keeps requests away while its API fails, throttles or
- * rejects the credentials; the offers of its pools have breakers of their own. While nothing is launched, listings tell
- * if the cloud can be reached.
+ * The state of a provider, derived from the results of its calls. A circuit breaker keeps requests away while its API
+ * fails, throttles or rejects the credentials; each offer of its pools has another breaker. While nothing is launched,
+ * listings show if the cloud can be reached.
  */
 
 import type { Clock, DriverError, Logger, Metrics, RandomSource, Timer } from '@nodepool/core';
@@ -11,9 +11,9 @@ import { describeObstacle } from '../capacity/describe-obstacle.js';
 import { nameOf, STATE_VALUES, type PoolOffers } from '../capacity/pool-offers.js';
 import { BREAKER_STATES, BREAKER_TRANSITIONS } from '../diagnostics/metrics/launcher-metrics.js';
 
-/** A start that takes longer counts as trouble, milliseconds. */
+/** Time after which a provider that has not started counts as failing, milliseconds. */
 const SLOW_START_MS = 30_000;
-/** Listings that fail in a row, from which on the cloud counts as unreachable. */
+/** Number of consecutive failed listings after which the cloud counts as unreachable. */
 const FAILED_LISTINGS = 2;
 
 export interface ProviderState {
@@ -24,7 +24,7 @@ export interface ProviderState {
   readonly since: number;
 }
 
-/** A state without its time. */
+/** A state without the time of its last change. */
 type Finding = Pick<ProviderState, 'state' | 'reason'>;
 
 const CONDITIONS: Partial<Readonly<Record<BreakerCause, ProviderCondition>>> = {
@@ -44,15 +44,15 @@ export class ProviderHealth {
   readonly breaker: CircuitBreaker;
   private readonly pools: PoolOffers[] = [];
   private serving = false;
-  /** Why the start fails. */
+  /** The reason why the start fails, if it does. */
   private start: Finding | undefined;
-  /** Listings that failed in a row, and since when, in milliseconds since the epoch. */
+  /** Number of consecutive failed listings, and the time of the first of them in milliseconds since the epoch. */
   private listings = { failed: 0, since: 0 };
-  /** Why the cloud counts as unreachable. */
+  /** The reason why the cloud counts as unreachable, if it does. */
   private unlisted: string | undefined;
   private readonly slowStart: Timer;
   private known: ProviderState;
-  /** The breaker's state that was reported last. */
+  /** State of the breaker in the last report. */
   private reported: BreakerState = 'closed';
 
   constructor(
@@ -71,24 +71,26 @@ export class ProviderHealth {
     });
   }
 
-  /** The time is that of the last change of the word; the reason is the present one. */
+  /**
+   * Returns the state with the current reason; `since` is the time at which the state, not the reason, last changed.
+   */
   get state(): ProviderState {
     const found = this.find();
     if (found.state !== this.known.state) this.known = { ...found, since: this.env.clock.now() };
     return { ...this.known, reason: found.reason };
   }
 
-  /** Returns the offers that were used or failed since the start. */
+  /** Returns the health of every offer that was used or has failed since the start. */
   offers(): readonly OfferHealth[] {
     return this.pools.flatMap((pool) => pool.health());
   }
 
-  /** True while the provider has not started, and its start fails or takes long. */
+  /** True while the provider has not started and its start fails or takes too long. */
   get isStartFailing(): boolean {
     return this.start !== undefined;
   }
 
-  /** Adds the offers of a pool, whose changes are reported by the pool. */
+  /** Adds the offers of a pool. The pool must call `refresh` after changes of its offers. */
   addPool(offers: PoolOffers): void {
     this.pools.push(offers);
   }
@@ -118,7 +120,7 @@ export class ProviderHealth {
     this.refresh();
   }
 
-  /** The cloud did not list its resources, whatever the reason. */
+  /** Records that a listing of the cloud's resources has failed. */
   listingFailed(error: DriverError): void {
     const { failed, since } = this.listings;
     this.listings = { failed: failed + 1, since: failed === 0 ? this.env.clock.now() : since };
@@ -131,12 +133,12 @@ export class ProviderHealth {
   listed(): void {
     this.listings = { failed: 0, since: 0 };
     this.unlisted = undefined;
-    // The cloud answers again, so the probe need not wait.
+    // The cloud answers again, so the next probe is due at once.
     if (this.breaker.obstacle?.cause === 'unreachable') this.breaker.probeNow();
     this.refresh();
   }
 
-  /** To be called when an offer has changed. */
+  /** Computes the state again after a change of an offer. */
   refresh(): void {
     const before = this.known.state;
     if (this.state.state !== before) this.onChange();

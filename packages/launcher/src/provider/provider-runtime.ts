@@ -1,4 +1,4 @@
-/** The life of one provider: its pools are registered, it starts, serves requests, deletes nodes and stops. */
+/** The life cycle of one provider: registers its pools, starts it, serves requests, deletes nodes and stops it. */
 
 import { setMaxListeners } from 'node:events';
 import { startProvider, toDriverError, type Logger, type LoginScan, type Provider } from '@nodepool/core';
@@ -21,17 +21,17 @@ import type { QuotaLedger } from '../quota/quota-ledger.js';
 import type { RequestScheduler } from '../scheduling/request-scheduler.js';
 import type { TurnGate } from '../quota/turn-gate.js';
 
-/** Limit of the time in which a provider stops, milliseconds; drivers on the frameworks take a third of it at most. */
+/** Time limit for stopping a provider, milliseconds. Drivers based on the frameworks need at most a third of it. */
 const STOP_TIMEOUT_MS = 30_000;
 
-/** Parts that the providers of a launcher share. */
+/** Dependencies that the providers of a launcher share. */
 export interface ProvidersShare {
   readonly ledger: QuotaLedger;
   readonly candidates: CandidatePools;
   readonly scheduler: RequestScheduler;
   readonly launchTimes: LaunchTimes;
   readonly waitLimits: WaitLimits;
-  /** Admits questions about labels, of all providers together. */
+  /** Limits the rate of questions about labels of all providers together. */
   readonly labelGate: TurnGate;
 }
 
@@ -45,7 +45,7 @@ export class ProviderRuntime {
   private readonly pools: readonly PoolWorker[];
   private readonly unsubscribe: () => void;
   private deletions: Deletions | undefined;
-  /** The state that the log knows. */
+  /** State of the provider in the last log message. */
   private reported: ProviderState['state'] = 'starting';
   private readonly started: Promise<void>;
 
@@ -57,7 +57,7 @@ export class ProviderRuntime {
     const { config } = provider;
     const { signal } = this.stopping;
     this.log = context.log.with({ provider: config.name });
-    // One listener per piece of work is no leak.
+    // Each operation adds a listener; the default limit would warn of a leak.
     setMaxListeners(0, signal);
     this.health = new ProviderHealth({ ...context, log: this.log }, config.name, () => this.healthChanged());
     this.limits = new ProviderLimits(context, provider, share.ledger, signal);
@@ -66,7 +66,8 @@ export class ProviderRuntime {
     const onChange = (): void => this.supplyChanged();
     this.supply = new NodeSupplier({ context, log: this.log, config, signal, onChange });
     const resourcing = { ...share, health: this.health, limits: this.limits, concurrency, supply: this.supply };
-    // Before any cloud is contacted: until it answers, the pools are candidates that have not decided yet.
+    // Created before any cloud is contacted: until the cloud answers, the pools are candidates that have not decided
+    // yet.
     this.pools = [...config.pools.values()].map((pool) => new PoolWorker(context, provider, pool, resourcing, signal));
     this.unsubscribe = context.store.nodes.onChange((change) => {
       if ((change.after ?? change.before)?.node.provider !== config.name) return;
@@ -77,12 +78,12 @@ export class ProviderRuntime {
     context.tasks.run(`start provider ${config.name}`, () => this.start().finally(ended));
   }
 
-  /** True once the provider serves its pools, or is known to be in trouble. */
+  /** True once the provider serves requests, or is known to fail. */
   get ready(): boolean {
     return this.health.state.state !== 'starting';
   }
 
-  /** Releases everything in progress, so that it can be resumed, and stops the provider. */
+  /** Releases all requests in progress so that they can be resumed, and stops the provider. */
   async stop(): Promise<void> {
     this.health.stop();
     this.deletions?.stop();
@@ -97,7 +98,9 @@ export class ProviderRuntime {
     });
   }
 
-  /** Waits for the driver for a limited time: one that does not stop must not delay the other providers. */
+  /**
+   * Waits for the driver for a limited time, because a driver that does not stop must not delay the other providers.
+   */
   private async orLeftBehind(what: string, work: () => Promise<void>): Promise<void> {
     const { clock } = this.context;
     const { name, driver } = this.provider.config;
@@ -105,7 +108,11 @@ export class ProviderRuntime {
     try {
       await driverCall(clock, `${what} of provider ${name}`, call, work);
     } catch (error) {
-      this.log.error('The driver does not let the provider end; it is left behind', toDriverError(error), { driver });
+      this.log.error(
+        'The driver did not stop the provider in time; the launcher continues without waiting',
+        toDriverError(error),
+        { driver },
+      );
     }
   }
 
@@ -123,7 +130,7 @@ export class ProviderRuntime {
     };
   }
 
-  /** To be called when limits of tenants have changed. */
+  /** Handles a change of tenant limits. */
   tenantLimitsChanged(): void {
     for (const pool of this.pools) pool.tenantLimitsChanged();
   }

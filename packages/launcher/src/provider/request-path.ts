@@ -59,32 +59,38 @@ export class RequestPath implements ScheduledPool {
     });
   }
 
-  /** Takes requests from now on. */
+  /** Starts accepting requests. */
   start(): void {
     this.resources.scheduler.add(this);
   }
 
-  /** Takes no more requests and ends the work on those in progress. Resolves once they are released. */
+  /** Stops accepting requests and ends the work on those in progress. Resolves once they are released. */
   async stop(): Promise<void> {
     this.resources.scheduler.remove(this);
     this.scheduler.stop();
     await this.acceptor.stop();
   }
 
-  /** Takes all requests through admission and scheduling again, as a fact has changed that decisions depend on. */
+  /** Evaluates and schedules all requests again, because a fact has changed that decisions depend on. */
   reconsider(): void {
     this.resources.scheduler.offerAllTo(this);
   }
 
-  /** Schedules the waiting requests again, as there may be capacity. `removed`: the cloud has deleted an instance. */
+  /**
+   * Schedules the waiting requests again, because there may be more capacity. `removed` is true if the cloud has
+   * deleted an instance.
+   */
   capacityFreed(removed: boolean): void {
     if (removed) this.labels.offers.roomFreed();
     this.scheduler.wake();
   }
 
-  /** Schedules all requests again, as the limits of the cloud have changed. */
+  /**
+   * Schedules all requests again after the limits of the cloud were read. `changed` is true if they differ from the
+   * last ones.
+   */
   limitsRead(changed: boolean): void {
-    // A cloud whose limits have not changed goes on refusing launches that they would allow.
+    // If the limits have not changed, the cloud will still refuse the launches that it refused before.
     if (changed) this.labels.offers.roomFreed();
     this.reconsider();
   }
@@ -153,7 +159,7 @@ export class RequestPath implements ScheduledPool {
         recordWait(this.pool, entry.id, 'waits', admission.wait);
         return false;
       case 'leave':
-        recordLeave(this.pool, entry.id, 'leaves it to others', admission.reason);
+        recordLeave(this.pool, entry.id, 'leaves it to other pools', admission.reason);
         return false;
       case 'ignore':
         return false;
@@ -177,7 +183,7 @@ export class RequestPath implements ScheduledPool {
     }
   }
 
-  /** Applies what a stage reports to the state that later decisions depend on. */
+  /** Applies the report of a stage to the state that later decisions depend on. */
   private apply(requestId: string, outcome: RequestOutcome): void {
     const { scheduler, health, limits } = this.resources;
     switch (outcome.kind) {
@@ -225,7 +231,7 @@ function isFull(cause: BreakerCause | undefined): boolean {
   return cause === 'quota' || cause === 'capacity';
 }
 
-/** Returns what a request waits for that the pool does not admit. */
+/** Returns what a request that the pool does not admit waits for, in words. */
 function waitOf(admission: AdmissionDecision): string | undefined {
   if (admission.kind === 'wait') return admission.wait.reason;
   return admission.kind === 'leave' || admission.kind === 'decline' ? admission.reason : undefined;

@@ -4,11 +4,11 @@ import { isDeepStrictEqual } from 'node:util';
 import type { MachineFacts, Node, NodeData, PoolConfig, SuppliedMachine } from '@nodepool/core';
 import type { NodeEntry } from '@nodepool/store';
 
-/** A record by machine and slot. */
+/** Node records by machine and slot. */
 export interface SlotTable {
   /** By `machineKey`; undefined for a slot without a record. */
   readonly slots: ReadonlyMap<string, readonly (NodeEntry | undefined)[]>;
-  /** Records that belong to no slot of a machine, or to one that another record occupies. */
+  /** Records without a slot of a machine, and records whose slot another record occupies. */
   readonly surplus: readonly NodeEntry[];
 }
 
@@ -27,7 +27,7 @@ export function isSupplied({ hostname, external_id: externalId }: Node): boolean
   return hostname !== null && externalId === hostname;
 }
 
-/** Returns true if no request or user has the node. */
+/** Returns true if the node is allocated to no request and held by no user. */
 export function isFree({ node, locked }: NodeEntry): boolean {
   return node.state === 'ready' && node.allocated_to === null && !locked;
 }
@@ -36,10 +36,10 @@ export function isFree({ node, locked }: NodeEntry): boolean {
 export function assignSlots(machines: readonly SuppliedMachine[], records: readonly NodeEntry[]): SlotTable {
   const slots = new Map(machines.map((machine) => [machineKey(machine), emptySlots(machine.slots)] as const));
   const surplus: NodeEntry[] = [];
-  // A record that is used comes first: of two records of a slot, the free one is withdrawn.
+  // Used records come first, so that the free one of two records of a slot is withdrawn.
   const occupants = records.filter(({ node }) => node.state !== 'deleted').sort(byUse);
   for (const entry of occupants) if (!place(entry, slots.get(machineKeyOf(entry.node)))) surplus.push(entry);
-  // A node with former settings of its host occupies its slot under the present ones until it is removed.
+  // A node registered with earlier settings of its host occupies its slot until it is removed.
   for (const entry of surplus) {
     const { slot } = entry.node;
     const former = !slots.has(machineKeyOf(entry.node)) && slot !== null;
@@ -67,7 +67,7 @@ function byUse(a: NodeEntry, b: NodeEntry): number {
   return slotted || Number(isFree(a)) - Number(isFree(b)) || (a.id < b.id ? -1 : 1);
 }
 
-/** The facts from which records of a machine are written. */
+/** Input for a record of a machine. */
 export interface MachineRecord {
   readonly provider: string;
   readonly driver: string;
@@ -77,7 +77,7 @@ export interface MachineRecord {
   readonly slot: number;
 }
 
-/** Returns the part of a record that follows the configuration and the machine. */
+/** Returns the fields of a record that are derived from the configuration and the machine. */
 function settings({ pool, machine, facts, slot }: MachineRecord) {
   const { connection } = machine;
   return {
@@ -94,7 +94,7 @@ function settings({ pool, machine, facts, slot }: MachineRecord) {
   } satisfies Partial<NodeData>;
 }
 
-/** Returns what differs between a record and its machine; undefined if nothing does. */
+/** Returns the change that makes a record match its machine; undefined if it matches. */
 export function changeOf(node: Node, record: MachineRecord): Partial<NodeData> | undefined {
   const wanted = Object.entries(settings(record)) as [keyof NodeData, NodeData[keyof NodeData]][];
   const changed = wanted.filter(
@@ -103,7 +103,7 @@ export function changeOf(node: Node, record: MachineRecord): Partial<NodeData> |
   return changed.length === 0 ? undefined : Object.fromEntries(changed);
 }
 
-/** The order of host keys means nothing. */
+/** Sorts host keys, because their order has no meaning. */
 function ordered(field: keyof NodeData, value: unknown): unknown {
   return field === 'host_keys' && Array.isArray(value) ? [...(value as string[])].sort() : value;
 }

@@ -6,7 +6,7 @@ import type { SuppliedMachine } from '@nodepool/core';
 interface Group {
   readonly labels: ReadonlySet<string>;
   slots: number;
-  /** Wanted labels, by index, that slots of the group are assigned to. */
+  /** Indexes of the wanted labels that slots of the group are assigned to. */
   readonly assigned: number[];
 }
 
@@ -38,7 +38,7 @@ function groupsOf(machines: Iterable<Pick<SuppliedMachine, 'labels' | 'slots'>>)
   return groups.values();
 }
 
-/** Assigns a slot to a wanted label, moving others to other groups if necessary (augmenting paths). */
+/** Assigns a slot to a wanted label. Moves earlier assignments to other groups if necessary (augmenting paths). */
 function assign(index: number, wanted: readonly string[], groups: readonly Group[], visited: Set<Group>): boolean {
   for (const group of groups) {
     if (visited.has(group) || !group.labels.has(wanted[index] ?? '')) continue;

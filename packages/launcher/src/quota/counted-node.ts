@@ -1,8 +1,8 @@
-/** Node records as the quota ledger counts them. */
+/** Node records in the form that the quota ledger counts. */
 
 import type { Node, QuotaInformation } from '@nodepool/core';
 
-/** `tentative`: not confirmed; `free`: may be evicted; `leaving`: its room will soon be free. */
+/** `tentative`: not confirmed yet; `free`: can be evicted; `leaving`: its capacity will soon be free. */
 export type Role = 'tentative' | 'busy' | 'free' | 'leaving';
 
 export interface CountedNode {
@@ -20,7 +20,7 @@ export function roleOf({ state, allocated_to: request }: Node, locked: boolean):
       return 'tentative';
     case 'ready':
       if (request !== null) return 'busy';
-      // Its holder is allocating or evicting it; the next change shows which.
+      // The lock's owner is allocating or evicting it; the next change shows which.
       return locked ? 'leaving' : 'free';
     case 'used':
     case 'failed':

@@ -1,7 +1,7 @@
 /**
- * The resources that a node of each label needs with each of its machine types, as the cloud reports them. A label waits
- * until those of one machine type are known. A label whose configuration the cloud rejects twice, with all machine
- * types, is out of service until a later question succeeds.
+ * The resources that a node of each label needs with each of its machine types, as reported by the cloud. A label waits
+ * until the need of one machine type is known. If the cloud rejects its configuration twice with every machine type,
+ * the label is out of service until a later query succeeds.
  */
 
 import {
@@ -24,14 +24,14 @@ import type { TurnGate } from './turn-gate.js';
 
 const CALL_TIMEOUT_MS = 60_000;
 
-/** A machine type of a label, with a need that is unknown. */
+/** A machine type of a label whose need is unknown. */
 interface Unknown {
-  /** Failures in a row. */
+  /** Consecutive failures. */
   failures: number;
-  /** Rejections of the configuration in a row. */
+  /** Consecutive rejections of the configuration. */
   rejections: number;
   reason: string;
-  /** The cloud has rejected it twice: it is not offered, instead of being waited for. */
+  /** True after two rejections: requests no longer wait for this machine type. */
   outOfService: boolean;
 }
 
@@ -45,11 +45,11 @@ export class LabelNeeds {
     private readonly provider: Provider,
     private readonly pool: PoolConfig,
     private readonly signal: AbortSignal,
-    /** Called when a label can be served from now on, or is declined. */
+    /** Called when a label becomes available or is taken out of service. */
     private readonly onChange: () => void,
   ) {}
 
-  /** Asks the cloud about every label; a failed question is repeated in the background. */
+  /** Queries the needs of every label; failed queries are repeated in the background. */
   async load(gate: TurnGate): Promise<void> {
     if (this.provider.getQuotaForLabel === undefined) return;
     const ask = async (label: LabelConfig): Promise<void> => {
@@ -63,17 +63,19 @@ export class LabelNeeds {
     return this.needs.get(keyOf(label, machineType)) ?? QuotaInformation.use({ instances: 1 });
   }
 
-  /** Returns true if the cloud has told what the label needs with the machine type, or does not tell it of any. */
+  /**
+   * Returns true if the label's need with this machine type is known, or if it is known for none of its machine types.
+   */
   isKnown(label: string, machineType: string | undefined): boolean {
     return !this.unknown.has(keyOf(label, machineType));
   }
 
-  /** Returns the reason why a request for the label waits; undefined if it does not. */
+  /** Returns the reason why a request for the label waits, or undefined. */
   waitsFor(label: string): string | undefined {
     const unknown = this.unknownTypes(label);
     const awaited = unknown?.find(({ outOfService }) => !outOfService);
     if (awaited === undefined) return undefined;
-    return `the cloud has not told yet what nodes of label ${label} need: ${awaited.reason}`;
+    return `the cloud has not yet reported what nodes of label ${label} need: ${awaited.reason}`;
   }
 
   readiness(label: string): Readiness {
@@ -88,14 +90,14 @@ export class LabelNeeds {
     }
   }
 
-  /** Returns the machine types of the label if the needs of none of them are known. */
+  /** Returns the machine types of the label if the need of none of them is known. */
   private unknownTypes(label: string): readonly Unknown[] | undefined {
     const types = machineTypesOf(this.pool.labels.get(label));
     const unknown = types.flatMap((machineType) => this.unknown.get(keyOf(label, machineType)) ?? []);
     return unknown.length === types.length ? unknown : undefined;
   }
 
-  /** Asks once. */
+  /** Queries the need once. */
   private async ask(label: LabelConfig, machineType: string | undefined): Promise<void> {
     const { clock, log } = this.context;
     const getQuotaForLabel = this.provider.getQuotaForLabel?.bind(this.provider);
@@ -105,7 +107,7 @@ export class LabelNeeds {
       const need = await driverCall(clock, `asking what label ${label.name} needs`, call, (each) =>
         getQuotaForLabel(this.pool.name, label.name, each, machineType),
       );
-      // Copied: the answer may be of another copy of the library, or not valid, which is detected here.
+      // Copied because the answer may be an object of another copy of this library; this also rejects invalid answers.
       this.needs.set(keyOf(label.name, machineType), QuotaInformation.use({ instances: 1, ...need.toResources() }));
       if (this.unknown.delete(keyOf(label.name, machineType))) this.onChange();
     } catch (error) {
@@ -126,8 +128,8 @@ export class LabelNeeds {
     const delay = backOffMs(unknown.failures, error, random);
     unknown.outOfService = unknown.rejections > 1;
     const message = unknown.outOfService
-      ? 'A label is out of service: the cloud does not tell what its nodes need'
-      : 'A label waits: the cloud does not tell what its nodes need';
+      ? 'A label is out of service: the cloud does not report what its nodes need'
+      : 'A label waits: the cloud does not report what its nodes need';
     log.warn(message, {
       provider: this.provider.config.name,
       pool: this.pool.name,
@@ -144,7 +146,7 @@ export class LabelNeeds {
     try {
       await sleep(this.context.clock, delayMs, this.signal);
     } catch {
-      // Only the signal ends the sleep early: the pool was stopped.
+      // The sleep rejects only if the signal aborts because the pool is stopped.
       return;
     }
     await this.ask(label, machineType);

@@ -4,18 +4,18 @@ import { QuotaInformation, type Resources } from '@nodepool/core';
 
 /** The resources that a request needs. */
 export interface Need {
-  /** Counts in the limits of the pool and of the provider: nodes that are launched. */
+  /** Need of nodes to launch, which counts against the limits of the pool and of the provider. */
   readonly need: QuotaInformation;
-  /** Counts in the tenant's limit: also ready nodes that counted for another tenant. */
+  /** Need that counts against the tenant's limit; it includes ready nodes that counted for another tenant. */
   readonly tenantNeed: QuotaInformation;
 }
 
-/** Returns the resources that count in a scope of this kind. */
+/** Returns the need that counts in a scope of this kind. */
 export function needIn({ kind }: { readonly kind: string }, { need, tenantNeed }: Need): QuotaInformation {
   return kind === 'tenant' ? tenantNeed : need;
 }
 
-/** Returns what a node uses; one instance at least, whatever other programs write into its record. */
+/** Returns the resources that a node uses: at least one instance, even if the record of another program says less. */
 export function useOf(resources: Resources | null): QuotaInformation {
   const amounts: Record<string, number> = { instances: 1 };
   for (const [name, amount] of Object.entries(resources ?? {})) {

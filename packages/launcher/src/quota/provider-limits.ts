@@ -1,7 +1,7 @@
 /**
- * The limits of a provider's cloud, minus what other instances in the same project use. They are read at the start,
- * every few minutes while there is demand, and at once when the cloud has refused a launch. Before the first answer the
- * provider counts as unlimited: a cloud that never reports its limits would not be used otherwise.
+ * The limits of a provider's cloud minus the use of other instances in the same project. They are read at the start,
+ * every few minutes while there is demand, and immediately after the cloud has refused a launch. Until the first answer
+ * the provider counts as unlimited, because a cloud might never report its limits.
  */
 
 import {
@@ -27,7 +27,7 @@ export class ProviderLimits {
   private reading = false;
   private readAgain = false;
   private known: { readonly total: QuotaInformation; readonly available: QuotaInformation } | undefined;
-  /** `Clock.monotonic` milliseconds from which on they are too old. */
+  /** `Clock.monotonic` milliseconds at which the limits become too old. */
   private staleAt = -Infinity;
   private timer: Timer | undefined;
   private readonly reads: Emitter<boolean>;
@@ -43,27 +43,33 @@ export class ProviderLimits {
     signal.addEventListener('abort', () => this.timer?.cancel(), { once: true });
   }
 
-  /** The limits of the cloud in total, whatever is in use. */
+  /** The total limits of the cloud, including what is in use. */
   get total(): QuotaInformation {
     return this.known?.total ?? UNLIMITED;
   }
 
-  /** Resolves once they were read, or could not be read. */
+  /** Reads the limits. Resolves even if that fails. */
   async load(): Promise<void> {
     if (this.provider.getQuotaLimits !== undefined) await this.read();
   }
 
-  /** Calls the listener after each read, also a failed one; `changed`: they are not as before. Returns how to stop. */
+  /**
+   * Calls the listener after each read, even a failed one, until the returned function is called. `changed` is true if
+   * the limits differ from the last ones.
+   */
   onRead(listener: (changed: boolean) => void): () => void {
     return this.reads.on(listener);
   }
 
-  /** To be called when a decision depends on them. */
+  /** Reads the limits again if they are too old. Called when a decision depends on them. */
   needed(): void {
     if (this.context.clock.monotonic() >= this.staleAt) this.refresh();
   }
 
-  /** To be called when a request waits for them to allow more: possibly nothing else happens until they are read. */
+  /**
+   * Reads the limits again once they are too old. Called while a request waits for higher limits, because no other
+   * event may occur.
+   */
   awaited(): void {
     const { clock } = this.context;
     if (this.timer !== undefined || this.provider.getQuotaLimits === undefined || this.signal.aborted) return;
@@ -73,7 +79,7 @@ export class ProviderLimits {
     });
   }
 
-  /** The cloud has contradicted them. */
+  /** Reads the limits again at once, because the cloud has contradicted them. */
   invalidate(): void {
     this.readAgain = this.reading;
     this.refresh();
@@ -97,7 +103,7 @@ export class ProviderLimits {
     } catch (error) {
       if (this.signal.aborted) return;
       this.staleAt = clock.monotonic() + RETRY_MS;
-      this.context.log.warn('The limits of the provider could not be read; it is tried again', {
+      this.context.log.warn('The limits of the provider could not be read; retrying', {
         provider: this.provider.config.name,
         until_then: this.known === undefined ? 'unlimited' : 'as last known',
         error: toDriverError(error),
@@ -121,10 +127,10 @@ export class ProviderLimits {
     const call: Call = { signal, deadline: clock.monotonic() + CALL_TIMEOUT_MS, log };
     const what = `reading the limits of provider ${provider.config.name}`;
     const answer = await driverCall(clock, what, call, async (each) => provider.getQuotaLimits?.(each) ?? UNLIMITED);
-    // Copied: the answer may be of another copy of the library, or not valid, which is detected here.
+    // Copied because the answer may be an object of another copy of this library; this also rejects invalid answers.
     const total = QuotaInformation.limit(answer.toResources());
     const list = (): Promise<readonly Instance[]> => driverCall(clock, what, call, (each) => provider.listNodes(each));
-    // At a start, the cloud may answer before the installation id is read from ZooKeeper.
+    // After a start, the cloud may answer before the installation id is read from ZooKeeper.
     await store.ready({ signal });
     const others = isUnlimited(total) ? NOTHING : othersUse(await list(), provider.config.name, store.installation.id);
     if (signal.aborted) return;
@@ -152,7 +158,7 @@ function isSame(a: QuotaInformation, b: QuotaInformation): boolean {
   return JSON.stringify(a.toResources()) === JSON.stringify(b.toResources());
 }
 
-/** Sums what other instances use. Those of the provider and installation count by their records. */
+/** Sums the use of other instances. Instances of this provider and installation are counted by their node records. */
 function othersUse(instances: readonly Instance[], provider: string, installation: string): QuotaInformation {
   let use = NOTHING;
   for (const { tags, deleted, resources } of instances) {

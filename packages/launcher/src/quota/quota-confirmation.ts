@@ -1,7 +1,7 @@
 /**
- * Confirms accepted requests against the limits: the stage between the records in state `init`, which are reservations
- * that any launcher may have made at the same time, and the first call to the cloud. docs/how-it-works.md has the
- * argument why confirmed records never exceed a limit.
+ * Confirms accepted requests against the limits before the first call to the cloud. Records in state `init` are
+ * tentative, because several launchers may have created them at the same time. docs/how-it-works.md explains why
+ * confirmed records never exceed a limit.
  */
 
 import type { NodeRequest, QuotaInformation } from '@nodepool/core';
@@ -11,7 +11,7 @@ import { useOf } from './need.js';
 import type { Place, QuotaLedger } from './quota-ledger.js';
 import type { Shortfall } from './quota-scope.js';
 
-/** The pool whose limits count. */
+/** The pool whose limits apply. */
 export interface LimitedPool {
   readonly context: Pick<LauncherContext, 'store'>;
   readonly ledger: Pick<QuotaLedger, 'isLimited' | 'confirm' | 'retryShortfall'>;
@@ -23,15 +23,17 @@ export interface LimitedPool {
 /** The part of an accepted request that counts against limits and is not confirmed. */
 export interface Unconfirmed {
   readonly request: NodeRequest;
-  /** Id of its newest record in state `init`; empty if it has none. */
+  /** Id of the newest record in state `init`; empty if there is none. */
   readonly lastId: string;
-  /** Need of its records in state `init`. */
+  /** Need of the records in state `init`. */
   readonly need: QuotaInformation;
   /** Ready nodes that counted for another tenant before. */
   readonly handedOver: readonly NodeHandle[];
 }
 
-/** Resolves with the shortfall if the limits do not allow the records and hand-overs, which must be taken back then. */
+/**
+ * Resolves with the shortfall if the limits do not allow the records and hand-overs. The caller must then undo them.
+ */
 export async function confirmQuota(pool: LimitedPool, unconfirmed: Unconfirmed): Promise<Shortfall | undefined> {
   const { request, lastId, need, handedOver } = unconfirmed;
   const isLimited = pool.ledger.isLimited(request.tenant_name);
@@ -42,8 +44,8 @@ export async function confirmQuota(pool: LimitedPool, unconfirmed: Unconfirmed):
 }
 
 /**
- * Resolves with a limit that another instance of a node would exceed, while records up to `lastId` are being deleted:
- * the instance of a failed attempt counts until its record is removed.
+ * Resolves with a limit that another instance of a node would exceed while records up to `lastId` are being deleted.
+ * The instance of a failed attempt counts until its record is removed.
  */
 export async function retryShortfall(
   pool: LimitedPool,
@@ -53,12 +55,12 @@ export async function retryShortfall(
   return pool.ledger.retryShortfall(pool.place, request, lastId, { need, tenantNeed: need });
 }
 
-/** Resolves when the ledger counts every record up to this id, and hand-overs that were written before node `later`. */
+/** Resolves once the ledger counts every record up to this id and every hand-over written before node `later`. */
 async function countedUpTo({ context: { store }, signal }: LimitedPool, lastId: string, later?: string): Promise<void> {
   do {
     if (!store.complete) await store.ready({ signal });
     await store.nodes.known(lastId);
-    // The answer to a later read proves that the cache has every earlier write.
+    // Once a later read is answered, the cache has every earlier write.
     if (later !== undefined) await store.nodes.read(later, { signal });
   } while (!store.complete);
 }

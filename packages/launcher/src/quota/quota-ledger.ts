@@ -1,8 +1,7 @@
 /**
- * Counts what nodes use of the limits of pools, providers and tenants: every record until it is removed, and every
- * launch that is decided and not recorded yet. Kept up to date event by event; a decision costs O(1), whatever the
- * number of nodes. docs/how-it-works.md explains why limits hold although several launchers decide at the same
- * time.
+ * Counts the use of the limits of pools, providers and tenants: every node record until it is removed, and every launch
+ * that is decided but not recorded yet. Updated by each event, so that a decision costs O(1) for any number of nodes.
+ * docs/how-it-works.md explains why limits hold although several launchers decide at the same time.
  */
 
 import { Index, type NodeEntry, type Store } from '@nodepool/store';
@@ -11,7 +10,7 @@ import { isCountedAs, roleOf, type CountedNode } from './counted-node.js';
 import { needIn, useOf, type Need } from './need.js';
 import { QuotaScope, type Demand, type ScopeKind, type Shortfall } from './quota-scope.js';
 
-/** Room for nodes whose records are being created. Release it exactly once. */
+/** Capacity held for nodes whose records are being created. The owner must release it exactly once. */
 export interface CapacityHold {
   release(): void;
 }
@@ -20,7 +19,7 @@ export interface CapacityHold {
 export interface Place {
   readonly provider: string;
   readonly pool: string;
-  /** The limits of the provider do not count. */
+  /** True if the limits of the provider do not count. */
   readonly ignoreProviderQuota: boolean;
 }
 
@@ -60,7 +59,7 @@ export class QuotaLedger {
     this.providerScope(provider).setLimit(limit);
   }
 
-  /** The limits of tenants by name; other tenants have none. */
+  /** Replaces the limits of all tenants. Tenants that are not in `limits` are unlimited. */
   setTenantLimits(limits: ReadonlyMap<string, Resources>): void {
     const before = this.tenants;
     this.tenants = limits;
@@ -97,7 +96,7 @@ export class QuotaLedger {
     return shortfalls;
   }
 
-  /** Holds room for launches that are about to be recorded; the caller has checked that there is enough. */
+  /** Holds capacity for launches that are about to be recorded. The caller must have checked that there is enough. */
   hold(scopes: readonly QuotaScope[], need: Need): CapacityHold {
     for (const scope of scopes) scope.held.add(needIn(scope, need));
     let isHeld = true;
@@ -118,14 +117,17 @@ export class QuotaLedger {
     return tenant !== null && this.tenants.has(tenant);
   }
 
-  /** Confirms records up to this id, which have this need. Returns the reason if they must be taken back instead. */
+  /**
+   * Confirms the records of a request up to this id, which have this need. Returns the shortfall if they must be undone
+   * instead.
+   */
   confirm(place: Place, request: NodeRequest, lastId: string, need: Need): Shortfall | undefined {
     return this.excess(place, request, lastId, need, () => true);
   }
 
   /**
-   * Returns a limit that records up to this id exceed while some of them are being deleted: a node of this need gets no
-   * other instance before they are removed.
+   * Returns a limit that records up to this id exceed while some of them are being deleted. A node with this need must
+   * not get another instance before they are removed.
    */
   retryShortfall(place: Place, request: NodeRequest, lastId: string, need: Need): Shortfall | undefined {
     return this.excess(place, request, lastId, need, (scope, resource) => scope.leaving.get(resource) > 0);
@@ -139,7 +141,7 @@ export class QuotaLedger {
     counts: (scope: QuotaScope, resource: string) => boolean,
   ): Shortfall | undefined {
     for (const scope of this.scopesOf(place, tenant)) {
-      // The id of a ready node does not tell when it was handed over, so every record counts then.
+      // The id of a ready node does not show when it was handed over, so every record counts in this case.
       const isInOrder = needIn(scope, need) === need.need;
       for (const [resource, needed] of needIn(scope, need).entries()) {
         const limit = scope.limit.get(resource);
@@ -153,8 +155,8 @@ export class QuotaLedger {
   }
 
   /**
-   * Returns the change that frees a ready node. It still counts for its last tenant, as in the existing Nodepool,
-   * unless that exceeds a limit of the tenant: then its hand-over was never confirmed, and it counts for no tenant.
+   * Returns the change that frees a ready node. As in the existing Nodepool, the node still counts for its last tenant.
+   * If that exceeds a limit of the tenant, the hand-over was never confirmed, and the node counts for no tenant.
    */
   freeing({ tenant_name: tenant }: Pick<Node, 'tenant_name'>): Partial<NodeData> {
     const free = { allocated_to: null };
@@ -204,7 +206,8 @@ export class QuotaLedger {
     this.free.update(before, after);
     if (before === undefined) return;
     for (const key of before.scopes) {
-      // A removed node has made room, a free one could, and one that was being deleted may stay.
+      // A removed node frees capacity, a free node can be evicted, and a node whose deletion ended may continue to
+      // count.
       if (after === undefined || after.role === 'free' || before.role === 'leaving') this.scopes.get(key)?.changed();
       this.dropUnused(key);
     }
@@ -218,7 +221,7 @@ export class QuotaLedger {
     }
   }
 
-  /** Returns `before` if it still holds. */
+  /** Returns `before` if it is still correct. */
   private counted({ id, node, locked }: NodeEntry, before: CountedNode | undefined): CountedNode {
     const role = roleOf(node, locked);
     if (before !== undefined && before.role === role && isCountedAs(node, before.node)) return before;
@@ -251,7 +254,7 @@ export class QuotaLedger {
     return scope;
   }
 
-  /** Forgets the scope of a tenant without nodes and limits: requestors may name any number of tenants. */
+  /** Removes the scope of a tenant without nodes and limits, because requestors may name any number of tenants. */
   private dropUnused(key: string): void {
     if (!key.startsWith(tenantKey('')) || this.members.ids(key).length > 0) return;
     if (!this.tenants.has(key.slice(tenantKey('').length))) this.scopes.delete(key);

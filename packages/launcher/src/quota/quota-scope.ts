@@ -7,7 +7,7 @@ import { Tally } from './tally.js';
 
 export type ScopeKind = 'pool' | 'provider' | 'tenant';
 
-/** A limit that a demand exceeds, with the numbers. */
+/** A limit that a demand exceeds, with the amounts. */
 export interface Shortfall {
   readonly scope: QuotaScope;
   readonly resource: string;
@@ -15,11 +15,11 @@ export interface Shortfall {
   /** In use, or held for launches that are about to begin. */
   readonly used: number;
   readonly needed: number;
-  /** The request for which the rest is reserved; undefined if there is no rest. */
+  /** The request for which the remaining capacity is reserved; undefined if none remains. */
   readonly reservedFor: string | undefined;
 }
 
-/** Requests for which capacity is reserved as one. */
+/** Requests that share one reservation. */
 export interface Claimant {
   /** The first of these requests. */
   readonly request: NodeRequest;
@@ -29,11 +29,14 @@ export interface Claimant {
 export interface CapacityReservation {
   readonly claimant: Claimant;
   readonly need: QuotaInformation;
-  /** Milliseconds since the epoch from which on later requests of the same priority leave it alone. */
+  /**
+   * Returns the time from which on later requests of the same priority must not use it, in milliseconds since the
+   * epoch.
+   */
   from(): number;
-  /** The pool that reserves it; each pool that could serve the request does. */
+  /** The pool that reserves the capacity. Each pool that can serve the request has a reservation. */
   readonly owner: object;
-  /** It counts only while the scope is too full for the request, which waits for other scopes. */
+  /** True if it counts only while the scope is too full for the request, which waits for other scopes. */
   readonly onlyIfFull?: boolean;
 }
 
@@ -48,18 +51,18 @@ export interface Demand extends Need {
 export class QuotaScope {
   /** Sum of all records until they are removed. */
   readonly recorded = new Tally();
-  /** Sum of launches that are decided and not recorded yet. */
+  /** Sum of launches that are decided but not recorded yet. */
   readonly held = new Tally();
   /** Sum of records whose nodes are being deleted. */
   readonly leaving = new Tally();
-  /** Sum of ready nodes that no request has. */
+  /** Sum of ready nodes that are allocated to no request. */
   readonly free = new Tally();
   /** By claimant, then by owner. */
   private readonly reservations = new Map<Claimant, Map<object, CapacityReservation>>();
   private readonly waiting = new Set<() => void>();
   private allowed = QuotaInformation.limit({});
 
-  /** `name`: for people, e.g. `pool main of provider demo`. */
+  /** `name` is for messages, e.g. `pool main of provider demo`. */
   constructor(
     readonly kind: ScopeKind,
     readonly key: string,
@@ -75,7 +78,7 @@ export class QuotaScope {
     this.changed();
   }
 
-  /** Returns why the demand does not fit now, if so. Capacity reserved for requests that come before counts as used. */
+  /** Returns the shortfall if the demand does not fit now. Capacity reserved for preceding requests counts as used. */
   shortfall(demand: Demand): Shortfall | undefined {
     for (const [resource, needed] of needIn(this, demand).entries()) {
       const limit = this.allowed.get(resource);
@@ -91,7 +94,9 @@ export class QuotaScope {
     return undefined;
   }
 
-  /** Returns the missing amounts until the demand fits, by resource, as if all nodes being deleted were removed. */
+  /**
+   * Returns by resource the amounts that are missing for the demand, assuming that all nodes being deleted are removed.
+   */
   missing(demand: Demand): Map<string, number> {
     const missing = new Map<string, number>();
     for (const [resource, needed] of needIn(this, demand).entries()) {
@@ -128,7 +133,7 @@ export class QuotaScope {
     return this.recorded.get('instances') + this.held.get('instances');
   }
 
-  /** Returns true if there is no room for a single node of this request, whatever the node needs. */
+  /** Returns true if the scope has no capacity for any node of this request, however small. */
   isFull(request: NodeRequest, now: number): boolean {
     let left = this.allowed.get('instances') - this.instances;
     if (left < 1) return true;
@@ -142,12 +147,12 @@ export class QuotaScope {
     return false;
   }
 
-  /** Calls the listener once, when there may be more room than now. */
+  /** Calls the listener once, when there may be more capacity. */
   wait(listener: () => void): void {
     this.waiting.add(listener);
   }
 
-  /** Notifies the waiting listeners that there may be more room than before. */
+  /** Notifies the waiting listeners that there may be more capacity. */
   changed(): void {
     if (this.waiting.size === 0) return;
     const listeners = [...this.waiting];
@@ -163,7 +168,7 @@ export class QuotaScope {
     }
   }
 
-  /** Returns the reservation that counts for a claimant at the moment, of any owner. */
+  /** Returns the reservation that counts for a claimant at the moment, from any owner. */
   private reservedBy(owners: ReadonlyMap<object, CapacityReservation>): CapacityReservation | undefined {
     for (const each of owners.values()) if (each.onlyIfFull !== true || this.isTooFullFor(each.need)) return each;
     return undefined;
@@ -179,8 +184,8 @@ export class QuotaScope {
 }
 
 /**
- * Returns true if `request` must leave the reserved capacity alone: it is for a request of a better priority, or for an
- * earlier one that has waited for the backfill window. Min-ready requests leave all reserved capacity alone.
+ * Returns true if `request` must not use the reserved capacity, because the claimant has a higher priority, or came
+ * earlier and has waited for the backfill window. Min-ready requests must not use any reserved capacity.
  */
 export function precedes(
   reserved: { readonly request: NodeRequest; readonly from: number },
@@ -198,10 +203,10 @@ export function describeShortfall({ scope, resource, limit, used, needed, reserv
   const numbers = `${scope.name} uses ${used} of ${limit} ${resource}, ${needed} more are needed`;
   return reservedFor === undefined
     ? numbers
-    : `${numbers}; what is left is kept for request ${reservedFor}, which comes before`;
+    : `${numbers}; the rest is reserved for request ${reservedFor}, which comes before`;
 }
 
-/** Returns what a request with these shortfalls waits for; without any, the cloud has no capacity. */
+/** Returns the wait of a request with these shortfalls. Without a shortfall, it waits for capacity of the cloud. */
 export function waitFor(shortfalls: readonly Shortfall[], reason: string): Wait {
   const full = shortfalls.find(({ reservedFor }) => reservedFor === undefined) ?? shortfalls[0];
   if (full === undefined) return { kind: 'capacity', reason };

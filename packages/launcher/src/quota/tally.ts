@@ -1,6 +1,6 @@
 import { QuotaInformation } from '@nodepool/core';
 
-/** A sum of amounts by resource that changes. */
+/** A changing sum of amounts by resource. */
 export class Tally {
   private readonly amounts = new Map<string, number>();
 

@@ -1,6 +1,6 @@
 import type { Clock, Timer } from '@nodepool/core';
 
-/** Spreads many small pieces of work over turns of the event loop: a limited number of them begin in each. */
+/** Spreads many small operations over turns of the event loop: a limited number of them start in each turn. */
 export class TurnGate {
   private begun = 0;
   private waiting: (() => void)[] = [];
@@ -11,7 +11,7 @@ export class TurnGate {
     private readonly perTurn: number,
   ) {}
 
-  /** Resolves when the next piece of work may begin, in the order of the calls. */
+  /** Resolves when the operation may start, in the order of the calls. */
   async pass(): Promise<void> {
     this.nextTurn ??= this.clock.schedule(0, () => this.turn());
     if (this.begun < this.perTurn) this.begun += 1;

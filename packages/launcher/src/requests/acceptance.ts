@@ -1,6 +1,6 @@
 /**
- * Acceptance, the stage of a request's path that writes first: one transaction locks the request and its ready nodes,
- * and creates the records of the nodes to launch. Declining and handing back accept a request only to change its state.
+ * Acceptance, the first stage that writes: one transaction locks the request and its ready nodes and creates the
+ * records of the nodes to launch. A pool also accepts requests only to decline them or to hand them back.
  */
 
 import type { NodeData, NodeRequest, NodeRequestHandler } from '@nodepool/core';
@@ -13,20 +13,20 @@ import { describeAllocation, type AllocatedNode, type Allocation } from './alloc
 import { requestFields, type PoolView } from './pool-view.js';
 import { recordDecision, recordLeave } from './request-outcome.js';
 
-/** A request that the scheduler has decided to serve now, with everything that was taken for it. */
+/** A request that the scheduler has decided to serve now, with everything that was acquired for it. */
 export interface ScheduledRequest {
   readonly entry: RequestEntry;
   readonly allocation: Allocation;
   readonly driverHandler: NodeRequestHandler;
   /** Ids of pools that could not launch its nodes before. */
   readonly givenUpBy: ReadonlySet<string>;
-  /** Room for the new nodes, until their records count. */
+  /** Capacity for the new nodes, held until their records count. */
   readonly hold: CapacityHold | undefined;
-  /** Permit of the provider (`max-concurrency`) and probes of offers, until the request has ended. */
+  /** Permit of the provider (`max-concurrency`) and probes of offers, held until the work on the request ends. */
   readonly permit: { release(): void };
 }
 
-/** Accepts the request to serve it. Resolves with undefined if another launcher was faster. */
+/** Accepts the request to serve it. Resolves with undefined if another launcher has accepted it first. */
 export async function acceptRequest(
   pool: PoolView,
   { entry, allocation }: ScheduledRequest,
@@ -53,8 +53,9 @@ export async function declineRequest(pool: PoolView, entry: RequestEntry, reason
 }
 
 /**
- * Gives back a lost request that has nodes here if there is no room for the missing ones: two requests that each hold
- * nodes while waiting for more could wait for each other forever. Ready nodes become free, launches are abandoned.
+ * Hands back a lost request that has nodes in the pool, because there is no capacity for its missing nodes. Two
+ * requests that hold nodes and wait for more would block each other forever. Ready nodes become free; launches are
+ * abandoned.
  */
 export async function handBackRequest(
   pool: PoolView,
@@ -88,12 +89,15 @@ async function lockRequest(
   const { requests } = context.store;
   const reuse = nodes.flatMap((node) => (node.kind === 'ready' ? [node.entry] : []));
   const accepted = await requests.accept(entry, { create, reuse });
-  // The answer to a read proves that the cache has every change up to the refusal.
+  // Once a read is answered, the cache has every change up to the refusal.
   if (accepted === undefined) await requests.read(entry.id);
   return accepted;
 }
 
-/** Nodes of a deleted request are unlocked; the controller of vanished requests deallocates them. */
+/**
+ * Ignores that the request was deleted meanwhile: its nodes are unlocked, and a maintenance controller deallocates
+ * them.
+ */
 async function writeUnlessGone(pool: PoolView, entry: RequestEntry, write: () => Promise<void>): Promise<void> {
   try {
     await write();

@@ -1,4 +1,6 @@
-/** Admission, the first stage of a request's path: a pool admits a request, leaves it to other pools or declines it. */
+/**
+ * Admission, the first stage of a request's path. The pool admits a request, leaves it to other pools or declines it.
+ */
 
 import type { NodeRequest, NodeRequestData } from '@nodepool/core';
 import type { PoolComponentData, RequestEntry } from '@nodepool/store';
@@ -7,7 +9,7 @@ import type { Candidates } from './candidate-pools.js';
 import type { PoolView } from './pool-view.js';
 
 export type AdmissionDecision =
-  /** The pool serves it as soon as there is room. */
+  /** The pool serves it as soon as there is capacity. */
   | { readonly kind: 'admit' }
   /** Other pools go first; evaluated again when the registry or the request changes. */
   | { readonly kind: 'leave'; readonly reason: string }
@@ -17,7 +19,7 @@ export type AdmissionDecision =
   /** It continues in another pool, which has its nodes. */
   | { readonly kind: 'ignore' };
 
-/** The pool as far as admission depends on it. */
+/** The part of the pool that admission depends on. */
 export type AdmittingPool = Pick<
   PoolView,
   'id' | 'name' | 'context' | 'place' | 'config' | 'labels' | 'candidates' | 'hasNodesOf' | 'obstacle' | 'waitsFor'
@@ -26,13 +28,13 @@ export type AdmittingPool = Pick<
 /** Ids of pools of this launcher that could not launch the nodes of a request. */
 export interface GivenUp {
   readonly givenUpBy: ReadonlySet<string>;
-  /** Those that did so a moment ago, and leave the request to other pools first. */
+  /** The pools among them that failed recently and leave the request to other pools for a while. */
   readonly leftBy: ReadonlySet<string>;
 }
 
 const NOT_GIVEN_UP: GivenUp = { givenUpBy: new Set(), leftBy: new Set() };
 
-/** Decides for one pool. The candidates must be complete. */
+/** Decides about a request for one pool. `candidates.complete` must be true. */
 export function evaluate(
   { id, request }: RequestEntry,
   pool: AdmittingPool,
@@ -42,12 +44,12 @@ export function evaluate(
   if (request.state === 'pending' && belongsElsewhere(id, pool)) return { kind: 'ignore' };
   const others = (): PoolComponentData[] => otherCandidates(request, pool);
   if (request.declined_by.includes(pool.id)) {
-    // Pools that were to decide after this one may have left since.
+    // Pools that had not decided when this one declined may have left since.
     return allDeclined(request, request.declined_by, candidates)
       ? { kind: 'decline', reason: 'every registered pool has declined' }
       : { kind: 'leave', reason: 'declined by this pool' };
   }
-  // Other pools leave a request with nodes here to this pool, whatever comes before this pool otherwise.
+  // A request that has nodes in this pool is served here, even if another pool is preferred otherwise.
   const begun = pool.hasNodesOf(request);
   if (!begun && request.provider !== null && request.provider !== pool.place.provider) {
     const preferred = others().some((other) => other.provider_name === request.provider);
@@ -76,7 +78,7 @@ export function evaluate(
   return { kind: 'admit' };
 }
 
-/** Returns what a request becomes when this pool declines it: `failed` if all pools have declined. */
+/** Returns the change of a request that this pool declines. It becomes `failed` if all pools have declined. */
 export function afterDecline(
   request: NodeRequest,
   { id, candidates }: Pick<PoolView, 'id' | 'candidates'>,

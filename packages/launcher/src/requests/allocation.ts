@@ -1,4 +1,4 @@
-/** Allocates nodes of a pool to a request: ready nodes, launches to resume, and new nodes. All are in one zone. */
+/** Allocates nodes of a pool to a request: ready nodes, launches to resume, and new nodes, all in the same zone. */
 
 import {
   QuotaInformation,
@@ -34,13 +34,13 @@ export interface Allocation {
   /** In the order of the request's labels. */
   readonly nodes: readonly AllocatedNode[];
   readonly zone: string | undefined;
-  /** Labels for which the pool has no ready node now and creates none. Not empty: the request waits for nodes. */
+  /** Labels without a ready node in a pool that creates no nodes. The request waits for nodes unless it is empty. */
   readonly missing: readonly string[];
-  /** Why the new nodes cannot be launched at the moment; undefined if they can. */
+  /** The reason why the new nodes cannot be launched at the moment, or undefined. */
   readonly blocked: BlockedOffer | undefined;
   /** Need of the new nodes. */
   readonly need: QuotaInformation;
-  /** Need within the tenant's limit: of the new nodes, and of ready nodes that counted for another tenant. */
+  /** Need that counts against the tenant's limit: new nodes, and ready nodes that counted for another tenant. */
   readonly tenantNeed: QuotaInformation;
 }
 
@@ -48,18 +48,18 @@ export interface Allocation {
 export interface AllocationContext {
   readonly pool: Pick<PoolView, 'context' | 'place' | 'labels' | 'provider' | 'supply' | 'offers'>;
   readonly driverHandler: NodeRequestHandler;
-  /** Returns true if a ready node is promised to another request that comes first, or is being allocated. */
+  /** Returns true if a ready node is protected for a preceding request, or is being allocated. */
   readonly isProtected: (nodeId: string, request: NodeRequest) => boolean;
 }
 
 const RESUMABLE: ReadonlySet<string> = new Set(['init', 'building', 'testing']);
 
-/** Returns undefined if the pool does not have a label of the request (any more). */
+/** Returns undefined if the pool lacks a label of the request. */
 export function allocate(request: NodeRequest, context: AllocationContext): Allocation | undefined {
   if (context.pool.provider.config.createsNodes === false) return allocateReady(request, context);
   const allocation = allocateNodes(request, context);
   if (allocation?.blocked === undefined || !request.reuse) return allocation;
-  // Ready nodes are of no use in a zone in which the other nodes cannot be launched.
+  // Ready nodes are useless in a zone that cannot launch the other nodes.
   const fresh = allocateNodes({ ...request, reuse: false }, context);
   return fresh?.blocked === undefined ? fresh : allocation;
 }
@@ -105,7 +105,7 @@ export function offersOf({ nodes }: Allocation): Offer[] {
   return nodes.flatMap((node) => (node.kind === 'new' ? [node.offer] : []));
 }
 
-/** Returns nodes that the request has. Launches of a request that was given back are about to be deleted. */
+/** Returns the nodes allocated to the request. Launches of a request that was handed back are about to be deleted. */
 function nodesOf(request: NodeRequest, { pool }: AllocationContext): readonly NodeEntry[] {
   const { place, context } = pool;
   return context.store.nodes.allocatedTo(request.id).filter(({ node, locked }) => {
@@ -114,7 +114,7 @@ function nodesOf(request: NodeRequest, { pool }: AllocationContext): readonly No
   });
 }
 
-/** Returns a node that an earlier launcher allocated to this request. */
+/** Returns a node that another launcher allocated to this request earlier. */
 function ownNode(
   own: readonly NodeEntry[],
   label: LabelConfig,
@@ -160,13 +160,13 @@ function* readyNodes(
 }
 
 /**
- * Allocates ready nodes only, for a pool that creates none. A node may have several labels, so an earlier choice is
- * changed if a later label needs that node (augmenting paths).
+ * Allocates only ready nodes, for a pool that creates no nodes. A node may have several labels, so an earlier choice
+ * changes if a later label needs that node (augmenting paths).
  */
 function allocateReady(request: NodeRequest, context: AllocationContext): Allocation | undefined {
   const labels = request.node_types.map((name) => context.pool.labels.label(name));
   const own = nodesOf(request, context).filter(({ node }) => node.state === 'ready');
-  // Nodes of a single label are alike; the choice among several labels may need any of them.
+  // For a single label any ready nodes will do; for several labels the assignment may need any of them.
   const enough = new Set(labels).size === 1 ? labels.length : Infinity;
   const candidates = new Map<LabelConfig, readonly NodeEntry[]>();
   for (const label of labels) {

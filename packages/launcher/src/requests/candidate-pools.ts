@@ -1,13 +1,15 @@
 /**
- * The pools that may still serve a request: those in the registry, those configured here, whose registration may be in
- * progress, and those that left the registry a moment ago. A pool leaves it with the session of its launcher and
- * returns with the next one, so its absence alone must not fail a request.
+ * The pools that may still serve a request: those in the registry, those configured in this launcher, and those that
+ * left the registry recently. A pool leaves the registry when the session of its launcher ends and returns with the
+ * next session, so its absence alone must not fail a request.
  */
 
 import type { Change, ComponentEntry, ComponentStore, PoolComponentData } from '@nodepool/store';
 import { Emitter, type Clock, type Logger, type Timer } from '@nodepool/core';
 
-/** Time for which a pool that left the registry remains a candidate, milliseconds: the restart of a launcher. */
+/**
+ * Time for which a pool that left the registry remains a candidate, milliseconds; long enough for a launcher's restart.
+ */
 const RETURN_MS = 30_000;
 
 interface Departed {
@@ -15,13 +17,13 @@ interface Departed {
   readonly timer: Timer;
 }
 
-/** The candidates as decisions about requests read them. */
+/** The candidates, as used by decisions about requests. */
 export interface Candidates {
-  /** False while the registry is not known completely: no decision is made then. */
+  /** False while the registry is not completely loaded; no decisions are made then. */
   readonly complete: boolean;
-  /** Returns the pools in the registry or configured here. */
+  /** Returns the pools that are in the registry or configured in this launcher. */
   present(): readonly PoolComponentData[];
-  /** Returns the pools that have all these labels; those that left the registry a moment ago count as paused. */
+  /** Returns the pools that have all these labels; those that left the registry recently count as paused. */
   having(labels: readonly string[]): readonly PoolComponentData[];
 }
 
@@ -29,9 +31,9 @@ export class CandidatePools implements Candidates {
   private readonly own = new Map<string, PoolComponentData>();
   /** By `keyOf`. */
   private readonly departed = new Map<string, Departed>();
-  /** Result of `present` until the next change. */
+  /** Cached result of `present`, until the next change. */
   private known: readonly PoolComponentData[] | undefined;
-  /** Results of `having` by set of labels, until the next change. */
+  /** Cached results of `having` by set of labels, until the next change. */
   private readonly byLabels = new Map<string, readonly PoolComponentData[]>();
   private readonly changes: Emitter<void>;
   private readonly unsubscribe: () => void;
@@ -49,12 +51,12 @@ export class CandidatePools implements Candidates {
     return this.registry.complete;
   }
 
-  /** Called after every change. Returns how to stop listening. */
+  /** Calls the listener after every change, until the returned function is called. */
   onChange(listener: () => void): () => void {
     return this.changes.on(listener);
   }
 
-  /** Adds a pool that is configured here, registered or not. Returns how to remove it. */
+  /** Adds a configured pool, registered or not. The returned function removes it. */
   add(pool: PoolComponentData): () => void {
     this.own.set(pool.id, pool);
     this.changed();
@@ -124,7 +126,7 @@ export class CandidatePools implements Candidates {
   }
 }
 
-/** Returns the same key for a pool of one launcher in any process. */
+/** Returns a key that stays the same when the launcher restarts. */
 function keyOf({ hostname, provider_name: provider, name }: PoolComponentData): string {
   return JSON.stringify([hostname, provider, name]);
 }

@@ -1,4 +1,4 @@
-/** The pool as the stages of a request's path read it. They change nothing through it. */
+/** The read-only view of a pool that the stages of a request's path use. */
 
 import type {
   ImageUpload,
@@ -40,41 +40,46 @@ export interface PoolView {
   readonly signal: AbortSignal;
   readonly offers: OfferView;
   readonly waitLimits: Pick<WaitLimits, 'limitOf'>;
-  /** Returns true if the request, which no launcher works on, has nodes in this pool. */
+  /** Returns true if the request is not locked and has nodes in this pool. */
   hasNodesOf(request: NodeRequest): boolean;
-  /** Returns the reason why the request cannot be served, now or ever; undefined if it can. */
+  /** Returns the reason why the request cannot be served, now or ever; otherwise undefined. */
   obstacle(request: NodeRequest): string | undefined;
-  /** Returns what the request waits for before it can be served here; undefined if only for room. */
+  /**
+   * Returns what the request waits for before it can be served in this pool; undefined if it waits only for capacity.
+   */
   waitsFor(request: NodeRequest): Wait | undefined;
 }
 
-/** The labels of a pool: what their nodes need, their images and zones. */
+/** The labels of a pool: the resources that their nodes need, their images and zones. */
 export interface LabelView {
   label(name: string): LabelConfig | undefined;
   need(name: string, machineType: string | undefined): QuotaInformation;
-  /** Returns the upload that nodes of a label with a disk image use. */
+  /** Returns the upload from which nodes of a label with a disk image are launched. */
   upload(label: LabelConfig): ImageUpload | undefined;
 }
 
-/** The offers of a pool as requests use them. */
+/** The offers of a pool, as used by requests. */
 export interface OfferView {
-  /** Chooses offers for nodes of these labels, all in one zone: in `zone` if other nodes determine it. */
+  /** Chooses offers for nodes of these labels, all in the same zone (`zone` if given by other nodes). */
   plan(labels: readonly string[], zone: string | undefined): OfferPlan;
   /** Returns another offer for a node whose launch has failed, in the same zone unless the node is alone. */
   alternative(failed: Offer, isAlone: boolean, isTried: (offer: Offer) => boolean): Offer | undefined;
-  /** Returns true if launches are sent to the offer, or to the provider if there is none, at the moment. */
+  /** Returns true if the breaker of the offer, or of the provider if no offer is given, admits a launch now. */
   admits(offer?: Offer): boolean;
-  /** Begins the probes that launches with these offers are. Returns how to end those that had no result. */
+  /** Starts the probes of half-open offers. The returned function ends probes that had no result. */
   begin(offers: readonly Offer[]): () => void;
-  /** Measures a launch with this offer. */
+  /** Starts measuring a launch with this offer. */
   time(offer: Offer): TimedLaunch;
 }
 
 /** The nodes of machines that the provider declares. Nodes that it creates are always usable. */
 export interface SupplyView {
-  /** Returns true if a ready node may be handed out for the label, as far as is known without another check. */
+  /** Returns true if a ready node may be handed out for the label, according to the latest check of its machine. */
   isUsable(node: Node, label: string): boolean;
-  /** Resolves with the reason why a node must not be handed out, after another check of its machine if necessary. */
+  /**
+   * Resolves with the reason why a node must not be handed out, or with undefined; checks its machine if the latest
+   * check is too old.
+   */
   verify(node: Node): Promise<string | undefined>;
 }
 
@@ -91,7 +96,7 @@ export function requestFields(
   };
 }
 
-/** Returns a request as drivers see it. */
+/** Returns the request in the form that drivers get. */
 export function requestInfo(request: NodeRequest): RequestInfo {
   return {
     id: request.id,

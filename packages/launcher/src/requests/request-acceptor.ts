@@ -1,4 +1,4 @@
-/** Keeps track of the requests that a pool takes, from the scheduler's decision until nothing of them is held. */
+/** Tracks the requests that a pool serves, from the scheduler's decision until everything held for them is released. */
 
 import { Latch } from '@nodepool/core';
 import type { RequestEntry } from '@nodepool/store';
@@ -12,9 +12,9 @@ import type { ReportOutcome } from './request-outcome.js';
 import { slotsOf } from './slots.js';
 import type { Termination } from './termination.js';
 
-/** Delay before a request is looked at again after an error that does not say when to retry, milliseconds. */
+/** Delay before a request is retried after an error without a retry time, milliseconds. */
 const FAILED_DELAY_MS = 10_000;
-/** Longest delay before a request is looked at again whose hand-over was refused, milliseconds: many round trips. */
+/** Longest delay before a request is retried after a refused hand-over, milliseconds; much longer than a round trip. */
 const MAX_COLLISION_DELAY_MS = 2000;
 
 export class RequestAcceptor {
@@ -45,12 +45,12 @@ export class RequestAcceptor {
     return [...this.handlers.values()].flatMap((handler) => handler?.activity() ?? []);
   }
 
-  /** Ends the work on a request that its requestor has deleted. */
+  /** Ends the work on a request because its requestor has deleted it. */
   cancel(requestId: string): void {
     this.handlers.get(requestId)?.cancel();
   }
 
-  /** Ends all work. Resolves once every request is released, also those whose records are being written. */
+  /** Ends all work. Resolves once every request is released, including those whose records are being written. */
   async stop(): Promise<void> {
     this.stopped = true;
     for (const handler of this.handlers.values()) handler?.stop();
@@ -96,7 +96,9 @@ export class RequestAcceptor {
     });
   }
 
-  /** Claims the ready nodes of the allocation. Returns how to end that, once the records of the request are written. */
+  /**
+   * Claims the ready nodes of the allocation. The returned function releases the claim once the records are written.
+   */
   private claim({ entry, allocation }: ScheduledRequest): () => void {
     const nodes = allocation.nodes.flatMap((node) => (node.kind === 'new' ? [] : [node.entry.id]));
     for (const id of nodes) this.claimed.add(id);
@@ -124,8 +126,8 @@ export class RequestAcceptor {
           retryAfterMs = this.collisionDelayMs(await work());
         } catch (error) {
           if (!isZooKeeperError(error)) throw error;
-          // The caches will show what became of it.
-          pool.log.warn('ZooKeeper failed; the request is looked at again later', {
+          // The caches will show the result of the write.
+          pool.log.warn('ZooKeeper failed; the request will be retried', {
             ...aboutRequest(pool, entry),
             error,
           });
@@ -140,7 +142,10 @@ export class RequestAcceptor {
     );
   }
 
-  /** Returns a random delay after a refused hand-over: two that refuse each other must not retry at the same time. */
+  /**
+   * Returns a random delay after a refused hand-over, so that two requests that refuse each other do not retry
+   * together.
+   */
   private collisionDelayMs(termination: Termination | undefined): number {
     if (termination?.kind !== 'unconfirmed' || !termination.isHandOver) return 0;
     return Math.ceil(this.pool.context.random.next() * MAX_COLLISION_DELAY_MS);

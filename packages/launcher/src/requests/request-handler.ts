@@ -1,6 +1,6 @@
 /**
- * Takes one accepted request through the last stages of its path: quota confirmation, launch, fulfilment. If the
- * request is cancelled or lost, if the pool stops, or if a stage fails, `termination.ts` ends the work.
+ * Runs the last stages of an accepted request: quota confirmation, launch, fulfilment. If the request is cancelled or
+ * lost, if the pool stops, or if a stage fails, `termination.ts` ends the work.
  */
 
 import { setMaxListeners } from 'node:events';
@@ -36,10 +36,10 @@ export interface HandledRequest {
 }
 
 export class RequestHandler {
-  /** Aborts when the work ends early; the reason says why. */
+  /** Aborts when the work ends early; its reason is the cause. */
   private readonly ending = new AbortController();
   private termination: Termination | undefined;
-  /** The limits allow everything that the request has. */
+  /** True once the limits are confirmed for everything that the request has. */
   private confirmed = false;
   private readonly request: RequestHandle;
   private readonly log: Logger;
@@ -52,7 +52,7 @@ export class RequestHandler {
     const { request } = handled.accepted;
     this.request = request;
     this.log = pool.context.log.with(requestFields(pool, request));
-    // Every node adds listeners; the default limit would warn of a leak.
+    // Each node adds listeners; the default limit would warn of a leak.
     setMaxListeners(0, this.ending.signal);
     request.lock.lost.addEventListener('abort', () => this.end({ kind: 'lost' }), { once: true });
     if (request.lock.lost.aborted) this.end({ kind: 'lost' });
@@ -68,7 +68,7 @@ export class RequestHandler {
     this.end({ kind: 'stopped' });
   }
 
-  /** Returns the locks and nodes that it has, for the stack dump. */
+  /** Returns the locks and nodes of the request, for the stack dump. */
   activity(): RequestActivity {
     const held = this.handled.slots.flatMap(({ node, label }) => (node === undefined ? [] : [{ node, label }]));
     return {
@@ -82,8 +82,9 @@ export class RequestHandler {
   }
 
   /**
-   * Resolves once nothing of the request is held any more, with the termination unless it was fulfilled. Rejects if its
-   * state could not be written. `onRecorded` is called once its records are confirmed, or are not.
+   * Resolves once everything held for the request is released, with the termination if it was not fulfilled. Rejects if
+   * its state could not be written. `onRecorded` is called once the confirmation of its records has succeeded or
+   * failed.
    */
   async run(onRecorded: () => void): Promise<Termination | undefined> {
     const termination = await this.runStages(onRecorded);
@@ -154,7 +155,7 @@ export class RequestHandler {
     return reason === undefined ? undefined : { kind: 'unusable', reason };
   }
 
-  /** Hands the nodes over in one transaction. `changes` make the launched ones ready, in the order of the slots. */
+  /** Fulfils the request in one transaction. `changes` make the launched nodes ready, in the order of the slots. */
   private async fulfil(slots: readonly HeldSlot[], changes: readonly Partial<NodeData>[]): Promise<void> {
     const launched = changes[Symbol.iterator]();
     await this.request.fulfil(
@@ -197,12 +198,12 @@ export class RequestHandler {
     };
   }
 
-  /** Returns true if a node with the offer needs no more than its record counts for. */
+  /** Returns true if a node with this offer needs no more than the resources in its record. */
   private fits({ label, machineType }: Offer, { resources }: Pick<NodeData, 'resources'>): boolean {
     return describeExcess('', useOf(resources), this.pool.labels.need(label, machineType)) === undefined;
   }
 
-  /** Reports an attempt, and records the offers that were tried for explanations. */
+  /** Reports the result of an attempt and records the offer for explanations. */
   private attempted(outcome: AttemptOutcome): void {
     const { id } = this.request;
     const tried = nameOf(outcome.attempt.offer);

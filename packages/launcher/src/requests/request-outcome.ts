@@ -5,7 +5,7 @@ import type { AttemptOutcome } from '../launch/launch-job.js';
 import type { PoolView } from './pool-view.js';
 
 export type RequestOutcome =
-  /** The records of the acceptance are written and confirmed, or could not be. */
+  /** The confirmation of the accepted records has succeeded or failed. */
   | { readonly kind: 'recorded' }
   | AttemptOutcome
   /** The request is given up without being declined: another pool goes first. */
@@ -20,13 +20,13 @@ export function recordDecision(pool: PoolView, requestId: string, decision: stri
   pool.context.decisions.record('request', requestId, pool.name, decision, reason);
 }
 
-/** Records the decision that a request waits, for explanations and for its timeline. */
+/** Records the decision that a request waits, for explanations and its timeline. */
 export function recordWait(pool: PoolView, requestId: string, decision: string, wait: Wait): void {
   recordDecision(pool, requestId, decision, wait.reason);
   pool.context.timelines.waits(requestId, pool.name, wait);
 }
 
-/** Records the decision that the pool does not serve a request, for explanations and for its timeline. */
+/** Records the decision that the pool does not serve a request, for explanations and its timeline. */
 export function recordLeave(pool: PoolView, requestId: string, decision: string, reason: string): void {
   recordDecision(pool, requestId, decision, reason);
   pool.context.timelines.leaves(requestId, pool.name, reason);

@@ -1,4 +1,4 @@
-/** The nodes of an accepted request, one slot per label, as this launcher gets hold of them. */
+/** The nodes of an accepted request: one slot per label, filled as this launcher locks the nodes. */
 
 import { QuotaInformation, type ImageUpload, type LabelConfig, type NodeData, type NodeRequest } from '@nodepool/core';
 import type { AcceptedRequest, NodeEntry, NodeHandle } from '@nodepool/store';
@@ -48,7 +48,9 @@ export function slotsOf({ nodes }: Allocation, reused: readonly NodeHandle[]): S
   }));
 }
 
-/** Returns records without a call to the cloud so far: new ones, and those of resumed launches in state `init`. */
+/**
+ * Returns records for which the cloud has not been called yet: new ones, and those of resumed launches in state `init`.
+ */
 export function tentativeRecords(slots: readonly Slot[], created: AcceptedRequest['created']): RecordVersion[] {
   return [
     ...created.map((id) => ({ id, version: 0 })),
@@ -56,7 +58,7 @@ export function tentativeRecords(slots: readonly Slot[], created: AcceptedReques
   ].map(({ id, version }) => ({ id, version }));
 }
 
-/** Returns the part of the request that the limits have to confirm. */
+/** Returns the part of the request that must be confirmed against the limits. */
 export function unconfirmedPart(
   request: NodeRequest,
   slots: readonly Slot[],
@@ -76,7 +78,7 @@ export function unconfirmedPart(
   };
 }
 
-/** Returns no tenant for an allocated node: its hand-over from another tenant may never have been confirmed. */
+/** Omits the tenant of an allocated node, because its hand-over from another tenant may never have been confirmed. */
 function ownerOf({ node: { tenant_name, requestor, allocated_to } }: NodeEntry): Slot['formerOwner'] {
   return { tenant_name: allocated_to === null ? tenant_name : null, requestor };
 }

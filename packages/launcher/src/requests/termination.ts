@@ -11,7 +11,7 @@ import type { PoolView } from './pool-view.js';
 import { recordDecision, recordLeave, recordWait, type ReportOutcome } from './request-outcome.js';
 import type { RecordVersion, Slot } from './slots.js';
 
-/** Why the work on a request ends before it is fulfilled. */
+/** The reason why the work on a request ends before it is fulfilled. */
 export type Termination =
   /** The requestor has deleted the request. */
   | { readonly kind: 'cancelled' }
@@ -23,7 +23,9 @@ export type Termination =
       readonly kind: 'unconfirmed';
       readonly shortfall: Shortfall;
       readonly records: readonly RecordVersion[];
-      /** Ready nodes were to be handed over; a concurrent hand-over may have been refused because of this one. */
+      /**
+       * True if ready nodes were to be handed over; a concurrent hand-over may have been refused because of this one.
+       */
       readonly isHandOver: boolean;
     }
   /** The machine of a ready node failed its check; the request waits for another node. */
@@ -36,7 +38,7 @@ export interface HeldRequest {
   readonly pool: PoolView;
   readonly request: RequestHandle;
   readonly slots: readonly Slot[];
-  /** The limits allow everything that the request has. */
+  /** True once the limits are confirmed for everything that the request has. */
   readonly confirmed: boolean;
   readonly log: Logger;
   readonly report: ReportOutcome;
@@ -45,7 +47,7 @@ export interface HeldRequest {
 export function describeTermination(termination: Termination): string {
   switch (termination.kind) {
     case 'cancelled':
-      return 'the request was withdrawn';
+      return 'the request was cancelled';
     case 'lost':
       return 'the lock of the request was lost with the session';
     case 'stopped':
@@ -59,7 +61,7 @@ export function describeTermination(termination: Termination): string {
   }
 }
 
-/** Writes what becomes of the request and its nodes, and releases all locks, even if a write fails. */
+/** Writes the new states of the request and its nodes, and releases all locks even if a write fails. */
 export async function abandon(held: HeldRequest, termination: Termination): Promise<void> {
   try {
     await finish(held, termination);
@@ -100,10 +102,10 @@ async function finish(held: HeldRequest, termination: Termination): Promise<void
   }
 }
 
-/** Takes the acceptance back in one transaction; the request waits until there is room. */
+/** Undoes the acceptance in one transaction; the request waits for capacity. */
 async function undo(held: HeldRequest, termination: Extract<Termination, { kind: 'unconfirmed' }>): Promise<void> {
   const reason = describeShortfall(termination.shortfall);
-  held.log.debug('Took the acceptance back: there is no room after all', { reason });
+  held.log.debug('Undid the acceptance: the limits have no room', { reason });
   recordWait(held.pool, held.request.id, 'waits for room', waitFor([termination.shortfall], reason));
   await releaseNodes(held);
   await writeUnlessGone(held, () => held.request.undo(termination.records));
@@ -114,7 +116,7 @@ async function finishFailed(
   { error, job }: Extract<Termination, { kind: 'failed' }>,
 ): Promise<void> {
   if (error instanceof LostOwnershipError || isZooKeeperError(error)) {
-    // Nothing is wrong with the nodes: the launcher that accepts the request next resumes them.
+    // The nodes are intact: the launcher that accepts the request next resumes them.
     held.log.warn('Released the request, to be resumed: its records could not be written', { reason: error.message });
     decided(held, 'released it, to be resumed', toDriverError(error).message);
     await releaseForResumption(held);
@@ -129,12 +131,12 @@ async function finishFailed(
   else await decline(held, failure);
 }
 
-/** Gives the request up without declining it: another pool serves it, or it waits until this one can. */
+/** Gives up the request without declining it: another pool serves it, or it waits until this pool can serve it. */
 async function giveUp(held: HeldRequest, failure: DriverError): Promise<void> {
   const { request, pool, log, report } = held;
   const isMoved = canBeServedElsewhere(request.request, pool);
   log.info(isMoved ? 'The request is left to another pool' : 'The request waits for capacity', { error: failure });
-  if (isMoved) recordLeave(pool, request.id, 'leaves it to others', failure.message);
+  if (isMoved) recordLeave(pool, request.id, 'leaves it to other pools', failure.message);
   else recordWait(pool, request.id, 'waits for capacity', { kind: 'capacity', reason: failure.message });
   report(request.id, { kind: 'given-up' });
   await giveBack(held, { state: 'requested' }, 'aborted');
@@ -150,7 +152,7 @@ function decided({ pool, request }: HeldRequest, decision: string, reason?: stri
   recordDecision(pool, request.id, decision, reason);
 }
 
-/** Gives the request back; ready nodes become free, the others are deleted. */
+/** Hands the request back. Ready nodes become free; the others are deleted. */
 async function giveBack(
   held: HeldRequest,
   change: Partial<NodeRequestData>,
@@ -169,7 +171,10 @@ async function writeUnlessGone({ log }: HeldRequest, write: () => Promise<void>)
   }
 }
 
-/** Frees ready nodes, for their former owners if the hand-over was not confirmed; the others get state `unfinished`. */
+/**
+ * Frees ready nodes, and restores their former owners if the hand-over was not confirmed. Other nodes get the state
+ * `unfinished`.
+ */
 async function releaseNodes(held: HeldRequest, unfinished: 'failed' | 'aborted' = 'aborted'): Promise<void> {
   await forEachNode(held, (node, { formerOwner }) => {
     if (node.node.state !== 'ready') return node.release({ state: unfinished, allocated_to: null });

@@ -1,21 +1,21 @@
 /**
- * Limits the requests that a provider works on at a time: `max-concurrency` at most. Throttled launches halve the limit;
- * launches that succeed increase it again by one each. Pools that find no permit left get the next ones in turn, those
- * with requests of the best priority first.
+ * Limits the requests that a provider works on at the same time to `max-concurrency` or less. Throttled launches halve
+ * the limit; each successful launch increases it by one. Pools that wait for a permit get the next ones in turn, those
+ * with requests of the highest priority first.
  */
 
 import type { Clock } from '@nodepool/core';
 
-/** Shortest time between two decreases, in milliseconds: launches that ran at the same time are throttled together. */
+/** Shortest time between two decreases, milliseconds, because concurrent launches are throttled together. */
 const DECREASE_INTERVAL_MS = 10_000;
-/** Time without throttling after which the configured limit holds again, in milliseconds. */
+/** Time without throttling after which the configured limit applies again, milliseconds. */
 const FORGET_MS = 600_000;
 
 export class Concurrency {
   private inUse = 0;
   private adapted: number;
   private decreasedAt = -Infinity;
-  /** Listeners of the pools that wait for a permit, in their order, with the priority of the request. */
+  /** Listeners of the waiting pools in order, each with the priority of its request. */
   private readonly line = new Map<() => void, string>();
 
   /** `configured` may be `Infinity`. */
@@ -26,12 +26,12 @@ export class Concurrency {
     this.adapted = configured;
   }
 
-  /** Requests that the provider works on at a time at present. */
+  /** The current limit of requests. */
   get limit(): number {
     return this.clock.monotonic() - this.decreasedAt >= FORGET_MS ? this.configured : this.adapted;
   }
 
-  /** To be called when the cloud throttles a launch. */
+  /** Decreases the limit because the cloud has throttled a launch. */
   throttled(): void {
     const now = this.clock.monotonic();
     if (now - this.decreasedAt < DECREASE_INTERVAL_MS) return;
@@ -39,14 +39,14 @@ export class Concurrency {
     this.decreasedAt = now;
   }
 
-  /** To be called when a launch has succeeded. */
+  /** Increases the limit because a launch has succeeded. */
   succeeded(): void {
     if (this.limit >= this.configured) return;
     this.adapted = Math.min(this.adapted + 1, this.configured);
     this.callNext();
   }
 
-  /** Returns true if the listener's request can acquire a permit, given those that come before it. */
+  /** Returns true if the listener's request can acquire a permit, given the line ahead of it. */
   isAvailable(listener: () => void, priority: string): boolean {
     let permits = this.limit - this.inUse;
     let passed = false;
@@ -57,18 +57,18 @@ export class Concurrency {
     return permits > 0;
   }
 
-  /** Adds the listener to the line, unless it is in it; it is called when there is a permit. */
+  /** Adds the listener to the line unless it is already there. It is called when a permit is available. */
   wait(listener: () => void, priority: string): void {
     const before = this.line.get(listener);
     if (before === undefined || priority < before) this.line.set(listener, priority);
   }
 
-  /** Removes the listener from the line; the permit is for the next one. */
+  /** Removes the listener from the line, so that the next one gets the permit. */
   leave(listener: () => void): void {
     if (this.line.delete(listener)) this.callNext();
   }
 
-  /** Acquires a permit; a pool that needs another one goes to the end of the line. */
+  /** Acquires a permit. A pool that needs another one joins the end of the line. */
   acquire(listener: () => void): { release(): void } {
     this.inUse += 1;
     this.line.delete(listener);

@@ -6,14 +6,14 @@ import { deleteFreeNode } from '../deletion/delete-free-node.js';
 import type { FreeNode, QuotaLedger } from '../quota/quota-ledger.js';
 import type { Demand, QuotaScope } from '../quota/quota-scope.js';
 
-/** Delay before a node is tried again that could not be marked, as another launcher has locked it, milliseconds. */
+/** Delay before a node that another launcher has locked can be chosen again, milliseconds. */
 const REFUSED_MS = 1000;
 
 /** Missing amounts by scope and resource. */
 type Missing = Map<QuotaScope, Map<string, number>>;
 
 export class Evictor {
-  /** Nodes that are being marked for deletion, and those that could not be: they count as leaving. */
+  /** Nodes that are being marked for deletion, and those that recently could not be marked. They count as leaving. */
   private readonly evicted = new Map<string, FreeNode>();
   private readonly refused = new Set<Timer>();
   private stopped = false;
@@ -23,7 +23,7 @@ export class Evictor {
     private readonly ledger: QuotaLedger,
     /** Name of the pool, for explanations. */
     private readonly pool: string,
-    /** Called some time after a node could not be evicted. */
+    /** Called after the retry delay of a node that could not be evicted. */
     private readonly onFailure: () => void,
   ) {}
 
@@ -32,14 +32,17 @@ export class Evictor {
     for (const timer of this.refused) timer.cancel();
   }
 
-  /** Evicts as many nodes as the demand needs, or none if that is not enough. Nodes being deleted count as gone. */
+  /**
+   * Evicts as many nodes as the demand needs, or none if even all would not suffice. Nodes being deleted count as
+   * deleted.
+   */
   evictFor(demand: Demand, scopes: readonly QuotaScope[], isProtected: (nodeId: string) => boolean): void {
     const missing = this.missing(demand, scopes);
     if (missing.size === 0) return;
     for (const node of this.choose(missing, demand.request, isProtected)) this.evict(node, demand.request);
   }
 
-  /** Evicts one node unless one is leaving already: for a cloud without room that reports no limits. */
+  /** Evicts one node unless one is already leaving. Used if a cloud has no capacity and reports no limits. */
   evictOne(scope: QuotaScope, request: NodeRequest, isProtected: (nodeId: string) => boolean): void {
     if (scope.leaving.get('instances') > 0 || this.evicted.size > 0) return;
     for (const node of this.candidates(scope, request, isProtected)) {
@@ -59,7 +62,7 @@ export class Evictor {
     return missing;
   }
 
-  /** Returns the oldest nodes that help; none if they do not help enough. */
+  /** Returns the oldest nodes whose eviction covers the missing amounts; none if no choice covers them. */
   private choose(
     missing: Missing,
     request: NodeRequest,
@@ -130,7 +133,7 @@ function reduce(amounts: Map<string, number>, { use }: FreeNode): void {
   for (const [resource, amount] of amounts) amounts.set(resource, amount - use.get(resource));
 }
 
-/** Returns the nodes without those that are not needed after all, the youngest first. */
+/** Returns the chosen nodes without those that turned out unnecessary; the youngest are dropped first. */
 function withoutNeedless(missing: Missing, chosen: readonly FreeNode[]): readonly FreeNode[] {
   return [...chosen].reverse().filter((node) => {
     const needless = [...missing].every(

@@ -1,25 +1,25 @@
 /**
- * Requests that no launcher works on, in classes. Those of one class need the same, and the same pools can serve them,
- * so that a decision about the first of them holds for all.
+ * Requests that no launcher works on, grouped in classes. Requests of a class have the same needs and the same pools,
+ * so a decision about the first of them applies to all.
  */
 
 import { compareRequests, MIN_READY_REQUESTOR, type NodeRequest } from '@nodepool/core';
 import type { Standing } from '../diagnostics/activity.js';
 import type { Change, NodeEntry, RequestEntry, Store } from '@nodepool/store';
 
-/** Requests that are scheduled as one, in the order of service. */
+/** Requests that are scheduled together, in the order of service. */
 export class RequestClass {
   readonly entries: RequestEntry[] = [];
   private latest: NodeRequest;
 
   constructor(
     readonly key: string,
-    /** The class is a single lost request that has nodes already. */
+    /** True if the class consists of one lost request that already has nodes. */
     readonly begun: boolean,
     first: RequestEntry,
-    /** Ids of pools that have given the requests up. */
+    /** Ids of pools that have given up the requests. */
     readonly givenUpBy: ReadonlySet<string>,
-    /** Those that did so a moment ago, and leave the requests to other pools first. */
+    /** The pools among them that failed recently and leave the requests to other pools for a while. */
     readonly leftBy: ReadonlySet<string>,
   ) {
     this.latest = first.request;
@@ -29,7 +29,7 @@ export class RequestClass {
     return this.entries[0];
   }
 
-  /** The first request; of an empty class the last one that it had. */
+  /** The first request; for an empty class, the last request that it had. */
   get request(): NodeRequest {
     this.latest = this.entries[0]?.request ?? this.latest;
     return this.latest;
@@ -40,9 +40,7 @@ export class RequestClass {
   }
 }
 
-/**
- * Orders classes by their first requests, in the order of service; lost requests that have nodes already come first.
- */
+/** Orders classes by their first requests in the order of service. Lost requests that already have nodes come first. */
 export function compareClasses(a: RequestClass, b: RequestClass): number {
   if (a.begun !== b.begun) return a.begun ? -1 : 1;
   return compareRequests(a.request, b.request);
@@ -51,19 +49,22 @@ export function compareClasses(a: RequestClass, b: RequestClass): number {
 export class OpenRequests {
   private readonly byKey = new Map<string, RequestClass>();
   private readonly byId = new Map<string, { readonly entry: RequestEntry; readonly requestClass: RequestClass }>();
-  /** Requests that a pool of this launcher has taken, or that wait for a retry. */
+  /** Ids of requests that a pool of this launcher has accepted, or that wait for a retry. */
   private readonly hidden = new Set<string>();
-  /** Ids of pools that have given a request up without declining it, by request. */
+  /** Ids of pools that have given up a request without declining it, by request. */
   private readonly givenUp = new Map<string, Set<string>>();
-  /** Those that did so a moment ago, by request. */
+  /** Ids of pools that failed recently, by request. */
   private readonly left = new Map<string, Set<string>>();
   private readonly unsubscribe: readonly (() => void)[];
 
   constructor(
     private readonly store: Pick<Store, 'requests' | 'nodes'>,
-    /** Called when a class has another first request, or none. `sooner`: it precedes the former first one. */
+    /**
+     * Called when a class gets another first request, or none. `sooner` is true if it precedes the former first
+     * request.
+     */
     private readonly firstChanged: (requestClass: RequestClass, sooner: boolean) => void,
-    /** Called when a request is open that was not, or has changed. */
+    /** Called when a request becomes open or changes. */
     private readonly opened: (entry: RequestEntry) => void,
   ) {
     const { requests, nodes } = store;
@@ -88,12 +89,12 @@ export class OpenRequests {
     return this.byKey.size;
   }
 
-  /** Returns the request and its class; undefined if it is not open, or hidden. */
+  /** Returns the request and its class; undefined if the request is not open or is hidden. */
   find(id: string): { readonly entry: RequestEntry; readonly requestClass: RequestClass } | undefined {
     return this.byId.get(id);
   }
 
-  /** Returns undefined if the request is not open, or hidden. */
+  /** Returns the place in the order of service; undefined if the request is not open or is hidden. */
   standing(id: string): Standing | undefined {
     const known = this.byId.get(id);
     if (known === undefined) return undefined;
@@ -107,7 +108,7 @@ export class OpenRequests {
     this.update(id);
   }
 
-  /** Records that a pool has given the request up, which other pools serve first from now on. */
+  /** Records that a pool has given up the request, so that other pools precede it. */
   giveUp(id: string, pool: string): void {
     if (this.store.requests.get(id) === undefined) return;
     const pools = this.givenUp.get(id) ?? new Set();
@@ -115,7 +116,7 @@ export class OpenRequests {
     this.left.set(id, new Set([...(this.left.get(id) ?? []), pool]));
   }
 
-  /** The pool serves the request again if no other one does. */
+  /** Makes the pool serve the request again if no other pool does. */
   takeBack(id: string, pool: string): void {
     if (this.left.get(id)?.delete(pool) === true) this.update(id);
   }
@@ -129,7 +130,7 @@ export class OpenRequests {
     for (const unsubscribe of this.unsubscribe) unsubscribe();
   }
 
-  /** Reports a lost request as changed when its nodes change, as they decide how it continues. */
+  /** Reports a lost request as changed when its nodes change, because they determine how it continues. */
   private nodeChanged({ before, after }: Change<NodeEntry>): void {
     const requests = new Set([before?.node.allocated_to, after?.node.allocated_to]);
     for (const id of requests) {
@@ -191,7 +192,7 @@ export class OpenRequests {
 /** No pools. */
 const NONE: ReadonlySet<string> = new Set();
 
-/** Returns the same key for requests that need the same capacity and nodes, and may be served by the same pools. */
+/** Returns the same key for requests with the same needs that the same pools may serve. */
 function keyOf(request: NodeRequest, givenUpBy: ReadonlySet<string>, leftBy: ReadonlySet<string>): string {
   const { node_types, tenant_name, reuse, requestor, state, provider, declined_by } = request;
   const isMinReady = requestor === MIN_READY_REQUESTOR;

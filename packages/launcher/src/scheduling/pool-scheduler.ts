@@ -1,7 +1,7 @@
 /**
  * Scheduling, the stage that decides whether an admitted request is served now or waits for capacity (EASY backfill).
- * Capacity is reserved for a request that does not fit; smaller ones of equal priority may pass it for the backfill
- * window only. docs/limits-and-waiting.md describes the order of service.
+ * Capacity is reserved for a request that does not fit; smaller requests of the same priority may overtake it only
+ * during the backfill window. docs/limits-and-waiting.md describes the order of service.
  */
 
 import { MIN_READY_REQUESTOR, priorityOf, toDriverError, type NodeRequestHandler } from '@nodepool/core';
@@ -34,7 +34,7 @@ interface Candidate {
   readonly entry: RequestEntry;
   readonly driverHandler: NodeRequestHandler;
   readonly allocation: Allocation;
-  /** The limits that count for it. */
+  /** The limits that apply to the request. */
   readonly scopes: readonly QuotaScope[];
 }
 
@@ -42,7 +42,7 @@ export interface PoolSchedulerOptions {
   readonly ledger: QuotaLedger;
   readonly limits: ProviderLimits;
   readonly concurrency: Concurrency;
-  /** Called when these classes are to be scheduled again. */
+  /** Called when these classes must be scheduled again. */
   readonly onCapacity: (classes: Iterable<RequestClass>) => void;
   /** Returns true if a ready node is being allocated to a request. */
   readonly isClaimed: (nodeId: string) => boolean;
@@ -52,10 +52,10 @@ const WAIT: SchedulingDecision = { kind: 'wait' };
 
 export class PoolScheduler {
   private readonly waiting: WaitingClasses;
-  /** Those of `waiting` that wait for a permit of the provider. */
+  /** The waiting classes that wait for a permit of the provider. */
   private readonly awaitingPermit = new Set<RequestClass>();
   private readonly evictor: Evictor;
-  /** Notifies of possible capacity. Scopes and the concurrency limit identify the pool by this function. */
+  /** Listener for more capacity. Scopes and the concurrency limit identify the pool by this function. */
   readonly wake = (): void => this.options.onCapacity(this.waiting.classes());
 
   constructor(
@@ -74,13 +74,13 @@ export class PoolScheduler {
     return size;
   }
 
-  /** The first request that waits. */
+  /** The first waiting request. */
   get next(): RequestEntry | undefined {
     const [first] = [...this.waiting.classes()].sort(compareClasses);
     return first?.first;
   }
 
-  /** Returns true if a class waits for something that another pool may have. */
+  /** True if a class waits for capacity that another pool may have. */
   get isBlocked(): boolean {
     return [...this.waiting.all()].some(({ blocking }) => blocking);
   }
@@ -102,13 +102,13 @@ export class PoolScheduler {
     return this.acquire(candidate);
   }
 
-  /** Releases everything that is reserved for the class, which does not wait here any more. */
+  /** Releases everything that is reserved for the class, which no longer waits in this pool. */
   forget(requestClass: RequestClass): void {
     this.waiting.leave(requestClass);
     this.awaitingPermit.delete(requestClass);
   }
 
-  /** The class has another first request, or none. */
+  /** Handles another first request of the class, or none. */
   firstChanged(requestClass: RequestClass): void {
     const waiting = this.waiting.get(requestClass);
     if (waiting === undefined) return;
@@ -128,7 +128,7 @@ export class PoolScheduler {
     for (const requestClass of [...this.waiting.classes()]) this.forget(requestClass);
   }
 
-  /** Takes capacity and a permit for the request, or waits for a permit. */
+  /** Acquires capacity and a permit for the request, or waits for a permit. */
   private acquire({ requestClass, entry, allocation, driverHandler, scopes }: Candidate): SchedulingDecision {
     const { concurrency, ledger, onCapacity } = this.options;
     const priority = priorityOf(entry.id);
@@ -145,7 +145,7 @@ export class PoolScheduler {
     const { givenUpBy } = requestClass;
     const endProbes = this.pool.offers.begin(offersOf(allocation));
     const permit = concurrency.acquire(this.wake);
-    // Classes that wait for a permit join the line again.
+    // Classes that wait for a permit must join the line again.
     if (this.awaitingPermit.size > 0) onCapacity(this.awaitingPermit);
     this.pool.context.timelines.taken(entry.id, this.pool.name);
     const release = (): void => {
@@ -155,7 +155,7 @@ export class PoolScheduler {
     return { kind: 'serve', scheduled: { entry, allocation, driverHandler, givenUpBy, hold, permit: { release } } };
   }
 
-  /** Returns the reason if the request cannot be served here. */
+  /** Returns the reason as a string if the request cannot be served in this pool. */
   private allocate({ id, request }: RequestEntry): Pick<Candidate, 'allocation' | 'driverHandler'> | string {
     const { pool } = this;
     try {
@@ -172,8 +172,8 @@ export class PoolScheduler {
   }
 
   /**
-   * Returns true if nothing has changed for a class that waits: a limit has no room for a single node, and there is no
-   * ready node that could be used or evicted.
+   * Returns true if a waiting class certainly continues to wait: a limit has no capacity for a single node, and no
+   * ready node can be used or evicted.
    */
   private isHopeless(requestClass: RequestClass, { request }: RequestEntry): boolean {
     const waiting = this.waiting.get(requestClass);
@@ -200,7 +200,7 @@ export class PoolScheduler {
     return true;
   }
 
-  /** Returns undefined if there is room. */
+  /** Returns the shortfalls of the request, or undefined if there is capacity. */
   private shortfalls({ requestClass, entry, allocation, scopes }: Candidate): readonly Shortfall[] | undefined {
     if (!needsRoom(allocation)) return undefined;
     const { ledger, limits } = this.options;
@@ -212,7 +212,7 @@ export class PoolScheduler {
     return shortfalls.length === 0 ? undefined : shortfalls;
   }
 
-  /** Waits for nodes of a pool that creates none; those that are ready are protected for the request. */
+  /** Waits for nodes of a pool that creates no nodes. Nodes that are ready are protected for the request. */
   private waitForNodes({ requestClass, entry, allocation }: Candidate): SchedulingDecision {
     const reason = describeMissing(allocation);
     if (requestClass.begun) {
@@ -220,7 +220,7 @@ export class PoolScheduler {
       return { kind: 'hand-back', allocation, reason };
     }
     recordWait(this.pool, entry.id, 'waits for nodes', { kind: 'limit', reason });
-    // Nothing stays reserved in limits, which do not decide when a node comes back.
+    // Limits do not determine when a node is returned, so nothing remains reserved in them.
     this.forget(requestClass);
     const waiting = this.waiting.enter(requestClass);
     waiting.blocking = true;
@@ -237,7 +237,7 @@ export class PoolScheduler {
     return this.waiting.get(requestClass)?.reason;
   }
 
-  /** Returns true if the blocked offer is used all the same: nothing better can serve the request. */
+  /** Returns true if the blocked offer is used nevertheless, because no better offer can serve the request. */
   private isPassable({ cause }: BlockedOffer, { request }: RequestEntry): boolean {
     return cause === 'slow' && !canBeServedElsewhere(request, this.pool);
   }
@@ -252,7 +252,7 @@ export class PoolScheduler {
     }
     if (canBeServedElsewhere(request, this.pool)) {
       this.forget(requestClass);
-      recordLeave(this.pool, entry.id, 'leaves it to others', reason);
+      recordLeave(this.pool, entry.id, 'leaves it to other pools', reason);
       return WAIT;
     }
     const isFull = cause === 'quota' || cause === 'capacity';
@@ -260,11 +260,11 @@ export class PoolScheduler {
       this.forget(requestClass);
       return { kind: 'decline', reason: `there is no room for nodes to be kept ready: ${reason}` };
     }
-    // A request that waits for a limit, too, keeps its place in the order of service.
+    // A request that also waits for a limit keeps its place in the order of service.
     const shortfalls = isFull ? this.shortfalls(candidate) : undefined;
     if (shortfalls !== undefined) return this.wait(candidate, shortfalls);
     recordWait(this.pool, entry.id, 'waits for capacity', { kind: 'capacity', reason });
-    // Nothing is reserved for a request that could not use it.
+    // A request that could not use capacity has none reserved.
     this.forget(requestClass);
     this.waiting.enter(requestClass).reason = reason;
     const provider = scopes.find(({ kind }) => kind === 'provider') ?? scopes[0];
@@ -274,7 +274,7 @@ export class PoolScheduler {
     return WAIT;
   }
 
-  /** Returns the ready nodes of the allocation, and a function that returns true for nodes that are not evicted. */
+  /** Returns the ready nodes of the allocation, and a function that returns true for nodes that must not be evicted. */
   private protection({ entry, allocation }: Candidate): { own: Set<string>; isProtected: (nodeId: string) => boolean } {
     const own = new Set(allocation.nodes.flatMap((node) => (node.kind === 'ready' ? [node.entry.id] : [])));
     const isProtected = (nodeId: string): boolean =>
@@ -312,7 +312,7 @@ export class PoolScheduler {
   }
 }
 
-/** Returns true if a limit must have room for the allocation. */
+/** Returns true if the allocation counts against limits. */
 function needsRoom({ tenantNeed }: Allocation): boolean {
   const [first] = tenantNeed.entries();
   return first !== undefined;

@@ -1,7 +1,7 @@
 /**
  * Offers waiting requests to the pools of a launcher, in the order of service. All pools share the limits of providers
- * and tenants, so each request is offered to every pool before the next one is. A decision holds until something that
- * it depends on changes; then that class of requests is offered to that pool again.
+ * and tenants, so each request is offered to every pool before the next request is. A decision is valid until a fact
+ * changes that it depends on; then the class of requests is offered to the pool again.
  */
 
 import { WorkQueue, type Clock, type NodeRequest, type Reconciled, type Timer } from '@nodepool/core';
@@ -12,43 +12,45 @@ import type { CandidatePools } from '../requests/candidate-pools.js';
 import type { Standing } from '../diagnostics/activity.js';
 import { compareClasses, OpenRequests, type RequestClass } from './open-requests.js';
 
-/** Limit of the time for decisions in one turn of the event loop, milliseconds; the next turn continues. */
+/** Time limit for decisions in one turn of the event loop, milliseconds; the next turn continues. */
 const TURN_BUDGET_MS = 10;
 
-/** Limit of requests being recorded: high enough to keep ZooKeeper busy, low enough to keep the order of service. */
+/**
+ * Limit of requests being recorded: high enough to use ZooKeeper fully, low enough to preserve the order of service.
+ */
 const MAX_RECORDING = 32;
 
-/** Limit of the sets of labels whose pools are cached. */
+/** Limit of the label sets whose pools are cached. */
 const MAX_LABEL_SETS = 10_000;
 
-/** Time for which a pool leaves a request that it could not launch to other pools, milliseconds. */
+/** Time for which a pool leaves a request to other pools after a failed launch, milliseconds. */
 const LEFT_MS = 5000;
 
-/** Delay before the end of a wait is decided while pools have yet to decide about the request, milliseconds. */
+/** Delay before an expired wait is handled if pools have not decided about the request yet, milliseconds. */
 const UNDECIDED_MS = 1000;
 
 /** Longest delay of a timer, milliseconds. */
 const MAX_TIMER_MS = 86_400_000;
 
-/** A pool as the scheduler sees it. */
+/** A pool, as used by the scheduler. */
 export interface ScheduledPool {
   /** Name in `declined_by`. */
   readonly id: string;
   hasLabels(labels: readonly string[]): boolean;
   hasDeclined(request: NodeRequest): boolean;
-  /** Returns true if the pool takes the request, to serve it or to change its state. */
+  /** Returns true if the pool accepts the request, to serve it or to change its state. */
   offer(requestClass: RequestClass, entry: RequestEntry): boolean;
-  /** Declines a request that has waited for as long as it may. Returns false if it continues in another pool. */
+  /** Declines a request whose wait limit has expired. Returns false if the request continues in another pool. */
   expire(requestClass: RequestClass, entry: RequestEntry): boolean;
-  /** The class has another first request, or none. */
+  /** Called when the class gets another first request, or none. */
   firstChanged(requestClass: RequestClass): void;
-  /** Every offer has been made for now. */
+  /** Called when all pending offers have been made. */
   settled(): void;
-  /** The requestor has deleted a request that the pool has taken. */
+  /** Called when the requestor has deleted a request that the pool has accepted. */
   cancelled(requestId: string): void;
 }
 
-/** Pending offers of a class: to all pools that can serve it, or to these. */
+/** Pending offers of a class: to all pools that can serve it, or to the given ones. */
 interface Offer {
   everywhere: boolean;
   readonly pools: Set<ScheduledPool>;
@@ -56,21 +58,21 @@ interface Offer {
 
 export class RequestScheduler {
   private readonly open: OpenRequests;
-  /** Requests whose handling failed, each until its retry: an immediate retry would fail again. */
+  /** Requests whose handling failed, each until its retry; an immediate retry would fail again. */
   private readonly retries: WorkQueue<string>;
-  /** Open requests, each at the end of its wait. */
+  /** Open requests, each due at its wait limit. */
   private readonly expiries: WorkQueue<string>;
   private readonly pools = new Set<ScheduledPool>();
-  /** Requests that a pool has taken, until their records are written. */
+  /** Requests that a pool has accepted, until their records are written. */
   private readonly recording = new Set<string>();
-  /** The pool that has taken a request, by request. */
+  /** The pool that has accepted a request, by request. */
   private readonly holders = new Map<string, ScheduledPool>();
   private readonly offers = new Map<RequestClass, Offer>();
   /** Keys of `offers`, in the order of service. */
   private queue: RequestClass[] = [];
-  /** Every class is offered to every pool next. */
+  /** True if every class must be offered to every pool. */
   private all = false;
-  /** Pools that have a set of labels, by labels. */
+  /** Cached pools that have all labels of a set, by set. */
   private readonly byLabels = new Map<
     string,
     { readonly labels: readonly string[]; readonly pools: Set<ScheduledPool> }
@@ -127,7 +129,7 @@ export class RequestScheduler {
     return this.retries.size;
   }
 
-  /** Returns the place of a waiting request among those that need the same. */
+  /** Returns the place of a waiting request among the requests with the same needs. */
   standing(requestId: string): Standing | undefined {
     return this.open.standing(requestId);
   }
@@ -143,11 +145,11 @@ export class RequestScheduler {
     this.touched.delete(pool);
     for (const { pools } of this.byLabels.values()) pools.delete(pool);
     for (const { pools } of this.offers.values()) pools.delete(pool);
-    // It may have been the last one that could serve a request.
+    // The removed pool may have been the last one that could serve a request.
     this.offerAll();
   }
 
-  /** Offers these classes to the pool again, which may have more capacity. */
+  /** Offers these classes to the pool again, because it may have more capacity. */
   offer(classes: Iterable<RequestClass>, pool: ScheduledPool): void {
     if (!this.pools.has(pool)) return;
     for (const requestClass of classes) this.put(requestClass).pools.add(pool);
@@ -155,7 +157,7 @@ export class RequestScheduler {
     this.wake();
   }
 
-  /** Offers all requests to the pool again, which may decide otherwise now. */
+  /** Offers all requests to the pool again, because its decisions may change. */
   offerAllTo(pool: ScheduledPool): void {
     if (!this.pools.has(pool)) return;
     const concerned = [...this.open.classes].filter(
@@ -170,12 +172,12 @@ export class RequestScheduler {
     this.wake();
   }
 
-  /** The records of a request that a pool has taken are written. */
+  /** Records that the records of an accepted request are written. */
   recorded(requestId: string): void {
     if (this.recording.delete(requestId)) this.wake();
   }
 
-  /** The pool holds nothing of the request any more, which is not offered before `retryAfterMs`. */
+  /** Records that the pool has released the request. It is not offered again before `retryAfterMs`. */
   ended(requestId: string, retryAfterMs: number): void {
     this.recorded(requestId);
     this.holders.delete(requestId);
@@ -183,7 +185,7 @@ export class RequestScheduler {
     else this.open.show(requestId);
   }
 
-  /** A pool has given the request up without declining it; other pools serve it first from now on. */
+  /** Records that a pool has given up the request without declining it, so that other pools precede it. */
   givenUp(requestId: string, pool: string): void {
     this.open.giveUp(requestId, pool);
     const timer = this.clock.schedule(LEFT_MS, () => {
@@ -193,7 +195,7 @@ export class RequestScheduler {
     this.timers.add(timer);
   }
 
-  /** Computes the ends of all waits again, as the limits have changed. */
+  /** Computes all wait limits again after a change of the configuration. */
   waitLimitsChanged(): void {
     for (const { entries } of this.open.classes) for (const entry of entries) this.expireLater(entry);
   }
@@ -208,7 +210,7 @@ export class RequestScheduler {
     this.pools.clear();
   }
 
-  /** Offers what is pending once all events of the present moment are applied, so that all of them decide the order. */
+  /** Makes the pending offers once all current events are applied, so that all of them determine the order. */
   private wake(): void {
     if (this.woken || this.nextTurn !== undefined) return;
     this.woken = true;
@@ -270,14 +272,14 @@ export class RequestScheduler {
     if (at < Infinity) this.expiries.add(id, Math.min(at - this.clock.now(), MAX_TIMER_MS));
   }
 
-  /** Lets the next pool decline the request if it has waited for as long as it may. */
+  /** Lets the next pool decline the request if its wait limit has expired. */
   private expire(id: string): Reconciled {
     const open = this.open.find(id);
     if (open === undefined) return 'done';
     const { entry, requestClass } = open;
     const leftMs = this.waitLimits.limitOf(entry.request).at - this.clock.now();
     if (leftMs > 0) return leftMs < Infinity ? { requeueAfterMs: Math.min(leftMs, MAX_TIMER_MS) } : 'done';
-    // It may still be served: the end of a wait fails only what is not served now.
+    // The request may still be served now, and an expired wait must fail only requests that cannot be.
     const isUndecided = this.all || this.offers.has(requestClass) || !this.store.complete || !this.candidates.complete;
     if (isUndecided) return { requeueAfterMs: UNDECIDED_MS };
     for (const pool of this.poolsFor(requestClass)) {
@@ -345,7 +347,7 @@ export class RequestScheduler {
     this.queue.splice(low, 0, requestClass);
   }
 
-  /** Returns the pools that have the labels, or all pools if none of these is left that has not declined. */
+  /** Returns the pools that have the labels. If all of them have declined, returns all pools. */
   private poolsFor(requestClass: RequestClass): readonly ScheduledPool[] {
     return [...(this.isDeclinedByAll(requestClass) ? this.pools : this.poolsWith(requestClass.labels))];
   }

@@ -12,25 +12,25 @@ import type { RequestClass } from './open-requests.js';
 /** A class of requests that waits. */
 export interface WaitingClass {
   readonly requestClass: RequestClass;
-  /** Every scope that was too full for it once. */
+  /** Every scope that was once too full for the class. */
   readonly full: Set<QuotaScope>;
-  /** Scopes in which capacity is reserved for it. */
+  /** Scopes in which capacity is reserved for the class. */
   readonly reserved: Set<QuotaScope>;
   /** Milliseconds since the epoch. */
   readonly since: number;
-  /** Ready nodes of the pool that its first request needs. */
+  /** Ready nodes of the pool that the first request needs. */
   nodes: readonly string[];
-  /** Instances in use in its scopes when it was last scheduled. */
+  /** Instances in use in each scope when the class was last scheduled. */
   used: ReadonlyMap<QuotaScope, number>;
-  /** It waits for something that another pool may have. */
+  /** True if the class waits for capacity that another pool may have. */
   blocking: boolean;
-  /** The obstacle that it waits for, in words. */
+  /** The obstacle that the class waits for, in words. */
   reason: string;
 }
 
 export class WaitingClasses {
   private readonly waiting = new Map<RequestClass, WaitingClass>();
-  /** Ready nodes that a class needs for which capacity is reserved. */
+  /** Ready nodes that are protected, by id, for a class with reserved capacity. */
   private readonly protectedNodes = new Map<string, RequestClass>();
 
   constructor(private readonly context: Pick<LauncherContext, 'clock' | 'backfillWindowMs'>) {}
@@ -47,7 +47,7 @@ export class WaitingClasses {
     return this.waiting.get(requestClass);
   }
 
-  /** Returns the class as a waiting one, from now on if it did not wait before. */
+  /** Returns the waiting entry of the class; its wait starts now if it did not wait before. */
   enter(requestClass: RequestClass): WaitingClass {
     let waiting = this.waiting.get(requestClass);
     if (waiting === undefined) {
@@ -75,7 +75,10 @@ export class WaitingClasses {
     for (const scope of waiting.reserved) scope.releaseReservation(requestClass, this);
   }
 
-  /** Reserves capacity in every scope that is or was too full, and in the other `scopes` once they are too full. */
+  /**
+   * Reserves capacity in every scope that is or was too full. Reservations in the other `scopes` count once those are
+   * too full.
+   */
   reserve(
     waiting: WaitingClass,
     demand: Demand,
@@ -86,7 +89,7 @@ export class WaitingClasses {
     for (const { scope } of shortfalls) full.add(scope);
     const exceedsTenant = shortfalls.some(({ scope }) => scope.kind === 'tenant');
     for (const scope of new Set([...scopes, ...reserved])) {
-      // A request that waits for its tenant's limit leaves the other limits to other requests until then.
+      // While a request waits for its tenant's limit, other requests may use the other limits.
       if (exceedsTenant && scope.kind !== 'tenant') {
         scope.releaseReservation(requestClass, this);
         reserved.delete(scope);
@@ -107,7 +110,7 @@ export class WaitingClasses {
     return scope.hasReservation(requestClass, this);
   }
 
-  /** Protects these nodes for the class, and no others. */
+  /** Protects these nodes for the class instead of its former ones. */
   protect(waiting: WaitingClass, nodes: readonly string[]): void {
     const { requestClass } = waiting;
     for (const id of waiting.nodes) if (this.protectedNodes.get(id) === requestClass) this.protectedNodes.delete(id);
@@ -115,7 +118,7 @@ export class WaitingClasses {
     for (const id of nodes) this.protectedNodes.set(id, requestClass);
   }
 
-  /** Returns true if a ready node is protected for a class that comes before the request. */
+  /** Returns true if a ready node is protected for a class that precedes the request. */
   isProtected(nodeId: string, request: NodeRequest): boolean {
     const requestClass = this.protectedNodes.get(nodeId);
     const waiting = requestClass === undefined ? undefined : this.waiting.get(requestClass);
@@ -124,7 +127,7 @@ export class WaitingClasses {
     return precedes(reserved, request, this.context.clock.now());
   }
 
-  /** Returns the end of the backfill window, milliseconds since the epoch. */
+  /** Returns the end of the backfill window in milliseconds since the epoch. */
   private reservedFrom({ requestClass, since }: WaitingClass): number {
     const { clock, backfillWindowMs } = this.context;
     const created = (requestClass.request.created_time ?? Infinity) * 1000;

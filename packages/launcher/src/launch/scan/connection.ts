@@ -1,9 +1,9 @@
-/** A TCP connection that is always closed, at the latest when its time is over. */
+/** TCP connections that are closed in any case, at the latest after a time limit. */
 
 import { connect, type Socket } from 'node:net';
 import { abortReason, type Clock, type Timer } from '@nodepool/core';
 
-/** Limit for connecting, milliseconds: a booting node often answers nothing, and the attempt occupies a permit. */
+/** Limit for connecting, milliseconds: a booting node often does not answer, and the attempt occupies a permit. */
 const CONNECT_TIMEOUT_MS = 3000;
 /** Limit for the use of a connection, milliseconds. */
 const USE_TIMEOUT_MS = 10_000;
@@ -20,8 +20,8 @@ export interface ConnectionEnvironment {
 }
 
 /**
- * Connects, lets `use` work with the connection, and closes it. Rejects if the connection fails, ends before `use` is
- * done or takes too long, and with the signal's reason.
+ * Connects, passes the connection to `use`, and closes it. Rejects if the connection fails, closes before `use` is done
+ * or takes too long, and with the signal's reason if it aborts.
  */
 export async function withConnection<T>(
   endpoint: Endpoint,

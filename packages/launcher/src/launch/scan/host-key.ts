@@ -1,6 +1,4 @@
-/**
- * Fetches one host key of an ssh server by a key exchange for one algorithm, which ends with the arrival of the key.
- */
+/** Fetches one host key of an ssh server: starts a key exchange for one algorithm and ends it when the key arrives. */
 
 import { createRequire } from 'node:module';
 import type { Socket } from 'node:net';
@@ -19,7 +17,7 @@ const KEY_KINDS: readonly (readonly ServerHostKeyAlgorithm[])[] = [
   ['ssh-dss'],
 ];
 
-/** Includes outdated algorithms, as some network devices have no others; nothing secret is sent. */
+/** Includes outdated algorithms because some network devices have no others; nothing secret is sent. */
 const OLD_ALGORITHMS: Algorithms = {
   kex: appended('diffie-hellman-group-exchange-sha1', 'diffie-hellman-group14-sha1', 'diffie-hellman-group1-sha1'),
   cipher: appended('aes256-cbc', 'aes192-cbc', 'aes128-cbc', '3des-cbc'),
@@ -41,7 +39,7 @@ export function algorithmPerKey(offered: readonly string[]): readonly ServerHost
 /** Resolves with the key as `<type> <base64>`. The caller closes the connection. */
 export function fetchHostKey(socket: Socket, algorithm: ServerHostKeyAlgorithm): Promise<string> {
   return new Promise((resolve, reject) => {
-    // Loaded on demand, as that takes tens of milliseconds. The published package contains a bundle of it.
+    // Loaded on demand because loading takes tens of milliseconds. The published package contains it as a bundle.
     const { Client } = load('#ssh2') as typeof Ssh2;
     const client = new Client();
     client.on('error', reject);
@@ -66,6 +64,6 @@ export function fetchHostKey(socket: Socket, algorithm: ServerHostKeyAlgorithm):
 function keyType(key: Buffer): string {
   const length = key.length < 4 ? 0 : key.readUInt32BE(0);
   const type = key.toString('latin1', 4, 4 + length);
-  if (!/^[a-z0-9@.-]{1,64}$/.test(type)) throw new Error('the server sent a host key of no type');
+  if (!/^[a-z0-9@.-]{1,64}$/.test(type)) throw new Error('the server sent a host key without a type');
   return type;
 }

@@ -1,4 +1,4 @@
-/** Waits for the logins of nodes and gathers their ssh host keys, with a limited number of connections at a time. */
+/** Waits for the logins of nodes and collects their ssh host keys, with a limited number of connections at a time. */
 
 import { type Clock, Slots } from '@nodepool/core';
 import { scanWith, type NodeLogin } from './scan-node.js';

@@ -1,4 +1,4 @@
-/** Waits for the login of a node and gathers its ssh host keys. */
+/** Waits for the login of a node and collects its ssh host keys. */
 
 import { setMaxListeners } from 'node:events';
 import type { ServerHostKeyAlgorithm } from 'ssh2';
@@ -34,19 +34,20 @@ export interface NodeLogin extends Endpoint {
 
 const SSH_TYPES: ReadonlySet<string> = new Set(['ssh', 'network_cli']);
 
-/** Delays between attempts, milliseconds: short at first, as the node may answer at any moment, then longer. */
+/** Delays between attempts, milliseconds; they grow from the first to the longest. */
 const FIRST_DELAY_MS = 100;
 const LONGEST_DELAY_MS = 2000;
 const DELAY_GROWTH = 1.5;
 
-/** Attempts to fetch an offered key; after them it is left out if there are others. */
+/**
+ * Number of attempts to fetch an offered key. A key that cannot be fetched is left out if the server has another one.
+ */
 const TRIES_PER_KEY = 3;
 
 /**
- * Resolves with the host keys (`<type> <base64>`), one of each kind that the server has, or with none for logins
- * without keys. Rejects with `TimeoutError` if the port accepted no connection in time, with `KeyScanError` if it
- * accepted one and gave no keys, with `AbortedError` if the signal aborts, and with `ConfigurationError` for an invalid
- * port.
+ * Resolves with the host keys (`<type> <base64>`), one of each kind that the server has; with none for logins without
+ * keys. Rejects with `TimeoutError` if the port accepts no connection in time, with `KeyScanError` if it sends no keys,
+ * with `AbortedError` if the signal aborts, and with `ConfigurationError` for an invalid port.
  */
 export async function scanNode(login: NodeLogin, { clock }: { readonly clock: Clock }): Promise<readonly string[]> {
   return scanWith(login, clock, new Slots(Infinity));
@@ -64,7 +65,7 @@ export async function scanWith(login: NodeLogin, clock: Clock, slots: Slots): Pr
     onDeadline: () => scan.timeout(),
     onAbort: (cause) => new AbortedError(`the scan of port ${login.port} of ${login.host} was aborted`, { cause }),
   });
-  // Each connection adds a listener, and there is one connection per kind of key.
+  // Each connection adds a listener; the default limit would warn of a leak.
   setMaxListeners(0, limited.signal);
   const scan = new Scan(login, clock, slots, limited.signal);
   try {
@@ -102,7 +103,7 @@ class Scan {
     }
   }
 
-  /** Returns the error for a scan whose time is over. */
+  /** Returns the error for a scan that has timed out. */
   timeout(): DriverError {
     const { timeoutMs } = this.login;
     const cause = this.lastFailure;

@@ -1,6 +1,6 @@
 /**
- * Reads what an ssh server sends in clear before keys are exchanged: its identification (RFC 4253, section 4.2) and its
- * SSH_MSG_KEXINIT (section 7.1), which names the algorithms of its host keys.
+ * Reads what an ssh server sends unencrypted before the key exchange: its identification (RFC 4253, section 4.2) and
+ * its SSH_MSG_KEXINIT (section 7.1), which names the algorithms of its host keys.
  */
 
 import type { Socket } from 'node:net';
@@ -34,7 +34,10 @@ export function readHostKeyAlgorithms(socket: Socket): Promise<readonly string[]
   });
 }
 
-/** Returns the `server_host_key_algorithms` of received data; undefined if incomplete. Throws if it is not ssh. */
+/**
+ * Returns the `server_host_key_algorithms` of the received data, or undefined if the data is incomplete. Throws if it
+ * is not ssh.
+ */
 export function parseServerHello(received: Buffer): readonly string[] | undefined {
   let offset = endOfIdentification(received);
   while (offset !== undefined && offset + 6 <= received.length) {
@@ -54,7 +57,10 @@ export function parseServerHello(received: Buffer): readonly string[] | undefine
   return undefined;
 }
 
-/** Returns the start of the packets: after the first line that begins with `SSH-`, which other lines may precede. */
+/**
+ * Returns the offset of the first packet, after the first line that begins with `SSH-`. Other lines may precede that
+ * line.
+ */
 function endOfIdentification(received: Buffer): number | undefined {
   let start = 0;
   for (;;) {

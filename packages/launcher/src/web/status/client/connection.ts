@@ -4,7 +4,7 @@ import { after } from './clock.js';
 import type { StatusMessage } from './model.js';
 
 const ASK_EVERY_MS = 3000;
-/** Number of polls after which the stream is tried again. */
+/** Number of polls after which the client tries the stream again. */
 const ANSWERS_UNTIL_STREAM = 10;
 
 /** The current way of receiving updates. */
