@@ -35,7 +35,7 @@ const NAME_TAG = 'nodepool_external_name';
 const DISCARD_TIMEOUT_MS = 300_000;
 
 export class AzureImages implements ImageManager {
-  /** `works` is resolved on use, because it does not exist before the provider is started. */
+  /** `session` is resolved on use, because it does not exist before the provider is started. */
   constructor(
     private readonly session: () => ProviderSession,
     private readonly config: AzureProvider,

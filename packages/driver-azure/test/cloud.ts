@@ -1,4 +1,4 @@
-/** A simulated Azure, and provider sections for it, as the tests of this package want them. */
+/** A simulated Azure and matching provider sections for the tests of this package. */
 
 import { seededRandom } from '@nodepool/core/testing';
 import type { JsonObject } from '@nodepool/core';
@@ -12,7 +12,7 @@ import { simulatedTime, type TestTime } from '@nodepool/driver-kit';
 
 export const PROVIDER = 'test';
 
-/** A provider section with a pool `main` and a label `small`, and these keys besides. */
+/** Returns a provider section with a pool `main`, a label `small` and the given keys. */
 export function section(change: JsonObject = {}, label: JsonObject = {}, pool: JsonObject = {}): JsonObject {
   return {
     name: PROVIDER,
@@ -50,7 +50,7 @@ export interface OpenCloud {
   readonly env: Readonly<Record<string, string>>;
 }
 
-/** A simulated cloud on simulated time. */
+/** Opens a simulated cloud on simulated time. */
 export async function openCloud(settings: Partial<CloudSettings> = {}): Promise<OpenCloud> {
   const time = simulatedTime();
   const cloud = await startSimulatedAzure({ clock: time.clock, random: seededRandom(1), settings });

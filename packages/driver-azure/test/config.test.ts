@@ -1,4 +1,4 @@
-/** Configurations that operators have, and what is read of them. */
+/** Sample configurations of operators, and their parsed values. */
 
 import { describe, expect, it } from '@jest/globals';
 import { execFileSync } from 'node:child_process';
@@ -12,7 +12,7 @@ import { readAuth } from '../src/auth.js';
 const FILES = join(__dirname, '..', '..', 'config', 'test', 'files', 'valid');
 const folder = mkdtempSync(join(tmpdir(), 'azure-config-'));
 
-/** The samples have a placeholder for the file with the credentials, and double the braces of templates or do not. */
+/** The samples contain a placeholder for the credentials file. Some double the braces of templates. */
 async function load(name: string): Promise<NodepoolConfig> {
   const file = join(folder, name);
   writeFileSync(file, readFileSync(join(FILES, name), 'utf8').replace('{auth_path}', '/etc/azure.json'));
@@ -50,7 +50,7 @@ describe('the configuration of a site', () => {
       addresses: { ipv6: false, publicIpv4: true, publicIpv6: false },
     });
     expect(labels?.get('bionic')?.key).toMatch(/^ssh-rsa/);
-    // A key of the provider is for machines that have no password.
+    // The provider's password key applies to machines without a password of their own.
     expect(labels?.get('windows-password')).toMatchObject({ password: 'reallybadpassword123', key: undefined });
     expect(labels?.get('windows-generate')).toMatchObject({ generatePassword: true, key: undefined });
     expect(labels?.get('image-by-tag')).toMatchObject({

@@ -1,4 +1,4 @@
-/** This driver and a simulated Azure, as the driver kit wants them. */
+/** The contract fixture: this driver on a simulated Azure. */
 
 import { join } from 'node:path';
 import type { ExternalId, JsonObject } from '@nodepool/core';
@@ -42,7 +42,7 @@ const used: JsonObject = section({
 
 const image = { username: 'zuul' };
 
-/** Every key that a provider of this driver can have, but for those that exclude each other. */
+/** Every key of the schema, except those that exclude another one. */
 const everyKey: JsonObject = {
   name: 'all',
   driver: 'azure',

@@ -1,11 +1,13 @@
-/** Answers of Azure, and the errors that they are. Permanent ones are listed by code; all others may pass. */
+/**
+ * Azure's answers and the errors that they become. Permanent errors are listed by code; all others count as temporary.
+ */
 
 import { describe, expect, it } from '@jest/globals';
 import { errorOf, failureOf } from '../src/errors.js';
 
 const put = { operation: 'compute: PUT virtualMachines', changesSomething: true, now: 0 };
 
-/** As Azure's libraries reject. */
+/** Returns an error with the properties of those from Azure's libraries. */
 function rejection(statusCode: number, code: string): Error {
   return Object.assign(new Error('said so'), { name: 'RestError', statusCode, code });
 }

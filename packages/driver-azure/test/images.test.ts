@@ -1,4 +1,4 @@
-/** Disk images: checked, written to a disk through its address, made into images, and removed. */
+/** Disk images: the check of the file, the upload to a disk, the image, and its deletion. */
 
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { createHash } from 'node:crypto';
@@ -74,7 +74,7 @@ describe('an upload', () => {
   it('sends what is not zero only, and tells its progress to the end', async () => {
     const told: number[] = [];
     await test.upload(file, { progress: (sent) => void told.push(sent) });
-    // Of the three blocks the second is all zeros, and the last has the footer.
+    // The second of the three blocks contains only zeros and is skipped; the last contains the footer.
     expect(open.cloud.calls.count('pages.put')).toBe(2);
     expect(told.at(-1)).toBe(vhd().length);
     expect(told).toEqual(told.toSorted((a, b) => a - b));

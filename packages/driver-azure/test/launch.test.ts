@@ -1,4 +1,4 @@
-/** From a label to a VM and back, and what can go wrong on the way. */
+/** Launches and deletions of VMs, with and without faults. */
 
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -369,7 +369,7 @@ describe('what was left behind', () => {
     await test.launch();
     const [vm] = open.cloud.list(VMS);
     if (vm !== undefined) open.cloud.remove(vm);
-    // What belonged to the VM is still there, the address in use by the interface.
+    // The VM's resources still exist; the address is in use by the interface.
     expect(everything().map(({ type }) => type)).toEqual([NICS, ADDRESSES, DISKS]);
     await test.cleanUpRound(() => true);
     expect(everything()).toEqual([]);

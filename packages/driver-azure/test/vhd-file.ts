@@ -1,16 +1,16 @@
-/** Fixed VHDs, as diskimage-builder writes them, to upload. */
+/** Fixed VHDs for uploads, as diskimage-builder writes them. */
 
 import { checksum } from '../src/vhd.js';
 
 export interface VhdOptions {
-  /** Of the disk, without its footer. */
+  /** Size of the disk without its footer. */
   readonly bytes?: number;
   /** 2: fixed, 3: dynamic, 4: differencing. */
   readonly type?: number;
   readonly cookie?: string;
 }
 
-/** A disk with some data at its start and zeros behind, and its footer. */
+/** Returns a disk with some data at its start, followed by zeros and the footer. */
 export function vhd({ bytes = 9 * 2 ** 20, type = 2, cookie = 'conectix' }: VhdOptions = {}): Buffer {
   const disk = Buffer.alloc(bytes);
   for (let index = 0; index < Math.min(bytes, 2 ** 20); index += 1) disk[index] = index % 251;

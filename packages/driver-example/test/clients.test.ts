@@ -1,4 +1,4 @@
-/** Both clients of the example cloud behave alike, and the HTTP one withstands what a network does. */
+/** Both clients of the example cloud behave identically, and the HTTP client tolerates network faults. */
 
 import { createHash } from 'node:crypto';
 import { createServer, type Server, type ServerResponse } from 'node:http';

@@ -1,4 +1,4 @@
-/** What the example cloud does, and how it fails. */
+/** Behaviour and faults of the example cloud. */
 
 import { createHash } from 'node:crypto';
 import { describe, expect, it } from '@jest/globals';

@@ -1,4 +1,4 @@
-/** What a provider's section may say. */
+/** Validation of provider sections. */
 
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -10,7 +10,7 @@ import type { ExampleLabel, ExampleProvider } from '../src/config.js';
 import { driver, readCloudSettings } from '../src/index.js';
 import { section } from './provider.js';
 
-/** Loads a file with this one provider; JSON is YAML. */
+/** Loads a configuration file with this provider only. JSON is valid YAML. */
 async function load(provider: JsonObject): Promise<LoadResult> {
   const folder = await mkdtemp(join(tmpdir(), 'nodepool-example-'));
   try {

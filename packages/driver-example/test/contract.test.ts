@@ -1,4 +1,4 @@
-/** The driver contract: every rule of the kit, on the cloud within the process and on the one behind HTTP. */
+/** The driver contract: every rule of the kit, on a cloud in this process and on one over HTTP. */
 
 import { describe, it } from '@jest/globals';
 import { describeDriverContract } from '@nodepool/driver-kit';

@@ -1,4 +1,4 @@
-/** The example driver and its cloud as the driver kit wants them: once within the process, once over HTTP. */
+/** The contract fixtures: the example driver with a cloud in this process, and with one over HTTP. */
 
 import { join } from 'node:path';
 import { seededRandom } from '@nodepool/core/testing';
@@ -34,7 +34,7 @@ const used: JsonObject = section({
   ],
 });
 
-/** Every key that a provider of this driver can have; `endpoint` excludes `cloud`, `size` the amounts. */
+/** Every key of the schema, except `cloud`, which `endpoint` excludes, and the amounts, which `size` excludes. */
 const everyKey: JsonObject = {
   name: 'all',
   driver: 'example',
@@ -129,7 +129,7 @@ const common: Omit<DriverFixture, 'name' | 'open'> = {
   can: abilitiesExcept('image-times'),
 };
 
-/** The cloud within the process. */
+/** The cloud in this process. */
 export const inProcess: DriverFixture = {
   ...common,
   name: 'example',

@@ -1,4 +1,4 @@
-/** An example cloud in which the next calls go wrong as planned. */
+/** An example cloud that injects planned faults into its next calls. */
 
 import type { FaultKind, PlannedFault } from '@nodepool/driver-kit';
 import { ExampleCloud } from '../src/cloud/cloud.js';
@@ -69,7 +69,7 @@ export class FaultyCloud extends ExampleCloud {
     return answer.then(() => Promise.reject(lost));
   }
 
-  /** Counts the call; what it meets. */
+  /** Counts the call and returns the fault to inject into it, if any. */
   private strikes(operation: Operation): FaultKind | undefined {
     const due = this.planned.find((fault) => fault.skip === 0 && concerns(fault, operation));
     this.planned = this.planned.flatMap((fault) => {

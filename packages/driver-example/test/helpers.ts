@@ -6,7 +6,7 @@ import { ExampleCloud } from '../src/cloud/cloud.js';
 import { readCloudSettings } from '../src/cloud/settings-reader.js';
 import type { ImageSpec, InstanceSpec } from '../src/cloud/types.js';
 
-/** A cloud on a virtual clock, with settings as they are written in the configuration. */
+/** Returns a cloud on a virtual clock with settings as in a configuration file. */
 export function cloudWith(section: JsonObject = {}, seed = 1): { cloud: ExampleCloud; clock: VirtualClock } {
   const clock = new VirtualClock();
   const cloud = new ExampleCloud({ clock, random: seededRandom(seed), settings: readCloudSettings(section) });
@@ -21,12 +21,12 @@ export function imageSpec(change: Partial<ImageSpec> = {}): ImageSpec {
   return { name: 'debian-1', format: 'raw', size: 3, md5: null, sha256: null, tags: {}, properties: {}, ...change };
 }
 
-/** Data that arrive in pieces. */
+/** Yields data in several chunks. */
 export async function* pieces(...texts: string[]): AsyncGenerator<Uint8Array> {
   for (const text of texts) yield Buffer.from(text);
 }
 
-/** What a call fails with. */
+/** Returns the error that a call throws or rejects with. */
 export async function failureOf(call: () => unknown): Promise<unknown> {
   try {
     await call();

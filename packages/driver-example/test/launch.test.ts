@@ -1,4 +1,4 @@
-/** Launches through a provider: what becomes of them, whatever the cloud does. */
+/** Launches through a provider, with and without faults of the cloud. */
 
 import { describe, expect, it } from '@jest/globals';
 import { DEFAULT_SETTINGS } from '../src/cloud/settings.js';

@@ -1,4 +1,4 @@
-/** The program, as a process of its own. */
+/** The program `nodepool-example-cloud` as a separate process. */
 
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';

@@ -1,4 +1,4 @@
-/** Everything else that a provider does: cleanup, leaks, listings, quota, images. */
+/** A provider's other duties: cleanup, leaks, listings, quota, images. */
 
 import { createHash } from 'node:crypto';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';

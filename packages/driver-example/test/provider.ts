@@ -1,4 +1,4 @@
-/** A provider of the example driver, as a launcher would have it. */
+/** A provider of the example driver, with the context that a launcher supplies. */
 
 import {
   isDriverError,
@@ -20,7 +20,7 @@ import { exampleDriver, type ExampleCloud } from '../src/index.js';
 
 export const PROVIDER = 'demo';
 
-/** A provider section with one pool `main` and one label `small`, and these keys besides. */
+/** Returns a provider section with one pool `main`, one label `small` and the given keys. */
 export function section(change: JsonObject = {}, label: JsonObject = {}, pool: JsonObject = {}): JsonObject {
   return {
     name: PROVIDER,
@@ -36,9 +36,9 @@ const noContext = { diskImages: new Map(), labels: new Set(['small']), problem: 
 export interface TestProvider {
   readonly provider: Provider;
   readonly apiCalls: ApiCall[];
-  /** What failed in the background. */
+  /** Errors of background work. */
   readonly failures: unknown[];
-  /** Ends the provider as a killed process would: nothing of it goes on. */
+  /** Stops the provider as a killed process would: all of its work ends. */
   kill(): Promise<void>;
 }
 
@@ -65,14 +65,14 @@ export async function startProvider(
   return { provider, apiCalls, failures, kill };
 }
 
-/** Facts of the provider that all launches and clean-ups of these tests are for. */
+/** The provider configuration that all launches and cleanups of these tests use. */
 const config = exampleDriver({}).getProviderConfig(section(), noContext);
 
 export function tagsOf(nodeId: string, attempt: string): InstanceTags {
   return instanceTags(config, nodeId, attempt);
 }
 
-/** A launch of node `nodeId`; its progress goes into `saves`. */
+/** Returns a launch of node `nodeId` that appends its progress to `saves`. */
 export function launchOf(
   clock: Clock,
   nodeId: string,
@@ -92,7 +92,7 @@ export function launch(provider: Provider, launched: NodeLaunch): Promise<Launch
   return provider.getRequestHandler('main', requestFor('small')).launch(launched);
 }
 
-/** How a promise ended, without waiting for it. */
+/** The current state of a promise, without waiting for it. */
 export interface Ending<T> {
   value?: T;
   code?: string;
@@ -114,7 +114,7 @@ export function endingOf<T>(promise: Promise<T>): Ending<T> {
   return ending;
 }
 
-/** Deletes everything of a node. */
+/** Deletes all resources of a node. */
 export async function cleanUp(
   provider: Provider,
   clock: Clock,

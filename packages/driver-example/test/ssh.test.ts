@@ -61,7 +61,7 @@ describe('an instance with ssh', () => {
     const { id, sshPort } = await running((await cloud.createInstance(instanceSpec())).id);
     const socket = connect(sshPort, '127.0.0.1');
     await new Promise((resolve) => socket.once('data', resolve));
-    // Whether it is closed or reset does not matter.
+    // The connection may be closed or reset; both are correct.
     socket.on('error', () => undefined);
     const ended = new Promise((resolve) => socket.once('close', resolve));
     expect(await cloud.deleteInstance(id)).toMatchObject({ state: 'deleting', sshPort: null });

@@ -1,4 +1,4 @@
-/** A simulated Google Cloud, and what the tests of this package need of it. */
+/** A simulated Google Cloud and helpers for the tests of this package. */
 
 import { seededRandom, VirtualClock } from '@nodepool/core/testing';
 import { sleep, systemClock, type JsonObject } from '@nodepool/core';
@@ -17,7 +17,7 @@ export const ZONE = 'us-central1-a';
 const LONGEST_PAUSE_MS = 20_000;
 const LOOK_EVERY_MS = 5;
 
-/** A provider section with a pool `main` and a label `small`, and these keys besides; it knows no cloud yet. */
+/** Returns a provider section with a pool `main`, a label `small` and the given keys, without endpoints. */
 export function section(change: JsonObject = {}, label: JsonObject = {}, pool: JsonObject = {}): JsonObject {
   return {
     name: 'test',
@@ -40,7 +40,7 @@ export function section(change: JsonObject = {}, label: JsonObject = {}, pool: J
   };
 }
 
-/** A section as it is for a cloud. */
+/** Returns a section with the endpoints and credentials of a cloud. */
 export function sectionFor({ url, credentialsFile }: SimulatedGce, used: JsonObject): JsonObject {
   return {
     ...used,
@@ -57,8 +57,8 @@ export interface OpenCloud {
 }
 
 /**
- * Time in which pauses pass at once, and deadlines never come: for work that is no input or output, as packing is, and of
- * which simulated time does not know that it is under way.
+ * Time whose pauses end immediately and whose deadlines never expire. For work such as compression, which simulated
+ * time cannot observe.
  */
 export function timeWithoutDeadlines(): TestTime {
   const clock = new VirtualClock();
@@ -75,7 +75,7 @@ export function timeWithoutDeadlines(): TestTime {
   };
 }
 
-/** A simulated cloud on simulated time. */
+/** Opens a simulated cloud on simulated time. */
 export async function openCloud(
   settings: Partial<CloudSettings> = {},
   time: TestTime = simulatedTime(),
@@ -83,12 +83,12 @@ export async function openCloud(
   return { time, cloud: await startSimulatedGce({ clock: time.clock, random: seededRandom(1), settings }) };
 }
 
-/** Creates instances that are not ours, over the API. */
+/** Creates foreign instances through the API. */
 export async function addForeignInstances(cloud: SimulatedGce, count: number): Promise<void> {
   for (let index = 0; index < count; index += 1) await addInstance(cloud, { name: `other-${index}` });
 }
 
-/** Creates an instance over the API, with these fields besides the usual ones. */
+/** Creates an instance with the given fields through the API. */
 export async function addInstance(cloud: SimulatedGce, fields: JsonObject): Promise<void> {
   const sourceImage = 'projects/debian-cloud/global/images/family/debian-12';
   const answer = await fetch(`${cloud.url}/compute/v1/projects/${PROJECT}/zones/${ZONE}/instances`, {
@@ -104,7 +104,7 @@ export async function addInstance(cloud: SimulatedGce, fields: JsonObject): Prom
   if (!answer.ok) throw new Error(await answer.text());
 }
 
-/** Paths, with their parameters, of the calls of an operation from now on. */
+/** Returns the paths, with parameters, of future calls of an operation. */
 export function pathsOf(cloud: SimulatedGce, operation: string): readonly string[] {
   const paths: string[] = [];
   const note = (call: CloudCall): boolean => {
@@ -115,7 +115,7 @@ export function pathsOf(cloud: SimulatedGce, operation: string): readonly string
   return paths;
 }
 
-/** Sends a call of the driver once more, as a proxy does that got no answer. */
+/** Repeats a call of the driver, as a proxy does after a lost answer. */
 export async function repeat(
   cloud: SimulatedGce,
   path: string | undefined,

@@ -1,4 +1,4 @@
-/** A configuration of a real site, and what is read of it. */
+/** The configuration of a real site and its parsed values. */
 
 import { describe, expect, it } from '@jest/globals';
 import { execFileSync } from 'node:child_process';

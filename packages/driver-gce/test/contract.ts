@@ -1,4 +1,4 @@
-/** This driver and a simulated Google Cloud, as the driver kit wants them. */
+/** The contract fixture: this driver on a simulated Google Cloud. */
 
 import { join } from 'node:path';
 import type { ExternalId, JsonObject } from '@nodepool/core';
@@ -29,7 +29,7 @@ const used: JsonObject = section({
   ],
 });
 
-/** Every key that a provider of this driver can have; `image-id` excludes the family, `rate` makes `rate-limit` idle. */
+/** Every key of the schema, except `image-family`, which `image-id` excludes. `rate` overrides `rate-limit`. */
 const everyKey: JsonObject = {
   name: 'all',
   driver: 'gce',
@@ -191,7 +191,7 @@ const FAULTS: Readonly<Record<PlannedFault['kind'], FaultRule['fault']>> = {
 };
 
 function plan(cloud: SimulatedGce, { operation, kind, skip }: PlannedFault): void {
-  // Without room in any zone there is none in the cloud.
+  // The driver tries two zones, and both must be full.
   const times = kind === 'capacity' ? 2 : 1;
   cloud.faults.add({ on: OPERATIONS[operation], after: skip, times, fault: FAULTS[kind] });
 }

@@ -1,11 +1,14 @@
-/** Answers of Google Cloud, and the errors that they are. Permanent ones are listed by reason; all others may pass. */
+/**
+ * Google Cloud's answers and the errors that they become. Permanent errors are listed by reason; all others count as
+ * temporary.
+ */
 
 import { describe, expect, it } from '@jest/globals';
 import { answerError, operationError } from '../src/errors.js';
 
 const insert = { operation: 'instances.insert', changesSomething: true };
 
-/** As the API writes it. */
+/** Returns an error body in the format of the API. */
 function body(code: number, reason: string): unknown {
   return { error: { code, message: 'said so', errors: [{ message: 'said so', domain: 'global', reason }] } };
 }

@@ -1,4 +1,4 @@
-/** Uploads of images through a bucket, and what is left of those that fail. */
+/** Image uploads through a bucket, and the cleanup of failed ones. */
 
 import { execFileSync } from 'node:child_process';
 import { createHash, randomBytes } from 'node:crypto';
@@ -12,7 +12,7 @@ import { failureOf } from '@nodepool/driver-kit';
 import { openCloud, pathsOf, repeat, section, timeWithoutDeadlines, type OpenCloud } from './cloud.js';
 import { TestProvider } from './provider.js';
 
-/** More than one chunk, also when packed. */
+/** Larger than one chunk, even when compressed. */
 const DISK_BYTES = 12 * 1024 * 1024 + 100;
 
 const DISK_IMAGE = { name: 'debian', architecture: 'arm64', 'guest-os-features': ['UEFI_COMPATIBLE', 'GVNIC'] };

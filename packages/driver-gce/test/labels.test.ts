@@ -1,4 +1,4 @@
-/** Tags in labels of Google Cloud. */
+/** Tags encoded as labels of Google Cloud. */
 
 import { describe, expect, it } from '@jest/globals';
 import { fitsLabel, fromLabel, toLabel } from '../src/labels.js';

@@ -1,4 +1,4 @@
-/** What instances are made of, and what becomes of launches and deletions that meet trouble. */
+/** Creation requests for instances, and launches and deletions that encounter faults. */
 
 import { afterEach, describe, expect, it } from '@jest/globals';
 import type { CloudSettings, SimulatedGce } from '@nodepool/simulated-gce';
@@ -161,7 +161,7 @@ describe('an instance', () => {
       'zoneOperations.wait': 10,
       'machineTypes.get': 1,
     });
-    // Three zones of the region are listed once a minute only, since no pool uses them.
+    // The region has three zones that no pool uses; these are listed only once a minute.
     expect(lists).toBeLessThanOrEqual(6 + 3);
   });
 });

@@ -122,7 +122,7 @@ export interface TestCloud {
   /** File content that the cloud accepts as an image. Default: any bytes. */
   readonly imageContent?: Buffer;
 
-  /** Logins of the machines of a driver that declares machines (`DriverSubject.supplies`). */
+  /** Logins of the machines of a driver that declares machines (`DriverFixture.supplies`). */
   readonly logins?: SimulatedLogins;
 
   /** Shuts the cloud down with all its resources. */

@@ -5,7 +5,7 @@ import { sleep, systemClock } from '@nodepool/core';
 /** Types in `process.getActiveResourcesInfo` that stay open until they are closed. */
 const LASTING = /^(TCP(Socket|Server)|TLS|Pipe|UDP|Process|Timeout|Worker|FSEvent|Stat|HTTP)/i;
 
-/** Maximum number of checks for closed handles to disappear, and the time between them (ms). */
+/** Maximum number of checks whether handles have closed, and the time between them (ms). */
 const LOOKS = 100;
 const LOOK_EVERY_MS = 10;
 

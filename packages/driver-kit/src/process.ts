@@ -27,7 +27,7 @@ export class ProviderProcess {
   readonly failures: unknown[] = [];
   private killAfter = Infinity;
 
-  /** The machines that the provider has declared last. */
+  /** The machines that the provider declared last. */
   machines: readonly SuppliedMachine[] | undefined;
 
   constructor(

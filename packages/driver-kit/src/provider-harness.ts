@@ -36,7 +36,7 @@ export interface SavedProgress {
   readonly machine: JsonValue;
 }
 
-/** A launch in progress and the state it saved last. */
+/** A launch in progress and the last state that it saved. */
 export interface TestLaunch extends Watched<LaunchedInstance> {
   readonly node: TestNode;
   readonly saved: SavedProgress | undefined;

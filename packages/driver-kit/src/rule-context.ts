@@ -8,7 +8,7 @@ export class RuleContext {
 
   constructor(readonly fixture: DriverFixture) {}
 
-  /** Opens an empty cloud, which is closed at the end of the trial. */
+  /** Opens an empty cloud, which is closed when the check ends. */
   async open(): Promise<ProviderHarness> {
     const harness = new ProviderHarness(this.fixture, await this.fixture.open());
     this.harnesses.push(harness);

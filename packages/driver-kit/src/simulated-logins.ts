@@ -1,10 +1,10 @@
-/** Logins of machines that nothing creates, in place of the launcher's scan. */
+/** Simulated logins of existing machines, in place of the launcher's scan. */
 
 import { AbortedError, sleep, TimeoutError, type Call, type Clock, type LoginScan } from '@nodepool/core';
 
 const KEYS: readonly string[] = ['ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ6yzZzvPdqTzKBxIzTzYQ9xGnhRzU2bZcDbqyUBkK8D'];
 
-/** Machines of any name and port, which answer at once with the same host key unless a test changes that. */
+/** Machines of any name and port. Each answers at once with the same host key unless a test changes that. */
 export class SimulatedLogins {
   private readonly silent = new Set<string>();
   private readonly keys = new Map<string, readonly string[]>();

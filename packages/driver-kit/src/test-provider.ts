@@ -35,7 +35,7 @@ export interface TestProviderOptions {
   readonly driver: Driver;
   /** A section of `providers` with a pool and a label. */
   readonly section: JsonObject;
-  /** Logins of machines, for a driver that declares some. */
+  /** Logins of machines, for a driver that declares machines. */
   readonly logins?: SimulatedLogins;
   /** Properties to override in every launch, e.g. the zone. */
   readonly launch?: Partial<NodeLaunch>;
@@ -61,7 +61,7 @@ export class TestProvider {
     return this.process.config;
   }
 
-  /** The machines that the provider has declared last; undefined if none. */
+  /** The machines that the provider declared last; undefined if it has not declared any. */
   get machines(): readonly SuppliedMachine[] | undefined {
     return this.process.machines;
   }

@@ -1,4 +1,4 @@
-/** The time of a test: advancing it, and waiting in it for a condition. */
+/** The time of a test: advances it, and waits for a condition. */
 
 import { sleep, systemClock, type Clock } from '@nodepool/core';
 import { VirtualClock } from '@nodepool/core/testing';

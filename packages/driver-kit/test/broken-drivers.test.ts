@@ -1,4 +1,4 @@
-/** Every rule can be broken, and the kit says which one it was. */
+/** For every rule, a driver that violates it fails with that rule's id. */
 
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

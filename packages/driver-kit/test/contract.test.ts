@@ -1,4 +1,4 @@
-/** What the kit gives to test runners and to the documentation. */
+/** The kit's interfaces to test runners and to the documentation. */
 
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -13,7 +13,7 @@ import {
 } from '../src/index.js';
 import { acmeSubject } from './support/acme-subject.js';
 
-/** A runner that notes what is declared. */
+/** Returns a runner that records the declared tests. */
 function noting(): { readonly runner: TestRunner; readonly declared: string[] } {
   const declared: string[] = [];
   const it = Object.assign((name: string) => declared.push(name), {
@@ -39,7 +39,7 @@ describe('the rules', () => {
 
   it('are the page of the documentation', () => {
     const file = join(__dirname, '..', '..', '..', 'docs', 'driver-contract.md');
-    // After a change of the rules: pnpm --filter @nodepool/driver-kit contract
+    // After a change of the rules, run: pnpm --filter @nodepool/driver-kit contract
     expect(readFileSync(file, 'utf8')).toBe(contractPage());
   });
 });

@@ -1,4 +1,4 @@
-/** Drivers that are right keep every rule, on whichever framework they are. */
+/** Correct drivers satisfy every rule on every framework. */
 
 import { describe, it } from '@jest/globals';
 import { describeDriverContract } from '../src/index.js';

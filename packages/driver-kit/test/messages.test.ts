@@ -1,4 +1,4 @@
-/** Failures name the fault of the driver, not what follows from it. */
+/** Failure messages name the driver's fault instead of its consequences. */
 
 import { describe, expect, it } from '@jest/globals';
 import { driverContract } from '../src/index.js';

@@ -1,4 +1,4 @@
-/** Simulated time: it does not pass while this process exchanges data with itself. */
+/** Simulated time stops while this process exchanges data with itself. */
 
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { once } from 'node:events';
@@ -31,13 +31,13 @@ function open(): Socket {
   return connect((server.address() as AddressInfo).port, '127.0.0.1');
 }
 
-/** Runs the callback so many turns of the event loop later, before what is scheduled for the same turn afterwards. */
+/** Runs the callback this many event loop turns later, before work that is scheduled later for the same turn. */
 function afterTurns(turns: number, callback: () => void): void {
   if (turns === 0) callback();
   else setImmediate(() => afterTurns(turns - 1, callback));
 }
 
-/** As many turns as simulated time waits for something to happen. */
+/** Numbers of turns for which simulated time waits for pending work. */
 const TURNS = [1, 2, 3];
 
 describe.each(TURNS)(

@@ -9,8 +9,8 @@ import { loadProvider, type OpenStackLabel, type OpenStackProvider } from './con
 import { schema } from './schema.js';
 
 /**
- * Returns a driver; launchers load `driver`, which has default options. `surroundings` are the directories and
- * environment in which `clouds.yaml` is searched.
+ * Returns a driver; launchers load `driver`, which has default options. `environment` contains the directories and
+ * variables in which `clouds.yaml` is searched.
  */
 export function openStackDriver(environment: Environment = ownEnvironment()): Driver {
   return stateMachineDriver<OpenStackLabel, OpenStackProvider>({
@@ -24,7 +24,7 @@ export function openStackDriver(environment: Environment = ownEnvironment()): Dr
   });
 }
 
-/** Returns the surroundings of this process. */
+/** Returns the environment of this process. */
 function ownEnvironment(): Environment {
   return {
     env: process.env,

@@ -47,7 +47,7 @@ interface Sums {
 }
 
 export class OpenStackImages implements ImageManager {
-  /** `works` is resolved on use, because it does not exist before the provider is started. */
+  /** `session` is resolved on use, because it does not exist before the provider is started. */
   constructor(
     private readonly config: OpenStackProvider,
     private readonly session: () => ProviderSession,

@@ -1,4 +1,4 @@
-/** Which of a server's addresses is public, which is private, and at which one a node is reached. */
+/** Selection of a server's public and private addresses, and of the address at which a node is reached. */
 
 import { describe, expect, it } from '@jest/globals';
 import { chooseAddresses, interfaceAddress, type AddressFacts } from '../src/addresses.js';

@@ -1,4 +1,4 @@
-/** Clean-up: what could be leaked is offered, and what has no tags is deleted only when it certainly belongs to nothing. */
+/** Cleanup: leaked resources are listed, and untagged ones are deleted only if they certainly belong to no server. */
 
 import { afterEach, describe, expect, it } from '@jest/globals';
 import type { JsonObject } from '@nodepool/core';
@@ -104,7 +104,7 @@ describe('ports that are DOWN', () => {
   });
 });
 
-/** A floating IP that somebody has made, and that is attached to nothing. */
+/** Creates an unattached floating IP outside Nodepool. */
 async function looseFloatingIp(): Promise<void> {
   const { id } = await network('public');
   await send('network', '/floatingips', { floatingip: { floating_network_id: id } });
@@ -123,7 +123,7 @@ async function network(name: string): Promise<{ readonly id: string }> {
   return { id: networks.find((each) => each.name === name)?.id ?? '' };
 }
 
-/** Makes something as somebody else does. */
+/** Creates a resource as another user of the cloud does. */
 async function send(service: 'network' | 'volume', path: string, body: JsonObject): Promise<void> {
   const auth = {
     identity: {

@@ -1,4 +1,4 @@
-/** What is read of clouds.yaml and the files beside it, in which order, and what is said when something is missing. */
+/** Which values of clouds.yaml and related files apply, in which order, and the messages for missing ones. */
 
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -18,13 +18,13 @@ afterAll(() => {
   rmSync(root, { recursive: true });
 });
 
-/** A machine with these files; paths start with `cwd`, `home` or `site`. */
+/** Returns an environment with these files, whose paths start with `cwd`, `home` or `site`. */
 function machine(files: Readonly<Record<string, unknown>>, env: Record<string, string> = {}): Environment {
   cases += 1;
   const folder = join(root, String(cases));
   for (const [path, content] of Object.entries(files)) {
     mkdirSync(dirname(join(folder, path)), { recursive: true });
-    // JSON is YAML too.
+    // JSON is valid YAML.
     writeFileSync(join(folder, path), typeof content === 'string' ? content : JSON.stringify(content));
   }
   const given = Object.entries(env).map(([name, value]) => [name, value.replace('ROOT', folder)]);

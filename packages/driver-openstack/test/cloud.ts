@@ -1,4 +1,4 @@
-/** A simulated OpenStack, and providers of this driver on it, as the tests of this package want them. */
+/** A simulated OpenStack and providers of this driver on it, for the tests of this package. */
 
 import { seededRandom } from '@nodepool/core/testing';
 import type { JsonObject } from '@nodepool/core';
@@ -9,7 +9,7 @@ import type { Environment } from '../src/client/cloud-files.js';
 
 export const PROVIDER = 'test';
 
-/** A provider section with a pool `main` and a label `small`, and these keys besides. */
+/** Returns a provider section with a pool `main`, a label `small` and the given keys. */
 export function section(change: JsonObject = {}, label: JsonObject = {}, pool: JsonObject = {}): JsonObject {
   return {
     name: PROVIDER,
@@ -30,7 +30,7 @@ export function section(change: JsonObject = {}, label: JsonObject = {}, pool: J
   };
 }
 
-/** Where a process would find the `clouds.yaml` of a simulated cloud, and nothing else. */
+/** Returns an environment that contains only the `clouds.yaml` of a simulated cloud. */
 export function environmentOf({ cloudsYaml }: Pick<SimulatedOpenStack, 'cloudsYaml'>): Environment {
   return { env: { OS_CLIENT_CONFIG_FILE: cloudsYaml }, cwd: '/nowhere', home: '/nowhere', siteDirectories: [] };
 }
@@ -41,14 +41,14 @@ export interface OpenCloud {
   readonly environment: Environment;
 }
 
-/** A simulated cloud on simulated time. */
+/** Opens a simulated cloud on simulated time. */
 export async function openCloud(settings: Partial<CloudSettings> = {}): Promise<OpenCloud> {
   const time = simulatedTime();
   const cloud = await startSimulatedOpenStack({ clock: time.clock, random: seededRandom(1), settings });
   return { time, cloud, environment: environmentOf(cloud) };
 }
 
-/** A client for what other users do in the cloud. */
+/** Returns a client for the work of other users of the cloud. */
 export function clientOf({ time, environment }: OpenCloud, cloudName = 'real'): Client {
   const { clock } = time;
   return Client.of({
@@ -62,7 +62,7 @@ export function clientOf({ time, environment }: OpenCloud, cloudName = 'real'): 
   });
 }
 
-/** Makes servers that are not ours. */
+/** Creates foreign servers. */
 export async function addForeignServers(open: OpenCloud, count: number): Promise<void> {
   const client = clientOf(open);
   const call = callOn(open.time.clock);

@@ -1,4 +1,4 @@
-/** Configurations of real sites, and what is read of them. */
+/** Configurations of real sites and their parsed values. */
 
 import { describe, expect, it } from '@jest/globals';
 import { mkdtempSync, writeFileSync } from 'node:fs';
@@ -15,7 +15,7 @@ async function load(file: string, environment = nowhere): Promise<NodepoolConfig
   const driver = openStackDriver(environment);
   const result = await loadConfig({ file, secureFile: undefined, env: {}, discoverDriver: async () => driver });
   if (!result.ok) throw new Error(result.problems.map(formatProblem).join('\n'));
-  // These sites' clouds are not known here.
+  // The `clouds.yaml` files of these sites do not exist here.
   expect(result.warnings.filter(({ path }) => !path.endsWith('.cloud'))).toEqual([]);
   return result.config;
 }

@@ -1,4 +1,4 @@
-/** This driver and a simulated OpenStack, as the driver kit wants them. */
+/** The contract fixture: this driver on a simulated OpenStack. */
 
 import { join } from 'node:path';
 import type { ExternalId, JsonObject } from '@nodepool/core';
@@ -28,7 +28,7 @@ const used: JsonObject = section({
   ],
 });
 
-/** Every key that a provider of this driver can have; `image-id` excludes `image-name`. */
+/** Every key of the schema, except `image-name`, which `image-id` excludes. */
 const everyKey: JsonObject = {
   name: 'all',
   driver: 'openstack',

@@ -1,4 +1,4 @@
-/** Deletions: over only when the cloud has confirmed that the server is gone. */
+/** Deletions complete only when the cloud has confirmed that the server no longer exists. */
 
 import { afterEach, describe, expect, it } from '@jest/globals';
 import { openCloud, section, type OpenCloud } from './cloud.js';

@@ -1,4 +1,4 @@
-/** What the driver does with a cloud, on the simulated one and, where it is under test, on the real one. */
+/** The driver on the simulated cloud and, with `pnpm test:openstack`, on the real one. */
 
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { createHash } from 'node:crypto';
@@ -24,7 +24,7 @@ afterAll(async () => {
   await cloud.close();
 });
 
-/** Does something with a provider, and stops it. */
+/** Runs work with a provider, then stops the provider. */
 async function withProvider(
   parts: { readonly change?: JsonObject; readonly label?: JsonObject; readonly pool?: JsonObject },
   work: (test: TestProvider) => Promise<void>,
@@ -39,7 +39,7 @@ async function withProvider(
   expect(test.failures).toEqual([]);
 }
 
-/** Servers, floating IPs, volumes of this driver that the cloud lists. */
+/** Returns the servers, floating IPs and volumes of this driver that the cloud lists. */
 async function leftBy(test: TestProvider): Promise<readonly unknown[]> {
   return (await test.cleanUpRound()).filter(({ kind }) => kind !== 'image');
 }

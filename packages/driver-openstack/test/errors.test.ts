@@ -1,4 +1,4 @@
-/** What the services say, in their many wordings, as kinds of errors. */
+/** Error texts of the services and the error codes that they become. */
 
 import { describe, expect, it } from '@jest/globals';
 import { connectionErrorOf, errorOf, faultError, type Attempted } from '../src/errors.js';

@@ -1,4 +1,4 @@
-/** Disk images: what is uploaded, how it is verified, and that nothing is left of what failed. */
+/** Disk images: the upload, its verification, and the cleanup of failed ones. */
 
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { createHash } from 'node:crypto';
@@ -23,7 +23,7 @@ beforeEach(async () => {
   file = join(folder, 'debian.raw');
   writeFileSync(file, data);
   open = await openCloud();
-  // What a builder has: images, and no pools.
+  // A builder's section has images and no pools.
   const { pools: _pools, ...builders } = section({ diskimages: [{ name: 'debian' }] });
   test = await TestProvider.started(open, builders);
 });

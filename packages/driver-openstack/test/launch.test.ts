@@ -1,4 +1,4 @@
-/** Launches: what servers are made of, and what becomes of the launch, whatever the cloud does. */
+/** Creation requests for servers, and launches with and without faults of the cloud. */
 
 import { afterEach, describe, expect, it } from '@jest/globals';
 import { ApiClient, type CloudSettings } from '@nodepool/simulated-openstack';

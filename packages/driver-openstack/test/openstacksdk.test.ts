@@ -1,4 +1,7 @@
-/** Files as operators write them, read by this driver and by openstacksdk: both must ask keystone for the same token, in the same region. */
+/**
+ * This driver and openstacksdk read the same files as operators write them. Both must request the same token from
+ * keystone, in the same region.
+ */
 
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { execFileSync, spawnSync } from 'node:child_process';
@@ -162,7 +165,10 @@ function isRefusal(facts: unknown): boolean {
   return typeof facts === 'object' && facts !== null && 'refused' in facts;
 }
 
-/** Numbers as texts: keystone refuses a password that is a number, so the driver sends what the SDK read as text. */
+/**
+ * Converts numbers to strings: keystone refuses a numeric password, so the driver sends strings where the SDK sends
+ * numbers.
+ */
 function withTexts(facts: unknown): unknown {
   return JSON.parse(JSON.stringify(facts), (_key, value: unknown) =>
     typeof value === 'number' ? String(value) : value,

@@ -1,4 +1,4 @@
-/** Calls to the services: tokens, turns, pages, repetitions, and the metrics of all that. */
+/** Calls to the services: tokens, order, pages, retries and metrics. */
 
 import { afterEach, describe, expect, it } from '@jest/globals';
 import type { ApiCall } from '@nodepool/core';
@@ -34,7 +34,7 @@ const endpoints = ['north', 'south'].map((region) => ({
 
 type Answerer = (request: HttpRequest, count: number) => HttpAnswer | Promise<HttpAnswer>;
 
-/** A cloud that answers as the test says; logins give `token-1`, `token-2`, … */
+/** A scripted cloud; logins return `token-1`, `token-2`, … */
 class Script implements Transport {
   readonly requests: HttpRequest[] = [];
   logins = 0;
@@ -43,7 +43,7 @@ class Script implements Transport {
   constructor(private readonly answer: Answerer) {}
 
   async send(request: HttpRequest): Promise<HttpAnswer> {
-    // Calls that are made together are under way together.
+    // Yields, so that concurrent calls overlap.
     await Promise.resolve();
     if (request.url.endsWith('/auth/tokens')) return this.logIn();
     this.requests.push(request);

@@ -1,4 +1,4 @@
-/** HTTP: kept connections, TLS as clouds.yaml says, bodies that are streamed. */
+/** HTTP: persistent connections, the TLS settings of clouds.yaml, and streamed bodies. */
 
 import { afterEach, beforeAll, afterAll, describe, expect, it } from '@jest/globals';
 import { makeCertificates, type Certificates } from '@nodepool/dev-zookeeper';
@@ -30,7 +30,7 @@ afterEach(async () => {
   for (const close of closing.splice(0)) await close();
 });
 
-/** A server that answers with the number of bytes that it got; gives its URL. */
+/** Starts a server that answers with the number of bytes received, and returns its URL. */
 async function serve(server: Server, scheme: string): Promise<string> {
   server.on('request', (request, response) => {
     let bytes = 0;
@@ -58,7 +58,7 @@ async function send(tls: Partial<TlsOptions>, url: string, body?: Readable): Pro
   return transport.send({ method: body === undefined ? 'GET' : 'PUT', url, headers, body, signal });
 }
 
-/** What a failed call is told as. */
+/** Returns the error of a failed call. */
 async function failureOf(
   promise: Promise<unknown>,
   url: string,
@@ -83,7 +83,7 @@ describe('HTTP', () => {
       const answer = await transport.send({ method: 'GET', url, headers: {}, body: undefined, signal });
       expect(answer).toMatchObject({ status: 200, text: '0', headers: { 'x-test': 'yes' } });
     }
-    // A connection may still be busy with the end of a call when the next one begins.
+    // A new call may start while the previous connection is still finishing its call.
     expect(connections).toBeLessThan(3);
   });
 

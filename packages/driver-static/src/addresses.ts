@@ -12,7 +12,7 @@ export interface Addresses {
 
 export type Resolve = (hostname: string) => Promise<Addresses>;
 
-/** Resolves a host name as the system does. Addresses are returned as they are, without a question to the system. */
+/** Resolves a host name as the system does. Returns IP addresses unchanged without a lookup. */
 export async function resolveName(hostname: string): Promise<Addresses> {
   const literal = isIP(hostname);
   if (literal !== 0) return addressesOf(hostname, literal);

@@ -34,7 +34,7 @@ export interface StaticMachine {
   readonly name: string;
   readonly labels: readonly string[];
   readonly connection: Connection & { readonly port: number };
-  /** Host keys that the machine must have; others are accepted beside them. */
+  /** Host keys that the machine must have. It may have additional ones. */
   readonly hostKeys: readonly string[];
   readonly hostKeyChecking: boolean;
   readonly timeoutMs: number;
@@ -119,7 +119,7 @@ function checkIdentity(
   }
 }
 
-/** Returns the labels of the machines. The login of a node is its machine's; that of a label is of no use. */
+/** Returns the labels of the machines. A node has the login of its machine; the login of a label is unused. */
 function labelsOf(machines: readonly StaticMachine[]): ReadonlyMap<string, LabelConfig> {
   const labels = new Map<string, LabelConfig>();
   for (const { labels: names, connection, hostKeyChecking } of machines) {

@@ -7,7 +7,7 @@ import { StaticProvider } from './provider.js';
 import { schema } from './schema.js';
 
 export interface StaticDriverOptions {
-  /** Resolves host names; default: as the system does. */
+  /** Resolves host names. Default: the system's resolver. */
   readonly resolve?: Resolve;
 }
 

@@ -1,4 +1,6 @@
-/** A provider of machines that exist: declares them to the launcher, which registers their nodes; creates nothing. */
+/**
+ * A provider of existing machines. It declares them to the launcher, which registers their nodes, and creates nothing.
+ */
 
 import {
   ConfigurationError,
@@ -26,7 +28,7 @@ export class StaticProvider implements Provider {
   ) {}
 
   async start({ nodeSupply, loginScan, clock }: ProviderContext): Promise<void> {
-    // A builder has neither, and no use for machines.
+    // A builder provides neither of these and needs no machines.
     if (nodeSupply === undefined || loginScan === undefined) return;
     const machines = [...this.config.pools.values()].flatMap((pool) =>
       pool.machines.map((machine): SuppliedMachine => {

@@ -50,7 +50,7 @@ export interface CloudSettings {
   readonly pageSize: number;
   /** True if instances listen as ssh servers. */
   readonly ssh: boolean;
-  /** File of the public keys that may log in and run commands on this machine; undefined: none may. */
+  /** File of the public keys that may log in and run commands on this machine; if undefined, no login is possible. */
   readonly authorizedKeys: string | undefined;
   /** Probability of each fault, 0 to 1. */
   readonly faults: Readonly<Record<Fault, number>>;

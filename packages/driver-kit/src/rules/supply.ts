@@ -130,7 +130,7 @@ function machinesOf(harness: ProviderHarness): readonly SuppliedMachine[] {
   return machines;
 }
 
-/** Returns a machine whose login is checked; one that is never checked says nothing. */
+/** Returns the first declared machine and the simulated logins. */
 function firstOf(harness: ProviderHarness): {
   readonly machine: SuppliedMachine;
   readonly logins: NonNullable<ProviderHarness['cloud']['logins']>;

@@ -1,4 +1,4 @@
-/** The acme cloud's calls as a driver wants them: bounded, reported, with errors that core understands. */
+/** The acme cloud's calls for the driver: with deadlines, reported to the metrics, and with errors of core. */
 
 import {
   AuthError,
@@ -30,7 +30,7 @@ export interface AcmeClient {
   images(call: Call): ReturnType<AcmeCloud['listImages']>;
 }
 
-/** From an error of the cloud to one of core. */
+/** Converts an error of the cloud to one of core. */
 export type Explain = (error: AcmeError) => DriverError;
 
 export const explain: Explain = ({ kind, message }) => {

@@ -1,10 +1,10 @@
-/** A cloud in memory, small enough to be read in a minute, that can do all that the kit may ask of one. */
+/** A minimal in-memory cloud with every ability that the kit can require of a test cloud. */
 
 import { createHash } from 'node:crypto';
 import { abortReason, sleep, type Clock } from '@nodepool/core';
 import type { FaultKind, PlannedFault } from '../../src/index.js';
 
-/** An error of the cloud: the kind of fault, or what is not there. */
+/** An error of the cloud: the kind of fault, or the missing resource. */
 export class AcmeError extends Error {
   constructor(readonly kind: FaultKind | 'missing') {
     super(`acme: ${kind}`);
@@ -40,7 +40,7 @@ interface Image {
   readonly name: string;
   readonly tags: Tags;
   readonly sha256: string | null;
-  /** When it can be used; undefined before its data have arrived. */
+  /** Time from which the image can be used; undefined until its data has arrived. */
   readyAt: number | undefined;
 }
 
@@ -71,7 +71,7 @@ export class AcmeCloud {
     this.planned.push(fault);
   }
 
-  /** What exists, seen from outside. */
+  /** Returns the existing servers without the lag of listings, for observers outside the cloud. */
   existing(): readonly Server[] {
     const now = this.clock.monotonic();
     return this.servers.filter(({ goneAt }) => goneAt > now);

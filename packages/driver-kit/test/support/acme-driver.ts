@@ -1,4 +1,4 @@
-/** The acme driver on the state-machine framework. What a test breaks of it goes in as `changes`. */
+/** The acme driver on the state-machine framework. Tests inject defects with `changes`. */
 
 import {
   loadCommonProvider,
@@ -25,7 +25,7 @@ import { SIZES, type AcmeCloud, type ListedServer } from './acme-cloud.js';
 import { acmeImages } from './acme-images.js';
 import { AcmeCreate, AcmeDelete, idOf } from './acme-machines.js';
 
-/** What is different from the driver that is right. */
+/** Differences from the correct driver. */
 export interface Changes {
   readonly explain?: Explain;
   readonly client?: (client: AcmeClient, cloud: AcmeCloud, context: ProviderContext) => Partial<AcmeClient>;
@@ -34,7 +34,7 @@ export interface Changes {
   readonly patience?: PatienceOptions;
 }
 
-/** What adapters are made of. */
+/** Objects that the adapters receive. */
 export interface Parts {
   readonly cloud: AcmeCloud;
   readonly client: () => AcmeClient;

@@ -1,4 +1,4 @@
-/** The acme driver on the simple framework: as little as a driver can be. */
+/** The acme driver on the simple framework: the smallest possible driver. */
 
 import { simpleTaskManagerDriver, type Driver, type LabelConfig, type ProviderConfig } from '@nodepool/core';
 import { acmeClient, explain, type AcmeClient } from './acme-client.js';
@@ -12,7 +12,7 @@ export function acmeSimpleDriver(cloud: AcmeCloud): Driver {
     schema: acmeSchema,
     getProviderConfig: loadAcme,
     getAdapter() {
-      // Its lists and images are those of the other one; what differs are the calls that change something.
+      // Lists and images are those of the state-machine driver; only creations and deletions differ.
       const other = acmeAdapter(cloud);
       let client: AcmeClient | undefined;
       return {

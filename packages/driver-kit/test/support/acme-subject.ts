@@ -1,4 +1,4 @@
-/** The acme driver as the kit wants it. */
+/** The fixture of the acme driver for the contract tests. */
 
 import { join } from 'node:path';
 import type { Adapter, Driver, JsonObject } from '@nodepool/core';
@@ -7,7 +7,7 @@ import { AcmeCloud } from './acme-cloud.js';
 import { acmeAdapter, acmeDriver, type Changes } from './acme-driver.js';
 import { idOf } from './acme-machines.js';
 
-/** A provider with every key that the driver knows. */
+/** A provider section with every key of the driver's schema. */
 export const everyKey: JsonObject = {
   name: 'acme-1',
   driver: 'acme',
@@ -52,7 +52,7 @@ const badSize: JsonObject = {
   pools: [{ name: 'main', labels: [{ name: 'small', 'cloud-image': 'debian', size: 'huge' }] }],
 };
 
-/** A subject with this driver on acme clouds of its own. */
+/** Returns a fixture of this driver that opens a new acme cloud for each case. */
 export function subjectOf(
   name: string,
   makeDriver: (cloud: AcmeCloud) => Driver,

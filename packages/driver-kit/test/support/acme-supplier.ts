@@ -1,4 +1,4 @@
-/** A driver of machines that exist, as the kit wants it. */
+/** A driver that declares existing machines, with its fixture for the contract tests. */
 
 import { join } from 'node:path';
 import {
@@ -21,7 +21,7 @@ export interface SupplierChanges {
   readonly machine?: Partial<SuppliedMachine>;
   readonly checkCall?: (call: Call) => Call;
   readonly provider?: Partial<Provider>;
-  /** Declares no machine any more when a node is deleted. */
+  /** If true, withdraws a machine when its node is deleted. */
   readonly withdraws?: boolean;
 }
 

@@ -1,4 +1,4 @@
-/** Ways to make a driver of another kind out of the right one: what the defects are made of. */
+/** Derives defective drivers from the correct one. */
 
 import {
   type DriverError,
@@ -23,7 +23,7 @@ export function when(kind: string, error: DriverError): Explain {
   return (cause) => (cause.kind === kind ? error : explain(cause));
 }
 
-/** Lists other instances than there are. */
+/** Changes the instances that the driver lists. */
 export function instances(change: (instance: Instance) => Instance): Changes {
   const adapter: Changes['adapter'] = ({ listInstances }) => ({
     listInstances: async (call) => (await listInstances(call)).map(change),
@@ -31,7 +31,7 @@ export function instances(change: (instance: Instance) => Instance): Changes {
   return { adapter };
 }
 
-/** Makes other machines that delete. */
+/** Replaces the deletion state machines. */
 export function deletions(change: (machine: AcmeDelete, saved: unknown) => StateMachine): Changes {
   const adapter: Changes['adapter'] = (_adapter, { client }) => ({
     getDeleteStateMachine: (externalId, saved) => change(new AcmeDelete(client(), externalId), saved),
@@ -44,7 +44,7 @@ type MakeCreation = (
   externalId: ExternalId | null,
 ) => AcmeCreate;
 
-/** Makes other machines that create. */
+/** Replaces the creation state machines. */
 export function creations(
   change: (
     make: MakeCreation,
@@ -63,7 +63,7 @@ export function creations(
   return { adapter };
 }
 
-/** The same machine with other methods. */
+/** Returns the same machine with other methods. */
 export function changed(machine: StateMachine, methods: Partial<Pick<StateMachine, 'advance' | 'save'>>): StateMachine {
   return {
     get state() {
@@ -105,7 +105,7 @@ export function completeWhenUnlisted(machine: AcmeDelete): StateMachine {
   });
 }
 
-/** A deletion that was accepted once is taken for done. */
+/** Treats a deletion that was accepted once as complete. */
 export function trustsSavedDeletion(): Changes {
   return deletions((machine, saved) =>
     isJsonObject(saved) && saved['state'] !== 'start'
@@ -114,7 +114,7 @@ export function trustsSavedDeletion(): Changes {
   );
 }
 
-/** Another provider: `change` gets the right one, of a driver that has it on its adapter. */
+/** Replaces methods of the provider; `change` receives the correct provider, whose driver has it on its adapter. */
 export function providers(change: (provider: Provider, parts: Parts) => Partial<Provider>): Changes {
   let parts: Parts | undefined;
   return {
@@ -139,7 +139,7 @@ export function providers(change: (provider: Provider, parts: Parts) => Partial<
   };
 }
 
-/** Knows nothing of instances whose id it was not told. */
+/** Deletes only instances whose external id is in the node's record. */
 export function ignoresUnknown(provider: Provider): Partial<Provider> {
   const ignored = new Set<string>();
   return {
@@ -158,7 +158,7 @@ export function createsAgain(): Changes {
   return { client: ({ create }) => ({ create: (...args) => create(...args).catch(() => create(...args)) }) };
 }
 
-/** Does something again and again, with or without calls, until it is stopped or for ever. */
+/** Repeats an action, with or without calls, until the provider is stopped, or forever. */
 export function ticks(everyMs: number, calls: boolean): Changes {
   const adapter: Changes['adapter'] = ({ start }, { client, context }) => {
     let stopped = false;
@@ -193,7 +193,7 @@ export function leavesImages(): Changes {
   };
 }
 
-/** Deletes what has the tags of a failed upload, as far as these go. */
+/** Deletes images of a failed upload by comparing only these tags. */
 export function discardsBy(compared: readonly (keyof ImageTags)[]): Changes {
   return images((manager) => ({
     async uploadImage(upload) {
@@ -210,7 +210,7 @@ export function discardsBy(compared: readonly (keyof ImageTags)[]): Changes {
   }));
 }
 
-/** Takes every instance with the id of a node for the node's. */
+/** Treats every instance with the node's id as the node's. */
 export function deletesByNodeId(): Changes {
   return providers((provider, { client }) => ({
     async cleanupNode(cleanup) {

@@ -1,4 +1,4 @@
-/** Drivers that break the rules about remote calls and the stop of a provider. */
+/** Drivers that violate the rules about remote calls and about stopping a provider. */
 
 import { createServer } from 'node:net';
 import type { Advance, MachineCall } from '@nodepool/core';

@@ -1,4 +1,4 @@
-/** Drivers that break the rules about configuration and package. */
+/** Drivers that violate the rules about configuration and package. */
 
 import { acmeSchema } from '../acme-driver.js';
 import { schema } from '../changed-drivers.js';

@@ -1,4 +1,4 @@
-/** A driver that breaks a rule, and the message of the kit. */
+/** A driver that violates a rule, and the message that the kit must print. */
 
 import type { Server } from 'node:net';
 import type { JsonObject } from '@nodepool/core';
@@ -7,9 +7,9 @@ import type { SupplierChanges } from '../acme-supplier.js';
 
 export interface Defect {
   readonly changes?: Changes;
-  /** A wrong package.json. */
+  /** A defective package.json. */
   readonly manifest?: JsonObject;
-  /** A driver that declares machines, if the rule is for such drivers. */
+  /** For a rule about drivers that declare machines: the defects of such a driver. */
   readonly supplier?: SupplierChanges;
   /** Part of the message. */
   readonly says: RegExp;

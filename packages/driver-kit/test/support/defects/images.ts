@@ -1,4 +1,4 @@
-/** Drivers that break the rules about disk images and look-alikes. */
+/** Drivers that violate the rules about disk images and look-alikes. */
 
 import { IMAGE_TAGS, NotFoundError, type ExternalId } from '@nodepool/core';
 import { images, leavesImages, deletesByNodeId, discardsBy } from '../changed-drivers.js';

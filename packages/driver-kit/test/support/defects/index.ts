@@ -1,4 +1,4 @@
-/** For each rule of the contract a driver that breaks it. */
+/** A defective driver for each rule of the contract. */
 
 import { callsDefects } from './calls.js';
 import { configurationDefects } from './configuration.js';

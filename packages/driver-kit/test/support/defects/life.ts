@@ -1,4 +1,4 @@
-/** Drivers that break the rules about the life of an instance. */
+/** Drivers that violate the rules about an instance's lifecycle. */
 
 import { ConfigurationError, type Call, type Instance } from '@nodepool/core';
 import { explain } from '../acme-client.js';

@@ -1,4 +1,4 @@
-/** Drivers that break the rules about lists, leaks, errors and amounts. */
+/** Drivers that violate the rules about listings, leaks, errors and quota. */
 
 import { ConfigurationError, DriverError, QuotaInformation, TransientError } from '@nodepool/core';
 import { idOf } from '../acme-machines.js';
@@ -45,11 +45,11 @@ export const listingsDefects: Readonly<Record<string, Defect>> = {
       adapter: ({ deleteResource }) => ({
         deleteResource: (resource, call) =>
           deleteResource(resource, call).catch((error: unknown) => {
-            throw new ConfigurationError('it is gone', { cause: error });
+            throw new ConfigurationError('the server does not exist', { cause: error });
           }),
       }),
     },
-    says: /it is gone/,
+    says: /the server does not exist/,
   },
   'errors.quota': { changes: { explain: when('quota', new TransientError('no')) }, says: /code and outcome/ },
   'errors.capacity': { changes: { explain: when('capacity', new ConfigurationError('no')) }, says: /code and outcome/ },

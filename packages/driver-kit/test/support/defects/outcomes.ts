@@ -1,4 +1,4 @@
-/** Drivers that break the rules about identity, unknown outcomes and resumption. */
+/** Drivers that violate the rules about identity, unknown outcomes and resumption. */
 
 import {
   ConfigurationError,

@@ -1,4 +1,4 @@
-/** Drivers that break the rules about machines that exist. */
+/** Drivers that violate the rules about existing machines. */
 
 import { AbortedError, DriverError } from '@nodepool/core';
 import type { Defect } from './defect.js';
