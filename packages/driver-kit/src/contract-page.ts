@@ -8,10 +8,11 @@ import type { Rule } from './rule.js';
 export function contractPage(): string {
   const parts = [
     '# The driver contract',
-    `Version ${CONTRACT_VERSION}. What a driver of Nodepool must do, and why. Each rule is a test of \`@nodepool/driver-kit\`, which every driver of ours ` +
-      'runs, and which yours can run too; this page is made from the texts of those tests.',
-    'A rule keeps its id for ever. New rules come with a new minor version of the contract, and a rule that asks for something else than before with a ' +
-      'new major one, which is that of the kit. A test that needs what the test cloud cannot do is skipped, and says so: what it needs stands below its rule.',
+    'This page lists the requirements for Nodepool drivers and their reasons. Each rule is a test in `@nodepool/driver-kit`. ' +
+      'All drivers in this repository run these tests; [Writing a driver](writing-a-driver.md) shows how to run them for yours.',
+    `This is version ${CONTRACT_VERSION} of the contract. A new minor version adds rules; a new major version changes the requirements of a rule. ` +
+      'The id of a rule never changes. If a rule needs an ability that the test cloud does not have, its test is skipped with that reason.',
+    'This page is generated from the texts of the tests.',
     ...RULE_GROUPS.flatMap(({ title, text, rules }) => [`## ${title}`, text, ...rules.flatMap(ruleParts)]),
   ];
   return `${parts.join('\n\n')}\n`;
@@ -21,6 +22,6 @@ function ruleParts({ id, since, title, text, needs, appliesTo = 'creating' }: Ru
   const facts = [`Since contract ${since}.`];
   if (needs.length > 0) facts.push(`Needs ${needs.map((ability) => `\`${ability}\``).join(', ')}.`);
   if (appliesTo === 'supplying') facts.push('For drivers that declare machines.');
-  else if (appliesTo === 'all') facts.push('For all drivers, also those that create no instances.');
+  else if (appliesTo === 'all') facts.push('For all drivers, including those that create no instances.');
   return [`### \`${id}\`: ${title}`, text, facts.join(' ')];
 }

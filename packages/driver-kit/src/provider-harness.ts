@@ -180,7 +180,7 @@ export class ProviderHarness {
     const watched = work instanceof Promise ? watch(work) : work;
     await this.ended(watched, what);
     const { ending } = watched;
-    assert.ok(ending?.ok === false, `${what} was to fail, and did not`);
+    assert.ok(ending?.ok === false, `${what} did not fail`);
     const { error } = ending;
     assert.ok(isDriverError(error), notDriverError(what, error));
     if (codes.length > 0) expectCode(error, codes, what);

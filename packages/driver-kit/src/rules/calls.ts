@@ -21,14 +21,19 @@ const BLOCK_MS = 500;
 const BLOCK_ROUNDS = 5;
 
 export const calls: RuleGroup = {
-  title: 'Calls end',
-  text: 'Every call carries a signal and a deadline, and is reported. A launcher with a thousand launches cannot afford one that waits for ever.',
+  title: 'Remote calls',
+  text:
+    'Every call has an abort signal and a deadline, and is reported. In a launcher with a thousand launches, no ' +
+    'call may wait forever.',
   rules: [
     {
       id: 'calls.reported',
       since: '1.0',
       title: 'every remote call is reported when it has ended',
-      text: '`ProviderContext.onApiCall` is told of each remote call: service, method, operation, duration, status. The metrics live on it, and this kit, which stops drivers between two calls.',
+      text:
+        'The driver calls `ProviderContext.onApiCall` for each remote call with its service, method, operation, ' +
+        'duration and status. The metrics depend on it, and so does this kit, which stops drivers between two ' +
+        'calls.',
       needs: [],
       check: async (context: RuleContext): Promise<void> => {
         const harness = await context.start();
@@ -50,8 +55,10 @@ export const calls: RuleGroup = {
     {
       id: 'calls.shared-list',
       since: '1.0',
-      title: 'launches that wait at the same time share their lists',
-      text: 'A thousand launches ask the cloud once per round, not once per node. Ten launches that boot together make hardly more calls to look at them than one does.',
+      title: 'concurrent launches share listings',
+      text:
+        'A thousand waiting launches need one listing per round, not a thousand. Ten concurrent launches make ' +
+        'hardly more calls while they boot than a single one.',
       needs: ['times'],
       check: async (context: RuleContext): Promise<void> => {
         const perLaunch = async (count: number): Promise<number> => {
@@ -67,15 +74,15 @@ export const calls: RuleGroup = {
         // A driver makes two or three calls during a boot in any case, which is too few to judge.
         assert.ok(
           alone < 8 || together <= alone / 2,
-          `one launch makes ${alone} remote calls, ten at the same time ${together} each`,
+          `one launch makes ${alone} remote calls, ten concurrent launches ${together} each`,
         );
       },
     },
     {
       id: 'calls.aborted-before',
       since: '1.0',
-      title: 'a call whose signal has aborted already is not made',
-      text: 'It is rejected with `AbortedError`, and nothing is done in the cloud.',
+      title: 'a call whose signal is already aborted is not made',
+      text: 'It rejects with `AbortedError` and has no effect in the cloud.',
       needs: [],
       check: async (context: RuleContext): Promise<void> => {
         const harness = await context.start();
@@ -92,8 +99,9 @@ export const calls: RuleGroup = {
       since: '1.0',
       title: 'a call ends at once when its signal aborts',
       text:
-        'The result is not wanted any more: the driver ends the remote call, and rejects with `AbortedError`. On the state-machine framework the adapter itself is looked at: the framework lets go of a call in any case, and one that goes ' +
-        'on behind its back keeps a connection, or a place in the queue.',
+        'The driver cancels the remote call and rejects with `AbortedError`. With the state-machine framework, ' +
+        'the kit tests the adapter itself: the framework abandons the call in any case, but an adapter that ' +
+        'continues it occupies a connection or a place in a queue.',
       needs: ['fault:list:hang'],
       check: async (context: RuleContext): Promise<void> => {
         const { harness, list } = await listingOf(context.fixture.can.includes('adapter'), await context.open());
@@ -112,8 +120,8 @@ export const calls: RuleGroup = {
     {
       id: 'calls.deadline',
       since: '1.0',
-      title: 'a call that gets no answer ends at its deadline',
-      text: 'With `TimeoutError`. `Call.deadline` is a time of `Clock.monotonic`, not a duration.',
+      title: 'a call without an answer ends at its deadline',
+      text: 'It rejects with `TimeoutError`. `Call.deadline` is a point in time of `Clock.monotonic`, not a duration.',
       needs: ['fault:list:hang'],
       check: async (context: RuleContext): Promise<void> => {
         const harness = await context.start();
@@ -123,15 +131,17 @@ export const calls: RuleGroup = {
         const took = harness.cloud.time.clock.monotonic() - began;
         assert.ok(
           took <= 10_000,
-          `the driver ignores the deadline: a list with 5000 ms to its deadline ended after ${took} ms`,
+          `the driver ignores the deadline: a listing with a deadline in 5000 ms ended after ${took} ms`,
         );
       },
     },
     {
       id: 'calls.list-again',
       since: '1.0',
-      title: 'one call that hangs holds up no launch for good',
-      text: 'The shared list of instances has a deadline of its own. When one hangs, another is asked for.',
+      title: 'a call without an answer does not block other launches',
+      text:
+        'The listing that launches share has its own deadline. If one listing gets no answer, the driver requests ' +
+        'another.',
       needs: ['fault:list:hang', 'times'],
       check: async (context: RuleContext): Promise<void> => {
         const harness = await context.start();
@@ -144,10 +154,12 @@ export const calls: RuleGroup = {
     {
       id: 'calls.abandoned',
       since: '1.1',
-      title: 'a remote call that was given up ends, in front of its caller and behind its back',
+      title: 'an aborted remote call ends, also behind the framework',
       text:
-        'The frameworks give up a call at once when its signal aborts. A driver that does not pass the signal on to the remote call keeps a connection, a place in the queue and memory for each. ' +
-        'The kit aborts a list, a creation and a deletion that the cloud does not answer, and waits for the report of the call, see `calls.reported`.',
+        'The frameworks abandon a call as soon as its signal aborts. If the driver does not pass the signal to ' +
+        'the remote call, each such call occupies a connection, a place in a queue, and memory. The kit aborts a ' +
+        'listing, a creation and a deletion that the cloud does not answer, and waits until the call is reported ' +
+        '(see `calls.reported`).',
       needs: ['fault:list:hang'],
       check: async (context: RuleContext): Promise<void> => {
         for (const operation of ['list', 'create', 'delete'] as const) {
@@ -179,8 +191,10 @@ export const calls: RuleGroup = {
       since: '1.1',
       title: 'a driver never blocks the event loop',
       text:
-        'All providers of a launcher share one thread: while a driver computes, sleeps or waits in a synchronous function (`execFileSync`, `readFileSync`), no other launch goes on and the session with ' +
-        'ZooKeeper expires. The kit launches and deletes a node; no turn of the event loop may take half a second of real time in each of several attempts.',
+        'All providers of a launcher share one thread. While a driver computes or waits in a synchronous function ' +
+        '(`execFileSync`, `readFileSync`), no other launch continues, and the ZooKeeper session can expire. The ' +
+        'kit launches, lists and deletes a node several times. It fails the driver if one turn of the event loop ' +
+        'takes more than half a second of real time in every attempt.',
       needs: [],
       check: async (context: RuleContext): Promise<void> => {
         const harness = await context.start();
@@ -203,10 +217,11 @@ export const calls: RuleGroup = {
     {
       id: 'machine.life',
       since: '1.0',
-      title: 'a machine begins in the state `start`, knows its instance early, and ends with it',
+      title: 'a state machine starts in state `start`, knows its instance early, and returns it',
       text:
-        'At first `state` is `start`, and there is no `externalId`. `externalId` is set as soon as the answer to the creation is read, so that it is saved before anything else can go wrong. When `advance` says ' +
-        '`complete`, a creation gives its instance, ready.',
+        'A new machine has the `state` `start` and no `externalId`. It sets `externalId` as soon as it has read ' +
+        'the answer to the creation, so that the id is saved before anything else can fail. When `advance` ' +
+        'returns `complete`, a creation also returns its instance, which is ready.',
       needs: ['adapter', 'times'],
       check: async (context: RuleContext): Promise<void> => {
         const { harness, machines } = await machinesOn(await context.open());
@@ -222,7 +237,7 @@ export const calls: RuleGroup = {
         };
         const { machine, instance } = await machines.drive(make, { onStep: look });
         assert.ok(knownBooting, 'the external id was not known while the instance was booting');
-        expectEqual(instance?.ready, true, 'whether the instance that the machine gave is ready');
+        expectEqual(instance?.ready, true, '`ready` of the instance that the state machine returned');
         expectEqual(
           machine.externalId,
           instance?.externalId,
@@ -233,26 +248,21 @@ export const calls: RuleGroup = {
     {
       id: 'machine.advance',
       since: '1.0',
-      title: '`advance` returns at once, and may be called at any time',
-      text: 'It starts or checks a step and returns what to wait for: never a promise. Called again while a call is under way it says so again, and starts nothing twice; called on a complete machine it says `complete`.',
+      title: '`advance` returns at once and can be called at any time',
+      text:
+        'It starts or checks a step and returns the event to wait for, never a promise. If it is called again ' +
+        'while a call is in progress, it returns the same and starts nothing twice. On a complete machine it ' +
+        'returns `complete`.',
       needs: ['adapter', 'resources', 'times'],
       check: async (context: RuleContext): Promise<void> => {
         const { harness, machines } = await machinesOn(await context.open());
         await harness.able('setTimes')({ bootMs: 3000, deleteMs: 3000 });
         const { instance, machine } = await machines.drive(machines.creation(harness.node()), { onStep: askAgain });
-        expectEqual(
-          machine.advance(machines.call()).next,
-          'complete',
-          'what a complete machine says when it is advanced',
-        );
+        expectEqual(machine.advance(machines.call()).next, 'complete', 'the result of `advance` on a complete machine');
         assert.ok(instance !== undefined, 'the machine was complete without an instance');
-        expectEqual(
-          (await harness.instances()).length,
-          1,
-          'instances after a machine that was asked again at every step',
-        );
+        expectEqual((await harness.instances()).length, 1, 'instances after `advance` was called twice at every step');
         await machines.drive(machines.deletion(instance.externalId), { onStep: askAgain });
-        await harness.assertNothingLeft('after a deletion that was asked again at every step');
+        await harness.assertNothingLeft('after a deletion in which `advance` was called twice at every step');
       },
     },
   ],
@@ -260,13 +270,15 @@ export const calls: RuleGroup = {
 
 export const stopping: RuleGroup = {
   title: 'Stopping',
-  text: 'Providers come and go with the configuration, within one process. What one leaves behind adds up.',
+  text:
+    'Providers are started and stopped in one process whenever the configuration changes. Resources that a ' +
+    'stopped provider keeps would accumulate.',
   rules: [
     {
       id: 'stop.ends',
       since: '1.0',
-      title: 'a provider that is stopped ends what it has under way',
-      text: 'Launches and deletions in progress are rejected with `AbortedError`, and `join` resolves soon after.',
+      title: 'stopping a provider ends its work',
+      text: 'Launches and deletions in progress reject with `AbortedError`, and `join` resolves shortly afterwards.',
       needs: ['times'],
       check: async (context: RuleContext): Promise<void> => {
         const harness = await context.start();
@@ -287,8 +299,10 @@ export const stopping: RuleGroup = {
     {
       id: 'stop.nothing-after',
       since: '1.0',
-      title: 'nothing happens any more once `join` has resolved',
-      text: 'No remote call, no timer, no background task. An error of background work reaches no caller, so none may occur.',
+      title: 'a provider does nothing after `join` has resolved',
+      text:
+        'It makes no remote call and has no timers and no background tasks. An error in background work reaches ' +
+        'no caller, so there must be none.',
       needs: ['times'],
       check: async (context: RuleContext): Promise<void> => {
         const harness = await context.start();
@@ -310,8 +324,10 @@ export const stopping: RuleGroup = {
     {
       id: 'stop.unused',
       since: '1.0',
-      title: 'a provider that has nothing to do does nothing',
-      text: 'Rounds are driven by need: without launches and deletions there are no lists, and no timers that tick. A call every ten minutes, to keep credentials or limits fresh, is not counted.',
+      title: 'an idle provider makes no calls',
+      text:
+        'Without launches and deletions, a provider makes no listings and has no periodic timers. A call every ' +
+        'ten minutes, e.g. to refresh credentials or limits, is allowed.',
       needs: [],
       check: async (context: RuleContext): Promise<void> => {
         const harness = await context.start();
@@ -321,14 +337,14 @@ export const stopping: RuleGroup = {
         const before = harness.process.apiCalls.length;
         await harness.pass(3_600_000);
         const made = harness.process.apiCalls.length - before;
-        assert.ok(made <= 6, `a provider with nothing to do made ${made} remote calls within an hour`);
+        assert.ok(made <= 6, `an idle provider made ${made} remote calls within an hour`);
       },
     },
     {
       id: 'stop.any-time',
       since: '1.0',
-      title: 'a provider can be stopped before it was started, and more than once',
-      text: 'A configuration can be replaced before its providers have come up.',
+      title: 'a provider can be stopped before it was started, and repeatedly',
+      text: 'A configuration can be replaced before its providers have started.',
       needs: [],
       appliesTo: 'all',
       check: async (context: RuleContext): Promise<void> => {
@@ -344,8 +360,10 @@ export const stopping: RuleGroup = {
     {
       id: 'stop.handles',
       since: '1.0',
-      title: 'a provider that has ended leaves no open handles',
-      text: 'Sockets, servers, timers of Node.js: whatever keeps a process from ending. They are what is open after the end of provider and cloud, and was not before.',
+      title: 'a stopped provider leaves no open handles',
+      text:
+        'Open sockets, servers and timers of Node.js keep a process from exiting. The kit compares the open ' +
+        'handles before the start of cloud and provider with those after their end.',
       needs: [],
       check: async (context: RuleContext): Promise<void> => {
         const before = handlesNow();
@@ -396,6 +414,6 @@ function askAgain(machine: StateMachine, advance: Advance, call: Parameters<Stat
   expectEqual(
     again.next,
     'call',
-    `in state "${machine.state}", with a call under way, advance says that it waits for a`,
+    `in state "${machine.state}", with a call in progress, the second call of "advance" waits for a`,
   );
 }

@@ -17,14 +17,15 @@ const UNKNOWN_KEY = 'no-such-key-of-any-driver';
 export const configuration: RuleGroup = {
   title: 'Configuration',
   text:
-    'The schema says which keys there are; the reference pages are made from it, and core checks every section against it. What a schema cannot say, `getProviderConfig` reports to its context. Both with the place, ' +
-    'all problems in one run.',
+    'The schema defines the keys. The reference pages are generated from it, and core validates every section ' +
+    'against it. `getProviderConfig` reports errors that a schema cannot express to its context. Both report all ' +
+    'errors at once, each with its position.',
   rules: [
     {
       id: 'config.accepted',
       since: '1.0',
-      title: 'right sections are accepted, and every key of the schema is among them',
-      text: 'The examples of the test are the proof that every documented key works. A key that no example has is untested.',
+      title: 'valid sections are accepted, and together contain every key of the schema',
+      text: 'The examples in the test prove that every documented key works. A key without an example is untested.',
       needs: [],
       appliesTo: 'all',
       check: async (context: RuleContext): Promise<void> => {
@@ -32,7 +33,7 @@ export const configuration: RuleGroup = {
         const used = new Set<string>();
         for (const section of context.fixture.configuration.accepted) {
           const { problems, broken } = await load(driver, section);
-          expectEqual([...problems, ...broken], [], 'problems of a section that is to be accepted');
+          expectEqual([...problems, ...broken], [], 'problems of a valid section');
           for (const { pattern } of placesIn(section, driver.schema)) used.add(pattern);
         }
         const missing = keysOf(driver.schema).filter(({ pattern }) => !used.has(pattern));
@@ -47,7 +48,7 @@ export const configuration: RuleGroup = {
       id: 'config.described',
       since: '1.0',
       title: 'every key has a description',
-      text: 'The reference page of a driver is generated from its schema. What the schema does not say, no operator learns.',
+      text: 'The reference page of a driver is generated from the descriptions in its schema.',
       needs: [],
       appliesTo: 'all',
       check: async (context: RuleContext): Promise<void> => {
@@ -67,8 +68,10 @@ export const configuration: RuleGroup = {
     {
       id: 'config.unknown',
       since: '1.0',
-      title: 'unknown keys are refused, with their place',
-      text: 'A key that is misspelt and ignored is a setting that an operator believes in. Mappings of free keys (attributes, properties, tags) are the exception.',
+      title: 'unknown keys are rejected with their position',
+      text:
+        'A misspelt key that is ignored is a setting that the operator believes to be active. Mappings with free ' +
+        'keys (attributes, properties, tags) are exempt.',
       needs: [],
       appliesTo: 'all',
       check: async (context: RuleContext): Promise<void> => {
@@ -82,8 +85,8 @@ export const configuration: RuleGroup = {
     {
       id: 'config.types',
       since: '1.0',
-      title: 'values of a wrong type are refused, with their place',
-      text: 'The problem is told at the value, so that the message has its line and column. A value that is refused somewhere else, or taken as something that it is not, costs an afternoon.',
+      title: 'values of a wrong type are rejected with their position',
+      text: 'The problem is reported at the value, so that the message contains its line and column.',
       needs: [],
       appliesTo: 'all',
       check: async (context: RuleContext): Promise<void> => {
@@ -106,8 +109,11 @@ export const configuration: RuleGroup = {
     {
       id: 'config.refused',
       since: '1.0',
-      title: 'what only the driver knows to be wrong is refused, with its place',
-      text: 'Keys that exclude each other, names that are nowhere, numbers out of bounds: reported to `context.problem` with path and remedy, any number of them. `getProviderConfig` does not throw for what stands in a file.',
+      title: 'errors that only the driver can detect are rejected with their position',
+      text:
+        'Examples are keys that exclude each other, unknown names, and numbers out of range. The driver reports ' +
+        'each to `context.problem` with its path and a remedy. `getProviderConfig` does not throw because of the ' +
+        'content of a file.',
       needs: [],
       appliesTo: 'all',
       check: async (context: RuleContext): Promise<void> => {
@@ -119,15 +125,17 @@ export const configuration: RuleGroup = {
     {
       id: 'config.kept',
       since: '1.0',
-      title: 'the configuration has the section that it was made from, and its pools and labels',
-      text: 'Whether a changed file changes a provider is decided by its `section`. It also has the name, every pool and every label as they are in the file.',
+      title: 'the parsed configuration contains its section, pools and labels',
+      text:
+        'The launcher compares `section` to decide if a changed file changes the provider. The parsed ' +
+        'configuration also has the name, every pool and every label of the section.',
       needs: [],
       appliesTo: 'all',
       check: async (context: RuleContext): Promise<void> => {
         const driver = await driverOf(context);
         for (const section of context.fixture.configuration.accepted) {
           const { config } = await load(driver, section);
-          assert.ok(config !== undefined, 'a section that is to be accepted gave no configuration');
+          assert.ok(config !== undefined, 'a valid section was rejected');
           expectEqual(config.section, section, 'the section that the configuration says it was made from');
           expectEqual(config.name, section['name'], 'the name of the provider');
           const labels = [...config.pools.values()].flatMap((pool) => [...pool.labels.keys()]);
@@ -200,10 +208,10 @@ async function assertRefused(driver: Driver, section: JsonValue, at: Path, why: 
   assert.ok(isJsonObject(section), 'a section is a mapping');
   const place = formatPath(at);
   const { problems, places, broken } = await load(driver, section);
-  expectEqual(broken, [], `${why} at ${place} makes the driver fail instead of being refused`);
+  expectEqual(broken, [], `${why} at ${place} makes the driver throw instead of reporting a problem`);
   assert.ok(problems.length > 0, `${why} at ${place} is accepted`);
   const told = places.some((each) => each === place || each.startsWith(`${place}.`) || each.startsWith(`${place}[`));
-  assert.ok(told, `${why} at ${place} is refused, but not there: ${problems.join('; ')}`);
+  assert.ok(told, `${why} at ${place} is refused, but reported elsewhere: ${problems.join('; ')}`);
 }
 
 const CANDIDATES: readonly (readonly [type: string, value: JsonValue])[] = [

@@ -24,18 +24,22 @@ const LONGEST_SILENCE_MS = 300_000;
 
 export const images: RuleGroup = {
   title: 'Images',
-  text: 'For drivers with an `ImageManager`. Images are files of many gigabytes, uploaded by builders while nodes are made from the ones before.',
+  text:
+    'For drivers with an `ImageManager`. Image files have many gigabytes. Builders upload them while launchers ' +
+    'create nodes from earlier images.',
   rules: [
     imageRule({
       id: 'image.upload',
-      title: 'an upload ends when the image can be used, and the list has it with its tags',
-      text: '`uploadImage` resolves with the external id once the image is ready in the cloud. It carries all tags of `ImageTags`, and is listed with them, complete, under its name.',
+      title: 'an upload resolves when the image can be used, and the image is listed with its tags',
+      text:
+        '`uploadImage` resolves with the external id once the cloud has processed the image. The image has all ' +
+        'tags of `ImageTags`, and is listed with them and its name.',
       check: async ({ harness, images: manager }, file) => {
         const upload = uploadOf(harness, file);
         const externalId = await harness.finish(manager.uploadImage(upload), 'the upload');
         const listed = await findImage(harness, manager, externalId);
         assert.ok(listed !== undefined, 'an uploaded image is not in the list');
-        expectEqual(listed.ready, true, 'whether an uploaded image is ready');
+        expectEqual(listed.ready, true, '`ready` of an uploaded image');
         expectEqual(listed.name, upload.externalName, 'the name of an uploaded image');
         for (const [tag, value] of Object.entries(upload.tags))
           expectEqual(listed.tags[tag], value, `the tag ${tag} of an uploaded image`);
@@ -43,8 +47,11 @@ export const images: RuleGroup = {
     }),
     imageRule({
       id: 'image.streamed',
-      title: 'the file is streamed, and the upload says how far it is',
-      text: '`progress` is told in bytes, never backwards, up to the size of the file, and on the way too: that is how an operator sees that an upload of an hour goes on. A file is never read whole: it is larger than the memory.',
+      title: 'the file is streamed, and the upload reports its progress',
+      text:
+        'The driver calls `progress` with a number of bytes that never decreases, several times on the way to the ' +
+        'size of the file. Operators see from it that a long upload continues. The driver never reads the whole ' +
+        'file into memory, which may be smaller.',
       check: async ({ harness, images: manager }, file) => {
         const size = contentFor(harness).length;
         const told: { sent: number; total: number }[] = [];
@@ -54,18 +61,18 @@ export const images: RuleGroup = {
         await harness.finish(manager.uploadImage({ ...uploadOf(harness, file), progress }), 'the upload');
         assert.ok(
           told.every(({ total }) => total === size),
-          `a file of ${size} bytes was told to have ${told[0]?.total ?? 0}`,
+          `the reported size of a file of ${size} bytes is ${told[0]?.total ?? 0}`,
         );
         const sent = told.map((each) => each.sent);
         expectEqual(
           sent,
           sent.toSorted((a, b) => a - b),
-          'the bytes that were sent, as they were told',
+          'the reported progress in bytes, in order',
         );
-        expectEqual(sent.at(-1), size, 'the bytes that were told last');
+        expectEqual(sent.at(-1), size, 'the last reported number of bytes');
         assert.ok(
           sent.some((bytes) => bytes > 0 && bytes < size),
-          'the progress was told at the end only',
+          'the progress was reported at the end only',
         );
       },
     }),
@@ -75,8 +82,11 @@ export const images: RuleGroup = {
       needs: ['image-times'],
       title: 'an upload repeats its progress while the cloud processes the image',
       text:
-        'The builder ends an upload without progress after `image-upload-idle-timeout`, 15 minutes by default. Clouds import, convert and replicate an image for longer than that after its last byte has arrived: a driver ' +
-        'that waits for them calls `progress` with the same numbers after each answer, at least every five minutes. It does not use a timer: a cloud that has stopped answering is what the limit is for.',
+        'The builder aborts an upload without progress after `image-upload-idle-timeout`, by default 15 minutes. ' +
+        'After the last byte, clouds may import, convert and replicate an image for longer than that. A driver ' +
+        'that waits for this calls `progress` with the same numbers after each answer of the cloud, at least ' +
+        'every five minutes. It does not call it from a timer, because the limit must detect a cloud that has ' +
+        'stopped answering.',
       check: async ({ harness, images: manager }, file) => {
         await harness.able('setImageTime')(PROCESSING_MS);
         const { clock } = harness.cloud.time;
@@ -94,14 +104,16 @@ export const images: RuleGroup = {
         progress();
         assert.ok(
           longest <= LONGEST_SILENCE_MS,
-          `the upload called \`progress\` not once within ${Math.round(longest / 1000)} s while the cloud processed the image; the builder ends such an upload`,
+          `the upload did not call \`progress\` for ${Math.round(longest / 1000)} s while the cloud processed the image; the builder aborts such an upload`,
         );
       },
     }),
     imageRule({
       id: 'image.delete',
-      title: 'deleting an image twice is a success',
-      text: '`deleteImage` resolves once the image is gone, also if it never was: what is repeated after a restart must not fail.',
+      title: 'deleting a deleted image succeeds',
+      text:
+        '`deleteImage` resolves once the image does not exist, including an image that never existed. A deletion ' +
+        'that is repeated after a restart must not fail.',
       check: async ({ harness, images: manager }, file) => {
         const externalId = await harness.finish(manager.uploadImage(uploadOf(harness, file)), 'the upload');
         await harness.finish(manager.deleteImage(externalId, harness.call()), 'the deletion of an image');
@@ -115,8 +127,10 @@ export const images: RuleGroup = {
     }),
     imageRule({
       id: 'image.list',
-      title: 'the list of images has those of all providers that carry our tags',
-      text: 'Images of a provider that was taken out of the configuration are found by it. A list that fails is rejected, never cut short.',
+      title: 'the listing of images contains those of all providers with Nodepool’s tags',
+      text:
+        'The builder finds images of providers that were removed from the configuration in this listing. It ' +
+        'rejects if a page fails, instead of returning an incomplete listing.',
       check: async ({ harness, images: manager }, file) => {
         const first = await harness.finish(manager.uploadImage(uploadOf(harness, file)), 'the first upload');
         const change = { nodepool_upload_id: '0000000002', nodepool_provider_name: 'another-provider' };
@@ -128,8 +142,8 @@ export const images: RuleGroup = {
     imageRule({
       id: 'image.upload-refused',
       needs: ['fault:upload:refuse'],
-      title: 'an upload that fails is rejected and leaves nothing behind',
-      text: 'The builder tries again, with another upload. A failed one leaves an unused image of many gigabytes.',
+      title: 'a failed upload rejects and leaves nothing behind',
+      text: 'The builder retries with a new upload. A failed upload must not leave an unused image of many gigabytes.',
       check: async ({ harness, images: manager }, file) => {
         await harness.plan('upload', 'refuse');
         const upload = manager.uploadImage(uploadOf(harness, file));
@@ -141,7 +155,9 @@ export const images: RuleGroup = {
       id: 'image.upload-aborted',
       needs: ['fault:upload:hang'],
       title: 'an upload ends when its signal aborts, and leaves nothing behind',
-      text: 'Builders are stopped in the middle of an upload. The image manager has no framework around it: signal and deadline are its own business.',
+      text:
+        'A builder can be stopped during an upload. No framework surrounds the image manager, so it handles ' +
+        'signal and deadline itself.',
       check: async ({ harness, images: manager }, file) => {
         await harness.plan('upload', 'hang');
         const controller = new AbortController();
@@ -159,8 +175,8 @@ export const images: RuleGroup = {
     imageRule({
       id: 'image.upload-deadline',
       needs: ['fault:upload:hang'],
-      title: 'an upload that gets no answer ends at its deadline',
-      text: 'With `TimeoutError`: one cloud that does not answer must not keep an upload worker for ever.',
+      title: 'an upload without an answer ends at its deadline',
+      text: 'It rejects with `TimeoutError`. A cloud that does not answer must not occupy an upload worker forever.',
       check: async ({ harness, images: manager }, file) => {
         await harness.plan('upload', 'hang');
         const upload = { ...uploadOf(harness, file), ...harness.call(10_000) };
@@ -169,15 +185,17 @@ export const images: RuleGroup = {
         const took = harness.cloud.time.clock.monotonic() - began;
         assert.ok(
           took <= 70_000,
-          `the driver ignores the deadline: an upload with 10000 ms to its deadline ended after ${took} ms`,
+          `the driver ignores the deadline: an upload with a deadline in 10000 ms ended after ${took} ms`,
         );
       },
     }),
     imageRule({
       id: 'image.checksum',
       needs: ['image-checksums'],
-      title: 'a file that is not the one that was built becomes no image',
-      text: 'The builder gives the checksums of what it built. The cloud gets them, or the driver compares what the cloud has computed: no node is made from a damaged image.',
+      title: 'a file that differs from the built one does not become an image',
+      text:
+        'The builder passes the checksums of the built file. The cloud verifies them, or the driver compares them ' +
+        'with those that the cloud has computed, so that no node is created from a damaged image.',
       check: async ({ harness, images: manager }, file) => {
         const wrong = createHash('sha256').update('another file').digest('hex');
         const md5 = createHash('md5').update('another file').digest('hex');
@@ -192,8 +210,10 @@ export const images: RuleGroup = {
     imageRule({
       id: 'image.launch',
       needs: ['image-labels'],
-      title: 'instances are made from the image that the launch names',
-      text: '`NodeLaunch.imageExternalId` is the newest upload of the label’s disk image. It is what the instance is made from; an image that is not there ends with `configuration` or `not-found`.',
+      title: 'an instance is created from the image that the launch names',
+      text:
+        '`NodeLaunch.imageExternalId` is the newest upload of the label’s disk image, and the instance is created ' +
+        'from it. If the image does not exist, the launch fails with `configuration` or `not-found`.',
       check: async ({ harness, images: manager }, file) => {
         const imageExternalId = await harness.finish(manager.uploadImage(uploadOf(harness, file)), 'the upload');
         await harness.launched(harness.node(), { imageExternalId, ...harness.able('imageLabel') });

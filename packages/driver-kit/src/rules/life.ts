@@ -9,17 +9,17 @@ import type { RuleContext } from '../rule-context.js';
 const BOOT_MS = 20_000;
 
 export const life: RuleGroup = {
-  title: 'The life of an instance',
-  text: 'What a launch gives, and what a deletion promises.',
+  title: 'Life of an instance',
+  text: 'The results of a launch and of a deletion.',
   rules: [
     {
       id: 'life.launch',
       since: '1.0',
-      title: 'a launch gives one instance that runs and can be reached',
+      title: 'a launch creates one instance that runs and can be reached',
       text:
-        'When `launch` resolves, exactly one instance exists for the node, the cloud says that it runs, and the result has its `externalId` and ' +
-        'an `interfaceIp` (the address at which one shall log in). The launcher tries the login next: an address that comes later is an address ' +
-        'that it never hears of.',
+        'When `launch` resolves, exactly one instance exists for the node, the cloud reports it as running, and ' +
+        'the result contains its `externalId` and an `interfaceIp` (the address for logins). The launcher then ' +
+        'tries the login, so it would never learn of an address that is assigned later.',
       needs: [],
       check: async (context: RuleContext): Promise<void> => {
         const harness = await context.start();
@@ -28,21 +28,17 @@ export const life: RuleGroup = {
         assert.ok(instance.externalId !== '', 'the launched instance has no externalId');
         assert.ok(instance.interfaceIp, 'the launched instance has no interfaceIp');
         const existing = await harness.instances();
-        expectEqual(existing.length, 1, `one instance was to exist after the launch, not ${existing.length}`);
-        expectEqual(
-          existing[0]?.externalId,
-          instance.externalId,
-          'the launch gave another externalId than the cloud has',
-        );
+        expectEqual(existing.length, 1, 'instances after the launch');
+        expectEqual(existing[0]?.externalId, instance.externalId, 'the external id that the launch returned');
       },
     },
     {
       id: 'life.ready',
       since: '1.0',
-      title: 'a launch waits until the instance runs',
+      title: 'a launch resolves only when the instance runs',
       text:
-        'The cloud accepts a creation long before the instance runs. `launch` resolves when it runs, not when it was accepted: `ready` of ' +
-        'the listed instance is what the launcher relies on.',
+        'A cloud accepts a creation long before the instance runs. `launch` resolves when the instance runs, not ' +
+        'when the creation is accepted. The listed instance is `ready` from then on.',
       needs: ['times'],
       check: async (context: RuleContext): Promise<void> => {
         const harness = await context.start();
@@ -52,7 +48,7 @@ export const life: RuleGroup = {
         const took = harness.cloud.time.clock.monotonic() - began;
         assert.ok(
           took >= BOOT_MS,
-          `the instance needs ${BOOT_MS} ms to boot, and the launch was over after ${took} ms`,
+          `the instance needs ${BOOT_MS} ms to boot, but the launch resolved after ${took} ms`,
         );
         expectEqual(
           (await harness.ours()).map(({ ready }) => ready),
@@ -64,8 +60,8 @@ export const life: RuleGroup = {
     {
       id: 'life.each-its-own',
       since: '1.0',
-      title: 'launches at the same time do not get in the way of each other',
-      text: 'Many launches run at once in one provider. Each ends with an instance of its own.',
+      title: 'concurrent launches do not affect each other',
+      text: 'One provider runs many launches at the same time. Each launch ends with its own instance.',
       needs: [],
       check: async (context: RuleContext): Promise<void> => {
         const harness = await context.start();
@@ -78,7 +74,7 @@ export const life: RuleGroup = {
         expectEqual(
           new Set(ids).size,
           launches.length,
-          `${launches.length} launches gave these instances: ${ids.join(', ')}`,
+          `${launches.length} launches returned these instances: ${ids.join(', ')}`,
         );
         expectEqual((await harness.instances()).length, launches.length, 'not every launch has an instance of its own');
       },
@@ -86,10 +82,11 @@ export const life: RuleGroup = {
     {
       id: 'life.fails',
       since: '1.0',
-      title: 'an instance that fails while it boots ends its launch',
+      title: 'a launch fails if its instance fails while booting',
       text:
-        'An instance that goes to a state from which it never comes to run rejects the launch with `InstanceFailedError` and the reason that the cloud ' +
-        'gives. Waiting for the time-out instead would cost an hour.',
+        'If the instance enters a state from which it cannot start to run, the launch rejects with ' +
+        '`InstanceFailedError` and the reason that the cloud reports. Waiting for the timeout instead could waste ' +
+        'an hour.',
       needs: ['break-instance', 'times'],
       check: async (context: RuleContext): Promise<void> => {
         const harness = await context.start();
@@ -102,16 +99,16 @@ export const life: RuleGroup = {
         const began = harness.cloud.time.clock.monotonic();
         await harness.failureOf(launch, 'the launch of an instance that failed while it booted', 'instance-failed');
         const took = harness.cloud.time.clock.monotonic() - began;
-        assert.ok(took <= 120_000, `the launch went on for ${took} ms after its instance had failed`);
+        assert.ok(took <= 120_000, `the launch failed only ${took} ms after its instance had failed`);
       },
     },
     {
       id: 'life.vanishes',
       since: '1.0',
-      title: 'an instance that vanishes while it boots ends its launch',
+      title: 'a launch fails if its instance disappears while booting',
       text:
-        'Preempted, deleted by hand, lost with its host: once the cloud has had the time to show what exists, a launch whose instance is gone is over. It ' +
-        'must not wait for its time-out, and must not make another instance by itself.',
+        'An instance can be preempted, deleted by hand, or lost with its host. The launch fails once listings had ' +
+        'enough time to show the instance. It does not wait for its timeout and does not create another instance.',
       needs: ['destroy-instance', 'times'],
       check: async (context: RuleContext): Promise<void> => {
         const harness = await context.start();
@@ -122,7 +119,7 @@ export const life: RuleGroup = {
         assert.ok(instance?.externalId !== undefined, 'there is no instance half-way through the boot');
         await harness.able('destroyInstance')(instance.externalId);
         const { code } = await harness.failureOf(launch, 'the launch of an instance that vanished');
-        assert.notEqual(code, 'timeout', 'the launch waited for its time-out although its instance was gone');
+        assert.notEqual(code, 'timeout', 'the launch waited for its timeout although its instance no longer existed');
         await harness.cleanUp(launch.node, instance.externalId);
         await harness.assertNothingLeft('after the launch of an instance that vanished, and its deletion');
       },
@@ -130,10 +127,11 @@ export const life: RuleGroup = {
     {
       id: 'life.delete',
       since: '1.0',
-      title: 'a deletion is over when everything of the node is gone',
+      title: 'a deletion is complete when no resource of the node exists',
       text:
-        'When `waitForNodeCleanup` resolves, nothing that was made for the node exists any more. That the cloud has accepted the deletion is no ' +
-        'proof: the record of the node is removed next, and with it all knowledge of what may still be there, and the quota is given to others.',
+        'When `waitForNodeCleanup` resolves, every resource that was created for the node is deleted. It is not ' +
+        'enough that the cloud has accepted the deletion: the launcher then removes the node’s record, the only ' +
+        'reference to the resources, and reuses their quota.',
       needs: ['resources', 'times'],
       check: async (context: RuleContext): Promise<void> => {
         const harness = await context.start();
@@ -141,16 +139,17 @@ export const life: RuleGroup = {
         const node = harness.node();
         const { externalId } = await harness.launched(node);
         await harness.cleanUp(node, externalId);
-        await harness.assertNothingLeft('in the moment in which the deletion was over');
+        await harness.assertNothingLeft('when the deletion had completed');
       },
     },
     {
       id: 'life.delete-twice',
       since: '1.0',
-      title: 'deleting what is gone already is a success',
+      title: 'deleting a deleted node succeeds',
       text:
-        'A deletion is repeated whenever it is not known how the last one ended: after a restart, by another launcher, after an operator was ' +
-        'faster. An instance that does not exist is deleted.',
+        'The launcher repeats a deletion whenever the result of the last one is unknown: after a restart, after ' +
+        'another launcher or an operator has deleted the instance. An instance that does not exist counts as ' +
+        'deleted.',
       needs: [],
       check: async (context: RuleContext): Promise<void> => {
         const harness = await context.start();
@@ -166,8 +165,8 @@ export const life: RuleGroup = {
     {
       id: 'life.delete-together',
       since: '1.0',
-      title: 'two deletions of one node at the same time both succeed',
-      text: 'Two launchers can come to delete the same node. Neither may fail because of the other.',
+      title: 'two concurrent deletions of a node both succeed',
+      text: 'Two launchers can delete the same node at the same time. Neither may fail because of the other.',
       needs: [],
       check: async (context: RuleContext): Promise<void> => {
         const harness = await context.start();
@@ -185,10 +184,11 @@ export const life: RuleGroup = {
     {
       id: 'life.delete-unknown',
       since: '1.0',
-      title: 'what the cloud has of a node is found by its tags when its id is not known',
+      title: 'a node’s resources are found by their tags if the instance’s id is unknown',
       text:
-        'A launcher can die between a creation and the moment in which it learns the id. `cleanupNode` with `externalId: null` deletes ' +
-        'whatever carries the tags of the node and of this provider, and nothing else. If there is nothing, it succeeds.',
+        'A launcher can crash between a creation and its answer, which contains the id. `cleanupNode` with ' +
+        '`externalId: null` deletes the resources with the tags of the node and of this provider, and no others. ' +
+        'If there are none, it succeeds.',
       needs: [],
       check: async (context: RuleContext): Promise<void> => {
         const harness = await context.start();
@@ -209,8 +209,10 @@ export const life: RuleGroup = {
     {
       id: 'life.delete-unfinished',
       since: '1.0',
-      title: 'a launch that was given up can be deleted',
-      text: 'Whatever a launch had come to when it was aborted, `cleanupNode` brings the node to where nothing of it exists.',
+      title: 'an aborted launch can be deleted',
+      text:
+        '`cleanupNode` deletes all resources of a node, whatever stage its launch had reached when it was ' +
+        'aborted.',
       needs: ['times'],
       check: async (context: RuleContext): Promise<void> => {
         const harness = await context.start();

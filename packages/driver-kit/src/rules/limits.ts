@@ -12,25 +12,35 @@ import { watch } from '../watched.js';
 
 export const errors: RuleGroup = {
   title: 'Errors',
-  text: 'One table in core says what each code means: whether to try again, when, and whether the label goes out of service. So the code must be right, and the outcome more so.',
+  text:
+    'Core defines for each error code whether and when to retry, and whether the label is taken out of service. ' +
+    'The code must therefore be correct, and even more so the outcome.',
   rules: [
     refusal(
       'quota',
       'quota',
-      'The launcher waits until there is room. As any other error it would use up the attempts of the request and fail it.',
+      'The launcher waits until quota is available. Any other code would use up the request’s attempts and make ' +
+        'it fail.',
     ),
-    refusal('capacity', 'capacity', 'The launcher tries another zone or later. It is no fault of the configuration.'),
+    refusal(
+      'capacity',
+      'capacity',
+      'The launcher tries another zone, or retries later. The configuration is not at fault.',
+    ),
     refusal(
       'invalid',
       'configuration',
-      'A second refusal takes the label out of service, with the reason, until a later attempt succeeds. As a passing error it would be tried for ever.',
+      'After a second such error the launcher takes the label out of service, with the reason, until a later ' +
+        'attempt succeeds. With a temporary error the launcher would retry without an end.',
     ),
-    refusal('auth', 'auth', 'The operator has to do something; the label is not at fault.'),
+    refusal('auth', 'auth', 'Only the operator can resolve this; the label is not at fault.'),
     {
       id: 'errors.throttled',
       since: '1.0',
-      title: 'throttling ends with `throttled` and the time to wait, or is waited for',
-      text: 'A call that was one too many was not done. The driver waits and calls again, or rejects with `ThrottledError` and `retryAfterMs` as the cloud said it. It uses up none of the attempts of a request.',
+      title: 'throttling is waited out, or ends with `throttled` and the wait time',
+      text:
+        'A throttled call had no effect. The driver waits and repeats it, or rejects with `ThrottledError` and ' +
+        'the cloud’s wait time as `retryAfterMs`. It does not use up an attempt of the request.',
       needs: ['fault:create:throttle', 'resources'],
       check: async (context: RuleContext): Promise<void> => {
         const harness = await context.start();
@@ -52,8 +62,10 @@ export const errors: RuleGroup = {
     {
       id: 'errors.list',
       since: '1.0',
-      title: 'lists fail with errors that say why',
-      text: 'A `DriverError` with the code `transient` (or `timeout`) for what may pass. The launcher goes on with what it knew, and asks again.',
+      title: 'a failed listing rejects with an error code',
+      text:
+        'The error is a `DriverError`, with the code `transient` or `timeout` if a retry may succeed. The ' +
+        'launcher continues with the last listing and retries.',
       needs: ['fault:list:refuse'],
       check: async (context: RuleContext): Promise<void> => {
         const harness = await context.start();
@@ -65,8 +77,8 @@ export const errors: RuleGroup = {
     {
       id: 'errors.list-auth',
       since: '1.0',
-      title: 'refused credentials are told as such, by lists too',
-      text: 'Credentials expire in the middle of the night. That the list fails with `auth` is what the operator reads in the morning.',
+      title: 'a listing with invalid credentials fails with `auth`',
+      text: 'Credentials can expire at any time. The code tells the operator what to do.',
       needs: ['fault:list:auth'],
       check: async (context: RuleContext): Promise<void> => {
         const harness = await context.start();
@@ -81,8 +93,10 @@ export const errors: RuleGroup = {
     {
       id: 'errors.start',
       since: '1.0',
-      title: 'a provider that cannot start says why, and can be started again',
-      text: '`start` is called again, on the same provider, until it succeeds: what failed before must not stand in the way.',
+      title: 'a provider that fails to start reports why, and can be started again',
+      text:
+        'The launcher calls `start` of the same provider again until it succeeds. A failed start must not affect ' +
+        'the next one.',
       needs: ['fault:any:auth'],
       check: async (context: RuleContext): Promise<void> => {
         const harness = await context.open();
@@ -105,35 +119,36 @@ export const errors: RuleGroup = {
 
 export const amounts: RuleGroup = {
   title: 'Quota and zones',
-  text: 'The launcher keeps the books of what is in use. The driver says what the cloud allows, and what a node takes.',
+  text:
+    'The launcher computes the quota in use. The driver reports the cloud’s limits and the resources that a node ' +
+    'needs.',
   rules: [
     {
       id: 'quota.limits',
       since: '1.0',
-      title: 'the limits of the cloud are told in total, and as they are now',
+      title: 'the quota limits are current totals',
       text:
-        '`getQuotaLimits` gives what the account may have, not what is left of it: core subtracts what is in use. Resources without limit are not named, or -1, or Infinity. A limit that ' +
-        'was changed is seen at the next call, or within five minutes when the driver keeps it.',
+        '`getQuotaLimits` returns the account’s total limits, not the remaining amounts: core subtracts the ' +
+        'usage. Unlimited resources are omitted, or -1, or Infinity. A changed limit is returned by the next ' +
+        'call, or within five minutes if the driver caches it.',
       needs: ['quota'],
       check: async (context: RuleContext): Promise<void> => {
         const harness = await context.start();
         await harness.able('setQuota')({ instances: 7 });
         await harness.launched();
-        expectEqual(
-          await instanceLimit(harness),
-          7,
-          'instances that may exist, of a quota of 7 of which one is in use',
-        );
+        expectEqual(await instanceLimit(harness), 7, 'the instance limit with a quota of 7 and one instance in use');
         await harness.able('setQuota')({ instances: 3 });
         await harness.pass(300_000);
-        expectEqual(await instanceLimit(harness), 3, 'instances that may exist, of a quota that was reduced to 3');
+        expectEqual(await instanceLimit(harness), 3, 'the instance limit after the quota was reduced to 3');
       },
     },
     {
       id: 'quota.label',
       since: '1.0',
-      title: 'what a label needs is what its instances take',
-      text: '`getQuotaForLabel`, if there is one, counts one instance, and the same amounts that the launched instance has in `resources`. The books do not balance otherwise.',
+      title: 'the resources of a label are those of its instances',
+      text:
+        '`getQuotaForLabel`, if implemented, returns one instance, and the same amounts as `resources` of a ' +
+        'launched instance. Otherwise the quota is computed incorrectly.',
       needs: [],
       check: async (context: RuleContext): Promise<void> => {
         const harness = await context.start();
@@ -152,8 +167,11 @@ export const amounts: RuleGroup = {
     {
       id: 'quota.machine-type',
       since: '1.2',
-      title: 'the need of a label depends on the machine type',
-      text: '`getQuotaForLabel` receives one of the `machineTypes` of the label and returns the resources of a node of this type. Without a machine type it returns those of the first one. The launcher would otherwise refuse a small alternative that fits, or exceed a limit with a large one.',
+      title: 'the resources of a label depend on the machine type',
+      text:
+        '`getQuotaForLabel` receives one of the label’s `machineTypes` and returns the resources of a node of ' +
+        'that type; without a machine type, those of the first one. Otherwise the launcher would refuse a smaller ' +
+        'type that fits, or exceed a limit with a larger one.',
       needs: ['machine-types'],
       check: async (context: RuleContext): Promise<void> => {
         const harness = await context.start();
@@ -170,8 +188,10 @@ export const amounts: RuleGroup = {
     {
       id: 'machine-types.honoured',
       since: '1.2',
-      title: 'an instance has the machine type that was chosen',
-      text: 'A launch with a `machineType` creates an instance of this type, and one without creates an instance of the first type of the label. The `resources` of the instance show it.',
+      title: 'an instance has the requested machine type',
+      text:
+        'A launch with a `machineType` creates an instance of that type; without one, an instance of the label’s ' +
+        'first type. The instance’s `resources` show its type.',
       needs: ['machine-types'],
       check: async (context: RuleContext): Promise<void> => {
         const harness = await context.start();
@@ -188,8 +208,10 @@ export const amounts: RuleGroup = {
     {
       id: 'zones.honoured',
       since: '1.0',
-      title: 'an instance is made in the zone that was chosen',
-      text: 'All nodes of a request are in one zone. `getAvailabilityZones` gives the zones of the pool, in its order; a launch with one of them makes the instance there, and says so in `az`.',
+      title: 'an instance is created in the requested zone',
+      text:
+        'All nodes of a request are in one zone. `getAvailabilityZones` returns the zones of the pool in the ' +
+        'configured order. A launch with one of them creates the instance there and returns it as `az`.',
       needs: ['zones'],
       check: async (context: RuleContext): Promise<void> => {
         const harness = await context.start();
@@ -233,7 +255,7 @@ function refusal(kind: FaultKind, code: DriverErrorCode, why: string): Rule {
   return {
     id: `errors.${code}`,
     since: '1.0',
-    title: `a creation that the cloud refuses ends with \`${code}\`, not applied: ${meaning(kind)}`,
+    title: `a creation that fails because of ${meaning(kind)} ends with \`${code}\`, not applied`,
     text: why,
     needs: [`fault:create:${kind}`, 'resources'],
     check: async (context: RuleContext): Promise<void> => {
@@ -250,13 +272,13 @@ function refusal(kind: FaultKind, code: DriverErrorCode, why: string): Rule {
 function meaning(kind: FaultKind): string {
   switch (kind) {
     case 'quota':
-      return 'more than the account may have';
+      return 'an exceeded quota';
     case 'capacity':
-      return 'no room at the moment';
+      return 'missing capacity in the cloud';
     case 'auth':
-      return 'credentials that are refused';
+      return 'invalid credentials';
     default:
-      return 'something that it does not have, or does not allow';
+      return 'a permanently invalid request';
   }
 }
 

@@ -15,16 +15,19 @@ const MOST_PAGES = 100;
 const LIST_AGAIN_MS = 60_000;
 
 export const listings: RuleGroup = {
-  title: 'Lists and leaks',
-  text: 'What a list lacks counts as gone. So a list is complete, or it fails.',
+  title: 'Listings and leaks',
+  text:
+    'An instance that a listing does not contain counts as deleted. Therefore a listing is either complete or ' +
+    'fails.',
   rules: [
     {
       id: 'list.complete',
       since: '1.0',
-      title: 'the list of instances has all pages, and the instances of others',
+      title: 'the listing of instances contains all pages and all foreign instances',
       text:
-        '`listNodes` gives every instance of the account: ours with their tags, and those of others too, which take of the quota. A list that ends with the first page makes a launcher ' +
-        'take living instances for lost ones.',
+        '`listNodes` returns every instance of the account: Nodepool’s own with their tags, and foreign ones ' +
+        'because they use the quota too. If a driver returned only the first page, the launcher would treat ' +
+        'running instances as lost.',
       needs: ['foreign-instances'],
       check: async (context: RuleContext): Promise<void> => {
         const harness = await context.start();
@@ -42,8 +45,10 @@ export const listings: RuleGroup = {
     {
       id: 'list.rejected',
       since: '1.0',
-      title: 'a list of which one page fails is rejected, never cut short',
-      text: 'Whichever page it is. An incomplete list that looks like a complete one is the most expensive mistake that a driver can make: what it lacks is taken for gone.',
+      title: 'a listing fails if any of its pages fails',
+      text:
+        'The kit lets each page fail in turn. An incomplete listing that looks complete is the worst possible ' +
+        'defect of a driver: instances that it does not contain count as deleted.',
       needs: ['foreign-instances', 'fault:list:refuse'],
       check: async (context: RuleContext): Promise<void> => {
         for (let page = 0; page < MOST_PAGES; page += 1) {
@@ -66,10 +71,11 @@ export const listings: RuleGroup = {
     {
       id: 'list.facts',
       since: '1.0',
-      title: 'the list says of an instance what its launch said',
+      title: 'the listing describes an instance as its launch did',
       text:
-        'The listed instance has the external id that the launch gave, equal as JSON; it is `ready`, not `deleted`, not `failed`, and has the same `resources`. Core finds ' +
-        'instances by that id, and counts by those amounts what is in use.',
+        'The listed instance has the external id that the launch returned (equal as JSON) and the same ' +
+        '`resources`. It is `ready`, not `deleted` and not `failed`. Core identifies instances by that id and ' +
+        'computes the quota in use from those amounts.',
       needs: [],
       check: async (context: RuleContext): Promise<void> => {
         const harness = await context.start();
@@ -93,10 +99,11 @@ export const listings: RuleGroup = {
     {
       id: 'list.failed',
       since: '1.1',
-      title: 'instances that have failed are listed, too',
+      title: 'the listing contains failed instances',
       text:
-        'An instance in ERROR, stopped or broken exists: it takes of the quota and costs money. `listNodes` has it with its tags, not as `deleted`, and `cleanupLeakedResources` offers and deletes it. ' +
-        'A list without it makes the launcher take it for gone.',
+        'An instance in ERROR, stopped or broken still exists, uses quota and costs money. `listNodes` returns it ' +
+        'with its tags, not as `deleted`, and `cleanupLeakedResources` can delete it. If the listing omitted it, ' +
+        'the launcher would treat it as deleted.',
       needs: ['break-instance'],
       check: async (context: RuleContext): Promise<void> => {
         const harness = await context.start();
@@ -118,7 +125,7 @@ export const listings: RuleGroup = {
         await cleanUpLeaks(harness, async (resources) => (offered = resources));
         assert.ok(
           offered.some((each) => externalIdKey(each.externalId) === externalIdKey(externalId)),
-          'an instance that has failed is not offered as leaked',
+          '`round.leaked` was not called for a failed instance',
         );
         await harness.pass(120_000);
         await harness.assertNothingLeft('after an instance that had failed was deleted as leaked');
@@ -127,8 +134,11 @@ export const listings: RuleGroup = {
     {
       id: 'leak.offered',
       since: '1.0',
-      title: 'what could be leaked is offered with its tags, and only what is leaked is deleted',
-      text: '`cleanupLeakedResources` lists first and asks `round.leaked` then, never the other way round: what was made in between would look leaked. It deletes what the round names and nothing else.',
+      title: 'resources that may be leaked are reported with their tags, and only leaked ones are deleted',
+      text:
+        '`cleanupLeakedResources` lists the resources first and calls `round.leaked` afterwards. In the other ' +
+        'order, a resource created in between would look leaked. It deletes exactly the resources for which the ' +
+        'call returns true.',
       needs: [],
       check: async (context: RuleContext): Promise<void> => {
         const harness = await context.start();
@@ -142,11 +152,7 @@ export const listings: RuleGroup = {
         };
         await cleanUpLeaks(harness, round);
         const instances = offered.filter(({ kind }) => kind === 'instance');
-        expectEqual(
-          instances.length,
-          2,
-          'instances that were offered for judgement, as resources of the kind "instance"',
-        );
+        expectEqual(instances.length, 2, 'resources of the kind "instance" for which `round.leaked` was called');
         await harness.cloud.time.until(() => false, 120_000);
         const left = (await harness.instances()).map(({ externalId }) => externalId);
         expectEqual(left, [kept.externalId], 'what exists after the round');
@@ -155,8 +161,8 @@ export const listings: RuleGroup = {
     {
       id: 'leak.gone',
       since: '1.0',
-      title: 'a leaked resource that has gone meanwhile is no failure',
-      text: 'Another client may have deleted it first. One resource that is gone must not keep the others from being deleted.',
+      title: 'a leaked resource that no longer exists is no failure',
+      text: 'Another client may have deleted it first. It must not prevent the deletion of the other resources.',
       needs: ['destroy-instance'],
       check: async (context: RuleContext): Promise<void> => {
         const harness = await context.start();

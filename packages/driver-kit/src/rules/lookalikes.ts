@@ -30,14 +30,17 @@ const OTHER_INSTANCES: readonly (readonly [string, Partial<InstanceTags>])[] = [
 export const lookalikes: RuleGroup = {
   title: 'Look-alikes',
   text:
-    'Ids of nodes and uploads are sequences: the same ones occur in every installation, and those of uploads for every build and provider. Accounts are shared. Only all tags ' +
-    'together, `nodepool_installation` among them, say whose something is.',
+    'Node ids and upload ids are sequence numbers, so the same ids occur in every installation, and the same ' +
+    'upload ids for every build and provider. Installations can share an account. Only all tags together, ' +
+    'including `nodepool_installation`, identify the owner of a resource.',
   rules: [
     {
       id: 'lookalike.node',
       since: '1.0',
-      title: 'what belongs to the same node id of another installation or provider survives the deletion of a node',
-      text: '`cleanupNode` with `externalId: null` finds instances by their tags. It compares the id of the node, the provider and the installation.',
+      title: 'resources with the same node id but another installation or provider survive a deletion',
+      text:
+        '`cleanupNode` with `externalId: null` finds instances by their tags. It compares the node id, the ' +
+        'provider and the installation.',
       needs: [],
       check: async (context: RuleContext): Promise<void> => {
         const harness = await context.start();
@@ -61,10 +64,11 @@ export const lookalikes: RuleGroup = {
     imageRule({
       id: 'lookalike.upload-refused',
       needs: ['fault:upload:refuse'],
-      title: 'images that differ in one tag survive an upload that the cloud refuses',
+      title: 'images that differ in one tag survive a failed upload',
       text:
-        'Also if they have the same name: a builder removes what a failed upload left, and nothing else. Clouds in which a name identifies an image, or a file that images are made from, need a ' +
-        'name that contains the whole identity; `imageTagsHash` makes one.',
+        'A builder deletes only the remains of its failed upload, and no other image, not even one of the same ' +
+        'name. In a cloud that identifies images, or the files that they are created from, by name, the name must ' +
+        'contain the whole identity; `imageTagsHash` helps with that.',
       check: async ({ harness, images: manager }, file) => {
         const theirs = await uploadOthers(harness, manager, file);
         await harness.plan('upload', 'refuse');
@@ -75,8 +79,8 @@ export const lookalikes: RuleGroup = {
     imageRule({
       id: 'lookalike.upload-aborted',
       needs: ['fault:upload:hang'],
-      title: 'images that differ in one tag survive an upload that is aborted',
-      text: 'A builder whose session is lost aborts its uploads.',
+      title: 'images that differ in one tag survive an aborted upload',
+      text: 'A builder aborts its uploads when it loses its ZooKeeper session.',
       check: async ({ harness, images: manager }, file) => {
         const theirs = await uploadOthers(harness, manager, file);
         await harness.plan('upload', 'hang');

@@ -13,19 +13,21 @@ const MOST_CALLS = 200;
 const LIST_LAG_MS = 4000;
 
 export const outcomes: RuleGroup = {
-  title: 'Identity, and unknown outcomes',
+  title: 'Identity and unknown outcomes',
   text:
-    'A time-out, a connection that is cut, a 5xx: the call may have taken effect or not, and may still do. Everything that is made carries the identity of its launch attempt from the ' +
-    'moment of its creation, so that one can look, instead of trying again and paying twice.',
+    'After a timeout, a broken connection or a 5xx, a call may have taken effect, or may still do so. Every ' +
+    'resource carries the identity of its launch attempt from its creation, so that a driver can search for it ' +
+    'instead of creating (and paying for) a second one.',
   rules: [
     {
       id: 'tags.from-creation',
       since: '1.0',
-      title: 'everything that is made for a node carries its tags from its creation',
+      title: 'all resources of a node have their tags from the creation',
       text:
-        'Instances, and whatever else is made for a node, carry all tags of `InstanceTags` in the very call that makes them. Tags that a second call adds are not there when the ' +
-        'launcher dies, or the cloud breaks down, between the two: then the owner of the resource is unknown. Resources that a cloud gives no tags at creation need another ' +
-        'name that says the same; `resources()` of the test cloud shows it as tags.',
+        'The call that creates an instance, or any other resource of a node, also sets all tags of ' +
+        '`InstanceTags`. If a second call added them, a crash between the two calls would leave a resource ' +
+        'without an owner. If the cloud cannot tag such a resource at its creation, the driver encodes the same ' +
+        'information in its name; `resources()` of the test cloud returns it as tags.',
       needs: ['resources'],
       check: async (context: RuleContext): Promise<void> => {
         await afterEachCall(context, async (harness, { node }, when) => {
@@ -40,10 +42,12 @@ export const outcomes: RuleGroup = {
     {
       id: 'outcome.create-lost',
       since: '1.0',
-      title: 'an instance whose creation got no answer is found, not made again',
+      title: 'an instance whose creation got no answer is found, not created again',
       text:
-        'When the answer to a creation is lost, the cloud is searched for the tag of the attempt. The launch goes on with what is found. A driver that implements ' +
-        '`Provider` itself may reject instead, with an error whose outcome is not `not-applied`; what it must never do is to create once more, or to say `not-applied`.',
+        'If the answer to a creation is lost, the driver searches the cloud for the tag of the attempt, and the ' +
+        'launch continues with the instance that it finds. A driver that implements `Provider` itself may instead ' +
+        'reject with an error whose outcome is not `not-applied`. It must neither create a second instance nor ' +
+        'report `not-applied`.',
       needs: ['fault:create:lose-answer'],
       check: async (context: RuleContext): Promise<void> => {
         const harness = await context.start();
@@ -56,25 +60,22 @@ export const outcomes: RuleGroup = {
           expectEqual(
             existing[0]?.externalId,
             launch.ending.value.externalId,
-            'the launch ended with another instance than exists',
+            'the external id that the launch returned',
           );
           return;
         }
         const { outcome } = await harness.failureOf(launch, 'the launch');
-        assert.notEqual(
-          outcome,
-          'not-applied',
-          'an instance exists, and the launch failed with an error that says that there is none; its outcome',
-        );
+        assert.notEqual(outcome, 'not-applied', 'the outcome of the launch’s error, although an instance exists');
       },
     },
     {
       id: 'outcome.create-lost-lag',
       since: '1.0',
-      title: 'a list that does not show a new instance yet is no proof that there is none',
+      title: 'a listing without the new instance does not prove that none was created',
       text:
-        'Lists lag behind. After a creation without an answer, one list without the instance says nothing: several, over some seconds, have to agree ' +
-        '(`attemptLookup` and `ListingPatience` of core do that).',
+        'Listings lag behind. After a creation without an answer, one listing without the instance proves ' +
+        'nothing. Several listings over some seconds must agree; `attemptLookup` and `ListingDeadline` of core ' +
+        'implement this.',
       needs: ['fault:create:lose-answer', 'list-lag', 'resources'],
       check: async (context: RuleContext): Promise<void> => {
         const harness = await context.start();
@@ -93,17 +94,18 @@ export const outcomes: RuleGroup = {
         assert.notEqual(
           outcome,
           'not-applied',
-          `one list without the instance was taken for proof; the outcome of the error`,
+          `the outcome of the error, after only one listing without the instance`,
         );
       },
     },
     {
       id: 'outcome.create-refused',
       since: '1.0',
-      title: 'a creation that failed on the side of the cloud is looked for, and not made again under the same attempt',
+      title: 'a creation that failed with a server error is searched for, not repeated in the same attempt',
       text:
-        'A 5xx may come before or after the work. When the search finds nothing, the launch is rejected with an error whose outcome is `not-applied`, and the launcher tries again with a new attempt: only so ' +
-        'can a twin that shows up late be told from the instance that is wanted.',
+        'A cloud can answer 5xx before or after it has done the work. If the search finds nothing, the launch ' +
+        'rejects with an error whose outcome is `not-applied`, and the launcher starts a new attempt. An instance ' +
+        'that appears late can then be distinguished from the wanted one by its attempt.',
       needs: ['fault:create:refuse', 'resources'],
       check: async (context: RuleContext): Promise<void> => {
         const harness = await context.start();
@@ -121,8 +123,10 @@ export const outcomes: RuleGroup = {
     {
       id: 'outcome.create-hangs',
       since: '1.0',
-      title: 'a creation that is never answered ends the launch at its deadline at the latest',
-      text: 'No call waits for ever. Whether the error comes from a time-out of the call or from the deadline of the launch, there is no second instance.',
+      title: 'a creation without an answer ends the launch at its deadline at the latest',
+      text:
+        'No call waits forever. The error may come from a timeout of the call or from the deadline of the launch; ' +
+        'in both cases there is no second instance.',
       needs: ['fault:create:hang', 'resources'],
       check: async (context: RuleContext): Promise<void> => {
         const harness = await context.start();
@@ -134,8 +138,10 @@ export const outcomes: RuleGroup = {
     {
       id: 'outcome.any-call',
       since: '1.0',
-      title: 'whichever answer is lost, there is at most one instance, and the node can be deleted',
-      text: 'The kit loses the answer to the first call of a launch, then to the second, and so on. However the launch ends, its deletion leaves nothing.',
+      title: 'at most one instance exists after any lost answer, and the node can be deleted',
+      text:
+        'The kit loses the answer to the first call of a launch, then, in a new cloud, to the second, and so on. ' +
+        'However the launch ends, the deletion of its node leaves no resource.',
       needs: ['fault:any:lose-answer', 'resources'],
       check: async (context: RuleContext): Promise<void> => {
         for (let skip = 0; skip < MOST_CALLS; skip += 1) {
@@ -164,7 +170,9 @@ export const outcomes: RuleGroup = {
       id: 'outcome.delete-lost',
       since: '1.0',
       title: 'a deletion whose answer is lost succeeds',
-      text: 'Deleting is safe to repeat, so it is repeated; that the instance is gone by then is a success.',
+      text:
+        'A deletion can safely be repeated, so the driver repeats it. If the instance no longer exists by then, ' +
+        'the deletion has succeeded.',
       needs: ['fault:delete:lose-answer'],
       check: async (context: RuleContext): Promise<void> => {
         const harness = await context.start();
@@ -178,8 +186,10 @@ export const outcomes: RuleGroup = {
     {
       id: 'outcome.delete-refused',
       since: '1.0',
-      title: 'a deletion that the cloud refuses for the moment is tried again',
-      text: 'Internal errors and throttling pass. A deletion ends when the instance is gone, or at its deadline.',
+      title: 'a deletion is retried after a temporary error',
+      text:
+        'Internal errors and throttling are temporary. A deletion ends when the instance is deleted, or at its ' +
+        'deadline.',
       needs: ['fault:delete:refuse'],
       check: async (context: RuleContext): Promise<void> => {
         const harness = await context.start();
@@ -193,8 +203,10 @@ export const outcomes: RuleGroup = {
     {
       id: 'lag.launch',
       since: '1.0',
-      title: 'a new instance that is not listed yet is not taken for lost',
-      text: 'An instance whose creation was answered exists, whatever the lists of the next seconds say.',
+      title: 'a new instance that is not listed yet does not count as lost',
+      text:
+        'If the cloud has confirmed the creation, the instance exists, even if listings do not contain it for ' +
+        'some seconds.',
       needs: ['list-lag', 'times'],
       check: async (context: RuleContext): Promise<void> => {
         const harness = await context.start();
@@ -206,10 +218,11 @@ export const outcomes: RuleGroup = {
     {
       id: 'lag.delete',
       since: '1.0',
-      title: 'a list without the instance, right after its creation or deletion, is no proof that it is gone',
+      title: 'a listing without the instance, shortly after its creation or deletion, does not prove the deletion',
       text:
-        'An instance that was created a moment ago is not in the list yet, also while its deletion is still under way. The record of a node is removed only after the cloud confirmed that the instance is ' +
-        'gone: it answers 404 for it, or a series of lists, over some seconds, agree that it is not there.',
+        'Listings may not yet contain an instance that was created a moment ago, even while it is being deleted. ' +
+        'The deletion is complete only when the cloud has confirmed it: with a 404 for the instance, or with ' +
+        'several listings, over some seconds, that do not contain it.',
       needs: ['list-lag', 'times', 'resources'],
       check: async (context: RuleContext): Promise<void> => {
         const harness = await context.start();
@@ -220,17 +233,19 @@ export const outcomes: RuleGroup = {
         const launch = harness.launch(harness.node(), { signal: controller.signal });
         await harness.cloud.time.until(() => launch.saved !== undefined, LIST_LAG_MS / 4);
         const [instance] = await harness.instances();
-        assert.ok(instance?.externalId !== undefined, 'a launch was begun, and there is no instance yet');
+        assert.ok(instance?.externalId !== undefined, 'there is no instance although a launch has started');
         controller.abort(new Error('it was aborted by the test'));
         await harness.cleanUp(launch.node, instance.externalId);
-        await harness.assertNothingLeft('in the moment in which the deletion of a just created instance was over');
+        await harness.assertNothingLeft('when the deletion of a new instance had completed');
       },
     },
     {
       id: 'lag.delete-unknown',
       since: '1.0',
-      title: 'a node whose instance is not known is not given up after one list without it',
-      text: 'The deletion of a node without `externalId` looks for its tags. An instance that was made a moment ago, by a launcher that is no more, may not be listed yet.',
+      title: 'the deletion of a node whose instance is unknown does not trust a single listing',
+      text:
+        'The deletion of a node without `externalId` searches for the node’s tags. Listings may not yet contain ' +
+        'an instance that a crashed launcher created a moment ago.',
       needs: ['list-lag', 'times', 'resources'],
       check: async (context: RuleContext): Promise<void> => {
         const harness = await context.start();
@@ -240,7 +255,7 @@ export const outcomes: RuleGroup = {
         const launch = harness.launch(harness.node(), { signal: controller.signal });
         await harness.cloud.time.until(() => launch.saved !== undefined, LIST_LAG_MS / 4);
         controller.abort(new Error('it was aborted by the test'));
-        expectEqual((await harness.instances()).length, 1, 'a launch was begun, and there is no instance yet');
+        expectEqual((await harness.instances()).length, 1, 'there is no instance although a launch has started');
         await harness.cleanUp(launch.node, null);
         await harness.assertNothingLeft('after the deletion of a node whose instance was not listed yet');
       },

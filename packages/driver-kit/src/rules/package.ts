@@ -12,13 +12,17 @@ const CORE = '@nodepool/core';
 
 export const packages: RuleGroup = {
   title: 'The package',
-  text: 'A driver is a package that says so of itself. No list of drivers exists anywhere.',
+  text: 'The package.json of a driver declares it. There is no central list of drivers.',
   rules: [
     {
       id: 'package.named',
       since: '1.0',
-      title: 'package.json names the driver and the version of the API that it is written for',
-      text: '`"nodepool": {"driver": "<name>", "api": <integer>}`, or `"drivers": {"<name>": "<export>"}` for a package with several drivers. Programs find installed drivers by it, and refuse one of another API with the command that installs the right one. The name is that of the exported driver.',
+      title: 'package.json contains the driver’s name and API version',
+      text:
+        'It contains `"nodepool": {"driver": "<name>", "api": <integer>}`, or `"drivers": {"<name>": "<export>"}` ' +
+        'for a package with several drivers. Programs find installed drivers by it. They reject a driver for ' +
+        'another API version and print the command that installs a suitable one. The name is that of the exported ' +
+        'driver.',
       needs: [],
       appliesTo: 'all',
       check: async (context: RuleContext): Promise<void> => {
@@ -38,8 +42,10 @@ export const packages: RuleGroup = {
     {
       id: 'package.peer',
       since: '1.0',
-      title: '`@nodepool/core` is a peer dependency, and no dependency',
-      text: 'As a dependency it could be installed twice. Two copies in one process do not know each other’s types and errors, and one of them has an untested version.',
+      title: '`@nodepool/core` is a peer dependency, not a dependency',
+      text:
+        'A dependency could be installed a second time. Two copies in one process do not recognize each other’s ' +
+        'types and errors, and one of them has an untested version.',
       needs: [],
       appliesTo: 'all',
       check: async (context: RuleContext): Promise<void> => {

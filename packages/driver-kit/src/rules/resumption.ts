@@ -26,7 +26,7 @@ async function resumedFromNothing(harness: ProviderHarness, node: TestNode, when
     expectEqual({ code, outcome }, { code: 'transient', outcome: 'not-applied' }, `${when}, how it ended`);
   } else {
     const { externalId } = await harness.endOf(resumed, `the launch that was interrupted ${when}`);
-    expectEqual(externalId, before[0]?.externalId, `${when}, the launch ended with another instance than it began`);
+    expectEqual(externalId, before[0]?.externalId, `${when}, the launch returned another instance than it had created`);
   }
   expectEqual((await harness.instances()).length, before.length, `${when}, the launch left more than one instance`);
 }
@@ -35,17 +35,21 @@ async function resumedFromNothing(harness: ProviderHarness, node: TestNode, when
 const MOST_CALLS = 200;
 
 export const resumption: RuleGroup = {
-  title: 'Going on after a restart',
-  text: 'A launcher can be killed after every step. Another process goes on with what was saved: it makes no twin of an instance that exists, and loses none.',
+  title: 'Resumption after a restart',
+  text:
+    'A launcher can be killed after every step. Another process continues from the saved state. It neither ' +
+    'creates a second instance nor loses one.',
   rules: [
     {
       id: 'resume.launch',
       since: '1.0',
-      title: 'a launch goes on wherever its process died',
+      title: 'a launch can be resumed after a crash at any point',
       text:
-        'The kit ends the provider after the first remote call of a launch, then after the second, and so on. A new one gets what was saved, or ' +
-        '`INTERRUPTED_LAUNCH` if nothing was. There is never a second instance: a resumed launch ends with the instance that was begun, or with an error of ' +
-        'code `transient` and outcome `not-applied` when the cloud has none. After its deletion nothing is left.',
+        'The kit stops the provider after the first remote call of a launch, then, in a new cloud, after the ' +
+        'second, and so on. A new provider receives the saved state, or `INTERRUPTED_LAUNCH` if there is none. ' +
+        'The resumed launch ends with the instance that was created, or with an error of code `transient` and ' +
+        'outcome `not-applied` if there is none. It never creates a second instance, and the deletion of the node ' +
+        'leaves no resource.',
       needs: ['resources'],
       check: async (context: RuleContext): Promise<void> => {
         await afterEachCall(context, async (harness, launch, when) => {
@@ -57,7 +61,11 @@ export const resumption: RuleGroup = {
           } else {
             const resumed = harness.launch(node, { saved: saved.machine, externalId: saved.externalId });
             const { externalId } = await harness.endOf(resumed, `the launch that was resumed ${when}`);
-            expectEqual(externalId, saved.externalId, `${when}, the launch ended with another instance than it began`);
+            expectEqual(
+              externalId,
+              saved.externalId,
+              `${when}, the launch returned another instance than it had created`,
+            );
             expectEqual(
               (await harness.instances()).length,
               1,
@@ -72,8 +80,10 @@ export const resumption: RuleGroup = {
     {
       id: 'resume.delete',
       since: '1.0',
-      title: 'a deletion goes on wherever its process died',
-      text: 'The same for deletions: begun by one process, ended by another, they leave nothing.',
+      title: 'a deletion can be resumed after a crash at any point',
+      text:
+        'The kit stops the provider after each remote call of a deletion. A second provider completes the ' +
+        'deletion and leaves no resource.',
       needs: ['resources'],
       check: async (context: RuleContext): Promise<void> => {
         for (let calls = 1; calls < MOST_CALLS; calls += 1) {
@@ -100,11 +110,12 @@ export const resumption: RuleGroup = {
     {
       id: 'resume.machine-create',
       since: '1.0',
-      title: 'a machine that creates can be thrown away after every step',
+      title: 'a creation state machine can be replaced after every step',
       text:
-        'After any step, `save()` as JSON and the `externalId` are enough for `getCreateStateMachine` of a new process to go on. A call that was under way has ' +
-        'an unknown outcome then: the machine looks for its effect, by the tag of the attempt, before it does anything else. It ends with the one instance, ' +
-        'or with an error whose outcome is `not-applied` when there is none.',
+        'After any step, a new process can continue with `getCreateStateMachine`, given only `save()` as JSON and ' +
+        'the `externalId`. The outcome of a call in progress is then unknown: the machine first searches for its ' +
+        'effect by the tag of the attempt. It ends with the one instance, or with an error whose outcome is ' +
+        '`not-applied` if there is none.',
       needs: ['adapter', 'resources'],
       check: async (context: RuleContext): Promise<void> => {
         await replacedAfterEachStep(context, async (harness, machines, step) => {
@@ -137,8 +148,8 @@ export const resumption: RuleGroup = {
     {
       id: 'resume.machine-delete',
       since: '1.0',
-      title: 'a machine that deletes can be thrown away after every step',
-      text: 'What holds for creation holds for deletion: the new machine goes on, and the end is the same, nothing.',
+      title: 'a deletion state machine can be replaced after every step',
+      text: 'As for creations: the new machine continues, and in the end no resource exists.',
       needs: ['adapter', 'resources'],
       check: async (context: RuleContext): Promise<void> => {
         await replacedAfterEachStep(context, async (harness, machines, step) => {
@@ -154,7 +165,7 @@ export const resumption: RuleGroup = {
             // The framework treats this error as success.
             if (!isDriverError(error) || error.code !== 'not-found') throw error;
           }
-          await harness.assertNothingLeft(`when a machine that deletes was replaced after step ${step}`);
+          await harness.assertNothingLeft(`after a deletion state machine was replaced after step ${step}`);
           return steps;
         });
       },
@@ -162,10 +173,11 @@ export const resumption: RuleGroup = {
     {
       id: 'resume.data',
       since: '1.0',
-      title: 'what a machine saves is small, and JSON',
+      title: 'the saved state of a state machine is JSON and small',
       text:
-        'What `save()` gives is stored with the node, in ZooKeeper, and read by another process, perhaps of another version of the driver. It must come ' +
-        'back from JSON as it was, and have at most 4096 characters: a node is one znode, and there are many.',
+        'The result of `save()` is stored in ZooKeeper in the node’s record, and is read by another process, ' +
+        'perhaps with another version of the driver. It must not change in a round trip through JSON, and has at ' +
+        'most 4096 characters, because a node is a single znode and there are many nodes.',
       needs: ['adapter'],
       check: async (context: RuleContext): Promise<void> => {
         const harness = await context.open();
@@ -177,10 +189,10 @@ export const resumption: RuleGroup = {
           const place = `in state "${machine.state}"`;
           assert.ok(
             isDeepStrictEqual(throughJson(saved), saved),
-            `${place}, what was saved does not come back from JSON as it was`,
+            `${place}, the saved state changes in a round trip through JSON`,
           );
           const { length } = JSON.stringify(saved);
-          assert.ok(length <= 4096, `${place}, what was saved has ${length} characters`);
+          assert.ok(length <= 4096, `${place}, the saved state has ${length} characters`);
         };
         const { instance } = await machines.drive(machines.creation(harness.node()), { onStep: look });
         if (instance !== undefined) await machines.drive(machines.deletion(instance.externalId), { onStep: look });
@@ -189,8 +201,10 @@ export const resumption: RuleGroup = {
     {
       id: 'resume.stop-keeps',
       since: '1.0',
-      title: 'a stopped provider leaves its instances as they are',
-      text: 'Launchers are restarted at any time. `stop` ends the work where it stands: it destroys nothing, and what was begun is taken up again.',
+      title: 'stopping a provider does not change its instances',
+      text:
+        'Launchers can be restarted at any time. `stop` interrupts the work and deletes nothing; the next process ' +
+        'resumes the work.',
       needs: ['times'],
       check: async (context: RuleContext): Promise<void> => {
         const harness = await context.start();

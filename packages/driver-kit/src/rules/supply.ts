@@ -9,14 +9,20 @@ import type { RuleContext } from '../rule-context.js';
 import { watch } from '../watched.js';
 
 export const supply: RuleGroup = {
-  title: 'Machines that exist',
-  text: 'A driver of machines that nothing creates declares them to `ProviderContext.nodeSupply`. The launcher registers their nodes, checks the machines and hands the nodes out.',
+  title: 'Existing machines',
+  text:
+    'A driver for existing machines declares them to `ProviderContext.nodeSupply` and creates nothing. The ' +
+    'launcher registers a node for each slot of a machine, checks the machines and assigns the nodes to requests.',
   rules: [
     {
       id: 'supply.declared',
       since: '1.2',
       title: 'a started provider has declared its machines, and creates nothing',
-      text: 'The configuration has `createsNodes: false`: the launcher then lets requests wait for nodes instead of launching some. Each label of a pool has a machine in that pool, and host name, user and port are different for each machine: they are how the launcher recognizes the node of a slot after a restart.',
+      text:
+        'The configuration has `createsNodes: false`, so that the launcher lets requests wait for nodes instead ' +
+        'of launching them. For each label of a pool there is a machine in that pool. The host name, user and ' +
+        'port together are different for each machine, because the launcher identifies the node of a slot by them ' +
+        'after a restart.',
       needs: [],
       appliesTo: 'supplying',
       check: async (context: RuleContext): Promise<void> => {
@@ -45,8 +51,10 @@ export const supply: RuleGroup = {
     {
       id: 'supply.check',
       since: '1.2',
-      title: 'the check of a machine fails while its login does not answer, and passes when it does',
-      text: 'A machine whose check rejects gets no nodes; the message of the `DriverError` is the reason that operators read. The check passes by itself once the machine answers.',
+      title: 'the check of a machine fails while its login does not answer, and then succeeds again',
+      text:
+        'A machine whose check rejects gets no nodes. Operators read the message of the `DriverError` as the ' +
+        'reason. Once the machine answers, the check succeeds without any other action.',
       needs: [],
       appliesTo: 'supplying',
       check: async (context: RuleContext): Promise<void> => {
@@ -68,7 +76,7 @@ export const supply: RuleGroup = {
       id: 'supply.abort',
       since: '1.2',
       title: 'a check ends when its signal aborts, and at its deadline',
-      text: 'A provider that stops must not wait for machines that do not answer.',
+      text: 'A provider must be able to stop without waiting for machines that do not answer.',
       needs: [],
       appliesTo: 'supplying',
       check: async (context: RuleContext): Promise<void> => {
@@ -96,8 +104,10 @@ export const supply: RuleGroup = {
     {
       id: 'supply.delete',
       since: '1.2',
-      title: 'the deletion of a node leaves its machine',
-      text: 'The launcher deletes the node of a slot after each use and registers the next one. `cleanupNode` and `waitForNodeCleanup` succeed, and the machine stays declared.',
+      title: 'deleting a node does not remove its machine',
+      text:
+        'The launcher deletes the node of a slot after each use and registers the next one. `cleanupNode` and ' +
+        '`waitForNodeCleanup` succeed, and the machine remains declared.',
       needs: [],
       appliesTo: 'supplying',
       check: async (context: RuleContext): Promise<void> => {
@@ -111,8 +121,10 @@ export const supply: RuleGroup = {
     {
       id: 'supply.launch',
       since: '1.2',
-      title: 'a launch is refused, not applied',
-      text: 'The launcher asks for no launches. A request must not wait for a machine that never comes.',
+      title: 'a launch is rejected as not applied',
+      text:
+        'The launcher never calls `launch` for this driver. If it is called nevertheless, it must not wait for a ' +
+        'machine.',
       needs: [],
       appliesTo: 'supplying',
       check: async (context: RuleContext): Promise<void> => {

@@ -23,13 +23,13 @@ export const callsDefects: Readonly<Record<string, Defect>> = {
       };
       return changed(machine, { advance });
     }),
-    says: /ten at the same time/,
+    says: /ten concurrent launches/,
   },
   'calls.aborted-before': {
     changes: providers((provider) => ({
       listNodes: (call) => provider.listNodes({ ...call, signal: new AbortController().signal }),
     })),
-    says: /was to fail, and did not/,
+    says: /did not fail/,
   },
   'calls.abort': {
     changes: {
@@ -87,10 +87,10 @@ export const callsDefects: Readonly<Record<string, Defect>> = {
         await provider.join();
       },
     })),
-    says: /was to fail, and did not|not ended/,
+    says: /did not fail|not ended/,
   },
   'stop.nothing-after': { changes: ticks(30_000, false), says: /that a provider left behind/ },
-  'stop.unused': { changes: ticks(60_000, true), says: /with nothing to do made/ },
+  'stop.unused': { changes: ticks(60_000, true), says: /an idle provider made/ },
   'stop.any-time': {
     changes: providers((provider) => {
       let stops = 0;

@@ -8,7 +8,7 @@ import type { Defect } from './defect.js';
 
 export const lifeDefects: Readonly<Record<string, Defect>> = {
   'life.launch': { changes: instances((each) => ({ ...each, interfaceIp: undefined })), says: /no interfaceIp/ },
-  'life.ready': { changes: instances((each) => ({ ...each, ready: true })), says: /over after \d+ ms/ },
+  'life.ready': { changes: instances((each) => ({ ...each, ready: true })), says: /resolved after \d+ ms/ },
   'life.each-its-own': {
     changes: {
       client: ({ create }) => {
@@ -16,7 +16,7 @@ export const lifeDefects: Readonly<Record<string, Defect>> = {
         return { create: (...args) => (first ??= create(...args)) };
       },
     },
-    says: /5 launches gave these instances/,
+    says: /5 launches returned these instances/,
   },
   'life.fails': {
     changes: instances((each) => ({ ...each, failed: undefined })),
@@ -33,7 +33,7 @@ export const lifeDefects: Readonly<Record<string, Defect>> = {
         return { listInstances: listed };
       },
     },
-    says: /waited for its time-out/,
+    says: /waited for its timeout/,
   },
   'life.delete': { changes: deletions((machine) => completeAfterCall(machine)), says: /something is left/ },
   'life.delete-twice': {

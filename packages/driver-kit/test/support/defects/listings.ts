@@ -80,7 +80,7 @@ export const listingsDefects: Readonly<Record<string, Defect>> = {
         },
       }),
     },
-    says: /of a quota of 7/,
+    says: /with a quota of 7/,
   },
   'quota.label': {
     changes: {

@@ -40,7 +40,7 @@ export const outcomesDefects: Readonly<Record<string, Defect>> = {
     changes: createsAgain(),
     says: /instances after a creation whose answer was lost: 2 instead of 1/,
   },
-  'outcome.create-lost-lag': { changes: { patience: UNSURE }, says: /taken for proof/ },
+  'outcome.create-lost-lag': { changes: { patience: UNSURE }, says: /only one listing without/ },
   'outcome.create-refused': {
     changes: { explain: when('refuse', new TransientError('500', { outcome: 'applied' })) },
     says: /the outcome of "500"/,
@@ -51,7 +51,7 @@ export const outcomesDefects: Readonly<Record<string, Defect>> = {
         create: (...args) => Promise.race([create(...args), sleep(cloud.clock, 30_000).then(() => create(...args))]),
       }),
     },
-    says: /was to fail, and did not/,
+    says: /did not fail/,
   },
   'outcome.any-call': { changes: createsAgain(), says: /more than one instance/ },
   'outcome.delete-lost': { changes: { explain: when('lose-answer', new ConfigurationError('cut')) }, says: /cut/ },
@@ -59,7 +59,10 @@ export const outcomesDefects: Readonly<Record<string, Defect>> = {
   'lag.launch': { changes: { patience: UNSURE }, says: /vanished/ },
   'lag.delete': { changes: deletions((machine) => completeWhenUnlisted(machine)), says: /something is left/ },
   'lag.delete-unknown': { changes: providers(ignoresUnknown), says: /something is left/ },
-  'resume.launch': { changes: creations((make) => make(null, null)), says: /another instance|more than one/ },
+  'resume.launch': {
+    changes: creations((make) => make(null, null)),
+    says: /another instance|more than one|the external id/,
+  },
   'resume.delete': { changes: trustsSavedDeletion(), says: /something is left/ },
   'resume.machine-create': { changes: creations((make) => make(null, null)), says: /these instances exist/ },
   'resume.machine-delete': { changes: trustsSavedDeletion(), says: /something is left/ },
@@ -68,7 +71,7 @@ export const outcomesDefects: Readonly<Record<string, Defect>> = {
       const machine = make(saved, externalId);
       return changed(machine, { save: () => ({ since: new Date(0) as unknown as string }) });
     }),
-    says: /does not come back from JSON/,
+    says: /changes in a round trip through JSON/,
   },
   'resume.stop-keeps': {
     changes: {
@@ -94,6 +97,6 @@ export const outcomesDefects: Readonly<Record<string, Defect>> = {
       };
       return changed(machine, { advance });
     }),
-    says: /asked again at every step/,
+    says: /called twice at every step/,
   },
 };

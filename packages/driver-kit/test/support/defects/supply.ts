@@ -10,7 +10,7 @@ export const supplyDefects: Readonly<Record<string, Defect>> = {
   },
   'supply.check': {
     supplier: { machine: { check: () => Promise.resolve({ hostKeys: [] }) } },
-    says: /the check of a machine that is silent was to fail/,
+    says: /the check of a machine that is silent did not fail/,
   },
   'supply.abort': {
     supplier: { checkCall: (call) => ({ ...call, deadline: call.deadline + 60_000 }) },
