@@ -9,21 +9,18 @@ export const CHECKED_PACKAGES = [
   'packages/daemon',
   'packages/cli',
   'packages/create-driver',
+  'packages/driver-azure',
+  'packages/driver-example',
+  'packages/driver-gce',
+  'packages/driver-kit',
   'packages/driver-kubernetes',
+  'packages/driver-openstack',
   'packages/driver-static',
-  'tooling/zookeeper-chaos',
-  'tooling/dev-zookeeper',
-  'tooling/simulated-cloud',
-  'tooling/simulated-gce',
-  'tooling/simulated-kubernetes',
-  'tooling/kubernetes-control-plane',
-  'tooling/simulated-process',
-  'tooling/bench',
-  'tooling/capacity',
+  'tooling',
 ];
 
-/** Markdown pages whose prose is not checked. The contract is written from texts in the code of the driver kit. */
-export const UNCHECKED_PAGES = ['docs/driver-contract.md'];
+/** Markdown pages whose prose is not checked. */
+export const UNCHECKED_PAGES = [];
 
 /** Start of a sentence: of the text, a paragraph or a list item, or after the end of another sentence. */
 const SENTENCE_START = String.raw`(?:^\s*|\n\s*\n\s*|(?:^|\n)[ \t]*(?:[-*]|\d+\.)[ \t]+|(?<!\b(?:e\.g|i\.e|vs|etc))[.!?]["')\]]*\s+)`;
@@ -65,8 +62,8 @@ const CHECKS = [
 ];
 
 /**
- * Returns the offences of a text, in order: `index` and `length` are their place in the text, `found` the words, `advice`
- * how to replace them. Code between backquotes is not checked.
+ * Returns the violations in a text, in order: `index` and `length` are their position, `found` is the matched text, and
+ * `advice` says how to replace it. Code in backquotes is not checked.
  */
 export function findings(text) {
   const prose = text.replaceAll(/```[^]*?```|`[^`\n]*`/g, (code) => code.replaceAll(/[^\n]/g, 'x'));
@@ -96,7 +93,7 @@ export function markdownFindings(markdown) {
     .replaceAll(/^#+ .*$/gm, blank)
     .replaceAll(/^\|.*\|\n(?=\|[ :|-]+\|$)/gm, blank)
     .replaceAll(/\]\([^)\s]*\)/g, (link) => `]${blank(link.slice(1))}`);
-  // Each cell of a table is a text of its own.
+  // Each cell of a table is a separate text.
   const rows = /^\|.*\|$/gm;
   const cells = [...prose.matchAll(rows)].flatMap((row) =>
     [...row[0].matchAll(/[^|]+/g)].flatMap((cell) =>
@@ -110,7 +107,7 @@ const MAX_COLUMNS = 120;
 const DIRECTIVE = /^\s*(?:eslint|prettier-ignore|@ts-|#region|#endregion|global )/;
 const LOG_METHODS = new Set(['debug', 'info', 'warn', 'warning', 'error', 'fatal', 'log']);
 
-/** Joins line comments on consecutive lines, because their sentences run on. */
+/** Groups line comments on consecutive lines, because sentences continue across lines. */
 function groupsOf(comments) {
   const groups = [];
   for (const comment of comments) {
@@ -126,7 +123,7 @@ function groupsOf(comments) {
   return groups;
 }
 
-/** Replaces comment marks by spaces; every position stays as it is. */
+/** Replaces comment marks by spaces without changing positions. */
 function commentProse(source) {
   return source
     .replaceAll(/^(\s*)\/\//gm, '$1  ')

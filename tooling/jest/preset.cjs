@@ -1,6 +1,6 @@
 'use strict';
-// The one jest configuration of the workspace: TypeScript through swc, workspace packages resolved to their sources,
-// so that tests need no build and stack traces name the lines that were written.
+// The jest configuration of all packages: TypeScript is compiled by swc, and workspace packages resolve to their
+// sources. Tests therefore need no build, and stack traces show source lines.
 
 /** @param {string} rootDir folder of the package under test */
 module.exports = function preset(rootDir) {
@@ -21,7 +21,7 @@ module.exports = function preset(rootDir) {
     moduleNameMapper: { '^(\\.{1,2}/.*)\\.js$': '$1' },
     testEnvironmentOptions: { customExportConditions: ['@nodepool/source', 'node', 'node-addons'] },
     reporters: ['default', require.resolve('./results-reporter.cjs')],
-    // A bound for tests that hang. A busy machine must not reach it.
+    // Time limit for tests that hang (ms), which is never reached on a busy machine.
     testTimeout: 1_800_000,
     maxWorkers: 2,
   };

@@ -1,5 +1,5 @@
 'use strict';
-// Writes test-results.json beside the package's package.json: the counts that the summary of all suites adds up.
+// Writes test-results.json next to the package's package.json: the counts that the summary of all suites adds up.
 
 const { writeFileSync } = require('node:fs');
 const { join } = require('node:path');

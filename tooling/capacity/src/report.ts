@@ -21,7 +21,7 @@ export interface Row {
   readonly without: Summary | undefined;
 }
 
-/** Greatest p95 in relation to that of the undisturbed run with one region less. */
+/** Maximum p95, as a multiple of that of the undisturbed run with one region less. */
 const BOUND = 1.3;
 const HEADINGS = ['p95, disturbed', 'p95, whole run', 'longest', 'failed'] as const;
 

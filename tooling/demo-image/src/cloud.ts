@@ -3,7 +3,7 @@
 import { startSimulatedOpenStack } from '@nodepool/simulated-openstack';
 
 export interface Cloud {
-  /** For people. */
+  /** Description for messages. */
   readonly what: string;
   /** Name in clouds.yaml. */
   readonly name: string;
@@ -11,7 +11,10 @@ export interface Cloud {
   stop(): Promise<void>;
 }
 
-/** `OS_CLIENT_CONFIG_FILE` and `OS_CLOUD` (default `real`). Throws, with what to do, when no file is named. */
+/**
+ * Returns the cloud that `OS_CLIENT_CONFIG_FILE` and `OS_CLOUD` (default `real`) name. Throws an error with a remedy if
+ * no file is named.
+ */
 export function cloudOfEnvironment(): Cloud {
   const cloudsYaml = process.env['OS_CLIENT_CONFIG_FILE'];
   if (cloudsYaml === undefined) {
@@ -23,7 +26,7 @@ export function cloudOfEnvironment(): Cloud {
   return { what: `the cloud ${name} of ${cloudsYaml}`, name, cloudsYaml, stop: () => Promise.resolve() };
 }
 
-/** Starts a simulated OpenStack within this process. */
+/** Starts a simulated OpenStack in this process. */
 export async function simulatedCloud(): Promise<Cloud> {
   const cloud = await startSimulatedOpenStack({});
   const { url, cloudsYaml } = cloud;

@@ -1,4 +1,4 @@
-/** Sees what becomes of builds and uploads, tells it, and lets others wait for it. */
+/** Follows builds and uploads, reports their states, and waits for them. */
 
 import { type ImageBuild, type ImageUpload, systemClock } from '@nodepool/core';
 import type { Store } from '@nodepool/store';
@@ -28,7 +28,7 @@ export class ImageWatch {
     return [...this.store.images.uploads({ image: this.image })];
   }
 
-  /** The newest build once it is ready, if it is none of `others`. Rejects when it fails, or at the deadline. */
+  /** Resolves with the newest build once it is ready and not in `others`. Rejects if it fails, or at the deadline. */
   build(others: readonly ImageBuild[], deadlineMs: number, interrupted: AbortSignal): Promise<ImageBuild> {
     const isOther = ({ id }: ImageBuild): boolean => others.some((other) => other.id === id);
     return this.until(`a build of ${this.image}`, deadlineMs, interrupted, () => {
@@ -38,14 +38,14 @@ export class ImageWatch {
     });
   }
 
-  /** An upload of the build once it is ready. Failed ones are tried again by the builder. */
+  /** Resolves with an upload of the build once it is ready. The builder retries failed uploads. */
   upload(build: ImageBuild, deadlineMs: number, interrupted: AbortSignal): Promise<ImageUpload> {
     return this.until(`an upload of build ${build.id}`, deadlineMs, interrupted, () =>
       this.uploads.find((upload) => upload.build === build.id && upload.state === 'ready'),
     );
   }
 
-  /** Resolves with what `look` finds, which is called now and after every change. */
+  /** Resolves with the result of `look`, which is called at once and after every change, when it returns one. */
   until<T>(what: string, deadlineMs: number, interrupted: AbortSignal, look: () => T | undefined): Promise<T> {
     return new Promise((resolve, reject) => {
       const settle = (finish: () => void): void => {

@@ -1,6 +1,6 @@
 /**
- * The demonstration of the builder: an image is built, uploaded, used for a node; a second one replaces it and is taken
- * back. The exit status is 0 only if it all happened.
+ * The demonstration of the builder: builds and uploads an image, uses it for a node, replaces it, and goes back to it.
+ * The exit status is 0 only if every step succeeded.
  */
 
 import { parseArgs } from 'node:util';

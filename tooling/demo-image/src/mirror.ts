@@ -1,4 +1,4 @@
-/** The Debian mirror that this machine installs from; images are built from the same one. */
+/** The Debian mirror of this machine, from which images are built too. */
 
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -6,7 +6,7 @@ import { join } from 'node:path';
 const FOLDER = '/etc/apt/sources.list.d';
 const LIST = '/etc/apt/sources.list';
 
-/** Throws, with what to do, when apt is not told of any. */
+/** Returns the URL of the first configured mirror. Throws an error with a remedy if apt has none. */
 export function machineMirror(): string {
   const given = process.env['DIB_DISTRIBUTION_MIRROR'];
   if (given !== undefined && given !== '') return given;

@@ -1,10 +1,13 @@
-/** What a real build needs besides Nodepool: Debian's diskimage-builder and its tools. Missing ones are installed. */
+/**
+ * The programs that a real build needs besides Nodepool: Debian's diskimage-builder and its tools. Missing ones are
+ * installed.
+ */
 
 import { accessSync, constants, statfsSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { Program, describeExit, type Narrator } from '@nodepool/harness';
 
-/** A program of each package that is needed. */
+/** One program of each required package. */
 const PACKAGES: Readonly<Record<string, string>> = {
   'disk-image-create': 'python3-diskimage-builder',
   debootstrap: 'debootstrap',
@@ -15,10 +18,10 @@ const PACKAGES: Readonly<Record<string, string>> = {
 };
 
 const INSTALL_DEADLINE_MS = 15 * 60_000;
-/** The unpacked image, its raw and its compressed form. */
+/** Size of the unpacked image, its raw form and its compressed form. */
 const NEEDED_BYTES = 6 * 1024 ** 3;
 
-/** Rejects, with what to do, when something is missing that cannot be installed from here. */
+/** Rejects with a remedy if a requirement is missing and cannot be installed. */
 export async function prepareForBuild(folder: string, narrator: Narrator): Promise<void> {
   const { bavail, bsize } = statfsSync(folder);
   if (bavail * bsize < NEEDED_BYTES) {

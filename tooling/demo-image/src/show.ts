@@ -1,4 +1,6 @@
-/** The life of two images: built, uploaded, used, one taken back. Rejects when something did not happen as it should. */
+/**
+ * The lifecycle of two images: both are built, uploaded and used, and the second is withdrawn. Rejects if a step fails.
+ */
 
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
@@ -15,14 +17,14 @@ const BUILD_DEADLINE_MS = 45 * 60_000;
 const UPLOAD_DEADLINE_MS = 30 * 60_000;
 const NODE_DEADLINE_MS = 10 * 60_000;
 const CLEAN_DEADLINE_MS = 5 * 60_000;
-/** Between two lines about a build that goes on. */
+/** Interval between progress messages of a build (ms). */
 const TELL_MS = 20_000;
 const REQUESTOR = 'demonstration';
 
 export interface ShowOptions {
-  /** What the first image is built with. */
+  /** True if the first image is built with the stand-in. */
   readonly standIn: boolean;
-  /** The second image is built with diskimage-builder, too; it takes as long as the first. */
+  /** True if diskimage-builder also builds the second image, which takes as long as the first. */
   readonly secondReal: boolean;
 }
 
@@ -71,7 +73,7 @@ function programOf(standIn: boolean): string {
   return standIn ? 'the stand-in for disk-image-create' : 'disk-image-create';
 }
 
-/** Waits for a build and its upload, and says how it goes on. */
+/** Waits for a build and its upload, and reports the progress. */
 async function make(
   stage: Stage,
   images: ImageWatch,
@@ -94,7 +96,7 @@ async function make(
   }
 }
 
-/** Says the last line of the newest build log from time to time. Returns how to end that. */
+/** Prints the last line of the newest build log periodically. Returns a function that stops it. */
 function tellBuild(stage: Stage, narrator: Narrator): () => void {
   let said = '';
   const tell = (): void => {
@@ -124,7 +126,7 @@ function tellFiles(stage: Stage, build: ImageBuild, narrator: Narrator): void {
   }
 }
 
-/** Asks for a node, makes sure that it was made from this upload, and gives it back. */
+/** Requests a node, asserts that it was created from this upload, and returns it. */
 async function useNode(
   stage: Stage,
   { image, build, provider, id }: ImageUpload,
@@ -159,7 +161,7 @@ function deleteUpload(stage: Stage, { image, build, id }: ImageUpload): Promise<
   return stage.nodepool('image-delete', ...which);
 }
 
-/** Has everything deleted, and makes sure that nothing is left on the disk or in the cloud. */
+/** Deletes all images, and asserts that nothing is left on the disk or in the cloud. */
 async function cleanUp(stage: Stage, images: ImageWatch, narrator: Narrator, interrupted: AbortSignal): Promise<void> {
   narrator.text(await stage.nodepool('image-pause', IMAGE));
   for (const { id } of images.builds) narrator.text(await stage.nodepool('dib-image-delete', `${IMAGE}-${id}`));

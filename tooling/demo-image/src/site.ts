@@ -3,7 +3,7 @@
 import { dirname, join } from 'node:path';
 import type { Cloud } from './cloud.js';
 
-/** Name of the disk image, and of the label that is made from it. */
+/** Name of the disk image, and of the label that uses it. */
 export const IMAGE = 'debian-minimal';
 export const PROVIDER = 'demo-image';
 
@@ -14,15 +14,15 @@ export interface SiteOptions {
   readonly cloud: Cloud;
   readonly flavor: string;
   readonly network: string;
-  /** Debian's, for the image. */
+  /** Debian mirror for the image. */
   readonly mirror: string | undefined;
 }
 
-/** What changes while the builder runs. */
+/** Settings that change while the builder runs. */
 export interface BuilderChanges {
-  /** Default: diskimage-builder's. */
+  /** Default: `disk-image-create` of diskimage-builder. */
   readonly dibCmd?: string;
-  /** The provider's uploads of the image are paused. */
+  /** True if uploads of the image to the provider are paused. */
   readonly pauseUploads?: boolean;
 }
 
@@ -50,7 +50,7 @@ export function builderConfig(site: SiteOptions, { dibCmd, pauseUploads = false 
         name: IMAGE,
         elements: ['debian-minimal'],
         release: 'bookworm',
-        // Besides qcow2, which the cloud wants.
+        // In addition to qcow2, which the cloud requires.
         formats: ['raw'],
         username: 'debian',
         'env-vars': { ...fromMirror, TMP_DIR: join(folder, 'tmp') },
@@ -67,7 +67,7 @@ export function launcherConfig(site: SiteOptions, webappPort: number): object {
     'max-servers': 2,
     networks: [site.network],
     'auto-floating-ip': false,
-    // There may be no guest behind the address, as with a cloud that has no hypervisor.
+    // A cloud without a hypervisor has no guest at the address.
     'host-key-checking': false,
     labels: [{ name: IMAGE, diskimage: IMAGE, 'flavor-name': site.flavor }],
   };
@@ -84,7 +84,7 @@ function common({ zooKeeper }: SiteOptions): object {
   const [host, port] = zooKeeper.split(':');
   return {
     'zookeeper-servers': [{ host, port: Number(port) }],
-    // As it lies in this workspace; a site installs it beside the launcher.
+    // Path in this workspace. Sites install the driver next to the launcher.
     drivers: [{ name: 'openstack', package: dirname(require.resolve('@nodepool/driver-openstack/package.json')) }],
   };
 }

@@ -1,4 +1,6 @@
-/** What the demonstration plays on: a ZooKeeper, a cloud, a builder, a launcher, and a store to see with. */
+/**
+ * The environment of the demonstration: ZooKeeper, a cloud, a builder, a launcher, and a store for reading the records.
+ */
 
 import { mkdirSync, mkdtempSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
@@ -26,16 +28,16 @@ import { builderConfig, IMAGE, launcherConfig, type BuilderChanges, type SiteOpt
 
 const START_DEADLINE_MS = 60_000;
 const COMMAND_DEADLINE_MS = 120_000;
-/** A builder that is stopped lets go of its build. */
+/** Time in which a stopped builder ends its build (ms). */
 const STOP_GRACE_MS = 60_000;
 
 export interface StageOptions {
   readonly simulated: boolean;
   readonly flavor: string;
   readonly network: string;
-  /** The stand-in for diskimage-builder is used for every build; undefined: diskimage-builder itself. */
+  /** Path of the stand-in for diskimage-builder; undefined for diskimage-builder itself. */
   readonly dibCmd: string | undefined;
-  /** The folder with the logs stays when everything is over. */
+  /** If true, the folder with the logs is kept. */
   readonly keep: boolean;
 }
 
@@ -52,7 +54,7 @@ export class Stage {
     readonly builder: Program,
   ) {}
 
-  /** Starts everything but the launcher. Leaves nothing behind when it rejects. */
+  /** Starts all parts except the launcher. If it rejects, it has stopped what it started. */
   static async build(options: StageOptions, narrator: Narrator, interrupted: AbortSignal): Promise<Stage> {
     const folder = mkdtempSync(join(tmpdir(), 'nodepool-demo-image-'));
     const undo: (() => Promise<unknown>)[] = [];
@@ -104,7 +106,7 @@ export class Stage {
     );
   }
 
-  /** Changes the configuration of the builder, which takes it up while it runs. */
+  /** Changes the configuration of the builder, which reloads it while running. */
   async changeBuilder(changes: BuilderChanges): Promise<void> {
     this.changes = { ...this.changes, ...changes };
     const { folder, site } = this;
@@ -112,7 +114,7 @@ export class Stage {
     this.builder.signal('SIGHUP');
   }
 
-  /** Runs the command line; resolves with what it printed. Rejects when it did not succeed. */
+  /** Runs the command line and resolves with its output. Rejects if it fails. */
   async nodepool(...args: string[]): Promise<string> {
     const { folder, site } = this;
     const logFile = join(folder, `nodepool-${args[0] ?? ''}-${systemRandom.uuidHex()}.log`);
@@ -129,7 +131,7 @@ export class Stage {
     return command.logTail();
   }
 
-  /** Does `work` for as long as the daemons run. */
+  /** Resolves like `work`. Rejects if a daemon ends before. */
   async while<T>(what: string, deadlineMs: number, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
     const { launcher, builder } = this;
     return await builder.while(what, deadlineMs, (signal) =>

@@ -1,6 +1,7 @@
 /**
- * The demonstration: a ZooKeeper, a launcher with the example driver, one request on its way, and then everything to look
- * around in until it is interrupted. `--once` ends after the show. The exit status is 0 only if it all happened.
+ * The demonstration: starts ZooKeeper and a launcher with the example driver, follows one request, and keeps running
+ * for exploration until it is interrupted. `--once` ends it after the request. The exit status is 0 only if every step
+ * succeeded.
  */
 
 import { parseArgs } from 'node:util';

@@ -1,14 +1,14 @@
-/** Sees the states that a requestor's requests, and the nodes for them, go through. */
+/** Observes the states of a requestor's requests and their nodes. */
 
 import { isZooKeeperError, type PersistentWatch, type WatchEvent, type ZooKeeper } from '@nodepool/zookeeper';
 
 const ROOT = '/nodepool';
 const RECORD = /^\/nodepool\/(requests|nodes)\/([^/]+)$/;
 
-/** What a record that was removed is said to be. */
+/** State that stands for a deleted record. */
 export const GONE = 'gone';
 
-/** A record, and the states that were seen of it, in order. */
+/** A record and its observed states in order. */
 export interface Sighting {
   readonly kind: 'request' | 'node';
   readonly id: string;
@@ -27,7 +27,7 @@ export class Observer {
   private readonly watch: PersistentWatch;
   private failure: Error | undefined;
 
-  /** `onState` is told of every new state. */
+  /** `onState` is called for every new state. */
   constructor(
     private readonly zooKeeper: ZooKeeper,
     private readonly requestor: string,
@@ -40,7 +40,7 @@ export class Observer {
     this.watch.close();
   }
 
-  /** What the requestor has written itself was seen, even if somebody was so fast that it cannot be read any more. */
+  /** Records a state that the requestor wrote itself, because a launcher may change it before it can be read. */
   wrote(kind: Sighting['kind'], id: string, state: string): void {
     const path = `${ROOT}/${kind}s/${id}`;
     if (this.records.has(path)) return;
@@ -49,7 +49,7 @@ export class Observer {
     this.enter(record, state);
   }
 
-  /** Resolves once the record has been seen in the state. */
+  /** Resolves once the record has had the state. */
   async seen(kind: Sighting['kind'], id: string, state: string, signal: AbortSignal): Promise<void> {
     const key = `${ROOT}/${kind}s/${id}`;
     const done = (): boolean => this.records.get(key)?.states.includes(state) === true;
@@ -69,7 +69,7 @@ export class Observer {
     }
   }
 
-  /** Those of the states that the record was not seen in. */
+  /** Returns those of the states that were not observed. */
   missed(kind: Sighting['kind'], id: string, states: readonly string[]): readonly string[] {
     const seen = this.records.get(`${ROOT}/${kind}s/${id}`)?.states ?? [];
     return states.filter((state) => !seen.includes(state));
@@ -97,7 +97,7 @@ export class Observer {
         this.enter(record, String(fields['state']));
       },
       (error: unknown) => {
-        // A record may go between its change and our reading it; its removal is an event of its own.
+        // The record may be deleted between its change and the read. The deletion has its own event.
         if (isZooKeeperError(error, 'no-node')) return;
         this.failure = new Error(`cannot read ${path}`, { cause: error });
         for (const check of this.waiting) check();

@@ -1,4 +1,4 @@
-/** One request on its way, as it can be seen in ZooKeeper, and the check that all of it was seen. */
+/** Follows one request in ZooKeeper and asserts that every step was observed. */
 
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
@@ -9,11 +9,11 @@ import { GONE, Observer } from './observer.js';
 import { LABEL, type Stage } from './stage.js';
 
 const DEADLINE_MS = 60_000;
-/** How long the node is kept in use. */
+/** Time for which the node is in use (ms). */
 const IN_USE_MS = 1000;
 const REQUESTOR = 'demonstration';
 
-/** Asks for a node, uses it, gives it back, and tells what is seen. Rejects when it did not happen as it should. */
+/** Requests, uses and returns a node, and prints the observed states. Rejects if a step fails. */
 export async function playShow(stage: Stage, narrator: Narrator, interrupted: AbortSignal): Promise<void> {
   await stage.launcher.while('serves a request from beginning to end', DEADLINE_MS, (signal) =>
     play(stage, narrator, AbortSignal.any([signal, interrupted])),
@@ -39,7 +39,7 @@ async function play(stage: Stage, narrator: Narrator, signal: AbortSignal): Prom
     await sleep(systemClock, IN_USE_MS, signal);
     await lease.return();
     await observer.seen('node', node.id, GONE, signal);
-    // Other states can be over before they are read on a busy machine.
+    // On a busy machine, other states can end before they are read.
     const missed = [
       ...observer.missed('request', id, ['requested', GONE]),
       ...observer.missed('node', node.id, ['in-use', GONE]),
@@ -53,7 +53,7 @@ async function play(stage: Stage, narrator: Narrator, signal: AbortSignal): Prom
   }
 }
 
-/** Runs a command on another node, and shows its output. */
+/** Runs a command on another node and prints its output. */
 async function runCommand(stage: Stage, narrator: Narrator, signal: AbortSignal): Promise<void> {
   const args = stage.run('uname', '-sr');
   if (args === undefined) return;

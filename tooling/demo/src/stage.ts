@@ -1,4 +1,4 @@
-/** What the demonstration plays on: a ZooKeeper, a launcher, and a connection to see and to ask with. */
+/** The environment of the demonstration: ZooKeeper, a launcher, and a connection for requests and observation. */
 
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync } from 'node:fs';
@@ -20,7 +20,7 @@ import { connect, type ZooKeeper } from '@nodepool/zookeeper';
 const EXAMPLE_CONFIG = join(__dirname, '..', '..', '..', 'docs', 'examples', 'nodepool.yaml');
 const START_DEADLINE_MS = 60_000;
 
-/** The label that the show asks for. */
+/** The requested label. */
 export const LABEL = 'debian';
 
 export class Stage {
@@ -34,7 +34,9 @@ export class Stage {
     private readonly identity: string | undefined,
   ) {}
 
-  /** Starts everything; resolves once the launcher offers its labels. Leaves nothing behind when it rejects. */
+  /**
+   * Starts all parts and resolves once the launcher offers its labels. If it rejects, it has stopped what it started.
+   */
   static async build(narrator: Narrator, interrupted: AbortSignal): Promise<Stage> {
     const folder = mkdtempSync(join(tmpdir(), 'nodepool-demo-'));
     const undo: (() => Promise<unknown>)[] = [() => rm(folder, { recursive: true, force: true })];
@@ -63,7 +65,7 @@ export class Stage {
     }
   }
 
-  /** For the reader: addresses, and commands to paste into another terminal. */
+  /** Returns addresses, and commands to paste into another terminal. */
   whereToLook(): string {
     const nodepool = `node ${this.nodepool.join(' ')}`;
     const run = this.run('uname', '-a')?.join(' ');
@@ -93,7 +95,7 @@ Everything stays up until you press Ctrl-C. Look around:
     return [relative(process.cwd(), programPath('nodepool')), '-c', configFileOf({ folder: this.folder })];
   }
 
-  /** Resolves when interrupted; rejects when the launcher ends before. */
+  /** Resolves when interrupted. Rejects if the launcher ends before. */
   async untilInterrupted(interrupted: AbortSignal): Promise<void> {
     const interruption = new Promise<void>((resolve) => {
       if (interrupted.aborted) resolve();
@@ -103,11 +105,11 @@ Everything stays up until you press Ctrl-C. Look around:
       throw new Error(`the launcher ended by itself; its log ends with\n${this.launcher.logTail()}`);
     });
     await Promise.race([interruption, ended]);
-    // The launcher is about to be stopped, and its end no news any more.
+    // The launcher is about to be stopped, so its end is expected.
     ended.catch(() => undefined);
   }
 
-  /** Ends everything and removes what it wrote. */
+  /** Stops all parts and deletes their files. */
   async clear(): Promise<void> {
     await this.launcher.stop();
     await this.zooKeeper.close();
@@ -116,7 +118,7 @@ Everything stays up until you press Ctrl-C. Look around:
   }
 }
 
-/** The example configuration with free ports, and with logins of this user if there is a key for them. */
+/** Returns the example configuration with free ports and, if there is a key, with logins of this user. */
 function exampleConfigText(zooKeeperServer: string, webappPort: number, identity: string | undefined): string {
   const zooKeeperPort = zooKeeperServer.slice(zooKeeperServer.lastIndexOf(':') + 1);
   const text = replaced(

@@ -1,4 +1,4 @@
-/** The server that a test file talks to: one that the environment names, or one of its own. */
+/** The ZooKeeper server of a test file: one that the environment names, or a new one. */
 
 import { randomUUID } from 'node:crypto';
 import { RawClient } from './raw-client.js';
@@ -12,8 +12,8 @@ export interface ZooKeeperForTests {
 }
 
 /**
- * Takes the servers that the environment variable `ZOOKEEPER_SERVERS` (`host:port,…`, without TLS and chroot) names, or
- * starts one. Starts an ensemble if the options ask for one. Call it in `beforeAll`, and `stop` in `afterAll`.
+ * Uses the servers of the environment variable `ZOOKEEPER_SERVERS` (`host:port,…`, without TLS and chroot), or starts
+ * one. Starts an ensemble if the options request one. Call it in `beforeAll`, and `stop` in `afterAll`.
  */
 export async function zooKeeperForTests(options: StartOptions = {}): Promise<ZooKeeperForTests> {
   const named = (options.ensembleSize ?? 1) > 1 ? '' : (process.env['ZOOKEEPER_SERVERS'] ?? '');

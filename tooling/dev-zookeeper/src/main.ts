@@ -1,6 +1,6 @@
 /**
- * Starts ZooKeeper, prints one JSON line that says where, and stays until SIGTERM or SIGINT. With a command, after
- * `--`, runs that with `ZOOKEEPER_SERVERS` in its environment instead, and ends with its exit status. Options:
+ * Starts ZooKeeper, prints its address as one line of JSON, and runs until SIGTERM or SIGINT. If a command follows
+ * `--`, runs that command with `ZOOKEEPER_SERVERS` in its environment instead and exits with its exit status. Options:
  * `--ensemble N`, `--tls`, `--tick-time MS`, `--max-session-timeout MS`.
  */
 
@@ -47,7 +47,7 @@ async function main(): Promise<void> {
     return;
   }
   const { servers, tlsServers, tls } = zookeeper;
-  // The listeners keep the process alive only together with the servers' pipes, which are open until they end.
+  // Listeners do not keep the process alive; the servers' pipes do, until the servers end.
   const ended = new Promise<void>((resolve) => {
     process.once('SIGTERM', () => resolve());
     process.once('SIGINT', () => resolve());

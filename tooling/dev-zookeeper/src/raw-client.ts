@@ -1,6 +1,6 @@
 /**
- * The few requests that are needed to make and to remove a test run's root, spoken without the client under test:
- * one request at a time over a plain TCP connection.
+ * Creates and deletes the root znode of a test run without the client under test: one request at a time over a TCP
+ * connection.
  */
 
 import { once } from 'node:events';
@@ -35,13 +35,15 @@ export class RawClient {
     return client;
   }
 
-  /** Makes a persistent, empty znode; an existing one is fine. */
+  /** Creates a persistent, empty znode. Succeeds if it exists. */
   async create(path: string): Promise<void> {
     const acl = [int(1), int(31), text('world'), text('anyone')];
     await this.request(OPCODE.create, [text(path), int(0), ...acl, int(0)], [NODE_EXISTS]);
   }
 
-  /** Deletes a znode and its descendants. Keeps those whose access list protects them, and a missing one is fine. */
+  /**
+   * Deletes a znode and its descendants, except those that their access list protects. Succeeds if it does not exist.
+   */
   async deleteAll(path: string): Promise<void> {
     const answer = await this.request(OPCODE.children, [text(path), Buffer.of(0)], [NO_NODE, NO_AUTH]);
     if (answer === undefined) return;

@@ -1,11 +1,11 @@
-// Finds headings; without it, everything but the search works.
+// Searches headings. Without scripts, only the search is missing.
 (() => {
   const root = document.currentScript.dataset.root;
   const input = document.getElementById('search');
   const list = document.getElementById('found');
   const MOST = 12;
 
-  // On a phone the list of pages would hide the page.
+  // On a phone, the list of pages would cover the page.
   if (window.matchMedia('(max-width: 50rem)').matches) document.querySelector('nav details').open = false;
 
   function find(text) {

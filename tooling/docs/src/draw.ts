@@ -1,4 +1,7 @@
-/** `pnpm run draw [SEED]`: prints ten source files and five pages, drawn at random, to be read for their language. */
+/**
+ * Implements `pnpm run draw [SEED]`: prints ten source files and five pages, drawn at random, for a review of their
+ * language.
+ */
 
 import { execFileSync } from 'node:child_process';
 import { seededRandom } from '@nodepool/core/testing';
@@ -23,7 +26,7 @@ function main(argument = String(Math.floor(Math.random() * MAX_SEED))): void {
   process.stdout.write([`seed ${seed}`, '', ...sources, '', ...pages, ''].join('\n'));
 }
 
-/** Returns the files of the repository that match one of git's patterns, in which `*` matches slashes too. */
+/** Returns the tracked files that match any of git's patterns, in which `*` also matches slashes. */
 function trackedFiles(...patterns: readonly string[]): string[] {
   const output = execFileSync('git', ['ls-files', '-z', '--', ...patterns], { cwd: REPOSITORY, encoding: 'utf8' });
   return output.split('\0').filter((file) => file !== '');

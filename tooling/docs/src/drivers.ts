@@ -1,4 +1,4 @@
-/** The drivers of this repository: whatever package says that it is one. */
+/** The drivers of this repository: all packages that declare one. */
 
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -9,7 +9,7 @@ import { REPOSITORY } from './repository.js';
 const PACKAGES = 'packages';
 
 export interface DriverPackage {
-  /** As configurations call it. */
+  /** Name in configurations. */
   readonly name: string;
   /** Relative to the repository. */
   readonly folder: string;
@@ -26,7 +26,7 @@ export function driverPackages(): readonly DriverPackage[] {
   );
 }
 
-/** Loads a driver as a launcher does. Rejects with a `DriverLoadError`, e.g. when it is not built. */
+/** Loads a driver as a launcher does. Rejects with a `DriverLoadError`, e.g. if it is not built. */
 export async function loadDriver({ name, folder }: DriverPackage): Promise<Driver> {
   const aliases = new Map([[name, `./${folder}`]]);
   return discoverDriver(name, { aliases, configFolder: REPOSITORY, folders: [] });

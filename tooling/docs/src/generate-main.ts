@@ -1,4 +1,4 @@
-/** Writes the parts of the documentation that are made from the code. */
+/** Writes the generated parts of the documentation. */
 
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';

@@ -1,6 +1,6 @@
 /**
- * The parts of the documentation that are made from the code. A page holds such a part between two comments,
- * `<!-- generated: NAME -->` and `<!-- /generated -->`; what is around it is written by hand.
+ * The parts of the documentation that are generated from the code. On a page, such a part is between the comments `<!--
+ * generated: NAME -->` and `<!-- /generated -->`; the rest of the page is written by hand.
  */
 
 import * as builder from '@nodepool/builder';
@@ -15,7 +15,7 @@ import { metricsReference } from './reference/metrics.js';
 import { programsReference } from './reference/programs.js';
 import { schemaReference } from './reference/schema.js';
 
-/** Every part: the page below `docs`, the name there, and what makes it. */
+/** A generated part: its page below `docs`, its name on that page, and the function that generates it. */
 export interface GeneratedPart {
   readonly page: string;
   readonly name: string;
@@ -37,7 +37,7 @@ export const GENERATED: readonly GeneratedPart[] = [
   })),
 ];
 
-/** The page with this part in it. Throws when the page has no place for it. */
+/** Returns the page with the part inserted. Throws if the page has no place for it. */
 export function insertGenerated(page: string, part: Pick<GeneratedPart, 'page' | 'name'>, text: string): string {
   const begin = `<!-- generated: ${part.name} -->`;
   const end = '<!-- /generated -->';

@@ -1,4 +1,4 @@
-/** `pnpm run docs`: builds the site of the documentation, unless a link in it leads nowhere. */
+/** Implements `pnpm run docs`: builds the website of the documentation. Fails if a link is dead. */
 
 import { join } from 'node:path';
 import { REPOSITORY } from './repository.js';

@@ -1,6 +1,6 @@
-/** The checkout that the documentation is of. */
+/** The checkout that contains the documentation. */
 
 import { join } from 'node:path';
 
-/** Its root: this file is two folders below `tooling`, in sources and in what is built of them. */
+/** Root of the checkout. This file is two folders below `tooling`, both in the sources and in the built files. */
 export const REPOSITORY = join(__dirname, '..', '..', '..');

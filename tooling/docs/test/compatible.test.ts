@@ -32,7 +32,7 @@ const READ_WITHOUT_SCHEMA: Readonly<Record<string, string>> = {
   'static: pools.nodes.ssh-port': 'nodepool/driver/static/config.py, line 53',
 };
 
-/** Returns the keys of a schema that the existing one lacks, and those that are marked so. */
+/** Returns the keys of a schema that the existing schema does not contain, and the keys that are marked so. */
 function comparison(
   name: string,
   schema: JsonObject,
@@ -94,7 +94,7 @@ describe('a configuration of the existing Nodepool', () => {
     async (name) => {
       const options = { env: {}, zookeeper: 'optional', listIncompatible: true, discoverDriver } as const;
       const file = join(folder, 'nodepool.yaml');
-      // Some files have a placeholder for the file with the credentials.
+      // Some files contain a placeholder for the credentials file.
       writeFileSync(file, readFileSync(join(FILES, name), 'utf8').replace('{auth_path}', '/etc/azure.json'));
       const result = await loadConfig({ file, ...options });
       if (!result.ok) throw new Error(result.problems.map(formatProblem).join('\n'));

@@ -1,4 +1,4 @@
-/** The Dockerfile: a linter's rules, and those of an image that runs unattended without privileges. */
+/** The Dockerfile passes a linter, and its images run unattended without privileges. */
 
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -29,7 +29,7 @@ function stagesOf(dockerfile: Dockerfile): readonly Stage[] {
 
 const stages = stagesOf(DockerfileParser.parse(text));
 
-/** Returns the instructions with this keyword of a stage and of those that it begins with, in their order. */
+/** Returns the instructions with this keyword of a stage and of its base stages, in order. */
 function inherited(name: string, keyword: string): readonly Instruction[] {
   const stage = stages.find((each) => each.name === name);
   if (stage === undefined) return [];

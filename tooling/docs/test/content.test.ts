@@ -1,4 +1,4 @@
-/** What the pages claim of the code: messages that they quote, configurations that they show, drivers that they describe. */
+/** The pages agree with the code: quoted messages, sample configurations, and lists of drivers. */
 
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { loadConfig } from '@nodepool/config';
@@ -12,7 +12,7 @@ import { REPOSITORY } from '../src/repository.js';
 const docs = join(REPOSITORY, 'docs');
 const packages = join(REPOSITORY, 'packages');
 
-/** Files with the ending below the folder. */
+/** Returns the files below the folder with this name ending. */
 function filesBelow(folder: string, ending: string): readonly string[] {
   if (!existsSync(folder)) return [];
   return readdirSync(folder, { recursive: true, encoding: 'utf8' })
@@ -25,7 +25,7 @@ describe('the page about trouble', () => {
     .flatMap((name) => filesBelow(join(packages, name, 'src'), '.ts'))
     .map((file) => readFileSync(file, 'utf8'))
     .join('\n')
-    // Messages that are written in two halves are one to the reader, and quotes are escaped in some.
+    // Joins strings that the source concatenates, and unescapes quotes, as readers of the message see it.
     .replaceAll(/' \+\s*'|` \+\s*`|' \+\s*`|` \+\s*'/g, '')
     .replaceAll(String.raw`\'`, "'");
   const page = readFileSync(join(docs, 'trouble.md'), 'utf8');
@@ -76,7 +76,7 @@ describe('a configuration that the documentation shows', () => {
 });
 
 describe('a block of commands or configuration', () => {
-  /** Shows output or code; the rest is for readers to run or to write into a file. */
+  /** Languages of blocks with output or code. All other blocks are commands or files for readers. */
   const NOT_TO_RUN = new Set(['text', 'ts']);
   const markdown = new MarkdownIt({ html: true });
 
@@ -97,7 +97,7 @@ describe('a block of commands or configuration', () => {
   it.each(blocks)('is executed by a test, or says why not: $page $firstLine', ({ page, firstLine, marker }) => {
     const [, file, reason] = /^<!-- (?:executed by (\S+)|not executable: (.+)) -->$/.exec(marker) ?? [];
     if (reason !== undefined) return;
-    // The test reads the page, reads all pages, or has the command.
+    // A test executes the block if it reads this page or all pages, or contains the command.
     const test = file === undefined ? '' : readFileSync(join(REPOSITORY, file), 'utf8');
     expect([page, firstLine, 'a configuration that the documentation shows'].some((text) => test.includes(text))).toBe(
       true,

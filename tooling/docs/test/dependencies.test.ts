@@ -1,4 +1,4 @@
-/** The page about dependencies names what the package.json files name, and parts of the code that exist. */
+/** The page about dependencies lists the same packages as the package.json files, and existing parts of the code. */
 
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
@@ -14,7 +14,7 @@ interface Manifest {
 
 const page = readFileSync(join(REPOSITORY, 'docs', 'dependencies.md'), 'utf8');
 
-/** The rows of the first table below a heading, by the names in code of their first cell. */
+/** Returns the rows of the first table below a heading, by the names in code in their first cell. */
 function tableBelow(heading: string): (readonly string[])[] {
   const section = page.split(/^## /m).find((each) => each.startsWith(heading)) ?? '';
   const rows = section.split('\n').filter((line) => line.startsWith('|'));

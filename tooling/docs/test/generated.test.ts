@@ -1,4 +1,4 @@
-/** The parts of the documentation that are made from the code are those of this code. */
+/** The generated parts of the documentation are up to date. */
 
 import { describe, expect, it } from '@jest/globals';
 import { readFileSync } from 'node:fs';

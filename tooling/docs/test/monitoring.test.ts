@@ -1,4 +1,4 @@
-/** The examples for monitoring: a dashboard for Grafana, and alert rules with their runbooks. */
+/** The monitoring examples: a Grafana dashboard, and alert rules with their runbooks. */
 
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -14,7 +14,7 @@ interface Finding {
 
 const MODULE = join(REPOSITORY, 'tooling', 'eslint', 'plain-english.mjs');
 
-/** Evaluates an expression that uses the exports of the module, in a process of its own: jest loads no ES modules. */
+/** Evaluates an expression with the exports of the module in a separate process, because jest loads no ES modules. */
 function evaluate(expression: string, input: unknown = null): unknown {
   const program = `
     import * as english from ${JSON.stringify(pathToFileURL(MODULE).href)};
@@ -135,7 +135,7 @@ it.each(checked)('the prose has at most 120 columns: %s', (page) => {
   expect(lines.filter((line) => line.length > 120)).toEqual([]);
 });
 
-/** Returns the Markdown files of the repository below a folder, without changelogs, which changesets write. */
+/** Returns the Markdown files of the repository below a folder, except changelogs, which changesets write. */
 function pagesBelow(folder: string): string[] {
   const output = execFileSync('git', ['ls-files', '-z', '--', folder], { cwd: REPOSITORY, encoding: 'utf8' });
   return output.split('\0').filter((file) => file.endsWith('.md') && !file.endsWith('CHANGELOG.md'));

@@ -1,4 +1,4 @@
-/** What the reference makes of a schema. */
+/** The reference tables that are generated from a schema. */
 
 import { describe, expect, it } from '@jest/globals';
 import { schemaReference } from '../src/reference/schema.js';

@@ -1,4 +1,4 @@
-/** The units of systemd start on a machine where the installation was followed as it is written. */
+/** The systemd units start on a machine that was set up according to the installation instructions. */
 
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,4 +1,4 @@
-/** The site: what is built of the pages, and what keeps it from being built. */
+/** The website: the built pages, and the errors that prevent a build. */
 
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
@@ -39,7 +39,7 @@ describe('the site of this repository', () => {
     const page = readFileSync(join(folder, 'drivers', 'openstack.html'), 'utf8');
     expect(page).toContain('<link rel="stylesheet" href="../assets/style.css">');
     expect(page).toContain('aria-current="page">OpenStack</a>');
-    // A page from somewhere else could change, vanish, or not be reached.
+    // Resources from other servers could change, disappear or be unreachable.
     expect(page).not.toMatch(/<(?:link|script|img)[^>]+(?:href|src)="(?:https?:)?\/\//);
   });
 });

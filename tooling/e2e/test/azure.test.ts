@@ -1,4 +1,4 @@
-/** The whole chain on a simulated Azure. */
+/** The whole chain, from image build to node deletion, on a simulated Azure. */
 
 import { dirname } from 'node:path';
 import { SAMPLE, SAMPLE_SUBNET_ID, startSimulatedAzure } from '@nodepool/simulated-azure';
@@ -6,7 +6,7 @@ import { describeChain, type ChainCloud } from './cloud-chain.js';
 
 const type = { 'hardware-profile': { 'vm-size': 'Standard_B1ls' } };
 const key = 'ssh-ed25519 AAAAC3Nz zuul';
-/** What is made for a node, or for the upload of an image. */
+/** Resource types that are created for nodes, followed by those for image uploads. */
 const FOR_NODES = [
   'Microsoft.Compute/virtualMachines',
   'Microsoft.Network/networkInterfaces',
@@ -42,7 +42,7 @@ async function openCloud(): Promise<ChainCloud> {
         {
           name: 'main',
           'max-servers': 150,
-          // Nothing answers at the addresses of a simulated cloud.
+          // No machine answers at the addresses of a simulated cloud.
           'host-key-checking': false,
           labels: [
             { name: 'built', diskimage: 'debian', ...type },

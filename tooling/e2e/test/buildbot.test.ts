@@ -1,6 +1,6 @@
 /**
- * The example of a Buildbot master on nodes of Nodepool. `pnpm scenario:buildbot` runs a real master, with Debian's
- * packages `buildbot` and `buildbot-worker`.
+ * The Buildbot example with nodes of Nodepool. `pnpm scenario:buildbot` runs a real master with Debian's packages
+ * `buildbot` and `buildbot-worker`.
  */
 
 import { execFile } from 'node:child_process';
@@ -38,7 +38,7 @@ it('the example is Python', async () => {
     const compile = `import py_compile; py_compile.compile(${JSON.stringify(join(EXAMPLE, file))}, cfile=${JSON.stringify(join(folder, 'out.pyc'))}, doraise=True)`;
     await promisify(execFile)(PYTHON, ['-c', compile]);
   }
-  // The scenario runs this configuration of the example with a builder of its own.
+  // The scenario runs this configuration of the example with a separate builder.
   expect(readFileSync(join(EXAMPLE, 'master.cfg'), 'utf8')).toContain('from nodepool_worker import NodepoolWorker');
 });
 

@@ -1,4 +1,7 @@
-/** The builder as operators run it: the built program, a stand-in for disk-image-create, an example cloud that outlives it. */
+/**
+ * The builder in operation: the built program, a stand-in for disk-image-create, and an example cloud in a separate
+ * process.
+ */
 
 import { mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -11,7 +14,7 @@ import { sleep, systemClock } from '@nodepool/core';
 
 const LOGS = join(__dirname, '..', 'logs');
 const IMAGES = '/nodepool/images';
-/** Short, so that what a killed builder held is soon free. */
+/** Session timeout in seconds: short, so that locks of a killed builder are released soon. */
 const SESSION_TIMEOUT_S = 4;
 const PATIENCE_MS = 240_000;
 
@@ -32,7 +35,7 @@ beforeEach(async () => {
   folder = join(LOGS, name);
   rmSync(folder, { recursive: true, force: true });
   mkdirSync(folder, { recursive: true });
-  // Short ticks, so that the sessions of the dead end soon.
+  // Short ticks, so that sessions of killed processes expire soon.
   server = await startZooKeeper({ tickTime: 500 });
   zooKeeper = connect({ servers: server.servers });
   await zooKeeper.connected({ timeoutMs: PATIENCE_MS });
@@ -124,7 +127,7 @@ async function uploads(): Promise<Fields[]> {
 const inState = (state: string, found: readonly Fields[]): number =>
   found.filter((record) => record['state'] === state).length;
 
-/** Asks again and again until it holds; the program must live. */
+/** Polls until `holds` returns true. Rejects if the program ends before. */
 async function until(program: Program, what: string, holds: () => boolean | Promise<boolean>): Promise<void> {
   await program.while(what, PATIENCE_MS, async (signal) => {
     while (!(await holds())) await sleep(systemClock, 50, signal);
@@ -133,14 +136,14 @@ async function until(program: Program, what: string, holds: () => boolean | Prom
 
 const logOf = (program: Program): string => readFileSync(program.logFile, 'utf8');
 
-/** Names of images in the cloud. */
+/** Returns the names of the images in the cloud. */
 async function cloudImages(): Promise<readonly string[]> {
   const answer = await fetch(`${endpoint}/v1/images`, { signal: AbortSignal.timeout(10_000) });
   const page = (await answer.json()) as { readonly items: readonly { readonly name: string }[] };
   return page.items.map(({ name }) => name);
 }
 
-/** Processes that work for builds of this test: they have its folder in their environment. */
+/** Counts the processes of this test's builds, which have its folder in their environment. */
 function processesOfBuilds(): number {
   const environments = readdirSync('/proc')
     .filter((name) => /^[0-9]+$/.test(name))

@@ -1,4 +1,4 @@
-/** A builder and launchers with the driver of a cloud, on a simulated one: from the build of an image to the last deletion. */
+/** A builder and launchers with the driver of a simulated cloud, from the image build to the last deletion. */
 
 import { mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -22,21 +22,21 @@ const DEADLINE_MS = 280_000;
 const SESSION_TIMEOUT_S = 4;
 const NODES = 100;
 
-/** Labels that the provider must offer: of the image `debian` that is built, and of one of the cloud. */
+/** Labels that the provider must offer: one of the built image `debian`, and one of an image of the cloud. */
 export const LABELS = ['built', 'public'] as const;
 
-/** A simulated cloud, as the chain needs it. */
+/** A simulated cloud for the chain. */
 export interface ChainCloud {
   /** Section of a provider that offers `LABELS`. */
   readonly provider: object;
-  /** Images that were uploaded and can be used. */
+  /** Returns the number of uploaded images that can be used. */
   images(): number;
-  /** What was made for nodes and is not gone. */
+  /** Returns the existing resources that were created for nodes. */
   leftovers(): readonly unknown[];
   instances(): number;
-  /** Calls so far. */
+  /** Returns the number of calls so far. */
   calls(): number;
-  /** What is left behind of uploads that have ended. */
+  /** Returns the remaining resources of completed uploads. */
   uploadLeftovers(): readonly unknown[];
   close(): Promise<void>;
 }
@@ -46,7 +46,7 @@ export interface Chain {
   readonly driver: string;
   /** Folder of the driver's package. */
   readonly driverPackage: string;
-  /** API calls per node at most, lists included. */
+  /** Maximum number of API calls per node, listings included. */
   readonly callsPerNode: number;
   openCloud(): Promise<ChainCloud>;
 }
@@ -102,7 +102,7 @@ export function describeChain({ driver, driverPackage, callsPerNode, openCloud }
     return program;
   }
 
-  /** One request for each label and each of the nodes. */
+  /** Requests the given number of nodes of a label, each with its own request. */
   async function ask(name: string, label: string, count: number): Promise<RunningRequestor> {
     const args = ['--labels', label, '--requests', String(count), '--parallel', String(count), '--hold', '1'];
     const log = join(folder, `${name}.log`);

@@ -1,4 +1,4 @@
-/** The commands that the documentation shows, run as they are on a site. */
+/** Runs the commands that the documentation shows as on a real site. */
 
 import { chmodSync, copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -9,7 +9,7 @@ import { sleep, systemClock } from '@nodepool/core';
 import { Site } from './site.js';
 
 const DOCS = join(__dirname, '..', '..', '..', 'docs');
-/** Pages with blocks that name this file as the one that executes them. */
+/** Pages whose blocks name this file as their test. */
 const PAGES = ['getting-started.md', 'operating.md', 'writing-a-driver.md', 'reference/web.md'];
 const MARKED = /<!-- executed by tooling\/e2e\/test\/documented-commands\.test\.ts -->\s+```sh\n(.*?)```/gs;
 const DEADLINE_MS = 240_000;
@@ -33,7 +33,7 @@ describe('on a site with a node that is ready', () => {
     writeFileSync(join(folder, 'secure.yaml'), '{}\n');
     const { webapp } = JSON.parse(readFileSync(config, 'utf8')) as { readonly webapp: { readonly port: number } };
     webEndpoint = `http://127.0.0.1:${webapp.port}`;
-    // Without -c, the program reads /etc/nodepool/nodepool.yaml, which is that of a site.
+    // Without -c, the program would read /etc/nodepool/nodepool.yaml of the machine.
     writeProgram(
       'nodepool',
       `case "$*" in -c*) ;; *) set -- -c nodepool.yaml "$@" ;; esac
@@ -53,7 +53,7 @@ exec '${process.execPath}' '${programPath('nodepool')}' --connect-timeout 300 "$
     chmodSync(join(folder, 'bin', name), 0o755);
   }
 
-  /** Resolves with the id of a node that is ready. */
+  /** Resolves with the id of a ready node. */
   async function readyNode(): Promise<string> {
     let ready: string | undefined;
     await launcher.while('has a node that is ready', DEADLINE_MS, (signal) =>

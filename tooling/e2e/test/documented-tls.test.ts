@@ -1,4 +1,4 @@
-/** TLS to a ZooKeeper from Debian, as `docs/operating.md` describes it, with the programs of this repository. */
+/** TLS to Debian's ZooKeeper as described in `docs/operating.md`, with the programs of this repository. */
 
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
@@ -41,7 +41,7 @@ afterEach(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-/** Returns the block of the section about TLS, with the folders and ports of this test. */
+/** Returns a block of the section about TLS with the folders and ports of this test. */
 function block(language: string, replace: Readonly<Record<string, string>>): string {
   const section = PAGE.slice(PAGE.indexOf('### With TLS'), PAGE.indexOf('### Backups'));
   const text = new RegExp(`\`\`\`${language}\\n(.*?)\`\`\``, 's').exec(section)?.[1];
@@ -84,7 +84,7 @@ it('serves the command line with the documented files', async () => {
   }
   appendFileSync(join(folder, 'conf', 'zoo.cfg'), `\n${block('properties', { ...here, ...ports })}`);
   appendFileSync(join(folder, 'conf', 'environment'), `\n${block('sh', here)}`);
-  // As Debian's zkServer.sh starts it.
+  // Starts ZooKeeper as Debian's zkServer.sh does.
   const start = `. "$1/conf/environment"; exec "$JAVA" $JAVA_OPTS -cp "$CLASSPATH" $ZOOMAIN "$ZOOCFG"`;
   const log = openSync(join(folder, 'server.log'), 'a');
   server = spawn('/bin/sh', ['-c', start, 'sh', folder], { stdio: ['ignore', log, log] });

@@ -1,4 +1,4 @@
-/** The whole chain on a simulated Google Compute Engine. */
+/** The whole chain, from image build to node deletion, on a simulated Google Compute Engine. */
 
 import { dirname } from 'node:path';
 import { startSimulatedGce } from '@nodepool/simulated-gce';
@@ -28,7 +28,7 @@ async function openCloud(): Promise<ChainCloud> {
         {
           name: 'main',
           zones: ['us-central1-a', 'us-central1-b'],
-          // Nothing answers at the addresses of a simulated cloud.
+          // No machine answers at the addresses of a simulated cloud.
           'host-key-checking': false,
           labels: [
             { name: 'built', diskimage: 'debian', ...type },

@@ -1,4 +1,4 @@
-/** An image from its build to a node and back, as `pnpm demo:image` shows it, in a simulated OpenStack. */
+/** An image from its build to its use and deletion, as in `pnpm demo:image`, in a simulated OpenStack. */
 
 import { rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -18,7 +18,7 @@ it('is built, uploaded, used, replaced and taken back, and leaves nothing behind
   expect([exit.code, said]).toEqual([0, expect.stringContaining('that was the life of two images')]);
   const uploads = [...said.matchAll(/made from (\S+)/g)].map(([, upload]) => upload);
   expect(uploads).toHaveLength(3);
-  // The third node falls back to the upload of the first.
+  // The third node uses the first upload again.
   expect(uploads[2]).toBe(uploads[0]);
   expect(uploads[1]).not.toBe(uploads[0]);
   expect(said).toContain('nothing is left, neither on the disk nor in the cloud');

@@ -1,6 +1,6 @@
 /**
- * A launcher that is killed again and again while its pool works at its limit: an observer never sees more records or
- * instances than `max-servers`, every request is fulfilled, and nothing is left. `pnpm scenario` runs the long version.
+ * A launcher is killed repeatedly while its pool is at its limit: an observer never sees more records or instances than
+ * `max-servers`, every request is fulfilled, and no resource is left. `pnpm scenario` runs the long version.
  */
 
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
@@ -12,9 +12,9 @@ import { Site, type LauncherSetup } from './site.js';
 const LONG = process.env['NODEPOOL_SCENARIO'] === 'long';
 const { kills, requests } = LONG ? { kills: 20, requests: 150 } : { kills: 3, requests: 20 };
 const TIMEOUT_MS = 1_800_000;
-/** More than the pool may have, so that it is always at its limit. */
+/** More than the limit of the pool, so that the pool is always full. */
 const PARALLEL = 14;
-/** A launcher lives for at most this long after it has registered its pool. */
+/** Maximum time from the registration of a launcher's pool until the launcher is killed (ms). */
 const LONGEST_LIFE_MS = 2500;
 const FAULTS = ['failed-instances=0.1', 'create-errors=0.05', 'lost-answers=0.05'];
 
@@ -34,7 +34,7 @@ describe.each(LONG ? [8, 9] : [8])('a pool of %d nodes', (maxServers) => {
     async () => {
       const random = seededRandom(maxServers);
       const endpoint = await site.cloud(['boot-time=[0.2,1]', ...FAULTS.map((fault) => `faults.${fault}`)]);
-      // A failed launch must not fail its request, however many there are in a row.
+      // Consecutive failed launches must not fail their request.
       const more = { 'launch-retries': 20 };
       const setup: LauncherSetup = { providers: [{ endpoint, maxServers, more }] };
       let launcher = await site.launcher(setup);
@@ -58,7 +58,7 @@ describe.each(LONG ? [8, 9] : [8])('a pool of %d nodes', (maxServers) => {
       const most = await observer.stop();
       expect(most.records).toBeLessThanOrEqual(maxServers);
       expect(most.instances).toBeLessThanOrEqual(maxServers);
-      // The pool was at its limit, else nothing was tested.
+      // Without reaching the limit, the test would prove nothing.
       expect(most.records).toBe(maxServers);
     },
     TIMEOUT_MS,

@@ -57,7 +57,7 @@ it('Prometheus scrapes a launcher and a builder, and a restart of the launcher p
   const file = join(folder, 'prometheus.json');
   const targets = [`127.0.0.1:${webappPort}`, `127.0.0.1:${builderPort}`];
   const scrape = { job_name: 'nodepool', scrape_interval: '1s', static_configs: [{ targets }] };
-  // JSON is YAML.
+  // JSON is valid YAML.
   writeFileSync(
     file,
     JSON.stringify({ global: { evaluation_interval: '1s' }, rule_files: [RULES], scrape_configs: [scrape] }),
@@ -77,7 +77,7 @@ it('Prometheus scrapes a launcher and a builder, and a restart of the launcher p
     while (!readFileSync(prometheus.logFile, 'utf8').includes('Server is ready')) await sleep(systemClock, 50, signal);
   });
 
-  /** Asks Prometheus again and again until the answer suffices. */
+  /** Queries Prometheus until the answer suffices. */
   const ask = (path: string, suffices: (answer: Answer['data']) => boolean): Promise<Answer['data']> =>
     prometheus.while(`answers ${path}`, PATIENCE_MS, async (signal) => {
       for (;;) {

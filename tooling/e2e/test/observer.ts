@@ -1,4 +1,4 @@
-/** Counts, from outside, what a site has at the same time: records of nodes in ZooKeeper, instances in an example cloud. */
+/** Counts the node records in ZooKeeper and the instances in an example cloud that exist at the same time. */
 
 import { isZooKeeperError, sleep, systemClock, type PersistentWatch } from '@nodepool/zookeeper';
 import type { Site } from './site.js';
@@ -7,9 +7,12 @@ const NODES = '/nodepool/nodes';
 /** Time between two listings of the cloud, milliseconds. */
 const LIST_EVERY_MS = 50;
 
-/** The greatest numbers that existed at the same time. */
+/** Maximum numbers that existed at the same time. */
 export interface Most {
-  /** Records of nodes, without those of failed instances, which exist beside the record of the node that is retried. */
+  /**
+   * Number of node records. Records of failed instances are excluded, because the record of the retried node exists
+   * too.
+   */
   readonly records: number;
   readonly instances: number;
 }
@@ -42,7 +45,7 @@ export class Observer {
     this.listing.catch(() => undefined);
   }
 
-  /** Returns the most that was seen. Rejects if the observation failed meanwhile. */
+  /** Returns the maximum numbers. Rejects if the observation failed. */
   async stop(): Promise<Most> {
     this.stopped = true;
     this.watch.close();

@@ -1,4 +1,4 @@
-/** The programs as processes: signals at every time, readers that go away, a chroot that is missing. */
+/** The programs as processes: signals at any time, closed output pipes, a missing chroot. */
 
 import { execFile } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -22,7 +22,7 @@ afterEach(async () => {
 });
 afterAll(() => rmSync(folder, { recursive: true }));
 
-/** A daemon that logs to a file of this test. */
+/** Starts a daemon that logs to a file of this test. */
 async function start(
   kind: 'launcher' | 'builder',
   name: string,

@@ -1,4 +1,4 @@
-/** One launcher, asked for nodes by two requestors: with the Python client, as Zuul does, and with our library. Both see the same. */
+/** One launcher and two requestors: the Python client that Zuul uses, and our library. Both get the same results. */
 
 import { execFile } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -10,14 +10,14 @@ import { Site } from './site.js';
 
 const NODES = '/nodepool/nodes';
 const HARNESS = dirname(dirname(libraryRequestorPath()));
-/** As kazoo's lock recipe names contenders. */
+/** Names of contenders in kazoo's lock recipe. */
 const CONTENDER = /^[0-9a-f]{32}__lock__\d{10}$/;
 
 let site: Site;
 let launcher: Program;
 
 beforeAll(async () => {
-  // So short that the nodes of a requestor that died are soon free.
+  // Short sessions, so that the nodes of a killed requestor are released soon.
   site = await Site.start({ maxSessionTimeout: 10_000 });
   launcher = await site.launcher({
     providers: [{ cloud: { 'boot-time': 0.1, ssh: true }, hostKeyChecking: true }, { name: 'other' }],
@@ -132,7 +132,7 @@ it('runs the program of the README of @nodepool/requestor', async () => {
   const readme = readFileSync(join(HARNESS, '..', '..', 'packages', 'requestor', 'README.md'), 'utf8');
   const program = /```ts\n(.*?)```/s.exec(readme)?.[1] ?? '';
   expect(program).toContain("servers: '127.0.0.1:2181'");
-  // Beside a package that depends on the library, so that its name is found.
+  // Inside a package that depends on the library, so that Node.js resolves its name.
   const folder = mkdtempSync(join(HARNESS, 'dist', 'readme-'));
   const file = join(folder, 'program.mjs');
   writeFileSync(file, program.replace('127.0.0.1:2181', site.address.servers));

@@ -1,4 +1,4 @@
-/** `nodepool run` and `nodepool request` as processes, on nodes whose ssh server is OpenSSH's. */
+/** `nodepool run` and `nodepool request` as processes, with nodes whose SSH server is OpenSSH. */
 
 import { execFile, spawn, type ChildProcess } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
@@ -210,7 +210,7 @@ describe('nodepool run', () => {
       });
       symlinkSync(stdout.trim(), join(programs, name));
     }
-    // Instances share this machine's files.
+    // All instances share the files of this machine.
     const target = join(folder, `target-of-${program}`);
     const copies = ['--copy', `source:${target}/folder`, '--copy', `single:${target}/folder/name`];
     const command = ['--', 'sh', '-c', `cd ${target}/folder && cat 'inner/file with spaces' name`];

@@ -1,7 +1,7 @@
 /**
- * What a site goes through in its life, with the real ZooKeeper, the built programs and the Python requestor: afterwards
- * nothing is lost, nothing was handed out twice, and nothing is left. A short version of each runs with the other tests;
- * `pnpm scenario` runs the long one (`NODEPOOL_SCENARIO=long`).
+ * The lifecycle of a site with a real ZooKeeper, the built programs and the Python requestor. Afterwards no request is
+ * lost, no node was allocated twice, and no resource is left. The normal tests run short versions; `pnpm scenario` runs
+ * the long ones (`NODEPOOL_SCENARIO=long`).
  */
 
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
@@ -10,17 +10,17 @@ import { sleep, systemClock } from '@nodepool/core';
 import { Site, type LauncherSetup } from './site.js';
 
 const LONG = process.env['NODEPOOL_SCENARIO'] === 'long';
-/** How many requests a scenario makes, and how often it does what it does. */
+/** Number of requests and of repetitions in a scenario. */
 const SIZE = LONG ? { requests: 500, parallel: 60, rounds: 10 } : { requests: 40, parallel: 20, rounds: 2 };
 const TIMEOUT_MS = LONG ? 1_800_000 : 900_000;
 const DEADLINE_MS = 240_000;
-/** Longer than the session of a launcher, which is 4 s here. */
+/** Longer than the launcher's session timeout, which is 4 s here (ms). */
 const TOO_LONG_MS = 7000;
 
 describe('a site', () => {
   let site: Site;
   let endpoint: string;
-  /** Three pools of two providers of one cloud. */
+  /** Three pools of two providers that share a cloud. */
   let setup: LauncherSetup;
   let requestors: RunningRequestor[];
 
@@ -40,7 +40,7 @@ describe('a site', () => {
     await site.stop();
   }, DEADLINE_MS);
 
-  /** Requests of 1 to 5 nodes, made side by side. */
+  /** Submits concurrent requests of 1 to 5 nodes each. */
   async function load(requests: number): Promise<void> {
     for (let size = 1; size <= 5; size += 1) {
       const labels = Array.from({ length: size }, (_, index) => (index % 2 === 0 ? 'debian' : 'fedora')).join(',');
@@ -50,7 +50,7 @@ describe('a site', () => {
     }
   }
 
-  /** Resolves with true once nodes are being made, with false when all that was asked for has been served. */
+  /** Resolves with true once nodes are being built, or with false if all requests are already fulfilled. */
   async function busy(witness: Program): Promise<boolean> {
     const served = Promise.all(requestors.map(({ result }) => result)).then(() => false);
     return Promise.race([served, site.nodesExist(witness, 3).then(() => true)]);
@@ -66,7 +66,7 @@ describe('a site', () => {
     expect(new Set(nodes).size).toBe(nodes.length);
   }
 
-  /** Nothing is there any more that anybody would have to clear away. */
+  /** Asserts that no record, lock or instance is left. */
   async function expectNothingLeft(witness: Program): Promise<void> {
     await site.clean(witness);
     expect(await site.leftovers()).toEqual([]);

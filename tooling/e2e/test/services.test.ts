@@ -1,6 +1,6 @@
 /**
- * The systemd units of the documentation: checked by systemd, and started, reloaded and stopped as systemd does it. A
- * service manager does not run in a test, so the test prepares directories, environment and privileges from the unit.
+ * The systemd units of the documentation: verified by systemd, and started, reloaded and stopped in the same way. Tests
+ * have no service manager, so this test sets up directories, environment and privileges according to the unit.
  */
 
 import { execFile } from 'node:child_process';
@@ -82,7 +82,7 @@ interface Service {
   says(text: string): Promise<void>;
 }
 
-/** Starts the program as the unit tells. `defaults` is the content of its file in `/etc/default`. */
+/** Starts the program according to the unit. `defaults` is the content of its file in `/etc/default`. */
 async function start(name: (typeof PROGRAMS)[number], defaults: string): Promise<Service> {
   const unit = serviceOf(name);
   const [port = 0] = await freePorts(1);
@@ -135,7 +135,7 @@ async function reload({ unit, program }: Service): Promise<void> {
   await execute(command, args);
 }
 
-/** Stops the program with the signal that systemd sends by default. */
+/** Stops the program with systemd's default signal. */
 async function stop({ program, unit }: Service): Promise<void> {
   expect(unit.has('KillSignal')).toBe(false);
   program.signal('SIGTERM');
@@ -143,7 +143,7 @@ async function stop({ program, unit }: Service): Promise<void> {
 }
 
 it.each(PROGRAMS)('systemd accepts the unit of %s', async (name) => {
-  // A root of its own with stand-ins for the programs: systemd follows no links out of it.
+  // A separate root with stand-ins for the programs, because systemd does not follow links out of the root.
   const site = join(root, 'verify');
   for (const file of [`opt/nodepool/node_modules/.bin/${name}`, 'bin/kill']) {
     writeFile(join(site, file), '#!/bin/sh\n');

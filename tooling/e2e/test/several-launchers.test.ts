@@ -1,4 +1,4 @@
-/** Launchers that share a ZooKeeper and a cloud, and what is left when one of them goes. */
+/** Launchers that share a ZooKeeper and a cloud, and the remaining records when one of them ends. */
 
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import type { Program } from '@nodepool/harness';

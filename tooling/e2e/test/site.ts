@@ -1,4 +1,4 @@
-/** A site as an operator has it: a ZooKeeper, a cloud, launchers; and requestors that ask them for nodes. */
+/** A site in operation: ZooKeeper, a cloud, launchers, and requestors. */
 
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -31,11 +31,11 @@ import { connect, isZooKeeperError, sleep, systemClock, type ZooKeeper } from '@
 
 export const LABELS = ['debian', 'fedora'] as const;
 
-/** What configurations and logs are kept in, by test, until the next run: they say why a test failed. */
+/** Folder of configurations and logs, by test, kept until the next run for diagnosis. */
 const LOGS = join(__dirname, '..', 'logs');
-/** Short, so that what a killed launcher held is soon free. */
+/** Session timeout in seconds: short, so that locks of a killed launcher are released soon. */
 const SESSION_TIMEOUT_S = 4;
-/** Sessions of requestors outlast a machine that is busy for long. */
+/** Session timeout of requestors (ms), which survives delays on a busy machine. */
 const LONG_SESSION_MS = 60_000;
 const START_DEADLINE_MS = 180_000;
 const CLEAN_DEADLINE_MS = 240_000;
@@ -51,7 +51,9 @@ export interface LauncherSetup {
 
 export interface SiteOptions {
   readonly tls?: boolean;
-  /** The longest session that the server grants, milliseconds: a server of the site's own, which can be restarted. */
+  /**
+   * Maximum session timeout that the server grants (ms). If set, the site has its own server, which can be restarted.
+   */
   readonly maxSessionTimeout?: number;
 }
 
@@ -65,13 +67,13 @@ export class Site {
     private readonly server: RunningZooKeeper | ZooKeeperForTests,
     /** Holds the configuration and the log of each program. */
     readonly folder: string,
-    /** For launchers and requestors. */
+    /** Address for launchers and requestors. */
     readonly address: ZooKeeperAddress,
-    /** For the tests to look at what is there. */
+    /** Connection for the assertions of tests. */
     readonly zooKeeper: ZooKeeper,
   ) {}
 
-  /** Starts a ZooKeeper, or uses one that tests share; with `tls`, clients must come with a client certificate. */
+  /** Starts a ZooKeeper, or uses one that tests share. With `tls`, the server requires client certificates. */
   static async start(options: SiteOptions = {}): Promise<Site> {
     const server = await startServer(options);
     const folder = join(LOGS, nameOfThisTest());
@@ -85,7 +87,7 @@ export class Site {
     return new Site(server, folder, address, zooKeeper);
   }
 
-  /** Ends everything. */
+  /** Stops all parts. */
   async stop(): Promise<void> {
     await Promise.all(this.programs.map((program) => program.kill()));
     await this.zooKeeper.close();
@@ -106,13 +108,16 @@ export class Site {
     return launcher;
   }
 
-  /** Writes another configuration for a running launcher, which takes it up by itself; `config`: as it is, right or wrong. */
+  /**
+   * Writes another configuration for a running launcher, which reloads it. The text of `config` is written unchanged,
+   * even if it is invalid.
+   */
   async reconfigure(launcher: Program, setup: LauncherSetup | { readonly config: string }): Promise<void> {
     const config = 'config' in setup ? setup.config : this.configOf(launcher.name, setup);
     await writeDaemonConfig({ name: launcher.name, folder: this.folder, config });
   }
 
-  /** Kills the ZooKeeper server and starts it again with what it had, after `downMs`. */
+  /** Kills the ZooKeeper server and restarts it with its data after `downMs`. */
   async restartZooKeeper(downMs = 0): Promise<void> {
     if (!('restart' in this.server)) throw new Error('the ZooKeeper of this site is shared with other tests');
     await this.server.kill();
@@ -120,7 +125,7 @@ export class Site {
     await this.server.restart();
   }
 
-  /** Starts an example cloud that outlives launchers; resolves with its address. */
+  /** Starts an example cloud in a separate process and resolves with its URL. */
   async cloud(settings: readonly string[] = []): Promise<string> {
     const [port = 0] = await freePorts(1);
     const name = this.nextName('cloud');
@@ -139,12 +144,12 @@ export class Site {
     return `http://127.0.0.1:${port}`;
   }
 
-  /** Requestors that are started from now on are of this kind. */
+  /** Sets the kind of requestor for future calls. */
   askWith(kind: RequestorKind): void {
     this.requestorKind = kind;
   }
 
-  /** Starts a requestor and lets it run. */
+  /** Starts a requestor. */
   async requestor(...args: readonly string[]): Promise<RunningRequestor> {
     const logFile = join(this.folder, `${this.nextName('requestor')}.log`);
     const requestor = await startRequestor(this.address, logFile, args, {
@@ -154,19 +159,19 @@ export class Site {
     return requestor;
   }
 
-  /** Runs a requestor to its end. */
+  /** Runs a requestor until it ends. */
   async ask(...args: readonly string[]): Promise<RequestorResult> {
     return await (
       await this.requestor(...args)
     ).result;
   }
 
-  /** Resolves once no record of a node is left. */
+  /** Resolves once no node record is left. */
   async clean(launcher: Program): Promise<void> {
     await launcher.while('deletes all nodes', CLEAN_DEADLINE_MS, (signal) => noNodesLeft(this.zooKeeper, signal));
   }
 
-  /** Resolves once at least `count` records of nodes exist. */
+  /** Resolves once at least `count` node records exist. */
   async nodesExist(witness: Program, count: number): Promise<void> {
     await witness.while('launches nodes', CLEAN_DEADLINE_MS, (signal) =>
       conditionMet(this.zooKeeper, '/nodepool/nodes', signal, async () => {
@@ -176,14 +181,14 @@ export class Site {
     );
   }
 
-  /** Resolves once an example cloud has no instance. Clouds notify nobody of a deletion. */
+  /** Polls until an example cloud has no instances. */
   async noInstances(witness: Program, endpoint: string): Promise<void> {
     await witness.while('deletes all instances', CLEAN_DEADLINE_MS, async (signal) => {
       while ((await this.instances(endpoint)).length > 0) await sleep(systemClock, LIST_EVERY_MS, signal);
     });
   }
 
-  /** Names of the instances that an example cloud has; those that are gone do not count. */
+  /** Returns the names of the existing instances of an example cloud. */
   async instances(endpoint: string): Promise<string[]> {
     const answer = await fetch(`${endpoint}/v1/instances`, { signal: AbortSignal.timeout(START_DEADLINE_MS) });
     const page = (await answer.json()) as {
@@ -192,7 +197,7 @@ export class Site {
     return page.items.filter(({ state }) => state !== 'deleted').map(({ name }) => name);
   }
 
-  /** Requests that are left, and locks of requests or nodes that somebody holds or waits for. */
+  /** Returns the remaining requests, and the remaining contenders for locks of requests and nodes. */
   async leftovers(): Promise<string[]> {
     const below = async (path: string): Promise<string[]> =>
       (await this.zooKeeper.children(path)).children.map((name) => `${path}/${name}`);
@@ -222,7 +227,7 @@ export class Site {
 }
 
 function startServer({ tls = false, maxSessionTimeout }: SiteOptions): Promise<RunningZooKeeper | ZooKeeperForTests> {
-  // Short ticks, so that the sessions of the dead end soon.
+  // Short ticks, so that sessions of killed processes expire soon.
   const tickTime = 500;
   if (tls) return startZooKeeper({ tls, tickTime });
   if (maxSessionTimeout !== undefined) return startZooKeeper({ tickTime, settings: { maxSessionTimeout } });
@@ -238,7 +243,7 @@ async function ignoringMissing(read: () => Promise<string[]>): Promise<string[]>
   }
 }
 
-/** As a name of a folder. */
+/** Returns the name of the current test as a folder name. */
 function nameOfThisTest(): string {
   const { currentTestName, testPath = '' } = expect.getState();
   return (currentTestName ?? testPath.slice(testPath.lastIndexOf('/') + 1)).replaceAll(/[^A-Za-z0-9]+/g, '-');

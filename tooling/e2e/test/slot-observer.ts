@@ -1,4 +1,4 @@
-/** Follows the nodes of static machines from outside: no slot ever has two nodes, and no node that is used changes. */
+/** Observes the nodes of static machines: a slot never has two nodes, and a node in use never changes. */
 
 import { isZooKeeperError, type PersistentWatch, type ZooKeeper } from '@nodepool/zookeeper';
 
@@ -14,15 +14,15 @@ export interface SlotRecord {
   readonly type: readonly string[];
 }
 
-/** States in which the machine is not in use any more. */
+/** States in which the machine is no longer in use. */
 const LEAVING: ReadonlySet<string> = new Set(['deleting', 'deleted']);
 
 export class SlotObserver {
-  /** A description of the observation that breaks the rule. */
+  /** Descriptions of violations. */
   readonly problems: string[] = [];
   private readonly records = new Map<string, SlotRecord>();
   private readonly watch: PersistentWatch;
-  /** Ends when all events so far have been looked at, in their order. */
+  /** Resolves when all events so far have been processed, in order. */
   private looking: Promise<void> = Promise.resolve();
 
   /** Observes from now on. A launcher must have created `/nodepool/nodes`. */
@@ -37,7 +37,7 @@ export class SlotObserver {
     });
   }
 
-  /** Resolves with the present records once all events so far have been looked at. */
+  /** Resolves with the current records once all events so far have been processed. */
   async now(): Promise<readonly SlotRecord[]> {
     await this.looking;
     return [...this.records.values()];
@@ -72,7 +72,7 @@ export class SlotObserver {
     }
   }
 
-  /** A record may have been deleted since it was looked at; its event is then still to come. */
+  /** A record may have been deleted since it was read; its event is then still to come. */
   private async confirm(id: string, { id: newer, hostname, slot }: SlotRecord): Promise<void> {
     const [older, present] = [await this.read(id), await this.read(newer)];
     if (older === undefined || present === undefined || LEAVING.has(older.state) || LEAVING.has(present.state)) return;

@@ -1,4 +1,6 @@
-/** Hosts with OpenSSH's server, each on a loopback address of its own, that can be killed, frozen and rekeyed. */
+/**
+ * Hosts with OpenSSH's server, each on its own loopback address, that can be killed, frozen and given another host key.
+ */
 
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, readFileSync } from 'node:fs';
@@ -15,7 +17,7 @@ export class SshHost {
     readonly address: string,
     readonly port: number,
     private readonly folder: string,
-    /** The host key that the host has unless it is rekeyed, as `<type> <base64>`. */
+    /** The original host key as `<type> <base64>`. */
     readonly hostKey: string,
   ) {}
 
@@ -30,7 +32,7 @@ export class SshHost {
     return host;
   }
 
-  /** Starts the server if it does not run, lets it continue if it is frozen, and gives it its own key back. */
+  /** Starts the server if it is not running, continues it if it is frozen, and restores its original key. */
   async revive(): Promise<void> {
     this.server?.signal('SIGCONT');
     if (this.server !== undefined && !this.rekeyed) return;
@@ -42,12 +44,12 @@ export class SshHost {
     this.server = undefined;
   }
 
-  /** Stops the process: the kernel accepts connections, and nothing answers them. */
+  /** Stops the process (SIGSTOP): the kernel accepts connections, but they are not answered. */
   freeze(): void {
     this.server?.signal('SIGSTOP');
   }
 
-  /** Gives the host another key. */
+  /** Replaces the host key. */
   async rekey(): Promise<void> {
     await this.run('other');
   }

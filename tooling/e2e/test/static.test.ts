@@ -1,7 +1,7 @@
 /**
- * Static machines with OpenSSH's server on loopback addresses, two slots each, and two launchers: requests are served
- * while hosts are killed, rekeyed, frozen and revived, launchers are killed and the configuration changes. No slot has
- * two nodes at any time, and all slots are ready in the end. `pnpm scenario:static` runs the long version.
+ * Static machines with OpenSSH's server on loopback addresses, two slots each, and two launchers. Requests are served
+ * while hosts and launchers are killed, host keys change, hosts freeze and recover, and the configuration changes. No
+ * slot ever has two nodes, and all slots are ready in the end. `pnpm scenario:static` runs the long version.
  */
 
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -21,7 +21,7 @@ const SIZE = LONG ? { hosts: 20, requests: 1000, parallel: 60 } : { hosts: 4, re
 const SLOTS = 2;
 const TIMEOUT_MS = LONG ? 3_600_000 : 900_000;
 const DEADLINE_MS = 300_000;
-/** Longest time between two disturbances, milliseconds. */
+/** Maximum time between two disturbances (ms). */
 const PAUSE_MS = LONG ? 1500 : 500;
 
 let site: Site;
@@ -42,14 +42,14 @@ afterEach(async () => {
   rmSync(folder, { recursive: true });
 }, DEADLINE_MS);
 
-/** A host of the configuration. Every second one has its host key there. */
+/** Returns the configuration of a host; every second one contains its host key. */
 function nodeOf(host: SshHost, index: number, more: object): object {
   const key = index % 2 === 0 ? { 'host-key': host.hostKey } : {};
   const base = { name: host.address, 'connection-port': host.port, labels: ['debian', 'fedora'], timeout: 2 };
   return { ...base, 'max-parallel-jobs': SLOTS, ...key, ...more };
 }
 
-/** The provider's section; `changes` by index of the host, null for a host that is removed. */
+/** Returns the provider's section; `changes` are by index of the host, with null for a removed host. */
 function rack(changes: ReadonlyMap<number, object | null> = new Map(), attributes: object = {}): object {
   const nodes = hosts.flatMap((host, index) => {
     const change = changes.get(index);
@@ -118,7 +118,7 @@ describe('static machines', () => {
       };
       const names = Object.keys(disturbances);
       for (let round = 0; !served.all || round < names.length; round += 1) {
-        // All kinds in turn, then at random.
+        // Every kind once, then random ones.
         await disturbances[names[round] ?? chosen(names)]?.();
         await Promise.race([results, sleep(systemClock, random.next() * PAUSE_MS)]);
       }

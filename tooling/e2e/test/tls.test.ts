@@ -1,4 +1,4 @@
-/** A ZooKeeper that admits only clients with a certificate. */
+/** A ZooKeeper that requires client certificates. */
 
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { Site } from './site.js';

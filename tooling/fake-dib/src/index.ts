@@ -1,8 +1,8 @@
-/** Where the stand-in for `disk-image-create` is, and what it can be told to do. */
+/** Path and modes of the stand-in for `disk-image-create`. */
 
 import { join } from 'node:path';
 
-/** What the stand-in does when the variable `FAKE_DIB` says so; `README.md` describes each. */
+/** Values of the variable `FAKE_DIB`, which selects the behaviour; see `README.md`. */
 export type FakeDibMode =
   | 'works'
   | 'slow'

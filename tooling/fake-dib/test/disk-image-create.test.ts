@@ -1,4 +1,4 @@
-/** The stand-in does what its users rely on. */
+/** The stand-in behaves as its users require. */
 
 import { execFile } from 'node:child_process';
 import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';

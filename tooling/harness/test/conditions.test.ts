@@ -1,4 +1,4 @@
-/** The waits, with this test in the part of the launcher. */
+/** The waits for conditions; the test writes the records of a launcher. */
 
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { zooKeeperForTests, type ZooKeeperForTests } from '@nodepool/dev-zookeeper';

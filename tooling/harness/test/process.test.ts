@@ -1,4 +1,4 @@
-/** Programs in processes of their own. */
+/** Programs in separate processes. */
 
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -126,7 +126,7 @@ describe('a program', () => {
   });
 });
 
-/** Neither gone nor waiting to be buried. */
+/** Returns true if the process is running, and not a zombie. */
 function isAlive(pid: string): boolean {
   try {
     return !/^\d+ \(.*\) Z/.test(readFileSync(`/proc/${pid}/stat`, 'utf8'));

@@ -1,4 +1,4 @@
-/** Both requestors on a connection that breaks again and again, with this test in the part of the launcher. */
+/** Both requestors on a connection that breaks repeatedly; the test acts as the launcher. */
 
 import { mkdtempSync, rmSync } from 'node:fs';
 import { connect as connectSocket, createServer, type Server, type Socket } from 'node:net';
@@ -11,12 +11,15 @@ import { connect, type ZooKeeper } from '@nodepool/zookeeper';
 
 const REQUESTS = '/nodepool/requests';
 const PING = -2;
-/** Shares no factor with the number of calls that a request takes, so that each call loses its connection once. */
+/** Has no common factor with the number of calls per request, so that each call loses its connection once. */
 const CALLS_PER_CONNECTION = 7;
-/** Requests of one run: enough for a break at each of the calls. */
+/** Requests per run: enough for a break at each call. */
 const COUNT = 8;
 
-/** Breaks each connection at its seventh call: in turn before the server gets the call, and before the client gets the answer. */
+/**
+ * Breaks each connection at its seventh call: alternately before the server receives the call, and before the client
+ * receives the answer.
+ */
 class BreakingProxy {
   breaks = 0;
   private readonly sockets = new Set<Socket>();
@@ -99,7 +102,7 @@ let folder: string;
 let proxy: BreakingProxy;
 
 beforeAll(async () => {
-  // The requestor of this repository, whatever the environment names.
+  // Uses the requestor of this repository, even if the environment names another one.
   delete process.env['NODEPOOL_REQUESTOR'];
   folder = mkdtempSync(join(tmpdir(), 'requestor-'));
   server = await zooKeeperForTests();
@@ -117,7 +120,7 @@ afterAll(async () => {
 
 const json = (value: object): Buffer => Buffer.from(JSON.stringify(value));
 
-/** Gives each new request a node of its own. */
+/** Allocates a new node to each new request. */
 async function serve(path: string): Promise<void> {
   const request = JSON.parse(Buffer.from((await launcher.get(path)).data).toString()) as Record<string, unknown>;
   const id = path.slice(REQUESTS.length + 1);

@@ -1,4 +1,4 @@
-/** The cloud that the show runs on. */
+/** The cloud for the scenario. */
 
 import { startSimulatedOpenStack } from '@nodepool/simulated-openstack';
 import { sleep, systemClock } from '@nodepool/core';
@@ -8,21 +8,21 @@ export interface ShowCloud {
   readonly kind: 'real' | 'simulated';
   /** Path of a clouds.yaml with the clouds `real` and `limited`. */
   readonly cloudsYaml: string;
-  /** Stops keystone, and starts it again; resolves once it answers. Undefined where it is not ours to stop. */
+  /** Restarts keystone and resolves once it answers; undefined if this process may not restart it. */
   readonly restartKeystone: (() => Promise<void>) | undefined;
-  /** How long the API of a region is closed (ms). */
+  /** Time for which the API of a region is unreachable (ms). */
   readonly regionAwayMs: number;
-  /** Ends what was started for the show. */
+  /** Stops the parts that were started for the scenario. */
   close(): Promise<void>;
 }
 
-/** How long the simulated keystone is away. */
+/** Downtime of the simulated keystone (ms). */
 const KEYSTONE_AWAY_MS = 3000;
 
-/** How long the API of a region is closed, on the real services and on the simulated ones. */
+/** Time for which the API of a region is unreachable, on real and on simulated services (ms). */
 const REGION_AWAY_MS = { real: 120_000, simulated: 15_000 };
 
-/** As fast as real services on a machine of their own, roughly. */
+/** Roughly the speed of real services on a separate machine. */
 const SIMULATED_SETTINGS = { bootMs: 1500, deleteMs: 300, latencyMs: 20 };
 
 export async function simulatedCloud(): Promise<ShowCloud> {
@@ -41,7 +41,7 @@ export async function simulatedCloud(): Promise<ShowCloud> {
   };
 }
 
-/** The services that run, or those that are started for this. A text says why there are none. */
+/** Uses running services or starts some. Returns the reason if that is impossible here. */
 export async function realCloud(say: (line: string) => void): Promise<ShowCloud | string> {
   const found = await takeRealOpenStack(say);
   if (typeof found === 'string') return found;

@@ -1,4 +1,4 @@
-/** A second address of a cloud's APIs, which can be closed, as those of a region that is down. */
+/** A second address of a cloud's APIs that can be closed, as if the region were down. */
 
 import { readFile, writeFile } from 'node:fs/promises';
 import { connect, createServer, type AddressInfo, type Server, type Socket } from 'node:net';
@@ -14,7 +14,7 @@ export interface Gate {
   readonly cloudsYaml: string;
   /** Name of the cloud whose APIs are behind the gate. */
   readonly cloud: string;
-  /** Cuts all connections; later ones are refused. */
+  /** Cuts all connections and refuses new ones. */
   close(): Promise<void>;
   open(): Promise<void>;
 }
@@ -26,7 +26,7 @@ export async function gateTo(cloudsYaml: string, cloud: string, folder: string):
   const auth = isJsonObject(section) ? section['auth'] : undefined;
   if (!isJsonObject(section) || !isJsonObject(auth)) throw new Error(`${cloudsYaml} has no credentials of ${cloud}`);
   const client = await ApiClient.logIn(cloudsYaml, cloud);
-  // By the port of the service; services can share one.
+  // Forwarders by port of the service, because several services can share a port.
   const forwarders = new Map<string, Forwarder>();
   const behindGate = async (url: string): Promise<string> => {
     const { port } = new URL(url);

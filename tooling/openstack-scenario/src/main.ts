@@ -1,6 +1,6 @@
 /**
- * The show: the built launcher with the OpenStack driver, asked for nodes as Zuul asks, on real OpenStack services. Prints a
- * table; the exit status is 0 only when everything is as it should be, and also when there are no services (SKIPPED).
+ * The scenario: the built launcher with the OpenStack driver serves Zuul-like requests on real OpenStack services.
+ * Prints a table. The exit status is 0 only if all results are as required, or if there are no services (SKIPPED).
  */
 
 import { parseArgs } from 'node:util';

@@ -1,7 +1,7 @@
 /**
- * Real OpenStack services: those of which the environment names the clouds.yaml, or some that a script starts. The script
- * prints the path of a clouds.yaml as its last line, keeps pids in `run/*.pid` below the folder that `OSTACK` names, starts
- * only what does not run, and has a `down.sh` beside it that ends what it started.
+ * Real OpenStack services: the clouds.yaml that the environment names, or services that a script starts. The script
+ * prints the path of a clouds.yaml as its last line, writes pids to `run/*.pid` below the folder in `OSTACK`, and
+ * starts only the services that do not run. A script `down.sh` next to it stops the services that it started.
  */
 
 import { existsSync, mkdtempSync, readFileSync } from 'node:fs';
@@ -13,22 +13,22 @@ import { describeExit, Program } from '@nodepool/harness';
 
 export interface RealOpenStack {
   readonly cloudsYaml: string;
-  /** Undefined: somebody else started it. */
+  /** Restarts keystone; undefined if the services were not started by the script. */
   readonly restartKeystone: (() => Promise<void>) | undefined;
-  /** Ends it if it was started here. */
+  /** Stops the services that were started here. */
   release(): Promise<void>;
 }
 
-/** Names of the clouds that the suite and the show need. */
+/** Clouds that the test suite and the scenario require. */
 const NEEDED_CLOUDS = ['real', 'limited', 'real-admin', 'real-appcred'];
 const START_TIMEOUT_MS = 1_200_000;
 const STOP_TIMEOUT_MS = 120_000;
-/** A process of which one is not the parent has no event for its end. */
+/** Polling interval for the end of a process that is not a child (ms). */
 const PROCESS_POLL_MS = 50;
-/** What the script says where the machine cannot have the services. */
+/** Output of the script if the machine cannot run the services. */
 const IMPOSSIBLE = /apt-get \w+ failed|run as root/;
 
-/** Where the script is looked for: `NODEPOOL_OPENSTACK_UP`, or beside the checkout's folder. */
+/** Returns the path of the script: `NODEPOOL_OPENSTACK_UP`, or a path next to the checkout. */
 function findScript(env: NodeJS.ProcessEnv): string | undefined {
   const named = env['NODEPOOL_OPENSTACK_UP'] ?? '';
   if (named !== '') {
@@ -40,8 +40,8 @@ function findScript(env: NodeJS.ProcessEnv): string | undefined {
 }
 
 /**
- * Takes the services that run, or starts some. A text says why that is not possible here. Rejects when they should be there
- * and do not start, or the script that is named is not there.
+ * Uses running services or starts some. Returns the reason if that is impossible here. Rejects if the named script does
+ * not exist, or if services should start but do not.
  */
 export async function takeRealOpenStack(
   say: (line: string) => void,
@@ -80,7 +80,7 @@ export async function takeRealOpenStack(
   };
 }
 
-/** Ends keystone, which the script then finds missing. */
+/** Kills keystone; the script then starts it again. */
 async function restartKeystone(script: string, folder: string): Promise<void> {
   const [pid = ''] = readFileSync(join(folder, 'run', 'keystone.pid'), 'utf8').split(' ');
   if (!/^\d+$/.test(pid)) throw new Error(`${folder}/run/keystone.pid has no pid`);
@@ -90,11 +90,11 @@ async function restartKeystone(script: string, folder: string): Promise<void> {
   if ('failure' in started) throw new Error(`keystone did not come back: ${started.failure}`);
 }
 
-/** Resolves once there is no such process, or only what its parent has not taken note of yet. */
+/** Resolves once the process no longer exists or is a zombie. */
 async function processGone(pid: number): Promise<void> {
   const deadline = systemClock.monotonic() + STOP_TIMEOUT_MS;
   for (;;) {
-    // The third field is the state; the second, a name in brackets, may have blanks in it.
+    // The third field is the state; the second, a name in parentheses, may contain spaces.
     const stat = existsSync(`/proc/${pid}/stat`) ? await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => '') : '';
     if (stat === '' || stat.slice(stat.lastIndexOf(')') + 2).startsWith('Z')) return;
     if (systemClock.monotonic() > deadline) throw new Error(`keystone (pid ${pid}) does not end`);
@@ -108,7 +108,7 @@ async function cloudsLackingIn(file: string): Promise<string[]> {
   return NEEDED_CLOUDS.filter((name) => !new RegExp(`^\\s*"?${name}"?:`, 'm').test(text));
 }
 
-/** Undefined: it went well. */
+/** Runs `down.sh`. Returns the error, or undefined if it succeeded. */
 async function stop(script: string, folder: string): Promise<string | undefined> {
   const down = join(dirname(script), 'down.sh');
   const ended = await runScript('down', down, folder, STOP_TIMEOUT_MS);

@@ -1,4 +1,4 @@
-/** The scenes of the show. Each gives rows for the table. */
+/** The scenes of the scenario. Each returns rows for the table. */
 
 import { randomBytes } from 'node:crypto';
 import { sleep, systemClock } from '@nodepool/core';
@@ -8,19 +8,19 @@ import { gateTo } from './gate.js';
 import type { ProviderOptions, RunningLauncher, Site } from './site.js';
 import { CloudWatch, type Left } from './watch.js';
 
-/** How large the show is. */
+/** Sizes of the scenes. */
 export interface Sizes {
-  /** Nodes requested at once. */
+  /** Number of nodes requested at once. */
   readonly nodes: number;
-  /** Of them, with floating IP and volume. */
+  /** Number of nodes with a floating IP and a volume among them. */
   readonly equipped: number;
-  /** Requests to the project that holds three servers. */
+  /** Number of requests to the project with a quota of three servers. */
   readonly limited: number;
-  /** Launches in which the launcher is killed. */
+  /** Number of launches during which the launcher is killed. */
   readonly killed: number;
-  /** Nodes requested while keystone is restarted. */
+  /** Number of nodes requested while keystone is restarted. */
   readonly restarted: number;
-  /** Requests to two regions, of which one is full, and then down. */
+  /** Number of requests to two regions. The first one becomes full, and then unreachable. */
   readonly regions: number;
 }
 
@@ -28,7 +28,7 @@ export interface Row {
   readonly scene: string;
   readonly what: string;
   readonly measured: string;
-  /** Empty: it is told, and not required. */
+  /** The required value; empty if the row is only informative. */
   readonly wanted: string;
   readonly met: boolean;
 }
@@ -46,9 +46,9 @@ export interface Scene {
   readonly play: (context: SceneContext) => Promise<Row[]>;
 }
 
-/** Calls per node that may be made at most. */
+/** Maximum number of calls per node. */
 const CALLS_PER_NODE = 6;
-/** Servers that the limited project holds. */
+/** Quota of servers in the limited project. */
 const LIMITED_SERVERS = 3;
 const HOLD_SECONDS = 1;
 
@@ -163,7 +163,7 @@ async function restartedKeystone(context: SceneContext): Promise<Row[]> {
   });
 }
 
-/** Requests of the scene with two regions that are open at the same time. */
+/** Maximum number of concurrent requests in the scene with two regions. */
 const PARALLEL = 30;
 
 async function twoRegions({ site, cloud, sizes: { regions: count }, say }: SceneContext): Promise<Row[]> {
@@ -213,7 +213,7 @@ interface Stage {
   readonly start: () => Promise<RunningLauncher>;
 }
 
-/** Sets the stage, lets the scene play on it, and looks at what is left in the cloud then. */
+/** Starts the launchers and the observation, runs the scene, and then checks what is left in the cloud. */
 async function stage(
   { site, cloud }: SceneContext,
   scene: string,

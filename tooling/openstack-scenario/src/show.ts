@@ -1,4 +1,4 @@
-/** Plays scenes on a cloud. */
+/** Runs scenes on a cloud. */
 
 import { makeRecordList, toTable, type ListColumn } from '@nodepool/store';
 import type { ShowCloud } from './cloud.js';
@@ -8,7 +8,7 @@ import { Site } from './site.js';
 export interface ShowOptions {
   readonly cloud: ShowCloud;
   readonly sizes: Sizes;
-  /** Names of scenes; default: all. */
+  /** Names of scenes. Default: all. */
   readonly only?: readonly string[];
   readonly say: (line: string) => void;
 }
@@ -16,7 +16,10 @@ export interface ShowOptions {
 export const FULL: Sizes = { nodes: 60, equipped: 10, limited: 10, killed: 30, restarted: 20, regions: 100 };
 export const SMALL: Sizes = { nodes: 20, equipped: 4, limited: 6, killed: 10, restarted: 8, regions: 20 };
 
-/** What was measured, scene by scene. A scene that fails is a row that says why; the others are played all the same. */
+/**
+ * Resolves with the measured rows, scene by scene. A failed scene becomes a row with the reason, and the next scenes
+ * still run.
+ */
 export async function playShow({ cloud, sizes, only, say }: ShowOptions): Promise<Row[]> {
   const site = await Site.start(cloud.cloudsYaml);
   const rows: Row[] = [];

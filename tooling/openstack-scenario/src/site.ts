@@ -1,4 +1,4 @@
-/** The site of the show: a ZooKeeper, a launcher with the OpenStack driver, requestors, and what is there of them. */
+/** The site of the scenario: ZooKeeper, launchers with the OpenStack driver, and requestors. */
 
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -19,7 +19,7 @@ export const LABEL = 'tiny';
 const START_DEADLINE_MS = 120_000;
 const CLEAN_DEADLINE_MS = 600_000;
 const REQUEST_TIMEOUT_S = 1800;
-/** Short, so that what a killed launcher held is soon free. Seconds. */
+/** Session timeout in seconds: short, so that locks of a killed launcher are released soon. */
 const SESSION_TIMEOUT_S = 10;
 
 /** A clouds.yaml instead of that of the site. */
@@ -28,22 +28,22 @@ export interface LauncherOptions {
 }
 
 export interface ProviderOptions {
-  /** Unique: its servers are known by it. */
+  /** Unique name, which identifies the provider's servers. */
   readonly name: string;
-  /** In clouds.yaml. */
+  /** Name in clouds.yaml. */
   readonly cloud: string;
   readonly floatingIp?: boolean;
   readonly bootFromVolume?: boolean;
-  /** Lower is used first. Default: that of the launcher. */
+  /** Providers with a lower value are used first. Default: the launcher's default. */
   readonly priority?: number;
   /** If true, only the cloud's refusals limit the number of servers. Default false. */
   readonly ignoreQuota?: boolean;
 }
 
-/** A launcher that runs, and where it says what it does. */
+/** A running launcher and its metrics. */
 export interface RunningLauncher {
   readonly program: Program;
-  /** Calls to the cloud that it has made, by `<service> <operation>`. */
+  /** Returns the number of its calls to the cloud by `<service> <operation>`. */
   apiCalls(): Promise<ReadonlyMap<string, number>>;
 }
 
@@ -55,7 +55,7 @@ export class Site {
     private readonly server: RunningZooKeeper,
     private readonly zooKeeper: ZooKeeper,
     private readonly cloudsYaml: string,
-    /** Configurations and logs. */
+    /** Folder of configurations and logs. */
     readonly folder: string,
   ) {}
 
@@ -67,7 +67,7 @@ export class Site {
     return new Site(server, zooKeeper, cloudsYaml, folder);
   }
 
-  /** Ends everything. The logs stay when something went wrong. */
+  /** Stops all parts and deletes the logs unless `keepLogs` is true. */
   async stop(keepLogs: boolean): Promise<void> {
     await Promise.all(this.programs.map((program) => program.kill()));
     await this.zooKeeper.close();
@@ -96,8 +96,8 @@ export class Site {
   }
 
   /**
-   * Asks for `count` nodes, one per request and `parallel` at once, by default all; resolves when they were used and are
-   * deleted.
+   * Requests `count` nodes, one per request with at most `parallel` (default: all) at once. Resolves when the nodes
+   * were used and deleted.
    */
   async ask(count: number, holdSeconds: number, parallel = count): Promise<RequestorResult> {
     const [requests, timeout] = [String(count), String(REQUEST_TIMEOUT_S)];
@@ -123,7 +123,7 @@ export class Site {
     return await result;
   }
 
-  /** Resolves once no record of a node is left. */
+  /** Resolves once no node record is left. */
   async clean(launcher: RunningLauncher): Promise<void> {
     await launcher.program.while('deletes all nodes', CLEAN_DEADLINE_MS, (signal) =>
       noNodesLeft(this.zooKeeper, signal),

@@ -1,6 +1,7 @@
 /**
- * Runs on real OpenStack services what normal tests run on the simulated one: all `*.cloud.test.ts` of the simulation and of
- * the driver. The last line is the sum, as `./test` prints it. Without services: SKIPPED, and exit status 0.
+ * Runs the tests of the simulation and of the driver that also run on real services (`*.cloud.test.ts`) on real
+ * OpenStack services. The last line is the sum, in the format of `./test`. Without services it prints SKIPPED and exits
+ * with status 0.
  */
 
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
@@ -88,7 +89,7 @@ function cloudTestsIn(folder: string): string[] {
   return existsSync(tests) ? readdirSync(tests).filter((name) => new RegExp(CLOUD_TESTS).test(name)) : [];
 }
 
-/** What jest says to people; with `--json` it may say the results on its standard output, too. */
+/** Returns jest's messages without the results, which `--json` may also print to standard output. */
 function withoutJson(text: string): string {
   return text
     .split('\n')

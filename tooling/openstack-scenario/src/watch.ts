@@ -1,15 +1,15 @@
-/** Watches the cloud from outside, through its APIs, while a launcher works. */
+/** Observes the cloud through its APIs while a launcher works. */
 
 import { isJsonObject, sleep, systemClock, type JsonObject } from '@nodepool/core';
 import { ApiClient, textOf } from '@nodepool/simulated-openstack';
 
 const POLL_MS = 400;
-/** The launcher has to start, and nova to accept servers. */
+/** Time for the launcher to start and for nova to accept servers (ms). */
 const SEEN_TIMEOUT_MS = 300_000;
-/** Nova forgets what is deleted a little after it says that it is. */
+/** Time after which nova no longer lists deleted servers (ms). */
 const EMPTY_TIMEOUT_MS = 60_000;
 
-/** What there is of a provider in the cloud. */
+/** Remaining resources of a provider in the cloud. */
 export interface Left {
   readonly servers: number;
   readonly ports: number;
@@ -18,9 +18,9 @@ export interface Left {
 }
 
 export class CloudWatch {
-  /** Most servers that the project had at once, whoever made them. */
+  /** Maximum number of servers that the project had at the same time, foreign ones included. */
   mostServers = 0;
-  /** Servers seen, by the launch attempt that they were made for. */
+  /** Observed servers by launch attempt. */
   private readonly attempts = new Map<string, Set<string>>();
   private readonly ours = new Set<string>();
   private readonly stopped = new AbortController();
@@ -32,11 +32,11 @@ export class CloudWatch {
     private readonly cloudsYaml: string,
     private readonly cloud: string,
     private readonly provider: string,
-    /** Ids of what was there before. */
+    /** Ids of the resources from before the scenario. */
     private readonly before: ReadonlySet<string>,
   ) {}
 
-  /** Begins to watch the servers of a cloud's project, those of one provider above all. */
+  /** Starts to observe the servers of a cloud's project, in particular those of one provider. */
   static async start(cloudsYaml: string, cloud: string, provider: string): Promise<CloudWatch> {
     const client = await ApiClient.logIn(cloudsYaml, cloud);
     const before = new Set((await everything(client)).map(({ id }) => id));
@@ -45,17 +45,17 @@ export class CloudWatch {
     return watch;
   }
 
-  /** Servers of the provider that were seen so far, gone ones included. */
+  /** Number of servers of the provider that were observed so far, including deleted ones. */
   get seen(): number {
     return this.ours.size;
   }
 
-  /** Launch attempts with more than one server. */
+  /** Number of launch attempts with more than one server. */
   get twins(): number {
     return [...this.attempts.values()].filter((servers) => servers.size > 1).length;
   }
 
-  /** Resolves once so many servers of the provider were seen. Rejects when that takes too long. */
+  /** Resolves once this many servers of the provider were observed. Rejects after a time limit. */
   async untilSeen(count: number): Promise<void> {
     const deadline = systemClock.monotonic() + SEEN_TIMEOUT_MS;
     while (this.seen < count) {
@@ -65,7 +65,10 @@ export class CloudWatch {
     }
   }
 
-  /** Stops watching, and says what is left of the provider once that is nothing, or does not become less any more. */
+  /**
+   * Stops the observation. Resolves with the remaining resources once there are none, or their number no longer
+   * decreases.
+   */
   async end(): Promise<Left> {
     await this.stop();
     this.client = await ApiClient.logIn(this.cloudsYaml, this.cloud);
@@ -78,7 +81,7 @@ export class CloudWatch {
     }
   }
 
-  /** Stops watching. Idempotent. */
+  /** Stops the observation. Idempotent. */
   async stop(): Promise<void> {
     this.stopped.abort();
     await this.watching;
@@ -87,7 +90,7 @@ export class CloudWatch {
   private async left(): Promise<Left> {
     const items = (await everything(this.client)).filter(({ id, kind, owner }) => {
       if (kind === 'servers') return owner === this.provider;
-      // Of our servers, or of none that there is; and not there before the show.
+      // A new resource that belongs to one of our servers or to none.
       return !this.before.has(id) && (owner === '' || this.ours.has(owner));
     });
     const count = (kind: Item['kind']): number => items.filter((item) => item.kind === kind).length;
@@ -125,7 +128,9 @@ export class CloudWatch {
 interface Item {
   readonly kind: keyof Left;
   readonly id: string;
-  /** Of a server: the provider in its metadata; of another: the server that it belongs to; empty where it belongs to none. */
+  /**
+   * The provider in a server's metadata, or the server that another resource belongs to; empty if it belongs to none.
+   */
   readonly owner: string;
 }
 
@@ -158,7 +163,9 @@ async function everything(client: ApiClient): Promise<Item[]> {
   ];
 }
 
-/** A look that fails is made again soon: keystone and nova may be away for a moment. */
+/**
+ * Returns undefined if the call fails. It is repeated soon, because keystone and nova may be unreachable for a moment.
+ */
 async function orNothing<T>(answer: Promise<T>): Promise<T | undefined> {
   try {
     return await answer;

@@ -1,4 +1,4 @@
-/** Where real services come from, with scripts in their place that only say that they start some. */
+/** The sources of real services, with stand-ins for the scripts that start them. */
 
 import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -1,4 +1,4 @@
-/** The show on a simulated OpenStack: the built launcher with the OpenStack driver, and the requestor in Python. */
+/** The scenario on a simulated OpenStack, with the built launcher, the OpenStack driver and the Python requestor. */
 
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { simulatedCloud, type ShowCloud } from '../src/cloud.js';

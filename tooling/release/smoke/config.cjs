@@ -1,4 +1,4 @@
-// The library reads a configuration without drivers.
+// Loads a configuration without drivers.
 'use strict';
 
 const assert = require('node:assert');

@@ -1,4 +1,4 @@
-// The library does its sums, and its virtual clock runs timers.
+// Computes a quota and runs a timer of the virtual clock.
 'use strict';
 
 const assert = require('node:assert');

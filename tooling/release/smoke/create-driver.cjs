@@ -1,4 +1,4 @@
-// The program makes a folder with a driver in it.
+// Creates a folder with a new driver.
 'use strict';
 
 const assert = require('node:assert');

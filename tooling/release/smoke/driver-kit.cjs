@@ -1,4 +1,4 @@
-// The contract has rules, each with a text.
+// Asserts that the contract has rules with texts.
 'use strict';
 
 const assert = require('node:assert');

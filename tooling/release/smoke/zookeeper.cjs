@@ -1,4 +1,4 @@
-// The client gives up a connection to where nobody listens, and says so.
+// Asserts that a connection to an unused port fails with an error.
 'use strict';
 
 const assert = require('node:assert');

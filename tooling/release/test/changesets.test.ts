@@ -1,4 +1,4 @@
-/** What a change releases: changesets at work on a copy of this workspace. */
+/** Releases that changesets create, in a copy of this workspace. */
 
 import { readFileSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';

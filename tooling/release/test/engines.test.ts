@@ -1,4 +1,4 @@
-/** Versions of Node.js that the packages of an installation want. */
+/** Supported Node.js versions of the packages in an installation. */
 
 import { expect, it } from '@jest/globals';
 import { checkEngines } from '../src/checks/engines.js';

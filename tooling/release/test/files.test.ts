@@ -1,4 +1,4 @@
-/** What is found among the files of a package. */
+/** Findings about the files of a package. */
 
 import { mkdtempSync, rmSync } from 'node:fs';
 import { mkdir, writeFile } from 'node:fs/promises';

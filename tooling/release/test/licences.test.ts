@@ -1,4 +1,4 @@
-/** What is found among the packages that an installation brings along. */
+/** Findings about the licences and scripts of the packages in an installation. */
 
 import { describe, expect, it } from '@jest/globals';
 import type { JsonObject } from '@nodepool/core';

@@ -1,4 +1,4 @@
-/** What is found in a package.json that must not be published as it is. */
+/** Findings about a package.json that must not be published. */
 
 import { describe, expect, it } from '@jest/globals';
 import type { JsonObject } from '@nodepool/core';

@@ -1,4 +1,4 @@
-/** The packages of this workspace, as they would be published. `pnpm release:check` does this, and what takes longer. */
+/** The packages of this workspace, packed as for publication. `pnpm release:check` also runs the slower checks. */
 
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';

@@ -1,4 +1,4 @@
-/** What is found of where packages have come from. */
+/** Findings about the origin of packages. */
 
 import { describe, expect, it } from '@jest/globals';
 import { checkOrigins } from '../src/checks/provenance.js';

@@ -1,4 +1,4 @@
-/** The address of the repository in what is published. */
+/** The URL of the repository in published files. */
 
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';

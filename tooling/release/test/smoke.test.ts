@@ -1,4 +1,4 @@
-/** What is found in a package that was installed, by using it. */
+/** Findings from using an installed package. */
 
 import { mkdtempSync, rmSync } from 'node:fs';
 import { chmod, mkdir, symlink, writeFile } from 'node:fs/promises';

@@ -13,8 +13,8 @@ import { textOf } from './rules/values.js';
 /** A violation of a rule. */
 export interface Violation {
   /**
-   * Number of the rule in the design: `S` for safety, `L` for liveness, `O` for the order of service, `M` for machines that nothing creates. `X` is a failure
-   * that no rule covers.
+   * Number of the rule in the design: `S` for safety, `L` for liveness, `O` for order of service, `M` for static
+   * machines. `X` is a failure that no rule covers.
    */
   readonly rule: string;
   /** Milliseconds since the start. */

@@ -1,4 +1,4 @@
-/** The machines that nothing creates: which of them answer, and since when they do not. */
+/** The state of static machines: which of them answer, and since when the others do not. */
 
 import { HOST_KEY } from './site.js';
 

@@ -1,4 +1,7 @@
-/** A requestor, as Zuul is one: it asks for nodes, changes its mind, uses what it gets, and may die at any moment. */
+/**
+ * A simulated requestor with the behaviour of Zuul: it requests nodes, cancels requests, uses nodes, and may die at any
+ * time.
+ */
 
 import { isJsonObject, type JsonObject, type RandomSource, sleep, type Clock } from '@nodepool/core';
 import { isZooKeeperError, lockRecipe, type HeldLock, type LockRecipe, type ZooKeeper } from '@nodepool/zookeeper';
@@ -13,13 +16,13 @@ const REQUESTS = '/nodepool/requests';
 const LOOK_MS = 250;
 const GIVE_UP_RETRY_MS = 1000;
 const MOST_LABELS = 5;
-/** The tenant with a limit asks for so many at most: more would be declined. */
+/** Maximum number of nodes in a request of the tenant with a limit. A larger request would be declined. */
 const MOST_OF_BOUNDED = 4;
 
-/** A label that no launcher has: every pool declines the request. */
+/** A label that no launcher offers, so that every pool declines the request. */
 const UNKNOWN_LABEL = 'unknown';
 
-/** Chances of what a requestor may do, each 0 to 1. */
+/** Probabilities of a requestor's actions, 0 to 1. */
 const CHANCES = {
   withdraw: 0.15,
   withdrawLocked: 0.2,
@@ -37,25 +40,25 @@ export interface RequestorSurroundings {
   readonly clock: Clock;
   readonly random: RandomSource;
   readonly checker: Checker;
-  /** Its name in `requestor_data`, by which it finds its request if the answer to the creation is lost. */
+  /** Name in `requestor_data`, which identifies the request if the answer to its creation is lost. */
   readonly name: string;
-  /** The only provider that it wants; undefined: it is drawn. */
+  /** The only provider to use; undefined for a random choice. */
   readonly provider?: string | undefined;
-  /** The labels that it asks for; undefined: those of clouds. */
+  /** Labels to choose from; undefined for those of cloud providers. */
   readonly labels?: readonly string[] | undefined;
   /** Milliseconds since the start. */
   now(): number;
 }
 
-/** The life of one request. It never rejects; what happens to it is for the checker to see. */
+/** The lifecycle of one request. Never rejects; the checker judges the outcome. */
 export class SimulatedRequestor {
-  /** The request, once it was put; undefined when it is over. */
+  /** Id of the submitted request; undefined before and after its life. */
   request: string | undefined;
   done = false;
-  /** When it put its request, milliseconds since the start. */
+  /** Time of the submission, milliseconds since the start. */
   private askedAt: number | undefined;
   private taking = false;
-  /** What it knew of does not exist any more: it touches nothing. */
+  /** True after a restore that deleted its records: it then changes nothing. */
   private forsaken = false;
   private zooKeeper: ZooKeeper;
   private locks: LockRecipe;
@@ -66,9 +69,9 @@ export class SimulatedRequestor {
   }
 
   /**
-   * A state of ZooKeeper was brought back, from the time `to`, milliseconds since the start. A request that is younger is
-   * gone, and its id may become another's; so may the ids of its nodes. A requestor that still waits goes on waiting. Its session
-   * ends: one that lived on would have the locks again that it has released since, and could not release them.
+   * Called after ZooKeeper was restored to its state at `to`, milliseconds since the start. A younger request no longer
+   * exists, and its id and those of its nodes may be reused. An older request continues to wait. The session ends,
+   * because a surviving one would hold locks that it has released since.
    */
   restored(to: number): void {
     this.surroundings.server.expireSession(this.zooKeeper);
@@ -82,7 +85,7 @@ export class SimulatedRequestor {
     try {
       await this.askAndUse();
     } catch (error) {
-      // Its connection broke at an awkward moment: as a requestor that is restarted, it cleans up behind itself.
+      // A failure at an unfavourable moment: the requestor cleans up like a restarted one.
       this.surroundings.checker.step(`requestor of ${this.request ?? 'nothing'} gives up: ${String(error)}`);
       await this.die();
     } finally {
@@ -145,7 +148,7 @@ export class SimulatedRequestor {
     return this.request;
   }
 
-  /** Until the request is answered, or withdrawn out of impatience. */
+  /** Waits until the request is answered, or cancels it after a while. */
   private async wait(id: string): Promise<unknown> {
     const { clock, checker } = this.surroundings;
     const impatientAt = this.chance('withdraw')
@@ -157,7 +160,7 @@ export class SimulatedRequestor {
     for (;;) {
       await sleep(clock, LOOK_MS);
       if (this.forsaken) return 'forsaken';
-      // As old as a cache is, that a requestor has of its requests.
+      // Reads a state that is as old as a requestor's cache may be.
       const seen = checker.observed.requests.get(id);
       const state = seen?.data['state'];
       if (state !== 'requested' && state !== 'pending') return state;
@@ -202,7 +205,7 @@ export class SimulatedRequestor {
     await Promise.all(locks.map((lock) => lock.release()));
     if (!hold) return;
     await sleep(this.surroundings.clock, between(this.surroundings.random, 1000, 20_000));
-    // As an operator ends a hold.
+    // Ends a hold as an operator does.
     for (const node of this.forsaken ? [] : ids) {
       const lock = await this.locks.acquire(`/nodepool/nodes/${node}/lock`);
       await this.change(node, { state: 'used' });
@@ -218,7 +221,7 @@ export class SimulatedRequestor {
     await this.zooKeeper.set(path, encode({ ...decode(data), ...change, state_time }));
   }
 
-  /** A missing request is fine: then somebody restored an older state, or it went before. */
+  /** Deletes the request, which may be missing after a restore or an earlier deletion. */
   private async withdraw(id: string): Promise<void> {
     try {
       await this.zooKeeper.delete(`${REQUESTS}/${id}`);
@@ -228,7 +231,7 @@ export class SimulatedRequestor {
     this.request = undefined;
   }
 
-  /** Withdraws the request at the worst moment: when a launcher has just locked it, and is about to write it. */
+  /** Cancels the request at the worst time: a launcher has just locked it and is about to write it. */
   private withdrawWhenLocked(id: string): void {
     const { server, checker } = this.surroundings;
     const unsubscribe = server.onCommit((changes) => {
@@ -239,7 +242,7 @@ export class SimulatedRequestor {
     });
   }
 
-  /** Ends its session, and with it its locks, and withdraws its request, as a requestor does that is restarted. */
+  /** Ends the session with its locks and deletes the request, as a restarted requestor does. */
   private async die(): Promise<void> {
     await this.zooKeeper.close();
     this.zooKeeper = announcing(this.surroundings);
@@ -249,7 +252,7 @@ export class SimulatedRequestor {
       try {
         await this.withdraw(request);
       } catch {
-        // The server is away: for as long as it is, there is nothing to do but to try again.
+        // Retries while the server is unreachable.
         await sleep(this.surroundings.clock, GIVE_UP_RETRY_MS);
       }
     }
@@ -270,7 +273,7 @@ export class SimulatedRequestor {
   }
 }
 
-/** What nobody remembers to have asked for, whoever asks comes across one day and takes back. */
+/** Deletes requests whose requestor does not know them, as a requestor does when it finds them. */
 export async function withdrawForgotten(
   world: Pick<RequestorSurroundings, 'server' | 'clock' | 'checker'>,
   id: string,

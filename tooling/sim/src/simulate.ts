@@ -45,7 +45,7 @@ const BUSY_MS = 120_000;
 const REFUSALS_MS = 900_000;
 /** Time after which operators intervene, longer than launchers need to clean up (ms). */
 const PEOPLE_LOOK_MS = 400_000;
-/** So many requests are for clouds per request for machines. */
+/** Ratio of requests for cloud nodes to requests for static machines. */
 const MACHINE_SHARE = 3;
 /** Interval between searches for overdue objects, and time for which the final state is observed (ms). */
 const LOOK_MS = 20_000;

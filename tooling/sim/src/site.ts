@@ -16,7 +16,7 @@ export interface SitePool {
   readonly machines?: readonly SiteMachine[];
 }
 
-/** A machine that nothing creates. */
+/** A static machine. */
 export interface SiteMachine {
   readonly name: string;
   readonly labels: readonly string[];
@@ -45,13 +45,13 @@ export const LABELS = ['small', 'large', 'other'] as const;
 /** New name of the label `other` after a rename. */
 const RENAMED = 'other-2';
 
-/** Labels of machines that nothing creates. */
+/** Labels of static machines. */
 export const MACHINE_LABELS = ['iron', 'steel'] as const;
 
 /** The host key of every machine, as long as nothing changes it. */
 export const HOST_KEY = 'ssh-ed25519 AAAA';
 
-/** The provider of machines that nothing creates. */
+/** The provider of static machines. */
 export const RACK = 'rack';
 
 const MACHINES: readonly SiteMachine[] = [

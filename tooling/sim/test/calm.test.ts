@@ -1,4 +1,7 @@
-/** What holds where nothing goes wrong, or one thing for ever: without these, no spoilt launcher would prove anything. */
+/**
+ * Runs without faults, or with one permanent fault, pass. Otherwise a violation by a mutated launcher would prove
+ * nothing.
+ */
 
 import { expect, it } from '@jest/globals';
 import { KNOWN_GAPS, simulate } from '../src/index.js';

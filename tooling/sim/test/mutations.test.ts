@@ -1,11 +1,11 @@
-/** The checker can fail: for each rule there is a spoilt launcher that it catches. */
+/** For each rule, the checker detects a mutated launcher that violates it. */
 
 import { describe, expect, it } from '@jest/globals';
 import { MUTATIONS, RULES, simulate } from '../src/index.js';
 
-/** Seeds that may be needed until a spoilt launcher gives itself away. */
+/** Maximum number of seeds until a mutated launcher is detected. */
 const SEEDS = 20;
-/** Where nothing goes wrong, a sound launcher is done sooner, milliseconds. */
+/** Time limit for unfinished objects (ms), longer than a correct launcher needs without faults. */
 const PATIENCE_MS = 600_000;
 
 describe('a launcher that', () => {

@@ -1,4 +1,4 @@
-/** The rule about the order of service, where several launchers decide at the same time. */
+/** The rule about the order of service, with several launchers that decide concurrently. */
 
 import { expect, it } from '@jest/globals';
 import type { JsonObject } from '@nodepool/core';
@@ -7,10 +7,10 @@ import { prioritiesAreKept } from '../src/rules/order.js';
 import type { Rule, CheckerView } from '../src/rules/rule.js';
 
 const TENANT_LIMIT = 5;
-/** Longer than a launcher can miss a change, milliseconds. */
+/** Longer than a launcher can miss a change (ms). */
 const LONG_MS = 60_000;
 
-/** Records that one tenant and two launchers have, and the rule that judges every change of them. */
+/** Records of one tenant and two launchers, and the rule, which checks every change. */
 class Records {
   private readonly nodes = new Map<string, Seen>();
   private readonly requests = new Map<string, Seen>();

@@ -1,4 +1,4 @@
-/** A run is a function of its seed. */
+/** The seed determines a run completely. */
 
 import { expect, it } from '@jest/globals';
 import { KNOWN_GAPS, simulate } from '../src/index.js';

@@ -1,4 +1,4 @@
-/** A simulated requestor withdraws its request when it gives up, as a real one does. */
+/** A simulated requestor deletes its request when it gives up, as a real one does. */
 
 import { expect, it } from '@jest/globals';
 import { WHOLE_SITE } from '../src/site.js';

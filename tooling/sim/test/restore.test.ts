@@ -1,4 +1,4 @@
-/** A state of ZooKeeper that is brought back does not bring back locks that would never be released. */
+/** A restored state of ZooKeeper does not contain locks that would never be released. */
 
 import { expect, it } from '@jest/globals';
 import { WHOLE_SITE } from '../src/site.js';

@@ -1,4 +1,4 @@
-/** Launchers keep the rules, whatever goes wrong around them: `pnpm sim` as a test. */
+/** Launchers satisfy all rules under faults: `pnpm sim` as a test. */
 
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
@@ -18,7 +18,7 @@ it(
     const args = [PROGRAM, '--seeds', SEEDS, '--workers', WORKERS];
     const { status, found } = await new Promise<{ status: number; found: string }>((resolve) => {
       const child = execFile(process.execPath, args, { maxBuffer: MAX_OUTPUT_BYTES }, (_error, output, errors) => {
-        // Progress goes to standard error, as do the words of a simulation that failed itself.
+        // Progress, and errors of the simulation itself, go to standard error.
         const status = child.exitCode ?? -1;
         resolve({ status, found: status === 1 && output === '' ? errors : output });
       });

@@ -21,7 +21,9 @@ const needed = new Set();
 /** Enumerations that the services extend without publishing: the deprecated list of VM sizes. */
 const OUTDATED = new Set(['VirtualMachineSizeTypes']);
 
-/** Returns the declared type of every field by interface: the mappers do not say which enumeration a text belongs to. */
+/**
+ * Returns the declared type of every field by interface, because the mappers do not name the enumeration of a string.
+ */
 function fieldTypesIn(declarations) {
   const types = {};
   for (const [, name, parents, body] of declarations.matchAll(
@@ -41,7 +43,7 @@ function typeOfField(className, field) {
   return found?.own[field] ?? found?.parents.map((parent) => typeOfField(parent, field)).find(Boolean);
 }
 
-/** JSON Schema of a mapper. `declared` is the type that the declarations name. */
+/** Returns the JSON Schema of a mapper. `declared` is the type in the declarations. */
 function schemaOf({ type, constraints = {}, readOnly, nullable }, declared = '') {
   const schema = { ...bare(type, declared.replace(/\[\]$/, '')), ...limits(constraints) };
   if (readOnly === true) schema.readOnly = true;
@@ -91,7 +93,7 @@ function limits({ MinLength, MaxLength, Pattern, InclusiveMinimum, InclusiveMaxi
   return Object.fromEntries(Object.entries(found).filter(([, limit]) => limit !== undefined));
 }
 
-/** The libraries flatten `properties.x` to a field `x`; the wire does not. */
+/** Nests the fields that the libraries flatten (`properties.x` to `x`), as in the API. */
 function objectOf(modelProperties, className) {
   const root = { type: 'object', properties: {}, required: [] };
   for (const [field, mapper] of Object.entries(modelProperties)) {
@@ -138,7 +140,7 @@ for (const operation of rest.slice(0, split)) {
   };
 }
 const $defs = {};
-// Adding to a set while it is iterated over visits what was added.
+// The loop also visits elements that are added to the set meanwhile.
 for (const name of needed) $defs[name] = objectOf(mappers[name].type.modelProperties ?? {}, name);
 const { name, version, license } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'));
 process.stdout.write(`${JSON.stringify({ origin: `npm:${name}@${version}`, license, operations, $defs })}\n`);

@@ -1,4 +1,4 @@
-/** What the simulated Azure refuses, and how it answers, as any client sees it. */
+/** Refusals and answers of the simulated Azure, as any client sees them. */
 
 import { readFileSync } from 'node:fs';
 import { request } from 'node:https';
@@ -64,7 +64,7 @@ function nicWith(ipConfigurations: readonly JsonObject[], deleteOption = 'Delete
   return { name: 'vm-nic', properties: { deleteOption, ipConfigurations } };
 }
 
-/** A network profile with one interface of these configurations. */
+/** Returns a network profile with one interface and these IP configurations. */
 function network(properties: readonly JsonObject[], deleteOption = 'Delete'): JsonObject {
   const subnet = { id: SAMPLE_SUBNET_ID };
   const configurations = properties.map((one, index) => ({ name: `ip-${index}`, properties: { subnet, ...one } }));
@@ -221,7 +221,7 @@ describe('a virtual machine', () => {
     expect(cloud.list('Microsoft.Compute/disks')).toHaveLength(1);
     expect(cloud.list('Microsoft.Network/networkInterfaces')).toHaveLength(1);
     expect(cloud.list('Microsoft.Network/publicIPAddresses')).toHaveLength(1);
-    // Without its VM a part can be deleted.
+    // A part can be deleted when its VM no longer exists.
     expect((await arm('DELETE', `${GROUP}/Microsoft.Network/networkInterfaces/vm-nic`)).status).toBe(202);
   });
 

@@ -1,4 +1,4 @@
-/** Which calls the rules of a fault plan hit, and which calls a log counts. */
+/** The calls that fault rules match, and the calls that a log counts. */
 
 import { describe, expect, it } from '@jest/globals';
 import { seededRandom } from '@nodepool/core/testing';

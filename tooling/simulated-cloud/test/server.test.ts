@@ -1,4 +1,4 @@
-/** The server of simulated clouds, with a cloud that keeps notes. */
+/** The server of simulated clouds, with a cloud that stores notes. */
 
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { seededRandom, VirtualClock } from '@nodepool/core/testing';

@@ -57,7 +57,7 @@ for (const name of wanted) {
   };
 }
 const schemas = {};
-// Adding to a set while it is iterated over visits what was added.
+// The loop also visits elements that are added to the set meanwhile.
 for (const name of needed) schemas[name] = schemaOf(document.schemas[name]);
 const { id, revision, parameters } = document;
 const part = { id, revision, parameters: mapped(parameters), methods, schemas };

@@ -1,4 +1,4 @@
-/** The simulated cloud as its callers see it; the driver's tests call it through Google's library. */
+/** The simulated cloud as HTTP callers see it. The driver's tests use Google's library. */
 
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { seededRandom, VirtualClock } from '@nodepool/core/testing';
@@ -246,7 +246,7 @@ describe('an image', () => {
   });
 });
 
-/** A disk in the archive that Compute Engine wants, packed by GNU tar itself. */
+/** Returns a disk in an archive for Compute Engine, packed by GNU tar. */
 function gzippedDisk(): Uint8Array {
   const folder = mkdtempSync(join(tmpdir(), 'disk-'));
   writeFileSync(join(folder, 'disk.raw'), Buffer.alloc(2 ** 20));

@@ -69,7 +69,7 @@ export function checkPod(store: Store, pod: JsonObject, name: string, namespace:
   for (const quota of store.list(QUOTAS, namespace)) checkQuota(store, quota, pod, name, namespace);
 }
 
-/** Knows the quotas of the number of pods and of their CPUs. */
+/** Supports quotas of the number of pods and of their CPUs. */
 function checkQuota(store: Store, quota: StoredObject, pod: JsonObject, name: string, namespace: string): void {
   const hard = textsAt(objectAt(quota, 'spec') ?? {}, 'hard');
   const pods = store.list(PODS, namespace).filter((each) => !hasEnded(each));

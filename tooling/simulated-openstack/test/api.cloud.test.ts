@@ -1,4 +1,7 @@
-/** What the driver relies on: of the simulated OpenStack, and with `pnpm test:openstack` of the real one. */
+/**
+ * The API behaviours that the driver relies on, on the simulated OpenStack and, with `pnpm test:openstack`, on a real
+ * one.
+ */
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import { apiCases, TestBed, openStackUnderTest, type OpenStackUnderTest } from '../src/index.js';

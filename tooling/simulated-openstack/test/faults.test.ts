@@ -1,4 +1,4 @@
-/** The fault plan of the simulated OpenStack: calls that go wrong, listings that lie, servers that do not behave. */
+/** The fault plan of the simulated OpenStack: failing calls, incorrect listings, and failing servers. */
 
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { seededRandom } from '@nodepool/core/testing';
@@ -113,7 +113,7 @@ describe('calls', () => {
         server: { name: 'hangs', flavorRef: bed.flavorId('m1.tiny'), imageRef: bed.imageId },
       }),
     });
-    // The next call shows that the first one was dealt with, since it has a connection of its own and comes later.
+    // The next call proves that the first one was processed: it has a separate connection and was sent later.
     while (cloud.calls.count('compute.servers.create') === 0) await limits();
     await limits();
     givenUp.abort();

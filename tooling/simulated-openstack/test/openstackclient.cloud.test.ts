@@ -1,6 +1,6 @@
 /**
- * OpenStack's command line client and the cloud layer of openstacksdk, from Debian, use the cloud for all operations of a
- * driver: the simulated one, and with `pnpm test:openstack` the real one.
+ * OpenStack's command line client and the cloud layer of openstacksdk, from Debian, perform all operations of a driver
+ * on the simulated OpenStack and, with `pnpm test:openstack`, on a real one.
  */
 
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
@@ -12,7 +12,7 @@ import { openStackUnderTest, type OpenStackUnderTest } from '../src/index.js';
 const PYTHON = '/usr/bin/python3';
 const hasClient = spawnSync(PYTHON, ['-c', 'import openstack, openstackclient.shell']).status === 0;
 const withClient = hasClient ? describe : describe.skip;
-/** The real services take their time. */
+/** Real services are slow. */
 const TIMEOUT_MS = 900_000;
 
 type Facts = Readonly<Record<string, unknown>>;
@@ -29,7 +29,7 @@ withClient('python-openstackclient and openstacksdk', () => {
   }
 
   beforeAll(async () => {
-    // The clients are other processes, so servers boot in real time.
+    // The clients are separate processes, so servers boot in real time.
     cloud = await openStackUnderTest({ settings: { bootMs: 50, deleteMs: 50, imagePageSize: 1 } });
     const [real, limited] = await Promise.all([factsOf('real'), factsOf('limited')]);
     facts = { ...real, ...limited };

@@ -1,4 +1,4 @@
-/** The simulated OpenStack on a virtual clock: what takes time takes that of the clock. */
+/** The simulated OpenStack uses a virtual clock for all durations. */
 
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { seededRandom, VirtualClock } from '@nodepool/core/testing';

@@ -1,11 +1,11 @@
-/** A browser without a window: Debian's `chromium`, or what `CHROMIUM` names. */
+/** A headless browser: Debian's `chromium`, or the program in `CHROMIUM`. */
 
 import { existsSync } from 'node:fs';
 import { chromium, type Browser } from 'playwright-core';
 
 const EXECUTABLE = process.env.CHROMIUM ?? '/usr/bin/chromium';
 
-/** Rejects with what to install when there is none. */
+/** Rejects with the package to install if there is no browser. */
 export async function launchChromium(): Promise<Browser> {
   if (!existsSync(EXECUTABLE)) {
     throw new Error(`there is no ${EXECUTABLE}: install Chromium (Debian: chromium), or name it in CHROMIUM`);

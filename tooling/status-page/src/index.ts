@@ -1,4 +1,4 @@
-/** The launcher's status page with made-up worlds behind it, for its tests and its screenshots. */
+/** The launcher's status page with sample data, for tests and screenshots. */
 export { launchChromium } from './chromium.js';
 export { PageServer } from './page-server.js';
 export { serveFixtures } from './fixture-views.js';

@@ -1,4 +1,4 @@
-/** A launcher's web endpoint over a simulated ZooKeeper; time passes when it is told to. */
+/** A launcher's web endpoint over a simulated ZooKeeper with a virtual clock. */
 
 import {
   DecisionLog,
@@ -17,14 +17,14 @@ import { SimulatedZooKeeperServer } from '@nodepool/zookeeper/simulated';
 
 type PageConfig = Pick<NodepoolConfig, 'providers' | 'brokenProviders' | 'driverPackages' | 'diskImages' | 'labels'>;
 
-/** Noon of a day on which nothing else happened. */
+/** Noon of an otherwise uneventful day. */
 const START_MS = Date.UTC(2026, 10, 20, 12, 0, 0);
 
 export class PageServer {
   readonly clock = new VirtualClock({ startMs: START_MS });
   readonly decisions = new DecisionLog({ clock: this.clock });
   readonly failures = new RecentFailures(this.clock);
-  /** What goes wrong is told to it. */
+  /** Records errors and warnings. */
   readonly log = this.failures.watch(silentLogger);
   activity: readonly ProviderActivity[] = [];
   config: PageConfig = {
@@ -34,11 +34,11 @@ export class PageServer {
   ready = true;
   version = '1.4.0';
   readonly store: Store;
-  /** Timelines and history; `start` begins to record. */
+  /** Timelines and history, recorded from `start` on. */
   readonly recorder: Recorder;
   private readonly zooKeeper = new SimulatedZooKeeperServer({ clock: this.clock });
   private readonly client: ZooKeeper = this.zooKeeper.connect();
-  /** For records that others write. */
+  /** Connection for records of other programs. */
   private readonly others: ZooKeeper = this.zooKeeper.connect();
   private recording = false;
   private web: WebServer;
@@ -70,34 +70,34 @@ export class PageServer {
     this.address = await this.web.start(this.address.port, '127.0.0.1');
   }
 
-  /** The launcher goes away, and its port answers no more. */
+  /** Stops the launcher; its port no longer answers. */
   async stop(): Promise<void> {
     await this.web.stop();
   }
 
-  /** As `start`, again, on the same port. */
+  /** Starts the launcher again on the same port. */
   async startAgain(): Promise<void> {
     this.web = this.makeWeb();
     await this.start();
   }
 
-  /** Ends everything. */
+  /** Closes all parts. */
   async close(): Promise<void> {
     await this.stop();
     this.store.close();
   }
 
-  /** Writes a record; the path is below `/nodepool`. Resolves with its whole path. */
+  /** Writes a record at a path below `/nodepool` and resolves with the full path. */
   async put(path: string, record: JsonObject | string, sequential = false): Promise<string> {
     return this.during(this.write(path, record, sequential));
   }
 
-  /** As `put`, so many sequential ones. */
+  /** Writes `count` sequential records. */
   async putMany(path: string, record: JsonObject, count: number): Promise<void> {
     await this.during(Promise.all(Array.from({ length: count }, () => this.write(path, record, true))));
   }
 
-  /** Puts another record in the place of one. */
+  /** Replaces a record. */
   async change(path: string, record: JsonObject): Promise<void> {
     await this.during(this.others.set(path, Buffer.from(JSON.stringify(record))));
   }
@@ -152,7 +152,7 @@ export class PageServer {
   private async during<T>(work: Promise<T>): Promise<T> {
     let ended = false;
     const watched = work.finally(() => (ended = true));
-    // Its failure is for who awaits it below.
+    // The promise is awaited below, where its failure is handled.
     watched.catch(() => undefined);
     await this.clock.runUntil(() => ended);
     return watched;

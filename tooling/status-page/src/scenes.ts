@@ -1,4 +1,4 @@
-/** Worlds to look at: what is in ZooKeeper, and what the launcher says of itself. */
+/** Sample data for the page: the records in ZooKeeper and the state of the launcher. */
 
 import type { DriverPackage } from '@nodepool/config';
 import type { JsonObject, NodeState, ProviderConfig } from '@nodepool/core';
@@ -10,13 +10,13 @@ const NO_MIN_READY = { minReady: 0, maxReadyAgeMs: Infinity, maxWaitMs: Infinity
 const HOURS_OF_HISTORY = 6;
 const STEP_SECONDS = 600;
 
-/** A launcher that has just been installed. */
+/** A newly installed launcher. */
 export async function empty(page: PageServer): Promise<void> {
   register(page, 'launcher', 'nl01.example.org', { example: '1.4.0' });
   await page.clock.settle();
 }
 
-/** A working day: one cloud with room, one that is full, one that another launcher serves. */
+/** A working day: a cloud with free capacity, a full one, and one of another launcher. */
 export async function busy(page: PageServer): Promise<void> {
   register(page, 'launcher', 'nl01.example.org', { openstack: '1.4.0', gce: '1.3.2' });
   register(page, 'launcher', 'nl02.example.org', { openstack: '1.4.0', azure: '1.4.0' });
@@ -49,7 +49,7 @@ export async function busy(page: PageServer): Promise<void> {
     log.warn('Launch attempt failed', {
       label: 'fedora-43-arm64',
       node_id: id,
-      error: new Error('nobody answered port 22 of 192.0.2.41 within 300 s'),
+      error: new Error('192.0.2.41:22 gave no ssh host keys within 300000 ms'),
     });
     await page.clock.advance(340_000);
   }
@@ -64,7 +64,7 @@ export async function busy(page: PageServer): Promise<void> {
   await page.clock.advance(95_000);
 }
 
-/** As `busy`, with a configuration that was refused, a driver that does not load, and records that are no records. */
+/** `busy` with a rejected configuration, a driver that cannot be loaded, and malformed records. */
 export async function broken(page: PageServer): Promise<void> {
   await busy(page);
   const file = '/etc/nodepool/nodepool.yaml';
@@ -96,7 +96,7 @@ export async function broken(page: PageServer): Promise<void> {
   await page.clock.settle();
 }
 
-/** Everything that somebody else writes is markup, or very long. */
+/** All text from other programs is markup or very long. */
 export async function hostile(page: PageServer): Promise<void> {
   const script = '<img src=x onerror="document.title=\'hacked\'"><script>document.title="hacked"</script>';
   const common = { hostname: script, state: 'running', version: script, model_api: 0 };
@@ -158,7 +158,7 @@ function driver(name: string, version: string): [string, DriverPackage] {
   return [name, { name, package: `@nodepool/driver-${name}`, version, api: 1, folder: '', warnings: [] }];
 }
 
-/** Nodes come and go as on a day with two waves of changes; the last step is what is there now. */
+/** Creates and deletes nodes as on a day with two waves of changes. The last step is the current state. */
 async function history(page: PageServer): Promise<void> {
   const steps = (HOURS_OF_HISTORY * 3600) / STEP_SECONDS;
   const there = new Map<string, string[]>();
@@ -269,7 +269,7 @@ function activity(
   for (const pool of pools)
     for (const [name, amount] of Object.entries(pool.used)) used[name] = (used[name] ?? 0) + amount;
   const health = { state: 'serving', reason: undefined, since: 0, offers: [] } as const;
-  // The ids are those that `registerPool` gives.
+  // The ids have the format of `registerPool`.
   const registered = pools.map((pool) => ({ ...pool, id: `nl01.example.org-PoolWorker.${provider}-${pool.pool}-0` }));
   return { provider, ...health, limit, used, pools: registered, deletions: [], work: [] };
 }

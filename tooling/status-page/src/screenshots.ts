@@ -1,4 +1,7 @@
-/** Writes the screenshots of `docs/status-page.md`: `screenshots.js [FOLDER]`, default `docs/images` of this checkout. */
+/**
+ * Writes the screenshots of `docs/status-page.md`. Usage: `screenshots.js [FOLDER]`; default: `docs/images` of this
+ * checkout.
+ */
 
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,4 +1,6 @@
-/** Tests that every page can be read and used in any way: keyboard, screen reader, phone, dark, without scripts. */
+/**
+ * Every page is readable and usable with a keyboard, a screen reader, on a phone, in dark mode, and without scripts.
+ */
 
 import { describe, expect, it } from '@jest/globals';
 import { badTimes, busy, hostile, NOW, serveFixtures } from '../src/index.js';
@@ -163,7 +165,7 @@ function lowContrasts(): string[] {
   });
 }
 
-/** Runs in the page: faults in what screen readers rely on. */
+/** Runs in the page: returns structural errors that affect screen readers. */
 function structureFaults(): string[] {
   const faults: string[] = [];
   if (document.querySelectorAll('h1').length !== 1) faults.push('not one h1');

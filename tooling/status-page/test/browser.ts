@@ -4,7 +4,7 @@ import { afterAll, afterEach, beforeAll, beforeEach } from '@jest/globals';
 import type { Browser, BrowserContext, BrowserContextOptions, Page } from 'playwright-core';
 import { launchChromium, PageServer } from '../src/index.js';
 
-/** A busy machine starts a browser slowly. */
+/** Time limit for the browser, which starts slowly on a busy machine (ms). */
 export const PATIENCE_MS = 240_000;
 
 export class Viewer {

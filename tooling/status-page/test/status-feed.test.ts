@@ -24,7 +24,7 @@ interface Message {
   readonly sections: Readonly<Record<string, unknown>>;
 }
 
-/** A viewer, and what it has been told. */
+/** A viewer and the events that it has received. */
 class Viewer {
   private text = '';
   private readonly listeners = new Set<() => void>();
@@ -35,7 +35,7 @@ class Viewer {
       this.text += chunk;
       for (const listener of this.listeners) listener();
     });
-    // The server may end it in the middle.
+    // The server may close the connection before the end.
     response.on('error', () => undefined);
   }
 
@@ -68,7 +68,7 @@ async function look(view = 'overview'): Promise<Viewer> {
   });
 }
 
-/** A viewer that asks for the stream and reads nothing of it; resolves once the answer has begun. */
+/** Requests the stream without reading it. Resolves once the answer has begun. */
 async function neverRead(): Promise<Socket> {
   const { hostname, port } = new URL(server.url);
   const socket = connect(Number(port), hostname);

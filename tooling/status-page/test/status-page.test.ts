@@ -1,4 +1,4 @@
-/** Tests of the status page in Chromium, over the documents of a real web endpoint. */
+/** The status page in Chromium with the documents of a real web endpoint. */
 
 import { describe, expect, it } from '@jest/globals';
 import { broken, busy, crowded, empty, hostile } from '../src/index.js';
@@ -53,7 +53,7 @@ describe('the overview', () => {
       const { server, viewer } = setting();
       await broken(server);
       await viewer.open();
-      // Some are in a list that opens on demand.
+      // Some problems are in a list that opens on demand.
       const problems = await viewer.page.locator('main').textContent();
       expect(problems).toContain('The changed configuration was refused for 2 problems');
       expect(problems).toContain('/etc/nodepool/nodepool.yaml:31:7: providers[0].pools[0].max-servers');
@@ -82,7 +82,7 @@ describe('the links', () => {
         const found = await viewer.page.evaluate(linksOf);
         expect(found.foreign).toEqual([]);
         expect([route, found.text]).toEqual([route, expect.not.stringMatching(/There is no |Address not understood/)]);
-        // A few nodes stand for all of them, and the filters of lists have tests of their own.
+        // A few nodes suffice, and the filters of lists have separate tests.
         const isRepeated = (each: string): boolean => /^#\/(nodes\/|(nodes|requests|labels)\?)/.test(each);
         queue.push(...found.routes.filter((each) => !isRepeated(each)));
         queue.push(...found.routes.filter(isRepeated).slice(0, 2));
@@ -288,7 +288,7 @@ describe('data from any source', () => {
   );
 });
 
-/** Runs in the page: the links of the view, and its text. */
+/** Runs in the page: returns the links and the text of the view. */
 function linksOf(): { routes: string[]; foreign: string[]; text: string } {
   const hrefs = [...document.querySelectorAll('main a[href]')].map((link) => link.getAttribute('href') ?? '');
   return {

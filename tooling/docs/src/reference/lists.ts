@@ -1,4 +1,4 @@
-/** The lists of the web endpoint with their fields, made by the functions that the endpoint itself uses. */
+/** Generates the reference of the web endpoint's lists and their fields with the functions of the endpoint itself. */
 
 import {
   dibImageList,
@@ -25,7 +25,7 @@ const noImages: Pick<
   lastBuildFailure: () => undefined,
 };
 
-/** One row per list. */
+/** Returns a table with one row per list. */
 export function listsReference(): string {
   const options = { columns: 'all', now: 0 } as const;
   const lists: readonly (readonly [path: string, list: RecordList])[] = [

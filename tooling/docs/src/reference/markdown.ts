@@ -1,6 +1,6 @@
-/** Markdown as prettier wants it, so that what is generated is also formatted. */
+/** Writes Markdown in the format of prettier. */
 
-/** Cells must not have line breaks; what would end a cell is escaped. */
+/** Returns a table. Cells must not contain line breaks; characters that would end a cell are escaped. */
 export function table(headers: readonly string[], rows: readonly (readonly string[])[]): string {
   const cells = [headers, ...rows].map((row) => row.map((cell) => cell.replaceAll('|', '\\|')));
   const widths = headers.map((_, column) => Math.max(3, ...cells.map((row) => width(row[column] ?? ''))));
@@ -14,12 +14,12 @@ export function code(text: string): string {
   return `\`${text}\``;
 }
 
-/** A block of text as it is, e.g. of a terminal. */
+/** Returns a block of preformatted text, e.g. of a terminal. */
 export function block(text: string): string {
   return `\`\`\`text\n${text.trimEnd()}\n\`\`\``;
 }
 
-/** Outside of code, angle brackets would be HTML. */
+/** Escapes angle brackets outside of code, which would be HTML. */
 export function prose(text: string): string {
   return text
     .split(/(`[^`]*`)/)
@@ -31,7 +31,7 @@ function pad(text: string, most: number): string {
   return text + ' '.repeat(Math.max(0, most - width(text)));
 }
 
-/** Characters, not UTF-16 units. */
+/** Counts characters, not UTF-16 units. */
 function width(text: string): number {
   return Array.from(text).length;
 }

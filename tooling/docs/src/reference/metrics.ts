@@ -1,11 +1,11 @@
-/** The metrics that a program declares, as tables: the declarations are what it reports with. */
+/** Generates tables of a program's metrics from their declarations. */
 
 import type { Counter, Duration, Gauge } from '@nodepool/core';
 import { code, prose, table } from './markdown.js';
 
 type Metric = Counter | Duration | Gauge;
 
-/** All declarations among the exports of a module, by name. */
+/** Returns tables of all declarations among the exports of the modules, by name. */
 export function metricsReference(...modules: readonly Readonly<Record<string, unknown>>[]): string {
   const metrics = modules.flatMap((module) => Object.values(module)).filter(isMetric);
   const rows = [...new Map(metrics.map((metric) => [metric.name, metric])).values()]
@@ -30,7 +30,7 @@ export function seriesNames(...modules: readonly Readonly<Record<string, unknown
   );
 }
 
-/** The keys, with the names of labels where their values will be. */
+/** Returns the keys, with the names of labels in place of their values. */
 function statsdKeys(metric: Metric): readonly string[] {
   return metric.statsd(Object.fromEntries(metric.labels.map((label) => [label, `<${label}>`])));
 }

@@ -1,4 +1,6 @@
-/** What the programs say of themselves: `--help` of each, and of each of its commands. They are run as they are built. */
+/**
+ * Generates the reference of the programs by running the built programs with `--help`, also for each of their commands.
+ */
 
 import { execFile } from 'node:child_process';
 import { readFileSync } from 'node:fs';
@@ -12,7 +14,7 @@ const run = promisify(execFile);
 
 const LONGEST_MS = 60_000;
 
-/** The package of each program, in the order of the page. */
+/** The package of each program, in the order on the page. */
 const PROGRAMS: readonly (readonly [program: string, packageFolder: string])[] = [
   ['nodepool-launcher', 'launcher'],
   ['nodepool-builder', 'builder'],
@@ -21,7 +23,7 @@ const PROGRAMS: readonly (readonly [program: string, packageFolder: string])[] =
   ['create-driver', 'create-driver'],
 ];
 
-/** Rejects when a program cannot be run: build first. */
+/** Rejects if a program is not built. */
 export async function programsReference(): Promise<string> {
   const sections = await Promise.all(PROGRAMS.map(([program, folder]) => programSection(program, folder)));
   return sections.join('\n\n');
@@ -31,7 +33,7 @@ async function programSection(program: string, folder: string): Promise<string> 
   const file = fileOf(program, folder);
   const help = await helpOf(file, []);
   const parts = [`## ${code(program)}`, block(help)];
-  // One after the other: what they would gain at once, other tests would lose.
+  // In sequence, so that tests that run at the same time are not slowed down.
   for (const command of commandsOf(help)) {
     parts.push(`### ${code(`${program} ${command}`)}`, block(await helpOf(file, [command])));
   }
@@ -52,7 +54,7 @@ async function helpOf(file: string, command: readonly string[]): Promise<string>
   return stdout;
 }
 
-/** Names in the list of commands that commander prints. */
+/** Returns the names in commander's list of commands. */
 function commandsOf(help: string): readonly string[] {
   const [, list = ''] = /^Commands:\n((?: {2}.*\n)+)/m.exec(help) ?? [];
   const names = [...list.matchAll(/^ {2}([a-z][a-z-]*)/gm)].map(([, name = '']) => name);

@@ -1,4 +1,6 @@
-/** The keys of a schema as tables: one per mapping, in the order of the schema, with types, defaults and rules in words. */
+/**
+ * Generates tables of a schema's keys, one per mapping and in the order of the schema, with types, defaults and rules.
+ */
 
 import { isJsonObject, type JsonObject, type JsonValue } from '@nodepool/core';
 import { code, prose, table } from './markdown.js';
@@ -8,14 +10,14 @@ interface Section {
   readonly schema: JsonObject;
 }
 
-/** `depth`: level of the headings. Throws when a key has no description: a reference without it helps nobody. */
+/** Returns the tables; `depth` is the level of their headings. Throws if a key has no description. */
 export function schemaReference(schema: JsonObject, depth = 2): string {
   return sectionsOf(schema)
     .map((section) => sectionText(section, '#'.repeat(depth)))
     .join('\n\n');
 }
 
-/** The mappings of the schema, each before those that are in it. */
+/** Returns the mappings of the schema, each before the mappings inside it. */
 function sectionsOf(root: JsonObject): readonly Section[] {
   const sections: Section[] = [];
   const visit = (path: string, schema: JsonObject): void => {
@@ -51,7 +53,7 @@ function sectionText({ path, schema }: Section, marks: string): string {
     .join('\n\n');
 }
 
-/** A mapping, or a list of mappings, whose keys are known. */
+/** Returns the schema of a mapping, or of the items of a list of mappings, if its keys are defined. */
 function innerOf(property: JsonObject): { readonly suffix: string; readonly schema: JsonObject } | undefined {
   if (hasKeys(property)) return { suffix: '', schema: property };
   const items = property['items'];
@@ -75,7 +77,7 @@ function typeText(schema: JsonObject): string {
   const types = (Array.isArray(schema['type']) ? schema['type'] : [schema['type']]).filter((type) => type !== 'null');
   const items = schema['items'];
   const names = types.map((type) => TYPE_NAMES[String(type)] ?? String(type));
-  // A number that may be written in quotes (then the schema has a pattern) is one type to the reader.
+  // A number that may also be written as a string (with a pattern) is a single type for readers.
   const shown = schema['pattern'] !== undefined && names.length > 1 ? names.filter(isNotString) : names;
   if (types.length === 1 && types[0] === 'array' && isJsonObject(items)) return `list of ${plural(typeText(items))}`;
   return shown.join(' or ');
@@ -94,7 +96,7 @@ function defaultText({ default: value }: JsonObject): string {
   return code(typeof value === 'string' ? value : JSON.stringify(value));
 }
 
-/** What else must hold, in words; what a rule says that is not known here would be missing, so it is refused. */
+/** Describes the other rules of a schema. Throws for an unsupported rule, because it would be missing on the page. */
 function ruleText(schema: JsonObject): string[] {
   const texts: string[] = [];
   const oneOf = requirements(schema['oneOf']);
@@ -114,7 +116,7 @@ function ruleText(schema: JsonObject): string[] {
   return texts;
 }
 
-/** The keys that each branch requires. */
+/** Returns the keys that each branch requires. */
 function requirements(branches: JsonValue | undefined): readonly string[] | undefined {
   const keys = objects(branches).map((branch) => strings(branch['required']).map(code).join(' with '));
   return keys.length === 0 || keys.includes('') ? undefined : keys;

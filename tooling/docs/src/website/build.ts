@@ -1,4 +1,4 @@
-/** Builds the site into a folder. */
+/** Builds the website into a folder. */
 
 import { existsSync, statSync } from 'node:fs';
 import { cp, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
@@ -12,14 +12,14 @@ import { sitePath } from './paths.js';
 export interface SiteOptions {
   /** Root of the checkout. */
   readonly repository: string;
-  /** Made anew. */
+  /** The folder is deleted and created again. */
   readonly folder: string;
 }
 
 export interface Site {
   readonly pages: number;
   readonly files: number;
-  /** One line per problem: links that lead nowhere, pages that nothing leads to. With one, nothing is written. */
+  /** One line per dead link and per page without a link to it. If there are any, nothing is written. */
   readonly problems: readonly string[];
 }
 
@@ -38,7 +38,7 @@ export async function buildSite({ repository, folder }: SiteOptions): Promise<Si
   return { pages: contents.pages.size, files: contents.files.size, problems };
 }
 
-/** All pages in `docs`. */
+/** Returns all pages in `docs`. */
 async function documentationOf(repository: string): Promise<readonly string[]> {
   const files = await readdir(join(repository, 'docs'), { recursive: true });
   return files

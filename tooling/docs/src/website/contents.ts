@@ -1,16 +1,16 @@
-/** What the site has: the pages of the navigation, in chapters, and what they link to. */
+/** The content of the website: the pages of the navigation, in chapters, and the files that they link to. */
 
 import type { Page } from './page.js';
 
 export interface Chapter {
   readonly title: string;
-  /** Files in the repository, in order. */
+  /** Paths in the repository, in order. */
   readonly files: readonly string[];
 }
 
 /**
- * Chapters of the navigation. `files`: all pages in `docs`. Drivers need not be named here; what is neither named nor a
- * page of `docs/decisions`, which the first page lists, comes last.
+ * Returns the chapters of the navigation; `files` are all pages in `docs`. Driver pages need no entry here. Pages
+ * without an entry come last, except `docs/decisions`, which the first page lists.
  */
 export function chaptersOf(files: readonly string[]): readonly Chapter[] {
   const drivers = files.filter((file) => file.startsWith('docs/drivers/'));
@@ -67,17 +67,17 @@ function inDocs(file: string): string {
 
 export interface Contents {
   readonly pages: ReadonlyMap<string, Page>;
-  /** What pages link to and is no page. */
+  /** Linked files that are not pages. */
   readonly files: ReadonlySet<string>;
 }
 
-/** Reads and renders a page; rejects when there is none. `exists`: whether the repository has such a file. */
+/** Reads and renders a page, and rejects if it does not exist. `exists` returns true if the repository has the file. */
 export interface Source {
   page(file: string): Promise<Page>;
   exists(file: string): boolean;
 }
 
-/** Everything that is reached from `start` by links. Links that lead nowhere are left to `deadLinks`. */
+/** Returns all pages and files that links lead to from `start`. Ignores dead links, which `deadLinks` reports. */
 export async function collect(start: readonly string[], source: Source): Promise<Contents> {
   const pages = new Map<string, Page>();
   const files = new Set<string>();

@@ -1,4 +1,4 @@
-/** The frame around a page: navigation, headings, search. Works from a disk, without scripts, and on a phone. */
+/** The frame of a page: navigation, headings, search. Pages also work from a disk, without scripts, and on a phone. */
 
 import type { Chapter } from './contents.js';
 import type { Page } from './page.js';
@@ -9,7 +9,7 @@ export interface Frame {
   readonly pages: ReadonlyMap<string, Page>;
 }
 
-/** The whole document. */
+/** Returns the complete HTML document. */
 export function layout(page: Page, frame: Frame): string {
   const here = sitePath(page.file);
   const root = relativeLink(here, 'index.html').slice(0, -'index.html'.length);
@@ -47,7 +47,9 @@ ${headings(page)}
 `;
 }
 
-/** What the search looks through: a line per heading. Loaded as a script, which a page from a disk may do. */
+/**
+ * Returns the search index with a line per heading. It is a script, because a page on a disk can load no other data.
+ */
 export function searchIndex(pages: Iterable<Page>): string {
   const entries = [...pages].flatMap((page) =>
     page.headings.map(({ id, text, level }) => [text, page.title, sitePath(page.file), level === 1 ? '' : id]),

@@ -1,16 +1,16 @@
-/** Links between files of the repository, and those of them that lead nowhere. */
+/** Links between files of the repository, including dead ones. */
 
 import { posix } from 'node:path';
 
 export interface Link {
-  /** As it is written. */
+  /** Target as written. */
   readonly target: string;
-  /** In the repository. */
+  /** Path in the repository. */
   readonly file: string;
   readonly anchor: string | undefined;
 }
 
-/** What a link of a file means; undefined: it leads out of the repository, which is not followed. */
+/** Returns the target of a link in a file, or undefined if the link leaves the repository. */
 export function resolveLink(file: string, target: string): Link | undefined {
   if (/^[a-z][a-z+.-]*:|^\/\//i.test(target)) return undefined;
   const [path = '', anchor] = target.split('#');
@@ -18,14 +18,14 @@ export function resolveLink(file: string, target: string): Link | undefined {
   return { target, file: resolved, anchor: anchor === undefined ? undefined : decodeURIComponent(anchor) };
 }
 
-/** What can be linked to. */
+/** A link target with its headings. */
 export interface Linkable {
   readonly file: string;
   readonly links: readonly Link[];
   readonly headings: readonly { readonly id: string }[];
 }
 
-/** One line per link that leads nowhere. `files`: those that are no pages. */
+/** Returns one line per dead link. `files` are link targets that are not pages. */
 export function deadLinks(pages: ReadonlyMap<string, Linkable>, files: ReadonlySet<string>): readonly string[] {
   return [...pages.values()].flatMap((page) =>
     page.links.flatMap((link) => {

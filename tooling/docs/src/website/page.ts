@@ -1,4 +1,4 @@
-/** A page: Markdown as HTML, with its title, its headings, and what it links to. */
+/** A page: HTML rendered from Markdown, with its title, headings and links. */
 
 import MarkdownIt, { type Token } from 'markdown-it';
 import { relativeLink, sitePath } from './paths.js';
@@ -11,7 +11,7 @@ export interface Heading {
 }
 
 export interface Page {
-  /** In the repository. */
+  /** Path in the repository. */
   readonly file: string;
   readonly title: string;
   readonly headings: readonly Heading[];
@@ -21,7 +21,7 @@ export interface Page {
 
 const markdown = new MarkdownIt({ html: true, linkify: false });
 
-/** `linked`: where the targets of links are; see `sitePath`. */
+/** Renders a page; its links lead to places on the website, see `sitePath`. */
 export function renderPage(file: string, source: string): Page {
   const tokens = markdown.parse(source, {});
   const headings = giveIds(tokens);
@@ -30,7 +30,7 @@ export function renderPage(file: string, source: string): Page {
   return { file, title, headings, links, html: wrapTables(markdown.renderer.render(tokens, markdown.options, {})) };
 }
 
-/** The ids that GitHub gives, so that links work on both. */
+/** Sets the same ids as GitHub, so that links work in both places. */
 function giveIds(tokens: readonly Token[]): readonly Heading[] {
   const seen = new Map<string, number>();
   return tokens.flatMap((token, index) => {
@@ -58,7 +58,7 @@ function plainText(tokens: readonly Token[]): string {
     .join('');
 }
 
-/** Links to files of the repository become links to their places on the site. */
+/** Replaces links to files of the repository by links to their places on the website. */
 function pointLinks(file: string, tokens: readonly Token[]): readonly Link[] {
   const from = sitePath(file);
   return tokens.flatMap((token) =>
@@ -75,7 +75,7 @@ function pointLinks(file: string, tokens: readonly Token[]): readonly Link[] {
   );
 }
 
-/** Wide tables scroll by themselves, not the page. */
+/** Wraps tables, so that a wide table scrolls instead of the page. */
 function wrapTables(html: string): string {
   return html.replaceAll('<table>', '<div class="table"><table>').replaceAll('</table>', '</table></div>');
 }

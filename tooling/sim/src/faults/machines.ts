@@ -1,4 +1,4 @@
-/** Faults of machines that nothing creates. */
+/** Faults of static machines. */
 
 import { oneOf } from '../chance.js';
 import { WHOLE_SITE } from '../site.js';

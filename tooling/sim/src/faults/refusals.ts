@@ -1,4 +1,4 @@
-/** Faults of one provider's cloud that say nothing of its nodes: no capacity, throttled calls, an API that is down. */
+/** Faults of one provider's cloud that do not affect its nodes: no capacity, throttled calls, an unreachable API. */
 
 import type { RandomSource } from '@nodepool/core';
 import { between, oneOf } from '../chance.js';

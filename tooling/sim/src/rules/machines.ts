@@ -1,4 +1,4 @@
-/** Rules about machines that nothing creates: machines 1, 3 and 4. Machines 2 is in `rest.ts`. */
+/** Rules about static machines: machines 1, 3 and 4. Machines 2 is in `rest.ts`. */
 
 import type { Seen, SeenChange } from '../observed.js';
 import { RACK } from '../site.js';
@@ -12,8 +12,8 @@ const LEAVING: ReadonlySet<unknown> = new Set(['deleting', 'deleted']);
 const SETTINGS = ['type', 'hostname', 'username', 'connection_port', 'host_keys', 'slot'] as const;
 
 /**
- * Time after which no launcher hands a node of an unusable machine out (ms): its latest check, and a session in which
- * the launcher was paused.
+ * Time within which launchers stop allocating nodes of an unusable machine (ms): the last check plus the session of a
+ * paused launcher.
  */
 const NOTICE_MS = 30_000;
 
@@ -44,7 +44,7 @@ export function oneNodePerSlot({ observed }: CheckerView): Rule {
   };
 }
 
-/** Machines 3: the settings of a node that a request or a requestor has do not change. */
+/** Machines 3: the settings of a node that is allocated or in use do not change. */
 export function usedMachinesStay(_: CheckerView): Rule {
   return {
     number: 'M3',
@@ -65,7 +65,7 @@ function changedSettings({ id, before, after }: SeenChange): string | undefined 
   return isUsed && changed !== undefined ? `${changed} of node ${id} has changed, which is in use` : undefined;
 }
 
-/** Machines 4: a node of a machine that cannot be used is not handed out. */
+/** Machines 4: a node of an unusable machine is not allocated. */
 export function usableMachinesOnly(view: CheckerView): Rule {
   const { observed } = view;
   return {

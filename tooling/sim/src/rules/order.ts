@@ -6,53 +6,55 @@ import { MACHINE_LABELS } from '../site.js';
 import type { Rule, CheckerView } from './rule.js';
 import { stringsOf, textOf } from './values.js';
 
-/** A launcher may not know yet of a request that waits for less, milliseconds; nor try one again that could not be written. */
+/** Time for which a launcher may not know a request, or not retry one that it could not write (ms). */
 const NEWS_MS = 30_000;
 
 /**
- * A launcher may not know yet of a node that another one assigned to a request more recently, milliseconds: longer than
- * its session lasts without news, after which its writes are refused.
+ * Time for which a launcher may not know that another one has allocated a node (ms). It is longer than a session
+ * without contact, after which writes are refused.
  */
 const ASSIGNMENT_NEWS_MS = 10_000;
 
-/** A node that a request has just got. */
+/** A node that was just allocated to a request. */
 interface Place {
   readonly node: JsonObject;
-  /** Id of its request. */
+  /** Id of the request. */
   readonly request: string;
-  /** Name of the launcher that works on the request. */
+  /** Name of the launcher that has accepted the request. */
   readonly launcher: string | undefined;
-  /** A new node takes a place in every limit; one that was ready only in that of its new tenant. */
+  /**
+   * True for a new node, which counts against every limit. A ready node only newly counts against its tenant's limit.
+   */
   readonly isNew: boolean;
 }
 
-/** The assignment of a node to a request. */
+/** The allocation of a node to a request. */
 interface Assignment {
   /** Milliseconds since the start. */
   readonly at: number;
-  /** Name of the launcher that works on the request. */
+  /** Name of the launcher that has accepted the request. */
   readonly launcher: string | undefined;
 }
 
-/** A limit in which a place was taken. */
+/** A limit in which the node counts. */
 interface Limit {
   readonly name: string;
   readonly limit: number | undefined;
   readonly counts: (node: JsonObject) => boolean;
-  /** Returns true if the pool is one in which a request waits for this limit. */
+  /** Returns true if requests wait for this limit in the pool. */
   readonly spans: (pool: JsonObject) => boolean;
 }
 
 /**
- * A request is passed if a place is taken in a limit that is too full for it, by one of a worse priority, and the launcher
- * could serve it in a pool that the limit spans. A request of a tenant with a limit is looked at in that limit only: while
- * it waits for its tenant, it leaves the others alone.
+ * A request is overtaken if a request of lower priority gets a node in a limit that is too full for the first one,
+ * although the launcher could serve the first one in a pool of that limit. For a request of a tenant with a limit, only
+ * that limit is checked, because a request that waits for its tenant does not block requests of other tenants.
  */
 export function prioritiesAreKept(view: CheckerView): Rule {
   const { observed } = view;
-  /** Since when requests have been free for any launcher to take, milliseconds since the start. */
+  /** Time since which requests have been unlocked, milliseconds since the start. */
   const waitingSince = new Map<string, number>();
-  /** The latest assignment of each node. */
+  /** The latest allocation of each node. */
   const assignments = new Map<string, Assignment>();
   const note = (change: SeenChange): void => {
     const request = newOwner(change);
@@ -109,7 +111,7 @@ function placeTaken(change: SeenChange, view: CheckerView): Place | undefined {
   return takesPlace ? { node, request, launcher: launcherOf(request, view), isNew } : undefined;
 }
 
-/** Returns the request that the change assigns the node to. */
+/** Returns the id of the request to which the change allocates the node. */
 function newOwner({ before, after }: SeenChange): string | undefined {
   const request = after?.data['allocated_to'];
   if (typeof request !== 'string') return undefined;
@@ -120,7 +122,7 @@ function launcherOf(request: string, { observed }: CheckerView): string | undefi
   return observed.requests.get(request)?.holder;
 }
 
-/** Returns the name of a limit in which the place was due to the waiting request. */
+/** Returns the name of a limit in which the waiting request should have got the place. */
 function limitPassedIn(
   { id, data: request }: Seen,
   place: Place,
@@ -136,7 +138,7 @@ function limitPassedIn(
   return passed?.name;
 }
 
-/** The limits in which the place was taken, as far as the waiting request may wait for them. */
+/** Returns the limits in which the node counts and for which the waiting request may wait. */
 function limitsOf({ tenant_name: tenant }: JsonObject, { node, isNew }: Place, view: CheckerView): readonly Limit[] {
   const ofTenant = view.tenantInstances(textOf(tenant));
   if (ofTenant !== undefined) {
@@ -159,7 +161,10 @@ function limitsOf({ tenant_name: tenant }: JsonObject, { node, isNew }: Place, v
   return isNew ? [ofPool, ofProvider] : [];
 }
 
-/** Returns true if the pool could serve the request now, no circuit breaker is open, and it leaves it to no other one. */
+/**
+ * Returns true if the pool could serve the request now, has no open circuit breaker, and does not defer to another
+ * pool.
+ */
 function isOpen(pool: JsonObject, request: JsonObject, pools: readonly JsonObject[]): boolean {
   if (pool['state'] !== 'running' || !canServe(pool, request)) return false;
   const closed = stringsOf(pool['paused_labels']);
@@ -177,7 +182,7 @@ function canServe(pool: JsonObject, request: JsonObject): boolean {
   return !hasDeclined && stringsOf(request['node_types']).every((label) => labels.includes(label));
 }
 
-/** Returns true if fewer machines are free than the request needs: it waits for them, and not for a limit. */
+/** Returns true if fewer machines are free than the request needs, so that it waits for machines instead of a limit. */
 function waitsForMachines({ node_types: labels }: JsonObject, others: readonly Seen[]): boolean {
   const wanted = MACHINE_LABELS.flatMap((label) => stringsOf(labels).filter((name) => name === label));
   const free = others.filter(
@@ -188,8 +193,8 @@ function waitsForMachines({ node_types: labels }: JsonObject, others: readonly S
 }
 
 /**
- * Returns true if `others` leave the waiting request too little room: the nodes that the launcher knew of, without those
- * of the request that got the place. Ready nodes that the waiting one could use do not count.
+ * Returns true if `others` leave too few places for the waiting request. `others` are the nodes that the launcher knew,
+ * without those of the overtaking request. Ready nodes that the waiting request could use do not count.
  */
 function isTooFull({ limit, counts }: Limit, waiting: JsonObject, others: readonly Seen[]): boolean {
   const count = stringsOf(waiting['node_types']).length;
