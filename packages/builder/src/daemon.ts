@@ -6,6 +6,8 @@ import {
   EventLoopMonitor,
   followConfig,
   fullyQualifiedHostname,
+  reportProcess,
+  ZooKeeperWatch,
   type Daemon,
   type DaemonSetup,
 } from '@nodepool/daemon';
@@ -49,6 +51,8 @@ class BuilderDaemon implements Daemon {
   private readonly fqdn: string;
   private config: NodepoolConfig;
   private web: HttpServer | undefined;
+  private readonly zooKeeperWatch: ZooKeeperWatch;
+  private endReport: () => void = () => undefined;
 
   constructor(
     private readonly options: BuilderDaemonOptions,
@@ -67,6 +71,10 @@ class BuilderDaemon implements Daemon {
     this.tasks = tasks;
     const store = openStore(zooKeeper, { clock, random, identifier: `${hostname()}-${process.pid}`, log });
     this.store = store;
+    this.zooKeeperWatch = new ZooKeeperWatch({
+      ...{ zooKeeper, clock, metrics },
+      onError: (error) => log.error('The latency of ZooKeeper could not be measured', error),
+    });
     const creator = new DibProcesses(clock, () => ({
       folder: this.config.buildLogDir,
       retention: this.config.buildLogRetention,
@@ -88,8 +96,11 @@ class BuilderDaemon implements Daemon {
   }
 
   async start(): Promise<void> {
+    const { zooKeeper, metrics } = this.options;
     this.eventLoop.start();
     this.blockWatch.start();
+    this.zooKeeperWatch.start();
+    this.endReport = reportProcess({ metrics, zooKeeper, eventLoop: this.eventLoop });
     this.store.start();
     this.builder.start(this.config, await this.startWeb());
     await this.watcher.start();
@@ -100,6 +111,8 @@ class BuilderDaemon implements Daemon {
     await this.builder.stop();
     // Monitoring sees the builds and uploads that a stop waits for.
     await this.web?.stop();
+    this.endReport();
+    this.zooKeeperWatch.stop();
     this.eventLoop.stop();
     await this.blockWatch.stop();
     this.store.close();

@@ -66,7 +66,10 @@ describe('the web endpoint', () => {
     await world.until('it is uploaded', () => world.readyUploads('debian', 'cloud') === 1);
     await world.after(1000);
     expect(await json('/status/v1/image/debian')).toMatchObject({
-      image: { builds: [{ state: 'ready' }], uploads: [{ provider: 'cloud', build: build?.id, state: 'ready' }] },
+      image: {
+        builds: [{ state: 'ready', duration: 60 }],
+        uploads: [{ provider: 'cloud', build: build?.id, state: 'ready' }],
+      },
     });
   });
 

@@ -1,7 +1,14 @@
 /** The parts of a running launcher process, from start to stop. */
 
 import { hostname } from 'node:os';
-import { BlockWatch, EventLoopMonitor, followConfig, type Daemon, type DaemonSetup } from '@nodepool/daemon';
+import {
+  BlockWatch,
+  EventLoopMonitor,
+  followConfig,
+  reportProcess,
+  type Daemon,
+  type DaemonSetup,
+} from '@nodepool/daemon';
 import { TaskSupervisor, packageVersion, systemClock, systemRandom, type Logger } from '@nodepool/core';
 import { openStore, type Store, type WebEndpoint } from '@nodepool/store';
 import type { ConfigWatcher, NodepoolConfig } from '@nodepool/config';
@@ -10,7 +17,7 @@ import { Recorder } from './diagnostics/history/recorder.js';
 import { NodeScanner } from './launch/scan/node-scanner.js';
 import { Launcher } from './launcher.js';
 import { EnsembleMetrics } from './diagnostics/metrics/ensemble-metrics.js';
-import { reportProcess } from './diagnostics/metrics/process-metrics.js';
+import { reportQueues } from './diagnostics/metrics/queue-metrics.js';
 import { RecentFailures } from './diagnostics/history/recent-failures.js';
 import { dumpStacks } from './diagnostics/stack-dump.js';
 import { createWebServer, type WebServer } from './web/index.js';
@@ -36,7 +43,7 @@ export class LauncherDaemon implements Daemon {
   private readonly blockWatch: BlockWatch;
   private readonly ensembleMetrics: EnsembleMetrics;
   private readonly recorder: Recorder;
-  private endReport: () => void = () => undefined;
+  private endReports: readonly (() => void)[] = [];
 
   constructor(private readonly options: LauncherDaemonOptions) {
     const clock = systemClock;
@@ -109,11 +116,14 @@ export class LauncherDaemon implements Daemon {
   /** Starts the launcher. Rejects if the web endpoint cannot listen; everything else starts in the background. */
   async start(): Promise<void> {
     const { store, eventLoop } = this;
-    const { loaded, metrics, fqdn } = this.options;
+    const { loaded, metrics, fqdn, zooKeeper } = this.options;
     const { config } = loaded;
     eventLoop.start();
     this.blockWatch.start();
-    this.endReport = reportProcess({ metrics, store, eventLoop, hostname: fqdn });
+    this.endReports = [
+      reportProcess({ metrics, zooKeeper, eventLoop }),
+      reportQueues({ metrics, zooKeeper, hostname: fqdn }),
+    ];
     await this.recorder.start();
     store.start();
     this.ensembleMetrics.start();
@@ -148,7 +158,7 @@ export class LauncherDaemon implements Daemon {
     await this.launcher.stop();
     await this.ensembleMetrics.stop();
     await this.recorder.stop();
-    this.endReport();
+    for (const end of this.endReports) end();
     this.eventLoop.stop();
     await this.blockWatch.stop();
     this.store.close();

@@ -25,6 +25,8 @@ export interface ImageStore {
   /** Returns the builds of all images created by one builder (see `ImageBuildData.builder_id`). */
   buildsOfBuilder(builderId: string): Iterable<ImageBuild>;
   build(ref: BuildRef): ImageBuild | undefined;
+  /** Returns the time at which the build's record was created, unix seconds; undefined if there is no such build. */
+  buildBegan(ref: BuildRef): number | undefined;
   /** Returns uploads by image, oldest first. */
   uploads(query: {
     readonly image?: string;

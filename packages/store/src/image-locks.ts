@@ -25,6 +25,8 @@ import { checkTransactionSize } from './transaction-size.js';
 export interface KnownRecord<T> {
   readonly source: Source<T>;
   readonly version: number;
+  /** Time of the znode's creation, unix seconds. */
+  readonly createdAt: number;
 }
 
 type StatedData = Stated & { readonly state: string };

@@ -107,6 +107,10 @@ export class ImageRecords implements ImageStore {
     return this.known.get(image)?.builds.get(id)?.source.value;
   }
 
+  buildBegan({ image, id }: BuildRef): number | undefined {
+    return this.known.get(image)?.builds.get(id)?.createdAt;
+  }
+
   *uploads(query: {
     readonly image?: string;
     readonly build?: string;
@@ -320,10 +324,10 @@ export class ImageRecords implements ImageStore {
     { path, stat }: TreeNode,
     decoded: Decoded<T>,
   ): void {
-    const { version } = stat;
+    const { version, ctime } = stat;
     if (decoded.ok) {
       this.unreadable.delete(path);
-      records.set(key, { source: decoded.source, version });
+      records.set(key, { source: decoded.source, version, createdAt: ctime / 1000 });
       return;
     }
     const reason = `the record cannot be read: ${decoded.reason}`;

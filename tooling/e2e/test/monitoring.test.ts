@@ -99,8 +99,10 @@ it('Prometheus scrapes a launcher and a builder, and a restart of the launcher p
     ({ result }) => Number(result?.[0]?.value[1] ?? 0) >= 2,
   );
   expect(phases.result?.[0]?.metric).toMatchObject({ phase: 'creating', provider: 'example', label: 'small' });
-  const connected = await ask('query?query=nodepool_zookeeper_connected', ({ result }) => result?.length === 1);
-  expect(connected.result?.[0]?.value[1]).toBe('1');
+  const ofBoth = ({ result }: Answer['data']): boolean => result?.length === 2;
+  const connected = await ask('query?query=nodepool_zookeeper_connected', ofBoth);
+  expect(connected.result?.map(({ value }) => value[1])).toEqual(['1', '1']);
+  await ask('query?query=nodepool_process_cpu_seconds_total', ofBoth);
   await ask('query?query=nodepool_builder_work', ({ result }) => (result?.length ?? 0) > 0);
   const { groups } = await ask(
     'rules',

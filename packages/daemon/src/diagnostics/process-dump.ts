@@ -34,12 +34,13 @@ export function dumpProcess(sources: ProcessDumpSources, log: Logger, dumpWork: 
 }
 
 function processFields({ store, eventLoopDelay }: ProcessDumpSources): Record<string, unknown> {
-  const { state, session, counters } = store.zooKeeper;
+  const { state, server, session, counters } = store.zooKeeper;
   const { rss, heapUsed, heapTotal, external } = process.memoryUsage();
   return {
     pid: process.pid,
     uptime: Math.round(process.uptime()),
     zookeeper: state,
+    zookeeper_server: server,
     session: session === undefined ? undefined : `0x${session.id.toString(16)}`,
     session_confirmed: session?.confirmed,
     session_timeout: session === undefined ? undefined : session.timeoutMs / 1000,

@@ -3,12 +3,12 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from '@jest/globals';
-import { EventLoopMonitor, MetricsRegistry } from '@nodepool/daemon';
+import { EventLoopMonitor, MetricsRegistry, reportProcess } from '@nodepool/daemon';
 import { silentLogger, type StatsdSender } from '@nodepool/core';
 import { LEAKED_RESOURCES } from '../../src/index.js';
 import { EnsembleMetrics } from '../../src/diagnostics/metrics/ensemble-metrics.js';
 import { LAUNCHES } from '../../src/diagnostics/metrics/launcher-metrics.js';
-import { reportProcess } from '../../src/diagnostics/metrics/process-metrics.js';
+import { reportQueues } from '../../src/diagnostics/metrics/queue-metrics.js';
 import { World, pool, provider } from '../support/world.js';
 
 const INTERVAL_MS = 10_000;
@@ -65,7 +65,11 @@ afterEach(async () => {
 async function live(): Promise<() => Promise<void>> {
   const main = pool('main', [LABEL], { 'max-servers': 5000, 'availability-zones': ['az1', 'az2'] });
   const { store } = await world.launcher([provider('fake-provider', [main])], 'vm');
-  const stopReporting = reportProcess({ metrics, store, hostname: 'vm', eventLoop: new EventLoopMonitor() });
+  const { zooKeeper } = store;
+  const endReports = [
+    reportProcess({ metrics, zooKeeper, eventLoop: new EventLoopMonitor() }),
+    reportQueues({ metrics, zooKeeper, hostname: 'vm' }),
+  ];
   const ensemble = new EnsembleMetrics({ store, metrics, clock: world.clock, log: silentLogger, identifier: 'vm' });
   ensemble.start();
   const zones = (): unknown[] => [...world.nodes().values()].map(({ az }) => az);
@@ -75,7 +79,7 @@ async function live(): Promise<() => Promise<void>> {
   }
   await world.clock.advance(INTERVAL_MS);
   return async () => {
-    stopReporting();
+    for (const end of endReports) end();
     await world.during(ensemble.stop());
   };
 }

@@ -1,5 +1,6 @@
 /** The state of one disk image with its builds and uploads, as status pages show it. */
 
+import type { ImageBuild } from '@nodepool/core';
 import type { ImageStore } from '../image-api.js';
 
 export interface ImageReport {
@@ -16,7 +17,7 @@ export interface ImageReport {
     readonly formats: readonly string[];
     /** Why it failed; null if it did not, or if a later build failed, too. */
     readonly failure: string | null;
-    /** Seconds; null if unknown. */
+    /** Whole seconds from the begin of the build to its end; null if it has not ended or was imported. */
     readonly duration: number | null;
   }[];
   /** The last uploads, newest first. */
@@ -55,10 +56,11 @@ export function reportImage(images: ImageStore, name: string, pause: boolean): I
       .builds(name)
       .slice(-MAX_BUILDS)
       .reverse()
-      .map(({ id, state, state_time: since, builder, formats }) => ({
-        ...{ id, state, since, formats, duration: null },
-        builder: shortened(builder ?? ''),
-        failure: failure?.build === id ? shortened(failure.message) : null,
+      .map((build) => ({
+        ...{ id: build.id, state: build.state, since: build.state_time, formats: build.formats },
+        builder: shortened(build.builder ?? ''),
+        failure: failure?.build === build.id ? shortened(failure.message) : null,
+        duration: durationOf(build, images.buildBegan({ image: name, id: build.id })),
       })),
     uploads: [...images.uploads({ image: name })]
       .slice(-MAX_UPLOADS)
@@ -75,6 +77,12 @@ export function reportImage(images: ImageStore, name: string, pause: boolean): I
         ? null
         : { text: shortened(failure.message), time: failure.time, log: failure.log, builder: failure.builder },
   };
+}
+
+function durationOf({ state, state_time: ended }: ImageBuild, began: number | undefined): number | null {
+  if ((state !== 'ready' && state !== 'failed') || began === undefined || began > ended) return null;
+  // The times are from two clocks: ZooKeeper's and the builder's.
+  return Math.round(ended - began);
 }
 
 function shortened(text: string): string {

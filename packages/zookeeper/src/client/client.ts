@@ -124,6 +124,10 @@ class ZooKeeperClient implements ZooKeeper {
     return this.sessionManager.session;
   }
 
+  get server(): string | undefined {
+    return this.sessionManager.server;
+  }
+
   get counters(): ZooKeeperCounters {
     const { connects, bytesSent, bytesReceived } = this.sessionManager;
     return { ...this.pipeline.counters, watchEvents: this.watches.events, bytesSent, bytesReceived, connects };

@@ -75,6 +75,11 @@ export class SessionManager {
     this.credentials = new Credentials(settings.auth.map(({ scheme, auth }) => authFrame(scheme, auth)));
   }
 
+  /** Name of the connected server. */
+  get server(): string | undefined {
+    return this.up ? this.link?.name : undefined;
+  }
+
   get bytesSent(): number {
     return this.finishedBytes.sent + (this.link?.bytesSent ?? 0);
   }

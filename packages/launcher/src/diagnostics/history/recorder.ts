@@ -1,6 +1,7 @@
 /** Timelines and history of a launcher, with the journal that preserves them. */
 
 import { reasonOf, type Clock, type Logger, type Metrics } from '@nodepool/core';
+import { ZooKeeperWatch } from '@nodepool/daemon';
 import type { Store } from '@nodepool/store';
 import type { ProviderActivity } from '../activity.js';
 import { watchApiCalls } from './api-watch.js';
@@ -12,7 +13,6 @@ import { reportPhases } from '../metrics/phase-metrics.js';
 import { ProviderEvents } from './provider-events.js';
 import { ProviderFailures } from './provider-failures.js';
 import { Timelines } from '../timeline/timelines.js';
-import { ZooKeeperWatch } from './zookeeper-watch.js';
 
 /** Lives that ended longer ago (ms) are not restored. */
 const MAX_AGE_MS = 25 * 3_600_000;

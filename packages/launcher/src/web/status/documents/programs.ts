@@ -37,16 +37,16 @@ const UNKNOWN = { self: false, started: null, eventLoopP99: null, heapBytes: nul
 type OwnFacts = Pick<ComponentStatus, 'self' | 'started' | 'eventLoopP99' | 'heapBytes' | 'zookeeper'>;
 
 function ownFacts({ status, clock }: Observed): OwnFacts {
-  const { state, since, latency } = status.recorder.zooKeeper.read();
+  const { state, server, since, latency } = status.recorder.zooKeeper.read();
   return {
     self: true,
     started: Math.round(clock.now() / 1000 - process.uptime()),
     eventLoopP99: status.eventLoopDelay().p99,
     heapBytes: process.memoryUsage().heapUsed,
     zookeeper: {
-      ...{ state, server: null, since: since / 1000 },
-      latencyP50: secondsOrNull(latency.quantile(0.5)),
-      latencyP95: secondsOrNull(latency.quantile(0.95)),
+      ...{ state, server: server ?? null, since: since / 1000 },
+      latencyP50: secondsOrNull(latency.p50),
+      latencyP95: secondsOrNull(latency.p95),
     },
   };
 }

@@ -2,26 +2,27 @@
 
 import { isZooKeeperError, type ConnectionState, type ZooKeeper } from '@nodepool/zookeeper';
 import type { Clock, Metrics, Timer } from '@nodepool/core';
-import { Distribution } from './distribution.js';
-import { ZOOKEEPER_LATENCY } from '../metrics/launcher-metrics.js';
+import { ZOOKEEPER_LATENCY } from '../metrics/process-metrics.js';
 
 const INTERVAL_MS = 15_000;
 const TIMEOUT_MS = 10_000;
-/** Number of measurements: those of the last five to ten minutes. */
-const MAX_SAMPLES = 20;
+/** Number of measurements: those of the last ten minutes. */
+const MAX_SAMPLES = 40;
 
 export interface ZooKeeperHealth {
   readonly state: ConnectionState;
   /** Milliseconds since the epoch. */
   readonly since: number;
-  /** Durations of reads in the last minutes. */
-  readonly latency: Distribution;
+  /** Name of the connected server, e.g. `zk1:2181 (192.0.2.7)`. */
+  readonly server: string | undefined;
+  /** Quantiles of the durations of reads in the last ten minutes, milliseconds; null before the first. */
+  readonly latency: { readonly p50: number | null; readonly p95: number | null };
 }
 
 export class ZooKeeperWatch {
   private since: number;
-  private latency = new Distribution();
-  private earlier = new Distribution();
+  /** Durations of the last reads, milliseconds, oldest first. */
+  private readonly samples: number[] = [];
   private timer: Timer | undefined;
   private readonly stateChanged = (): void => {
     this.since = this.options.clock.now();
@@ -49,10 +50,10 @@ export class ZooKeeperWatch {
   }
 
   read(): ZooKeeperHealth {
-    const latency = new Distribution();
-    latency.merge(this.earlier);
-    latency.merge(this.latency);
-    return { state: this.options.zooKeeper.state, since: this.since, latency };
+    const { state, server } = this.options.zooKeeper;
+    const sorted = [...this.samples].sort((a, b) => a - b);
+    const quantile = (part: number): number | null => sorted[Math.ceil(part * sorted.length) - 1] ?? null;
+    return { state, server, since: this.since, latency: { p50: quantile(0.5), p95: quantile(0.95) } };
   }
 
   private schedule(): void {
@@ -76,9 +77,7 @@ export class ZooKeeperWatch {
     }
     const ms = clock.monotonic() - began;
     metrics.observe(ZOOKEEPER_LATENCY, {}, ms);
-    this.latency.add(ms);
-    if (this.latency.count < MAX_SAMPLES) return;
-    this.earlier = this.latency;
-    this.latency = new Distribution();
+    this.samples.push(ms);
+    if (this.samples.length > MAX_SAMPLES) this.samples.shift();
   }
 }

@@ -1,0 +1,119 @@
+/** Metrics of a process and its connection to ZooKeeper, which launchers and builders have. */
+
+import type { Counter, Duration, Gauge, MetricLabels, Metrics } from '@nodepool/core';
+import type { ZooKeeper } from '@nodepool/zookeeper';
+import type { EventLoopMonitor } from '../diagnostics/event-loop.js';
+
+export const ZOOKEEPER_REQUESTS: Counter<'operation'> = {
+  kind: 'counter',
+  name: 'nodepool_zookeeper_requests_total',
+  help: 'Requests sent to ZooKeeper by operation; a transaction counts once. Over launches: operations per node life.',
+  labels: ['operation'],
+  statsd: () => [],
+};
+
+export const ZOOKEEPER_BYTES: Counter<'direction'> = {
+  kind: 'counter',
+  name: 'nodepool_zookeeper_bytes_total',
+  help: 'Bytes sent to and received from ZooKeeper.',
+  labels: ['direction'],
+  statsd: () => [],
+};
+
+export const ZOOKEEPER_EVENTS: Counter<never> = {
+  kind: 'counter',
+  name: 'nodepool_zookeeper_watch_events_total',
+  help: 'Events of watches that ZooKeeper sent.',
+  labels: [],
+  statsd: () => [],
+};
+
+export const ZOOKEEPER_CONNECTED: Gauge<never> = {
+  kind: 'gauge',
+  name: 'nodepool_zookeeper_connected',
+  help: '1 while the session is confirmed by a server, else 0.',
+  labels: [],
+  statsd: () => [],
+};
+
+export const ZOOKEEPER_LATENCY: Duration<never> = {
+  kind: 'duration',
+  name: 'nodepool_zookeeper_latency_seconds',
+  help: 'Durations of a read that is made every 15 seconds.',
+  labels: [],
+  buckets: [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 5],
+  statsd: () => [],
+};
+
+/** `quantile` is `0.5`, `0.99` or `1`. */
+export const EVENT_LOOP_DELAY: Gauge<'quantile'> = {
+  kind: 'gauge',
+  name: 'nodepool_event_loop_delay_seconds',
+  help: 'By how much timers were late since this was last collected.',
+  labels: ['quantile'],
+  statsd: () => [],
+};
+
+export const MEMORY: Gauge<'kind'> = {
+  kind: 'gauge',
+  name: 'nodepool_process_memory_bytes',
+  help: 'Memory of the process: resident, heap in use, outside of the heap.',
+  labels: ['kind'],
+  statsd: () => [],
+};
+
+export const CPU: Counter<never> = {
+  kind: 'counter',
+  name: 'nodepool_process_cpu_seconds_total',
+  help: 'Processor time of the process.',
+  labels: [],
+  statsd: () => [],
+};
+
+export interface ProcessMetricsOptions {
+  readonly metrics: Metrics;
+  readonly zooKeeper: Pick<ZooKeeper, 'counters' | 'state'>;
+  readonly eventLoop: Pick<EventLoopMonitor, 'read' | 'reset'>;
+}
+
+/** Reports the metrics at each collection, except `ZOOKEEPER_LATENCY`. Returns a function that ends the reports. */
+export function reportProcess({ metrics, zooKeeper, eventLoop }: ProcessMetricsOptions): () => void {
+  const totals = new Totals(metrics);
+  return metrics.onCollect(() => {
+    const { counters, state } = zooKeeper;
+    metrics.set(ZOOKEEPER_CONNECTED, {}, state === 'connected' ? 1 : 0);
+    for (const [operation, total] of Object.entries(counters.requests)) {
+      totals.set(ZOOKEEPER_REQUESTS, { operation }, total);
+    }
+    totals.set(ZOOKEEPER_BYTES, { direction: 'sent' }, counters.bytesSent);
+    totals.set(ZOOKEEPER_BYTES, { direction: 'received' }, counters.bytesReceived);
+    totals.set(ZOOKEEPER_EVENTS, {}, counters.watchEvents);
+    const cpu = process.cpuUsage();
+    totals.set(CPU, {}, (cpu.user + cpu.system) / 1e6);
+    const memory = process.memoryUsage();
+    metrics.set(MEMORY, { kind: 'resident' }, memory.rss);
+    metrics.set(MEMORY, { kind: 'heap' }, memory.heapUsed);
+    metrics.set(MEMORY, { kind: 'external' }, memory.external);
+    const delay = eventLoop.read();
+    eventLoop.reset();
+    metrics.set(EVENT_LOOP_DELAY, { quantile: '0.5' }, delay.p50);
+    metrics.set(EVENT_LOOP_DELAY, { quantile: '0.99' }, delay.p99);
+    metrics.set(EVENT_LOOP_DELAY, { quantile: '1' }, delay.max);
+  });
+}
+
+/** Turns totals that are counted elsewhere into counters. */
+class Totals {
+  private readonly seen = new Map<Counter, Map<string, number>>();
+
+  constructor(private readonly metrics: Metrics) {}
+
+  set<L extends string>(counter: Counter<L>, labels: MetricLabels<L>, total: number): void {
+    let totals = this.seen.get(counter);
+    if (totals === undefined) this.seen.set(counter, (totals = new Map<string, number>()));
+    const key = counter.labels.map((name) => labels[name]).join('\0');
+    const before = totals.get(key) ?? 0;
+    if (total > before) this.metrics.count(counter, labels, total - before);
+    totals.set(key, total);
+  }
+}
